@@ -1,0 +1,25 @@
+"""The errors a user can cause. The command line prints their message as one sentence and exits with 1."""
+
+
+class UnlearningError(Exception):
+    """Base of every error that is the input's fault, not the program's."""
+
+
+class ParameterError(UnlearningError, ValueError):
+    """A parameter has a value that makes no sense (``epsilon = 0``, an unknown preset)."""
+
+
+class DataError(UnlearningError, ValueError):
+    """A file or data set is missing, damaged or not what it should be."""
+
+
+class AssumptionError(UnlearningError, ValueError):
+    """A theorem's assumption does not hold, so its guarantee would not have been earned."""
+
+
+class InfeasibleError(UnlearningError, ValueError):
+    """No value of the planned quantity meets the target."""
+
+
+class StorageError(UnlearningError, OSError):
+    """A result could not be written (no permission, full disk)."""

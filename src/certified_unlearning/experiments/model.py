@@ -1,0 +1,135 @@
+"""What a plan consists of: sweep points (runs) and their requests, with everything that was computed beforehand."""
+
+from pathlib import Path
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from certified_unlearning.errors import DataError
+from certified_unlearning.files import content_key, write_text
+from certified_unlearning.parameters import Common
+
+Experiment = Literal["fig3a", "fig3b", "fig3c", "fig4"]
+Mechanism = Literal["langevin", "descent-to-delete", "retraining"]
+Guarantee = Literal["upper bound", "exact", "as published", "heuristic"]
+
+
+class _Model(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class Constants(_Model):
+    """The constants of the problem that every run of a plan shares.
+
+    Attributes:
+        n: Number of training records.
+        d: Number of parameters.
+        strong_convexity: ``m``, the l2 coefficient lambda.
+        smoothness_constant: ``L`` of each record's loss, regulariser included.
+        lipschitz: ``M``, a bound on the norm of each record's data-loss gradient.
+        delta: The target delta.
+        data_sha256: Digest of the prepared data set.
+    """
+
+    n: int
+    d: int
+    strong_convexity: float
+    smoothness_constant: float
+    lipschitz: float
+    delta: float
+    data_sha256: str
+
+
+class Request(_Model):
+    """One removal request of a run, and what answering it takes.
+
+    Attributes:
+        records_removed: Records removed so far, this request included.
+        unlearning_steps: Steps run for this request (``K``, or Descent-to-Delete's iterations).
+        epsilon: Epsilon certified after this request at the plan's delta.
+    """
+
+    records_removed: int
+    unlearning_steps: int
+    epsilon: float
+
+
+class Run(_Model):
+    """One sweep point: a mechanism with all its constants.
+
+    Attributes:
+        experiment: The figure it belongs to.
+        mechanism: The mechanism's name.
+        variant: Which form of the mechanism (``least-sigma``, ``least-steps``, ``secret-state``,
+            ``published-state``, ``noisy``, ``noiseless``).
+        accountant: Which analysis gave ``epsilon``.
+        guarantee: What ``epsilon`` is: an upper bound, exact, as published (the theorem is applied outside its
+            statement), or a heuristic.
+        epsilon_target: The epsilon asked for.
+        initial_epsilon: Epsilon before any unlearning step, at the plan's delta; None where it has no meaning.
+        sigma: The noise scale. Langevin and noisy retraining: per-step standard deviation ``sqrt(2 step_size) sigma``.
+            Descent-to-Delete: the standard deviation of the noise added on publication.
+        step_size: ``eta``.
+        learning_steps: ``T``.
+        extra_delta: Added to delta because learning is finite (see `accounting.stationarity`).
+        records_per_request: Size of each request.
+        requests: The requests in order.
+    """
+
+    experiment: Experiment
+    mechanism: Mechanism
+    variant: str
+    accountant: str
+    guarantee: Guarantee
+    epsilon_target: float
+    initial_epsilon: float | None
+    sigma: float
+    step_size: float
+    learning_steps: int
+    extra_delta: float
+    records_per_request: int
+    requests: tuple[Request, ...]
+
+
+class Plan(_Model):
+    """All runs of one experiment."""
+
+    preset: str
+    settings: Common
+    features: str
+    constants: Constants
+    runs: tuple[Run, ...]
+
+    def key(self, run: Run) -> str:
+        """Return the content key of a run: equal inputs give equal keys, whatever else the plan holds."""
+        settings = self.settings.model_dump(mode="json", exclude={"device"})
+        return content_key(
+            {
+                "settings": settings,
+                "features": self.features,
+                "constants": self.constants.model_dump(mode="json"),
+                "run": run.model_dump(mode="json"),
+            }
+        )
+
+    def of(self, mechanism: Mechanism) -> tuple[Run, ...]:
+        """Return the runs of one mechanism, in order."""
+        return tuple(run for run in self.runs if run.mechanism == mechanism)
+
+    def write(self, path: str | Path) -> None:
+        """Write the plan as JSON, atomically."""
+        write_text(path, self.model_dump_json(indent=2) + "\n")
+
+    @classmethod
+    def read(cls, path: str | Path) -> "Plan":
+        """Read a plan.
+
+        Raises:
+            DataError: The file is missing or is no plan.
+        """
+        try:
+            return cls.model_validate_json(Path(path).read_bytes())
+        except OSError as error:
+            raise DataError(f"cannot read {path}: {error.strerror or error}") from error
+        except ValidationError as error:
+            raise DataError(f"{path} is not a plan: {error.errors()[0]['msg']}") from error

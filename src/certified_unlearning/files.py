@@ -1,0 +1,85 @@
+"""Files that are either whole or absent: written beside their place, synchronised, then renamed."""
+
+import hashlib
+import json
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from certified_unlearning.errors import DataError, StorageError
+
+
+@contextmanager
+def atomic_path(path: str | Path) -> Iterator[Path]:
+    """Yield a temporary path in the same directory that replaces ``path`` when the block succeeds.
+
+    Missing parent directories are created. When the block raises, the temporary file is removed and
+    ``path`` keeps what it held before.
+
+    Args:
+        path: The file to write.
+
+    Yields:
+        The temporary path; its suffixes are those of ``path``, so writers that look at them work.
+
+    Raises:
+        StorageError: The directory cannot be made or written to, or the disk is full.
+    """
+    path = Path(path)
+    temporary = path.with_name(f".{os.getpid()}.{path.name}")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            yield temporary
+            with temporary.open("rb") as written:
+                os.fsync(written.fileno())
+            temporary.replace(path)
+            _synchronise_directory(path.parent)
+        except BaseException:
+            temporary.unlink(missing_ok=True)
+            raise
+    except StorageError:
+        raise
+    except OSError as error:
+        raise StorageError(f"cannot write {path}: {error.strerror or error}") from error
+
+
+def write_text(path: str | Path, text: str) -> None:
+    """Write ``text`` as UTF-8, atomically."""
+    with atomic_path(path) as temporary:
+        temporary.write_text(text, encoding="utf-8")
+
+
+def write_json(path: str | Path, value: Any) -> None:
+    """Write ``value`` as indented JSON with sorted keys, atomically. NaN and infinity are refused."""
+    write_text(path, json.dumps(value, indent=2, sort_keys=True, allow_nan=False) + "\n")
+
+
+def read_json(path: str | Path) -> Any:
+    """Read a JSON file.
+
+    Raises:
+        DataError: The file is missing or is not JSON.
+    """
+    try:
+        return json.loads(Path(path).read_text(encoding="utf-8"))
+    except OSError as error:
+        raise DataError(f"cannot read {path}: {error.strerror or error}") from error
+    except ValueError as error:
+        raise DataError(f"{path} is not valid JSON: {error}") from error
+
+
+def content_key(value: Any) -> str:
+    """Return the SHA-256 of ``value`` as canonical JSON: equal values, equal keys."""
+    canonical = json.dumps(value, sort_keys=True, separators=(",", ":"), allow_nan=False)
+    return hashlib.sha256(canonical.encode()).hexdigest()
+
+
+def _synchronise_directory(directory: Path) -> None:
+    descriptor = os.open(directory, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

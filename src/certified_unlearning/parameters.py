@@ -1,0 +1,199 @@
+"""What `params.yaml` may contain. `workflow/schemas/params.schema.json` is generated from these models."""
+
+import difflib
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import jsonschema
+import yaml
+from pydantic import BaseModel, ConfigDict, Field
+
+from certified_unlearning.errors import DataError, ParameterError
+
+Dataset = Literal["digits", "mnist-3-vs-8", "adult"]
+Adjacency = Literal["replace", "zero-out"]
+Smoothness = Literal["bound", "spectral"]
+
+PositiveFloat = Annotated[float, Field(gt=0)]
+PositiveInt = Annotated[int, Field(ge=1)]
+
+
+class _Model(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class Figure3a(_Model):
+    """Accuracy against epsilon, one record removed."""
+
+    epsilon: list[PositiveFloat] = Field(min_length=1, description="a list of numbers above 0")
+    records: PositiveInt = Field(description="a whole number of removed records, at least 1")
+    unlearning_steps: PositiveInt = Field(description="Langevin's K, a whole number, at least 1")
+    descent_steps: list[PositiveInt] = Field(
+        min_length=1, description="Descent-to-Delete's I, a list of whole numbers, each at least 1"
+    )
+
+
+class Figure3b(_Model):
+    """Accumulated unlearning steps against records removed, one request after another."""
+
+    epsilon: PositiveFloat = Field(description="a number above 0")
+    sigma: PositiveFloat = Field(description="Langevin's noise scale, a number above 0")
+    records: PositiveInt = Field(description="a whole number of removed records, at least 1")
+    records_per_request: list[PositiveInt] = Field(
+        min_length=1, description="a list of whole numbers, each a divisor of `records`"
+    )
+
+
+class Figure3c(_Model):
+    """Unlearning steps, initial epsilon and accuracy against sigma."""
+
+    epsilon: PositiveFloat = Field(description="a number above 0")
+    sigma: list[PositiveFloat] = Field(min_length=1, description="a list of numbers above 0")
+    records: PositiveInt = Field(description="a whole number of removed records, at least 1")
+
+
+class Figure4(_Model):
+    """Unlearning steps against epsilon for groups of records removed at once."""
+
+    epsilon: list[PositiveFloat] = Field(min_length=1, description="a list of numbers above 0")
+    sigma: PositiveFloat = Field(description="Langevin's noise scale, a number above 0")
+    records: list[PositiveInt] = Field(min_length=1, description="a list of whole numbers, each at least 1")
+
+
+class Experiments(_Model):
+    """The experiments of a preset, named after the paper's figures."""
+
+    fig3a: Figure3a
+    fig3b: Figure3b
+    fig3c: Figure3c
+    fig4: Figure4
+
+
+class Common(_Model):
+    """What all experiments of a preset share."""
+
+    dataset: Dataset = Field(description="one of digits, mnist-3-vs-8, adult")
+    trials: PositiveInt = Field(description="a whole number of independent trials, at least 1")
+    seed: Annotated[int, Field(ge=0)] = Field(description="a whole number, at least 0")
+    regularisation: PositiveFloat = Field(
+        description="lambda / n, where (lambda / 2) ||w||^2 is the regulariser: a number above 0 (the paper: 1.0e-6)"
+    )
+    delta: Literal["1/n"] | Annotated[float, Field(gt=0, lt=1)] = Field(
+        description='"1/n" or a number strictly between 0 and 1'
+    )
+    adjacency: Adjacency = Field(description="replace (the papers) or zero-out")
+    smoothness: Smoothness = Field(
+        description="bound (1/4 + lambda, always valid) or spectral (from the data; no guarantee without a margin)"
+    )
+    step_size: Literal["1/L"] | PositiveFloat = Field(description='"1/L" or a number above 0 and at most 1/L')
+    start: float = Field(description="the mean of every coordinate of the starting point (the paper: 1000)")
+    learning_steps: Literal["learned"] | PositiveInt = Field(
+        description='"learned" (the least T that certifies stationarity) or a whole number, at least 1'
+    )
+    dtype: Literal["float32", "float64"] = Field(description="float32 or float64")
+    device: Literal["auto", "cpu", "cuda"] = Field(description="auto, cpu or cuda")
+
+
+class Preset(Common):
+    """Everything one reproduction needs."""
+
+    threads: PositiveInt = Field(description="CPU threads of one simulation job, at least 1")
+    experiments: Experiments
+
+
+class FigureStyle(_Model):
+    """How every figure looks."""
+
+    context: Literal["paper", "notebook", "talk", "poster"] = Field(description="a seaborn context")
+    palette: str = Field(description="a seaborn palette, colour-blind safe please")
+    width_inches: PositiveFloat = Field(description="a number above 0")
+    height_inches: PositiveFloat = Field(description="a number above 0")
+    dots_per_inch: PositiveInt = Field(description="resolution of the PNG, a whole number")
+
+
+class Parameters(_Model):
+    """The whole of `params.yaml`."""
+
+    preset: str = Field(description="the name of one of `presets`")
+    presets: dict[str, Preset]
+    figures: FigureStyle
+
+
+def schema() -> dict[str, Any]:
+    """Return the JSON schema of `params.yaml`."""
+    return {"$schema": "https://json-schema.org/draft/2020-12/schema", **Parameters.model_json_schema()}
+
+
+def load(path: str | Path = "params.yaml") -> Parameters:
+    """Read and check a parameter file.
+
+    Raises:
+        DataError: The file is missing or is no YAML.
+        ParameterError: A key is unknown or missing, or a value is wrong; the message names the key.
+    """
+    try:
+        content = yaml.safe_load(Path(path).read_text(encoding="utf-8"))
+    except OSError as error:
+        raise DataError(f"cannot read {path}: {error.strerror or error}") from error
+    except yaml.YAMLError as error:
+        raise DataError(f"{path} is not valid YAML: {' '.join(str(error).split())}") from error
+    return check(content, source=str(path))
+
+
+def check(content: Any, *, source: str = "params.yaml") -> Parameters:
+    """Check the content of a parameter file against the JSON schema.
+
+    Raises:
+        ParameterError: A key is unknown or missing, or a value is wrong; the message names the key.
+    """
+    validator = jsonschema.Draft202012Validator(schema())
+    errors = sorted(validator.iter_errors(content), key=lambda error: len(error.absolute_path), reverse=True)
+    if errors:
+        raise ParameterError(f"{source}: {_sentence(errors[0])}")
+    parameters = Parameters.model_validate(content)
+    if parameters.preset not in parameters.presets:
+        raise ParameterError(
+            f"{source}: preset is {parameters.preset!r}, but must be one of {', '.join(parameters.presets)}"
+        )
+    for name, preset in parameters.presets.items():
+        stream = preset.experiments.fig3b
+        for size in stream.records_per_request:
+            if stream.records % size:
+                raise ParameterError(
+                    f"{source}: presets.{name}.experiments.fig3b.records_per_request contains {size}, "
+                    f"which does not divide records = {stream.records}"
+                )
+    return parameters
+
+
+def _sentence(error: jsonschema.ValidationError) -> str:
+    key = ".".join(str(part) for part in error.absolute_path)
+    subschema = error.schema if isinstance(error.schema, dict) else {}
+    prefix = f"{key}." if key else ""
+    if error.validator == "additionalProperties" and isinstance(error.instance, dict):
+        known = list(subschema.get("properties", {}))
+        unknown = next(name for name in error.instance if name not in known)
+        close = difflib.get_close_matches(str(unknown), known, n=1)
+        hint = f"did you mean {close[0]}?" if close else f"known are {', '.join(known)}"
+        return f"{prefix}{unknown} is not a known key; {hint}"
+    if error.validator == "required" and isinstance(error.instance, dict):
+        missing = next(name for name in subschema["required"] if name not in error.instance)
+        return f"{prefix}{missing} is missing"
+    description = subschema.get("description") or _described(error)
+    return f"{key} is {error.instance!r}, but must be {description or error.message}"
+
+
+def _described(error: jsonschema.ValidationError) -> str | None:
+    """Return the description nearest above the failing part of the schema (list items have none)."""
+    node: Any = schema()
+    description = None
+    definitions = node["$defs"]
+    for part in error.absolute_path:
+        while isinstance(node, dict) and "$ref" in node:
+            node = definitions[node["$ref"].rsplit("/", 1)[1]]
+        if isinstance(part, int):
+            node = node.get("items", {})
+        else:
+            node = node.get("properties", {}).get(part) or node.get("additionalProperties", {})
+        description = node.get("description", description)
+    return description

@@ -1,0 +1,116 @@
+"""Result records: one row for each run, request and trial, as Parquet with a fixed schema."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from certified_unlearning.errors import DataError
+from certified_unlearning.files import atomic_path
+
+RECORD_SCHEMA = pa.schema(
+    [
+        pa.field("run_key", pa.string(), nullable=False),
+        pa.field("preset", pa.string(), nullable=False),
+        pa.field("dataset", pa.string(), nullable=False),
+        pa.field("features", pa.string(), nullable=False),
+        pa.field("experiment", pa.string(), nullable=False),
+        pa.field("mechanism", pa.string(), nullable=False),
+        pa.field("variant", pa.string(), nullable=False),
+        pa.field("accountant", pa.string(), nullable=False),
+        pa.field("guarantee", pa.string(), nullable=False),
+        pa.field("adjacency", pa.string(), nullable=False),
+        pa.field("smoothness", pa.string(), nullable=False),
+        pa.field("epsilon_target", pa.float64(), nullable=False),
+        pa.field("epsilon", pa.float64(), nullable=False),
+        pa.field("initial_epsilon", pa.float64()),
+        pa.field("delta", pa.float64(), nullable=False),
+        pa.field("extra_delta", pa.float64(), nullable=False),
+        pa.field("n", pa.int64(), nullable=False),
+        pa.field("d", pa.int64(), nullable=False),
+        pa.field("strong_convexity", pa.float64(), nullable=False),
+        pa.field("smoothness_constant", pa.float64(), nullable=False),
+        pa.field("lipschitz", pa.float64(), nullable=False),
+        pa.field("step_size", pa.float64(), nullable=False),
+        pa.field("sigma", pa.float64(), nullable=False),
+        pa.field("learning_steps", pa.int64(), nullable=False),
+        pa.field("unlearning_steps", pa.int64(), nullable=False),
+        pa.field("accumulated_steps", pa.int64(), nullable=False),
+        pa.field("records_per_request", pa.int64(), nullable=False),
+        pa.field("request", pa.int64(), nullable=False),
+        pa.field("records_removed", pa.int64(), nullable=False),
+        pa.field("trial", pa.int64(), nullable=False),
+        pa.field("seed", pa.int64(), nullable=False),
+        pa.field("accuracy", pa.float64(), nullable=False),
+        pa.field("seconds", pa.float64(), nullable=False),
+        pa.field("device", pa.string(), nullable=False),
+        pa.field("dtype", pa.string(), nullable=False),
+        pa.field("data_sha256", pa.string(), nullable=False),
+        pa.field("code_version", pa.string(), nullable=False),
+    ]
+)
+"""One row per run, request and trial. `seconds` is the run's share of its job's simulation time; it and
+`code_version` are the only columns that may differ between two runs with the same inputs on the same device."""
+
+CURVE_SCHEMA = pa.schema(
+    [
+        pa.field("run_key", pa.string(), nullable=False),
+        pa.field("experiment", pa.string(), nullable=False),
+        pa.field("mechanism", pa.string(), nullable=False),
+        pa.field("variant", pa.string(), nullable=False),
+        pa.field("phase", pa.string(), nullable=False),
+        pa.field("step", pa.int64(), nullable=False),
+        pa.field("accuracy_mean", pa.float64(), nullable=False),
+        pa.field("accuracy_std", pa.float64(), nullable=False),
+    ]
+)
+"""Test accuracy along a run at a few dozen steps. ``step`` counts on through learning and all requests."""
+
+
+def write_table(path: str | Path, rows: pd.DataFrame, schema: pa.Schema) -> None:
+    """Write rows as Parquet, atomically.
+
+    Raises:
+        DataError: A column is missing, superfluous, of another type, or empty where it may not be.
+    """
+    table = _conform(rows, schema, where=str(path))
+    with atomic_path(path) as temporary:
+        pq.write_table(table, temporary)
+
+
+def read_table(path: str | Path, schema: pa.Schema) -> pd.DataFrame:
+    """Read a Parquet table and check that it follows the schema.
+
+    Raises:
+        DataError: The file is missing, damaged, or has other columns.
+    """
+    try:
+        table = pq.read_table(path)
+    except FileNotFoundError as error:
+        raise DataError(f"{path} does not exist") from error
+    except (OSError, pa.ArrowInvalid) as error:
+        raise DataError(f"{path} is not a Parquet file: {error}") from error
+    if table.schema.names != schema.names or table.schema.types != schema.types:
+        raise DataError(f"{path} does not have the expected columns; was it written by another version?")
+    return table.to_pandas()
+
+
+def concatenate(paths: Sequence[str | Path], schema: pa.Schema) -> pd.DataFrame:
+    """Read several tables of the same schema into one."""
+    return pd.concat([read_table(path, schema) for path in paths], ignore_index=True)
+
+
+def _conform(rows: pd.DataFrame, schema: pa.Schema, where: str) -> pa.Table:
+    if set(rows.columns) != set(schema.names):
+        difference = sorted(set(rows.columns) ^ set(schema.names))
+        raise DataError(f"{where}: the columns {', '.join(difference)} are missing or superfluous")
+    try:
+        table = pa.Table.from_pandas(rows[schema.names], schema=schema, preserve_index=False)
+    except (pa.ArrowInvalid, pa.ArrowTypeError) as error:
+        raise DataError(f"{where}: {error}") from error
+    for field in schema:
+        if not field.nullable and table.column(field.name).null_count:
+            raise DataError(f"{where}: column {field.name} has empty values")
+    return table.replace_schema_metadata(None)
