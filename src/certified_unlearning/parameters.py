@@ -1,8 +1,9 @@
 """What `params.yaml` may contain. `workflow/schemas/params.schema.json` is generated from these models."""
 
 import difflib
+import json
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, TypeVar
 
 import jsonschema
 import yaml
@@ -16,6 +17,7 @@ Smoothness = Literal["bound", "spectral"]
 
 PositiveFloat = Annotated[float, Field(gt=0)]
 PositiveInt = Annotated[int, Field(ge=1)]
+_SWEEP: dict[str, Any] = {"min_length": 1, "json_schema_extra": {"uniqueItems": True}}
 
 
 class _Model(BaseModel):
@@ -25,11 +27,10 @@ class _Model(BaseModel):
 class Figure3a(_Model):
     """Accuracy against epsilon, one record removed."""
 
-    epsilon: list[PositiveFloat] = Field(min_length=1, description="a list of numbers above 0")
-    records: PositiveInt = Field(description="a whole number of removed records, at least 1")
+    epsilon: list[PositiveFloat] = Field(**_SWEEP, description="a list of distinct numbers above 0")
     unlearning_steps: PositiveInt = Field(description="Langevin's K, a whole number, at least 1")
     descent_steps: list[PositiveInt] = Field(
-        min_length=1, description="Descent-to-Delete's I, a list of whole numbers, each at least 1"
+        **_SWEEP, description="Descent-to-Delete's I, a list of distinct whole numbers, each at least 1"
     )
 
 
@@ -40,7 +41,7 @@ class Figure3b(_Model):
     sigma: PositiveFloat = Field(description="Langevin's noise scale, a number above 0")
     records: PositiveInt = Field(description="a whole number of removed records, at least 1")
     records_per_request: list[PositiveInt] = Field(
-        min_length=1, description="a list of whole numbers, each a divisor of `records`"
+        **_SWEEP, description="a list of distinct whole numbers, each a divisor of `records`"
     )
 
 
@@ -48,16 +49,19 @@ class Figure3c(_Model):
     """Unlearning steps, initial epsilon and accuracy against sigma."""
 
     epsilon: PositiveFloat = Field(description="a number above 0")
-    sigma: list[PositiveFloat] = Field(min_length=1, description="a list of numbers above 0")
+    sigma: list[PositiveFloat] = Field(**_SWEEP, description="a list of distinct numbers above 0")
     records: PositiveInt = Field(description="a whole number of removed records, at least 1")
 
 
 class Figure4(_Model):
     """Unlearning steps against epsilon for groups of records removed at once."""
 
-    epsilon: list[PositiveFloat] = Field(min_length=1, description="a list of numbers above 0")
+    epsilon: list[PositiveFloat] = Field(**_SWEEP, description="a list of distinct numbers above 0")
     sigma: PositiveFloat = Field(description="Langevin's noise scale, a number above 0")
-    records: list[PositiveInt] = Field(min_length=1, description="a list of whole numbers, each at least 1")
+    records: list[PositiveInt] = Field(**_SWEEP, description="a list of distinct whole numbers, each at least 1")
+
+
+Sweep = Figure3a | Figure3b | Figure3c | Figure4
 
 
 class Experiments(_Model):
@@ -86,9 +90,15 @@ class Common(_Model):
         description="bound (1/4 + lambda, always valid) or spectral (from the data; no guarantee without a margin)"
     )
     step_size: Literal["1/L"] | PositiveFloat = Field(description='"1/L" or a number above 0 and at most 1/L')
+    radius: PositiveFloat | None = Field(
+        description="null (no projection) or the radius of the ball that every step projects on, a number above 0"
+    )
     start: float = Field(description="the mean of every coordinate of the starting point (the paper: 1000)")
     learning_steps: Literal["learned"] | PositiveInt = Field(
         description='"learned" (the least T that certifies stationarity) or a whole number, at least 1'
+    )
+    stationarity: PositiveFloat = Field(
+        description="the Gaussian-DP distance mu to the stationary law that counts as none, a number above 0"
     )
     dtype: Literal["float32", "float64"] = Field(description="float32 or float64")
     device: Literal["auto", "cpu", "cuda"] = Field(description="auto, cpu or cuda")
@@ -146,10 +156,7 @@ def check(content: Any, *, source: str = "params.yaml") -> Parameters:
     Raises:
         ParameterError: A key is unknown or missing, or a value is wrong; the message names the key.
     """
-    validator = jsonschema.Draft202012Validator(schema())
-    errors = sorted(validator.iter_errors(content), key=lambda error: len(error.absolute_path), reverse=True)
-    if errors:
-        raise ParameterError(f"{source}: {_sentence(errors[0])}")
+    _validate(content, schema(), source)
     parameters = Parameters.model_validate(content)
     if parameters.preset not in parameters.presets:
         raise ParameterError(
@@ -166,7 +173,31 @@ def check(content: Any, *, source: str = "params.yaml") -> Parameters:
     return parameters
 
 
-def _sentence(error: jsonschema.ValidationError) -> str:
+ModelType = TypeVar("ModelType", bound=BaseModel)
+
+
+def parse(model: type[ModelType], text: str, *, source: str) -> ModelType:
+    """Read one part of the parameters from JSON.
+
+    Raises:
+        ParameterError: The text is no JSON or does not fit; the message names ``source`` and the key.
+    """
+    try:
+        content = json.loads(text)
+    except ValueError as error:
+        raise ParameterError(f"{source} is not valid JSON: {error}") from error
+    _validate(content, model.model_json_schema(), source)
+    return model.model_validate(content)
+
+
+def _validate(content: Any, json_schema: dict[str, Any], source: str) -> None:
+    errors = list(jsonschema.Draft202012Validator(json_schema).iter_errors(content))
+    if errors:
+        deepest = max(errors, key=lambda error: len(error.absolute_path))
+        raise ParameterError(f"{source}: {_sentence(deepest, json_schema)}")
+
+
+def _sentence(error: jsonschema.ValidationError, json_schema: dict[str, Any]) -> str:
     key = ".".join(str(part) for part in error.absolute_path)
     subschema = error.schema if isinstance(error.schema, dict) else {}
     prefix = f"{key}." if key else ""
@@ -179,15 +210,17 @@ def _sentence(error: jsonschema.ValidationError) -> str:
     if error.validator == "required" and isinstance(error.instance, dict):
         missing = next(name for name in subschema["required"] if name not in error.instance)
         return f"{prefix}{missing} is missing"
-    description = subschema.get("description") or _described(error)
+    if error.validator == "type" and error.validator_value == "object":
+        return f"{key or 'the content'} is {error.instance!r}, but must be a mapping of keys to values"
+    description = subschema.get("description") or _described(error, json_schema)
     return f"{key} is {error.instance!r}, but must be {description or error.message}"
 
 
-def _described(error: jsonschema.ValidationError) -> str | None:
+def _described(error: jsonschema.ValidationError, json_schema: dict[str, Any]) -> str | None:
     """Return the description nearest above the failing part of the schema (list items have none)."""
-    node: Any = schema()
+    node: Any = json_schema
     description = None
-    definitions = node["$defs"]
+    definitions = json_schema.get("$defs", {})
     for part in error.absolute_path:
         while isinstance(node, dict) and "$ref" in node:
             node = definitions[node["$ref"].rsplit("/", 1)[1]]

@@ -71,6 +71,7 @@ class Run(_Model):
             Descent-to-Delete: the standard deviation of the noise added on publication.
         step_size: ``eta``.
         learning_steps: ``T``.
+        radius: Radius of the ball that every step projects on; None for no projection.
         extra_delta: Added to delta because learning is finite (see `accounting.stationarity`).
         records_per_request: Size of each request.
         requests: The requests in order.
@@ -86,6 +87,7 @@ class Run(_Model):
     sigma: float
     step_size: float
     learning_steps: int
+    radius: float | None
     extra_delta: float
     records_per_request: int
     requests: tuple[Request, ...]

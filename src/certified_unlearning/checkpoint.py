@@ -1,0 +1,54 @@
+"""Checkpoints of long simulations: the state on disk from time to time, keyed by what is being simulated."""
+
+import json
+import time
+from pathlib import Path
+from typing import Any
+
+import safetensors
+from safetensors.torch import load, save
+from torch import Tensor
+
+from certified_unlearning.files import atomic_path
+
+
+class Checkpoint:
+    """One file that holds the latest state of one simulation.
+
+    Args:
+        path: The file.
+        key: Content key of the simulation. A file with another key belongs to other inputs and is not used.
+        every_seconds: Least time between two saves.
+    """
+
+    def __init__(self, path: Path, key: str, every_seconds: float = 20.0) -> None:
+        self._path = path
+        self._key = key
+        self._every_seconds = every_seconds
+        self._last_save = time.monotonic()
+
+    def is_due(self) -> bool:
+        """Return whether the last save was long enough ago."""
+        return time.monotonic() - self._last_save >= self._every_seconds
+
+    def save(self, tensors: dict[str, Tensor], position: dict[str, Any]) -> None:
+        """Replace the file by this state, atomically."""
+        metadata = {"key": self._key, "position": json.dumps(position)}
+        content = save({name: tensor.contiguous() for name, tensor in tensors.items()}, metadata)
+        with atomic_path(self._path) as temporary:
+            temporary.write_bytes(content)
+        self._last_save = time.monotonic()
+
+    def load(self) -> tuple[dict[str, Tensor], dict[str, Any]] | None:
+        """Return the saved state, or None where there is none for this key."""
+        if not self._path.exists():
+            return None
+        with safetensors.safe_open(str(self._path), framework="pt") as file:
+            metadata = file.metadata() or {}
+        if metadata.get("key") != self._key:
+            return None
+        return load(self._path.read_bytes()), json.loads(metadata["position"])
+
+    def delete(self) -> None:
+        """Remove the file: the result it led to is durable now."""
+        self._path.unlink(missing_ok=True)

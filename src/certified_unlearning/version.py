@@ -1,0 +1,24 @@
+"""Which code produced a result."""
+
+import functools
+import subprocess
+from pathlib import Path
+
+from certified_unlearning import __version__
+
+
+@functools.cache
+def code_version() -> str:
+    """Return the package version and, in a git checkout, the commit (``+dirty`` with uncommitted changes)."""
+    directory = Path(__file__).parent
+    try:
+        described = subprocess.run(
+            ["git", "-C", str(directory), "describe", "--always", "--dirty=+dirty", "--exclude=*"],
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+    except (OSError, subprocess.CalledProcessError):
+        # Installed from a wheel, or no git: the package version says it all.
+        return __version__
+    return f"{__version__}+{described.stdout.strip()}"
