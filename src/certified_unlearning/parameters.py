@@ -17,7 +17,8 @@ Smoothness = Literal["bound", "spectral"]
 
 PositiveFloat = Annotated[float, Field(gt=0)]
 PositiveInt = Annotated[int, Field(ge=1)]
-_SWEEP: dict[str, Any] = {"min_length": 1, "json_schema_extra": {"uniqueItems": True}}
+Value = TypeVar("Value")
+Distinct = Annotated[list[Value], Field(min_length=1, json_schema_extra={"uniqueItems": True})]
 
 
 class _Model(BaseModel):
@@ -27,10 +28,10 @@ class _Model(BaseModel):
 class Figure3a(_Model):
     """Accuracy against epsilon, one record removed."""
 
-    epsilon: list[PositiveFloat] = Field(**_SWEEP, description="a list of distinct numbers above 0")
+    epsilon: Distinct[PositiveFloat] = Field(description="a list of distinct numbers above 0")
     unlearning_steps: PositiveInt = Field(description="Langevin's K, a whole number, at least 1")
-    descent_steps: list[PositiveInt] = Field(
-        **_SWEEP, description="Descent-to-Delete's I, a list of distinct whole numbers, each at least 1"
+    descent_steps: Distinct[PositiveInt] = Field(
+        description="Descent-to-Delete's I, a list of distinct whole numbers, each at least 1"
     )
 
 
@@ -40,8 +41,8 @@ class Figure3b(_Model):
     epsilon: PositiveFloat = Field(description="a number above 0")
     sigma: PositiveFloat = Field(description="Langevin's noise scale, a number above 0")
     records: PositiveInt = Field(description="a whole number of removed records, at least 1")
-    records_per_request: list[PositiveInt] = Field(
-        **_SWEEP, description="a list of distinct whole numbers, each a divisor of `records`"
+    records_per_request: Distinct[PositiveInt] = Field(
+        description="a list of distinct whole numbers, each a divisor of `records`"
     )
 
 
@@ -49,16 +50,16 @@ class Figure3c(_Model):
     """Unlearning steps, initial epsilon and accuracy against sigma."""
 
     epsilon: PositiveFloat = Field(description="a number above 0")
-    sigma: list[PositiveFloat] = Field(**_SWEEP, description="a list of distinct numbers above 0")
+    sigma: Distinct[PositiveFloat] = Field(description="a list of distinct numbers above 0")
     records: PositiveInt = Field(description="a whole number of removed records, at least 1")
 
 
 class Figure4(_Model):
     """Unlearning steps against epsilon for groups of records removed at once."""
 
-    epsilon: list[PositiveFloat] = Field(**_SWEEP, description="a list of distinct numbers above 0")
+    epsilon: Distinct[PositiveFloat] = Field(description="a list of distinct numbers above 0")
     sigma: PositiveFloat = Field(description="Langevin's noise scale, a number above 0")
-    records: list[PositiveInt] = Field(**_SWEEP, description="a list of distinct whole numbers, each at least 1")
+    records: Distinct[PositiveInt] = Field(description="a list of distinct whole numbers, each at least 1")
 
 
 Sweep = Figure3a | Figure3b | Figure3c | Figure4
@@ -78,7 +79,7 @@ class Common(_Model):
 
     dataset: Dataset = Field(description="one of digits, mnist-3-vs-8, adult")
     trials: PositiveInt = Field(description="a whole number of independent trials, at least 1")
-    seed: Annotated[int, Field(ge=0)] = Field(description="a whole number, at least 0")
+    seed: Annotated[int, Field(ge=0, lt=2**32)] = Field(description="a whole number from 0 to 2^32 - 1")
     regularisation: PositiveFloat = Field(
         description="lambda / n, where (lambda / 2) ||w||^2 is the regulariser: a number above 0 (the paper: 1.0e-6)"
     )
@@ -116,8 +117,10 @@ class FigureStyle(_Model):
 
     context: Literal["paper", "notebook", "talk", "poster"] = Field(description="a seaborn context")
     palette: str = Field(description="a seaborn palette, colour-blind safe please")
-    width_inches: PositiveFloat = Field(description="a number above 0")
-    height_inches: PositiveFloat = Field(description="a number above 0")
+    width_inches: PositiveFloat = Field(
+        description="width of one column of the page, a number above 0; figures of several panels span two"
+    )
+    height_inches: PositiveFloat = Field(description="height without the legend, a number above 0")
     dots_per_inch: PositiveInt = Field(description="resolution of the PNG, a whole number")
 
 

@@ -94,7 +94,8 @@ def read_table(path: str | Path, schema: pa.Schema) -> pd.DataFrame:
         raise DataError(f"{path} is not a Parquet file: {error}") from error
     if table.schema.names != schema.names or table.schema.types != schema.types:
         raise DataError(f"{path} does not have the expected columns; was it written by another version?")
-    return table.to_pandas()
+    frame: pd.DataFrame = table.to_pandas()
+    return frame
 
 
 def concatenate(paths: Sequence[str | Path], schema: pa.Schema) -> pd.DataFrame:
