@@ -1,0 +1,285 @@
+"""Where raw files come from: the directory UNLEARNING_DATA names, the DVC cache, or the network.
+
+Nothing is put in place before its content is checked: by the SHA-256 of the decompressed bytes, because
+compressing the same bytes again gives another file.
+"""
+
+import configparser
+import gzip
+import hashlib
+import os
+import sys
+import urllib.request
+import zlib
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from http.client import HTTPException
+from pathlib import Path
+from typing import Any
+from urllib.error import HTTPError, URLError
+
+from certified_unlearning.data import check_name
+from certified_unlearning.errors import DataError
+from certified_unlearning.files import atomic_path, write_json
+
+
+@dataclass(frozen=True)
+class RawFile:
+    """A file as it was published.
+
+    Attributes:
+        path: Its place below the raw root, and below the directory that UNLEARNING_DATA names.
+        sha256: Of its content; of the decompressed bytes when ``path`` ends in ``.gz``.
+        md5: Of the published file as it is: its name in the DVC cache.
+        addresses: Where it is published, in the order to try.
+        gzip_header: The published file's gzip header, for copies that lost it (see `as_published`).
+    """
+
+    path: str
+    sha256: str
+    md5: str
+    addresses: tuple[str, ...]
+    gzip_header: bytes | None = None
+
+
+def _mnist(name: str, sha256: str, md5: str, gzip_header: bytes | None = None) -> RawFile:
+    mirrors = (
+        "https://ossci-datasets.s3.amazonaws.com/mnist",
+        "https://storage.googleapis.com/cvdf-datasets/mnist",
+    )
+    addresses = tuple(f"{mirror}/{name}" for mirror in mirrors)
+    return RawFile(f"mnist/{name}", sha256, md5, addresses, gzip_header)
+
+
+RAW_FILES: dict[str, tuple[RawFile, ...]] = {
+    "digits": (),
+    "mnist-3-vs-8": (
+        _mnist(
+            "train-images-idx3-ubyte.gz",
+            "ba891046e6505d7aadcbbe25680a0738ad16aec93bde7f9b65e87a2fc25776db",
+            "f68b3c2dcbeaaa9fbdd348bbdeb94873",
+            # RFC 1952: deflate, with name; written 1996-11-18 15:36:26 UTC on Unix.
+            b"\x1f\x8b\x08\x08" + (848_331_386).to_bytes(4, "little") + b"\x00\x03train-images.idx3-ubyte\x00",
+        ),
+        _mnist(
+            "train-labels-idx1-ubyte.gz",
+            "65a50cbbf4e906d70832878ad85ccda5333a97f0f4c3dd2ef09a8a9eef7101c5",
+            "d53e105ee54ea40749a09fcbcd1e9432",
+        ),
+        _mnist(
+            "t10k-images-idx3-ubyte.gz",
+            "0fa7898d509279e482958e8ce81c8e77db3f2f8254e26661ceb7762c4d494ce7",
+            "9fb629c4189551a2d022fa330f9573f3",
+        ),
+        _mnist(
+            "t10k-labels-idx1-ubyte.gz",
+            "ff7bcfd416de33731a308c3f266cc351222c34898ecbeaf847f06e48f7ec33f2",
+            "ec29112dd5afa0611ce80d1b7f02629c",
+        ),
+    ),
+    "adult": (
+        RawFile(
+            "adult/adult.data",
+            "5b00264637dbfec36bdeaab5676b0b309ff9eb788d63554ca0a249491c86603d",
+            "5d7c39d7b8804f071cdd1f2a7c460872",
+            ("https://archive.ics.uci.edu/ml/machine-learning-databases/adult/adult.data",),
+        ),
+    ),
+}
+"""The raw files of every data set; scikit-learn brings those of digits."""
+
+
+def fetch(dataset: str, raw_root: Path) -> list[Path]:
+    """Put the raw files of a data set in place.
+
+    Returns:
+        Their paths; empty for a data set that needs none.
+
+    Raises:
+        ParameterError: The data set is unknown.
+        DataError: A file is damaged, or is found nowhere.
+        StorageError: ``raw_root`` cannot be written to.
+    """
+    check_name(dataset)
+    return [fetch_file(raw, raw_root) for raw in RAW_FILES[dataset]]
+
+
+def fetch_file(raw: RawFile, raw_root: Path, *, timeout: float = 20.0) -> Path:
+    """Put one raw file in place, unless it is there already.
+
+    A wrong file that a person put there, in ``raw_root`` or where UNLEARNING_DATA points, is an error at
+    once. The DVC cache and the addresses are tried one after another.
+
+    Args:
+        raw: The file.
+        raw_root: The directory below which it belongs.
+        timeout: Seconds without an answer after which an address counts as failed.
+
+    Raises:
+        DataError: The file is damaged, or is found nowhere.
+        StorageError: ``raw_root`` cannot be written to.
+    """
+    target = raw_root / raw.path
+    if target.exists():
+        check(raw, read(raw, target), target)
+        return target
+    failures = []
+    directory = os.environ.get("UNLEARNING_DATA")
+    if not directory:
+        failures.append("UNLEARNING_DATA is not set")
+    elif not (own := Path(directory) / raw.path).exists():
+        failures.append(f"{own} does not exist")
+    else:
+        check(raw, read(raw, own), own)
+        _put(raw, own.read_bytes(), target)
+        return target
+    places: list[tuple[str, Callable[[], bytes]]] = [
+        ("the DVC cache", partial(_from_dvc_cache, raw, raw_root)),
+        *((address, partial(_download, address, timeout)) for address in raw.addresses),
+    ]
+    for place, load in places:
+        try:
+            content = load()
+            check(raw, _decompress(raw, content, place), place)
+        except DataError as error:
+            failures.append(str(error))
+        except (OSError, HTTPException) as error:
+            failures.append(f"{place} failed ({_reason(error)})")
+        else:
+            _put(raw, content, target)
+            return target
+    raise DataError(
+        f"{raw.path} was found nowhere: {'; '.join(failures)}; download it elsewhere and put it at {target} "
+        f"or at {raw.path} in the directory that UNLEARNING_DATA names"
+    )
+
+
+def read(raw: RawFile, path: Path) -> bytes:
+    """Return the content of a raw file, decompressed. It is not yet checked against the digest.
+
+    Raises:
+        DataError: The file is missing or is no whole gzip file.
+    """
+    try:
+        return _decompress(raw, path.read_bytes(), path)
+    except OSError as error:
+        raise DataError(f"cannot read {path}: {error.strerror or error}") from error
+
+
+def check(raw: RawFile, content: bytes, place: str | Path) -> None:
+    """Check decompressed content against the published digest.
+
+    Raises:
+        DataError: It is something else; the message names both digests.
+    """
+    found = hashlib.sha256(content).hexdigest()
+    if found != raw.sha256:
+        kind = "decompressed content" if raw.path.endswith(".gz") else "content"
+        raise DataError(
+            f"{place} is not the published {raw.path}: the SHA-256 of its {kind} is {found}, expected {raw.sha256}"
+        )
+
+
+def as_published(raw: RawFile, content: bytes) -> bytes:
+    """Return the published file where ``content`` differs from it in the gzip header only, else ``content``.
+
+    Some copies of MNIST lost name and time in the header of the training images. With the original header the
+    file has the published MD5 again, and DVC recognises it.
+    """
+    plain_header = b"\x1f\x8b\x08\x00"  # RFC 1952: deflate, and nothing more than the ten fixed bytes.
+    if raw.gzip_header and content.startswith(plain_header):
+        restored = raw.gzip_header + content[10:]
+        if hashlib.md5(restored, usedforsecurity=False).hexdigest() == raw.md5:
+            return restored
+    return content
+
+
+def write_manifest(dataset: str, raw_root: Path, path: Path) -> None:
+    """Write what a data set is made from: each raw file with the size and SHA-256 of its decompressed bytes.
+
+    The manifest depends on content alone: not on where the files came from, nor on how they are compressed.
+
+    Raises:
+        ParameterError: The data set is unknown.
+        DataError: A raw file is missing or damaged.
+        StorageError: The manifest cannot be written.
+    """
+    check_name(dataset)
+    manifest: dict[str, Any] = {"dataset": dataset}
+    if dataset == "digits":
+        from certified_unlearning.data import digits
+
+        manifest |= {"source": "scikit-learn (embedded)", "sha256": digits.content_sha256()}
+    else:
+        manifest["files"] = [_entry(raw, raw_root) for raw in RAW_FILES[dataset]]
+    write_json(path, manifest)
+
+
+def _entry(raw: RawFile, raw_root: Path) -> dict[str, str | int]:
+    content = read(raw, raw_root / raw.path)
+    check(raw, content, raw_root / raw.path)
+    return {"path": raw.path, "size": len(content), "sha256": raw.sha256}
+
+
+def _put(raw: RawFile, content: bytes, target: Path) -> None:
+    with atomic_path(target) as temporary:
+        temporary.write_bytes(as_published(raw, content))
+
+
+def _decompress(raw: RawFile, content: bytes, place: str | Path) -> bytes:
+    if not raw.path.endswith(".gz"):
+        return content
+    try:
+        return gzip.decompress(content)
+    except (gzip.BadGzipFile, EOFError, zlib.error) as error:
+        md5 = hashlib.md5(content, usedforsecurity=False).hexdigest()
+        raise DataError(f"{place} is truncated or damaged ({error}): its MD5 is {md5}, expected {raw.md5}") from error
+
+
+def _from_dvc_cache(raw: RawFile, raw_root: Path) -> bytes:
+    """Return the file from the cache of the DVC repository around ``raw_root``."""
+    above = (directory / ".dvc" for directory in raw_root.resolve().parents)
+    repository = next((directory for directory in above if directory.is_dir()), None)
+    if repository is None:
+        raise DataError(f"{raw_root} is in no DVC repository")
+    config = configparser.ConfigParser(interpolation=None)
+    try:
+        config.read([repository / "config", repository / "config.local"], encoding="utf-8")
+    except configparser.Error as error:
+        raise DataError(f"the DVC configuration cannot be read ({' '.join(str(error).split())})") from error
+    cache = repository / config.get("cache", "dir", fallback="cache")
+    path = cache / "files" / "md5" / raw.md5[:2] / raw.md5[2:]
+    if not path.exists():
+        raise DataError(f"the DVC cache {cache} does not hold it")
+    return path.read_bytes()
+
+
+def _download(address: str, timeout: float) -> bytes:
+    from rich.console import Console
+    from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn
+
+    print(f"downloading {address}", file=sys.stderr, flush=True)
+    columns = TextColumn("{task.description}"), BarColumn(), DownloadColumn(), TimeRemainingColumn()
+    console = Console(stderr=True)
+    content = bytearray()
+    with (
+        urllib.request.urlopen(address, timeout=timeout) as response,
+        Progress(*columns, console=console, disable=not console.is_terminal) as progress,
+    ):
+        announced = response.headers.get("Content-Length")
+        task = progress.add_task(address.rsplit("/", 1)[1], total=float(announced) if announced else None)
+        while chunk := response.read(1 << 16):
+            content += chunk
+            progress.advance(task, len(chunk))
+    if announced and len(content) != int(announced):
+        raise ConnectionError(f"the connection closed after {len(content)} of {announced} bytes")
+    return bytes(content)
+
+
+def _reason(error: Exception) -> str:
+    if isinstance(error, HTTPError):
+        return f"HTTP {error.code} {error.reason}"
+    if isinstance(error, URLError) and isinstance(error.reason, OSError):
+        error = error.reason
+    return getattr(error, "strerror", None) or str(error)

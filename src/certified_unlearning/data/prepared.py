@@ -1,0 +1,184 @@
+"""A prepared data set: unit-norm features and -1/+1 labels, checked, with its digest and its file format."""
+
+import hashlib
+import json
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import safetensors
+import safetensors.numpy
+from numpy.typing import NDArray
+
+from certified_unlearning.errors import DataError
+from certified_unlearning.files import atomic_path
+
+NORM_TOLERANCE = 1e-6
+"""How far a stored row norm may exceed 1: float32 rounding stays below, forgotten scaling does not."""
+
+_ARRAYS = ("train_features", "train_labels", "test_features", "test_labels")
+_STRINGS = ("name", "features", "preprocessing")
+
+
+@dataclass(frozen=True, eq=False)
+class PreparedData:
+    """Binary classification data as every mechanism sees it.
+
+    Attributes:
+        name: The data set's name.
+        features: What the features are, as records and certificates name it.
+        train_features: float32, shape ``(n, d)``; every row has Euclidean norm at most 1.
+        train_labels: int8, shape ``(n,)``; -1 or +1.
+        test_features: float32, shape ``(n_test, d)``.
+        test_labels: int8, shape ``(n_test,)``.
+        preprocessing: What was done to the raw records, in words.
+
+    Raises:
+        DataError: A value is not finite, a row is longer than 1, a label is neither -1 nor +1, a class has no
+            records in one of the parts, or an array has another shape or dtype.
+    """
+
+    name: str
+    features: str
+    train_features: NDArray[np.float32]
+    train_labels: NDArray[np.int8]
+    test_features: NDArray[np.float32]
+    test_labels: NDArray[np.int8]
+    preprocessing: str
+
+    def __post_init__(self) -> None:
+        _check_part(f"{self.name}, training part", self.train_features, self.train_labels)
+        _check_part(f"{self.name}, test part", self.test_features, self.test_labels)
+        if self.test_features.shape[1] != self.d:
+            raise DataError(
+                f"{self.name}: test records have {self.test_features.shape[1]} features, training records {self.d}"
+            )
+
+    @property
+    def n(self) -> int:
+        """Number of training records."""
+        return int(self.train_features.shape[0])
+
+    @property
+    def d(self) -> int:
+        """Number of features."""
+        return int(self.train_features.shape[1])
+
+    @cached_property
+    def sha256(self) -> str:
+        """Digest of the four arrays: their names, dtypes, shapes and bytes."""
+        digest = hashlib.sha256()
+        for name in _ARRAYS:
+            array = np.ascontiguousarray(getattr(self, name))
+            digest.update(f"{name} {array.dtype.str} {array.shape}\n".encode())
+            digest.update(array.data)
+        return digest.hexdigest()
+
+    @cached_property
+    def largest_eigenvalue(self) -> float:
+        """``lambda_max(X'X / n)`` of the training features, computed in float64."""
+        features = self.train_features.astype(np.float64)
+        return float(np.linalg.eigvalsh(features.T @ features / self.n)[-1])
+
+    def summary(self) -> dict[str, Any]:
+        """Return what a reader wants to know of the data set, ready for JSON."""
+        return {
+            "name": self.name,
+            "features": self.features,
+            "preprocessing": self.preprocessing,
+            "n": self.n,
+            "n_test": len(self.test_labels),
+            "d": self.d,
+            "classes": {"train": _class_counts(self.train_labels), "test": _class_counts(self.test_labels)},
+            "largest_eigenvalue": self.largest_eigenvalue,
+            "sha256": self.sha256,
+        }
+
+    def save(self, path: str | Path) -> None:
+        """Write the data set as safetensors, atomically.
+
+        Raises:
+            StorageError: The file cannot be written.
+        """
+        strings = {name: getattr(self, name) for name in _STRINGS} | {"sha256": self.sha256}
+        arrays = {name: np.ascontiguousarray(getattr(self, name)) for name in _ARRAYS}
+        # One metadata entry: safetensors writes several in random order, and equal data should be equal files.
+        content = safetensors.numpy.save(arrays, {"prepared": json.dumps(strings)})
+        with atomic_path(path) as temporary:
+            temporary.write_bytes(content)
+
+    @classmethod
+    def load(cls, path: str | Path) -> "PreparedData":
+        """Read a data set that `save` wrote.
+
+        Raises:
+            DataError: The file is missing, damaged, or no prepared data set.
+        """
+        try:
+            with safetensors.safe_open(str(path), framework="numpy") as file:
+                strings = json.loads((file.metadata() or {})["prepared"])
+                expected = strings.pop("sha256")
+                data = cls(**strings, **{name: file.get_tensor(name) for name in file.keys()})  # noqa: SIM118
+        except OSError as error:
+            raise DataError(f"cannot read {path}: {error.strerror or error}") from error
+        except safetensors.SafetensorError as error:
+            raise DataError(f"{path} is damaged or no safetensors file: {error}") from error
+        except (KeyError, TypeError, json.JSONDecodeError) as error:
+            raise DataError(f"{path} is no prepared data set: {error}") from error
+        except DataError as error:
+            raise DataError(f"{path} is damaged: {error}") from error
+        if data.sha256 != expected:
+            raise DataError(f"{path} is damaged: its arrays have SHA-256 {data.sha256}, expected {expected}")
+        return data
+
+
+def unit_rows(features: NDArray[np.float64], where: str) -> NDArray[np.float32]:
+    """Scale each row to Euclidean norm 1, in float64, and store it as float32.
+
+    Args:
+        features: Shape ``(records, d)``.
+        where: What an error message calls the data.
+
+    Raises:
+        DataError: A value is not finite, or a row is all zero and has no direction.
+    """
+    _check_finite(where, features)
+    norms = np.linalg.norm(features, axis=1, keepdims=True)
+    zero = np.flatnonzero(norms == 0)
+    if zero.size:
+        raise DataError(f"{where}: row {zero[0]} is all zero and cannot be scaled to norm 1")
+    return np.asarray(features / norms, np.float32)
+
+
+def _check_part(where: str, features: NDArray[np.float32], labels: NDArray[np.int8]) -> None:
+    if features.dtype != np.float32 or features.ndim != 2 or labels.dtype != np.int8:
+        raise DataError(
+            f"{where}: features are {features.dtype} of shape {features.shape} and labels {labels.dtype}, "
+            f"expected a float32 matrix and int8"
+        )
+    if labels.shape != features.shape[:1]:
+        raise DataError(f"{where}: {len(features)} rows of features, but labels of shape {labels.shape}")
+    _check_finite(where, features)
+    norms = np.linalg.norm(features.astype(np.float64), axis=1)
+    long = np.flatnonzero(norms > 1 + NORM_TOLERANCE)
+    if long.size:
+        raise DataError(f"{where}: row {long[0]} has norm {norms[long[0]]:.7g}, expected at most 1")
+    wrong = np.flatnonzero(np.abs(labels) != 1)
+    if wrong.size:
+        raise DataError(f"{where}: the label of row {wrong[0]} is {labels[wrong[0]]}, expected -1 or +1")
+    for label in (-1, 1):
+        if label not in labels:
+            raise DataError(f"{where}: class {label:+d} has no records")
+
+
+def _check_finite(where: str, features: NDArray[Any]) -> None:
+    wrong = np.argwhere(~np.isfinite(features))
+    if wrong.size:
+        row, column = wrong[0]
+        raise DataError(f"{where}: the value in row {row}, column {column} is {features[row, column]}")
+
+
+def _class_counts(labels: NDArray[np.int8]) -> dict[str, int]:
+    return {f"{label:+d}": int(np.count_nonzero(labels == label)) for label in (-1, 1)}

@@ -1,0 +1,115 @@
+"""Prepared data: what is checked, the digest, the file."""
+
+import re
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from certified_unlearning import files
+from certified_unlearning.data.prepared import PreparedData, unit_rows
+from certified_unlearning.errors import DataError, StorageError
+
+
+def changed(array: np.ndarray, at: object, value: float) -> np.ndarray:
+    array = array.copy()
+    array[at] = value
+    return array
+
+
+@pytest.mark.parametrize(
+    ("field", "change", "message"),
+    [
+        ("train_features", lambda a: changed(a, (3, 2), np.nan), "training part: the value in row 3, column 2 is nan"),
+        ("test_features", lambda a: changed(a, (1, 4), np.inf), "test part: the value in row 1, column 4 is inf"),
+        ("train_features", lambda a: a * np.float32(1 + 2e-6), "has norm 1.00000"),
+        ("train_labels", lambda a: changed(a, 7, 0), "the label of row 7 is 0, expected -1 or +1"),
+        ("train_labels", lambda a: changed(a, 7, -128), "the label of row 7 is -128"),
+        ("train_labels", lambda a: np.abs(a), "training part: class -1 has no records"),
+        ("test_labels", lambda a: -np.abs(a), "test part: class +1 has no records"),
+        ("train_labels", lambda a: a[:-1], "40 rows of features, but labels of shape (39,)"),
+        ("train_labels", lambda a: a.astype(np.int64), "labels int64, expected a float32 matrix and int8"),
+        ("train_features", lambda a: a.astype(np.float64), "features are float64"),
+        ("test_features", lambda a: a[:, :4], "test records have 4 features, training records 5"),
+    ],
+)
+def test_unusable_data_are_refused(
+    small: PreparedData, field: str, change: Callable[[np.ndarray], np.ndarray], message: str
+) -> None:
+    with pytest.raises(DataError, match=re.escape(message)):
+        replace(small, **{field: change(getattr(small, field))})
+
+
+def test_rows_are_scaled_to_norm_one_and_a_zero_row_has_no_direction() -> None:
+    rows = unit_rows(np.array([[3.0, 4.0], [1e-100, 0.0]]), "data")
+    np.testing.assert_allclose(rows, [[0.6, 0.8], [1, 0]], rtol=1e-7)
+    with pytest.raises(DataError, match="data: row 1 is all zero"):
+        unit_rows(np.array([[3.0, 4.0], [0.0, 0.0]]), "data")
+    with pytest.raises(DataError, match="data: the value in row 0, column 1 is nan"):
+        unit_rows(np.array([[3.0, np.nan]]), "data")
+
+
+def test_the_digest_sees_every_array_and_their_order(small: PreparedData) -> None:
+    digests = {small.sha256}
+    for field in ("train_features", "train_labels", "test_features", "test_labels"):
+        digests.add(replace(small, **{field: getattr(small, field)[::-1].copy()}).sha256)
+    assert len(digests) == 5
+
+
+def test_the_largest_eigenvalue_is_that_of_the_mean_outer_product(small: PreparedData) -> None:
+    gram = sum(np.outer(row, row) for row in small.train_features.astype(np.float64)) / 40
+    assert small.largest_eigenvalue == pytest.approx(max(np.linalg.eigvals(gram).real), rel=1e-12)
+
+
+def test_saving_and_loading_changes_nothing(small: PreparedData, tmp_path: Path) -> None:
+    small.save(tmp_path / "a.safetensors")
+    loaded = PreparedData.load(tmp_path / "a.safetensors")
+    assert loaded.sha256 == small.sha256
+    assert loaded.summary() == small.summary()
+    loaded.save(tmp_path / "b.safetensors")
+    assert (tmp_path / "a.safetensors").read_bytes() == (tmp_path / "b.safetensors").read_bytes()
+
+
+def test_the_summary_counts_the_classes(small: PreparedData) -> None:
+    summary = small.summary()
+    assert summary["classes"] == {"train": {"-1": 20, "+1": 20}, "test": {"-1": 5, "+1": 5}}
+    assert (summary["n"], summary["n_test"], summary["d"]) == (40, 10, 5)
+    assert summary["sha256"] == small.sha256
+
+
+def test_every_damaged_file_is_refused(small: PreparedData, tmp_path: Path) -> None:
+    path = tmp_path / "data.safetensors"
+    small.save(path)
+    content = path.read_bytes()
+    flipped = bytearray(content)
+    flipped[content.index(small.train_features.tobytes())] ^= 1  # The last bit of a feature: only the digest sees it.
+    wrong_label = content[:-1] + b"\x05"
+    for damaged in (content[:-10], content[:40], b"", bytes(flipped), wrong_label):
+        path.write_bytes(damaged)
+        with pytest.raises(DataError, match=re.escape(str(path))):
+            PreparedData.load(path)
+    with pytest.raises(DataError, match="cannot read"):
+        PreparedData.load(tmp_path / "absent.safetensors")
+
+
+def test_another_safetensors_file_is_refused(tmp_path: Path) -> None:
+    numpy = pytest.importorskip("safetensors.numpy")
+    (tmp_path / "weights.safetensors").write_bytes(numpy.save({"weights": np.zeros(3)}))
+    with pytest.raises(DataError, match="is no prepared data set"):
+        PreparedData.load(tmp_path / "weights.safetensors")
+
+
+def test_a_full_disk_leaves_the_old_file(small: PreparedData, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "data.safetensors"
+    path.write_bytes(b"old")
+
+    def full(descriptor: int) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(files.os, "fsync", full)
+    with pytest.raises(StorageError, match="No space left on device"):
+        small.save(path)
+    assert path.read_bytes() == b"old"
+    assert list(tmp_path.iterdir()) == [path]
