@@ -1,0 +1,237 @@
+import csv
+import math
+import statistics
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from certified_unlearning.errors import DataError, StorageError
+from certified_unlearning.files import read_json, write_json
+from certified_unlearning.results import RECORD_SCHEMA, read_table, write_table
+from certified_unlearning.summaries import CONSTANTS, label, metrics, summarise, write_csv
+
+EMPTY = {"string": "", "int64": 1, "double": 0.0}
+LANGEVIN = {"experiment": "fig3a", "mechanism": "langevin", "variant": "least-sigma"}
+DESCENT = {"experiment": "fig3a", "mechanism": "descent-to-delete", "variant": "secret-state"}
+RETRAINING = {"experiment": "fig3a", "mechanism": "retraining", "variant": "noisy"}
+
+
+def run(accuracies: list[float], **columns: object) -> pd.DataFrame:
+    """The records of one request of one run: a row per trial."""
+    plain = {field.name: EMPTY[str(field.type)] for field in RECORD_SCHEMA} | {"dataset": "digits"}
+    key = {"run_key": repr(sorted((k, v) for k, v in columns.items() if k not in PER_REQUEST))}
+    return pd.DataFrame([{**plain, **key, **columns, "trial": t, "accuracy": a} for t, a in enumerate(accuracies)])
+
+
+PER_REQUEST = ("request", "records_removed", "unlearning_steps", "accumulated_steps", "epsilon")
+
+
+@pytest.fixture
+def records(tmp_path: Path) -> pd.DataFrame:
+    rows = pd.concat([
+        run([0.5], **RETRAINING, epsilon_target=1.0, sigma=0.2),
+        run([0.6, 0.7, 0.9], **DESCENT, unlearning_steps=10, epsilon_target=1.0, sigma=3.0),
+        run([0.5, 0.6, 0.7], **DESCENT, unlearning_steps=2, epsilon_target=1.0, sigma=8.0),
+        run([0.8, 0.9, 1.0], **LANGEVIN, epsilon_target=1.0, epsilon=0.99, sigma=0.2),
+        run([0.7, 0.7, 0.7], **LANGEVIN, epsilon_target=0.5, epsilon=0.5, sigma=0.4),
+    ])  # fmt: skip
+    write_table(tmp_path / "records.parquet", rows, RECORD_SCHEMA)
+    return read_table(tmp_path / "records.parquet", RECORD_SCHEMA)
+
+
+@pytest.fixture
+def stream() -> pd.DataFrame:
+    names = {
+        "experiment": "fig3b",
+        "mechanism": "langevin",
+        "variant": "least-steps",
+        "records_per_request": 5,
+    }
+    first = {
+        "request": 1,
+        "records_removed": 5,
+        "unlearning_steps": 30,
+        "accumulated_steps": 30,
+        "epsilon": 0.98,
+    }
+    second = {
+        "request": 2,
+        "records_removed": 10,
+        "unlearning_steps": 70,
+        "accumulated_steps": 100,
+        "epsilon": 0.97,
+    }
+    return pd.concat([run([0.8, 0.9], **names, **second), run([0.6, 0.9], **names, **first)])
+
+
+def test_mean_and_standard_deviation_are_those_computed_by_hand(records: pd.DataFrame) -> None:
+    summary = summarise(records, "fig3a").set_index("point")
+    row = summary.loc["Langevin, K = 1, epsilon = 1"]
+    assert (row["accuracy_mean"], row["accuracy_std"]) == pytest.approx((0.9, 0.1), rel=1e-12)
+    row = summary.loc["Descent-to-Delete, I = 10, secret state, epsilon = 1"]
+    # deviations from 11/15 are -2/15, -1/30, 1/6: squares 16/900 + 1/900 + 25/900, divided by 3 - 1
+    assert (row["accuracy_mean"], row["accuracy_std"]) == pytest.approx((11 / 15, math.sqrt(21 / 900)), rel=1e-12)
+    assert statistics.stdev([0.6, 0.7, 0.9]) == pytest.approx(row["accuracy_std"], rel=1e-12)
+
+
+def test_a_single_trial_has_no_spread_and_is_counted_as_one(records: pd.DataFrame) -> None:
+    row = summarise(records, "fig3a").set_index("label").loc["Retraining, noisy"]
+    assert (row["trials"], row["accuracy_mean"], row["accuracy_std"]) == (1, 0.5, 0.0)
+
+
+def test_an_unknown_mechanism_is_named(records: pd.DataFrame) -> None:
+    with pytest.raises(DataError, match="the mechanism scrub \\(least-sigma\\), which has no label"):
+        summarise(records.assign(mechanism=records["mechanism"].replace({"langevin": "scrub"})), "fig3a")
+
+
+def test_every_sweep_point_keeps_its_constants(records: pd.DataFrame) -> None:
+    summary = summarise(records, "fig3a")
+    assert list(summary.columns) == ["label", "point", *CONSTANTS, "trials", "accuracy_mean", "accuracy_std"]
+    assert summary["sigma"].tolist() == [0.4, 0.2, 8.0, 3.0, 0.2]
+    assert summary["trials"].tolist() == [3, 3, 3, 3, 1]
+    assert {"epsilon", "delta", "n", "d", "sigma", "unlearning_steps", "adjacency"} <= set(CONSTANTS)
+
+
+def test_rows_are_in_the_order_of_mechanism_steps_and_epsilon_whatever_the_order_of_the_records(
+    records: pd.DataFrame,
+) -> None:
+    summary = summarise(records, "fig3a")
+    assert summary["point"].tolist() == [
+        "Langevin, K = 1, epsilon = 0.5",
+        "Langevin, K = 1, epsilon = 1",
+        "Descent-to-Delete, I = 2, secret state, epsilon = 1",
+        "Descent-to-Delete, I = 10, secret state, epsilon = 1",
+        "Retraining, noisy, epsilon = 1",
+    ]
+    for seed in range(5):
+        shuffled = records.sample(frac=1.0, random_state=seed)
+        pd.testing.assert_frame_equal(summarise(shuffled, "fig3a"), summary, check_exact=True)
+
+
+def test_swapping_the_accuracies_of_two_mechanisms_changes_the_summary(records: pd.DataFrame) -> None:
+    one, other = records["sigma"] == 8.0, (records["sigma"] == 0.2) & (records["mechanism"] == "langevin")
+    swapped = records.copy()
+    swapped.loc[one, "accuracy"] = records.loc[other, "accuracy"].to_numpy()
+    swapped.loc[other, "accuracy"] = records.loc[one, "accuracy"].to_numpy()
+    before = summarise(records, "fig3a").set_index("point")["accuracy_mean"]
+    after = summarise(swapped, "fig3a").set_index("point")["accuracy_mean"]
+    langevin, descent = "Langevin, K = 1, epsilon = 1", "Descent-to-Delete, I = 2, secret state, epsilon = 1"
+    assert after[langevin] == before[descent] != after[descent] == before[langevin]
+
+
+def test_a_stream_has_one_row_per_request_in_order(stream: pd.DataFrame) -> None:
+    summary = summarise(stream, "fig3b")
+    assert summary["request"].tolist() == [1, 2]
+    assert summary["accumulated_steps"].tolist() == [30, 100]
+    assert summary["accuracy_mean"].tolist() == pytest.approx([0.75, 0.85])
+
+
+@pytest.mark.parametrize(
+    ("mechanism", "variant", "expected"),
+    [
+        ("langevin", "least-sigma", "Langevin, K = 2"),
+        ("langevin", "least-steps", "Langevin, S = 20"),
+        ("descent-to-delete", "secret-state", "Descent-to-Delete, I = 2, secret state"),
+        ("descent-to-delete", "published-state", "Descent-to-Delete, state published"),
+        ("retraining", "noisy", "Retraining, noisy"),
+        ("retraining", "noiseless", "Retraining, noiseless"),
+    ],
+)
+def test_labels_are_what_a_reader_would_say(mechanism: str, variant: str, expected: str) -> None:
+    row = {"mechanism": mechanism, "variant": variant, "unlearning_steps": 2, "records_per_request": 20}
+    assert label(row) == expected
+
+
+def test_metrics_hold_epsilon_steps_sigma_and_accuracy_of_every_point(records: pd.DataFrame) -> None:
+    found = metrics(records)["fig3a"]
+    assert list(found) == summarise(records, "fig3a")["point"].tolist()
+    assert found["Langevin, K = 1, epsilon = 1"] == {
+        "epsilon": 0.99, "sigma": 0.2, "unlearning_steps": 1, "accuracy": pytest.approx(0.9)
+    }  # fmt: skip
+    assert found["Descent-to-Delete, I = 10, secret state, epsilon = 1"]["unlearning_steps"] == 10
+
+
+def test_metrics_of_a_stream_are_its_largest_epsilon_all_its_steps_and_its_last_accuracy(
+    stream: pd.DataFrame,
+) -> None:
+    assert metrics(stream) == {
+        "fig3b": {
+            "Langevin, S = 5": {
+                "epsilon": 0.98, "sigma": 0.0, "accumulated_steps": 100, "accuracy": pytest.approx(0.85)
+            }
+        }
+    }  # fmt: skip
+
+
+def test_metrics_name_sigma_in_fig3c_and_the_group_of_retraining_in_fig4() -> None:
+    langevin = {"mechanism": "langevin", "variant": "least-steps", "records_per_request": 100}
+    records = pd.concat([
+        run([0.9], **langevin, experiment="fig3c", sigma=0.05, epsilon_target=1.0),
+        run([0.9], **langevin, experiment="fig4", epsilon_target=0.5),
+        run([0.9], **RETRAINING | {"experiment": "fig4"}, seed=1, records_removed=1),
+        run([0.9], **RETRAINING | {"experiment": "fig4"}, seed=2, records_removed=100),
+        run([0.9], **RETRAINING | {"experiment": "fig3c", "variant": "noiseless"}),
+    ])  # fmt: skip
+    assert {experiment: list(points) for experiment, points in metrics(records).items()} == {
+        "fig3c": ["Langevin, S = 100, sigma = 0.05", "Retraining, noiseless"],
+        "fig4": [
+            "Langevin, S = 100, epsilon = 0.5",
+            "Retraining, noisy, S = 1",
+            "Retraining, noisy, S = 100",
+        ],
+    }
+
+
+def test_metrics_are_plain_numbers_that_json_keeps(records: pd.DataFrame, tmp_path: Path) -> None:
+    write_json(tmp_path / "metrics.json", metrics(records))
+    assert read_json(tmp_path / "metrics.json") == metrics(records)
+
+
+def test_csv_gives_back_the_same_numbers_and_the_same_bytes(records: pd.DataFrame, tmp_path: Path) -> None:
+    records["accuracy"] = np.random.default_rng(1).uniform(size=len(records))
+    summary = summarise(records, "fig3a")
+    for name in ("a.csv", "b.csv"):
+        write_csv(tmp_path / name, summarise(records, "fig3a"))
+    with (tmp_path / "a.csv").open(encoding="utf-8") as file:
+        read = list(csv.DictReader(file))
+    for column in ("accuracy_mean", "accuracy_std", "sigma", "epsilon"):
+        assert [float(row[column]) for row in read] == summary[column].tolist()
+    assert (tmp_path / "a.csv").read_bytes() == (tmp_path / "b.csv").read_bytes()
+
+
+def test_csv_that_cannot_be_written_leaves_nothing(records: pd.DataFrame, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("in the way")
+    with pytest.raises(StorageError):
+        write_csv(tmp_path / "file" / "summary.csv", summarise(records, "fig3a"))
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["file", "records.parquet"]
+
+
+def test_a_missing_experiment_is_named_with_those_there_are(records: pd.DataFrame) -> None:
+    with pytest.raises(DataError, match="the records hold no experiment fig4, only fig3a"):
+        summarise(records, "fig4")
+
+
+def test_empty_records_are_refused(records: pd.DataFrame) -> None:
+    with pytest.raises(DataError, match="there are no records, so there is no fig3a"):
+        summarise(records.iloc[:0], "fig3a")
+    with pytest.raises(DataError, match="there are no records"):
+        metrics(records.iloc[:0])
+
+
+def test_records_read_twice_are_refused(records: pd.DataFrame) -> None:
+    with pytest.raises(DataError, match="fig3a hold a trial twice"):
+        summarise(pd.concat([records, records]), "fig3a")
+
+
+def test_mixed_data_sets_are_refused(records: pd.DataFrame) -> None:
+    other = records.assign(dataset="adult", run_key=records["run_key"] + "adult")
+    with pytest.raises(DataError, match="mix the data sets adult, digits"):
+        summarise(pd.concat([records, other]), "fig3a")
+
+
+def test_two_runs_of_the_same_point_are_refused(records: pd.DataFrame) -> None:
+    other = records.assign(run_key=records["run_key"] + "again", accountant="shifted")
+    with pytest.raises(DataError, match=r"more than one run called 'Langevin, K = 1, epsilon = 0\.5'"):
+        summarise(pd.concat([records, other]), "fig3a")
