@@ -1,0 +1,43 @@
+"""Input checks of the accounting functions: errors name the parameter, its value and what would be right."""
+
+import math
+from collections.abc import Sequence
+from numbers import Integral
+
+from certified_unlearning.errors import ParameterError
+
+
+def require_positive(**values: float) -> None:
+    """Raise `ParameterError` unless every value is finite and above 0."""
+    for name, value in values.items():
+        if not (math.isfinite(value) and value > 0):
+            raise ParameterError(f"{name} must be a finite number above 0, got {value}")
+
+
+def require_non_negative(**values: float) -> None:
+    """Raise `ParameterError` unless every value is finite and at least 0."""
+    for name, value in values.items():
+        if not (math.isfinite(value) and value >= 0):
+            raise ParameterError(f"{name} must be a finite number, at least 0, got {value}")
+
+
+def require_probability(**values: float) -> None:
+    """Raise `ParameterError` unless every value lies strictly between 0 and 1."""
+    for name, value in values.items():
+        if not 0 < value < 1:
+            raise ParameterError(f"{name} must lie strictly between 0 and 1, got {value}")
+
+
+def require_count(*, least: int, **values: float) -> None:
+    """Raise `ParameterError` unless every value is a whole number, at least ``least``."""
+    for name, value in values.items():
+        if not isinstance(value, Integral) or value < least:
+            raise ParameterError(f"{name} must be a whole number, at least {least}, got {value!r}")
+
+
+def require_counts(name: str, values: Sequence[int], *, least: int) -> None:
+    """Raise `ParameterError` unless there are values and all are whole numbers, at least ``least``."""
+    if not values:
+        raise ParameterError(f"{name} must hold at least one number, got none")
+    for position, value in enumerate(values):
+        require_count(least=least, **{f"{name}[{position}]": value})

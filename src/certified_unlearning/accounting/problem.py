@@ -1,0 +1,73 @@
+"""The constants of a learning problem, as every accountant needs them."""
+
+from dataclasses import dataclass
+from typing import Literal, get_args
+
+from certified_unlearning.accounting.checks import require_count, require_positive
+from certified_unlearning.errors import AssumptionError, ParameterError
+
+Adjacency = Literal["replace", "zero-out"]
+
+
+@dataclass(frozen=True)
+class Problem:
+    """The mean of ``n`` losses with a regulariser, ``f(x) = (1/n) sum_i l(x; d_i) + (m/2) ||x||^2``, and the step size.
+
+    These are constants of the *algorithm*: the same numbers in learning, unlearning and the retraining that a
+    guarantee compares with, never recomputed from the data that remain. Each theorem's condition on
+    ``step_size`` is checked where the theorem is used.
+
+    Attributes:
+        n: Number of training records, the normaliser of the mean.
+        strong_convexity: ``m``, of each record's loss with the regulariser.
+        smoothness: ``L``, of each record's loss with the regulariser.
+        lipschitz: ``M``, bounds the norm of each record's *data-loss* gradient (the regulariser cancels in
+            every difference of two data sets).
+        step_size: ``eta``.
+        adjacency: What erasing a record means in the data set compared with. ``replace``: another admissible
+            record takes its place. ``zero-out``: its data loss becomes 0, while ``n``, the regulariser, the
+            step size and the noise stay. Neither is retraining with the normaliser ``1/(n - 1)``.
+
+    Raises:
+        ParameterError: A value makes no sense.
+        AssumptionError: ``strong_convexity`` exceeds ``smoothness``.
+    """
+
+    n: int
+    strong_convexity: float
+    smoothness: float
+    lipschitz: float
+    step_size: float
+    adjacency: Adjacency = "replace"
+
+    def __post_init__(self) -> None:
+        require_count(least=1, n=self.n)
+        require_positive(
+            strong_convexity=self.strong_convexity,
+            smoothness=self.smoothness,
+            lipschitz=self.lipschitz,
+            step_size=self.step_size,
+        )
+        if self.adjacency not in get_args(Adjacency):
+            known = ", ".join(get_args(Adjacency))
+            raise ParameterError(f"adjacency must be one of {known}, got {self.adjacency!r}")
+        if self.strong_convexity > self.smoothness:
+            raise AssumptionError(
+                "strong_convexity must be at most smoothness (no function is more convex than it is smooth), "
+                f"got strong_convexity = {self.strong_convexity} > smoothness = {self.smoothness}"
+            )
+
+    def sensitivity(self, records: int) -> float:
+        """Return the largest distance between the gradients of ``f_D`` and ``f_D'`` that differ in ``records``.
+
+        ``2 M S / n`` for ``replace``, ``M S / n`` for ``zero-out`` (Langevin unlearning's bounds have
+        ``replace``; they use adjacency in nothing but this distance).
+
+        Raises:
+            ParameterError: ``records`` is no whole number from 1 to ``n``.
+        """
+        require_count(least=1, records=records)
+        if records > self.n:
+            raise ParameterError(f"records must be at most n = {self.n}, got {records}")
+        per_record = 2 * self.lipschitz if self.adjacency == "replace" else self.lipschitz
+        return per_record * records / self.n

@@ -1,0 +1,344 @@
+import dataclasses
+import math
+
+import numpy as np
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+from paper_settings import CIFAR, MNIST, TEN_CLASSES
+from scipy.special import log_ndtr, ndtr
+
+from certified_unlearning.accounting import (
+    Problem,
+    epsilon,
+    initial_epsilon,
+    initial_renyi,
+    lsi,
+    sequential_epsilon,
+    sequential_renyi,
+    unlearning_renyi,
+)
+from certified_unlearning.errors import AssumptionError, ParameterError
+
+# --- The exact oracle: on f(x; d) = (m/2) ||x - d||^2 every law is Gaussian. -----------------------------------------
+
+
+def exact_stream_renyi(alpha, problem, *, sigma, records_per_request, steps):
+    """The Rényi divergence of unlearned from retrained model on the quadratic, followed step by step.
+
+    Learning is stationary, N(mean of the data, v). A request moves that mean by sensitivity / m, every time in the
+    same direction; each step shrinks the model's distance from it. The variance stays v: it is the fixed point.
+    """
+    contraction = 1 - problem.step_size * problem.strong_convexity
+    variance = 2 * problem.step_size * sigma**2 / (1 - contraction**2)
+    distance = 0.0
+    for count in steps:
+        distance += problem.sensitivity(records_per_request) / problem.strong_convexity
+        for _ in range(count):
+            distance *= contraction
+    return alpha * distance**2 / (2 * variance)
+
+
+def recursion(alpha, problem, *, sigma, records_per_request, steps):
+    """Corollary 3.4 written down as it stands in the paper, with the constants multiplied out."""
+    m, eta, n = problem.strong_convexity, problem.step_size, problem.n
+    lipschitz = problem.lipschitz / (1 if problem.adjacency == "replace" else 2)
+
+    def initial(order):
+        return 4 * order * records_per_request**2 * lipschitz**2 / (m * sigma**2 * n**2)
+
+    *earlier, last = steps
+    decay = math.exp(-eta * m * last / alpha)
+    if not earlier:
+        return decay * initial(alpha)
+    before = recursion(2 * alpha, problem, sigma=sigma, records_per_request=records_per_request, steps=earlier)
+    return decay * (alpha - 0.5) / (alpha - 1) * (initial(2 * alpha) + before)
+
+
+def gaussian_delta(epsilon_value, mu):
+    """The exact delta between N(0, 1) and N(mu, 1)."""
+    near = ndtr(mu / 2 - epsilon_value / mu)
+    return near - math.exp(epsilon_value + log_ndtr(-mu / 2 - epsilon_value / mu))
+
+
+@st.composite
+def problems(draw):
+    smoothness = 10 ** draw(st.floats(-2, 2))
+    return Problem(
+        n=draw(st.integers(20, 100_000)),
+        strong_convexity=smoothness * 10 ** draw(st.floats(-4, 0)),
+        smoothness=smoothness,
+        lipschitz=10 ** draw(st.floats(-2, 2)),
+        step_size=draw(st.floats(0.01, 1)) / smoothness,
+        adjacency=draw(st.sampled_from(["replace", "zero-out"])),
+    )
+
+
+ORDERS = st.floats(-3, 4).map(lambda exponent: 1 + 10**exponent)
+SIGMAS = st.floats(-3, 2).map(lambda exponent: 10**exponent)
+STEPS = st.lists(st.integers(0, 300), min_size=1, max_size=5)
+
+
+def assert_bounds_the_exact_divergence(bound, problem, alpha, sigma, records, steps):
+    arguments = {"sigma": sigma, "records_per_request": records, "steps": steps}
+    exact = exact_stream_renyi(alpha, problem, **arguments)
+    assert bound(alpha, problem, **arguments) >= exact * (1 - 1e-9)
+
+
+@given(problem=problems(), alpha=ORDERS, sigma=SIGMAS, records=st.integers(1, 20), steps=STEPS)
+@settings(max_examples=300, deadline=None)
+def test_the_bound_is_never_below_the_exact_divergence_on_quadratics(problem, alpha, sigma, records, steps):
+    assert_bounds_the_exact_divergence(sequential_renyi, problem, alpha, sigma, records, steps)
+
+
+@given(problem=problems(), alpha=ORDERS, sigma=SIGMAS, records=st.integers(1, 20), steps=st.integers(0, 2000))
+@settings(max_examples=100, deadline=None)
+def test_the_bound_on_finite_learning_is_never_below_the_exact_divergence(problem, alpha, sigma, records, steps):
+    contraction = 1 - problem.step_size * problem.strong_convexity
+    gap, variance = 0.0, 0.0
+    for _ in range(steps):
+        gap = contraction * gap + problem.step_size * problem.sensitivity(records)
+        variance = contraction**2 * variance + 2 * problem.step_size * sigma**2
+    exact = alpha * gap**2 / (2 * variance) if steps else 0.0
+    bound = initial_renyi(alpha, problem, sigma=sigma, records=records, learning_steps=steps)
+    assert exact * (1 - 1e-9) <= bound <= initial_renyi(alpha, problem, sigma=sigma, records=records)
+
+
+@given(problem=problems(), alpha=ORDERS, sigma=SIGMAS, records=st.integers(1, 20), steps=STEPS)
+@settings(max_examples=300, deadline=None)
+def test_the_bound_equals_the_papers_recursion(problem, alpha, sigma, records, steps):
+    arguments = {"sigma": sigma, "records_per_request": records, "steps": steps}
+    assert sequential_renyi(alpha, problem, **arguments) == pytest.approx(
+        recursion(alpha, problem, **arguments), rel=1e-11, abs=1e-300
+    )
+
+
+@given(problem=problems(), sigma=SIGMAS, steps=st.integers(0, 300), delta=st.floats(1e-12, 0.5))
+@settings(max_examples=200, deadline=None)
+def test_epsilon_covers_the_exact_trade_off_on_quadratics(problem, sigma, steps, delta):
+    certified = epsilon(problem, sigma=sigma, delta=delta, records=1, steps=steps)
+    assume(certified < 700)
+    renyi = exact_stream_renyi(1.0, problem, sigma=sigma, records_per_request=1, steps=[steps])
+    assume(renyi > 1e-12)
+    assert gaussian_delta(certified, math.sqrt(2 * renyi)) <= delta * (1 + 1e-9)
+
+
+def test_a_stream_longer_than_the_exact_sum_is_cut_only_upwards_and_by_less_than_rounding():
+    rng = np.random.default_rng(0)
+    steps = [int(count) for count in rng.integers(0, 20_000, size=300)]
+    assert len(steps) > 5 * lsi.RECENT_REQUESTS
+    arguments = {"sigma": 0.03, "records_per_request": 5, "steps": steps}
+    for alpha in (1.001, 2.0, 37.0):
+        ours, exact = sequential_renyi(alpha, MNIST, **arguments), recursion(alpha, MNIST, **arguments)
+        assert ours == pytest.approx(exact, rel=1e-11)
+
+
+def test_a_thousand_requests_do_not_overflow():
+    steps = [100 * (request + 1) for request in range(1100)]
+    value = sequential_epsilon(MNIST, sigma=0.03, delta=1e-5, records_per_request=5, steps=steps)
+    assert 0 < value < 10
+
+
+# --- Planted faults: what the checks above would say of a wrong accountant. -------------------------------------------
+
+
+def with_constant(name, factor):
+    def faulty(alpha, problem, **arguments):
+        wrong = dataclasses.replace(problem, **{name: factor * getattr(problem, name)})
+        return recursion(alpha, wrong, **arguments)
+
+    return faulty
+
+
+def records_not_squared(alpha, problem, *, records_per_request, **arguments):
+    return recursion(alpha, problem, records_per_request=math.sqrt(records_per_request), **arguments)
+
+
+def one_step_too_many(alpha, problem, *, steps, **arguments):
+    return recursion(alpha, problem, steps=[*steps[:-1], steps[-1] + 1], **arguments)
+
+
+def without_the_triangle_inequality(alpha, problem, *, steps, **arguments):
+    return recursion(alpha, problem, steps=steps[-1:], **arguments)
+
+
+def without_the_order_in_the_exponent(alpha, problem, *, steps, **arguments):
+    return recursion(alpha, problem, steps=[int(count * alpha) for count in steps], **arguments)
+
+
+FAULTS = {
+    "2 eta for eta": with_constant("step_size", 2),
+    "eta / 2 for eta": with_constant("step_size", 0.5),
+    "2 m for m": with_constant("strong_convexity", 2),
+    "M / 2 for M": with_constant("lipschitz", 0.5),
+    "S for S^2": records_not_squared,
+    "one step too many": one_step_too_many,
+    "earlier requests forgotten": without_the_triangle_inequality,
+    "no order in the exponent": without_the_order_in_the_exponent,
+}
+CASE = {"sigma": 0.03, "records_per_request": 10, "steps": [200, 100]}
+
+
+def agrees_with_the_recursion(accountant):
+    return accountant(5.0, MNIST, **CASE) == pytest.approx(recursion(5.0, MNIST, **CASE), rel=1e-11)
+
+
+def holds_on_the_quadratic(accountant):
+    """Look for a violation over a coarse grid of cases (a loose bound forgives small faults)."""
+    cases = [
+        (alpha, records, steps)
+        for alpha in (1.01, 2.0, 50.0)
+        for records in (1, 10)
+        for steps in ([0], [10], [1000], [0, 0], [50, 50], [0, 0, 0, 100])
+    ]
+    for alpha, records, steps in cases:
+        try:
+            assert_bounds_the_exact_divergence(accountant, MNIST, alpha, 0.03, records, steps)
+        except AssertionError:
+            return False
+    return True
+
+
+def test_the_accountant_passes_the_checks_that_faults_must_fail():
+    assert agrees_with_the_recursion(sequential_renyi)
+    assert holds_on_the_quadratic(sequential_renyi)
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_a_planted_fault_breaks_the_agreement_with_the_recursion(fault):
+    assert not agrees_with_the_recursion(FAULTS[fault])
+
+
+# The theorem is loose by a factor 2 to 4 on quadratics and by 2 alpha in the exponent, so the oracle sees only these.
+@pytest.mark.parametrize("fault", ["M / 2 for M", "S for S^2", "earlier requests forgotten"])
+def test_a_planted_fault_falls_below_the_exact_divergence(fault):
+    assert not holds_on_the_quadratic(FAULTS[fault])
+
+
+# --- Values and properties. ------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("problem", "expected"), [(MNIST, 0.0258362534), (CIFAR, 0.0444444444), (TEN_CLASSES, 0.00142222222)]
+)
+def test_initial_renyi_at_order_10_is_the_published_value(problem, expected):
+    assert initial_renyi(10.0, problem, sigma=0.03, records=1) == pytest.approx(expected, rel=3e-9)
+
+
+@pytest.mark.parametrize(
+    ("problem", "expected"),
+    [
+        (MNIST, [27.9930, 11.6713, 5.25431, 1.96221, 0.957852]),
+        (CIFAR, [40.2788, 16.1394, 7.06971, 2.58788, 1.25394]),
+        (TEN_CLASSES, [5.21932, 2.48166, 1.20883, 0.475852, 0.236646]),
+    ],
+)
+def test_initial_epsilon_is_the_published_value(problem, expected):
+    values = [
+        initial_epsilon(problem, sigma=sigma, delta=1 / problem.n, records=100) for sigma in (0.05, 0.1, 0.2, 0.5, 1)
+    ]
+    assert values == pytest.approx(expected, rel=6e-6)
+
+
+@pytest.mark.parametrize("problem", [MNIST, CIFAR, TEN_CLASSES])
+def test_without_unlearning_epsilon_is_the_closed_form(problem):
+    delta = 1 / problem.n
+    scale = 4 * (100 * problem.lipschitz / 0.03 / problem.n) ** 2 / problem.strong_convexity
+    closed_form = scale + 2 * math.sqrt(scale * math.log(1 / delta))
+    assert epsilon(problem, sigma=0.03, delta=delta, records=100, steps=0) == pytest.approx(closed_form, rel=1e-12)
+    assert initial_epsilon(problem, sigma=0.03, delta=delta, records=100) == pytest.approx(closed_form, rel=1e-12)
+
+
+def test_the_text_of_figure_3c_quotes_the_renyi_bound_at_the_order_that_is_best_after_unlearning():
+    _, alpha = lsi.converted(MNIST, 0.05, 1 / 11_982, 100, [1738])
+    assert alpha == pytest.approx(11.71, abs=0.01)
+    assert initial_renyi(alpha, MNIST, sigma=0.05, records=100) == pytest.approx(109, abs=0.5)
+
+
+def test_zero_out_has_a_quarter_of_the_renyi_bound():
+    zero_out = dataclasses.replace(MNIST, adjacency="zero-out")
+    arguments = {"sigma": 0.03, "records_per_request": 5, "steps": [10, 20]}
+    ratio = sequential_renyi(7.0, zero_out, **arguments) / sequential_renyi(7.0, MNIST, **arguments)
+    assert ratio == pytest.approx(0.25, rel=1e-12)
+
+
+@given(problem=problems(), sigma=SIGMAS, records=st.integers(1, 10), steps=st.integers(0, 1000))
+@settings(max_examples=100, deadline=None)
+def test_epsilon_falls_with_steps_sigma_and_delta_and_grows_with_records(problem, sigma, records, steps):
+    base = {"sigma": sigma, "delta": 1e-5, "records": records, "steps": steps}
+    value = epsilon(problem, **base)
+    rounding = 1 + 1e-12
+    assert epsilon(problem, **base | {"steps": steps + 1}) <= value * rounding
+    assert epsilon(problem, **base | {"sigma": 1.1 * sigma}) < value
+    assert epsilon(problem, **base | {"delta": 1.1e-5}) < value
+    assert epsilon(problem, **base | {"records": records + 1}) > value
+
+
+def test_orders_may_be_an_array_of_any_shape():
+    orders = np.array([[1.5, 2.0, 10.0], [3.0, 100.0, 1e6]])
+    values = unlearning_renyi(orders, MNIST, sigma=0.03, records=100, steps=50)
+    assert values.shape == orders.shape
+    for order, value in zip(orders.flat, values.flat, strict=True):
+        assert unlearning_renyi(float(order), MNIST, sigma=0.03, records=100, steps=50) == value
+
+
+# --- Bad input. ------------------------------------------------------------------------------------------------------
+
+GOOD = {"sigma": 0.03, "delta": 1e-5, "records": 100, "steps": 10}
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        ({"sigma": 0.0}, "sigma must be a finite number above 0, got 0.0"),
+        ({"sigma": math.nan}, "sigma must be a finite number above 0, got nan"),
+        ({"sigma": math.inf}, "sigma must be a finite number above 0, got inf"),
+        ({"delta": 0.0}, "delta must lie strictly between 0 and 1, got 0.0"),
+        ({"delta": 1.0}, "delta must lie strictly between 0 and 1, got 1.0"),
+        ({"delta": math.nan}, "delta must lie strictly between 0 and 1, got nan"),
+        ({"records": 0}, "records must be a whole number, at least 1, got 0"),
+        ({"records": 11_983}, "records must be at most n = 11982, got 11983"),
+        ({"steps": -1}, r"steps\[0\] must be a whole number, at least 0, got -1"),
+        ({"steps": 1.5}, r"steps\[0\] must be a whole number, at least 0, got 1.5"),
+    ],
+)
+def test_epsilon_refuses_what_makes_no_sense(wrong, message):
+    with pytest.raises(ParameterError, match=message):
+        epsilon(MNIST, **GOOD | wrong)
+
+
+def test_a_stream_without_requests_is_refused():
+    with pytest.raises(ParameterError, match="steps must hold at least one number, got none"):
+        sequential_epsilon(MNIST, sigma=0.03, delta=1e-5, records_per_request=5, steps=[])
+
+
+@pytest.mark.parametrize("alpha", [1.0, 0.5, math.nan, math.inf, np.array([2.0, 1.0])])
+def test_orders_not_above_one_are_refused(alpha):
+    with pytest.raises(ParameterError, match="alpha must be finite and above 1, got"):
+        initial_renyi(alpha, MNIST, sigma=0.03, records=1)
+    with pytest.raises(ParameterError, match="alpha must be finite and above 1, got"):
+        unlearning_renyi(alpha, MNIST, sigma=0.03, records=1, steps=1)
+
+
+@pytest.mark.parametrize("learning_steps", [-1, 1.5, math.nan])
+def test_learning_steps_that_are_no_count_are_refused(learning_steps):
+    with pytest.raises(ParameterError, match="learning_steps must be a whole number, at least 0"):
+        initial_epsilon(MNIST, sigma=0.03, delta=1e-5, records=1, learning_steps=learning_steps)
+
+
+def test_a_step_size_above_the_theorems_limit_is_refused():
+    too_long = dataclasses.replace(MNIST, step_size=1.000001 / MNIST.smoothness)
+    for bound in (
+        lambda: epsilon(too_long, **GOOD),
+        lambda: initial_epsilon(too_long, sigma=0.03, delta=1e-5, records=1),
+        lambda: sequential_epsilon(too_long, sigma=0.03, delta=1e-5, records_per_request=1, steps=[1]),
+    ):
+        with pytest.raises(AssumptionError, match="need step_size <= 1 / smoothness"):
+            bound()
+
+
+def test_a_step_size_that_is_the_rounded_limit_is_allowed():
+    limit = math.nextafter(1 / MNIST.smoothness, math.inf)
+    assert epsilon(dataclasses.replace(MNIST, step_size=limit), **GOOD) > 0
+    with pytest.raises(AssumptionError):
+        epsilon(dataclasses.replace(MNIST, step_size=math.nextafter(limit, math.inf)), **GOOD)
