@@ -87,9 +87,7 @@ def test_noise_of_the_two_phases_is_independent() -> None:
 
 def test_a_trial_does_not_depend_on_the_batch_it_runs_in() -> None:
     together = phases(trials=7)
-    alone = [
-        replace(each, steps=each.steps[3:4], sigma=each.sigma[3:4], keys=each.keys[3:4]) for each in together
-    ]
+    alone = [replace(each, steps=each.steps[3:4], sigma=each.sigma[3:4], keys=each.keys[3:4]) for each in together]
     assert torch.equal(simulate(together).weights[3:4], simulate(alone).weights)
 
 
@@ -154,9 +152,7 @@ def test_a_checkpoint_of_other_inputs_is_not_used(tmp_path) -> None:
 
 def test_published_noise_is_fed_back_only_when_asked() -> None:
     keys = [randomness.address("publish", trial) for trial in range(500)]
-    quiet = Phase(
-        removed=0, steps=[4], sigma=[0.0], keys=[0], publication_sigma=[0.7], publication_keys=keys
-    )
+    quiet = Phase(removed=0, steps=[4], sigma=[0.0], keys=[0], publication_sigma=[0.7], publication_keys=keys)
     secret = simulate([quiet])
     assert secret.weights.shape == (1, 3)
     noise = secret.published[0] - float(secret.weights[0, 0])

@@ -196,9 +196,7 @@ def _publish(weights: Tensor, phase: Phase) -> Tensor:
     copies = len(phase.publication_keys) // len(phase.publication_sigma)
     scale = torch.tensor(phase.publication_sigma, dtype=torch.float64).to(weights)[:, None]
     noise = randomness.normal_rows(phase.publication_keys, weights)
-    return torch.addcmul(
-        weights.repeat_interleave(copies, dim=0), noise, scale.repeat_interleave(copies, dim=0)
-    )
+    return torch.addcmul(weights.repeat_interleave(copies, dim=0), noise, scale.repeat_interleave(copies, dim=0))
 
 
 def _project(weights: Tensor, radius: float) -> None:

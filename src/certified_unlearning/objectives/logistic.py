@@ -61,9 +61,7 @@ class LogisticObjective:
         coefficients = torch.mm(weights, self._rows.T, out=self._products[:trials]).sigmoid_()
         if self._coefficient_limits is not None:
             torch.minimum(coefficients, self._coefficient_limits, out=coefficients)
-        weights.addmm_(
-            coefficients, self._rows, beta=1 - step_size * self.strong_convexity, alpha=-step_size / self.n
-        )
+        weights.addmm_(coefficients, self._rows, beta=1 - step_size * self.strong_convexity, alpha=-step_size / self.n)
 
 
 def accuracy(weights: Tensor, features: Tensor, labels: Tensor) -> Tensor:

@@ -1,0 +1,296 @@
+"""What is guaranteed, from which constants, under which assumptions; anyone can recompute it."""
+
+import math
+from collections.abc import Callable
+from pathlib import Path
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from certified_unlearning import accounting
+from certified_unlearning.errors import DataError, UnlearningError
+from certified_unlearning.experiments.model import Guarantee, Mechanism, Plan, Run
+from certified_unlearning.files import write_text
+from certified_unlearning.mechanisms.learning_start import extra_delta
+from certified_unlearning.parameters import Adjacency, Smoothness
+from certified_unlearning.version import code_version
+
+TOLERANCE = 1e-9
+"""Relative difference up to which a recomputed epsilon counts as equal: the minimisation's own accuracy."""
+
+
+class _Model(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class Assumption(_Model):
+    """Something the guarantee needs.
+
+    Attributes:
+        statement: What must hold.
+        status: Whether the software checked it or takes it for granted.
+        by: What checked it, or why it is taken for granted.
+    """
+
+    statement: str
+    status: Literal["checked", "assumed"]
+    by: str
+
+
+class Certificate(_Model):
+    """An (epsilon, delta + extra_delta) unlearning statement and everything needed to recompute it.
+
+    Attributes are named as in `experiments.model.Run` and `Constants`; ``epsilon`` is the largest over all requests.
+    """
+
+    run_key: str
+    mechanism: Mechanism
+    variant: str
+    accountant: str
+    guarantee: Guarantee
+    comparator: str
+    adjacency: Adjacency
+    epsilon: float
+    delta: float
+    extra_delta: float
+    n: int
+    d: int
+    strong_convexity: float
+    smoothness: Smoothness
+    smoothness_constant: float
+    lipschitz: float
+    step_size: float
+    sigma: float
+    learning_steps: int
+    unlearning_steps: tuple[int, ...]
+    records_per_request: int
+    radius: float | None
+    start: float
+    assumptions: tuple[Assumption, ...]
+    dataset: str
+    data_sha256: str
+    code_version: str
+
+
+def certify(plan: Plan, run: Run) -> Certificate:
+    """Return the certificate of a Langevin or Descent-to-Delete run."""
+    constants, settings = plan.constants, plan.settings
+    langevin = run.mechanism == "langevin"
+    return Certificate(
+        run_key=plan.key(run),
+        mechanism=run.mechanism,
+        variant=run.variant,
+        accountant=run.accountant,
+        guarantee=run.guarantee,
+        comparator=(
+            "the same learning run from scratch on the data after the removals; the model published last"
+            if langevin
+            else "a retrained model published with the same noise; the model published last"
+        ),
+        adjacency=settings.adjacency,
+        epsilon=max(request.epsilon for request in run.requests),
+        delta=constants.delta,
+        extra_delta=run.extra_delta,
+        n=constants.n,
+        d=constants.d,
+        strong_convexity=constants.strong_convexity,
+        smoothness=settings.smoothness,
+        smoothness_constant=constants.smoothness_constant,
+        lipschitz=constants.lipschitz,
+        step_size=run.step_size,
+        sigma=run.sigma,
+        learning_steps=run.learning_steps,
+        unlearning_steps=tuple(request.unlearning_steps for request in run.requests),
+        records_per_request=run.records_per_request,
+        radius=run.radius,
+        start=settings.start if langevin else 0.0,
+        assumptions=_assumptions(plan, run),
+        dataset=settings.dataset,
+        data_sha256=constants.data_sha256,
+        code_version=code_version(),
+    )
+
+
+def write(certificate: Certificate, path: str | Path) -> None:
+    """Write a certificate as JSON, atomically."""
+    write_text(path, certificate.model_dump_json(indent=2) + "\n")
+
+
+def read(path: str | Path) -> Certificate:
+    """Read a certificate.
+
+    Raises:
+        DataError: The file is missing or is no certificate.
+    """
+    try:
+        return Certificate.model_validate_json(Path(path).read_bytes())
+    except OSError as error:
+        raise DataError(f"cannot read {path}: {error.strerror or error}") from error
+    except ValidationError as error:
+        first = error.errors()[0]
+        where = ".".join(str(part) for part in first["loc"])
+        raise DataError(f"{path} is not a certificate: {where}: {first['msg']}") from error
+
+
+class CertificateError(UnlearningError):
+    """A certificate states what its constants do not give."""
+
+
+def verify(certificate: Certificate) -> None:
+    """Recompute what a certificate states.
+
+    Raises:
+        CertificateError: The recomputed epsilon or extra delta differs; the message has both numbers.
+        AssumptionError: A theorem's assumption does not hold for the certificate's constants.
+    """
+    epsilon, extra_delta = _RECOMPUTE[certificate.accountant](certificate)
+    for name, stated, computed in (
+        ("epsilon", certificate.epsilon, epsilon),
+        ("extra_delta", certificate.extra_delta, extra_delta),
+    ):
+        if not math.isclose(stated, computed, rel_tol=TOLERANCE):
+            raise CertificateError(
+                f"the certificate of run {certificate.run_key[:12]} states {name} = {stated!r}, "
+                f"but its constants give {computed!r}"
+            )
+
+
+def _problem(certificate: Certificate) -> accounting.Problem:
+    return accounting.Problem(
+        n=certificate.n,
+        strong_convexity=certificate.strong_convexity,
+        smoothness=certificate.smoothness_constant,
+        lipschitz=certificate.lipschitz,
+        step_size=certificate.step_size,
+        adjacency=certificate.adjacency,
+    )
+
+
+def _recompute_langevin(certificate: Certificate) -> tuple[float, float]:
+    problem = _problem(certificate)
+    steps = certificate.unlearning_steps
+    epsilon = max(
+        accounting.sequential_epsilon(
+            problem,
+            sigma=certificate.sigma,
+            delta=certificate.delta,
+            records_per_request=certificate.records_per_request,
+            steps=steps[: number + 1],
+        )
+        for number in range(len(steps))
+    )
+    extra = extra_delta(
+        problem,
+        sigma=certificate.sigma,
+        dimension=certificate.d,
+        start=certificate.start,
+        learning_steps=certificate.learning_steps,
+        epsilon=epsilon,
+    )
+    return epsilon, extra
+
+
+def _recompute_secret_state(certificate: Certificate) -> tuple[float, float]:
+    problem = _problem(certificate)
+    steps = min(certificate.unlearning_steps)
+    epsilon = accounting.secret_state_epsilon(problem, sigma=certificate.sigma, delta=certificate.delta, steps=steps)
+    _require_learning_steps(certificate, problem, steps)
+    return epsilon, 0.0
+
+
+def _recompute_published_state(certificate: Certificate) -> tuple[float, float]:
+    problem = _problem(certificate)
+    epsilon = accounting.published_state_epsilon(
+        problem,
+        sigma=certificate.sigma,
+        delta=certificate.delta,
+        dimension=certificate.d,
+        steps_per_request=certificate.unlearning_steps,
+    )
+    _require_learning_steps(certificate, problem, min(certificate.unlearning_steps))
+    return epsilon, 0.0
+
+
+def _require_learning_steps(certificate: Certificate, problem: accounting.Problem, steps: int) -> None:
+    if certificate.radius is None:
+        raise CertificateError("Descent-to-Delete's theorems need a ball, but the certificate states no radius")
+    needed = accounting.least_learning_steps(problem, radius=certificate.radius, steps=steps)
+    if certificate.learning_steps < needed:
+        raise CertificateError(
+            f"the certificate of run {certificate.run_key[:12]} states {certificate.learning_steps} learning "
+            f"steps, but the theorem needs {needed}"
+        )
+
+
+_RECOMPUTE: dict[str, Callable[[Certificate], tuple[float, float]]] = {
+    "lsi": _recompute_langevin,
+    "descent-to-delete N.1": _recompute_secret_state,
+    "descent-to-delete N.2": _recompute_published_state,
+}
+
+
+def _assumptions(plan: Plan, run: Run) -> tuple[Assumption, ...]:
+    spectral = plan.settings.smoothness == "spectral"
+    shared = [
+        Assumption(
+            statement="every record has norm at most 1, so its data-loss gradient has norm at most lipschitz",
+            status="checked",
+            by="the prepared data set and the replacements, to 1e-6 (32-bit rounding)",
+        ),
+        Assumption(
+            statement="smoothness_constant bounds the curvature before and after every removal",
+            status="assumed" if spectral else "checked",
+            by="computed from this data set, without a margin for removals: no guarantee"
+            if spectral
+            else "1/4 + strong_convexity holds for every data set of such records",
+        ),
+        Assumption(
+            statement="the objective is strongly convex",
+            status="checked",
+            by="the l2 regulariser, which clipping leaves alone",
+        ),
+        Assumption(
+            statement="the step size is within the theorem's limit",
+            status="checked",
+            by="the accountant, at planning and at verification",
+        ),
+        Assumption(
+            statement="requests are fixed in advance and do not depend on published models",
+            status="assumed",
+            by="the theorems say nothing of adaptive requests",
+        ),
+        Assumption(
+            statement="step size, regularisation and normaliser are constants, not recomputed after a removal",
+            status="checked",
+            by="the mechanism runs with the constants of this certificate",
+        ),
+        Assumption(
+            statement="arithmetic and Gaussian noise are exact",
+            status="assumed",
+            by=f"computed in {plan.settings.dtype} with a pseudo-random generator",
+        ),
+    ]
+    if run.mechanism == "langevin":
+        shared.append(
+            Assumption(
+                statement="learning has reached its stationary law",
+                status="checked",
+                by="extra_delta, which pays for the distance that is left after learning_steps",
+            )
+        )
+        shared.append(
+            Assumption(
+                statement="projection on a ball",
+                status="checked",
+                by="not needed: the radius enters none of the strongly convex bounds",
+            )
+        )
+    else:
+        shared.append(
+            Assumption(
+                statement="the theorem, stated for adding or removing a record, holds for this adjacency too",
+                status="assumed",
+                by="the paper applies it unchanged, and so does this baseline",
+            )
+        )
+    return tuple(shared)

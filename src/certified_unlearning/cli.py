@@ -1,0 +1,214 @@
+"""The command line `unlearn`: what the workflow's rules call, and people can call too."""
+
+import json
+import sys
+from pathlib import Path
+from typing import Annotated, Any, Literal, cast
+
+import typer
+
+from certified_unlearning.errors import UnlearningError
+
+app = typer.Typer(no_args_is_help=True, pretty_exceptions_enable=False, help=__doc__)
+data_app = typer.Typer(no_args_is_help=True, help="Raw files and prepared data sets.")
+pipeline_app = typer.Typer(no_args_is_help=True, help="The jobs of the workflow, one command each.")
+app.add_typer(data_app, name="data")
+app.add_typer(pipeline_app, name="pipeline")
+
+Raw = Annotated[Path, typer.Option(help="Directory of the raw files.")]
+PlanFile = Annotated[Path, typer.Option("--plan", help="A plan made by `unlearn pipeline plan`.")]
+DataFile = Annotated[Path, typer.Option("--data", help="A data set made by `unlearn data prepare`.")]
+RecordsOutput = Annotated[Path, typer.Option("--records", help="Where the records go (Parquet).")]
+CurvesOutput = Annotated[Path, typer.Option("--curves", help="Where the learning curves go (Parquet).")]
+
+
+def main() -> None:
+    """Run the command line; a mistake of the user's ends with one sentence and exit status 1."""
+    try:
+        app()
+    except UnlearningError as error:
+        print(f"error: {error}", file=sys.stderr)
+        sys.exit(1)
+
+
+@data_app.command("fetch")
+def data_fetch(dataset: str, manifest: Annotated[Path, typer.Option()], raw: Raw = Path("data/raw")) -> None:
+    """Put a data set's raw files in place, check them, and write a manifest of their digests."""
+    from certified_unlearning.data import fetch
+
+    fetch.fetch(dataset, raw)
+    fetch.write_manifest(dataset, raw, manifest)
+
+
+@data_app.command("prepare")
+def data_prepare(
+    dataset: str,
+    output: Annotated[Path, typer.Option(help="Where the data set goes (safetensors).")],
+    summary: Annotated[Path, typer.Option(help="Where its summary goes (JSON).")],
+    seed: Annotated[int, typer.Option(help="Seed of the split.")],
+    raw: Raw = Path("data/raw"),
+) -> None:
+    """Turn raw files into rows of norm 1 with labels -1 and +1, split into training and test records."""
+    from certified_unlearning.data import prepare
+    from certified_unlearning.files import write_json
+
+    prepared = prepare(dataset, raw, seed)
+    prepared.save(output)
+    write_json(summary, prepared.summary())
+
+
+@pipeline_app.command("plan")
+def pipeline_plan(
+    experiment: Literal["fig3a", "fig3b", "fig3c", "fig4"],
+    preset: Annotated[str, typer.Option(help="Name of the preset, for the records.")],
+    settings: Annotated[str, typer.Option(help="The preset's settings as JSON.")],
+    sweep: Annotated[str, typer.Option(help="The experiment's sweep as JSON.")],
+    summary: Annotated[Path, typer.Option(help="Summary of the prepared data set.")],
+    output: Annotated[Path, typer.Option(help="Where the plan goes (JSON).")],
+) -> None:
+    """Plan an experiment: every run with its noise, steps and certified epsilon."""
+    from certified_unlearning import parameters
+    from certified_unlearning.experiments.plan import make_plan
+    from certified_unlearning.files import read_json
+
+    sweep_type = parameters.Experiments.model_fields[experiment].annotation
+    plan = make_plan(
+        preset,
+        parameters.parse(parameters.Common, settings, source="--settings"),
+        experiment,
+        cast(parameters.Sweep, parameters.parse(cast(Any, sweep_type), sweep, source="--sweep")),
+        read_json(summary),
+    )
+    plan.write(output)
+
+
+@pipeline_app.command("learn")
+def pipeline_learn(
+    plan: PlanFile, data: DataFile, output: Annotated[Path, typer.Option(help="Where the weights go.")]
+) -> None:
+    """Learn the models that Langevin unlearning starts from."""
+    from certified_unlearning.data.prepared import PreparedData
+    from certified_unlearning.experiments import jobs
+    from certified_unlearning.experiments.model import Plan
+
+    jobs.learn(Plan.read(plan), PreparedData.load(data), output)
+
+
+@pipeline_app.command("unlearn")
+def pipeline_unlearn(
+    plan: PlanFile,
+    data: DataFile,
+    learned: Annotated[Path, typer.Option(help="Weights made by `unlearn pipeline learn`.")],
+    records: RecordsOutput,
+    curves: CurvesOutput,
+) -> None:
+    """Answer all removal requests by Langevin unlearning."""
+    from certified_unlearning.data.prepared import PreparedData
+    from certified_unlearning.experiments import jobs
+    from certified_unlearning.experiments.model import Plan
+
+    jobs.unlearn(Plan.read(plan), PreparedData.load(data), learned, records, curves)
+
+
+@pipeline_app.command("retrain")
+def pipeline_retrain(plan: PlanFile, data: DataFile, records: RecordsOutput, curves: CurvesOutput) -> None:
+    """Retrain from scratch without the removed records, with and without noise."""
+    from certified_unlearning.data.prepared import PreparedData
+    from certified_unlearning.experiments import jobs
+    from certified_unlearning.experiments.model import Plan
+
+    jobs.retrain(Plan.read(plan), PreparedData.load(data), records, curves)
+
+
+@pipeline_app.command("descend")
+def pipeline_descend(plan: PlanFile, data: DataFile, records: RecordsOutput, curves: CurvesOutput) -> None:
+    """Answer all removal requests by Descent-to-Delete."""
+    from certified_unlearning.data.prepared import PreparedData
+    from certified_unlearning.experiments import jobs
+    from certified_unlearning.experiments.model import Plan
+
+    jobs.descend(Plan.read(plan), PreparedData.load(data), records, curves)
+
+
+@pipeline_app.command("certify")
+def pipeline_certify(
+    plan: PlanFile, output: Annotated[Path, typer.Option(help="Directory, one certificate a run.")]
+) -> None:
+    """Write the certificates of a plan's Langevin and Descent-to-Delete runs, each verified."""
+    from certified_unlearning import certificate
+    from certified_unlearning.experiments.model import Plan
+
+    whole = Plan.read(plan)
+    for run in (*whole.of("langevin"), *whole.of("descent-to-delete")):
+        certified = certificate.certify(whole, run)
+        certificate.verify(certified)
+        certificate.write(certified, output / f"{certified.run_key}.json")
+
+
+@pipeline_app.command("collect")
+def pipeline_collect(
+    records: Annotated[list[Path], typer.Argument(help="Records of the jobs.")],
+    output: Annotated[Path, typer.Option(help="Where all records go (Parquet).")],
+) -> None:
+    """Join the records of all jobs into one table."""
+    from certified_unlearning.results import RECORD_SCHEMA, concatenate, write_table
+
+    write_table(output, concatenate(records, RECORD_SCHEMA), RECORD_SCHEMA)
+
+
+@pipeline_app.command("figure")
+def pipeline_figure(
+    experiment: str,
+    records: Annotated[list[Path], typer.Option(help="Records of the experiment's jobs; repeatable.")],
+    style: Annotated[str, typer.Option(help="The figures' style as JSON.")],
+    output: Annotated[Path, typer.Option(help="Where the figure goes, without ending (PNG and PDF).")],
+    summary: Annotated[Path, typer.Option(help="Where the plotted numbers go (CSV).")],
+) -> None:
+    """Draw one figure and write the numbers it shows."""
+    from certified_unlearning import parameters, summaries
+    from certified_unlearning.figures import render
+    from certified_unlearning.results import RECORD_SCHEMA, concatenate
+
+    rows = concatenate(records, RECORD_SCHEMA)
+    summaries.write_csv(summary, summaries.summarise(rows, experiment))
+    render(experiment, rows, parameters.parse(parameters.FigureStyle, style, source="--style"), output)
+
+
+@pipeline_app.command("metrics")
+def pipeline_metrics(
+    records: Annotated[Path, typer.Option(help="All records.")],
+    output: Annotated[Path, typer.Option(help="Where the metrics go (JSON).")],
+) -> None:
+    """Write epsilon, K and accuracy of every sweep point, for `dvc metrics`."""
+    from certified_unlearning import summaries
+    from certified_unlearning.files import write_json
+    from certified_unlearning.results import RECORD_SCHEMA, read_table
+
+    write_json(output, summaries.metrics(read_table(records, RECORD_SCHEMA)))
+
+
+@pipeline_app.command("parameters")
+def pipeline_parameters(
+    preset: str,
+    values: Annotated[str, typer.Option(help="The preset's parameters as JSON.")],
+    output: Annotated[Path, typer.Option(help="Where the table goes (HTML).")],
+) -> None:
+    """Write a preset's parameters as an HTML table, for the report."""
+    import pandas as pd
+
+    from certified_unlearning.files import write_text
+
+    (flat,) = pd.json_normalize(json.loads(values)).to_dict(orient="records")
+    table = pd.DataFrame({"parameter": list(flat), preset: [str(value) for value in flat.values()]})
+    write_text(output, table.to_html(index=False, border=0))
+
+
+@app.command("verify")
+def verify_certificates(certificates: list[Path]) -> None:
+    """Recompute what certificates state; exit with 1 when one states more than its constants give."""
+    from certified_unlearning import certificate
+
+    for path in certificates:
+        certified = certificate.read(path)
+        certificate.verify(certified)
+        print(f"{path}: epsilon = {certified.epsilon:.6g} at delta = {certified.delta:.6g} ({certified.guarantee})")

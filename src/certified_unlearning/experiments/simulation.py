@@ -1,0 +1,112 @@
+"""A plan and its data on a device, and the groups of phases that a job runs there."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import torch
+from torch import Tensor
+
+from certified_unlearning.checkpoint import Checkpoint
+from certified_unlearning.data.prepared import PreparedData
+from certified_unlearning.data.requests import draw_removals
+from certified_unlearning.dynamics import Phase, Trajectory, run
+from certified_unlearning.errors import DataError, ParameterError
+from certified_unlearning.experiments.model import Plan
+from certified_unlearning.files import content_key
+from certified_unlearning.objectives.logistic import LogisticObjective, accuracy
+from certified_unlearning.progress import Progress
+
+
+def pick_device(name: str) -> torch.device:
+    """Return the device that `device` in the parameters means.
+
+    Raises:
+        ParameterError: CUDA is asked for and there is none.
+    """
+    available = torch.cuda.is_available()
+    if name == "cuda" and not available:
+        raise ParameterError("device is cuda, but torch sees no CUDA device; use cpu or auto")
+    return torch.device("cuda" if available and name != "cpu" else "cpu")
+
+
+class Simulation:
+    """One job: several groups of phases on the same data, with one progress line and resumable.
+
+    Args:
+        plan: What to simulate.
+        data: The plan's data set.
+        name: The job's name, for its progress line and its checkpoints.
+        output: The job's main output; checkpoints lie beside it until `finish`.
+
+    Raises:
+        DataError: ``data`` is not what the plan was made for.
+        ParameterError: The plan's device is not there.
+    """
+
+    def __init__(self, plan: Plan, data: PreparedData, name: str, output: Path) -> None:
+        if data.sha256 != plan.constants.data_sha256:
+            raise DataError(
+                f"the data set {data.name} has digest {data.sha256[:12]}, but the plan was made for "
+                f"{plan.constants.data_sha256[:12]}; make the plan again"
+            )
+        self.plan = plan
+        self.device = pick_device(plan.settings.device)
+        self._name = f"{plan.runs[0].experiment} {name}"
+        self._output = output
+        self._checkpoints: list[Checkpoint] = []
+        self._progress: Progress | None = None
+        dtype = getattr(torch, plan.settings.dtype)
+
+        def place(array: object) -> Tensor:
+            return torch.as_tensor(array, dtype=dtype, device=self.device)
+
+        removals = draw_removals(
+            data,
+            records=max(each.requests[-1].records_removed for each in plan.runs),
+            adjacency=plan.settings.adjacency,
+            seed=plan.settings.seed,
+        )
+        self._objective = LogisticObjective(
+            place(data.train_features),
+            place(data.train_labels),
+            strong_convexity=plan.constants.strong_convexity,
+            lipschitz=plan.constants.lipschitz,
+            replacements=(
+                torch.as_tensor(removals.indices),
+                place(removals.features),
+                place(removals.labels),
+            ),
+        )
+        self._test = place(data.test_features), place(data.test_labels)
+        self.no_weights = place([[0.0] * data.d])[:0]
+
+    def measure(self, weights: Tensor) -> Tensor:
+        """Return the test accuracy of each trial."""
+        return accuracy(weights, *self._test)
+
+    def expect(self, groups: Sequence[Sequence[Phase]]) -> None:
+        """Announce all groups, so that the progress line knows the whole."""
+        total = sum(sum(phase.steps) for phases in groups for phase in phases)
+        self._progress = Progress(self._name, total)
+
+    def run(self, start: Tensor, phases: Sequence[Phase], *, step_size: float, radius: float | None) -> Trajectory:
+        """Run the next group of phases."""
+        number = len(self._checkpoints)
+        key = content_key([self.plan.model_dump(mode="json"), self._name, number, str(self.device)])
+        path = self._output.with_name(f"{self._output.stem}.group-{number}.checkpoint")
+        self._checkpoints.append(Checkpoint(path, key))
+        return run(
+            self._objective,
+            start,
+            phases,
+            step_size=step_size,
+            radius=radius,
+            measure=self.measure,
+            progress=self._progress,
+            checkpoint=self._checkpoints[-1],
+        )
+
+    def finish(self) -> None:
+        """Remove the checkpoints: the results are durable."""
+        for checkpoint in self._checkpoints:
+            checkpoint.delete()
