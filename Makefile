@@ -1,0 +1,42 @@
+# Two commands: `make reproduce` and `make test`. Both set up .venv from the pinned constraints first.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/.ready
+CORES ?= all
+export PATH := $(abspath $(BIN)):$(PATH)
+
+.PHONY: reproduce test lint format benchmark report clean
+
+reproduce: $(READY)
+	snakemake --cores $(CORES)
+
+test: $(READY)
+	pytest
+
+lint: $(READY)
+	ruff check .
+	ruff format --check .
+	mypy
+	snakefmt --check Snakefile workflow
+	snakemake --lint
+
+format: $(READY)
+	ruff check --fix .
+	ruff format .
+	snakefmt Snakefile workflow
+
+benchmark: $(READY)
+	python benchmarks/engine.py
+
+report: $(READY)
+	snakemake --report report.html
+
+$(READY): pyproject.toml constraints.txt
+	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or newer is needed, this is " + sys.version)'
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable ".[workflow,test,lint]"
+	touch $@
+
+clean:
+	rm -rf $(VENV) results logs benchmarks/results .snakemake

@@ -1,0 +1,44 @@
+from snakemake.utils import min_version
+
+min_version("9.0")
+
+
+configfile: "params.yaml"
+
+
+report: "workflow/report/workflow.rst"
+
+
+# The software environment of every rule is the virtual environment that `make` creates; for a container,
+# build one from the constraints file and name it here.
+container: "docker://python:3.11-slim"
+
+
+include: "workflow/rules/common.smk"
+include: "workflow/rules/data.smk"
+include: "workflow/rules/learning.smk"
+include: "workflow/rules/unlearning.smk"
+include: "workflow/rules/baselines.smk"
+include: "workflow/rules/results.smk"
+include: "workflow/rules/figures.smk"
+include: "workflow/rules/tracking.smk"
+
+
+localrules:
+    all,
+
+
+rule all:
+    default_target: True
+    input:
+        expand(
+            "results/{preset}/{file}",
+            preset=PARAMETERS.preset,
+            file=[
+                "records.parquet",
+                "metrics.json",
+                "parameters.html",
+                *expand("figures/{experiment}.png", experiment=EXPERIMENTS),
+                *expand("tracking/{experiment}.json", experiment=EXPERIMENTS),
+            ],
+        ),

@@ -1,0 +1,97 @@
+import json
+from pathlib import Path
+
+from certified_unlearning import parameters
+from certified_unlearning.errors import UnlearningError
+
+try:
+    PARAMETERS = parameters.check(config)
+except UnlearningError as error:
+    raise WorkflowError(str(error))
+
+EXPERIMENTS = sorted(parameters.Experiments.model_fields)
+
+
+wildcard_constraints:
+    preset="|".join(PARAMETERS.presets),
+    experiment="|".join(EXPERIMENTS),
+
+
+def preset(wildcards):
+    return PARAMETERS.presets[wildcards.preset]
+
+
+def settings(wildcards):
+    """What all experiments of a preset share, as JSON for the command line."""
+    common = preset(wildcards).model_dump(
+        mode="json", include=set(parameters.Common.model_fields)
+    )
+    return json.dumps(common)
+
+
+def sweep(wildcards):
+    """One experiment's sweep, as JSON for the command line."""
+    return getattr(
+        preset(wildcards).experiments, wildcards.experiment
+    ).model_dump_json()
+
+
+def threads(wildcards):
+    return preset(wildcards).threads
+
+
+def gpu(wildcards):
+    """GPUs of a simulation job; the profile says how many there are."""
+    return 0 if preset(wildcards).device == "cpu" else 1
+
+
+def mechanisms(experiment):
+    """The mechanisms an experiment compares."""
+    with_descent = {"fig3a", "fig3b"}
+    return [
+        "langevin",
+        "retraining",
+        *(["descent-to-delete"] if experiment in with_descent else []),
+    ]
+
+
+def job_tables(kind, experiments=None):
+    """The tables of all jobs of an experiment (or of all experiments)."""
+
+    def paths(wildcards):
+        return [
+            f"results/{wildcards.preset}/{kind}/{experiment}-{mechanism}.parquet"
+            for experiment in experiments or [wildcards.experiment]
+            for mechanism in mechanisms(experiment)
+        ]
+
+    return paths
+
+
+def code(*parts):
+    """The modules a rule's command runs: declared as input, a change of theirs reruns the rule."""
+    root = Path(workflow.basedir) / "src/certified_unlearning"
+    files = [file for part in parts for file in sorted(root.glob(part))]
+    return [str(file.relative_to(workflow.basedir)) for file in files]
+
+
+DATA_CODE = code("data/*.py")
+PLANNING_CODE = code(
+    "accounting/*.py",
+    "experiments/model.py",
+    "experiments/plan.py",
+    "mechanisms/learning_start.py",
+    "objectives/constants.py",
+    "parameters.py",
+)
+ENGINE_CODE = code(
+    "checkpoint.py",
+    "data/prepared.py",
+    "data/requests.py",
+    "dynamics.py",
+    "experiments/*.py",
+    "mechanisms/*.py",
+    "objectives/*.py",
+    "randomness.py",
+    "results.py",
+)

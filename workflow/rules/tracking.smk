@@ -1,0 +1,38 @@
+# MLflow: the store is made once, before jobs fan out; each experiment is then logged in one go.
+
+
+localrules:
+    track_store,
+
+
+rule track_store:
+    output:
+        "results/{preset}/tracking/store.json",
+    log:
+        "logs/{preset}/track-store.log",
+    benchmark:
+        "benchmarks/results/{preset}/track-store.tsv"
+    shell:
+        "unlearn track --setup {wildcards.preset} --output {output} 2>&1 | tee {log}"
+
+
+rule track:
+    input:
+        store="results/{preset}/tracking/store.json",
+        plan="results/{preset}/plans/{experiment}.json",
+        records=job_tables("records"),
+        curves=job_tables("curves"),
+        certificates="results/{preset}/certificates/{experiment}",
+        figure="results/{preset}/figures/{experiment}.png",
+    output:
+        "results/{preset}/tracking/{experiment}.json",
+    log:
+        "logs/{preset}/track-{experiment}.log",
+    benchmark:
+        "benchmarks/results/{preset}/track-{experiment}.tsv"
+    resources:
+        mem_mb=1500,
+        runtime=10,
+    shell:
+        "unlearn track --preset {wildcards.preset} --experiment {wildcards.experiment}"
+        " --store {input.store} --output {output} 2>&1 | tee {log}"
