@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal, cast
 
 import typer
 
-from certified_unlearning.errors import UnlearningError
+from certified_unlearning.errors import ParameterError, TrackingError, UnlearningError
 
 app = typer.Typer(no_args_is_help=True, pretty_exceptions_enable=False, help=__doc__)
 data_app = typer.Typer(no_args_is_help=True, help="Raw files and prepared data sets.")
@@ -187,6 +187,37 @@ def pipeline_metrics(
     write_json(output, summaries.metrics(read_table(records, RECORD_SCHEMA)))
 
 
+@pipeline_app.command("track-store")
+def pipeline_track_store(
+    preset: str, output: Annotated[Path, typer.Option(help="Where the store's status goes (JSON).")]
+) -> None:
+    """Create the MLflow store and the preset's MLflow experiment, once, before jobs fan out."""
+    from certified_unlearning import tracking
+    from certified_unlearning.files import write_text
+
+    status = tracking.prepare_store(preset)
+    _warn(status.warning)
+    write_text(output, status.model_dump_json(indent=2) + "\n")
+
+
+@pipeline_app.command("track")
+def pipeline_track(
+    experiment: str,
+    results: Annotated[Path, typer.Option(help="The preset's results, such as results/digits.")],
+    store: Annotated[Path, typer.Option(help="Status made by `unlearn pipeline track-store`.")],
+    output: Annotated[Path, typer.Option(help="Where it is noted what was tracked (JSON).")],
+) -> None:
+    """Log an experiment's runs to MLflow; a store that does not answer costs a warning, never a result."""
+    from certified_unlearning import tracking
+    from certified_unlearning.files import read_json, write_text
+
+    status = tracking.StoreStatus.model_validate(read_json(store))
+    tracked = tracking.track_experiment(results, experiment, status)
+    if status.warning is None:
+        _warn(tracked.warning)
+    write_text(output, tracked.model_dump_json(indent=2) + "\n")
+
+
 @pipeline_app.command("parameters")
 def pipeline_parameters(
     preset: str,
@@ -203,6 +234,22 @@ def pipeline_parameters(
     write_text(output, table.to_html(index=False, border=0))
 
 
+@app.command("track")
+def track(
+    sync: Annotated[bool, typer.Option("--sync", help="Send every result that MLflow does not know yet.")] = False,
+    results: Annotated[Path, typer.Option(help="Directory of all results.")] = Path("results"),
+) -> None:
+    """Bring MLflow (MLFLOW_TRACKING_URI, else sqlite:///mlflow.db) in line with the results on disk."""
+    from certified_unlearning import tracking
+
+    if not sync:
+        raise ParameterError("the pipeline tracks by itself; say `unlearn track --sync` to send what was missed")
+    tracked = tracking.sync(results)
+    print(f"{tracked.added} runs added, {tracked.updated} updated, {tracked.unchanged} unchanged")
+    if tracked.warning is not None:
+        raise TrackingError(tracked.warning)
+
+
 @app.command("verify")
 def verify_certificates(certificates: list[Path]) -> None:
     """Recompute what certificates state; exit with 1 when one states more than its constants give."""
@@ -212,3 +259,8 @@ def verify_certificates(certificates: list[Path]) -> None:
         certified = certificate.read(path)
         certificate.verify(certified)
         print(f"{path}: epsilon = {certified.epsilon:.6g} at delta = {certified.delta:.6g} ({certified.guarantee})")
+
+
+def _warn(message: str | None) -> None:
+    if message is not None:
+        print(f"warning: {message}", file=sys.stderr)

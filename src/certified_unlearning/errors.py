@@ -23,3 +23,7 @@ class InfeasibleError(UnlearningError, ValueError):
 
 class StorageError(UnlearningError, OSError):
     """A result could not be written (no permission, full disk)."""
+
+
+class TrackingError(UnlearningError):
+    """The MLflow store does not answer."""

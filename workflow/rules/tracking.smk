@@ -13,7 +13,7 @@ rule track_store:
     benchmark:
         "benchmarks/results/{preset}/track-store.tsv"
     shell:
-        "unlearn track --setup {wildcards.preset} --output {output} 2>&1 | tee {log}"
+        "unlearn pipeline track-store {wildcards.preset} --output {output} 2>&1 | tee {log}"
 
 
 rule track:
@@ -34,5 +34,5 @@ rule track:
         mem_mb=1500,
         runtime=10,
     shell:
-        "unlearn track --preset {wildcards.preset} --experiment {wildcards.experiment}"
+        "unlearn pipeline track {wildcards.experiment} --results results/{wildcards.preset}"
         " --store {input.store} --output {output} 2>&1 | tee {log}"

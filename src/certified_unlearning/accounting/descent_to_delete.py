@@ -112,9 +112,28 @@ def published_state_plan(
     offset = 2 * math.log(2 / delta) + 2 * epsilon
     sigma = 8 * _residual_distance(problem, steps) / _root_difference(offset, epsilon)
     steps_per_request = [
-        steps + _extra_steps(problem, delta, dimension, request) for request in range(1, request_count + 1)
+        steps + math.ceil(extra_steps(problem, delta=delta, dimension=dimension, request=request))
+        for request in range(1, request_count + 1)
     ]
     return PublishedStatePlan(bound, steps_per_request, sigma)
+
+
+def extra_steps(problem: Problem, *, delta: float, dimension: int, request: int) -> float:
+    """Return what Theorem N.2 adds to ``I`` in a request, ``log(log(4 d i / delta)) / log(1/gamma)``.
+
+    Args:
+        problem: The constants; its step size must be `descent_step_size`.
+        delta: Strictly between 0 and 1.
+        dimension: ``d``, the number of parameters.
+        request: ``i``, counted from 1.
+
+    Raises:
+        ParameterError: A value makes no sense.
+        AssumptionError: The step size is another one, or ``m = L``.
+    """
+    require_probability(delta=delta)
+    require_count(least=1, dimension=dimension, request=request)
+    return math.log(math.log(4 * dimension * request / delta)) / _log_inverse_contraction(problem)
 
 
 def published_state_epsilon(
@@ -139,7 +158,7 @@ def published_state_epsilon(
     require_positive(sigma=sigma)
     require_counts("steps_per_request", steps_per_request, least=1)
     steps = min(
-        total - _extra_steps(problem, delta, dimension, request)
+        total - math.ceil(extra_steps(problem, delta=delta, dimension=dimension, request=request))
         for request, total in enumerate(steps_per_request, start=1)
     )
     if steps < 1:
@@ -183,13 +202,6 @@ def _bound_on_steps(problem: Problem, epsilon: float, delta: float, dimension: i
     difference = _root_difference(2 * math.log(2 / delta), epsilon)
     log_reduction = math.log(math.sqrt(2 * dimension) / (one_minus_gamma * difference))
     return log_reduction / _log_inverse_contraction(problem)
-
-
-def _extra_steps(problem: Problem, delta: float, dimension: int, request: int) -> int:
-    """Return what Theorem N.2 adds to ``I`` in a request, rounded up."""
-    require_probability(delta=delta)
-    require_count(least=1, dimension=dimension)
-    return math.ceil(math.log(math.log(4 * dimension * request / delta)) / _log_inverse_contraction(problem))
 
 
 def _residual_distance(problem: Problem, steps: int) -> float:

@@ -16,7 +16,7 @@ from certified_unlearning.errors import InfeasibleError
 
 # Orders searched, as the logarithm of (alpha - least feasible alpha) / (least feasible alpha - 1).
 LEAST_LOG_ROOM = -40.0
-LARGEST_LOG_ROOM = 80.0
+LARGEST_LOG_ROOM = 40.0
 # The conversion searches orders up to 5e34, and the best one may lie well above the least feasible.
 LARGEST_EXCESS = 1e25
 
@@ -130,8 +130,10 @@ def least_sigma(problem: Problem, *, steps: int, epsilon: float, delta: float, r
 
     # Where even the least double would do, it is what is returned.
     sigma = max(math.exp(_least_over_orders(log_variance, epsilon, delta) / 2), sys.float_info.min)
+    nudge = 1e-15
     while lsi.epsilon(problem, sigma=sigma, delta=delta, records=records, steps=steps) > epsilon:
-        sigma *= 1 + 1e-14
+        sigma *= 1 + nudge
+        nudge *= 2
     return sigma
 
 

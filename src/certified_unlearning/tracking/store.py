@@ -1,0 +1,204 @@
+"""Where MLflow keeps its runs: whether it answers, and the one place where it is set up."""
+
+import json
+import logging
+import os
+import re
+import threading
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import requests
+import sqlalchemy
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from certified_unlearning.errors import DataError
+from certified_unlearning.files import write_text
+
+if TYPE_CHECKING:
+    from mlflow import MlflowClient
+
+DEFAULT_URI = "sqlite:///mlflow.db"
+PROBE_SECONDS = 3.0
+"""How long a store may take to show that it is there."""
+
+_DATABASES = ("sqlite", "postgresql", "mysql", "mssql")
+_ENVIRONMENT = {
+    "MLFLOW_DISABLE_TELEMETRY": "true",
+    "MLFLOW_LOGGING_LEVEL": "WARNING",
+    # MLflow's own defaults (7 retries of 120 s) would block each call for minutes when the server dies.
+    "MLFLOW_HTTP_REQUEST_MAX_RETRIES": "1",
+    "MLFLOW_HTTP_REQUEST_TIMEOUT": "5",
+}
+
+_VIEW_COLUMNS = ("epsilon", "epsilon_target", "K", "sigma", "accuracy", "accuracy_std")
+_VIEW = {
+    "searchFilter": "metrics.K >= 0",  # all runs but the parents
+    "orderByKey": "tags.`figure`",  # any order but the page's own makes a flat list
+    "orderByAsc": True,
+    "selectedColumns": ["tags.`figure`", *(f"metrics.`{name}`" for name in _VIEW_COLUMNS)],
+}
+_EXPERIMENT_TAGS = {
+    # One of the page's saved views; without it the reader has to choose the columns first.
+    "mlflow.sharedViewState.sweep-points": json.dumps(
+        {"name": "Sweep points", "createdAt": 0, "updatedAt": 0, "state": json.dumps(_VIEW)}
+    ),
+}
+
+
+class StoreStatus(BaseModel):
+    """What is known about the store before jobs fan out.
+
+    Attributes:
+        tracking_uri: Its address, without a password.
+        reachable: Whether it answered and is ready.
+        experiment_id: The preset's MLflow experiment; None when not reachable.
+        warning: What is wrong and what to do about it, in one sentence; None when reachable.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    tracking_uri: str
+    reachable: bool
+    experiment_id: str | None
+    warning: str | None
+
+    def write(self, path: str | Path) -> None:
+        """Write the status as JSON, atomically."""
+        write_text(path, self.model_dump_json(indent=2) + "\n")
+
+    @classmethod
+    def read(cls, path: str | Path) -> "StoreStatus":
+        """Read a status.
+
+        Raises:
+            DataError: The file is missing or is no status.
+        """
+        try:
+            return cls.model_validate_json(Path(path).read_bytes())
+        except OSError as error:
+            raise DataError(f"cannot read {path}: {error.strerror or error}") from error
+        except ValidationError as error:
+            raise DataError(f"{path} is not the status of an MLflow store") from error
+
+
+def prepare_store(preset: str, *, uri: str | None = None, artifact_root: str | Path = "mlartifacts") -> StoreStatus:
+    """Create the store where it does not exist, and in it the MLflow experiment ``certified-unlearning/<preset>``.
+
+    Call it once before jobs fan out: a fresh SQLite store does not survive several first users, and an experiment
+    that several processes create at once sends their runs elsewhere.
+
+    Args:
+        preset: The preset's name.
+        uri: The store's address; MLFLOW_TRACKING_URI by default, else ``sqlite:///mlflow.db``.
+        artifact_root: Directory of the artifacts when the store is a database; a server has its own.
+
+    Returns:
+        The store's status. A store that does not answer is not an error.
+    """
+    uri = tracking_uri(uri)
+    reason = why_unreachable(uri)
+    if reason:
+        return _unreachable(uri, reason)
+    from mlflow.exceptions import MlflowException
+
+    try:
+        experiment_id = _experiment_id(client(uri), f"certified-unlearning/{preset}", uri, Path(artifact_root))
+    except (MlflowException, requests.RequestException, sqlalchemy.exc.SQLAlchemyError) as error:
+        return _unreachable(uri, first_line(error))
+    return StoreStatus(tracking_uri=display(uri), reachable=True, experiment_id=experiment_id, warning=None)
+
+
+def tracking_uri(uri: str | None = None) -> str:
+    """Return the store's address: the argument, else MLFLOW_TRACKING_URI, else a local SQLite file."""
+    return uri or os.environ.get("MLFLOW_TRACKING_URI") or DEFAULT_URI
+
+
+def display(uri: str) -> str:
+    """Return an address without user name and password."""
+    return re.sub(r"://[^/]*@", "://", uri)
+
+
+def client(uri: str) -> "MlflowClient":
+    """Return a client of the store, after telling MLflow to be quiet and quick to give up."""
+    for name, value in _ENVIRONMENT.items():
+        os.environ.setdefault(name, value)
+    from mlflow import MlflowClient
+
+    # What they would log as a stack trace arrives here as an exception, and becomes one sentence.
+    logging.getLogger("mlflow.store.db.utils").setLevel(logging.CRITICAL)
+    logging.getLogger("alembic").setLevel(logging.WARNING)
+    return MlflowClient(tracking_uri=uri)
+
+
+def why_unreachable(uri: str) -> str | None:
+    """Return why a store cannot be used, or None; decides within `PROBE_SECONDS` and does not load MLflow."""
+    answer: list[str | None] = []
+    # A thread, because neither a name look-up nor a server that sends byte by byte heeds a time limit.
+    thread = threading.Thread(target=lambda: answer.append(_probe(uri)), daemon=True)
+    thread.start()
+    thread.join(PROBE_SECONDS)
+    return answer[0] if answer else f"no answer within {PROBE_SECONDS:g} s"
+
+
+def first_line(error: Exception) -> str:
+    """Return an error's message, cut to its first line."""
+    return (str(error).strip() or type(error).__name__).splitlines()[0].rstrip(".")
+
+
+def _probe(uri: str) -> str | None:
+    scheme = uri.split(":", 1)[0].split("+", 1)[0]
+    if scheme in ("http", "https"):
+        return _probe_server(uri)
+    if scheme in _DATABASES:
+        return _probe_database(uri)
+    return None  # MLflow knows more kinds of stores, and says itself what is wrong with one.
+
+
+def _probe_server(uri: str) -> str | None:
+    try:
+        response = requests.get(f"{uri.rstrip('/')}/health", timeout=PROBE_SECONDS)
+    except requests.exceptions.SSLError:
+        return None  # It is there; MLflow has its own settings for certificates.
+    except requests.Timeout:
+        return f"no answer within {PROBE_SECONDS:g} s"
+    except requests.ConnectionError:
+        return "it does not accept connections"
+    except requests.RequestException as error:
+        return first_line(error)
+    return f"it answers with status {response.status_code}" if response.status_code >= 500 else None
+
+
+def _probe_database(uri: str) -> str | None:
+    # MLflow itself would try ten times, for almost two minutes.
+    try:
+        engine = sqlalchemy.create_engine(uri)
+        try:
+            sqlalchemy.inspect(engine).get_table_names()
+        finally:
+            engine.dispose()
+    except (sqlalchemy.exc.SQLAlchemyError, ImportError) as error:
+        return first_line(error)
+    return None
+
+
+def _experiment_id(client: "MlflowClient", name: str, uri: str, artifact_root: Path) -> str:
+    experiment = client.get_experiment_by_name(name)
+    if experiment is None:
+        location = None if uri.startswith("http") else (artifact_root / name).resolve().as_uri()
+        return str(client.create_experiment(name, artifact_location=location, tags=_EXPERIMENT_TAGS))
+    if experiment.lifecycle_stage == "deleted":
+        client.restore_experiment(experiment.experiment_id)
+    return str(experiment.experiment_id)
+
+
+def _unreachable(uri: str, reason: str) -> StoreStatus:
+    return StoreStatus(tracking_uri=display(uri), reachable=False, experiment_id=None, warning=untracked(uri, reason))
+
+
+def untracked(uri: str, reason: str) -> str:
+    """Return the warning that something was not tracked: one sentence that says what to do."""
+    return (
+        f"MLflow at {display(uri)} is not available ({reason}), so tracking is left out and no result is lost; "
+        "run `unlearn track --sync` when it is back"
+    )
