@@ -9,7 +9,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from certified_unlearning import accounting
 from certified_unlearning.errors import DataError, UnlearningError
-from certified_unlearning.experiments.model import Guarantee, Mechanism, Plan, Run
+from certified_unlearning.experiments.model import Accountant, Guarantee, Mechanism, Plan, Run
 from certified_unlearning.files import write_text
 from certified_unlearning.mechanisms.learning_start import extra_delta
 from certified_unlearning.parameters import Adjacency, Smoothness
@@ -46,7 +46,7 @@ class Certificate(_Model):
     run_key: str
     mechanism: Mechanism
     variant: str
-    accountant: str
+    accountant: Accountant
     guarantee: Guarantee
     comparator: str
     adjacency: Adjacency
@@ -143,6 +143,8 @@ def verify(certificate: Certificate) -> None:
         CertificateError: The recomputed epsilon or extra delta differs; the message has both numbers.
         AssumptionError: A theorem's assumption does not hold for the certificate's constants.
     """
+    if certificate.accountant not in _RECOMPUTE:
+        raise CertificateError(f"nothing can be recomputed for the accountant {certificate.accountant!r}")
     epsilon, extra_delta = _RECOMPUTE[certificate.accountant](certificate)
     for name, stated, computed in (
         ("epsilon", certificate.epsilon, epsilon),
@@ -222,7 +224,7 @@ def _require_learning_steps(certificate: Certificate, problem: accounting.Proble
         )
 
 
-_RECOMPUTE: dict[str, Callable[[Certificate], tuple[float, float]]] = {
+_RECOMPUTE: dict[Accountant, Callable[[Certificate], tuple[float, float]]] = {
     "lsi": _recompute_langevin,
     "descent-to-delete N.1": _recompute_secret_state,
     "descent-to-delete N.2": _recompute_published_state,

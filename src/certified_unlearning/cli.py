@@ -193,11 +193,10 @@ def pipeline_track_store(
 ) -> None:
     """Create the MLflow store and the preset's MLflow experiment, once, before jobs fan out."""
     from certified_unlearning import tracking
-    from certified_unlearning.files import write_text
 
     status = tracking.prepare_store(preset)
     _warn(status.warning)
-    write_text(output, status.model_dump_json(indent=2) + "\n")
+    status.write(output)
 
 
 @pipeline_app.command("track")
@@ -209,9 +208,9 @@ def pipeline_track(
 ) -> None:
     """Log an experiment's runs to MLflow; a store that does not answer costs a warning, never a result."""
     from certified_unlearning import tracking
-    from certified_unlearning.files import read_json, write_text
+    from certified_unlearning.files import write_text
 
-    status = tracking.StoreStatus.model_validate(read_json(store))
+    status = tracking.StoreStatus.read(store)
     tracked = tracking.track_experiment(results, experiment, status)
     if status.warning is None:
         _warn(tracked.warning)

@@ -16,7 +16,7 @@ from certified_unlearning.errors import DataError
 from certified_unlearning.experiments.model import Plan, Run
 from certified_unlearning.experiments.simulation import Simulation
 from certified_unlearning.experiments.tables import Tables, curves_by_run
-from certified_unlearning.files import atomic_path
+from certified_unlearning.files import atomic_path, content_key
 from certified_unlearning.mechanisms import descent_to_delete, langevin, retraining
 
 CURVE_POINTS = 24
@@ -46,7 +46,7 @@ def learn(plan: Plan, data: PreparedData, output: Path) -> None:
     for run, curve in zip(runs, curves_by_run(runs, [phase], trajectory, [0] * len(runs)), strict=True):
         tensors |= {f"curve/{run.sigma!r}/{step}": torch.from_numpy(values) for step, values in curve.items()}
     # One entry only: several are written in random order, and equal inputs shall give equal bytes.
-    metadata = {"learned": json.dumps([plan.constants.data_sha256, [run.sigma for run in runs]])}
+    metadata = {"learned": json.dumps([_learning_key(plan), [run.sigma for run in runs]])}
     content = save({name: tensor.contiguous() for name, tensor in tensors.items()}, metadata)
     with atomic_path(output) as temporary:
         temporary.write_bytes(content)
@@ -156,6 +156,13 @@ def _spaced(last: int) -> list[int]:
     return sorted({round(step) for step in np.geomspace(1, last, CURVE_POINTS)})
 
 
+def _learning_key(plan: Plan) -> str:
+    """Return the content key of all that learning depends on."""
+    settings = plan.settings.model_dump(mode="json", exclude={"device"})
+    learned = sorted((run.sigma, run.learning_steps, run.step_size) for run in plan.of("langevin"))
+    return content_key([settings, plan.constants.model_dump(mode="json"), learned])
+
+
 def _read_learned(path: Path, plan: Plan) -> tuple[dict[float, Tensor], dict[float, dict[int, Array]]]:
     """Return the learned weights and the learning curves by sigma."""
     try:
@@ -164,9 +171,8 @@ def _read_learned(path: Path, plan: Plan) -> tuple[dict[float, Tensor], dict[flo
         tensors = load_file(path)
     except (OSError, safetensors.SafetensorError) as error:
         raise DataError(f"{path} cannot be read as learned weights: {error}") from error
-    data_sha256, sigmas = json.loads(metadata.get("learned", '["", []]'))
-    needed = {run.sigma for run in plan.of("langevin")}
-    if data_sha256 != plan.constants.data_sha256 or not needed <= set(sigmas):
+    key, sigmas = json.loads(metadata.get("learned", '["", []]'))
+    if key != _learning_key(plan):
         raise DataError(f"{path} was learned for another plan; learn again")
     weights = dict(zip(sigmas, tensors["weights"].chunk(len(sigmas)), strict=True))
     curves: dict[float, dict[int, Array]] = {sigma: {} for sigma in sigmas}

@@ -11,6 +11,7 @@ from certified_unlearning.parameters import Common
 
 Experiment = Literal["fig3a", "fig3b", "fig3c", "fig4"]
 Mechanism = Literal["langevin", "descent-to-delete", "retraining"]
+Accountant = Literal["lsi", "descent-to-delete N.1", "descent-to-delete N.2", "none"]
 Guarantee = Literal["upper bound", "exact", "as published", "heuristic"]
 
 
@@ -80,7 +81,7 @@ class Run(_Model):
     experiment: Experiment
     mechanism: Mechanism
     variant: str
-    accountant: str
+    accountant: Accountant
     guarantee: Guarantee
     epsilon_target: float
     initial_epsilon: float | None

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from certified_unlearning import accounting
-from certified_unlearning.experiments.model import Constants, Experiment, Guarantee, Plan, Request, Run
+from certified_unlearning.experiments.model import Accountant, Constants, Experiment, Guarantee, Plan, Request, Run
 from certified_unlearning.mechanisms.learning_start import extra_delta, learned_steps
 from certified_unlearning.objectives.constants import LossConstants, logistic_constants
 from certified_unlearning.parameters import Common, Figure3a, Figure3b, Figure3c, Figure4, Sweep
@@ -220,7 +220,7 @@ class _Planner:
     def _descent(
         self,
         variant: str,
-        accountant: str,
+        accountant: Accountant,
         sigma: float,
         epsilon: float,
         steps: int,

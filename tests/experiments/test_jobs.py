@@ -1,0 +1,155 @@
+"""The jobs on a small data set: reproducible, consistent with each other, careful with their inputs."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import stats
+
+from certified_unlearning import parameters
+from certified_unlearning.data.prepared import PreparedData
+from certified_unlearning.errors import DataError, ParameterError
+from certified_unlearning.experiments import jobs, simulation
+from certified_unlearning.experiments.model import Plan
+from certified_unlearning.experiments.plan import make_plan
+from certified_unlearning.results import CURVE_SCHEMA, RECORD_SCHEMA, read_table
+
+FALSE_ALARM_RATE = 1e-9
+PRESET = parameters.load("params.yaml").presets["smoke"]
+SWEEPS: dict[str, dict[str, Any]] = {
+    "fig3a": {"epsilon": [1.0, 5.0], "descent_steps": [1, 3]},
+    "fig3b": {"sigma": 0.2, "records": 6, "records_per_request": [3, 6]},
+    "fig3c": {"sigma": [0.1, 0.3], "records": 6},
+    "fig4": {"sigma": 0.2, "epsilon": [1.0, 5.0], "records": [1, 6]},
+}
+
+
+def plan(data: PreparedData, experiment: str, *, trials: int = 4, **changes: Any) -> Plan:
+    common = PRESET.model_dump(include=set(parameters.Common.model_fields))
+    settings = parameters.Common(**common | {"trials": trials, "regularisation": 1e-3} | changes)
+    sweep = getattr(PRESET.experiments, experiment).model_copy(update=SWEEPS[experiment])
+    return make_plan("smoke", settings, experiment, sweep, data.summary())
+
+
+def run_all(whole: Plan, data: PreparedData, directory: Path) -> tuple[pd.DataFrame, pd.DataFrame]:
+    directory.mkdir(exist_ok=True)
+    learned = directory / "learned.safetensors"
+    jobs.learn(whole, data, learned)
+    jobs.unlearn(whole, data, learned, directory / "u.parquet", directory / "u-curves.parquet")
+    jobs.retrain(whole, data, directory / "r.parquet", directory / "r-curves.parquet")
+    names = ["u", "r"]
+    if whole.of("descent-to-delete"):
+        jobs.descend(whole, data, directory / "d.parquet", directory / "d-curves.parquet")
+        names.append("d")
+    records = pd.concat([read_table(directory / f"{name}.parquet", RECORD_SCHEMA) for name in names])
+    curves = pd.concat([read_table(directory / f"{name}-curves.parquet", CURVE_SCHEMA) for name in names])
+    return records, curves
+
+
+@pytest.mark.parametrize("experiment", ["fig3a", "fig3b", "fig3c", "fig4"])
+def test_every_run_request_and_trial_has_one_record(experiment: str, small_data, tmp_path) -> None:
+    whole = plan(small_data, experiment)
+    records, curves = run_all(whole, small_data, tmp_path)
+    expected = {
+        (whole.key(run), number + 1, trial)
+        for run in whole.runs
+        for number in range(len(run.requests))
+        for trial in range(4)
+    }
+    found = list(zip(records["run_key"], records["request"], records["trial"], strict=True))
+    assert len(found) == len(expected)
+    assert set(found) == expected
+    assert records["accuracy"].between(0, 1).all()
+    assert set(curves["run_key"]) == {whole.key(run) for run in whole.runs}
+    assert not list(tmp_path.glob("*.checkpoint"))
+
+
+def test_the_last_point_of_a_learning_curve_is_the_records_mean(small_data, tmp_path) -> None:
+    for experiment in ("fig3a", "fig3b"):
+        records, curves = run_all(plan(small_data, experiment), small_data, tmp_path / experiment)
+        last = curves.sort_values("step").groupby("run_key").last()
+        final = records[records["request"] == records.groupby("run_key")["request"].transform("max")]
+        means = final.groupby("run_key")["accuracy"].mean()
+        assert last["accuracy_mean"].to_dict() == pytest.approx(means.to_dict())
+        steps = final.groupby("run_key")[["learning_steps", "accumulated_steps"]].first().sum(axis=1)
+        assert last["step"].to_dict() == steps.to_dict()
+
+
+def test_the_same_inputs_give_the_same_files(small_data, tmp_path) -> None:
+    whole = plan(small_data, "fig3b")
+    volatile = ["seconds", "code_version"]
+    first, _ = run_all(whole, small_data, tmp_path / "first")
+    second, _ = run_all(whole, small_data, tmp_path / "second")
+    pd.testing.assert_frame_equal(first.drop(columns=volatile), second.drop(columns=volatile), check_exact=True)
+    files = [tmp_path / name / "learned.safetensors" for name in ("first", "second")]
+    assert files[0].read_bytes() == files[1].read_bytes()
+
+
+def test_another_seed_gives_other_trials(small_data, tmp_path) -> None:
+    first, _ = run_all(plan(small_data, "fig3c"), small_data, tmp_path / "first")
+    second, _ = run_all(plan(small_data, "fig3c", seed=7), small_data, tmp_path / "second")
+    noisy = first["variant"] != "noiseless"
+    assert (first["accuracy"][noisy].to_numpy() != second["accuracy"][noisy].to_numpy()).mean() > 0.5
+
+
+def test_unlearned_trials_are_distributed_like_retrained_ones(small_data, tmp_path) -> None:
+    records, _ = run_all(plan(small_data, "fig3c", trials=3000), small_data, tmp_path)
+    for sigma in SWEEPS["fig3c"]["sigma"]:
+        at_sigma = records[records["sigma"] == sigma]
+        unlearned, retrained = (
+            at_sigma.loc[at_sigma["mechanism"] == mechanism, "accuracy"] for mechanism in ("langevin", "retraining")
+        )
+        assert len(unlearned) == len(retrained) == 3000
+        assert stats.ks_2samp(unlearned, retrained, method="asymp").pvalue > FALSE_ALARM_RATE
+        assert stats.ks_2samp(unlearned, retrained + 0.03, method="asymp").pvalue < FALSE_ALARM_RATE
+
+
+def test_trials_of_descent_to_delete_differ_by_their_noise_alone(small_data, tmp_path) -> None:
+    records, _ = run_all(plan(small_data, "fig3a", trials=40), small_data, tmp_path)
+    secret_state = records.loc[records["variant"] == "secret-state"].groupby("run_key")["accuracy"].nunique()
+    assert secret_state.max() > 3
+    noiseless = records.loc[records["variant"] == "noiseless", "accuracy"]
+    assert noiseless.min() == noiseless.max()
+    assert len(noiseless) == 40
+
+
+def test_learned_weights_of_another_plan_are_refused(small_data, tmp_path) -> None:
+    jobs.learn(plan(small_data, "fig3c"), small_data, tmp_path / "learned")
+    outputs = tmp_path / "records", tmp_path / "curves"
+    with pytest.raises(DataError, match="was learned for another plan"):
+        jobs.unlearn(plan(small_data, "fig4"), small_data, tmp_path / "learned", *outputs)
+    longer = plan(small_data, "fig3c", learning_steps=500)
+    with pytest.raises(DataError, match="was learned for another plan"):
+        jobs.unlearn(longer, small_data, tmp_path / "learned", *outputs)
+    (tmp_path / "learned").write_bytes(b"damaged")
+    with pytest.raises(DataError, match="cannot be read as learned weights"):
+        jobs.unlearn(plan(small_data, "fig3c"), small_data, tmp_path / "learned", *outputs)
+    assert not any(path.exists() for path in outputs)
+
+
+def test_data_of_another_plan_is_refused(small_data, tmp_path) -> None:
+    whole = plan(small_data, "fig3c")
+    changed = whole.model_copy(update={"constants": whole.constants.model_copy(update={"data_sha256": "1" * 64})})
+    with pytest.raises(DataError, match="the plan was made for 111111111111; make the plan again"):
+        jobs.learn(changed, small_data, tmp_path / "learned")
+
+
+def test_asking_for_an_absent_gpu_says_so(monkeypatch) -> None:
+    monkeypatch.setattr("torch.cuda.is_available", lambda: False)
+    with pytest.raises(ParameterError, match="torch sees no CUDA device"):
+        simulation.pick_device("cuda")
+    assert simulation.pick_device("auto").type == "cpu"
+
+
+def test_accuracies_do_not_depend_on_the_runs_beside_them(small_data, tmp_path) -> None:
+    whole = plan(small_data, "fig3c", dtype="float64")
+    alone = whole.model_copy(update={"runs": tuple(run for run in whole.runs if run.sigma == 0.3)})
+    records, _ = run_all(whole, small_data, tmp_path / "all")
+    jobs.learn(alone, small_data, tmp_path / "l")
+    jobs.unlearn(alone, small_data, tmp_path / "l", tmp_path / "records", tmp_path / "curves")
+    chosen = records[(records["sigma"] == 0.3) & (records["mechanism"] == "langevin")]
+    beside = read_table(tmp_path / "records", RECORD_SCHEMA)
+    assert np.array_equal(chosen["accuracy"], beside["accuracy"])
+    assert (chosen["run_key"].to_numpy() == beside["run_key"].to_numpy()).all()

@@ -1,0 +1,90 @@
+"""A certificate is recomputed from its own constants, and a wrong one is found."""
+
+import json
+
+import pytest
+
+from certified_unlearning import certificate, parameters
+from certified_unlearning.certificate import CertificateError
+from certified_unlearning.errors import AssumptionError, DataError
+from certified_unlearning.experiments.plan import make_plan
+
+SUMMARY = {"n": 1437, "d": 64, "largest_eigenvalue": 0.595, "sha256": "0" * 64, "features": "pixels"}
+PRESET = parameters.load("params.yaml").presets["digits"]
+
+
+def certificates(experiment: str, **settings: object) -> list[certificate.Certificate]:
+    common = PRESET.model_dump(include=set(parameters.Common.model_fields)) | settings
+    whole = make_plan(
+        "digits", parameters.Common(**common), experiment, getattr(PRESET.experiments, experiment), SUMMARY
+    )
+    return [certificate.certify(whole, run) for run in whole.runs if run.mechanism != "retraining"]
+
+
+@pytest.mark.parametrize("experiment", ["fig3a", "fig3b", "fig3c", "fig4"])
+@pytest.mark.parametrize("adjacency", ["replace", "zero-out"])
+def test_every_certificate_of_the_pipeline_verifies(experiment: str, adjacency: str) -> None:
+    for certified in certificates(experiment, adjacency=adjacency):
+        certificate.verify(certified)
+        assert certified.delta == 1 / 1437
+        assert certified.adjacency == adjacency
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"epsilon": 0.9},
+        {"sigma": 0.0299},
+        {"n": 1400},
+        {"lipschitz": 0.5},
+        {"delta": 1e-5},
+        {"records_per_request": 6},
+        {"strong_convexity": 0.03},
+        {"learning_steps": 100},
+        {"extra_delta": 0.0},
+    ],
+)
+def test_an_edited_langevin_certificate_is_found(change: dict[str, float]) -> None:
+    original = certificates("fig3b")[0]
+    with pytest.raises(CertificateError, match=r"states (epsilon|extra_delta) = .*, but its constants give"):
+        certificate.verify(original.model_copy(update=change))
+
+
+@pytest.mark.parametrize("experiment", ["fig3a", "fig3b"])
+@pytest.mark.parametrize("change", [{"epsilon": 0.01}, {"sigma": 1e-6}, {"learning_steps": 1}, {"radius": None}])
+def test_an_edited_descent_certificate_is_found(experiment: str, change: dict[str, float]) -> None:
+    original = next(each for each in certificates(experiment) if each.mechanism == "descent-to-delete")
+    with pytest.raises((CertificateError, AssumptionError)):
+        certificate.verify(original.model_copy(update=change))
+
+
+def test_too_large_a_step_is_refused_by_name() -> None:
+    with pytest.raises(AssumptionError, match="step_size"):
+        certificate.verify(certificates("fig3c")[0].model_copy(update={"step_size": 9.0}))
+
+
+def test_a_spectral_certificate_says_that_it_guarantees_nothing() -> None:
+    for certified in certificates("fig3a", smoothness="spectral"):
+        assert certified.guarantee == "heuristic"
+        curvature = next(each for each in certified.assumptions if each.statement.startswith("smoothness_constant"))
+        assert curvature.status == "assumed"
+
+
+def test_a_certificate_survives_its_file(tmp_path) -> None:
+    original = certificates("fig3b")[0]
+    certificate.write(original, tmp_path / "certificate.json")
+    assert certificate.read(tmp_path / "certificate.json") == original
+
+
+def test_a_file_that_is_no_certificate_is_refused(tmp_path) -> None:
+    path = tmp_path / "certificate.json"
+    with pytest.raises(DataError, match="No such file"):
+        certificate.read(path)
+    path.write_text("{}")
+    with pytest.raises(DataError, match=r"is not a certificate: run_key: Field required"):
+        certificate.read(path)
+    certificate.write(certificates("fig3a")[0], path)
+    content = json.loads(path.read_text())
+    path.write_text(json.dumps(content | {"accountant": "wishful"}))
+    with pytest.raises(DataError, match="is not a certificate: accountant"):
+        certificate.read(path)
