@@ -18,7 +18,7 @@ from certified_unlearning.accounting import (
 from certified_unlearning.accounting.descent_to_delete import extra_steps
 from certified_unlearning.errors import AssumptionError, ParameterError
 
-# --- Theorem N.1, secret state. --------------------------------------------------------------------------------------
+# --- Theorem N.1, secret state. -----------------------------------------------------------------------------
 
 # Printed values, with the two misprints of the MNIST block corrected (36.8573 and 8.6229 in print).
 TABLE_2 = {
@@ -44,9 +44,10 @@ def secret_state_sigmas(problem, steps):
 
 @pytest.mark.parametrize(("problem", "steps"), TABLE_2)
 def test_table_2_is_reproduced_to_its_four_truncated_digits(problem, steps):
+    # The largest eigenvalue of CIFAR-10 binary is known to 6 digits only: its sigmas to 7e-7 relative.
+    unknown = 7e-7 if problem is CIFAR_SPECTRAL else 0
     for value, printed in zip(secret_state_sigmas(problem, steps), TABLE_2[problem, steps], strict=True):
-        # The largest eigenvalue of CIFAR-10 binary is known to 6 digits only, hence the allowance below.
-        assert -1e-5 <= value - printed < 1e-4
+        assert printed - unknown * value <= value < printed + 1e-4 + unknown * value
 
 
 @pytest.mark.parametrize(("steps", "target"), MISPRINTS)
@@ -73,7 +74,7 @@ def test_secret_state_sigma_to_ten_digits(steps, expected):
     assert sigma == pytest.approx(expected, rel=3e-10)
 
 
-# --- Theorem N.2, no state but what was published. -------------------------------------------------------------------
+# --- Theorem N.2, no state but what was published. ----------------------------------------------------------
 
 
 def plan(problem, dimension, target=1):
@@ -139,9 +140,13 @@ def test_a_bound_below_one_step_is_one_step():
     assert 0 < generous.sigma < math.inf
     extra = math.ceil(extra_steps(nearly_round, delta=0.1, dimension=1, request=1))
     assert generous.steps_per_request == [1 + extra]
+    recomputed = published_state_epsilon(
+        nearly_round, sigma=generous.sigma, delta=0.1, dimension=1, steps_per_request=generous.steps_per_request
+    )
+    assert recomputed == pytest.approx(100, rel=1e-12)
 
 
-# --- Inverses. -------------------------------------------------------------------------------------------------------
+# --- Inverses. ----------------------------------------------------------------------------------------------
 
 
 @st.composite
@@ -196,12 +201,12 @@ def test_less_published_noise_certifies_less():
 
 def test_fewer_steps_in_any_one_request_certify_less_or_nothing():
     assert published_epsilon(fewer_steps=1) > 1.05
-    with pytest.raises(AssumptionError, match="Theorem N.2 needs 1 more steps in a request"):
+    with pytest.raises(AssumptionError, match=r"Theorem N\.2 needs 1 more steps in a request"):
         published_epsilon(fewer_steps=66)
 
 
 def test_noise_for_an_epsilon_that_would_take_more_steps_is_refused():
-    with pytest.raises(AssumptionError, match="Theorem N.2 needs I >= .* for the epsilon ="):
+    with pytest.raises(AssumptionError, match=r"Theorem N\.2 needs I >= .* for the epsilon ="):
         published_epsilon(sigma_factor=2)
 
 
@@ -218,7 +223,7 @@ def test_noise_never_underflows_to_none():
     assert secret_state_sigma(for_descent(MNIST), epsilon=1, delta=1e-5, steps=10**6) > 0
 
 
-# --- Learning steps. -------------------------------------------------------------------------------------------------
+# --- Learning steps. ----------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("radius", [100, 1e-4])
@@ -235,7 +240,7 @@ def test_learning_steps_are_never_negative():
     assert least_learning_steps(for_descent(MNIST), radius=1e-9, steps=1) == 0
 
 
-# --- Bad input. ------------------------------------------------------------------------------------------------------
+# --- Bad input. ---------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -289,5 +294,5 @@ def test_another_step_size_is_refused():
 
 def test_equal_curvatures_are_refused():
     round_bowl = dataclasses.replace(MNIST, strong_convexity=1.0, smoothness=1.0, step_size=1.0)
-    with pytest.raises(AssumptionError, match="need strong_convexity < smoothness, got 1.0 for both"):
+    with pytest.raises(AssumptionError, match=r"need strong_convexity < smoothness, got 1\.0 for both"):
         secret_state_sigma(round_bowl, epsilon=1, delta=1e-5, steps=1)

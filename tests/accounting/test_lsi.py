@@ -20,7 +20,7 @@ from certified_unlearning.accounting import (
 )
 from certified_unlearning.errors import AssumptionError, ParameterError
 
-# --- The exact oracle: on f(x; d) = (m/2) ||x - d||^2 every law is Gaussian. -----------------------------------------
+# --- The exact oracle: on f(x; d) = (m/2) ||x - d||^2 every law is Gaussian. --------------------------------
 
 
 def exact_stream_renyi(alpha, problem, *, sigma, records_per_request, steps):
@@ -123,14 +123,25 @@ def test_epsilon_covers_the_exact_trade_off_on_quadratics(problem, sigma, steps,
     assert gaussian_delta(certified, math.sqrt(2 * renyi)) <= delta * (1 + 1e-9)
 
 
-def test_a_stream_longer_than_the_exact_sum_is_cut_only_upwards_and_by_less_than_rounding():
+@pytest.mark.parametrize("beyond", [-1, 0, 1, 2, 3, 300])
+def test_a_stream_longer_than_the_exact_sum_is_cut_by_less_than_rounding(beyond):
     rng = np.random.default_rng(0)
-    steps = [int(count) for count in rng.integers(0, 20_000, size=300)]
-    assert len(steps) > 5 * lsi.RECENT_REQUESTS
+    steps = [int(count) for count in rng.integers(0, 20_000, size=lsi.RECENT_REQUESTS + beyond)]
     arguments = {"sigma": 0.03, "records_per_request": 5, "steps": steps}
     for alpha in (1.001, 2.0, 37.0):
         ours, exact = sequential_renyi(alpha, MNIST, **arguments), recursion(alpha, MNIST, **arguments)
         assert ours == pytest.approx(exact, rel=1e-11)
+
+
+@pytest.mark.parametrize("earlier", [1, 2, 3, 6])
+def test_where_a_stream_is_cut_the_bound_is_never_too_small_and_exact_without_steps(monkeypatch, earlier):
+    monkeypatch.setattr(lsi, "RECENT_REQUESTS", 3)
+    # Orders so high that the Hölder factors left out change nothing.
+    without_steps = {"sigma": 0.03, "records_per_request": 5, "steps": [0] * earlier + [100, 200, 300]}
+    ours, exact = sequential_renyi(1e13, MNIST, **without_steps), recursion(1e13, MNIST, **without_steps)
+    assert ours == pytest.approx(exact, rel=1e-12)
+    with_steps = without_steps | {"steps": [10**12] * earlier + [100, 200, 300]}
+    assert sequential_renyi(1e13, MNIST, **with_steps) > recursion(1e13, MNIST, **with_steps) * (1 + 1e-6)
 
 
 def test_a_thousand_requests_do_not_overflow():
@@ -139,7 +150,7 @@ def test_a_thousand_requests_do_not_overflow():
     assert 0 < value < 10
 
 
-# --- Planted faults: what the checks above would say of a wrong accountant. -------------------------------------------
+# --- Planted faults: what the checks above would say of a wrong accountant. ---------------------------------
 
 
 def with_constant(name, factor):
@@ -215,7 +226,7 @@ def test_a_planted_fault_falls_below_the_exact_divergence(fault):
     assert not holds_on_the_quadratic(FAULTS[fault])
 
 
-# --- Values and properties. ------------------------------------------------------------------------------------------
+# --- Values and properties. ---------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -282,7 +293,7 @@ def test_orders_may_be_an_array_of_any_shape():
         assert unlearning_renyi(float(order), MNIST, sigma=0.03, records=100, steps=50) == value
 
 
-# --- Bad input. ------------------------------------------------------------------------------------------------------
+# --- Bad input. ---------------------------------------------------------------------------------------------
 
 GOOD = {"sigma": 0.03, "delta": 1e-5, "records": 100, "steps": 10}
 

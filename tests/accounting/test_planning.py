@@ -259,7 +259,7 @@ def test_planning_is_quick():
     assert time.perf_counter() - between < 0.5
 
 
-# --- Planted faults: a plan by a wrong accountant is not the published one. --------------------------------------------
+# --- Planted faults: a plan by a wrong accountant is not the published one. ---------------------------------
 
 
 @pytest.mark.parametrize(("name", "factor"), [("step_size", 0.5), ("strong_convexity", 2), ("lipschitz", 0.5)])
@@ -275,7 +275,7 @@ def test_a_search_that_stops_one_step_early_or_late_is_corrected(monkeypatch):
         assert least_steps(MNIST, sigma=0.03, epsilon=1, delta=1 / MNIST.n, records=100) == 1997
 
 
-# --- Bad input. ------------------------------------------------------------------------------------------------------
+# --- Bad input. ---------------------------------------------------------------------------------------------
 
 STEPS = {"sigma": 0.03, "epsilon": 1, "delta": 1e-5, "records": 100}
 SIGMA = {"steps": 1, "epsilon": 1, "delta": 1e-5, "records": 100}
