@@ -9,6 +9,7 @@ import safetensors
 from safetensors.torch import load, save
 from torch import Tensor
 
+from certified_unlearning.errors import DataError
 from certified_unlearning.files import atomic_path
 
 
@@ -40,11 +41,18 @@ class Checkpoint:
         self._last_save = time.monotonic()
 
     def load(self) -> tuple[dict[str, Tensor], dict[str, Any]] | None:
-        """Return the saved state, or None where there is none for this key."""
+        """Return the saved state, or None where there is none for this key.
+
+        Raises:
+            DataError: The file is damaged.
+        """
         if not self._path.exists():
             return None
-        with safetensors.safe_open(str(self._path), framework="pt") as file:
-            metadata = file.metadata() or {}
+        try:
+            with safetensors.safe_open(str(self._path), framework="pt") as file:
+                metadata = file.metadata() or {}
+        except safetensors.SafetensorError as error:
+            raise DataError(f"{self._path} is damaged ({error}); delete it to start over") from error
         if metadata.get("key") != self._key:
             return None
         return load(self._path.read_bytes()), json.loads(metadata["position"])

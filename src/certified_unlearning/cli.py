@@ -1,6 +1,6 @@
 """The command line `unlearn`: what the workflow's rules call, and people can call too."""
 
-import json
+import shlex
 import sys
 from pathlib import Path
 from typing import Annotated, Any, Literal, cast
@@ -31,6 +31,13 @@ def main() -> None:
         sys.exit(1)
 
 
+@data_app.callback()
+@pipeline_app.callback()
+def show_command() -> None:
+    """Print the command itself first: a job's log says how to repeat the job by hand."""
+    print("$", shlex.join(["unlearn", *sys.argv[1:]]), flush=True)
+
+
 @data_app.command("fetch")
 def data_fetch(dataset: str, manifest: Annotated[Path, typer.Option()], raw: Raw = Path("data/raw")) -> None:
     """Put a data set's raw files in place, check them, and write a manifest of their digests."""
@@ -45,7 +52,7 @@ def data_prepare(
     dataset: str,
     output: Annotated[Path, typer.Option(help="Where the data set goes (safetensors).")],
     summary: Annotated[Path, typer.Option(help="Where its summary goes (JSON).")],
-    seed: Annotated[int, typer.Option(help="Seed of the split.")],
+    seed: Annotated[int, typer.Option(help="Seed of the split.", min=0, max=2**32 - 1)],
     raw: Raw = Path("data/raw"),
 ) -> None:
     """Turn raw files into rows of norm 1 with labels -1 and +1, split into training and test records."""
@@ -77,7 +84,7 @@ def pipeline_plan(
         parameters.parse(parameters.Common, settings, source="--settings"),
         experiment,
         cast(parameters.Sweep, parameters.parse(cast(Any, sweep_type), sweep, source="--sweep")),
-        read_json(summary),
+        read_json(summary, keys=("features", "n", "d", "largest_eigenvalue", "sha256")),
     )
     plan.write(output)
 
@@ -170,8 +177,8 @@ def pipeline_figure(
     from certified_unlearning.results import RECORD_SCHEMA, concatenate
 
     rows = concatenate(records, RECORD_SCHEMA)
-    summaries.write_csv(summary, summaries.summarise(rows, experiment))
     render(experiment, rows, parameters.parse(parameters.FigureStyle, style, source="--style"), output)
+    summaries.write_csv(summary, summaries.summarise(rows, experiment))
 
 
 @pipeline_app.command("metrics")
@@ -226,9 +233,11 @@ def pipeline_parameters(
     """Write a preset's parameters as an HTML table, for the report."""
     import pandas as pd
 
+    from certified_unlearning import parameters
     from certified_unlearning.files import write_text
 
-    (flat,) = pd.json_normalize(json.loads(values)).to_dict(orient="records")
+    parsed = parameters.parse(parameters.Preset, values, source="--values")
+    (flat,) = pd.json_normalize(parsed.model_dump(mode="json")).to_dict(orient="records")
     table = pd.DataFrame({"parameter": list(flat), preset: [str(value) for value in flat.values()]})
     write_text(output, table.to_html(index=False, border=0))
 

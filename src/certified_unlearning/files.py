@@ -3,7 +3,7 @@
 import hashlib
 import json
 import os
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -42,6 +42,8 @@ def atomic_path(path: str | Path) -> Iterator[Path]:
             raise
     except StorageError:
         raise
+    except FileExistsError as error:
+        raise StorageError(f"cannot write {path}: {path.parent} is not a directory") from error
     except OSError as error:
         raise StorageError(f"cannot write {path}: {error.strerror or error}") from error
 
@@ -57,18 +59,28 @@ def write_json(path: str | Path, value: Any) -> None:
     write_text(path, json.dumps(value, indent=2, sort_keys=True, allow_nan=False) + "\n")
 
 
-def read_json(path: str | Path) -> Any:
+def read_json(path: str | Path, keys: Collection[str] = ()) -> Any:
     """Read a JSON file.
 
+    Args:
+        path: The file.
+        keys: What its object must have, if anything.
+
     Raises:
-        DataError: The file is missing or is not JSON.
+        DataError: The file is missing, is not JSON, or lacks one of the keys.
     """
     try:
-        return json.loads(Path(path).read_text(encoding="utf-8"))
+        value = json.loads(Path(path).read_text(encoding="utf-8"))
     except OSError as error:
         raise DataError(f"cannot read {path}: {error.strerror or error}") from error
     except ValueError as error:
         raise DataError(f"{path} is not valid JSON: {error}") from error
+    if keys and not isinstance(value, dict):
+        raise DataError(f"{path} does not hold a JSON object")
+    missing = [key for key in keys if key not in value]
+    if missing:
+        raise DataError(f"{path} lacks {', '.join(missing)}")
+    return value
 
 
 def content_key(value: Any) -> str:

@@ -2,6 +2,7 @@
 
 import difflib
 import json
+import math
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeVar
 
@@ -193,8 +194,21 @@ def parse(model: type[ModelType], text: str, *, source: str) -> ModelType:
     return model.model_validate(content)
 
 
+def _is_finite_number(checker: jsonschema.TypeChecker, value: object) -> bool:
+    if isinstance(value, float):
+        return math.isfinite(value)
+    return bool(jsonschema.Draft202012Validator.TYPE_CHECKER.is_type(value, "number"))
+
+
+# YAML and Python's JSON know NaN, which is neither above 0 nor at most 0 and so would pass every bound.
+_Validator = jsonschema.validators.extend(  # type: ignore[no-untyped-call]
+    jsonschema.Draft202012Validator,
+    type_checker=jsonschema.Draft202012Validator.TYPE_CHECKER.redefine("number", _is_finite_number),
+)
+
+
 def _validate(content: Any, json_schema: dict[str, Any], source: str) -> None:
-    errors = list(jsonschema.Draft202012Validator(json_schema).iter_errors(content))
+    errors = list(_Validator(json_schema).iter_errors(content))
     if errors:
         deepest = max(errors, key=lambda error: len(error.absolute_path))
         raise ParameterError(f"{source}: {_sentence(deepest, json_schema)}")
@@ -215,8 +229,10 @@ def _sentence(error: jsonschema.ValidationError, json_schema: dict[str, Any]) ->
         return f"{prefix}{missing} is missing"
     if error.validator == "type" and error.validator_value == "object":
         return f"{key or 'the content'} is {error.instance!r}, but must be a mapping of keys to values"
-    description = subschema.get("description") or _described(error, json_schema)
-    return f"{key} is {error.instance!r}, but must be {description or error.message}"
+    description = subschema.get("description") or _described(error, json_schema) or error.message
+    if error.absolute_path and isinstance(error.absolute_path[-1], int):
+        return f"{key.rpartition('.')[0]} contains {error.instance!r}, but must be {description}"
+    return f"{key} is {error.instance!r}, but must be {description}"
 
 
 def _described(error: jsonschema.ValidationError, json_schema: dict[str, Any]) -> str | None:

@@ -1,10 +1,18 @@
 """Result directories as the pipeline writes them, with drawn accuracies, and fresh SQLite stores."""
 
+import os
 import shutil
+import signal
+import socket
 import sqlite3
-from collections.abc import Callable
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import numpy as np
 import pytest
@@ -14,6 +22,9 @@ from certified_unlearning.experiments.model import Plan, Run
 from certified_unlearning.experiments.plan import make_plan
 from certified_unlearning.experiments.tables import Tables
 from certified_unlearning.tracking import StoreStatus, prepare_store
+from certified_unlearning.tracking.store import why_unreachable
+
+os.environ["MLFLOW_DISABLE_TELEMETRY"] = "true"  # before any test loads MLflow
 
 TRIALS = 5
 DATA = {"n": 1437, "d": 64, "features": "pixels", "sha256": "5eed" * 16, "largest_eigenvalue": 0.2}
@@ -25,15 +36,15 @@ SWEEPS: dict[str, dict[str, Any]] = {
 }
 
 
-def write_results(results: Path, preset: str, experiment: str, seed: int = 0) -> Plan:
+def write_results(results: Path, preset: str, experiment: str, sweep: dict[str, Any]) -> Plan:
     """Write an experiment's plan, records, curves, certificates and figures through the project's writers."""
     settings = parameters.Common(
-        dataset="digits", trials=TRIALS, seed=seed, regularisation=2.0e-5, delta="1/n", adjacency="replace",
+        dataset="digits", trials=TRIALS, seed=123, regularisation=2.0e-5, delta="1/n", adjacency="replace",
         smoothness="bound", step_size="1/L", radius=None, start=1000.0, learning_steps="learned",
         stationarity=1.0e-8, dtype="float32", device="cpu",
     )  # fmt: skip
-    sweep = parameters.Experiments.model_fields[experiment].annotation(**SWEEPS[experiment])
-    plan = make_plan(preset, settings, experiment, sweep, DATA)
+    sweep_type = parameters.Experiments.model_fields[experiment].annotation
+    plan = make_plan(preset, settings, experiment, sweep_type(**sweep), DATA)
     directory = results / preset
     plan.write(directory / "plans" / f"{experiment}.json")
     for mechanism in dict.fromkeys(run.mechanism for run in plan.runs):
@@ -49,9 +60,9 @@ def write_results(results: Path, preset: str, experiment: str, seed: int = 0) ->
 
 def write_records(directory: Path, plan: Plan, runs: tuple[Run, ...], draw: int = 0) -> None:
     """Write the records and curves of one mechanism's runs; another ``draw`` is another outcome."""
-    random = np.random.default_rng([draw, len(runs)])
     tables = Tables(plan, "cpu")
     for run in runs:
+        random = np.random.default_rng([draw, int(plan.key(run)[:8], 16)])
         accuracies = [random.normal(0.9, 0.01, TRIALS) for _ in run.requests]
         tables.add_accuracies([run], accuracies, seconds=1.5)
         learned = random.normal(0.9, 0.01, TRIALS)
@@ -79,9 +90,64 @@ class Store:
 
         return list(MlflowClient(self.uri).search_runs([status.experiment_id], filter_string, max_results=1000))
 
-    def rows(self, table: str) -> int:
-        with sqlite3.connect(self.path) as connection:
-            return int(connection.execute(f"select count(*) from {table}").fetchone()[0])
+    def rows(self) -> dict[str, int]:
+        """The number of rows of every table that tracking writes to."""
+        tables = ("runs", "metrics", "latest_metrics", "params", "tags", "inputs", "input_tags", "datasets")
+        return {table: self._query(f"select count(*) from {table}")[0][0] for table in tables}
+
+    def contents(self, status: StoreStatus) -> dict[str, Any]:
+        """All that active runs say, by key: name, state, constants, tags, every logged number, artifacts."""
+        contents = {}
+        for run in self.runs(status):
+            tags = {name: value for name, value in run.data.tags.items() if name != "mlflow.parentRunId"}
+            numbers = self._query(f"select key, step, value from metrics where run_uuid = '{run.info.run_id}'")
+            artifacts = Path(urlsplit(run.info.artifact_uri).path)
+            key = tags["certified_unlearning.run_key"]
+            assert key not in contents, "two active runs have the same key"
+            contents[key] = {
+                "name": run.info.run_name,
+                "status": run.info.status,
+                "params": run.data.params,
+                "tags": tags,
+                "numbers": sorted(numbers),
+                "files": {path.name: path.read_bytes() for path in artifacts.glob("*")},
+                "datasets": [(each.dataset.name, each.dataset.digest) for each in run.inputs.dataset_inputs],
+            }
+        return contents
+
+    def _query(self, statement: str) -> list[Any]:
+        with closing(sqlite3.connect(self.path)) as connection:
+            return connection.execute(statement).fetchall()
+
+    @contextmanager
+    def server(self) -> Iterator[str]:
+        """Serve the store on this machine."""
+        with closing(socket.socket()) as free:
+            free.bind(("127.0.0.1", 0))
+            port = str(free.getsockname()[1])
+        command = [
+            sys.executable, "-m", "mlflow", "server", "--backend-store-uri", self.uri, "--workers", "1",
+            "--artifacts-destination", str(self.artifacts), "--host", "127.0.0.1", "--port", port,
+        ]  # fmt: skip
+        environment = {
+            **os.environ,
+            "MLFLOW_DISABLE_TELEMETRY": "true",
+            "MLFLOW_SERVER_ENABLE_JOB_EXECUTION": "false",  # four processes less
+        }
+        log = self.path.with_name("server.log")
+        with log.open("w") as output:
+            process = subprocess.Popen(command, env=environment, stdout=output, stderr=output, start_new_session=True)
+        try:
+            uri = f"http://127.0.0.1:{port}"
+            deadline = time.monotonic() + 60
+            while why_unreachable(uri):
+                assert process.poll() is None, log.read_text()
+                assert time.monotonic() < deadline, log.read_text()
+                time.sleep(0.1)
+            yield uri
+        finally:
+            os.killpg(process.pid, signal.SIGTERM)
+            process.wait(timeout=30)
 
 
 @pytest.fixture(autouse=True)
@@ -108,13 +174,16 @@ def results(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def plan(results: Path) -> Plan:
-    return write_results(results, "smoke", "fig3a")
+def write_experiment(results: Path) -> Callable[..., Plan]:
+    def write(experiment: str, preset: str = "smoke", **changes: Any) -> Plan:
+        return write_results(results, preset, experiment, {**SWEEPS[experiment], **changes})
+
+    return write
 
 
 @pytest.fixture
-def write_experiment(results: Path) -> Callable[..., Plan]:
-    return lambda experiment, preset="smoke", seed=0: write_results(results, preset, experiment, seed)
+def plan(write_experiment: Callable[..., Plan]) -> Plan:
+    return write_experiment("fig3a")
 
 
 @pytest.fixture

@@ -1,8 +1,11 @@
 import json
+import os
+import shutil
 from pathlib import Path
 
 from certified_unlearning import parameters
 from certified_unlearning.errors import UnlearningError
+from certified_unlearning.files import content_key
 
 try:
     PARAMETERS = parameters.check(config)
@@ -41,8 +44,9 @@ def threads(wildcards):
 
 
 def gpu(wildcards):
-    """GPUs of a simulation job; the profile says how many there are."""
-    return 0 if preset(wildcards).device == "cpu" else 1
+    """GPUs of a simulation job; the profile says how many there are. Without one, jobs share the cores only."""
+    device = preset(wildcards).device
+    return int(device == "cuda" or (device == "auto" and shutil.which("nvidia-smi") is not None))
 
 
 def mechanisms(experiment):
@@ -85,6 +89,7 @@ PLANNING_CODE = code(
     "parameters.py",
 )
 ENGINE_CODE = code(
+    "accounting/*.py",
     "checkpoint.py",
     "data/prepared.py",
     "data/requests.py",
@@ -92,6 +97,14 @@ ENGINE_CODE = code(
     "experiments/*.py",
     "mechanisms/*.py",
     "objectives/*.py",
+    "parameters.py",
     "randomness.py",
     "results.py",
+)
+TRACKING_CODE = code(
+    "experiments/model.py",
+    "parameters.py",
+    "results.py",
+    "summaries.py",
+    "tracking/*.py",
 )

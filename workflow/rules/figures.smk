@@ -4,11 +4,11 @@
 rule figure:
     input:
         records=job_tables("records"),
-        code=[*code("figures/*.py"), *code("summaries.py")],
+        code=code("figures/*.py", "parameters.py", "results.py", "summaries.py"),
     output:
         png=report(
             "results/{preset}/figures/{experiment}.png",
-            caption="../report/{experiment}.rst",
+            caption="../report/figure.rst",
             category="Figures",
             labels={"figure": "{experiment}", "format": "PNG"},
         ),
@@ -33,6 +33,8 @@ rule figure:
 
 
 rule parameter_table:
+    input:
+        code=code("parameters.py"),
     output:
         report(
             "results/{preset}/parameters.html",

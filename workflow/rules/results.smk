@@ -3,7 +3,8 @@
 
 rule collect:
     input:
-        job_tables("records", EXPERIMENTS),
+        records=job_tables("records", EXPERIMENTS),
+        code=code("results.py"),
     output:
         "results/{preset}/records.parquet",
     log:
@@ -14,13 +15,13 @@ rule collect:
         mem_mb=1000,
         runtime=10,
     shell:
-        "unlearn pipeline collect {input} --output {output} 2>&1 | tee {log}"
+        "unlearn pipeline collect {input.records} --output {output} 2>&1 | tee {log}"
 
 
 rule metrics:
     input:
         records="results/{preset}/records.parquet",
-        code=code("summaries.py"),
+        code=code("results.py", "summaries.py"),
     output:
         "results/{preset}/metrics.json",
     log:

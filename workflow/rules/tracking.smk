@@ -6,12 +6,17 @@ localrules:
 
 
 rule track_store:
+    input:
+        code=TRACKING_CODE,
     output:
         "results/{preset}/tracking/store.json",
     log:
         "logs/{preset}/track-store.log",
     benchmark:
         "benchmarks/results/{preset}/track-store.tsv"
+    params:
+        # Another store is another result; the address itself may hold a password.
+        store=content_key(os.environ.get("MLFLOW_TRACKING_URI", "")),
     shell:
         "unlearn pipeline track-store {wildcards.preset} --output {output} 2>&1 | tee {log}"
 
@@ -24,6 +29,7 @@ rule track:
         curves=job_tables("curves"),
         certificates="results/{preset}/certificates/{experiment}",
         figure="results/{preset}/figures/{experiment}.png",
+        code=TRACKING_CODE,
     output:
         "results/{preset}/tracking/{experiment}.json",
     log:

@@ -4,6 +4,7 @@ import io
 from collections.abc import Sequence
 
 from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
 
 
 class Histogram:
@@ -20,7 +21,7 @@ class Histogram:
         self._axes.hist(accuracies, bins=20, range=(min(accuracies) - margin, max(accuracies) + margin))
         self._axes.set(title=title, xlabel="test accuracy", ylabel="trials")
         self._axes.title.set_fontsize("small")
-        self._axes.yaxis.get_major_locator().set_params(integer=True)
+        self._axes.yaxis.set_major_locator(MaxNLocator(integer=True))
         buffer = io.BytesIO()
         self._figure.savefig(buffer, format="png")
         return buffer.getvalue()

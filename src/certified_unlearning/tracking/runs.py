@@ -6,8 +6,6 @@ from collections import Counter, defaultdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import requests
-import sqlalchemy
 from pydantic import BaseModel, ConfigDict
 
 from certified_unlearning.errors import StorageError
@@ -24,8 +22,6 @@ if TYPE_CHECKING:
 KEY_TAG = "certified_unlearning.run_key"
 DIGEST_TAG = "certified_unlearning.digest"
 PARENT_TAG = "mlflow.parentRunId"
-METRICS_PER_BATCH = 900
-"""MLflow takes 1000 metrics and params together in one batch; a run has some 40 params."""
 
 
 class TrackResult(BaseModel):
@@ -77,16 +73,13 @@ def track_experiment(
     if reason:
         return TrackResult(warning=store.untracked(uri, reason))
     parent, sweep_points = read_entries(Path(directory), experiment)
-    client = store.client(uri)
-    from mlflow.exceptions import MlflowException
-
     counts: Counter[str] = Counter()
     try:
-        mirror = _Mirror(client, status.experiment_id, experiment)
+        mirror = _Mirror(store.client(uri), status.experiment_id, experiment)
         parent_id, _ = mirror.put(parent)
         for entry in sweep_points:
             counts[mirror.put(entry, parent_id)[1]] += 1
-    except (MlflowException, requests.RequestException, sqlalchemy.exc.SQLAlchemyError) as error:
+    except store.failures() as error:
         return _result(counts, store.untracked(uri, store.first_line(error)))
     except OSError as error:
         raise StorageError(f"cannot write MLflow's artifacts: {error.strerror or error}") from error
@@ -191,9 +184,7 @@ class _Mirror:
         run_id, time = run.info.run_id, run.info.start_time
         params = [Param(name, str(value)) for name, value in entry.params.items()]
         metrics = [Metric(each.name, each.value, time, each.step) for each in entry.metrics]
-        self._client.log_batch(run_id, metrics[:METRICS_PER_BATCH], params)
-        for start in range(METRICS_PER_BATCH, len(metrics), METRICS_PER_BATCH):
-            self._client.log_batch(run_id, metrics[start : start + METRICS_PER_BATCH])
+        self._client.log_batch(run_id, metrics, params)
         self._log_dataset(run_id, entry.dataset)
         self._log_files(run_id, entry)
         self._client.set_terminated(run_id, "FINISHED")

@@ -23,6 +23,7 @@ PROBE_SECONDS = 3.0
 """How long a store may take to show that it is there."""
 
 _DATABASES = ("sqlite", "postgresql", "mysql", "mssql")
+# Read by MLflow when it is loaded.
 _ENVIRONMENT = {
     "MLFLOW_DISABLE_TELEMETRY": "true",
     "MLFLOW_LOGGING_LEVEL": "WARNING",
@@ -100,11 +101,9 @@ def prepare_store(preset: str, *, uri: str | None = None, artifact_root: str | P
     reason = why_unreachable(uri)
     if reason:
         return _unreachable(uri, reason)
-    from mlflow.exceptions import MlflowException
-
     try:
         experiment_id = _experiment_id(client(uri), f"certified-unlearning/{preset}", uri, Path(artifact_root))
-    except (MlflowException, requests.RequestException, sqlalchemy.exc.SQLAlchemyError) as error:
+    except failures() as error:
         return _unreachable(uri, first_line(error))
     return StoreStatus(tracking_uri=display(uri), reachable=True, experiment_id=experiment_id, warning=None)
 
@@ -120,7 +119,7 @@ def display(uri: str) -> str:
 
 
 def client(uri: str) -> "MlflowClient":
-    """Return a client of the store, after telling MLflow to be quiet and quick to give up."""
+    """Load MLflow, which takes seconds, and return a client of the store."""
     for name, value in _ENVIRONMENT.items():
         os.environ.setdefault(name, value)
     from mlflow import MlflowClient
@@ -129,6 +128,13 @@ def client(uri: str) -> "MlflowClient":
     logging.getLogger("mlflow.store.db.utils").setLevel(logging.CRITICAL)
     logging.getLogger("alembic").setLevel(logging.WARNING)
     return MlflowClient(tracking_uri=uri)
+
+
+def failures() -> tuple[type[Exception], ...]:
+    """Return the exceptions by which a store fails, and nothing else; ask after `client` has loaded MLflow."""
+    from mlflow.exceptions import MlflowException
+
+    return MlflowException, requests.RequestException, sqlalchemy.exc.SQLAlchemyError
 
 
 def why_unreachable(uri: str) -> str | None:
@@ -147,10 +153,9 @@ def first_line(error: Exception) -> str:
 
 
 def _probe(uri: str) -> str | None:
-    scheme = uri.split(":", 1)[0].split("+", 1)[0]
-    if scheme in ("http", "https"):
+    if uri.startswith(("http://", "https://")):
         return _probe_server(uri)
-    if scheme in _DATABASES:
+    if uri.startswith(_DATABASES):
         return _probe_database(uri)
     return None  # MLflow knows more kinds of stores, and says itself what is wrong with one.
 
@@ -185,7 +190,8 @@ def _probe_database(uri: str) -> str | None:
 def _experiment_id(client: "MlflowClient", name: str, uri: str, artifact_root: Path) -> str:
     experiment = client.get_experiment_by_name(name)
     if experiment is None:
-        location = None if uri.startswith("http") else (artifact_root / name).resolve().as_uri()
+        # A server decides itself where artifacts go.
+        location = (artifact_root / name).resolve().as_uri() if uri.startswith(_DATABASES) else None
         return str(client.create_experiment(name, artifact_location=location, tags=_EXPERIMENT_TAGS))
     if experiment.lifecycle_stage == "deleted":
         client.restore_experiment(experiment.experiment_id)
