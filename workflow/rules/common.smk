@@ -46,7 +46,10 @@ def threads(wildcards):
 def gpu(wildcards):
     """GPUs of a simulation job; the profile says how many there are. Without one, jobs share the cores only."""
     device = preset(wildcards).device
-    return int(device == "cuda" or (device == "auto" and shutil.which("nvidia-smi") is not None))
+    return int(
+        device == "cuda"
+        or (device == "auto" and shutil.which("nvidia-smi") is not None)
+    )
 
 
 def mechanisms(experiment):
