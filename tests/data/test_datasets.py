@@ -202,7 +202,6 @@ def test_dvc_files_name_the_published_md5_and_address() -> None:
     root = Path(__file__).parents[2] / "data" / "raw"
     for raw in (*RAW_FILES["mnist-3-vs-8"], *RAW_FILES["adult"]):
         content = yaml.safe_load((root / f"{raw.path}.dvc").read_text())
-        assert content["frozen"] is True
-        assert content["deps"] == [{"path": raw.addresses[0]}]
+        assert content["meta"]["source"] == raw.addresses[0]
         assert content["outs"][0]["md5"] == raw.md5
         assert content["outs"][0]["path"] == Path(raw.path).name
