@@ -107,11 +107,11 @@ def _conform(rows: pd.DataFrame, schema: pa.Schema, where: str) -> pa.Table:
     if set(rows.columns) != set(schema.names):
         difference = sorted(set(rows.columns) ^ set(schema.names))
         raise DataError(f"{where}: the columns {', '.join(difference)} are missing or superfluous")
+    for field in schema:
+        if not field.nullable and rows[field.name].isna().any():
+            raise DataError(f"{where}: column {field.name} has empty values")
     try:
         table = pa.Table.from_pandas(rows[schema.names], schema=schema, preserve_index=False)
     except (pa.ArrowInvalid, pa.ArrowTypeError) as error:
-        raise DataError(f"{where}: {error}") from error
-    for field in schema:
-        if not field.nullable and table.column(field.name).null_count:
-            raise DataError(f"{where}: column {field.name} has empty values")
+        raise DataError(f"{where}: {'; '.join(map(str, error.args))}") from error
     return table.replace_schema_metadata(None)

@@ -1,0 +1,172 @@
+"""`params.yaml`: the committed one is valid, and every wrong value is named with what would be right."""
+
+import copy
+import json
+import re
+from collections.abc import Callable
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from certified_unlearning import parameters
+from certified_unlearning.errors import DataError, ParameterError
+
+ROOT = Path(__file__).parents[1]
+CONTENT = yaml.safe_load((ROOT / "params.yaml").read_text())
+
+
+@pytest.fixture
+def content() -> dict[str, Any]:
+    return copy.deepcopy(CONTENT)
+
+
+def change(content: Any, key: str, value: Any) -> None:
+    """Set a key such as ``presets.smoke.trials``, or remove it with ``...``."""
+    *parents, last = key.split(".")
+    for part in parents:
+        content = content[part]
+    if value is ...:
+        del content[last]
+    else:
+        content[last] = value
+
+
+def leaves(content: Any, prefix: str = "") -> list[str]:
+    """Every key that holds a value and not more keys."""
+    if not isinstance(content, dict):
+        return [prefix.removesuffix(".")]
+    return [leaf for key, value in content.items() for leaf in leaves(value, f"{prefix}{key}.")]
+
+
+def test_the_committed_parameters_are_valid() -> None:
+    loaded = parameters.load(ROOT / "params.yaml")
+    assert loaded.preset == "digits"
+    assert {"digits", "smoke", "mnist"} <= loaded.presets.keys()
+    assert loaded.model_dump(mode="json") == CONTENT
+
+
+def test_the_committed_schema_is_that_of_the_models() -> None:
+    committed = json.loads((ROOT / "workflow/schemas/params.schema.json").read_text())
+    assert committed == parameters.schema()
+
+
+def test_every_key_is_explained_in_the_schema() -> None:
+    definitions = parameters.schema()["$defs"]
+    for name, model in definitions.items():
+        for key, described in model["properties"].items():
+            assert "description" in described or "$ref" in described, f"{name}.{key}"
+
+
+WRONG = (float("nan"), float("inf"), "nonsense", -1, [], {}, True, ...)
+ALLOWED = (("presets.smoke.start", -1), ("figures.palette", "nonsense"))
+KEYS = [key for key in leaves(CONTENT) if not key.startswith("presets.") or key.startswith("presets.smoke.")]
+
+
+@pytest.mark.parametrize(("key", "value"), [pair for pair in product(KEYS, WRONG) if pair not in ALLOWED])
+def test_a_wrong_value_of_any_key_is_named(content: dict[str, Any], key: str, value: Any) -> None:
+    change(content, key, value)
+    with pytest.raises(ParameterError) as refused:
+        parameters.check(content)
+    sentence = str(refused.value)
+    assert re.match(rf"params\.yaml: {re.escape(key)} (is|contains) ", sentence), sentence
+    assert "\n" not in sentence
+    wanted = "is missing" if value is ... else f"{key} is {value!r}, but must be "
+    assert wanted in sentence
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "sentence"),
+    [
+        ("preset", "smokey", "preset is 'smokey', but must be one of digits, smoke, mnist"),
+        ("presets.smoke.delta", 1, 'presets.smoke.delta is 1, but must be "1/n" or a number strictly between 0 and 1'),
+        ("presets.smoke.delta", 0.0, 'presets.smoke.delta is 0.0, but must be "1/n" or a number strictly between'),
+        ("presets.smoke.delta", "1/m", "presets.smoke.delta is '1/m', but must be \"1/n\" or a number strictly"),
+        ("presets.smoke.trials", 2.5, "presets.smoke.trials is 2.5, but must be a whole number"),
+        ("presets.smoke.seed", 2**32, "seed is 4294967296, but must be a whole number from 0 to 2^32 - 1"),
+        ("presets.smoke.learning_steps", 0, "learning_steps is 0, but must be \"learned\" (the least T"),
+        ("presets.smoke.radius", 0, "presets.smoke.radius is 0, but must be null (no projection) or the radius"),
+        (
+            "presets.smoke.experiments.fig3a.epsilon",
+            [0.5, 0],
+            "presets.smoke.experiments.fig3a.epsilon contains 0, but must be a list of distinct numbers above 0",
+        ),
+        (
+            "presets.smoke.experiments.fig3a.epsilon",
+            [0.5, 0.5],
+            "presets.smoke.experiments.fig3a.epsilon is [0.5, 0.5], but must be a list of distinct numbers above 0",
+        ),
+        (
+            "presets.smoke.experiments.fig3c.sigma",
+            ["1e-3"],
+            "presets.smoke.experiments.fig3c.sigma contains '1e-3', but must be a list of distinct numbers above 0",
+        ),
+        (
+            "presets.smoke.experiments.fig3b.records_per_request",
+            [5, 3],
+            "presets.smoke.experiments.fig3b.records_per_request contains 3, which does not divide records = 10",
+        ),
+        ("presets.smoke.trails", 5, "presets.smoke.trails is not a known key; did you mean trials?"),
+        ("presets.smoke.experiments.fig3c.epsilom", 1, "fig3c.epsilom is not a known key; did you mean epsilon?"),
+        ("colour", "red", "colour is not a known key; known are preset, presets, figures"),
+        ("presets.smoke.experiments.fig4", ..., "presets.smoke.experiments.fig4 is missing"),
+        ("presets.smoke", None, "presets.smoke is None, but must be a mapping of keys to values"),
+        ("presets", [], "presets is [], but must be a mapping of keys to values"),
+    ],
+)  # fmt: skip
+def test_what_is_wrong_is_said_in_one_sentence(content: dict[str, Any], key: str, value: Any, sentence: str) -> None:
+    change(content, key, value)
+    with pytest.raises(ParameterError, match=rf"^params\.yaml: .*{re.escape(sentence)}"):
+        parameters.check(content)
+
+
+def test_numbers_may_be_whole_where_any_number_may_be(content: dict[str, Any]) -> None:
+    change(content, "presets.smoke.experiments.fig3b.epsilon", 2)
+    change(content, "presets.smoke.trials", 5.0)
+    checked = parameters.check(content).presets["smoke"]
+    assert (checked.experiments.fig3b.epsilon, checked.trials) == (2.0, 5)
+
+
+@pytest.mark.parametrize(
+    ("write", "sentence"),
+    [
+        (lambda path: None, "^cannot read .*: No such file or directory$"),
+        (lambda path: path.write_text("preset: [smoke"), "is not valid YAML: "),
+        (lambda path: path.write_text(""), "the content is None, but must be a mapping of keys to values"),
+        (lambda path: path.write_text("- 1"), r"the content is \[1\], but must be a mapping of keys to values"),
+    ],
+)
+def test_a_file_that_holds_no_parameters_is_refused(
+    tmp_path: Path, write: Callable[[Path], object], sentence: str
+) -> None:
+    write(tmp_path / "params.yaml")
+    with pytest.raises((DataError, ParameterError), match=sentence) as refused:
+        parameters.load(tmp_path / "params.yaml")
+    assert f"{tmp_path}/params.yaml" in str(refused.value)
+    assert "\n" not in str(refused.value)
+
+
+def test_a_part_as_json_comes_back_as_it_was() -> None:
+    preset = parameters.load(ROOT / "params.yaml").presets["mnist"]
+    assert parameters.parse(parameters.Preset, preset.model_dump_json(), source="--values") == preset
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        ("{", "--sweep is not valid JSON: "),
+        ("[]", "--sweep: the content is [], but must be a mapping"),
+        ("{}", "--sweep: "),
+    ],
+)
+def test_a_part_that_does_not_fit_is_refused(text: str, sentence: str) -> None:
+    with pytest.raises(ParameterError, match=f"^{re.escape(sentence)}"):
+        parameters.parse(parameters.Figure3c, text, source="--sweep")
+
+
+def test_parameters_cannot_be_changed_after_the_check() -> None:
+    preset = parameters.load(ROOT / "params.yaml").presets["smoke"]
+    with pytest.raises(ValueError, match="frozen"):
+        preset.trials = 7  # type: ignore[misc]

@@ -1,0 +1,221 @@
+"""Killing learning half-way and starting again ends with the same bits as an undisturbed run."""
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import pandas as pd
+import pytest
+import safetensors
+import torch
+from working_tree import ROOT, WorkingTree, copy_working_tree
+
+from certified_unlearning import dynamics, parameters
+from certified_unlearning.data import prepare
+from certified_unlearning.data.prepared import PreparedData
+from certified_unlearning.errors import DataError
+from certified_unlearning.experiments import jobs
+from certified_unlearning.experiments.model import Plan
+from certified_unlearning.experiments.plan import make_plan
+from certified_unlearning.results import CURVE_SCHEMA, RECORD_SCHEMA, read_table
+
+pytestmark = pytest.mark.workflow
+
+LEARNING_STEPS = 30_000
+"""Some three seconds of learning on the digits."""
+MECHANISMS = ("langevin", "retraining")
+TARGETS = [f"results/smoke/records/fig3a-{mechanism}.parquet" for mechanism in MECHANISMS]
+MODEL = "results/smoke/models/fig3a.safetensors"
+CHECKPOINT = "results/smoke/models/fig3a.group-0.checkpoint"
+
+
+def slow_tree(to: Path) -> WorkingTree:
+    tree = copy_working_tree(to)
+    tree.change_parameter("presets.smoke.learning_steps", lambda _: LEARNING_STEPS)
+    tree.change_parameter("presets.smoke.trials", lambda _: 2)
+    return tree
+
+
+def start(tree: WorkingTree) -> subprocess.Popen[bytes]:
+    """Start Snakemake in a process group of its own, as a terminal does."""
+    command = ["snakemake", "--cores", "2", "--config", "preset=smoke", "--", *TARGETS]
+    return subprocess.Popen(
+        command,
+        cwd=tree.root,
+        env=tree.environment,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
+    )
+
+
+def steps_done(checkpoint: Path) -> int:
+    """Learning steps that a checkpoint holds, 0 where there is none."""
+    if not checkpoint.exists():
+        return 0
+    with safetensors.safe_open(str(checkpoint), framework="pt") as file:
+        position = file.metadata()["position"]
+    return int(json.loads(position)["step"])
+
+
+def kill_while_learning(process: subprocess.Popen[bytes], signal_number: int, checkpoint: Path) -> int:
+    """Send a signal to a process group once learning has got further; return how far it had got at least."""
+    before = steps_done(checkpoint)
+    deadline = time.monotonic() + 300
+    while (steps := steps_done(checkpoint)) <= before:
+        assert process.poll() is None, "it ended before it could be killed"
+        assert time.monotonic() < deadline, "it never learned"
+        time.sleep(0.02)
+    os.killpg(process.pid, signal_number)
+    process.wait(timeout=60)
+    assert 0 < steps < LEARNING_STEPS
+    return steps
+
+
+def results_of(tree: WorkingTree) -> dict[str, pd.DataFrame]:
+    tables = {}
+    for name in sorted(path.name for path in (tree.results / "records").glob("*.parquet")):
+        records = read_table(tree.results / "records" / name, RECORD_SCHEMA)
+        tables[f"records/{name}"] = records.drop(columns=["seconds", "code_version"])
+        tables[f"curves/{name}"] = read_table(tree.results / "curves" / name, CURVE_SCHEMA)
+    return tables
+
+
+def test_a_pipeline_killed_twice_while_learning_ends_with_the_records_of_an_undisturbed_run(tmp_path: Path) -> None:
+    undisturbed = slow_tree(tmp_path / "undisturbed")
+    finished = undisturbed.snakemake(*TARGETS)
+    assert finished.returncode == 0, finished.stdout
+
+    killed = slow_tree(tmp_path / "killed")
+    killed.edit("src/certified_unlearning/checkpoint.py", "every_seconds: float = 20.0", "every_seconds: float = 0.2")
+    first = kill_while_learning(start(killed), signal.SIGINT, killed.root / CHECKPOINT)
+    assert not (killed.root / MODEL).exists()
+    assert not list(killed.results.rglob(".*")), "Ctrl-C leaves no temporary file"
+
+    # After Ctrl-C the same command goes on; after a kill -9 Snakemake asks for --unlock first.
+    second = kill_while_learning(start(killed), signal.SIGKILL, killed.root / CHECKPOINT)
+    assert second > first
+    assert not (killed.root / MODEL).exists()
+    locked = killed.snakemake(*TARGETS)
+    assert locked.returncode == 1
+    assert "--unlock" in locked.stdout
+    assert killed.run("snakemake", "--unlock", "--config", "preset=smoke").returncode == 0
+    finished = killed.snakemake(*TARGETS)
+    assert finished.returncode == 0, finished.stdout
+
+    expected, found = results_of(undisturbed), results_of(killed)
+    assert len(expected) == 2 * len(MECHANISMS)
+    assert found.keys() == expected.keys()
+    for name in expected:
+        pd.testing.assert_frame_equal(found[name], expected[name], check_exact=True)
+    assert (killed.root / MODEL).read_bytes() == (undisturbed.root / MODEL).read_bytes()
+    assert not list(killed.results.rglob("*.checkpoint"))
+
+
+# The same for one job, where it can be seen what the second process starts from.
+
+
+@dataclass
+class Killed:
+    """A learning job that was killed half-way.
+
+    Attributes:
+        plan: What it was learning.
+        data: Its data set.
+        model: The file that it did not come to write; its checkpoint lies beside it.
+        undisturbed: What that file holds when nobody interferes.
+    """
+
+    plan: Plan
+    data: PreparedData
+    model: Path
+    undisturbed: bytes
+
+
+@pytest.fixture(scope="module")
+def killed_job(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Killed]:
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    directory = tmp_path_factory.mktemp("killed")
+    data = prepare("digits", Path(), seed=1)
+    preset = parameters.load(ROOT / "params.yaml").presets["smoke"]
+    common = preset.model_dump(include=set(parameters.Common.model_fields))
+    settings = parameters.Common(**common | {"learning_steps": 10_000, "trials": 2})
+    plan = make_plan("smoke", settings, "fig3a", preset.experiments.fig3a, data.summary())
+    jobs.learn(plan, data, directory / "undisturbed.safetensors")
+
+    plan.write(directory / "plan.json")
+    data.save(directory / "data.safetensors")
+    model = directory / "model.safetensors"
+    save_always = "checkpoint.Checkpoint.is_due = lambda self: True"
+    code = f"from certified_unlearning import checkpoint, cli; {save_always}; cli.main()"
+    arguments = f"pipeline learn --plan {directory}/plan.json --data {directory}/data.safetensors --output {model}"
+    # As many threads as here: the rounding of matrix products depends on it.
+    environment = os.environ | {"OMP_NUM_THREADS": "1"}
+    command = [sys.executable, "-c", code, *arguments.split()]
+    process = subprocess.Popen(command, env=environment, start_new_session=True)
+    kill_while_learning(process, signal.SIGKILL, directory / "model.group-0.checkpoint")
+    assert not model.exists()
+    yield Killed(plan, data, model, (directory / "undisturbed.safetensors").read_bytes())
+    torch.set_num_threads(threads)
+
+
+@pytest.fixture
+def killed(killed_job: Killed, tmp_path: Path) -> Killed:
+    shutil.copytree(killed_job.model.parent, tmp_path / "killed")
+    return replace(killed_job, model=tmp_path / "killed/model.safetensors")
+
+
+@pytest.fixture
+def first_steps(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """The step at which every phase starts that is run from now on."""
+    steps: list[int] = []
+    run_phase = dynamics._run_phase
+    monkeypatch.setattr(dynamics, "_run_phase", lambda *each: (steps.append(each[4]), run_phase(*each)))
+    return steps
+
+
+def test_a_killed_job_goes_on_from_its_checkpoint(killed: Killed, first_steps: list[int]) -> None:
+    jobs.learn(killed.plan, killed.data, killed.model)
+    assert len(first_steps) == 1
+    assert 0 < first_steps[0] < 10_000
+    assert killed.model.read_bytes() == killed.undisturbed
+    assert not list(killed.model.parent.glob("*.checkpoint"))
+
+
+@pytest.mark.parametrize("forgotten", ["step", "weights"])
+def test_a_resumption_that_forgets_a_part_of_the_state_is_caught(
+    killed: Killed, monkeypatch: pytest.MonkeyPatch, forgotten: str
+) -> None:
+    resume = dynamics._resume
+
+    def forgetful(start, checkpoint):
+        state, phase, step = resume(start, checkpoint)
+        if forgotten == "step":
+            return state, phase, 0
+        state.weights = start.clone()
+        return state, phase, step
+
+    monkeypatch.setattr(dynamics, "_resume", forgetful)
+    jobs.learn(killed.plan, killed.data, killed.model)
+    assert killed.model.read_bytes() != killed.undisturbed
+
+
+def test_a_checkpoint_of_another_plan_is_not_used(killed: Killed, first_steps: list[int]) -> None:
+    other_seed = killed.plan.settings.model_copy(update={"seed": 7})
+    jobs.learn(killed.plan.model_copy(update={"settings": other_seed}), killed.data, killed.model)
+    assert first_steps == [0]
+
+
+def test_a_damaged_checkpoint_is_named_with_what_to_do(killed: Killed) -> None:
+    checkpoint = killed.model.parent / "model.group-0.checkpoint"
+    checkpoint.write_bytes(checkpoint.read_bytes()[:-1])
+    with pytest.raises(DataError, match=rf"^{checkpoint} is damaged .*; delete it to start over$"):
+        jobs.learn(killed.plan, killed.data, killed.model)

@@ -1,0 +1,96 @@
+"""Copies of the working tree in which the real commands run as a user runs them."""
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+ROOT = Path(__file__).parents[2]
+EXPERIMENTS = ("fig3a", "fig3b", "fig3c", "fig4")
+JOB = re.compile(r"^(?:local)?rule (?P<rule>\w+):\n(?P<fields>(?:    .*\n)+)", re.MULTILINE)
+
+
+class WorkingTree:
+    """A directory with the project in it, and commands that run there as a user's would.
+
+    Attributes:
+        root: The directory.
+        environment: Variables of the commands: this Python's commands and the directory's own package come first.
+    """
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        # MLflow belongs to the directory, and no profile or data directory of the surroundings plays a part.
+        foreign = ("MLFLOW_TRACKING_URI", "SNAKEMAKE_PROFILE", "UNLEARNING_DATA", "PYTHONPATH")
+        self.environment = {name: value for name, value in os.environ.items() if name not in foreign}
+        self.environment["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+        self.environment["PYTHONPATH"] = str(root / "src")
+
+    @property
+    def results(self) -> Path:
+        return self.root / "results" / "smoke"
+
+    def run(self, *command: str | Path, **options: Any) -> subprocess.CompletedProcess[str]:
+        """Run a command to its end; what it prints on both streams is in ``stdout``."""
+        return subprocess.run(
+            [str(part) for part in command],
+            **{"cwd": self.root, "env": self.environment, "text": True, "timeout": 600, **options},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+        )
+
+    def snakemake(self, *arguments: str | Path) -> subprocess.CompletedProcess[str]:
+        """Run Snakemake on the smoke preset."""
+        return self.run("snakemake", "--cores", "2", "--config", "preset=smoke", "--", *arguments)
+
+    def jobs_to_run(self) -> set[tuple[str, str]]:
+        """Return the rule and experiment of every job that Snakemake would run now (`all` is no job)."""
+        dry = self.run("snakemake", "--dry-run", "--config", "preset=smoke")
+        assert dry.returncode == 0, dry.stdout
+        jobs = {(job["rule"], experiment(job)) for job in JOB.finditer(dry.stdout)} - {("all", "")}
+        assert bool(jobs) != ("Nothing to be done" in dry.stdout), dry.stdout
+        return jobs
+
+    def change_parameter(self, key: str, change: Callable[[Any], Any]) -> None:
+        """Replace the value of a key of `params.yaml`, such as ``presets.smoke.trials``, by ``change`` of it."""
+        path = self.root / "params.yaml"
+        content = yaml.safe_load(path.read_text())
+        *parents, last = key.split(".")
+        mapping = content
+        for part in parents:
+            mapping = mapping[part]
+        mapping[last] = change(mapping[last])
+        path.write_text(yaml.safe_dump(content, sort_keys=False))
+
+    def edit(self, path: str, old: str, new: str) -> None:
+        """Replace the only occurrence of ``old`` in a file."""
+        content = (self.root / path).read_text()
+        assert content.count(old) == 1, f"{path} holds {content.count(old)} times {old!r}"
+        (self.root / path).write_text(content.replace(old, new))
+
+
+def experiment(job: re.Match[str]) -> str:
+    """Return the experiment of a job that Snakemake printed, or nothing."""
+    named = re.search(r"wildcards: .*experiment=(\w+)", job["fields"])
+    return named[1] if named else ""
+
+
+def copy_working_tree(to: Path) -> WorkingTree:
+    """Copy what git has or would take: a fresh clone, with the changes that are not committed yet."""
+    listed = subprocess.run(
+        ["git", "-C", ROOT, "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    for name in filter(None, listed.stdout.split("\0")):
+        if (ROOT / name).is_file():
+            (to / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy2(ROOT / name, to / name)
+    return WorkingTree(to)
