@@ -35,10 +35,22 @@ rule all:
             "results/{preset}/{file}",
             preset=PARAMETERS.preset,
             file=[
+                "data.safetensors",
                 "records.parquet",
                 "metrics.json",
                 "parameters.html",
+                # Intermediate files too: one that a failed job took with it must not pass for up to date.
+                *expand("plans/{experiment}.json", experiment=EXPERIMENTS),
+                *expand("models/{experiment}.safetensors", experiment=EXPERIMENTS),
+                *[
+                    f"{kind}/{experiment}-{mechanism}.parquet"
+                    for kind in ("records", "curves")
+                    for experiment in EXPERIMENTS
+                    for mechanism in mechanisms(experiment)
+                ],
+                *expand("certificates/{experiment}", experiment=EXPERIMENTS),
                 *expand("figures/{experiment}.png", experiment=EXPERIMENTS),
+                *expand("plots/{experiment}.csv", experiment=EXPERIMENTS),
                 *expand("tracking/{experiment}.json", experiment=EXPERIMENTS),
             ],
         ),

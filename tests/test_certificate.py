@@ -39,7 +39,7 @@ def test_every_certificate_of_the_pipeline_verifies(experiment: str, adjacency: 
         {"lipschitz": 0.5},
         {"delta": 1e-5},
         {"records_per_request": 6},
-        {"strong_convexity": 0.03},
+        {"strong_convexity": 0.02},
         {"learning_steps": 100},
         {"extra_delta": 0.0},
     ],
@@ -48,6 +48,35 @@ def test_an_edited_langevin_certificate_is_found(change: dict[str, float]) -> No
     original = certificates("fig3b")[0]
     with pytest.raises(CertificateError, match=r"states (epsilon|extra_delta) = .*, but its constants give"):
         certificate.verify(original.model_copy(update=change))
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"guarantee": "exact"},
+        {"smoothness": "spectral"},
+        {"smoothness_constant": 0.1},
+        {"assumptions": ()},
+        {"comparator": "anything stronger"},
+        {"mechanism": "retraining"},
+        {"accountant": "descent-to-delete N.1"},
+        {"dataset": "adult"},
+        {"dtype": "float64"},
+    ],
+)
+def test_a_certificate_edited_in_its_words_is_found(change: dict[str, object]) -> None:
+    original = certificates("fig3b")[0]
+    with pytest.raises(CertificateError):
+        certificate.verify(original.model_copy(update=change))
+
+
+def test_a_heuristic_cannot_be_relabelled_as_proven() -> None:
+    spectral = certificates("fig3b", smoothness="spectral")[0]
+    certificate.verify(spectral)
+    proven = certificates("fig3b")[0]
+    words = {"guarantee": proven.guarantee, "assumptions": proven.assumptions}
+    with pytest.raises(CertificateError, match=r"1/4 \+ strong_convexity"):
+        certificate.verify(spectral.model_copy(update=words | {"smoothness": "bound"}))
 
 
 @pytest.mark.parametrize("experiment", ["fig3a", "fig3b"])
@@ -85,6 +114,9 @@ def test_a_file_that_is_no_certificate_is_refused(tmp_path) -> None:
         certificate.read(path)
     certificate.write(certificates("fig3a")[0], path)
     content = json.loads(path.read_text())
+    path.write_text(json.dumps(content | {"unlearning_steps": []}))
+    with pytest.raises(DataError, match="is not a certificate: unlearning_steps"):
+        certificate.read(path)
     path.write_text(json.dumps(content | {"accountant": "wishful"}))
     with pytest.raises(DataError, match="is not a certificate: accountant"):
         certificate.read(path)

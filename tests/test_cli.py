@@ -38,7 +38,7 @@ class Inputs:
         data = prepare("digits", root, seed=1)
         data.save(root / "data.safetensors")
         write_json(root / "data.json", data.summary())
-        settings = parameters.Common(**SETTINGS | {"trials": 2, "learning_steps": 50})
+        settings = parameters.Common(**SETTINGS | {"trials": 2})
         plan = make_plan("smoke", settings, "fig3a", PRESET.experiments.fig3a, data.summary())
         plan.write(root / "plan.json")
         jobs.learn(plan, data, root / "learned.safetensors")

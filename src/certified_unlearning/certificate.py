@@ -3,16 +3,16 @@
 import math
 from collections.abc import Callable
 from pathlib import Path
-from typing import Literal
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from certified_unlearning import accounting
+from certified_unlearning import accounting, assumptions
+from certified_unlearning.assumptions import Assumption
 from certified_unlearning.errors import DataError, UnlearningError
 from certified_unlearning.experiments.model import Accountant, Guarantee, Mechanism, Plan, Run
 from certified_unlearning.files import write_text
 from certified_unlearning.mechanisms.learning_start import extra_delta
-from certified_unlearning.parameters import Adjacency, Smoothness
+from certified_unlearning.parameters import Adjacency, Dataset, DType, Smoothness
 from certified_unlearning.version import code_version
 
 TOLERANCE = 1e-9
@@ -21,20 +21,6 @@ TOLERANCE = 1e-9
 
 class _Model(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
-
-
-class Assumption(_Model):
-    """Something the guarantee needs.
-
-    Attributes:
-        statement: What must hold.
-        status: Whether the software checked it or takes it for granted.
-        by: What checked it, or why it is taken for granted.
-    """
-
-    statement: str
-    status: Literal["checked", "assumed"]
-    by: str
 
 
 class Certificate(_Model):
@@ -62,12 +48,13 @@ class Certificate(_Model):
     step_size: float
     sigma: float
     learning_steps: int
-    unlearning_steps: tuple[int, ...]
+    unlearning_steps: tuple[int, ...] = Field(min_length=1)
     records_per_request: int
     radius: float | None
     start: float
     assumptions: tuple[Assumption, ...]
-    dataset: str
+    dtype: DType
+    dataset: Dataset
     data_sha256: str
     code_version: str
 
@@ -82,11 +69,7 @@ def certify(plan: Plan, run: Run) -> Certificate:
         variant=run.variant,
         accountant=run.accountant,
         guarantee=run.guarantee,
-        comparator=(
-            "the same learning run from scratch on the data after the removals; the model published last"
-            if langevin
-            else "a retrained model published with the same noise; the model published last"
-        ),
+        comparator=assumptions.comparator(run.mechanism),
         adjacency=settings.adjacency,
         epsilon=max(request.epsilon for request in run.requests),
         delta=constants.delta,
@@ -104,7 +87,8 @@ def certify(plan: Plan, run: Run) -> Certificate:
         records_per_request=run.records_per_request,
         radius=run.radius,
         start=settings.start if langevin else 0.0,
-        assumptions=_assumptions(plan, run),
+        assumptions=assumptions.assumptions(run.mechanism, settings.smoothness, settings.dtype, settings.dataset),
+        dtype=settings.dtype,
         dataset=settings.dataset,
         data_sha256=constants.data_sha256,
         code_version=code_version(),
@@ -137,14 +121,16 @@ class CertificateError(UnlearningError):
 
 
 def verify(certificate: Certificate) -> None:
-    """Recompute what a certificate states.
+    """Recompute what a certificate states, in numbers and in words.
+
+    Where the numbers come from (data set digest, run key, code version) is taken as stated.
 
     Raises:
-        CertificateError: The recomputed epsilon or extra delta differs; the message has both numbers.
+        CertificateError: The recomputed epsilon or extra delta differs (the message has both numbers), or the
+            guarantee, the comparator or the assumptions are not those of the mechanism.
         AssumptionError: A theorem's assumption does not hold for the certificate's constants.
     """
-    if certificate.accountant not in _RECOMPUTE:
-        raise CertificateError(f"nothing can be recomputed for the accountant {certificate.accountant!r}")
+    _verify_words(certificate)
     epsilon, extra_delta = _RECOMPUTE[certificate.accountant](certificate)
     for name, stated, computed in (
         ("epsilon", certificate.epsilon, epsilon),
@@ -154,6 +140,32 @@ def verify(certificate: Certificate) -> None:
             raise CertificateError(
                 f"the certificate of run {certificate.run_key[:12]} states {name} = {stated!r}, "
                 f"but its constants give {computed!r}"
+            )
+
+
+def _verify_words(certificate: Certificate) -> None:
+    """Check the words: they follow from the mechanism, the accountant, the smoothness rule and the data set."""
+    mechanism, smoothness = certificate.mechanism, certificate.smoothness
+    accountants = {"langevin": ("lsi",), "descent-to-delete": ("descent-to-delete N.1", "descent-to-delete N.2")}
+    if certificate.accountant not in accountants.get(mechanism, ()):
+        raise CertificateError(f"the accountant {certificate.accountant!r} says nothing of the mechanism {mechanism!r}")
+    needed = 0.25 + certificate.strong_convexity
+    if smoothness == "bound" and certificate.smoothness_constant < needed * (1 - TOLERANCE):
+        raise CertificateError(
+            f"the certificate of run {certificate.run_key[:12]} states smoothness_constant = "
+            f"{certificate.smoothness_constant!r} by the rule 'bound', but 1/4 + strong_convexity is {needed!r}"
+        )
+    stated = (certificate.guarantee, certificate.comparator, certificate.assumptions)
+    due = (
+        assumptions.guarantee(mechanism, smoothness),
+        assumptions.comparator(mechanism),
+        assumptions.assumptions(mechanism, smoothness, certificate.dtype, certificate.dataset),
+    )
+    for name, said, right in zip(("guarantee", "comparator", "assumptions"), stated, due, strict=True):
+        if said != right:
+            raise CertificateError(
+                f"the certificate of run {certificate.run_key[:12]} states other {name} than its mechanism and "
+                f"smoothness give: {said!r} instead of {right!r}"
             )
 
 
@@ -229,70 +241,3 @@ _RECOMPUTE: dict[Accountant, Callable[[Certificate], tuple[float, float]]] = {
     "descent-to-delete N.1": _recompute_secret_state,
     "descent-to-delete N.2": _recompute_published_state,
 }
-
-
-def _assumptions(plan: Plan, run: Run) -> tuple[Assumption, ...]:
-    spectral = plan.settings.smoothness == "spectral"
-    shared = [
-        Assumption(
-            statement="every record has norm at most 1, so its data-loss gradient has norm at most lipschitz",
-            status="checked",
-            by="the prepared data set and the replacements, to 1e-6 (32-bit rounding)",
-        ),
-        Assumption(
-            statement="smoothness_constant bounds the curvature before and after every removal",
-            status="assumed" if spectral else "checked",
-            by="computed from this data set, without a margin for removals: no guarantee"
-            if spectral
-            else "1/4 + strong_convexity holds for every data set of such records",
-        ),
-        Assumption(
-            statement="the objective is strongly convex",
-            status="checked",
-            by="the l2 regulariser, which clipping leaves alone",
-        ),
-        Assumption(
-            statement="the step size is within the theorem's limit",
-            status="checked",
-            by="the accountant, at planning and at verification",
-        ),
-        Assumption(
-            statement="requests are fixed in advance and do not depend on published models",
-            status="assumed",
-            by="the theorems say nothing of adaptive requests",
-        ),
-        Assumption(
-            statement="step size, regularisation and normaliser are constants, not recomputed after a removal",
-            status="checked",
-            by="the mechanism runs with the constants of this certificate",
-        ),
-        Assumption(
-            statement="arithmetic and Gaussian noise are exact",
-            status="assumed",
-            by=f"computed in {plan.settings.dtype} with a pseudo-random generator",
-        ),
-    ]
-    if run.mechanism == "langevin":
-        shared.append(
-            Assumption(
-                statement="learning has reached its stationary law",
-                status="checked",
-                by="extra_delta, which pays for the distance that is left after learning_steps",
-            )
-        )
-        shared.append(
-            Assumption(
-                statement="projection on a ball",
-                status="checked",
-                by="not needed: the radius enters none of the strongly convex bounds",
-            )
-        )
-    else:
-        shared.append(
-            Assumption(
-                statement="the theorem, stated for adding or removing a record, holds for this adjacency too",
-                status="assumed",
-                by="the paper applies it unchanged, and so does this baseline",
-            )
-        )
-    return tuple(shared)

@@ -266,7 +266,12 @@ def verify_certificates(certificates: list[Path]) -> None:
     for path in certificates:
         certified = certificate.read(path)
         certificate.verify(certified)
-        print(f"{path}: epsilon = {certified.epsilon:.6g} at delta = {certified.delta:.6g} ({certified.guarantee})")
+        delta = certified.delta + certified.extra_delta
+        assumed = sum(each.status == "assumed" for each in certified.assumptions)
+        print(
+            f"{path}: epsilon = {certified.epsilon:.6g} at delta = {delta:.6g} under {certified.adjacency} "
+            f"({certified.guarantee}; {assumed} assumptions not checked)"
+        )
 
 
 def _warn(message: str | None) -> None:

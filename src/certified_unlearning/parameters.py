@@ -15,6 +15,7 @@ from certified_unlearning.errors import DataError, ParameterError
 Dataset = Literal["digits", "mnist-3-vs-8", "adult"]
 Adjacency = Literal["replace", "zero-out"]
 Smoothness = Literal["bound", "spectral"]
+DType = Literal["float32", "float64"]
 
 PositiveFloat = Annotated[float, Field(gt=0)]
 PositiveInt = Annotated[int, Field(ge=1)]
@@ -99,10 +100,14 @@ class Common(_Model):
     learning_steps: Literal["learned"] | PositiveInt = Field(
         description='"learned" (the least T that certifies stationarity) or a whole number, at least 1'
     )
+    minimum_steps: Annotated[int, Field(ge=0)] = Field(
+        description="the least K that a plan may have, a whole number: 1 as in the paper, or 0 (nothing to do where "
+        "learning alone meets the target)"
+    )
     stationarity: PositiveFloat = Field(
         description="the Gaussian-DP distance mu to the stationary law that counts as none, a number above 0"
     )
-    dtype: Literal["float32", "float64"] = Field(description="float32 or float64")
+    dtype: DType = Field(description="float32 or float64")
     device: Literal["auto", "cpu", "cuda"] = Field(description="auto, cpu or cuda")
 
 

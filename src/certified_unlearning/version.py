@@ -1,6 +1,7 @@
 """Which code produced a result."""
 
 import functools
+import hashlib
 import subprocess
 from pathlib import Path
 
@@ -22,3 +23,14 @@ def code_version() -> str:
         # Installed from a wheel, or no git: the package version says it all.
         return __version__
     return f"{__version__}+{described.stdout.strip()}"
+
+
+@functools.cache
+def source_sha256() -> str:
+    """Return the digest of the package's source: what a half-finished computation must not outlive."""
+    digest = hashlib.sha256()
+    root = Path(__file__).parent
+    for path in sorted(root.rglob("*.py")):
+        digest.update(f"{path.relative_to(root)}\n".encode())
+        digest.update(path.read_bytes())
+    return digest.hexdigest()

@@ -57,8 +57,9 @@ def test_figure_3b_has_the_papers_streams() -> None:
     assert steps(descent) == 9118
 
 
-def test_figure_3c_has_the_papers_steps_counted_from_zero() -> None:
-    assert [steps(run) for run in plan("fig3c").of("langevin")] == [1738, 1378, 1006, 472, 0]
+def test_figure_3c_has_the_papers_steps_counted_from_one_or_from_zero() -> None:
+    assert [steps(run) for run in plan("fig3c").of("langevin")] == [1738, 1378, 1006, 472, 1]
+    assert [steps(run) for run in plan("fig3c", minimum_steps=0).of("langevin")] == [1738, 1378, 1006, 472, 0]
 
 
 def test_figure_4_has_the_exact_least_steps() -> None:
@@ -79,9 +80,19 @@ def test_every_run_meets_its_target_and_pays_for_finite_learning(experiment: str
     assert len({whole.key(run) for run in whole.runs}) == len(whole.runs)
 
 
-def test_short_learning_costs_delta() -> None:
-    short = plan("fig3c", learning_steps=100)
-    assert all(run.extra_delta > 0.9 for run in short.of("langevin"))
+def test_a_certificate_that_short_learning_would_void_is_refused() -> None:
+    with pytest.raises(AssumptionError, match=r"after 100 learning steps .* would be added to delta"):
+        plan("fig3c", learning_steps=100)
+    with pytest.raises(AssumptionError, match="smaller stationarity"):
+        plan("fig3a", sweep={"epsilon": [30.0]})
+    enough = plan("fig3c", learning_steps=10_000)
+    assert {run.learning_steps for run in enough.runs} == {10_000}
+
+
+def test_noise_that_rounding_would_swallow_is_refused() -> None:
+    with pytest.raises(AssumptionError, match=r"sigma = 1e-07 gives noise .* use dtype: float64"):
+        plan("fig4", sweep={"sigma": 1e-7})
+    assert plan("fig4", sweep={"sigma": 1e-7}, dtype="float64").runs[0].sigma == 1e-7
 
 
 def test_the_content_key_changes_with_the_inputs_and_not_with_the_device() -> None:

@@ -210,6 +210,15 @@ def test_a_module_reruns_the_rules_that_run_it(smoke_tree: WorkingTree, module: 
     assert smoke_tree.jobs_to_run() == rerun
 
 
+def test_a_run_that_failed_fails_again_and_never_passes_for_up_to_date(smoke_tree: WorkingTree) -> None:
+    smoke_tree.change_parameter("presets.smoke.step_size", lambda _: 10.0)
+    for _ in range(3):
+        failed = smoke_tree.snakemake()
+        assert failed.returncode == 1, failed.stdout
+        assert "need step_size <= 1 / smoothness" in failed.stdout
+        assert "Nothing to be done" not in failed.stdout
+
+
 def test_touched_but_equal_files_rerun_nothing(smoke_tree: WorkingTree) -> None:
     for path in [smoke_tree.root / "params.yaml", *smoke_tree.root.glob("src/**/*.py")]:
         path.touch()

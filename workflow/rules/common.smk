@@ -85,6 +85,7 @@ def code(*parts):
 DATA_CODE = code("data/*.py")
 PLANNING_CODE = code(
     "accounting/*.py",
+    "assumptions.py",
     "experiments/model.py",
     "experiments/plan.py",
     "mechanisms/learning_start.py",

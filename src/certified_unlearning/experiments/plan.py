@@ -1,14 +1,22 @@
 """From settings to runs: everything that can be computed before a single step is taken."""
 
+import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from certified_unlearning import accounting
-from certified_unlearning.experiments.model import Accountant, Constants, Experiment, Guarantee, Plan, Request, Run
+from certified_unlearning.assumptions import guarantee
+from certified_unlearning.errors import AssumptionError
+from certified_unlearning.experiments.model import Accountant, Constants, Experiment, Plan, Request, Run
 from certified_unlearning.mechanisms.learning_start import extra_delta, learned_steps
 from certified_unlearning.objectives.constants import LossConstants, logistic_constants
 from certified_unlearning.parameters import Common, Figure3a, Figure3b, Figure3c, Figure4, Sweep
+
+EPSILON_OF = {"float32": 2.0**-23, "float64": 2.0**-52}
+"""Relative spacing of the numbers that weights are kept in."""
+NOISE_TO_ROUNDING = 16
+"""How many times larger than that spacing the noise of one step must be."""
 
 
 def make_plan(preset: str, settings: Common, experiment: Experiment, sweep: Sweep, data: Mapping[str, Any]) -> Plan:
@@ -126,7 +134,12 @@ class _Planner:
 
     def _least_steps(self, sigma: float, epsilon: float, records: int) -> Run:
         steps = accounting.least_steps(
-            self.langevin_problem, sigma=sigma, epsilon=epsilon, delta=self.constants.delta, records=records
+            self.langevin_problem,
+            sigma=sigma,
+            epsilon=epsilon,
+            delta=self.constants.delta,
+            records=records,
+            minimum_steps=self.settings.minimum_steps,
         )
         return self._langevin("least-steps", sigma, epsilon, records, steps)
 
@@ -145,6 +158,7 @@ class _Planner:
             delta=self.constants.delta,
             records_per_request=size,
             requests=sweep.records // size,
+            minimum_steps=self.settings.minimum_steps,
         )
         requests = [
             Request(records_removed=size * (number + 1), unlearning_steps=each.steps, epsilon=each.epsilon)
@@ -153,6 +167,7 @@ class _Planner:
         return self._langevin_run("least-steps", sweep.sigma, sweep.epsilon, size, requests)
 
     def _langevin_run(self, variant: str, sigma: float, epsilon: float, size: int, requests: list[Request]) -> Run:
+        self._check_precision(sigma)
         learning_steps, extra_delta = self._learning(sigma, max(request.epsilon for request in requests))
         initial = accounting.initial_epsilon(
             self.langevin_problem,
@@ -165,7 +180,7 @@ class _Planner:
             mechanism="langevin",
             variant=variant,
             accountant="lsi",
-            guarantee=self._guarantee("upper bound"),
+            guarantee=guarantee("langevin", self.settings.smoothness),
             epsilon_target=epsilon,
             initial_epsilon=initial,
             sigma=sigma,
@@ -192,7 +207,25 @@ class _Planner:
         extra = extra_delta(
             problem, sigma=sigma, dimension=dimension, start=start, learning_steps=steps, epsilon=epsilon
         )
+        if extra > self.constants.delta:
+            raise AssumptionError(
+                f"after {steps} learning steps at sigma = {sigma:.6g} the model is so far from its stationary law "
+                f"that {extra:.2g} would be added to delta = {self.constants.delta:.2g} at epsilon = {epsilon:.6g}; "
+                "use learning_steps: learned, more steps, or a smaller stationarity"
+            )
         return steps, extra
+
+    def _check_precision(self, sigma: float) -> None:
+        """Refuse noise that rounding would swallow: every optimum lies within M/m of the origin."""
+        problem, dtype = self.langevin_problem, self.settings.dtype
+        noise = math.sqrt(2 * problem.step_size) * sigma
+        rounding = EPSILON_OF[dtype] * problem.lipschitz / problem.strong_convexity
+        if noise < NOISE_TO_ROUNDING * rounding:
+            raise AssumptionError(
+                f"sigma = {sigma:.6g} gives noise of {noise:.2g} a step, too close to what {dtype} rounds away near "
+                f"weights of {problem.lipschitz / problem.strong_convexity:.2g} ({rounding:.2g}); "
+                "raise sigma, or use dtype: float64"
+            )
 
     def _secret_state(self, epsilon: float, steps: int) -> Run:
         sigma = accounting.secret_state_sigma(
@@ -233,8 +266,7 @@ class _Planner:
             mechanism="descent-to-delete",
             variant=variant,
             accountant=accountant,
-            # Stated for adding or removing a record, applied to replacement unchanged, as the paper does.
-            guarantee=self._guarantee("as published"),
+            guarantee=guarantee("descent-to-delete", self.settings.smoothness),
             epsilon_target=epsilon,
             initial_epsilon=None,
             sigma=sigma,
@@ -261,7 +293,7 @@ class _Planner:
                 "mechanism": "retraining",
                 "variant": variant,
                 "accountant": "none",
-                "guarantee": "exact",
+                "guarantee": guarantee("retraining", self.settings.smoothness),
                 "epsilon_target": epsilon,
                 "initial_epsilon": None,
                 "sigma": sigma,
@@ -271,10 +303,6 @@ class _Planner:
                 "requests": (Request(records_removed=removed, unlearning_steps=0, epsilon=0.0),),
             }
         )
-
-    def _guarantee(self, otherwise: Guarantee) -> Guarantee:
-        # The spectral L depends on the data: without a margin for the removed records it certifies nothing.
-        return "heuristic" if self.settings.smoothness == "spectral" else otherwise
 
 
 def _problem(settings: Common, n: int, loss: LossConstants, step_size: float) -> accounting.Problem:

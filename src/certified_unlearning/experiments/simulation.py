@@ -15,6 +15,7 @@ from certified_unlearning.experiments.model import Plan
 from certified_unlearning.files import content_key
 from certified_unlearning.objectives.logistic import LogisticObjective, accuracy
 from certified_unlearning.progress import Progress
+from certified_unlearning.version import source_sha256
 
 
 def pick_device(name: str) -> torch.device:
@@ -92,7 +93,9 @@ class Simulation:
     def run(self, start: Tensor, phases: Sequence[Phase], *, step_size: float, radius: float | None) -> Trajectory:
         """Run the next group of phases."""
         number = len(self._checkpoints)
-        key = content_key([self.plan.model_dump(mode="json"), self._name, number, str(self.device)])
+        # A checkpoint of other code would give records that belong to neither version.
+        software = [source_sha256(), torch.__version__, str(self.device)]
+        key = content_key([self.plan.model_dump(mode="json"), self._name, number, software])
         path = self._output.with_name(f"{self._output.stem}.group-{number}.checkpoint")
         self._checkpoints.append(Checkpoint(path, key))
         return run(

@@ -1,0 +1,119 @@
+"""What a guarantee is, what it compares with, and what it rests on: for each mechanism, in words."""
+
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict
+
+from certified_unlearning.experiments.model import Guarantee, Mechanism
+from certified_unlearning.parameters import Dataset, DType, Smoothness
+
+
+class Assumption(BaseModel):
+    """Something the guarantee needs.
+
+    Attributes:
+        statement: What must hold.
+        status: Whether the software checked it or takes it for granted.
+        by: What checked it, or why it is taken for granted.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    statement: str
+    status: Literal["checked", "assumed"]
+    by: str
+
+
+def guarantee(mechanism: Mechanism, smoothness: Smoothness) -> Guarantee:
+    """Return what a mechanism's epsilon is."""
+    if mechanism == "retraining":
+        return "exact"
+    if smoothness == "spectral":
+        # That L depends on the data: without a margin for the removed records it certifies nothing.
+        return "heuristic"
+    # Descent-to-Delete is stated for adding or removing a record; the paper applies it to replacement unchanged.
+    return "upper bound" if mechanism == "langevin" else "as published"
+
+
+def comparator(mechanism: Mechanism) -> str:
+    """Return what the unlearned model is indistinguishable from."""
+    if mechanism == "langevin":
+        return "the same learning run from scratch on the data after the removals; the model published last"
+    return "a retrained model published with the same noise; the model published last"
+
+
+def assumptions(mechanism: Mechanism, smoothness: Smoothness, dtype: DType, dataset: Dataset) -> tuple[Assumption, ...]:
+    """Return what a guarantee rests on."""
+    return (
+        Assumption(
+            statement="every record has norm at most 1, so its data-loss gradient has norm at most lipschitz",
+            status="checked",
+            by="the prepared data set and the replacements, to 1e-6 (32-bit rounding)",
+        ),
+        _preprocessing(dataset),
+        _curvature(smoothness),
+        Assumption(
+            statement="the objective is strongly convex",
+            status="checked",
+            by="the l2 regulariser, which clipping leaves alone",
+        ),
+        Assumption(
+            statement="the step size is within the theorem's limit",
+            status="checked",
+            by="the accountant, at planning and at verification",
+        ),
+        Assumption(
+            statement="requests are fixed in advance and do not depend on published models",
+            status="assumed",
+            by="the theorems say nothing of adaptive requests",
+        ),
+        Assumption(
+            statement="step size, regularisation and normaliser are constants, not recomputed after a removal",
+            status="checked",
+            by="the mechanism runs with the constants of this certificate",
+        ),
+        Assumption(
+            statement="arithmetic and Gaussian noise are exact",
+            status="assumed",
+            by=f"computed in {dtype} with a pseudo-random generator; noise that rounding would swallow is refused",
+        ),
+        *(_LANGEVIN if mechanism == "langevin" else _DESCENT),
+    )
+
+
+def _preprocessing(dataset: Dataset) -> Assumption:
+    statement = "preprocessing does not depend on records that may be removed"
+    if dataset == "adult":
+        by = "medians, means and scales of the training part are taken for public constants"
+        return Assumption(statement=statement, status="assumed", by=by)
+    return Assumption(statement=statement, status="checked", by="fixed scaling, then each record by its own norm")
+
+
+def _curvature(smoothness: Smoothness) -> Assumption:
+    statement = "smoothness_constant bounds the curvature before and after every removal"
+    if smoothness == "spectral":
+        by = "computed from this data set, without a margin for removals: no guarantee"
+        return Assumption(statement=statement, status="assumed", by=by)
+    by = "1/4 + strong_convexity holds for every data set of such records"
+    return Assumption(statement=statement, status="checked", by=by)
+
+
+_LANGEVIN = (
+    Assumption(
+        statement="learning has reached its stationary law",
+        status="checked",
+        by="extra_delta pays for the distance that is left after learning_steps; more than delta is refused",
+    ),
+    Assumption(
+        statement="projection on a ball",
+        status="checked",
+        by="not needed: the radius enters none of the strongly convex bounds",
+    ),
+)
+_DESCENT = (
+    Assumption(
+        statement="the theorem, stated for adding or removing a record, holds for this adjacency too",
+        status="assumed",
+        by="the paper applies it unchanged, and so does this baseline",
+    ),
+)
