@@ -4,13 +4,13 @@ import math
 from collections.abc import Callable
 from pathlib import Path
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field
 
 from certified_unlearning import accounting, assumptions
 from certified_unlearning.assumptions import Assumption
-from certified_unlearning.errors import DataError, UnlearningError
+from certified_unlearning.errors import UnlearningError
 from certified_unlearning.experiments.model import Accountant, Guarantee, Mechanism, Plan, Run
-from certified_unlearning.files import write_text
+from certified_unlearning.files import read_model, write_model
 from certified_unlearning.mechanisms.learning_start import extra_delta
 from certified_unlearning.parameters import Adjacency, Dataset, DType, Smoothness
 from certified_unlearning.version import code_version
@@ -97,7 +97,7 @@ def certify(plan: Plan, run: Run) -> Certificate:
 
 def write(certificate: Certificate, path: str | Path) -> None:
     """Write a certificate as JSON, atomically."""
-    write_text(path, certificate.model_dump_json(indent=2) + "\n")
+    write_model(path, certificate)
 
 
 def read(path: str | Path) -> Certificate:
@@ -106,14 +106,7 @@ def read(path: str | Path) -> Certificate:
     Raises:
         DataError: The file is missing or is no certificate.
     """
-    try:
-        return Certificate.model_validate_json(Path(path).read_bytes())
-    except OSError as error:
-        raise DataError(f"cannot read {path}: {error.strerror or error}") from error
-    except ValidationError as error:
-        first = error.errors()[0]
-        where = ".".join(str(part) for part in first["loc"])
-        raise DataError(f"{path} is not a certificate: {where}: {first['msg']}") from error
+    return read_model(path, Certificate, "a certificate")
 
 
 class CertificateError(UnlearningError):

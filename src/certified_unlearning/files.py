@@ -6,9 +6,13 @@ import os
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
+
+from pydantic import BaseModel, ValidationError
 
 from certified_unlearning.errors import DataError, StorageError
+
+ModelType = TypeVar("ModelType", bound=BaseModel)
 
 
 @contextmanager
@@ -81,6 +85,32 @@ def read_json(path: str | Path, keys: Collection[str] = ()) -> Any:
     if missing:
         raise DataError(f"{path} lacks {', '.join(missing)}")
     return value
+
+
+def write_model(path: str | Path, model: BaseModel) -> None:
+    """Write a Pydantic model as indented JSON, atomically."""
+    write_text(path, model.model_dump_json(indent=2) + "\n")
+
+
+def read_model(path: str | Path, model: type[ModelType], what: str) -> ModelType:
+    """Read a Pydantic model from JSON.
+
+    Args:
+        path: The file.
+        model: The model's class.
+        what: What the file should be, for the message: "a plan".
+
+    Raises:
+        DataError: The file is missing or is something else; the message names the first field that is wrong.
+    """
+    try:
+        return model.model_validate_json(Path(path).read_bytes())
+    except OSError as error:
+        raise DataError(f"cannot read {path}: {error.strerror or error}") from error
+    except ValidationError as error:
+        first = error.errors()[0]
+        where = ".".join(str(part) for part in first["loc"])
+        raise DataError(": ".join(filter(None, [f"{path} is not {what}", where, first["msg"]]))) from error
 
 
 def content_key(value: Any) -> str:

@@ -3,10 +3,9 @@
 from pathlib import Path
 from typing import Literal
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict
 
-from certified_unlearning.errors import DataError
-from certified_unlearning.files import content_key, write_text
+from certified_unlearning.files import content_key, read_model, write_model
 from certified_unlearning.parameters import Common
 
 Experiment = Literal["fig3a", "fig3b", "fig3c", "fig4"]
@@ -121,7 +120,7 @@ class Plan(_Model):
 
     def write(self, path: str | Path) -> None:
         """Write the plan as JSON, atomically."""
-        write_text(path, self.model_dump_json(indent=2) + "\n")
+        write_model(path, self)
 
     @classmethod
     def read(cls, path: str | Path) -> "Plan":
@@ -130,9 +129,4 @@ class Plan(_Model):
         Raises:
             DataError: The file is missing or is no plan.
         """
-        try:
-            return cls.model_validate_json(Path(path).read_bytes())
-        except OSError as error:
-            raise DataError(f"cannot read {path}: {error.strerror or error}") from error
-        except ValidationError as error:
-            raise DataError(f"{path} is not a plan: {error.errors()[0]['msg']}") from error
+        return read_model(path, cls, "a plan")

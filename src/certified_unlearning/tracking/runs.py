@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from pydantic import BaseModel, ConfigDict
 
 from certified_unlearning.errors import StorageError
-from certified_unlearning.files import write_text
+from certified_unlearning.files import write_model
 from certified_unlearning.tracking import store
 from certified_unlearning.tracking.entries import Dataset, Entry, read_entries
 from certified_unlearning.tracking.histogram import Histogram
@@ -43,7 +43,7 @@ class TrackResult(BaseModel):
 
     def write(self, path: str | Path) -> None:
         """Write the result as JSON, atomically."""
-        write_text(path, self.model_dump_json(indent=2) + "\n")
+        write_model(path, self)
 
 
 def track_experiment(

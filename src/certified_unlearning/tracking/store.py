@@ -10,10 +10,9 @@ from typing import TYPE_CHECKING
 
 import requests
 import sqlalchemy
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict
 
-from certified_unlearning.errors import DataError
-from certified_unlearning.files import write_text
+from certified_unlearning.files import read_model, write_model
 
 if TYPE_CHECKING:
     from mlflow import MlflowClient
@@ -66,7 +65,7 @@ class StoreStatus(BaseModel):
 
     def write(self, path: str | Path) -> None:
         """Write the status as JSON, atomically."""
-        write_text(path, self.model_dump_json(indent=2) + "\n")
+        write_model(path, self)
 
     @classmethod
     def read(cls, path: str | Path) -> "StoreStatus":
@@ -75,12 +74,7 @@ class StoreStatus(BaseModel):
         Raises:
             DataError: The file is missing or is no status.
         """
-        try:
-            return cls.model_validate_json(Path(path).read_bytes())
-        except OSError as error:
-            raise DataError(f"cannot read {path}: {error.strerror or error}") from error
-        except ValidationError as error:
-            raise DataError(f"{path} is not the status of an MLflow store") from error
+        return read_model(path, cls, "the status of an MLflow store")
 
 
 def prepare_store(preset: str, *, uri: str | None = None, artifact_root: str | Path = "mlartifacts") -> StoreStatus:
