@@ -215,13 +215,12 @@ def pipeline_track(
 ) -> None:
     """Log an experiment's runs to MLflow; a store that does not answer costs a warning, never a result."""
     from certified_unlearning import tracking
-    from certified_unlearning.files import write_text
 
     status = tracking.StoreStatus.read(store)
     tracked = tracking.track_experiment(results, experiment, status)
     if status.warning is None:
         _warn(tracked.warning)
-    write_text(output, tracked.model_dump_json(indent=2) + "\n")
+    tracked.write(output)
 
 
 @pipeline_app.command("parameters")
