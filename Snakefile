@@ -16,6 +16,7 @@ container: "docker://python:3.11-slim"
 
 include: "workflow/rules/common.smk"
 include: "workflow/rules/data.smk"
+include: "workflow/rules/accounting.smk"
 include: "workflow/rules/learning.smk"
 include: "workflow/rules/unlearning.smk"
 include: "workflow/rules/baselines.smk"
@@ -49,8 +50,10 @@ rule all:
                     for mechanism in mechanisms(experiment)
                 ],
                 *expand("certificates/{experiment}", experiment=EXPERIMENTS),
-                *expand("figures/{experiment}.png", experiment=EXPERIMENTS),
-                *expand("plots/{experiment}.csv", experiment=EXPERIMENTS),
+                *expand("bounds/{bound}.parquet", bound=BOUNDS),
+                *expand("figures/{figure}.png", figure=[*EXPERIMENTS, *BOUNDS]),
+                *expand("plots/{figure}.csv", figure=[*EXPERIMENTS, *BOUNDS]),
+                "accountants.md",
                 *expand("tracking/{experiment}.json", experiment=EXPERIMENTS),
             ],
         ),

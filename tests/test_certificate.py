@@ -1,5 +1,6 @@
 """A certificate is recomputed from its own constants, and a wrong one is found."""
 
+import functools
 import json
 
 import pytest
@@ -13,6 +14,7 @@ SUMMARY = {"n": 1437, "d": 64, "largest_eigenvalue": 0.595, "sha256": "0" * 64, 
 PRESET = parameters.load("params.yaml").presets["digits"]
 
 
+@functools.cache
 def certificates(experiment: str, **settings: object) -> list[certificate.Certificate]:
     common = PRESET.model_dump(include=set(parameters.Common.model_fields)) | settings
     whole = make_plan(
@@ -48,6 +50,54 @@ def test_an_edited_langevin_certificate_is_found(change: dict[str, float]) -> No
     original = certificates("fig3b")[0]
     with pytest.raises(CertificateError, match=r"states (epsilon|extra_delta) = .*, but its constants give"):
         certificate.verify(original.model_copy(update=change))
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"epsilon": 0.9},
+        {"mu": 0.3},
+        {"mu": None},
+        {"sigma": 0.0299},
+        {"n": 1400},
+        {"lipschitz": 0.5},
+        {"adjacency": "zero-out"},
+        {"extra_delta": 1e-9},
+    ],
+)
+@pytest.mark.parametrize(
+    ("experiment", "accountant"),
+    [("fig3b", "shifted"), ("fig3a", "descent-to-delete shifted"), ("fig3b", "descent-to-delete shifted")],
+)
+def test_an_edited_certificate_of_shifted_interpolation_is_found(
+    experiment: str, accountant: str, change: dict[str, object]
+) -> None:
+    original = next(each for each in certificates(experiment) if each.accountant == accountant)
+    certificate.verify(original)
+    with pytest.raises(CertificateError, match=r"states (epsilon|mu|extra_delta) = .*, but its constants give"):
+        certificate.verify(original.model_copy(update=change))
+
+
+def test_shifted_interpolation_pays_nothing_for_finite_learning_and_says_what_it_compares_with() -> None:
+    by_name = {each.accountant: each for each in certificates("fig4")}
+    assert by_name["shifted"].extra_delta == 0 < by_name["lsi"].extra_delta
+    assert "for as many steps in all" in by_name["shifted"].comparator
+    assert "stationary" not in " ".join(each.statement for each in by_name["shifted"].assumptions)
+    assert "stationary" in " ".join(each.statement for each in by_name["lsi-tight"].assumptions)
+
+
+@pytest.mark.parametrize("change", [{"accountant": "descent-to-delete shifted"}, {"mechanism": "descent-to-delete"}])
+def test_an_accountant_of_another_mechanism_is_refused(change: dict[str, str]) -> None:
+    with pytest.raises(CertificateError, match="says nothing of the mechanism"):
+        certificate.verify(certificates("fig4")[0].model_copy(update=change))
+
+
+def test_the_tightened_form_speaks_of_one_request_with_secret_state() -> None:
+    original = next(each for each in certificates("fig3a") if each.accountant == "descent-to-delete shifted")
+    with pytest.raises(CertificateError, match="speaks of one request"):
+        certificate.verify(original.model_copy(update={"unlearning_steps": (1, 1)}))
+    with pytest.raises(CertificateError, match="states other comparator"):
+        certificate.verify(original.model_copy(update={"variant": "published-state"}))
 
 
 @pytest.mark.parametrize(

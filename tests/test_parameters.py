@@ -110,7 +110,7 @@ def test_a_wrong_value_of_any_key_is_named(content: dict[str, Any], key: str, va
         ),
         ("presets.smoke.trails", 5, "presets.smoke.trails is not a known key; did you mean trials?"),
         ("presets.smoke.experiments.fig3c.epsilom", 1, "fig3c.epsilom is not a known key; did you mean epsilon?"),
-        ("colour", "red", "colour is not a known key; known are preset, presets, figures"),
+        ("colour", "red", "colour is not a known key; known are preset, presets, dynamics, figures"),
         ("presets.smoke.experiments.fig4", ..., "presets.smoke.experiments.fig4 is missing"),
         ("presets.smoke", None, "presets.smoke is None, but must be a mapping of keys to values"),
         ("presets", [], "presets is [], but must be a mapping of keys to values"),

@@ -2,30 +2,38 @@ import csv
 import math
 import statistics
 from pathlib import Path
+from typing import get_args
 
 import numpy as np
 import pandas as pd
 import pytest
 
+from certified_unlearning.accounting import AccountantName
 from certified_unlearning.errors import DataError, StorageError
 from certified_unlearning.files import read_json, write_json
 from certified_unlearning.results import RECORD_SCHEMA, read_table, write_table
-from certified_unlearning.summaries import CONSTANTS, label, metrics, summarise, write_csv
+from certified_unlearning.summaries import CONSTANTS, metrics, summarise, write_csv
 
 EMPTY = {"string": "", "int64": 1, "double": 0.0}
-LANGEVIN = {"experiment": "fig3a", "mechanism": "langevin", "variant": "least-sigma"}
-DESCENT = {"experiment": "fig3a", "mechanism": "descent-to-delete", "variant": "secret-state"}
-RETRAINING = {"experiment": "fig3a", "mechanism": "retraining", "variant": "noisy"}
+LANGEVIN = {"experiment": "fig3a", "mechanism": "langevin", "variant": "least-sigma", "accountant": "lsi"}
+PRINTED, TIGHTENED = "descent-to-delete N.1", "descent-to-delete shifted"
+DESCENT = {
+    "experiment": "fig3a",
+    "mechanism": "descent-to-delete",
+    "variant": "secret-state",
+    "accountant": PRINTED,
+}
+RETRAINING = {"experiment": "fig3a", "mechanism": "retraining", "variant": "noisy", "accountant": "none"}
 
 
 def run(accuracies: list[float], **columns: object) -> pd.DataFrame:
     """The records of one request of one run: a row per trial."""
-    plain = {field.name: EMPTY[str(field.type)] for field in RECORD_SCHEMA} | {"dataset": "digits"}
+    plain = {field.name: EMPTY[str(field.type)] for field in RECORD_SCHEMA} | {"dataset": "digits", "mu": None}
     key = {"run_key": repr(sorted((k, v) for k, v in columns.items() if k not in PER_REQUEST))}
     return pd.DataFrame([{**plain, **key, **columns, "trial": t, "accuracy": a} for t, a in enumerate(accuracies)])
 
 
-PER_REQUEST = ("request", "records_removed", "unlearning_steps", "accumulated_steps", "epsilon")
+PER_REQUEST = ("request", "records_removed", "unlearning_steps", "accumulated_steps", "epsilon", "mu")
 
 
 @pytest.fixture
@@ -34,7 +42,7 @@ def records(tmp_path: Path) -> pd.DataFrame:
         run([0.5], **RETRAINING, epsilon_target=1.0, sigma=0.2),
         run([0.6, 0.7, 0.9], **DESCENT, unlearning_steps=10, epsilon_target=1.0, sigma=3.0),
         run([0.5, 0.6, 0.7], **DESCENT, unlearning_steps=2, epsilon_target=1.0, sigma=8.0),
-        run([0.8, 0.9, 1.0], **LANGEVIN, epsilon_target=1.0, epsilon=0.99, sigma=0.2),
+        run([0.8, 0.9, 1.0], **LANGEVIN, epsilon_target=1.0, epsilon=0.99, sigma=0.2, delta=1e-3, extra_delta=1e-9),
         run([0.7, 0.7, 0.7], **LANGEVIN, epsilon_target=0.5, epsilon=0.5, sigma=0.4),
     ])  # fmt: skip
     write_table(tmp_path / "records.parquet", rows, RECORD_SCHEMA)
@@ -47,6 +55,7 @@ def stream() -> pd.DataFrame:
         "experiment": "fig3b",
         "mechanism": "langevin",
         "variant": "least-steps",
+        "accountant": "shifted",
         "records_per_request": 5,
     }
     first = {
@@ -55,6 +64,7 @@ def stream() -> pd.DataFrame:
         "unlearning_steps": 30,
         "accumulated_steps": 30,
         "epsilon": 0.98,
+        "mu": 0.31,
     }
     second = {
         "request": 2,
@@ -62,15 +72,16 @@ def stream() -> pd.DataFrame:
         "unlearning_steps": 70,
         "accumulated_steps": 100,
         "epsilon": 0.97,
+        "mu": 0.29,
     }
     return pd.concat([run([0.8, 0.9], **names, **second), run([0.6, 0.9], **names, **first)])
 
 
 def test_mean_and_standard_deviation_are_those_computed_by_hand(records: pd.DataFrame) -> None:
     summary = summarise(records, "fig3a").set_index("point")
-    row = summary.loc["Langevin, K = 1, epsilon = 1"]
+    row = summary.loc["Langevin (lsi), K = 1, epsilon = 1"]
     assert (row["accuracy_mean"], row["accuracy_std"]) == pytest.approx((0.9, 0.1), rel=1e-12)
-    row = summary.loc["Descent-to-Delete, I = 10, secret state, epsilon = 1"]
+    row = summary.loc["Descent-to-Delete (printed), I = 10, secret state, epsilon = 1"]
     # deviations from 11/15 are -2/15, -1/30, 1/6: squares 16/900 + 1/900 + 25/900, divided by 3 - 1
     assert (row["accuracy_mean"], row["accuracy_std"]) == pytest.approx((11 / 15, math.sqrt(21 / 900)), rel=1e-12)
     assert statistics.stdev([0.6, 0.7, 0.9]) == pytest.approx(row["accuracy_std"], rel=1e-12)
@@ -82,7 +93,7 @@ def test_a_single_trial_has_no_spread_and_is_counted_as_one(records: pd.DataFram
 
 
 def test_an_unknown_mechanism_is_named(records: pd.DataFrame) -> None:
-    with pytest.raises(DataError, match="the mechanism scrub \\(least-sigma\\), which has no label"):
+    with pytest.raises(DataError, match="the mechanism scrub"):
         summarise(records.assign(mechanism=records["mechanism"].replace({"langevin": "scrub"})), "fig3a")
 
 
@@ -99,10 +110,10 @@ def test_rows_are_in_the_order_of_mechanism_steps_and_epsilon_whatever_the_order
 ) -> None:
     summary = summarise(records, "fig3a")
     assert summary["point"].tolist() == [
-        "Langevin, K = 1, epsilon = 0.5",
-        "Langevin, K = 1, epsilon = 1",
-        "Descent-to-Delete, I = 2, secret state, epsilon = 1",
-        "Descent-to-Delete, I = 10, secret state, epsilon = 1",
+        "Langevin (lsi), K = 1, epsilon = 0.5",
+        "Langevin (lsi), K = 1, epsilon = 1",
+        "Descent-to-Delete (printed), I = 2, secret state, epsilon = 1",
+        "Descent-to-Delete (printed), I = 10, secret state, epsilon = 1",
         "Retraining, noisy, epsilon = 1",
     ]
     for seed in range(5):
@@ -117,7 +128,10 @@ def test_swapping_the_accuracies_of_two_mechanisms_changes_the_summary(records: 
     swapped.loc[other, "accuracy"] = records.loc[one, "accuracy"].to_numpy()
     before = summarise(records, "fig3a").set_index("point")["accuracy_mean"]
     after = summarise(swapped, "fig3a").set_index("point")["accuracy_mean"]
-    langevin, descent = "Langevin, K = 1, epsilon = 1", "Descent-to-Delete, I = 2, secret state, epsilon = 1"
+    langevin, descent = (
+        "Langevin (lsi), K = 1, epsilon = 1",
+        "Descent-to-Delete (printed), I = 2, secret state, epsilon = 1",
+    )
     assert after[langevin] == before[descent] != after[descent] == before[langevin]
 
 
@@ -128,45 +142,79 @@ def test_a_stream_has_one_row_per_request_in_order(stream: pd.DataFrame) -> None
     assert summary["accuracy_mean"].tolist() == pytest.approx([0.75, 0.85])
 
 
-@pytest.mark.parametrize(
-    ("mechanism", "variant", "expected"),
-    [
-        ("langevin", "least-sigma", "Langevin, K = 2"),
-        ("langevin", "least-steps", "Langevin, S = 20"),
-        ("descent-to-delete", "secret-state", "Descent-to-Delete, I = 2, secret state"),
-        ("descent-to-delete", "published-state", "Descent-to-Delete, state published"),
-        ("retraining", "noisy", "Retraining, noisy"),
-        ("retraining", "noiseless", "Retraining, noiseless"),
-    ],
-)
-def test_labels_are_what_a_reader_would_say(mechanism: str, variant: str, expected: str) -> None:
-    row = {"mechanism": mechanism, "variant": variant, "unlearning_steps": 2, "records_per_request": 20}
-    assert label(row) == expected
+def test_accountants_come_in_the_order_of_their_tightness_and_members_in_that_of_their_size() -> None:
+    stream = {"mechanism": "langevin", "variant": "least-steps", "experiment": "fig3b"}
+    published = {"mechanism": "descent-to-delete", "variant": "published-state", "experiment": "fig3b"}
+    tuned = RETRAINING | {"experiment": "fig3b"}
+    runs = [
+        run([0.5], **tuned),
+        run([0.5], **tuned | {"accountant": "lsi"}),
+        run([0.5], **tuned | {"variant": "noiseless"}),
+        run([0.5], **tuned | {"accountant": "shifted"}),
+        run([0.5], **published, accountant=TIGHTENED),
+        run([0.5], **published, accountant="descent-to-delete N.2"),
+        *(
+            run([0.5], **stream, accountant=accountant, records_per_request=size)
+            for size in (10, 5)
+            for accountant in ("shifted", "lsi", "lsi-tight")
+        ),
+    ]
+    assert summarise(pd.concat(runs), "fig3b")["label"].tolist() == [
+        "Langevin (lsi), S = 5",
+        "Langevin (lsi), S = 10",
+        "Langevin (lsi-tight), S = 5",
+        "Langevin (lsi-tight), S = 10",
+        "Langevin (shifted), S = 5",
+        "Langevin (shifted), S = 10",
+        "Descent-to-Delete (printed), S = 1, state published",
+        "Descent-to-Delete (tightened), S = 1, state published",
+        "Retraining, noisy (lsi)",
+        "Retraining, noisy (shifted)",
+        "Retraining, noisy",
+        "Retraining, noiseless",
+    ]
 
 
-def test_metrics_hold_epsilon_steps_sigma_and_accuracy_of_every_point(records: pd.DataFrame) -> None:
+def test_the_same_sweep_point_of_every_accountant_is_a_point_of_its_own() -> None:
+    descent = [DESCENT | {"accountant": accountant} for accountant in (PRINTED, TIGHTENED)]
+    runs = [LANGEVIN | {"accountant": accountant} for accountant in get_args(AccountantName)]
+    retrained = [RETRAINING | {"accountant": accountant} for accountant in (*get_args(AccountantName), "none")]
+    records = pd.concat([run([0.5], **each, epsilon_target=1.0) for each in (*runs, *descent, *retrained)])
+    summary = summarise(records, "fig3a")
+    assert summary["point"].is_unique
+    assert len(summary) == 9
+
+
+def test_metrics_hold_the_guarantee_steps_sigma_and_accuracy_of_every_point(records: pd.DataFrame) -> None:
     found = metrics(records)["fig3a"]
     assert list(found) == summarise(records, "fig3a")["point"].tolist()
-    assert found["Langevin, K = 1, epsilon = 1"] == {
-        "epsilon": 0.99, "sigma": 0.2, "unlearning_steps": 1, "accuracy": pytest.approx(0.9)
+    assert found["Langevin (lsi), K = 1, epsilon = 1"] == {
+        "epsilon": 0.99, "delta": 1e-3, "extra_delta": 1e-9, "sigma": 0.2, "unlearning_steps": 1,
+        "accuracy": pytest.approx(0.9),
     }  # fmt: skip
-    assert found["Descent-to-Delete, I = 10, secret state, epsilon = 1"]["unlearning_steps"] == 10
+    assert found["Descent-to-Delete (printed), I = 10, secret state, epsilon = 1"]["unlearning_steps"] == 10
 
 
-def test_metrics_of_a_stream_are_its_largest_epsilon_all_its_steps_and_its_last_accuracy(
+def test_metrics_of_a_stream_are_its_largest_epsilon_and_mu_all_its_steps_and_its_last_accuracy(
     stream: pd.DataFrame,
 ) -> None:
     assert metrics(stream) == {
         "fig3b": {
-            "Langevin, S = 5": {
-                "epsilon": 0.98, "sigma": 0.0, "accumulated_steps": 100, "accuracy": pytest.approx(0.85)
+            "Langevin (shifted), S = 5": {
+                "epsilon": 0.98, "delta": 0.0, "extra_delta": 0.0, "mu": 0.31, "sigma": 0.0,
+                "accumulated_steps": 100, "accuracy": pytest.approx(0.85),
             }
         }
     }  # fmt: skip
 
 
 def test_metrics_name_sigma_in_fig3c_and_the_group_of_retraining_in_fig4() -> None:
-    langevin = {"mechanism": "langevin", "variant": "least-steps", "records_per_request": 100}
+    langevin = {
+        "mechanism": "langevin",
+        "variant": "least-steps",
+        "accountant": "lsi",
+        "records_per_request": 100,
+    }
     records = pd.concat([
         run([0.9], **langevin, experiment="fig3c", sigma=0.05, epsilon_target=1.0),
         run([0.9], **langevin, experiment="fig4", epsilon_target=0.5),
@@ -175,9 +223,9 @@ def test_metrics_name_sigma_in_fig3c_and_the_group_of_retraining_in_fig4() -> No
         run([0.9], **RETRAINING | {"experiment": "fig3c", "variant": "noiseless"}),
     ])  # fmt: skip
     assert {experiment: list(points) for experiment, points in metrics(records).items()} == {
-        "fig3c": ["Langevin, S = 100, sigma = 0.05", "Retraining, noiseless"],
+        "fig3c": ["Langevin (lsi), S = 100, sigma = 0.05", "Retraining, noiseless"],
         "fig4": [
-            "Langevin, S = 100, epsilon = 0.5",
+            "Langevin (lsi), S = 100, epsilon = 0.5",
             "Retraining, noisy, S = 1",
             "Retraining, noisy, S = 100",
         ],
@@ -232,6 +280,6 @@ def test_mixed_data_sets_are_refused(records: pd.DataFrame) -> None:
 
 
 def test_two_runs_of_the_same_point_are_refused(records: pd.DataFrame) -> None:
-    other = records.assign(run_key=records["run_key"] + "again", accountant="shifted")
-    with pytest.raises(DataError, match=r"more than one run called 'Langevin, K = 1, epsilon = 0\.5'"):
-        summarise(pd.concat([records, other]), "fig3a")
+    other = records[records["mechanism"] == "langevin"].assign(run_key="again", guarantee="exact")
+    with pytest.raises(DataError, match=r"more than one run called 'Langevin \(lsi\), K = 1, epsilon = 0\.5'"):
+        summarise(pd.concat([records, other[other["epsilon_target"] == 0.5]]), "fig3a")

@@ -1,10 +1,10 @@
-"""What a guarantee is, what it compares with, and what it rests on: for each mechanism, in words."""
+"""What a guarantee is, what it compares with, and what it rests on: for each accountant, in words."""
 
 from typing import Literal
 
 from pydantic import BaseModel, ConfigDict
 
-from certified_unlearning.experiments.model import Guarantee, Mechanism
+from certified_unlearning.experiments.model import Accountant, Guarantee
 from certified_unlearning.parameters import Dataset, DType, Smoothness
 
 
@@ -24,25 +24,42 @@ class Assumption(BaseModel):
     by: str
 
 
-def guarantee(mechanism: Mechanism, smoothness: Smoothness) -> Guarantee:
-    """Return what a mechanism's epsilon is."""
-    if mechanism == "retraining":
+def guarantee(accountant: Accountant, smoothness: Smoothness) -> Guarantee:
+    """Return what an accountant's epsilon is."""
+    if accountant == "none":
         return "exact"
     if smoothness == "spectral":
         # That L depends on the data: without a margin for the removed records it certifies nothing.
         return "heuristic"
     # Descent-to-Delete is stated for adding or removing a record; the paper applies it to replacement unchanged.
-    return "upper bound" if mechanism == "langevin" else "as published"
+    return "as published" if accountant in ("descent-to-delete N.1", "descent-to-delete N.2") else "upper bound"
 
 
-def comparator(mechanism: Mechanism) -> str:
+def comparator(accountant: Accountant, variant: str) -> str:
     """Return what the unlearned model is indistinguishable from."""
-    if mechanism == "langevin":
-        return "the same learning run from scratch on the data after the removals; the model published last"
-    return "a retrained model published with the same noise; the model published last"
+    if accountant == "descent-to-delete shifted" and variant == "published-state":
+        compared = "a retrained model that is published with the same noise, and continued, at the same times"
+    else:
+        compared = _COMPARATORS[accountant]
+    return f"{compared}; the model published last"
 
 
-def assumptions(mechanism: Mechanism, smoothness: Smoothness, dtype: DType, dataset: Dataset) -> tuple[Assumption, ...]:
+_AT_STATIONARITY = "the same learning run from scratch on the data after the removals"
+_PUBLISHED = "a retrained model published with the same noise"
+_COMPARATORS: dict[Accountant, str] = {
+    "lsi": _AT_STATIONARITY,
+    "lsi-tight": _AT_STATIONARITY,
+    "shifted": "the same learning run from the same start on the data after the removals, for as many steps in all",
+    "descent-to-delete N.1": _PUBLISHED,
+    "descent-to-delete N.2": _PUBLISHED,
+    "descent-to-delete shifted": "a model retrained from the same start on the data after the removals, for as many "
+    "steps in all, published with the same noise",
+}
+
+
+def assumptions(
+    accountant: Accountant, smoothness: Smoothness, dtype: DType, dataset: Dataset
+) -> tuple[Assumption, ...]:
     """Return what a guarantee rests on."""
     return (
         Assumption(
@@ -58,7 +75,7 @@ def assumptions(mechanism: Mechanism, smoothness: Smoothness, dtype: DType, data
             by="the l2 regulariser, which clipping leaves alone",
         ),
         Assumption(
-            statement="the step size is within the theorem's limit",
+            statement="the step size is within the analysis' limit",
             status="checked",
             by="the accountant, at planning and at verification",
         ),
@@ -77,7 +94,7 @@ def assumptions(mechanism: Mechanism, smoothness: Smoothness, dtype: DType, data
             status="assumed",
             by=f"computed in {dtype} with a pseudo-random generator; noise that rounding would swallow is refused",
         ),
-        *(_LANGEVIN if mechanism == "langevin" else _DESCENT),
+        *_OWN[accountant],
     )
 
 
@@ -98,22 +115,31 @@ def _curvature(smoothness: Smoothness) -> Assumption:
     return Assumption(statement=statement, status="checked", by=by)
 
 
-_LANGEVIN = (
+_PROJECTION = Assumption(
+    statement="projection on a ball",
+    status="checked",
+    by="not needed: the radius enters none of the strongly convex bounds, and a projection loosens none",
+)
+_STATIONARITY = (
     Assumption(
         statement="learning has reached its stationary law",
         status="checked",
         by="extra_delta pays for the distance that is left after learning_steps; more than delta is refused",
     ),
-    Assumption(
-        statement="projection on a ball",
-        status="checked",
-        by="not needed: the radius enters none of the strongly convex bounds",
-    ),
+    _PROJECTION,
 )
-_DESCENT = (
+_AS_PUBLISHED = (
     Assumption(
         statement="the theorem, stated for adding or removing a record, holds for this adjacency too",
         status="assumed",
         by="the paper applies it unchanged, and so does this baseline",
     ),
 )
+_OWN: dict[Accountant, tuple[Assumption, ...]] = {
+    "lsi": _STATIONARITY,
+    "lsi-tight": _STATIONARITY,
+    "shifted": (_PROJECTION,),
+    "descent-to-delete N.1": _AS_PUBLISHED,
+    "descent-to-delete N.2": _AS_PUBLISHED,
+    "descent-to-delete shifted": (_PROJECTION,),
+}

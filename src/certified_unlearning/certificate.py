@@ -3,13 +3,16 @@
 import math
 from collections.abc import Callable
 from pathlib import Path
+from typing import NamedTuple, cast, get_args
 
 from pydantic import BaseModel, ConfigDict, Field
 
 from certified_unlearning import accounting, assumptions
+from certified_unlearning.accounting import descent_shifted
+from certified_unlearning.accounting.accountants import AccountantName
 from certified_unlearning.assumptions import Assumption
 from certified_unlearning.errors import UnlearningError
-from certified_unlearning.experiments.model import Accountant, Guarantee, Mechanism, Plan, Run
+from certified_unlearning.experiments.model import Accountant, DescentAccountant, Guarantee, Mechanism, Plan, Run
 from certified_unlearning.files import read_model, write_model
 from certified_unlearning.mechanisms.learning_start import extra_delta
 from certified_unlearning.parameters import Adjacency, Dataset, DType, Smoothness
@@ -26,7 +29,8 @@ class _Model(BaseModel):
 class Certificate(_Model):
     """An (epsilon, delta + extra_delta) unlearning statement and everything needed to recompute it.
 
-    Attributes are named as in `experiments.model.Run` and `Constants`; ``epsilon`` is the largest over all requests.
+    Attributes are named as in `experiments.model.Run` and `Constants`; ``epsilon`` is the
+    largest over all requests, and ``mu`` the same as Gaussian differential privacy, where the accountant gives one.
     """
 
     run_key: str
@@ -37,6 +41,7 @@ class Certificate(_Model):
     comparator: str
     adjacency: Adjacency
     epsilon: float
+    mu: float | None
     delta: float
     extra_delta: float
     n: int
@@ -63,15 +68,17 @@ def certify(plan: Plan, run: Run) -> Certificate:
     """Return the certificate of a Langevin or Descent-to-Delete run."""
     constants, settings = plan.constants, plan.settings
     langevin = run.mechanism == "langevin"
+    largest = max(run.requests, key=lambda request: request.epsilon)
     return Certificate(
         run_key=plan.key(run),
         mechanism=run.mechanism,
         variant=run.variant,
         accountant=run.accountant,
         guarantee=run.guarantee,
-        comparator=assumptions.comparator(run.mechanism),
+        comparator=assumptions.comparator(run.accountant, run.variant),
         adjacency=settings.adjacency,
-        epsilon=max(request.epsilon for request in run.requests),
+        epsilon=largest.epsilon,
+        mu=largest.mu,
         delta=constants.delta,
         extra_delta=run.extra_delta,
         n=constants.n,
@@ -87,7 +94,7 @@ def certify(plan: Plan, run: Run) -> Certificate:
         records_per_request=run.records_per_request,
         radius=run.radius,
         start=settings.start if langevin else 0.0,
-        assumptions=assumptions.assumptions(run.mechanism, settings.smoothness, settings.dtype, settings.dataset),
+        assumptions=assumptions.assumptions(run.accountant, settings.smoothness, settings.dtype, settings.dataset),
         dtype=settings.dtype,
         dataset=settings.dataset,
         data_sha256=constants.data_sha256,
@@ -119,17 +126,19 @@ def verify(certificate: Certificate) -> None:
     Where the numbers come from (data set digest, run key, code version) is taken as stated.
 
     Raises:
-        CertificateError: The recomputed epsilon or extra delta differs (the message has both numbers), or the
+        CertificateError: The recomputed epsilon, mu or extra delta differs (the message has both numbers), or the
             guarantee, the comparator or the assumptions are not those of the mechanism.
         AssumptionError: A theorem's assumption does not hold for the certificate's constants.
     """
     _verify_words(certificate)
-    epsilon, extra_delta = _RECOMPUTE[certificate.accountant](certificate)
-    for name, stated, computed in (
-        ("epsilon", certificate.epsilon, epsilon),
-        ("extra_delta", certificate.extra_delta, extra_delta),
-    ):
-        if not math.isclose(stated, computed, rel_tol=TOLERANCE):
+    due = _RECOMPUTE[certificate.accountant](certificate)
+    for name, computed in due._asdict().items():
+        stated = getattr(certificate, name)
+        if stated is None or computed is None:
+            differs = stated is not computed
+        else:
+            differs = not math.isclose(stated, computed, rel_tol=TOLERANCE)
+        if differs:
             raise CertificateError(
                 f"the certificate of run {certificate.run_key[:12]} states {name} = {stated!r}, "
                 f"but its constants give {computed!r}"
@@ -139,7 +148,7 @@ def verify(certificate: Certificate) -> None:
 def _verify_words(certificate: Certificate) -> None:
     """Check the words: they follow from the mechanism, the accountant, the smoothness rule and the data set."""
     mechanism, smoothness = certificate.mechanism, certificate.smoothness
-    accountants = {"langevin": ("lsi",), "descent-to-delete": ("descent-to-delete N.1", "descent-to-delete N.2")}
+    accountants = {"langevin": get_args(AccountantName), "descent-to-delete": get_args(DescentAccountant)}
     if certificate.accountant not in accountants.get(mechanism, ()):
         raise CertificateError(f"the accountant {certificate.accountant!r} says nothing of the mechanism {mechanism!r}")
     needed = 0.25 + certificate.strong_convexity
@@ -150,14 +159,14 @@ def _verify_words(certificate: Certificate) -> None:
         )
     stated = (certificate.guarantee, certificate.comparator, certificate.assumptions)
     due = (
-        assumptions.guarantee(mechanism, smoothness),
-        assumptions.comparator(mechanism),
-        assumptions.assumptions(mechanism, smoothness, certificate.dtype, certificate.dataset),
+        assumptions.guarantee(certificate.accountant, smoothness),
+        assumptions.comparator(certificate.accountant, certificate.variant),
+        assumptions.assumptions(certificate.accountant, smoothness, certificate.dtype, certificate.dataset),
     )
     for name, said, right in zip(("guarantee", "comparator", "assumptions"), stated, due, strict=True):
         if said != right:
             raise CertificateError(
-                f"the certificate of run {certificate.run_key[:12]} states other {name} than its mechanism and "
+                f"the certificate of run {certificate.run_key[:12]} states other {name} than its accountant and "
                 f"smoothness give: {said!r} instead of {right!r}"
             )
 
@@ -173,39 +182,45 @@ def _problem(certificate: Certificate) -> accounting.Problem:
     )
 
 
-def _recompute_langevin(certificate: Certificate) -> tuple[float, float]:
+class _Recomputed(NamedTuple):
+    epsilon: float
+    mu: float | None
+    extra_delta: float
+
+
+def _recompute_langevin(certificate: Certificate) -> _Recomputed:
     problem = _problem(certificate)
-    steps = certificate.unlearning_steps
-    epsilon = max(
-        accounting.sequential_epsilon(
-            problem,
-            sigma=certificate.sigma,
-            delta=certificate.delta,
-            records_per_request=certificate.records_per_request,
-            steps=steps[: number + 1],
-        )
-        for number in range(len(steps))
+    schedule = accounting.Schedule(
+        sigma=certificate.sigma,
+        records_per_request=certificate.records_per_request,
+        steps=certificate.unlearning_steps,
+        learning_steps=certificate.learning_steps,
     )
+    accountant = cast(AccountantName, certificate.accountant)
+    guarantees = accounting.stream_guarantees(problem, schedule, delta=certificate.delta, accountant=accountant)
+    largest = max(guarantees, key=lambda each: each.epsilon)
+    if accountant == "shifted":
+        return _Recomputed(largest.epsilon, largest.mu, extra_delta=0.0)
     extra = extra_delta(
         problem,
         sigma=certificate.sigma,
         dimension=certificate.d,
         start=certificate.start,
         learning_steps=certificate.learning_steps,
-        epsilon=epsilon,
+        epsilon=largest.epsilon,
     )
-    return epsilon, extra
+    return _Recomputed(largest.epsilon, largest.mu, extra)
 
 
-def _recompute_secret_state(certificate: Certificate) -> tuple[float, float]:
+def _recompute_secret_state(certificate: Certificate) -> _Recomputed:
     problem = _problem(certificate)
     steps = min(certificate.unlearning_steps)
     epsilon = accounting.secret_state_epsilon(problem, sigma=certificate.sigma, delta=certificate.delta, steps=steps)
     _require_learning_steps(certificate, problem, steps)
-    return epsilon, 0.0
+    return _Recomputed(epsilon, None, 0.0)
 
 
-def _recompute_published_state(certificate: Certificate) -> tuple[float, float]:
+def _recompute_published_state(certificate: Certificate) -> _Recomputed:
     problem = _problem(certificate)
     epsilon = accounting.published_state_epsilon(
         problem,
@@ -215,7 +230,31 @@ def _recompute_published_state(certificate: Certificate) -> tuple[float, float]:
         steps_per_request=certificate.unlearning_steps,
     )
     _require_learning_steps(certificate, problem, min(certificate.unlearning_steps))
-    return epsilon, 0.0
+    return _Recomputed(epsilon, None, 0.0)
+
+
+def _recompute_tightened(certificate: Certificate) -> _Recomputed:
+    problem, steps = _problem(certificate), certificate.unlearning_steps
+    if certificate.variant == "published-state":
+        mu = max(
+            descent_shifted.published_state_curve(
+                problem,
+                sigma=certificate.sigma,
+                steps_per_request=steps[: number + 1],
+                records_per_request=certificate.records_per_request,
+            ).mu
+            for number in range(len(steps))
+        )
+    elif len(steps) == 1:
+        mu = descent_shifted.secret_state_mu(
+            problem,
+            sigma=certificate.sigma,
+            steps=steps[0],
+            records_per_request=certificate.records_per_request,
+        )
+    else:
+        raise CertificateError("with secret state the tightened form of Descent-to-Delete speaks of one request")
+    return _Recomputed(accounting.epsilon_from_mu(mu, certificate.delta), mu, 0.0)
 
 
 def _require_learning_steps(certificate: Certificate, problem: accounting.Problem, steps: int) -> None:
@@ -229,8 +268,9 @@ def _require_learning_steps(certificate: Certificate, problem: accounting.Proble
         )
 
 
-_RECOMPUTE: dict[Accountant, Callable[[Certificate], tuple[float, float]]] = {
-    "lsi": _recompute_langevin,
+_RECOMPUTE: dict[Accountant, Callable[[Certificate], _Recomputed]] = {
+    **dict.fromkeys(get_args(AccountantName), _recompute_langevin),
     "descent-to-delete N.1": _recompute_secret_state,
     "descent-to-delete N.2": _recompute_published_state,
+    "descent-to-delete shifted": _recompute_tightened,
 }

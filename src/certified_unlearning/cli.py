@@ -1,12 +1,14 @@
 """The command line `unlearn`: what the workflow's rules call, and people can call too."""
 
+import os
 import shlex
 import sys
 from pathlib import Path
-from typing import Annotated, Any, Literal, cast
+from typing import Annotated, Any, Literal, cast, get_args
 
 import typer
 
+from certified_unlearning.accounting import AccountantName, Adjacency
 from certified_unlearning.errors import ParameterError, TrackingError, UnlearningError
 
 app = typer.Typer(no_args_is_help=True, pretty_exceptions_enable=False, help=__doc__)
@@ -25,9 +27,21 @@ CurvesOutput = Annotated[Path, typer.Option("--curves", help="Where the learning
 def main() -> None:
     """Run the command line; a mistake of the user's ends with one sentence and exit status 1."""
     try:
-        app()
+        try:
+            app()
+        finally:
+            print(end="", flush=True)
     except UnlearningError as error:
         print(f"error: {error}", file=sys.stderr)
+        sys.exit(1)
+    except OSError as error:
+        if error.filename is not None:
+            raise
+        # It was standard output. What is left of it goes nowhere; otherwise Python complains once more at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        # Whoever closed a pipe has seen enough.
+        if not isinstance(error, BrokenPipeError):
+            print(f"error: cannot write to standard output: {error.strerror}", file=sys.stderr)
         sys.exit(1)
 
 
@@ -173,12 +187,67 @@ def pipeline_figure(
 ) -> None:
     """Draw one figure and write the numbers it shows."""
     from certified_unlearning import parameters, summaries
-    from certified_unlearning.figures import render
-    from certified_unlearning.results import RECORD_SCHEMA, concatenate
+    from certified_unlearning.figures import BOUND_FIGURES, render
+    from certified_unlearning.results import BOUND_SCHEMA, RECORD_SCHEMA, concatenate
 
-    rows = concatenate(records, RECORD_SCHEMA)
+    of_bounds = experiment in BOUND_FIGURES
+    rows = concatenate(records, BOUND_SCHEMA if of_bounds else RECORD_SCHEMA)
     render(experiment, rows, parameters.parse(parameters.FigureStyle, style, source="--style"), output)
-    summaries.write_csv(summary, summaries.summarise(rows, experiment))
+    summaries.write_csv(summary, rows if of_bounds else summaries.summarise(rows, experiment))
+
+
+@pipeline_app.command("recuperation")
+def pipeline_recuperation(
+    settings: Annotated[str, typer.Option(help="The preset's settings as JSON.")],
+    sweep: Annotated[str, typer.Option(help="The sweep as JSON.")],
+    summary: Annotated[Path, typer.Option(help="Summary of the prepared data set.")],
+    output: Annotated[Path, typer.Option(help="Where the bounds go (Parquet).")],
+) -> None:
+    """Compute certified epsilon against unlearning steps, by every accountant."""
+    from certified_unlearning import parameters
+    from certified_unlearning.experiments.bounds import recuperation_table
+    from certified_unlearning.files import read_json
+    from certified_unlearning.results import BOUND_SCHEMA, write_table
+
+    table = recuperation_table(
+        parameters.parse(parameters.Common, settings, source="--settings"),
+        parameters.parse(parameters.Recuperation, sweep, source="--sweep"),
+        read_json(summary, keys=("n", "d", "largest_eigenvalue", "sha256")),
+    )
+    write_table(output, table, BOUND_SCHEMA)
+
+
+@pipeline_app.command("dynamics")
+def pipeline_dynamics(
+    figure: Annotated[int, typer.Argument(help="1 or 2, as in Differential Privacy Dynamics.", min=1, max=2)],
+    sweep: Annotated[str, typer.Option(help="The sweep as JSON.")],
+    output: Annotated[Path, typer.Option(help="Where the bounds go (Parquet).")],
+) -> None:
+    """Compute the bounds of a figure of Differential Privacy Dynamics."""
+    from certified_unlearning import parameters
+    from certified_unlearning.experiments.bounds import dynamics_table
+    from certified_unlearning.results import BOUND_SCHEMA, write_table
+
+    write_table(
+        output, dynamics_table(figure, parameters.parse(parameters.Dynamics, sweep, source="--sweep")), BOUND_SCHEMA
+    )
+
+
+@pipeline_app.command("accountants")
+def pipeline_accountants(
+    plans: Annotated[list[Path], typer.Argument(help="Plans of one preset: fig3a, fig3b, fig4.")],
+    markdown: Annotated[Path, typer.Option(help="Where the table goes (Markdown).")],
+    output: Annotated[Path, typer.Option(help="Where the table goes (CSV).")],
+) -> None:
+    """Write what each accountant asks for, for the same guarantee."""
+    from certified_unlearning import accountant_table
+    from certified_unlearning.experiments.model import Plan
+    from certified_unlearning.files import write_text
+    from certified_unlearning.summaries import write_csv
+
+    table = accountant_table.accountant_table([Plan.read(path) for path in plans])
+    write_text(markdown, accountant_table.markdown(table))
+    write_csv(output, table.reset_index())
 
 
 @pipeline_app.command("metrics")
@@ -241,6 +310,46 @@ def pipeline_parameters(
     write_text(output, table.to_html(index=False, border=0))
 
 
+@app.command("plan")
+def plan(
+    n: Annotated[int, typer.Option("--n", help="Number of training records.")],
+    strong_convexity: Annotated[float, typer.Option(help="m, of each record's loss with its regulariser.")],
+    smoothness: Annotated[float, typer.Option(help="L, of each record's loss with its regulariser.")],
+    lipschitz: Annotated[float, typer.Option(help="M, bounds each record's data-loss gradient.")],
+    records: Annotated[int | None, typer.Option(help="Records removed at once.")] = None,
+    epsilon: Annotated[float | None, typer.Option(help="The target.")] = None,
+    sigma: Annotated[float | None, typer.Option(help="Noise scale.")] = None,
+    steps: Annotated[int | None, typer.Option(help="Unlearning steps K.")] = None,
+    delta: Annotated[str, typer.Option(help="1/n, or a number strictly between 0 and 1.")] = "1/n",
+    step_size: Annotated[str, typer.Option(help="1/L, or a number.")] = "1/L",
+    adjacency: Annotated[Adjacency, typer.Option(help="What the data after the removal are.")] = "replace",
+    stream: Annotated[
+        str | None, typer.Option(help="5x20: 5 requests, one after another, of 20 records each; replaces --records.")
+    ] = None,
+    accountant: Annotated[
+        list[str] | None, typer.Option(help="lsi, lsi-tight or shifted; repeatable; all by default.")
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print a JSON list, one object an accountant.")] = False,
+    plot: Annotated[
+        Path | None, typer.Option(help="Also draw certified epsilon against steps, as .png and .pdf.")
+    ] = None,
+) -> None:
+    """Plan a removal, by every accountant side by side: nothing is run, no data are needed.
+
+    Leave out one of --records, --epsilon, --sigma and --steps: it is planned (most records, certified epsilon, least
+    sigma, least steps).
+    """
+    from certified_unlearning import plan_command
+
+    plan_command.run(
+        plan_command.Constants(n, strong_convexity, smoothness, lipschitz, step_size, adjacency, delta),
+        accountant or get_args(AccountantName),
+        plan_command.Wish(records=records, epsilon=epsilon, sigma=sigma, steps=steps, stream=stream),
+        as_json=as_json,
+        plot=plot,
+    )
+
+
 @app.command("track")
 def track(
     sync: Annotated[bool, typer.Option("--sync", help="Send every result that MLflow does not know yet.")] = False,
@@ -262,15 +371,24 @@ def verify_certificates(certificates: list[Path]) -> None:
     """Recompute what certificates state; exit with 1 when one states more than its constants give."""
     from certified_unlearning import certificate
 
+    wrong = 0
     for path in certificates:
-        certified = certificate.read(path)
-        certificate.verify(certified)
+        try:
+            certified = certificate.read(path)
+            certificate.verify(certified)
+        except UnlearningError as error:
+            message = str(error) if str(path) in str(error) else f"{path}: {error}"
+            print(f"error: {message}", file=sys.stderr)
+            wrong += 1
+            continue
         delta = certified.delta + certified.extra_delta
         assumed = sum(each.status == "assumed" for each in certified.assumptions)
         print(
             f"{path}: epsilon = {certified.epsilon:.6g} at delta = {delta:.6g} under {certified.adjacency} "
-            f"({certified.guarantee}; {assumed} assumptions not checked)"
+            f"({certified.guarantee} by {certified.accountant}; {assumed} assumptions not checked)"
         )
+    if wrong:
+        raise typer.Exit(1)
 
 
 def _warn(message: str | None) -> None:

@@ -10,6 +10,7 @@ import jsonschema
 import yaml
 from pydantic import BaseModel, ConfigDict, Field
 
+from certified_unlearning.accounting.accountants import AccountantName
 from certified_unlearning.errors import DataError, ParameterError
 
 Dataset = Literal["digits", "mnist-3-vs-8", "adult"]
@@ -27,7 +28,13 @@ class _Model(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
-class Figure3a(_Model):
+class _Sweep(_Model):
+    accountants: Distinct[AccountantName] = Field(
+        description="a list of distinct accountants of Langevin unlearning: lsi (the paper), lsi-tight, shifted"
+    )
+
+
+class Figure3a(_Sweep):
     """Accuracy against epsilon, one record removed."""
 
     epsilon: Distinct[PositiveFloat] = Field(description="a list of distinct numbers above 0")
@@ -37,7 +44,7 @@ class Figure3a(_Model):
     )
 
 
-class Figure3b(_Model):
+class Figure3b(_Sweep):
     """Accumulated unlearning steps against records removed, one request after another."""
 
     epsilon: PositiveFloat = Field(description="a number above 0")
@@ -48,7 +55,7 @@ class Figure3b(_Model):
     )
 
 
-class Figure3c(_Model):
+class Figure3c(_Sweep):
     """Unlearning steps, initial epsilon and accuracy against sigma."""
 
     epsilon: PositiveFloat = Field(description="a number above 0")
@@ -56,7 +63,7 @@ class Figure3c(_Model):
     records: PositiveInt = Field(description="a whole number of removed records, at least 1")
 
 
-class Figure4(_Model):
+class Figure4(_Sweep):
     """Unlearning steps against epsilon for groups of records removed at once."""
 
     epsilon: Distinct[PositiveFloat] = Field(description="a list of distinct numbers above 0")
@@ -74,6 +81,35 @@ class Experiments(_Model):
     fig3b: Figure3b
     fig3c: Figure3c
     fig4: Figure4
+
+
+class Recuperation(_Sweep):
+    """Certified epsilon against unlearning steps: accounting only, nothing is simulated."""
+
+    sigma: PositiveFloat = Field(description="Langevin's noise scale, a number above 0")
+    records: PositiveInt = Field(description="a whole number of removed records, at least 1")
+    steps: PositiveInt = Field(description="the most unlearning steps, a whole number, at least 1")
+
+
+class Bounds(_Model):
+    """What a preset shows of accounting alone."""
+
+    recuperation: Recuperation
+
+
+class Dynamics(_Model):
+    """Differential Privacy Dynamics, Figs. 1 and 2: Rényi divergence against steps of noisy gradient descent."""
+
+    alpha: Distinct[Annotated[float, Field(gt=1)]] = Field(description="a list of distinct Rényi orders above 1")
+    strong_convexity: Distinct[PositiveFloat] = Field(
+        description="a list of distinct numbers above 0; the first is drawn for every alpha, all for the least alpha"
+    )
+    smoothness: PositiveFloat = Field(description="a number above 0")
+    gradient_sensitivity: PositiveFloat = Field(description="of the sum of gradients, a number above 0")
+    n: PositiveInt = Field(description="a whole number of records, at least 1")
+    step_size: PositiveFloat = Field(description="a number above 0 and below 1 / smoothness")
+    sigma: PositiveFloat = Field(description="the noise scale, a number above 0")
+    steps: PositiveInt = Field(description="the most steps, a whole number, at least 1")
 
 
 class Common(_Model):
@@ -116,6 +152,7 @@ class Preset(Common):
 
     threads: PositiveInt = Field(description="CPU threads of one simulation job, at least 1")
     experiments: Experiments
+    bounds: Bounds
 
 
 class FigureStyle(_Model):
@@ -135,6 +172,7 @@ class Parameters(_Model):
 
     preset: str = Field(description="the name of one of `presets`")
     presets: dict[str, Preset]
+    dynamics: Dynamics
     figures: FigureStyle
 
 

@@ -25,6 +25,7 @@ RECORD_SCHEMA = pa.schema(
         pa.field("smoothness", pa.string(), nullable=False),
         pa.field("epsilon_target", pa.float64(), nullable=False),
         pa.field("epsilon", pa.float64(), nullable=False),
+        pa.field("mu", pa.float64()),
         pa.field("initial_epsilon", pa.float64()),
         pa.field("delta", pa.float64(), nullable=False),
         pa.field("extra_delta", pa.float64(), nullable=False),
@@ -67,6 +68,31 @@ CURVE_SCHEMA = pa.schema(
     ]
 )
 """Test accuracy along a run at a few dozen steps. ``step`` counts on through learning and all requests."""
+
+BOUND_SCHEMA = pa.schema(
+    [
+        pa.field("experiment", pa.string(), nullable=False),
+        pa.field("bound", pa.string(), nullable=False),
+        pa.field("guarantee", pa.string(), nullable=False),
+        pa.field("source", pa.string(), nullable=False),
+        pa.field("n", pa.int64(), nullable=False),
+        pa.field("strong_convexity", pa.float64()),
+        pa.field("smoothness_constant", pa.float64(), nullable=False),
+        pa.field("lipschitz", pa.float64(), nullable=False),
+        pa.field("step_size", pa.float64(), nullable=False),
+        pa.field("sigma", pa.float64(), nullable=False),
+        pa.field("records_removed", pa.int64(), nullable=False),
+        pa.field("steps", pa.int64(), nullable=False),
+        pa.field("alpha", pa.float64()),
+        pa.field("renyi", pa.float64()),
+        pa.field("delta", pa.float64()),
+        pa.field("epsilon", pa.float64()),
+        pa.field("mu", pa.float64()),
+    ]
+)
+"""What accounting alone says, without a simulation: one row per bound and number of steps. ``renyi`` at order ``alpha``
+or (epsilon, delta) with ``mu``; ``source`` says whether the bound is a paper's or derived here.
+``strong_convexity`` is empty where a bound does not depend on it."""
 
 
 def write_table(path: str | Path, rows: pd.DataFrame, schema: pa.Schema) -> None:

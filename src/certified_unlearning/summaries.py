@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import pandas as pd
 
@@ -26,29 +26,61 @@ CONSTANTS = tuple(name for name in RECORD_SCHEMA.names if name not in _TRIAL_COL
 
 _MECHANISM_ORDER = ("langevin", "descent-to-delete", "retraining")
 _VARIANT_ORDER = ("least-sigma", "least-steps", "secret-state", "published-state", "noisy", "noiseless")
+LANGEVIN_ACCOUNTANTS = ("lsi", "lsi-tight", "shifted")
+_DESCENT_FORMS = {
+    "descent-to-delete N.1": "printed",
+    "descent-to-delete N.2": "printed",
+    "descent-to-delete shifted": "tightened",
+}
+_ACCOUNTANT_ORDER = (*LANGEVIN_ACCOUNTANTS, *_DESCENT_FORMS, "none")
 _POINT_ORDER = ("records_per_request", "epsilon_target", "sigma", "records_removed")
 
 
-def label(row: Mapping[str, Any]) -> str:
-    """Return the human name of a row's mechanism, the same in legends and metrics.
+Row: TypeAlias = "Mapping[str, Any] | pd.Series[Any]"
+"""A row of records or of a summary."""
 
-    Langevin with the least number of steps is told apart by ``S``, the records removed per request.
+
+def method(row: Row) -> str:
+    """Return the human name of a row's mechanism, with the accountant that planned it.
 
     Raises:
-        DataError: The mechanism or its variant is not known.
+        DataError: The mechanism, its variant or its accountant is not known.
     """
-    match row["mechanism"], row["variant"]:
-        case "langevin", "least-sigma":
-            return f"Langevin, K = {row['unlearning_steps']}"
-        case "langevin", "least-steps":
-            return f"Langevin, S = {row['records_per_request']}"
-        case "descent-to-delete", "secret-state":
-            return f"Descent-to-Delete, I = {row['unlearning_steps']}, secret state"
-        case "descent-to-delete", "published-state":
-            return "Descent-to-Delete, state published"
-        case "retraining", ("noisy" | "noiseless") as variant:
+    match row["mechanism"], row["variant"], row["accountant"]:
+        case "langevin", ("least-sigma" | "least-steps"), accountant if accountant in LANGEVIN_ACCOUNTANTS:
+            return f"Langevin ({accountant})"
+        case "descent-to-delete", ("secret-state" | "published-state"), accountant if accountant in _DESCENT_FORMS:
+            return f"Descent-to-Delete ({_DESCENT_FORMS[accountant]})"
+        case "retraining", ("noisy" | "noiseless") as variant, "none":
             return f"Retraining, {variant}"
-    raise DataError(f"the records hold the mechanism {row['mechanism']} ({row['variant']}), which has no label")
+        case "retraining", "noisy", accountant if accountant in LANGEVIN_ACCOUNTANTS:
+            return f"Retraining, noisy ({accountant})"
+    raise DataError(
+        f"the records hold the mechanism {row['mechanism']} ({row['variant']}) of the accountant {row['accountant']}, "
+        "which has no label"
+    )
+
+
+def member(row: Row) -> str:
+    """Return what tells apart the lines of one method: ``K``, ``I`` (steps) or ``S`` (records per request)."""
+    match row["variant"]:
+        case "least-sigma":
+            return f"K = {row['unlearning_steps']}"
+        case "secret-state":
+            return f"I = {row['unlearning_steps']}"
+        case "least-steps" | "published-state":
+            return f"S = {row['records_per_request']}"
+    return ""
+
+
+def label(row: Row) -> str:
+    """Return the human name of a row's line, the same in figures and metrics.
+
+    Raises:
+        DataError: The mechanism, its variant or its accountant is not known.
+    """
+    state = {"secret-state": "secret state", "published-state": "state published"}.get(row["variant"], "")
+    return ", ".join(part for part in (method(row), member(row), state) if part)
 
 
 def summarise(records: pd.DataFrame, experiment: str) -> pd.DataFrame:
@@ -61,7 +93,7 @@ def summarise(records: pd.DataFrame, experiment: str) -> pd.DataFrame:
     Returns:
         One row per sweep point and request: ``label``, ``point`` (the label and the swept value), the
         columns `CONSTANTS`, ``trials``, ``accuracy_mean`` and ``accuracy_std`` (sample standard deviation,
-        0 for a single trial); Langevin first, retraining last.
+        0 for a single trial); Langevin first, retraining last, accountants from loose to tight.
 
     Raises:
         DataError: There are no records, none of this experiment, a trial occurs twice, data sets are mixed,
@@ -82,8 +114,11 @@ def summarise(records: pd.DataFrame, experiment: str) -> pd.DataFrame:
     ordered = summary.assign(
         mechanism_order=summary["mechanism"].map(_MECHANISM_ORDER.index),
         variant_order=summary["variant"].map(_VARIANT_ORDER.index),
+        accountant_order=summary["accountant"].map(_ACCOUNTANT_ORDER.index),
         descent_steps=summary["unlearning_steps"].where(summary["variant"] == "secret-state", 0),
-    ).sort_values(["mechanism_order", "variant_order", "descent_steps", *_POINT_ORDER], ignore_index=True)
+    ).sort_values(
+        ["mechanism_order", "variant_order", "accountant_order", "descent_steps", *_POINT_ORDER], ignore_index=True
+    )
     return ordered[["label", "point", *CONSTANTS, "trials", "accuracy_mean", "accuracy_std"]]
 
 
@@ -96,9 +131,10 @@ def metrics(records: pd.DataFrame) -> dict[str, dict[str, dict[str, float | int]
     """Return the headline numbers of every experiment in the records.
 
     Returns:
-        Experiment -> sweep point (such as ``Langevin, K = 1, epsilon = 0.5``) -> epsilon, sigma,
-        unlearning_steps and mean accuracy. A stream of requests (``fig3b``) is one sweep point: its largest
-        epsilon, its accumulated_steps, and the accuracy after the last request.
+        Experiment -> sweep point (such as ``Langevin (lsi), K = 1, epsilon = 0.5``) -> the guarantee (epsilon,
+        delta, extra_delta, and mu where the accountant gives one), sigma, unlearning_steps and mean accuracy. A
+        stream of requests (``fig3b``) is one sweep point: its largest epsilon and mu, its accumulated_steps, and
+        the accuracy after the last request.
 
     Raises:
         DataError: There are no records, or an experiment's cannot be summarised.
@@ -132,8 +168,12 @@ def _rows_of(records: pd.DataFrame, experiment: str) -> pd.DataFrame:
 def _headline(requests: pd.DataFrame) -> dict[str, float | int]:
     last = requests.iloc[-1]
     steps = "accumulated_steps" if last["experiment"] == "fig3b" else "unlearning_steps"
+    mu = requests["mu"].max()
     return {
         "epsilon": float(requests["epsilon"].max()),
+        "delta": float(last["delta"]),
+        "extra_delta": float(last["extra_delta"]),
+        **({} if pd.isna(mu) else {"mu": float(mu)}),
         "sigma": float(last["sigma"]),
         steps: int(last[steps]),
         "accuracy": float(last["accuracy_mean"]),

@@ -296,3 +296,9 @@ def test_equal_curvatures_are_refused():
     round_bowl = dataclasses.replace(MNIST, strong_convexity=1.0, smoothness=1.0, step_size=1.0)
     with pytest.raises(AssumptionError, match=r"need strong_convexity < smoothness, got 1\.0 for both"):
         secret_state_sigma(round_bowl, epsilon=1, delta=1e-5, steps=1)
+
+
+def test_a_merely_convex_problem_is_refused():
+    problem = Problem(n=10, strong_convexity=0, smoothness=1, lipschitz=1, step_size=2)
+    with pytest.raises(AssumptionError, match="strong_convexity must be above 0, got 0"):
+        secret_state_sigma(problem, epsilon=1.0, delta=1e-5, steps=1)

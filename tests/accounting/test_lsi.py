@@ -1,48 +1,41 @@
 import dataclasses
 import math
 
+import mpmath
 import numpy as np
 import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from paper_settings import CIFAR, MNIST, TEN_CLASSES
+from quadratic_streams import ORDERS, RECORDS, SIGMAS, STEPS, exact_stream_renyi, problems
 from scipy.special import log_ndtr, ndtr
 
-from certified_unlearning.accounting import (
-    Problem,
-    epsilon,
-    initial_epsilon,
-    initial_renyi,
-    lsi,
-    sequential_epsilon,
-    sequential_renyi,
-    unlearning_renyi,
-)
+from certified_unlearning.accounting import Problem, Schedule, epsilon_from_renyi, lsi
 from certified_unlearning.errors import AssumptionError, ParameterError
 
-# --- The exact oracle: on f(x; d) = (m/2) ||x - d||^2 every law is Gaussian. --------------------------------
+
+def value_at(curve, alpha):
+    return float(curve(np.array([alpha]))[0])
 
 
-def exact_stream_renyi(alpha, problem, *, sigma, records_per_request, steps):
-    """The Rényi divergence of unlearned from retrained model on the quadratic, followed step by step.
+def sequential_renyi(alpha, problem, *, sigma, records_per_request, steps):
+    return value_at(lsi.curve(problem, Schedule(sigma, records_per_request, tuple(steps))), alpha)
 
-    Learning is stationary, N(mean of the data, v). A request moves that mean by sensitivity / m, every time in the
-    same direction; each step shrinks the model's distance from it. The variance stays v: it is the fixed point.
-    """
-    contraction = 1 - problem.step_size * problem.strong_convexity
-    variance = 2 * problem.step_size * sigma**2 / (1 - contraction**2)
-    distance = 0.0
-    for count in steps:
-        distance += problem.sensitivity(records_per_request) / problem.strong_convexity
-        for _ in range(count):
-            distance *= contraction
-    return alpha * distance**2 / (2 * variance)
+
+def initial_renyi(alpha, problem, **arguments):
+    return value_at(lsi.initial_curve(problem, **arguments), alpha)
+
+
+def epsilon(problem, *, sigma, delta, records, steps):
+    curve = lsi.curve(problem, Schedule(sigma, records, tuple(steps)))
+    return epsilon_from_renyi(curve, delta, conversion="paper").epsilon
 
 
 def recursion(alpha, problem, *, sigma, records_per_request, steps):
     """Corollary 3.4 written down as it stands in the paper, with the constants multiplied out."""
-    m, eta, n = problem.strong_convexity, problem.step_size, problem.n
-    lipschitz = problem.lipschitz / (1 if problem.adjacency == "replace" else 2)
+    m, eta = problem.strong_convexity, problem.step_size
+    n = problem.n - (records_per_request * (len(steps) - 1) if problem.adjacency == "remove" else 0)
+    lipschitz = problem.lipschitz / (2 if problem.adjacency == "zero-out" else 1)
 
     def initial(order):
         return 4 * order * records_per_request**2 * lipschitz**2 / (m * sigma**2 * n**2)
@@ -61,22 +54,7 @@ def gaussian_delta(epsilon_value, mu):
     return near - math.exp(epsilon_value + log_ndtr(-mu / 2 - epsilon_value / mu))
 
 
-@st.composite
-def problems(draw):
-    smoothness = 10 ** draw(st.floats(-2, 2))
-    return Problem(
-        n=draw(st.integers(20, 100_000)),
-        strong_convexity=smoothness * 10 ** draw(st.floats(-4, 0)),
-        smoothness=smoothness,
-        lipschitz=10 ** draw(st.floats(-2, 2)),
-        step_size=draw(st.floats(0.01, 1)) / smoothness,
-        adjacency=draw(st.sampled_from(["replace", "zero-out"])),
-    )
-
-
-ORDERS = st.floats(-3, 4).map(lambda exponent: 1 + 10**exponent)
-SIGMAS = st.floats(-3, 2).map(lambda exponent: 10**exponent)
-STEPS = st.lists(st.integers(0, 300), min_size=1, max_size=5)
+# --- The exact oracle: on f(x; d) = (m/2) ||x - d||^2 every law is Gaussian. --------------------------------
 
 
 def assert_bounds_the_exact_divergence(bound, problem, alpha, sigma, records, steps):
@@ -85,13 +63,13 @@ def assert_bounds_the_exact_divergence(bound, problem, alpha, sigma, records, st
     assert bound(alpha, problem, **arguments) >= exact * (1 - 1e-9)
 
 
-@given(problem=problems(), alpha=ORDERS, sigma=SIGMAS, records=st.integers(1, 20), steps=STEPS)
+@given(problem=problems(), alpha=ORDERS, sigma=SIGMAS, records=RECORDS, steps=STEPS)
 @settings(max_examples=300, deadline=None)
 def test_the_bound_is_never_below_the_exact_divergence_on_quadratics(problem, alpha, sigma, records, steps):
     assert_bounds_the_exact_divergence(sequential_renyi, problem, alpha, sigma, records, steps)
 
 
-@given(problem=problems(), alpha=ORDERS, sigma=SIGMAS, records=st.integers(1, 20), steps=st.integers(0, 2000))
+@given(problem=problems(), alpha=ORDERS, sigma=SIGMAS, records=RECORDS, steps=st.integers(0, 2000))
 @settings(max_examples=100, deadline=None)
 def test_the_bound_on_finite_learning_is_never_below_the_exact_divergence(problem, alpha, sigma, records, steps):
     contraction = 1 - problem.step_size * problem.strong_convexity
@@ -104,7 +82,7 @@ def test_the_bound_on_finite_learning_is_never_below_the_exact_divergence(proble
     assert exact * (1 - 1e-9) <= bound <= initial_renyi(alpha, problem, sigma=sigma, records=records)
 
 
-@given(problem=problems(), alpha=ORDERS, sigma=SIGMAS, records=st.integers(1, 20), steps=STEPS)
+@given(problem=problems(), alpha=ORDERS, sigma=SIGMAS, records=RECORDS, steps=STEPS)
 @settings(max_examples=300, deadline=None)
 def test_the_bound_equals_the_papers_recursion(problem, alpha, sigma, records, steps):
     arguments = {"sigma": sigma, "records_per_request": records, "steps": steps}
@@ -116,7 +94,7 @@ def test_the_bound_equals_the_papers_recursion(problem, alpha, sigma, records, s
 @given(problem=problems(), sigma=SIGMAS, steps=st.integers(0, 300), delta=st.floats(1e-12, 0.5))
 @settings(max_examples=200, deadline=None)
 def test_epsilon_covers_the_exact_trade_off_on_quadratics(problem, sigma, steps, delta):
-    certified = epsilon(problem, sigma=sigma, delta=delta, records=1, steps=steps)
+    certified = epsilon(problem, sigma=sigma, delta=delta, records=1, steps=[steps])
     assume(certified < 700)
     renyi = exact_stream_renyi(1.0, problem, sigma=sigma, records_per_request=1, steps=[steps])
     assume(renyi > 1e-12)
@@ -133,21 +111,48 @@ def test_a_stream_longer_than_the_exact_sum_is_cut_by_less_than_rounding(beyond)
         assert ours == pytest.approx(exact, rel=1e-11)
 
 
+@pytest.mark.parametrize("adjacency", ["replace", "remove"])
+@pytest.mark.parametrize("requests", [2, 56, 57, 150, 1200])
+@pytest.mark.parametrize("recent", [10, 3000, 10**6])
+def test_terms_left_out_of_a_long_stream_change_no_digit(recent, requests, adjacency):
+    """Against the recursion in 40 digits, at orders where the recent requests' steps hide old terms or do not."""
+    problem = dataclasses.replace(MNIST, adjacency=adjacency)
+    steps = tuple([200] * (requests - 2) + [recent, 7])
+    sensitivities = lsi.stream_sensitivities(problem, 5, requests)
+    for alpha in (1.0001, 3.0, 500.0):
+        with mpmath.workdps(40):
+            bound = mpmath.mpf(0)
+            for number, (count, sensitivity) in enumerate(zip(steps, sensitivities, strict=True)):
+                order = mpmath.mpf(alpha) * 2 ** (requests - 1 - number)
+                per_order = mpmath.mpf(sensitivity) ** 2 / (mpmath.mpf(0.03) ** 2 * problem.strong_convexity)
+                if number == 0:
+                    bound = order * per_order
+                else:
+                    bound = (order - mpmath.mpf(1) / 2) / (order - 1) * (2 * order * per_order + bound)
+                bound *= mpmath.exp(-mpmath.mpf(problem.step_size) * problem.strong_convexity * count / order)
+            expected = float(mpmath.log(bound))
+        ours = lsi.curve(problem, Schedule(0.03, 5, steps)).log_divergence(np.array([alpha]))
+        assert ours == pytest.approx([expected], rel=3e-14, abs=3e-14)
+
+
+@pytest.mark.parametrize("adjacency", ["replace", "remove"])
 @pytest.mark.parametrize("earlier", [1, 2, 3, 6])
-def test_where_a_stream_is_cut_the_bound_is_never_too_small_and_exact_without_steps(monkeypatch, earlier):
+def test_where_a_stream_is_cut_the_bound_is_never_too_small_and_exact_without_steps(monkeypatch, earlier, adjacency):
     monkeypatch.setattr(lsi, "RECENT_REQUESTS", 3)
-    # Orders so high that the Hölder factors left out change nothing.
+    problem = dataclasses.replace(MNIST, adjacency=adjacency)
+    # Orders so high that the terms left out change nothing.
     without_steps = {"sigma": 0.03, "records_per_request": 5, "steps": [0] * earlier + [100, 200, 300]}
-    ours, exact = sequential_renyi(1e13, MNIST, **without_steps), recursion(1e13, MNIST, **without_steps)
+    ours, exact = sequential_renyi(1e13, problem, **without_steps), recursion(1e13, problem, **without_steps)
     assert ours == pytest.approx(exact, rel=1e-12)
     with_steps = without_steps | {"steps": [10**12] * earlier + [100, 200, 300]}
-    assert sequential_renyi(1e13, MNIST, **with_steps) > recursion(1e13, MNIST, **with_steps) * (1 + 1e-6)
+    assert sequential_renyi(1e13, problem, **with_steps) > recursion(1e13, problem, **with_steps) * (1 + 1e-6)
+    low_order = sequential_renyi(1.5, problem, **without_steps) / recursion(1.5, problem, **without_steps)
+    assert 1 < low_order < 1.1
 
 
 def test_a_thousand_requests_do_not_overflow():
     steps = [100 * (request + 1) for request in range(1100)]
-    value = sequential_epsilon(MNIST, sigma=0.03, delta=1e-5, records_per_request=5, steps=steps)
-    assert 0 < value < 10
+    assert 0 < epsilon(MNIST, sigma=0.03, delta=1e-5, records=5, steps=steps) < 10
 
 
 # --- Planted faults: what the checks above would say of a wrong accountant. ---------------------------------
@@ -245,9 +250,8 @@ def test_initial_renyi_at_order_10_is_the_published_value(problem, expected):
     ],
 )
 def test_initial_epsilon_is_the_published_value(problem, expected):
-    values = [
-        initial_epsilon(problem, sigma=sigma, delta=1 / problem.n, records=100) for sigma in (0.05, 0.1, 0.2, 0.5, 1)
-    ]
+    curves = [lsi.initial_curve(problem, sigma=sigma, records=100) for sigma in (0.05, 0.1, 0.2, 0.5, 1)]
+    values = [epsilon_from_renyi(curve, 1 / problem.n, conversion="paper").epsilon for curve in curves]
     assert values == pytest.approx(expected, rel=6e-6)
 
 
@@ -256,12 +260,12 @@ def test_without_unlearning_epsilon_is_the_closed_form(problem):
     delta = 1 / problem.n
     scale = 4 * (100 * problem.lipschitz / 0.03 / problem.n) ** 2 / problem.strong_convexity
     closed_form = scale + 2 * math.sqrt(scale * math.log(1 / delta))
-    assert epsilon(problem, sigma=0.03, delta=delta, records=100, steps=0) == pytest.approx(closed_form, rel=1e-12)
-    assert initial_epsilon(problem, sigma=0.03, delta=delta, records=100) == pytest.approx(closed_form, rel=1e-12)
+    assert epsilon(problem, sigma=0.03, delta=delta, records=100, steps=[0]) == pytest.approx(closed_form, rel=1e-12)
 
 
 def test_the_text_of_figure_3c_quotes_the_renyi_bound_at_the_order_that_is_best_after_unlearning():
-    _, alpha = lsi.converted(MNIST, 0.05, 1 / 11_982, 100, [1738])
+    curve = lsi.curve(MNIST, Schedule(0.05, 100, (1738,)))
+    alpha = epsilon_from_renyi(curve, 1 / 11_982, conversion="paper").alpha
     assert alpha == pytest.approx(11.71, abs=0.01)
     assert initial_renyi(alpha, MNIST, sigma=0.05, records=100) == pytest.approx(109, abs=0.5)
 
@@ -273,83 +277,111 @@ def test_zero_out_has_a_quarter_of_the_renyi_bound():
     assert ratio == pytest.approx(0.25, rel=1e-12)
 
 
+@pytest.mark.parametrize("adjacency", ["replace", "zero-out", "remove"])
+@pytest.mark.parametrize("requests", [1, 2, 7])
+def test_the_sensitivities_of_a_stream_are_those_of_its_requests(adjacency, requests):
+    problem = dataclasses.replace(MNIST, adjacency=adjacency)
+    expected = [problem.sensitivity(30, removed_before=30 * number) for number in range(requests)]
+    assert lsi.stream_sensitivities(problem, 30, requests) == pytest.approx(expected, rel=1e-14)
+    assert (expected[-1] > expected[0]) == (adjacency == "remove" and requests > 1)
+
+
 @given(problem=problems(), sigma=SIGMAS, records=st.integers(1, 10), steps=st.integers(0, 1000))
 @settings(max_examples=100, deadline=None)
 def test_epsilon_falls_with_steps_sigma_and_delta_and_grows_with_records(problem, sigma, records, steps):
-    base = {"sigma": sigma, "delta": 1e-5, "records": records, "steps": steps}
+    base = {"sigma": sigma, "delta": 1e-5, "records": records, "steps": [steps]}
     value = epsilon(problem, **base)
     rounding = 1 + 1e-12
-    assert epsilon(problem, **base | {"steps": steps + 1}) <= value * rounding
+    assert epsilon(problem, **base | {"steps": [steps + 1]}) <= value * rounding
     assert epsilon(problem, **base | {"sigma": 1.1 * sigma}) < value
     assert epsilon(problem, **base | {"delta": 1.1e-5}) < value
     assert epsilon(problem, **base | {"records": records + 1}) > value
 
 
-def test_orders_may_be_an_array_of_any_shape():
-    orders = np.array([[1.5, 2.0, 10.0], [3.0, 100.0, 1e6]])
-    values = unlearning_renyi(orders, MNIST, sigma=0.03, records=100, steps=50)
-    assert values.shape == orders.shape
-    for order, value in zip(orders.flat, values.flat, strict=True):
-        assert unlearning_renyi(float(order), MNIST, sigma=0.03, records=100, steps=50) == value
+def test_a_curve_has_the_same_value_at_an_order_alone_and_among_others():
+    curve = lsi.curve(MNIST, Schedule(0.03, 100, (50, 100, 0)))
+    orders = np.array([1.5, 2.0, 10.0, 100.0, 1e6])
+    assert list(curve(orders)) == pytest.approx([value_at(curve, order) for order in orders], rel=1e-15)
+    assert curve.orders is None
+
+
+def test_finite_learning_scales_the_initial_bound_by_what_was_learned():
+    infinite = initial_renyi(3.0, MNIST, sigma=0.03, records=5)
+    finite = initial_renyi(3.0, MNIST, sigma=0.03, records=5, learning_steps=17)
+    rate = MNIST.strong_convexity * MNIST.step_size
+    assert finite == pytest.approx(infinite * (1 - math.exp(-17 * rate)), rel=1e-13)
+    assert initial_renyi(3.0, MNIST, sigma=0.03, records=5, learning_steps=0) == 0
+
+
+def test_unlearning_bounds_speak_of_stationarity_whatever_the_learning_steps():
+    schedule = Schedule(0.03, 5, (10, 20))
+    finite = dataclasses.replace(schedule, learning_steps=3)
+    assert value_at(lsi.curve(MNIST, finite), 3.0) == value_at(lsi.curve(MNIST, schedule), 3.0)
+
+
+@pytest.mark.parametrize("nothing", [[-math.inf], [-math.inf, -math.inf]])
+def test_where_nothing_was_learned_the_bound_is_zero(nothing):
+    curve = lsi.sequential_curve(np.array(nothing), np.full(len(nothing), 1.0))
+    assert list(curve(np.array([1.5, 20.0]))) == [0.0, 0.0]
 
 
 # --- Bad input. ---------------------------------------------------------------------------------------------
 
-GOOD = {"sigma": 0.03, "delta": 1e-5, "records": 100, "steps": 10}
+
+@pytest.mark.parametrize("sigma", [0.0, math.nan, math.inf])
+def test_a_sigma_that_makes_no_sense_is_refused(sigma):
+    with pytest.raises(ParameterError, match=f"sigma must be a finite number above 0, got {sigma}"):
+        lsi.initial_curve(MNIST, sigma=sigma, records=1)
+    with pytest.raises(ParameterError, match=f"sigma must be a finite number above 0, got {sigma}"):
+        lsi.check_assumptions(MNIST, sigma)
 
 
 @pytest.mark.parametrize(
-    ("wrong", "message"),
+    ("records", "message"),
     [
-        ({"sigma": 0.0}, "sigma must be a finite number above 0, got 0.0"),
-        ({"sigma": math.nan}, "sigma must be a finite number above 0, got nan"),
-        ({"sigma": math.inf}, "sigma must be a finite number above 0, got inf"),
-        ({"delta": 0.0}, "delta must lie strictly between 0 and 1, got 0.0"),
-        ({"delta": 1.0}, "delta must lie strictly between 0 and 1, got 1.0"),
-        ({"delta": math.nan}, "delta must lie strictly between 0 and 1, got nan"),
-        ({"records": 0}, "records must be a whole number, at least 1, got 0"),
-        ({"records": 11_983}, "records must be at most n = 11982, got 11983"),
-        ({"steps": -1}, r"steps\[0\] must be a whole number, at least 0, got -1"),
-        ({"steps": 1.5}, r"steps\[0\] must be a whole number, at least 0, got 1.5"),
+        (0, "records must be a whole number, at least 1, got 0"),
+        (11_983, "records must be at most n = 11982, got 11983"),
     ],
 )
-def test_epsilon_refuses_what_makes_no_sense(wrong, message):
+def test_records_that_make_no_sense_are_refused(records, message):
     with pytest.raises(ParameterError, match=message):
-        epsilon(MNIST, **GOOD | wrong)
-
-
-def test_a_stream_without_requests_is_refused():
-    with pytest.raises(ParameterError, match="steps must hold at least one number, got none"):
-        sequential_epsilon(MNIST, sigma=0.03, delta=1e-5, records_per_request=5, steps=[])
-
-
-@pytest.mark.parametrize("alpha", [1.0, 0.5, math.nan, math.inf, np.array([2.0, 1.0])])
-def test_orders_not_above_one_are_refused(alpha):
-    with pytest.raises(ParameterError, match="alpha must be finite and above 1, got"):
-        initial_renyi(alpha, MNIST, sigma=0.03, records=1)
-    with pytest.raises(ParameterError, match="alpha must be finite and above 1, got"):
-        unlearning_renyi(alpha, MNIST, sigma=0.03, records=1, steps=1)
+        lsi.initial_curve(MNIST, sigma=0.03, records=records)
 
 
 @pytest.mark.parametrize("learning_steps", [-1, 1.5, math.nan])
 def test_learning_steps_that_are_no_count_are_refused(learning_steps):
     with pytest.raises(ParameterError, match="learning_steps must be a whole number, at least 0"):
-        initial_epsilon(MNIST, sigma=0.03, delta=1e-5, records=1, learning_steps=learning_steps)
+        lsi.initial_curve(MNIST, sigma=0.03, records=1, learning_steps=learning_steps)
 
 
-def test_a_step_size_above_the_theorems_limit_is_refused():
+def test_a_stream_that_removes_more_records_than_there_are_is_refused_where_they_are_gone():
+    remove = dataclasses.replace(MNIST, adjacency="remove")
+    assert value_at(lsi.curve(remove, Schedule(0.03, 1997, (1,) * 5)), 2.0) > 0
+    with pytest.raises(ParameterError, match=r"at most n = 11982, got 1998 \(after 9990 that were removed before\)"):
+        lsi.curve(remove, Schedule(0.03, 1998, (1,) * 6))
+
+
+BOUNDS = [
+    lambda problem: lsi.curve(problem, Schedule(0.03, 1, (1,))),
+    lambda problem: lsi.initial_curve(problem, sigma=0.03, records=1),
+]
+
+
+@pytest.mark.parametrize("bound", BOUNDS)
+def test_a_step_size_above_the_theorems_limit_is_refused(bound):
     too_long = dataclasses.replace(MNIST, step_size=1.000001 / MNIST.smoothness)
-    for bound in (
-        lambda: epsilon(too_long, **GOOD),
-        lambda: initial_epsilon(too_long, sigma=0.03, delta=1e-5, records=1),
-        lambda: sequential_epsilon(too_long, sigma=0.03, delta=1e-5, records_per_request=1, steps=[1]),
-    ):
-        with pytest.raises(AssumptionError, match="need step_size <= 1 / smoothness"):
-            bound()
+    with pytest.raises(AssumptionError, match=r"need step_size <= 1 / smoothness = 3\.817.*, got step_size = 3\.817"):
+        bound(too_long)
+
+
+@pytest.mark.parametrize("bound", BOUNDS)
+def test_a_loss_that_is_only_convex_is_refused(bound):
+    with pytest.raises(AssumptionError, match="strong_convexity must be above 0, got 0"):
+        bound(Problem(100, 0.0, 1.0, 1.0, 0.5))
 
 
 def test_a_step_size_that_is_the_rounded_limit_is_allowed():
     limit = math.nextafter(1 / MNIST.smoothness, math.inf)
-    assert epsilon(dataclasses.replace(MNIST, step_size=limit), **GOOD) > 0
+    lsi.check_assumptions(dataclasses.replace(MNIST, step_size=limit), 0.03)
     with pytest.raises(AssumptionError):
-        epsilon(dataclasses.replace(MNIST, step_size=math.nextafter(limit, math.inf)), **GOOD)
+        lsi.check_assumptions(dataclasses.replace(MNIST, step_size=math.nextafter(limit, math.inf)), 0.03)

@@ -323,3 +323,15 @@ def test_a_step_size_without_contraction_by_one_minus_eta_m_is_refused():
 def test_learning_that_never_arrives_is_infeasible():
     with pytest.raises(InfeasibleError, match=r"mu_tolerance = 0.001 takes more than 1e\+12 learning steps"):
         learned_steps(dataclasses.replace(MNIST, step_size=1e-12), **MNIST_START, mu_tolerance=1e-3)
+
+
+@pytest.mark.parametrize(
+    "bound",
+    [
+        lambda problem: residual_mu(problem, sigma=0.1, distance=1.0, steps=5),
+        lambda problem: starting_distance(problem, sigma=0.1, dimension=2, start_norm=0, start_std=0, beta=1e-6),
+    ],
+)
+def test_a_merely_convex_problem_has_no_stationary_law_to_approach(bound):
+    with pytest.raises(AssumptionError, match="strong_convexity must be above 0, got 0"):
+        bound(Problem(n=10, strong_convexity=0, smoothness=1, lipschitz=1, step_size=1))

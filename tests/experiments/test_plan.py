@@ -5,7 +5,8 @@ from typing import Any
 
 import pytest
 
-from certified_unlearning import parameters
+from certified_unlearning import accounting, parameters
+from certified_unlearning.accounting.descent_shifted import published_state_curve
 from certified_unlearning.errors import AssumptionError, ParameterError
 from certified_unlearning.experiments.model import Plan, Run
 from certified_unlearning.experiments.plan import make_plan
@@ -30,42 +31,107 @@ def steps(run: Run) -> int:
     return sum(request.unlearning_steps for request in run.requests)
 
 
-def test_figure_3a_has_table_3s_exact_least_sigmas() -> None:
-    sigmas = [run.sigma for run in plan("fig3a").of("langevin")]
-    assert sigmas == pytest.approx([0.187157, 0.0936968, 0.0189265, 0.00957769, 0.00489947, 0.00208236], rel=3e-6)
+def by(accountant: str, whole: Plan) -> list[Run]:
+    return [run for run in whole.runs if run.accountant == accountant and run.mechanism != "retraining"]
+
+
+@pytest.mark.parametrize(
+    ("accountant", "expected"),
+    [
+        ("lsi", [0.187157, 0.0936968, 0.0189265, 0.00957769, 0.00489947, 0.00208236]),
+        ("lsi-tight", [0.112954, 0.0609981, 0.0142973, 0.00764811, 0.00411803, 0.00185845]),
+        ("shifted", [0.065975, 0.035999, 0.008613, 0.004647, 0.002525, 0.001156]),
+    ],
+)
+def test_figure_3a_has_the_exact_least_sigmas_of_every_accountant(accountant: str, expected: list[float]) -> None:
+    sigmas = [run.sigma for run in by(accountant, plan("fig3a"))]
+    assert sigmas == pytest.approx(expected, abs=5.1e-7, rel=3e-6)
+
+
+def test_figure_3a_retrains_with_the_noise_of_every_accountant() -> None:
+    whole = plan("fig3a")
+    noisy = [run for run in whole.of("retraining") if run.variant == "noisy"]
+    langevin = whole.of("langevin")
+    assert [(run.accountant, run.sigma) for run in noisy] == [(run.accountant, run.sigma) for run in langevin]
+    assert len(whole.of("retraining")) == len(noisy) + 1
+
+
+def test_figure_3a_has_descent_to_delete_printed_and_tightened() -> None:
+    whole = plan("fig3a", sweep={"epsilon": [1.0], "descent_steps": [1, 5]})
+    printed, tightened = by("descent-to-delete N.1", whole), by("descent-to-delete shifted", whole)
+    assert [run.sigma for run in printed] == pytest.approx([2.584710041, 0.4268768103], rel=2e-10)
+    assert [run.sigma for run in tightened] == pytest.approx([0.04106849779, 0.02847704085], rel=2e-10)
+    assert {run.guarantee for run in tightened} == {"upper bound"}
+    assert [run.requests[0].mu for run in tightened] == pytest.approx(2 * [0.309534497407750], rel=1e-12)
 
 
 def test_figure_3a_under_spectral_smoothness_has_table_2s_noise_and_is_no_guarantee() -> None:
-    runs = plan("fig3a", smoothness="spectral").of("descent-to-delete")
+    runs = by("descent-to-delete N.1", plan("fig3a", smoothness="spectral"))
     single = [run.sigma for run in runs if run.requests[0].unlearning_steps == 1]
     assert single == pytest.approx([36.8753, 18.4620, 3.7310, 1.8890, 0.9673, 0.4120], abs=1e-4)
     assert {run.guarantee for run in runs} == {"heuristic"}
-    assert {run.guarantee for run in plan("fig3a").of("descent-to-delete")} == {"as published"}
+    assert {run.guarantee for run in by("descent-to-delete N.1", plan("fig3a"))} == {"as published"}
 
 
 def test_figure_3b_has_the_papers_streams() -> None:
-    runs = plan("fig3b").of("langevin")
+    runs = by("lsi", plan("fig3b"))
     assert [(run.records_per_request, steps(run)) for run in runs] == [(5, 26_529), (10, 11_756), (20, 6_806)]
     assert [request.unlearning_steps for request in runs[2].requests] == [1163, 1386, 1405, 1418, 1434]
+    shifted = by("shifted", plan("fig3b"))
+    assert [steps(run) for run in shifted] == [245, 200, 150]
+    assert [request.unlearning_steps for request in shifted[2].requests] == [26, 31, 31, 31, 31]
     spectral = plan("fig3b", smoothness="spectral")
-    assert [steps(run) for run in spectral.of("langevin")] == [
+    assert [steps(run) for run in by("lsi", spectral)] == [
         19_717,
         sum([579, 776, 806, 830, 855, 887, 926, 973, 1025, 1082]),
         5058,
     ]
-    (descent,) = spectral.of("descent-to-delete")
-    assert steps(descent) == 9118
+    printed, tightened = spectral.of("descent-to-delete")
+    assert steps(printed) == 9118
+    assert steps(tightened) < steps(printed)
+    assert tightened.sigma == printed.sigma
+
+
+def test_the_tightened_stream_of_descent_to_delete_has_the_least_steps() -> None:
+    (run,) = by("descent-to-delete shifted", plan("fig3b"))
+    problem = accounting.Problem(11_982, 0.011982, 0.261982, 1, 2 / (0.261982 + 0.011982))
+    target = accounting.mu_from_epsilon(1.0, 1 / 11_982)
+
+    def worst(count: int) -> float:
+        return max(
+            published_state_curve(problem, sigma=run.sigma, steps_per_request=[count] * request).mu
+            for request in range(1, 101)
+        )
+
+    count = run.requests[0].unlearning_steps
+    assert {request.unlearning_steps for request in run.requests} == {count}
+    assert worst(count) <= target < worst(count - 1)
 
 
 def test_figure_3c_has_the_papers_steps_counted_from_one_or_from_zero() -> None:
-    assert [steps(run) for run in plan("fig3c").of("langevin")] == [1738, 1378, 1006, 472, 1]
-    assert [steps(run) for run in plan("fig3c", minimum_steps=0).of("langevin")] == [1738, 1378, 1006, 472, 0]
+    assert [steps(run) for run in by("lsi", plan("fig3c"))] == [1738, 1378, 1006, 472, 1]
+    assert [steps(run) for run in by("lsi", plan("fig3c", minimum_steps=0))] == [1738, 1378, 1006, 472, 0]
+
+
+def test_figures_that_share_a_sigma_retrain_once_for_it() -> None:
+    noisy = [run for run in plan("fig3c").of("retraining") if run.variant == "noisy"]
+    assert [run.sigma for run in noisy] == [0.05, 0.1, 0.2, 0.5, 1.0]
+    assert {run.accountant for run in noisy} == {"none"}
 
 
 def test_figure_4_has_the_exact_least_steps() -> None:
-    runs = plan("fig4").of("langevin")
-    assert [steps(run) for run in runs if run.records_per_request == 50] == [3799, 1644, 705, 222]
-    assert [steps(run) for run in runs if run.records_per_request == 100] == [4461, 1997, 903, 327]
+    whole = plan("fig4")
+    expected = {
+        ("lsi", 50): [3799, 1644, 705, 222],
+        ("lsi", 100): [4461, 1997, 903, 327],
+        ("lsi-tight", 50): [2263, 1087, 512, 178],
+        ("lsi-tight", 100): [2693, 1342, 670, 271],
+        ("shifted", 50): [58, 45, 32, 16],
+        ("shifted", 100): [73, 60, 47, 30],
+    }
+    for (accountant, records), counts in expected.items():
+        runs = [run for run in by(accountant, whole) if run.records_per_request == records]
+        assert [steps(run) for run in runs] == counts
 
 
 @pytest.mark.parametrize("experiment", ["fig3a", "fig3b", "fig3c", "fig4"])
@@ -75,7 +141,12 @@ def test_every_run_meets_its_target_and_pays_for_finite_learning(experiment: str
         assert all(request.epsilon <= run.epsilon_target for request in run.requests)
         assert all(first.records_removed < second.records_removed for first, second in pairwise(run.requests))
         if run.mechanism == "langevin":
-            assert 0 < run.extra_delta < 1e-5 * whole.constants.delta * 1e3
+            if run.accountant == "shifted":
+                assert run.extra_delta == 0
+                assert all(request.mu is not None for request in run.requests)
+            else:
+                assert 0 < run.extra_delta < 0.01 * whole.constants.delta
+                assert all(request.mu is None for request in run.requests)
             assert run.learning_steps < 1000
     assert len({whole.key(run) for run in whole.runs}) == len(whole.runs)
 
@@ -83,6 +154,7 @@ def test_every_run_meets_its_target_and_pays_for_finite_learning(experiment: str
 def test_a_certificate_that_short_learning_would_void_is_refused() -> None:
     with pytest.raises(AssumptionError, match=r"after 100 learning steps .* would be added to delta"):
         plan("fig3c", learning_steps=100)
+    assert plan("fig3c", sweep={"accountants": ["shifted"]}, learning_steps=100).of("langevin")[0].learning_steps == 100
     with pytest.raises(AssumptionError, match="smaller stationarity"):
         plan("fig3a", sweep={"epsilon": [30.0]})
     enough = plan("fig3c", learning_steps=10_000)
@@ -115,7 +187,7 @@ def test_zero_out_needs_half_the_noise_of_replacement() -> None:
     ratios = [
         other.sigma / run.sigma for run, other in zip(replaced.of("langevin"), zeroed.of("langevin"), strict=True)
     ]
-    assert ratios == pytest.approx([0.5] * 6, rel=1e-9)
+    assert ratios == pytest.approx([0.5] * 18, rel=1e-9)
 
 
 def test_what_no_theorem_covers_is_refused() -> None:

@@ -1,5 +1,4 @@
 from collections.abc import Callable
-from itertools import combinations
 from pathlib import Path
 
 import matplotlib as mpl
@@ -7,145 +6,100 @@ import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 import pytest
-from matplotlib.axes import Axes
+from figure_reading import ACCOUNTANTS, check_layout, draw, expected, legend, lines, rows_of
 from matplotlib.collections import PolyCollection
 from matplotlib.figure import Figure
 from PIL import Image
 
 from certified_unlearning.errors import DataError, ParameterError, StorageError
 from certified_unlearning.figures import FIGURES, render
-from certified_unlearning.figures.style import band, looks
+from certified_unlearning.figures.style import band
 from certified_unlearning.parameters import FigureStyle
 from certified_unlearning.summaries import summarise
 
 Simulated = Callable[[int], pd.DataFrame]
 EXPERIMENTS = pytest.mark.parametrize("experiment", list(FIGURES))
-PANELS = {
-    "fig3a": {"Test accuracy": ("epsilon_target", "accuracy")},
-    "fig3b": {
-        "Accumulated steps": ("records_removed", "accumulated_steps"),
-        "Test accuracy": ("records_removed", "accuracy"),
-    },
-    "fig3c": {
-        "Unlearning steps K": ("sigma", "unlearning_steps"),
-        "Initial epsilon": ("sigma", "initial_epsilon"),
-        "Test accuracy": ("sigma", "accuracy"),
-    },
-}
-"""Axis label -> the record columns a panel shows."""
+SUBSETS = pytest.mark.parametrize("subset", [("lsi",), ("shifted",), ("lsi-tight", "shifted")], ids="+".join)
 
 
-def draw(experiment: str, records: pd.DataFrame, style: FigureStyle) -> Figure:
-    return FIGURES[experiment](summarise(records, experiment), style)
-
-
-def legend_labels(figure: Figure) -> list[str]:
-    (legend,) = figure.legends
-    return [text.get_text() for text in legend.get_texts()]
-
-
-def lines(axes: Axes) -> dict[str, tuple[np.ndarray, np.ndarray]]:
-    return {line.get_label(): tuple(np.asarray(v) for v in line.get_data()) for line in axes.get_lines()}
-
-
-def means(records: pd.DataFrame, x: str, y: str) -> tuple[np.ndarray, np.ndarray]:
-    """Positions and means straight from the records, without `summaries`."""
-    positions = np.sort(records[x].unique())
-    return positions, np.array([np.mean(records.loc[records[x] == value, y]) for value in positions])
-
-
-def rows_of(records: pd.DataFrame, experiment: str, mechanism: str, variant: str, **columns: object) -> pd.DataFrame:
-    chosen = {"experiment": experiment, "mechanism": mechanism, "variant": variant, **columns}
-    return records[np.logical_and.reduce([records[name] == value for name, value in chosen.items()])]
-
-
-def curves(records: pd.DataFrame, experiment: str) -> dict[str, pd.DataFrame]:
-    """The records behind every curve of a figure, by the label a reader expects."""
-    match experiment:
-        case "fig3a":
-            descent = ("fig3a", "descent-to-delete", "secret-state")
-            return {
-                "Langevin, K = 1": rows_of(records, "fig3a", "langevin", "least-sigma"),
-                **{
-                    f"Descent-to-Delete, I = {steps}, secret state": rows_of(records, *descent, unlearning_steps=steps)
-                    for steps in (1, 2, 5)
-                },
-                "Retraining, noisy": rows_of(records, "fig3a", "retraining", "noisy"),
-            }
-        case "fig3b":
-            langevin = ("fig3b", "langevin", "least-steps")
-            return {
-                "Descent-to-Delete, state published": rows_of(records, "fig3b", "descent-to-delete", "published-state"),
-                **{f"Langevin, S = {s}": rows_of(records, *langevin, records_per_request=s) for s in (5, 10, 20)},
-            }
-        case _:
-            return {
-                "Langevin, S = 100": rows_of(records, experiment, "langevin", "least-steps", records_per_request=100)
-            }
+def of_accountants(records: pd.DataFrame, subset: tuple[str, ...]) -> pd.DataFrame:
+    """The records of a run whose sweeps list only these accountants."""
+    return records[~records["accountant"].isin(set(ACCOUNTANTS) - set(subset))]
 
 
 def check_lines(figure: Figure, records: pd.DataFrame, experiment: str) -> None:
-    panels = {axes.get_ylabel(): lines(axes) for axes in figure.axes}
-    for name, (x, y) in PANELS[experiment].items():
-        for label, rows in curves(records, experiment).items():
-            if label.startswith("Retraining") and y != "accuracy":
-                continue
-            np.testing.assert_allclose(panels[name][label], means(rows, x, y), rtol=1e-12, err_msg=f"{name}: {label}")
+    for axes, curves in zip(figure.axes, expected(records, experiment), strict=True):
+        found = lines(axes)
+        assert sorted(found) == sorted(curves)
+        for label, curve in curves.items():
+            np.testing.assert_allclose(found[label], curve, rtol=1e-12, err_msg=label)
 
 
-@pytest.mark.parametrize("experiment", list(PANELS))
-def test_lines_show_the_means_of_the_records(experiment: str, records: pd.DataFrame, style: FigureStyle) -> None:
+@EXPERIMENTS
+def test_every_panel_shows_the_means_of_the_records_and_nothing_else(
+    experiment: str, records: pd.DataFrame, style: FigureStyle
+) -> None:
     check_lines(draw(experiment, records, style), records, experiment)
 
 
-def test_the_steps_and_accuracies_of_each_group_are_in_figure_4(records: pd.DataFrame, style: FigureStyle) -> None:
-    steps, *panels = draw("fig4", records, style).axes
-    for size, axes in zip((1, 50, 100), panels, strict=True):
-        rows = rows_of(records, "fig4", "langevin", "least-steps", records_removed=size)
-        label = f"Langevin, S = {size}"
-        np.testing.assert_array_equal(lines(steps)[label], means(rows, "epsilon_target", "unlearning_steps"))
-        np.testing.assert_allclose(lines(axes)[label], means(rows, "epsilon_target", "accuracy"), rtol=1e-12)
-        for variant in ("noisy", "noiseless"):
-            expected = rows_of(records, "fig4", "retraining", variant, records_removed=size)["accuracy"].mean()
-            np.testing.assert_allclose(lines(axes)[f"Retraining, {variant}"][1], expected, rtol=1e-12)
-
-
 @pytest.mark.parametrize(
-    ("experiment", "variant"),
-    [("fig3a", "noiseless"), ("fig3b", "noisy"), ("fig3b", "noiseless"), ("fig3c", "noiseless")],
+    ("experiment", "variants"), [("fig3a", 1), ("fig3b", 2), ("fig3c", 1), ("fig4", 2)], ids=list(FIGURES)
 )
 def test_retraining_that_was_not_swept_is_a_level_across_the_panel(
-    experiment: str, variant: str, records: pd.DataFrame, style: FigureStyle
+    experiment: str, variants: int, simulated: Simulated, style: FigureStyle
 ) -> None:
-    axes = draw(experiment, records, style).axes[-1]
-    (line,) = [line for line in axes.get_lines() if line.get_label() == f"Retraining, {variant}"]
-    expected = rows_of(records, experiment, "retraining", variant)["accuracy"].mean()
-    np.testing.assert_allclose(line.get_ydata(), expected, rtol=1e-12)
-    assert line.get_transform() == axes.get_yaxis_transform()
-    assert (line.get_xdata()[0], line.get_xdata()[-1]) == (0.0, 1.0)
+    axes = draw(experiment, simulated(5), style).axes[-1]
+    levels = [line for line in axes.get_lines() if line.get_transform() == axes.get_yaxis_transform()]
+    assert [line.get_label() for line in levels] == ["Retraining, noisy", "Retraining, noiseless"][-variants:]
 
 
 def test_swapped_accuracies_of_two_mechanisms_are_noticed(simulated: Simulated, style: FigureStyle) -> None:
     records = simulated(5)
     swapped = records.copy()
-    langevin = rows_of(records, "fig3a", "langevin", "least-sigma", epsilon_target=0.5).index
-    descent = rows_of(
-        records, "fig3a", "descent-to-delete", "secret-state", epsilon_target=0.5, unlearning_steps=2
+    unlearned = rows_of(records, "fig3a", "langevin", accountant="lsi", epsilon_target=0.5).index
+    descent = ("fig3a", "descent-to-delete")
+    deleted = rows_of(
+        records, *descent, accountant="descent-to-delete N.1", epsilon_target=0.5, unlearning_steps=2
     ).index
-    swapped.loc[langevin, "accuracy"] = records.loc[descent, "accuracy"].to_numpy()
-    swapped.loc[descent, "accuracy"] = records.loc[langevin, "accuracy"].to_numpy()
-    with pytest.raises(AssertionError, match="Langevin, K = 1"):
+    swapped.loc[unlearned, "accuracy"] = records.loc[deleted, "accuracy"].to_numpy()
+    swapped.loc[deleted, "accuracy"] = records.loc[unlearned, "accuracy"].to_numpy()
+    with pytest.raises(AssertionError, match=r"Langevin \(lsi\), K = 1"):
         check_lines(draw("fig3a", swapped, style), records, "fig3a")
 
 
+def test_swapped_steps_of_two_accountants_are_noticed(simulated: Simulated, style: FigureStyle) -> None:
+    records = simulated(5)
+    names = {"lsi": "shifted", "shifted": "lsi"}
+    swapped = records.assign(accountant=records["accountant"].replace(names))
+    with pytest.raises(AssertionError, match=r"Langevin \(lsi\), S = 50"):
+        check_lines(draw("fig4", swapped, style), records, "fig4")
+
+
 def test_the_band_is_the_mean_and_one_sample_standard_deviation(records: pd.DataFrame, style: FigureStyle) -> None:
-    (axes,) = draw("fig3a", records, style).axes
+    axes = draw("fig3a", records, style).axes[0]
     bands = [area.get_paths()[0].vertices for area in axes.collections if isinstance(area, PolyCollection)]
-    for vertices, rows in zip(bands, curves(records, "fig3a").values(), strict=True):
+    banded = [
+        rows_of(records, "fig3a", mechanism, accountant=accountant)
+        for mechanism in ("retraining", "langevin")
+        for accountant in ACCOUNTANTS
+    ]
+    for vertices, rows in zip(bands, banded, strict=True):
         for epsilon, accuracies in rows.groupby("epsilon_target")["accuracy"]:
             mean, std = np.mean(accuracies), np.std(accuracies, ddof=1)
             edges = vertices[vertices[:, 0] == epsilon, 1]
             np.testing.assert_allclose((edges.min(), edges.max()), (mean - std, mean + std), rtol=1e-12)
+
+
+@EXPERIMENTS
+def test_every_accuracy_that_was_measured_for_its_panel_has_a_band(
+    experiment: str, simulated: Simulated, style: FigureStyle
+) -> None:
+    for axes in draw(experiment, simulated(5), style).axes:
+        shown = set(lines(axes))
+        if axes.get_ylabel() not in ("Accumulated steps", "Unlearning steps K", "Initial epsilon"):
+            is_reference = any(label.startswith("Descent") for label in shown) and experiment == "fig3a"
+            bands = len(axes.collections) + len(axes.patches)
+            assert bands == len(shown) - is_reference
 
 
 def test_the_band_stays_between_0_and_1() -> None:
@@ -154,16 +108,75 @@ def test_the_band_stays_between_0_and_1() -> None:
 
 
 @EXPERIMENTS
-def test_every_mechanism_of_the_records_is_in_the_legend_once(
-    experiment: str, records: pd.DataFrame, style: FigureStyle
-) -> None:
-    expected = summarise(records, experiment)["label"].unique()
-    assert sorted(legend_labels(draw(experiment, records, style))) == sorted(expected)
-
-
-@EXPERIMENTS
 def test_nothing_overlaps_and_nothing_is_cut_off(experiment: str, records: pd.DataFrame, style: FigureStyle) -> None:
     check_layout(draw(experiment, records, style))
+
+
+@SUBSETS
+@EXPERIMENTS
+def test_a_sweep_of_some_accountants_only_is_drawn_and_keyed(
+    experiment: str, subset: tuple[str, ...], simulated: Simulated, style: FigureStyle
+) -> None:
+    records = of_accountants(simulated(5), subset)
+    figure = draw(experiment, records, style)
+    shown = {label for axes in figure.axes for label in lines(axes)}
+    assert shown == set(summarise(records, experiment)["label"])
+    assert [name for name in legend(figure) if name.startswith("Langevin")] == [f"Langevin ({a})" for a in subset]
+    check_layout(figure)
+
+
+@pytest.mark.parametrize(("experiment", "most"), [("fig3b", 26_529), ("fig3c", 1738), ("fig4", 4461)])
+def test_no_steps_are_seen_beside_thousands(
+    experiment: str, most: int, simulated: Simulated, style: FigureStyle
+) -> None:
+    figure = draw(experiment, simulated(5), style)
+    figure.draw_without_rendering()
+    axes = figure.axes[0]
+    labels = {label.get_text(): label.get_position()[1] for label in axes.get_yticklabels()}
+    assert (labels["0"], labels["1"], labels["1,000"]) == (0, 1, 1000)
+    shown = np.concatenate([y for _, y in lines(axes).values()])
+    assert (shown.min(), shown.max()) == (0, most)
+    heights = axes.transData.transform([(1, value) for value in (0, 1, 10, 100, 1000)])[:, 1]
+    points = (heights - axes.bbox.y0) / figure.dpi * 72
+    assert points[0] > 3  # the marker of 0 steps clears the axis ...
+    assert points[1] - points[0] > 6  # ... and that of 1 step
+    assert np.ptp(np.diff(points)[1:]) == pytest.approx(0, abs=1e-6)  # decades have equal height
+
+
+@pytest.mark.parametrize(
+    ("experiment", "leftmost", "lowest"), [("fig3b", {1, 3}, {3, 4}), ("fig4", {1, 2, 3}, {3})], ids=["fig3b", "fig4"]
+)
+def test_panels_of_accuracies_are_labelled_at_the_outside_only(
+    experiment: str, leftmost: set[int], lowest: set[int], simulated: Simulated, style: FigureStyle
+) -> None:
+    figure = draw(experiment, simulated(5), style)
+    assert figure.subfigs[1].get_supylabel() == "Test accuracy"
+    names = ("S = 1", "S = 5", "S = 10", "S = 20") if experiment == "fig3b" else ("S = 1", "S = 50", "S = 100")
+    for number, (name, axes) in enumerate(zip(names, figure.axes[1:], strict=True), start=1):
+        assert [text.get_text() for text in axes.texts] == [name]
+        assert axes.get_ylabel() == ""
+        assert any(tick.label1.get_visible() for tick in axes.yaxis.get_major_ticks()) == (number in leftmost)
+        assert any(tick.label1.get_visible() for tick in axes.xaxis.get_major_ticks()) == (number in lowest)
+        assert bool(axes.get_xlabel()) == (number in lowest)
+
+
+def test_five_groups_have_five_panels(simulated: Simulated, style: FigureStyle) -> None:
+    records = simulated(5).query("experiment == 'fig4'")
+    largest = records[records["records_removed"] == 100]
+    more = [
+        largest.assign(records_removed=size, records_per_request=size, run_key=largest["run_key"] + str(size))
+        for size in (10, 20)
+    ]
+    figure = draw("fig4", pd.concat([records, *more]), style)
+    names = [[text.get_text() for text in axes.texts] for axes in figure.axes]
+    assert names == [[], ["S = 1"], ["S = 10"], ["S = 20"], ["S = 50"], ["S = 100"]]
+    check_layout(figure)
+
+
+def test_few_steps_have_ticks_of_their_own(simulated: Simulated, style: FigureStyle) -> None:
+    axes = draw("fig4", of_accountants(simulated(5), ("shifted",)), style).axes[0]
+    bottom, top = axes.get_ylim()
+    assert [tick for tick in axes.get_yticks() if bottom <= tick <= top] == [0, 1, 2, 5, 10, 20, 50]
 
 
 def test_labels_of_a_dense_sweep_do_not_overlap(simulated: Simulated, style: FigureStyle) -> None:
@@ -176,23 +189,6 @@ def test_labels_of_a_dense_sweep_do_not_overlap(simulated: Simulated, style: Fig
     check_layout(draw("fig3c", swept, style))
 
 
-def check_layout(figure: Figure) -> None:
-    figure.draw_without_rendering()
-    legend = figure.legends[0].get_window_extent()
-    panels = [axes.get_tightbbox() for axes in figure.axes]
-    for one, other in combinations([legend, *panels], 2):
-        assert not one.overlaps(other)
-    for box in [legend, *panels]:
-        assert min(box.x0, box.y0) >= -1  # one pixel of rounding
-        assert box.x1 <= figure.bbox.width + 1
-        assert box.y1 <= figure.bbox.height + 1
-    for axes in figure.axes:
-        for axis in (axes.xaxis, axes.yaxis):
-            boxes = [t.get_window_extent() for t in axis.get_ticklabels() if t.get_visible() and t.get_text()]
-            inside = [box for box in boxes if box.width > 0]
-            assert not any(one.overlaps(other) for one, other in combinations(inside, 2))
-
-
 @EXPERIMENTS
 def test_all_data_are_inside_their_panel(experiment: str, simulated: Simulated, style: FigureStyle) -> None:
     records = simulated(5)
@@ -203,30 +199,6 @@ def test_all_data_are_inside_their_panel(experiment: str, simulated: Simulated, 
         for label, (_, y) in lines(axes).items():
             assert bottom <= y.min(), label
             assert y.max() <= top, label
-
-
-def test_lines_of_one_figure_differ_without_colour(simulated: Simulated, style: FigureStyle) -> None:
-    for experiment in FIGURES:
-        found = looks(summarise(simulated(5), experiment), style).values()
-        assert len({(one.marker, one.linestyle) for one in found}) == len(found)
-
-
-def test_a_mechanism_keeps_its_marker_in_every_figure_and_its_colour_where_it_is_alone(
-    simulated: Simulated, style: FigureStyle
-) -> None:
-    markers: dict[str, set[object]] = {}
-    colours: dict[str, set[object]] = {}
-    for experiment in FIGURES:
-        figure = draw(experiment, simulated(5), style)
-        labels = legend_labels(figure)
-        for label, line in zip(labels, figure.legends[0].get_lines(), strict=True):
-            family = label if label.startswith("Retraining") else label.split(",")[0]
-            markers.setdefault(family, set()).add(line.get_marker())
-            if sum(other.startswith(family) for other in labels) == 1:
-                colours.setdefault(family, set()).add(line.get_color())
-    assert len(markers) == 4
-    assert all(len(found) == 1 for found in [*markers.values(), *colours.values()])
-    assert len(set().union(*markers.values())) == 4
 
 
 @EXPERIMENTS

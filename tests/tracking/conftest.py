@@ -29,10 +29,10 @@ os.environ["MLFLOW_DISABLE_TELEMETRY"] = "true"  # before any test loads MLflow
 TRIALS = 5
 DATA = {"n": 1437, "d": 64, "features": "pixels", "sha256": "5eed" * 16, "largest_eigenvalue": 0.2}
 SWEEPS: dict[str, dict[str, Any]] = {
-    "fig3a": {"epsilon": [0.5, 1.0], "unlearning_steps": 1, "descent_steps": [1, 5]},
-    "fig3b": {"epsilon": 1.0, "sigma": 0.1, "records": 10, "records_per_request": [5]},
-    "fig3c": {"epsilon": 1.0, "sigma": [0.1, 0.5], "records": 10},
-    "fig4": {"epsilon": [1.0, 5.0], "sigma": 0.1, "records": [1, 10]},
+    "fig3a": {"accountants": ["lsi", "shifted"], "epsilon": [0.5, 1.0], "unlearning_steps": 1, "descent_steps": [1, 5]},
+    "fig3b": {"accountants": ["lsi"], "epsilon": 1.0, "sigma": 0.1, "records": 10, "records_per_request": [5]},
+    "fig3c": {"accountants": ["lsi"], "epsilon": 1.0, "sigma": [0.1, 0.5], "records": 10},
+    "fig4": {"accountants": ["lsi"], "epsilon": [1.0, 5.0], "sigma": 0.1, "records": [1, 10]},
 }
 
 

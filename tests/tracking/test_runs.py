@@ -70,6 +70,8 @@ def test_every_sweep_point_becomes_a_finished_run_below_its_figure(store, result
         assert run.data.tags["mechanism"] == planned.mechanism
         assert run.data.tags["guarantee"] == planned.guarantee
         assert run.data.metrics["epsilon"] == planned.requests[0].epsilon
+        assert run.data.metrics.get("mu") == planned.requests[0].mu
+        assert run.data.params["accountant"] == planned.accountant
         assert run.data.metrics["K"] == planned.requests[0].unlearning_steps
         assert run.data.metrics["sigma"] == planned.sigma
         assert 0.85 < run.data.metrics["accuracy"] < 0.95
@@ -79,7 +81,7 @@ def test_every_sweep_point_becomes_a_finished_run_below_its_figure(store, result
         assert run.inputs.dataset_inputs[0].dataset.digest == plan.constants.data_sha256[:36]
         assert files["accuracies.png"].startswith(b"\x89PNG")
     names = [run.info.run_name for run in runs.values()]
-    assert "Langevin, K = 1, epsilon = 0.5" in names
+    assert {"Langevin (lsi), K = 1, epsilon = 0.5", "Langevin (shifted), K = 1, epsilon = 0.5"} <= set(names)
     assert len(set(names)) == len(names)
     assert "fig3a.png" in contents[parent.data.tags["certified_unlearning.run_key"]]["files"]
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 import yaml
-from working_tree import EXPERIMENTS, JOB, ROOT, WorkingTree, experiment
+from working_tree import BOUNDS, EXPERIMENTS, JOB, ROOT, WorkingTree, experiment
 
 from browser import chromium
 from certified_unlearning.experiments.model import Plan
@@ -37,6 +37,8 @@ EVERY_JOB = (
     ONCE
     | {(rule, experiment) for rule in PER_EXPERIMENT for experiment in EXPERIMENTS}
     | {("descend", "fig3a"), ("descend", "fig3b")}
+    | {("recuperation", ""), ("dynamics", "1"), ("dynamics", "2"), ("accountants", "")}
+    | {("bound_figure", bound) for bound in BOUNDS}
 )
 
 
@@ -62,7 +64,9 @@ def test_every_job_runs_once_and_leaves_its_log_and_benchmark(smoke_run) -> None
 
 def test_every_target_is_there_and_nothing_is_half_written(finished) -> None:
     expected = {"data.json", "data.safetensors", "metrics.json", "parameters.html", "records.parquet"}
-    expected |= {"tracking/store.json"}
+    expected |= {"tracking/store.json", "accountants.md", "plots/accountants.csv"}
+    for name in BOUNDS:
+        expected |= {f"bounds/{name}.parquet", f"figures/{name}.png", f"figures/{name}.pdf", f"plots/{name}.csv"}
     for name in EXPERIMENTS:
         expected |= {f"figures/{name}.png", f"figures/{name}.pdf", f"plots/{name}.csv", f"plans/{name}.json"}
         expected |= {f"models/{name}.safetensors", f"tracking/{name}.json"}
@@ -76,7 +80,10 @@ def test_every_target_is_there_and_nothing_is_half_written(finished) -> None:
 def test_the_records_follow_the_schema_and_hold_every_trial_of_every_run(finished) -> None:
     records = read_table(finished.results / "records.parquet", RECORD_SCHEMA)
     assert set(DEMANDED_COLUMNS.split(", ")) <= set(records.columns)
-    assert records.drop(columns="initial_epsilon").notna().all(axis=None)
+    assert records.drop(columns=["initial_epsilon", "mu"]).notna().all(axis=None)
+    langevin = records[records["mechanism"] == "langevin"]
+    assert set(langevin["accountant"]) == {"lsi", "lsi-tight", "shifted"}
+    assert (langevin["mu"].notna() == (langevin["accountant"] == "shifted")).all()
     held = records.groupby("experiment")["mechanism"].unique()
     assert {name: set(mechanisms) for name, mechanisms in held.items()} == COMPARED
     trials = list(range(load(finished.root / "params.yaml").presets["smoke"].trials))
@@ -143,6 +150,8 @@ def test_a_second_run_has_nothing_to_do(smoke_tree: WorkingTree) -> None:
 SIMULATION = ("learn", "unlearn", "retrain", "descend")
 FROM_RECORDS = ("certify", "figure", "track")
 TOGETHER = {("collect", ""), ("metrics", "")}
+DYNAMICS = {("dynamics", "1"), ("dynamics", "2"), ("bound_figure", "dynamics1"), ("bound_figure", "dynamics2")}
+BOUND_FIGURES = {("bound_figure", bound) for bound in BOUNDS}
 
 
 def test_one_number_of_one_sweep_reruns_that_experiment_only(smoke_tree: WorkingTree) -> None:
@@ -152,14 +161,28 @@ def test_one_number_of_one_sweep_reruns_that_experiment_only(smoke_tree: Working
     assert smoke_tree.jobs_to_run() == own | TOGETHER | {("parameter_table", "")}
 
 
+def test_another_accountant_of_one_sweep_reruns_that_experiment_only(smoke_tree: WorkingTree) -> None:
+    smoke_tree.change_parameter("presets.smoke.experiments.fig3b.accountants", lambda _: ["shifted"])
+    own = of(("plan", *SIMULATION, *FROM_RECORDS), ("fig3b",))
+    assert smoke_tree.jobs_to_run() == own | TOGETHER | {("parameter_table", ""), ("accountants", "")}
+
+
+def test_a_sweep_of_bounds_reruns_no_simulation(smoke_tree: WorkingTree) -> None:
+    smoke_tree.change_parameter("presets.smoke.bounds.recuperation.steps", lambda steps: 2 * steps)
+    smoke_tree.change_parameter("dynamics.sigma", lambda sigma: 2 * sigma)
+    bounds = {("recuperation", ""), ("dynamics", "1"), ("dynamics", "2")} | {("bound_figure", each) for each in BOUNDS}
+    assert smoke_tree.jobs_to_run() == bounds | {("parameter_table", "")}
+
+
 def test_the_number_of_trials_reruns_all_but_the_data(smoke_tree: WorkingTree) -> None:
     smoke_tree.change_parameter("presets.smoke.trials", lambda trials: trials + 1)
-    assert smoke_tree.jobs_to_run() == EVERY_JOB - {("fetch", ""), ("prepare", ""), ("track_store", "")}
+    kept = {("fetch", ""), ("prepare", ""), ("track_store", ""), *DYNAMICS}
+    assert smoke_tree.jobs_to_run() == EVERY_JOB - kept
 
 
 def test_the_seed_reruns_all_but_fetching(smoke_tree: WorkingTree) -> None:
     smoke_tree.change_parameter("presets.smoke.seed", lambda seed: seed + 1)
-    assert smoke_tree.jobs_to_run() == EVERY_JOB - {("fetch", ""), ("track_store", "")}
+    assert smoke_tree.jobs_to_run() == EVERY_JOB - {("fetch", ""), ("track_store", ""), *DYNAMICS}
 
 
 def test_the_number_of_threads_reruns_the_table_of_parameters_only(smoke_tree: WorkingTree) -> None:
@@ -184,20 +207,20 @@ def test_cosmetic_edits_of_the_parameters_rerun_nothing(smoke_tree: WorkingTree)
 
 def test_a_figure_parameter_reruns_the_figures_and_what_shows_them(smoke_tree: WorkingTree) -> None:
     smoke_tree.change_parameter("figures.dots_per_inch", lambda dots: dots // 4)
-    assert smoke_tree.jobs_to_run() == of(("figure", "track"))
+    assert smoke_tree.jobs_to_run() == of(("figure", "track")) | BOUND_FIGURES
     figures, records = smoke_tree.results / "figures", smoke_tree.results / "records.parquet"
     before = (figures / "fig3a.png").stat().st_size, records.stat()
     drawn = smoke_tree.snakemake("results/smoke/figures/fig3a.png")
     assert drawn.returncode == 0, drawn.stdout
     assert (figures / "fig3a.png").stat().st_size < before[0]
     assert records.stat() == before[1]
-    assert smoke_tree.jobs_to_run() == of(("figure",)) - {("figure", "fig3a")} | of(("track",))
+    assert smoke_tree.jobs_to_run() == of(("figure",)) - {("figure", "fig3a")} | of(("track",)) | BOUND_FIGURES
 
 
 @pytest.mark.parametrize(
     ("module", "rerun"),
     [
-        ("figures/fig3a.py", of(("figure", "track"))),
+        ("figures/fig3a.py", of(("figure", "track")) | BOUND_FIGURES),
         ("dynamics.py", of((*SIMULATION, *FROM_RECORDS)) | TOGETHER),
         ("certificate.py", of(("certify", "track"))),
         ("tracking/histogram.py", of(("track",)) | {("track_store", "")}),

@@ -13,6 +13,7 @@ import yaml
 
 ROOT = Path(__file__).parents[2]
 EXPERIMENTS = ("fig3a", "fig3b", "fig3c", "fig4")
+BOUNDS = ("recuperation", "dynamics1", "dynamics2")
 JOB = re.compile(r"^(?:local)?rule (?P<rule>\w+):\n(?P<fields>(?:    .*\n)+)", re.MULTILINE)
 
 
@@ -76,8 +77,8 @@ class WorkingTree:
 
 
 def experiment(job: re.Match[str]) -> str:
-    """Return the experiment of a job that Snakemake printed, or nothing."""
-    named = re.search(r"wildcards: .*experiment=(\w+)", job["fields"])
+    """Return the experiment (or bound, or the figure's number) of a job that Snakemake printed, or nothing."""
+    named = re.search(r"wildcards: .*(?:experiment|bound|number)=(\w+)", job["fields"])
     return named[1] if named else ""
 
 

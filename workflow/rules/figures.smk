@@ -13,7 +13,12 @@ rule figure:
             labels={"figure": "{experiment}", "format": "PNG"},
         ),
         pdf="results/{preset}/figures/{experiment}.pdf",
-        summary="results/{preset}/plots/{experiment}.csv",
+        summary=report(
+            "results/{preset}/plots/{experiment}.csv",
+            caption="../report/numbers.rst",
+            category="Numbers",
+            labels={"figure": "{experiment}", "format": "CSV"},
+        ),
     log:
         "logs/{preset}/figure-{experiment}.log",
     benchmark:

@@ -2,18 +2,39 @@
 
 =====================  ====================================================================================
 `problem`              `Problem`: the constants n, m, L, M, eta, and the adjacency; sensitivity
-`conversion`           `epsilon_from_renyi`: from a Rényi curve to (epsilon, delta)
-`lsi`                  Langevin unlearning's accountant: `initial_epsilon`, `epsilon`, `sequential_epsilon`
-                       and the Rényi bounds below them
-`planning`             `least_steps`, `least_sigma`, `least_stream_steps` that meet a target
-`descent_to_delete`    the baseline: `secret_state_sigma`, `published_state_plan`, their inverses,
-                       `least_learning_steps`
+`curves`               `Schedule`, and the privacy curves: `RenyiCurve`, `GaussianCurve`
+`lsi`, `hoelder`       Langevin unlearning's accountant, as published and with optimised exponents
+`lsi_general`          its convex and non-convex cases; `lsi_extras`: insufficient training, saved steps
+`shifted`, `cyclic`    shifted interpolation: exact on quadratics; cyclic mini-batches; both by `pooling`
+`dynamics`             *Differential Privacy Dynamics*, `gaussians`: exact values; `private_erm`: its recipe
+`accountants`          the interchangeable ones by name: `unlearning_curve`, `unlearning_epsilon`
+`conversion`           from curves to (epsilon, delta) and back
+`planning`             `least_steps`, `least_sigma`, `least_stream_steps`, `most_records` that meet a target
+`descent_to_delete`    the baseline as published; `descent_shifted`: its tighter form
 `stationarity`         finite learning: `learned_steps`, `residual_mu`, `extra_delta`
 `search`, `checks`     searches and input checks that these share
 =====================  ====================================================================================
 """
 
-from certified_unlearning.accounting.conversion import EpsilonAtOrder, epsilon_from_renyi
+from certified_unlearning.accounting.accountants import (
+    ACCOUNTANTS,
+    AccountantName,
+    CertifiedRequest,
+    initial_epsilon,
+    stream_guarantees,
+    unlearning_curve,
+    unlearning_epsilon,
+)
+from certified_unlearning.accounting.conversion import (
+    EpsilonAtOrder,
+    delta_from_mu,
+    delta_from_renyi,
+    epsilon_from_mu,
+    epsilon_from_renyi,
+    epsilon_of,
+    mu_from_epsilon,
+)
+from certified_unlearning.accounting.curves import GaussianCurve, PrivacyCurve, RenyiCurve, Schedule
 from certified_unlearning.accounting.descent_to_delete import (
     PublishedStatePlan,
     descent_step_size,
@@ -23,19 +44,12 @@ from certified_unlearning.accounting.descent_to_delete import (
     secret_state_epsilon,
     secret_state_sigma,
 )
-from certified_unlearning.accounting.lsi import (
-    epsilon,
-    initial_epsilon,
-    initial_renyi,
-    sequential_epsilon,
-    sequential_renyi,
-    unlearning_renyi,
-)
 from certified_unlearning.accounting.planning import (
     PlannedRequest,
     least_sigma,
     least_steps,
     least_stream_steps,
+    most_records,
 )
 from certified_unlearning.accounting.problem import Adjacency, Problem
 from certified_unlearning.accounting.stationarity import (
@@ -46,29 +60,40 @@ from certified_unlearning.accounting.stationarity import (
 )
 
 __all__ = [
+    "ACCOUNTANTS",
+    "AccountantName",
     "Adjacency",
+    "CertifiedRequest",
     "EpsilonAtOrder",
+    "GaussianCurve",
     "PlannedRequest",
+    "PrivacyCurve",
     "Problem",
     "PublishedStatePlan",
+    "RenyiCurve",
+    "Schedule",
+    "delta_from_mu",
+    "delta_from_renyi",
     "descent_step_size",
-    "epsilon",
+    "epsilon_from_mu",
     "epsilon_from_renyi",
+    "epsilon_of",
     "extra_delta",
     "initial_epsilon",
-    "initial_renyi",
     "learned_steps",
     "least_learning_steps",
     "least_sigma",
     "least_steps",
     "least_stream_steps",
+    "most_records",
+    "mu_from_epsilon",
     "published_state_epsilon",
     "published_state_plan",
     "residual_mu",
     "secret_state_epsilon",
     "secret_state_sigma",
-    "sequential_epsilon",
-    "sequential_renyi",
     "starting_distance",
-    "unlearning_renyi",
+    "stream_guarantees",
+    "unlearning_curve",
+    "unlearning_epsilon",
 ]

@@ -213,6 +213,7 @@ def _residual_distance(problem: Problem, steps: int) -> float:
 
 def _log_inverse_contraction(problem: Problem) -> float:
     """Return ``log(1/gamma)``, after checking that the step size is the one that contracts by ``gamma``."""
+    problem.require_strong_convexity()
     prescribed = descent_step_size(strong_convexity=problem.strong_convexity, smoothness=problem.smoothness)
     if not math.isclose(problem.step_size, prescribed, rel_tol=ROUNDING):
         raise AssumptionError(

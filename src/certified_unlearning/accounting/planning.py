@@ -1,22 +1,26 @@
-"""The least number of unlearning steps, and the least noise, that meet a target (LSI accountant)."""
+"""The least unlearning steps, the least noise, the most records that meet a target: for every accountant.
+
+Plans are made for learning to stationarity. For ``shifted`` they then hold after any number of learning steps: fewer
+give less to unlearn, and retraining stops as early.
+"""
 
 import math
 import sys
 from collections.abc import Callable
-from functools import cache
+from dataclasses import dataclass, replace
+from functools import cache, cached_property
 from typing import NamedTuple
 
 import numpy as np
 
-from certified_unlearning.accounting import lsi
+from certified_unlearning.accounting.accountants import AccountantName, accountant_called
 from certified_unlearning.accounting.checks import require_count, require_positive, require_probability
+from certified_unlearning.accounting.conversion import epsilon_of, least_over_orders, mu_from_epsilon, order_overhead
+from certified_unlearning.accounting.curves import PrivacyCurve, RenyiCurve, Schedule
 from certified_unlearning.accounting.problem import Problem
-from certified_unlearning.accounting.search import MOST_STEPS, Array, least_whole, minimise
+from certified_unlearning.accounting.search import MOST_STEPS, Array, least_whole
 from certified_unlearning.errors import InfeasibleError
 
-# Orders searched, as the logarithm of (alpha - least feasible alpha) / (least feasible alpha - 1).
-LEAST_LOG_ROOM = -40.0
-LARGEST_LOG_ROOM = 40.0
 # The conversion searches orders up to 5e34, and the best one may lie well above the least feasible.
 LARGEST_EXCESS = 1e25
 
@@ -29,9 +33,16 @@ class PlannedRequest(NamedTuple):
 
 
 def least_steps(
-    problem: Problem, *, sigma: float, epsilon: float, delta: float, records: int, minimum_steps: int = 0
+    problem: Problem,
+    *,
+    sigma: float,
+    epsilon: float,
+    delta: float,
+    records: int,
+    minimum_steps: int = 0,
+    accountant: AccountantName = "lsi",
 ) -> int:
-    """Return the least number of unlearning steps after which `lsi.epsilon` is at most ``epsilon``.
+    """Return the least number of unlearning steps after which the certified epsilon is at most ``epsilon``.
 
     Langevin unlearning, Algorithm 5, solved exactly. 0 where learning itself already meets the target.
 
@@ -42,10 +53,11 @@ def least_steps(
         delta: Strictly between 0 and 1.
         records: Number of records removed at once.
         minimum_steps: Where to count from (the paper counts from 1).
+        accountant: Which analysis.
 
     Raises:
         ParameterError: A value makes no sense.
-        AssumptionError: ``step_size`` exceeds ``1 / smoothness``.
+        AssumptionError: The analysis needs another step size, or strong convexity.
         InfeasibleError: More than 10^12 steps would be needed, or the target is below about 1e-24.
     """
     plan = least_stream_steps(
@@ -56,6 +68,7 @@ def least_steps(
         records_per_request=records,
         requests=1,
         minimum_steps=minimum_steps,
+        accountant=accountant,
     )
     return plan[0].steps
 
@@ -69,10 +82,11 @@ def least_stream_steps(
     records_per_request: int,
     requests: int,
     minimum_steps: int = 0,
+    accountant: AccountantName = "lsi",
 ) -> list[PlannedRequest]:
     """Return for each request in turn the least steps that meet the target, given those of earlier requests.
 
-    Langevin unlearning, Algorithms 6 to 8, on `lsi.sequential_epsilon`.
+    Langevin unlearning, Algorithms 6 to 8.
 
     Args:
         problem: The constants.
@@ -82,28 +96,37 @@ def least_stream_steps(
         records_per_request: Records removed by each request.
         requests: Number of requests.
         minimum_steps: Where to count from (the paper counts from 1).
+        accountant: Which analysis.
 
     Raises:
         ParameterError: A value makes no sense.
-        AssumptionError: ``step_size`` exceeds ``1 / smoothness``.
+        AssumptionError: The analysis needs another step size, or strong convexity.
         InfeasibleError: A request would need more than 10^12 steps, or the target is below about 1e-24.
     """
-    lsi.check_assumptions(problem, sigma)
-    require_positive(epsilon=epsilon)
-    require_probability(delta=delta)
+    target = _Target(problem, accountant, epsilon, delta)
     require_count(least=0, minimum_steps=minimum_steps)
-    require_count(least=1, requests=requests)
-    steps: list[int] = []
+    require_count(least=1, requests=requests, records_per_request=records_per_request)
+    problem.sensitivity(records_per_request * requests)  # refuses more records than there are
+    steps: tuple[int, ...] = ()
     planned = []
     for _ in range(requests):
-        request = _least_next_steps(problem, sigma, epsilon, delta, records_per_request, steps, minimum_steps)
-        steps.append(request.steps)
+        schedule = Schedule(sigma=sigma, records_per_request=records_per_request, steps=(*steps, 0))
+        request = _plan_last(schedule, target, minimum_steps)
+        steps = (*steps, request.steps)
         planned.append(request)
     return planned
 
 
-def least_sigma(problem: Problem, *, steps: int, epsilon: float, delta: float, records: int) -> float:
-    """Return the least noise scale at which `lsi.epsilon` after ``steps`` steps is at most ``epsilon``.
+def least_sigma(
+    problem: Problem,
+    *,
+    steps: int,
+    epsilon: float,
+    delta: float,
+    records: int,
+    accountant: AccountantName = "lsi",
+) -> float:
+    """Return the least noise scale at which the certified epsilon after ``steps`` steps is at most ``epsilon``.
 
     Langevin unlearning, Algorithm 4, solved to about 1e-12 relative; the returned scale meets the target.
 
@@ -113,84 +136,155 @@ def least_sigma(problem: Problem, *, steps: int, epsilon: float, delta: float, r
         epsilon: The target.
         delta: Strictly between 0 and 1.
         records: Number of records removed at once.
+        accountant: Which analysis.
 
     Raises:
         ParameterError: A value makes no sense.
-        AssumptionError: ``step_size`` exceeds ``1 / smoothness``.
+        AssumptionError: The analysis needs another step size, or strong convexity.
         InfeasibleError: The target is below about 1e-24.
     """
-    require_positive(epsilon=epsilon)
-    require_probability(delta=delta)
-    require_count(least=0, steps=steps)
-    lsi.check_assumptions(problem, sigma=1.0)
-
-    # The Rényi bound is proportional to 1 / sigma^2: at each order the least sigma^2 is bound(sigma = 1) / room.
-    def log_variance(alpha: Array, log_room: Array) -> Array:
-        return lsi.log_sequential_renyi(alpha, problem, 1.0, records, [steps]) - log_room
-
+    target = _Target(problem, accountant, epsilon, delta)
+    schedule = Schedule(sigma=1.0, records_per_request=records, steps=(steps,))
     # Where even the least double would do, it is what is returned.
-    sigma = max(math.exp(_least_over_orders(log_variance, epsilon, delta) / 2), sys.float_info.min)
+    sigma = max(target.noise_factor_needed(schedule), sys.float_info.min)
     nudge = 1e-15
-    while lsi.epsilon(problem, sigma=sigma, delta=delta, records=records, steps=steps) > epsilon:
+    while target.epsilon_of(replace(schedule, sigma=sigma)) > epsilon:
         sigma *= 1 + nudge
         nudge *= 2
     return sigma
 
 
-def _least_next_steps(
+def most_records(
     problem: Problem,
+    *,
     sigma: float,
-    target: float,
+    steps: int,
+    epsilon: float,
     delta: float,
-    records: int,
-    earlier: list[int],
-    minimum: int,
-) -> PlannedRequest:
-    rate = problem.step_size * problem.strong_convexity
+    accountant: AccountantName = "lsi",
+) -> int:
+    """Return the largest group of records that ``steps`` steps can remove at once with at most ``epsilon``.
 
-    # At each order K steps multiply the bound by exp(-rate K / alpha): the least K makes it equal to the room.
-    def steps_needed(alpha: Array, log_room: Array) -> Array:
-        log_bound = lsi.log_sequential_renyi(alpha, problem, sigma, records, [*earlier, 0])
-        return alpha / rate * (log_bound - log_room)
+    Args:
+        problem: The constants.
+        sigma: Noise scale.
+        steps: Number of unlearning steps.
+        epsilon: The target.
+        delta: Strictly between 0 and 1.
+        accountant: Which analysis.
+
+    Returns:
+        ``S``, at most ``n`` (with adjacency ``remove``: at most ``n - 1``).
+
+    Raises:
+        ParameterError: A value makes no sense.
+        AssumptionError: The analysis needs another step size, or strong convexity.
+        InfeasibleError: Not even one record can be removed.
+    """
+    target = _Target(problem, accountant, epsilon, delta)
+
+    def is_too_many(records: int) -> bool:
+        return target.epsilon_of(Schedule(sigma=sigma, records_per_request=records, steps=(steps,))) > epsilon
+
+    if is_too_many(1):
+        raise InfeasibleError(
+            f"after steps = {steps} at sigma = {sigma} not even one record meets epsilon = {epsilon}; "
+            "raise steps, sigma or epsilon"
+        )
+    limit = problem.n - 1 if problem.adjacency == "remove" else problem.n
+    enough, too_many = 1, limit + 1
+    while too_many - enough > 1:
+        middle = (enough + too_many) // 2
+        if is_too_many(middle):
+            too_many = middle
+        else:
+            enough = middle
+    return enough
+
+
+def _plan_last(schedule: Schedule, target: "_Target", minimum: int) -> PlannedRequest:
+    """Plan the last request of a schedule, which has 0 steps yet."""
+    earlier = schedule.steps[:-1]
 
     @cache
     def certified(steps: int) -> float:
-        return lsi.converted(problem, sigma, delta, records, [*earlier, steps]).epsilon
+        return target.epsilon_of(replace(schedule, steps=(*earlier, steps)))
 
-    estimate = _least_over_orders(steps_needed, target, delta)
+    estimate = target.steps_needed(schedule)
     if estimate > MOST_STEPS:
         raise InfeasibleError(
-            f"removing {records} records at a time with epsilon = {target} and sigma = {sigma} takes more than "
-            f"{MOST_STEPS:.0e} unlearning steps; raise sigma, epsilon or step_size * strong_convexity"
+            f"removing {schedule.records_per_request} records at a time with epsilon = {target.epsilon} and "
+            f"sigma = {schedule.sigma} takes more than {MOST_STEPS:.0e} unlearning steps; raise sigma, epsilon or "
+            "step_size * strong_convexity"
         )
-    steps = least_whole(estimate, lambda steps: certified(steps) <= target, minimum=minimum)
+    steps = least_whole(estimate, lambda steps: certified(steps) <= target.epsilon, minimum=minimum)
     return PlannedRequest(steps, certified(steps))
 
 
-def _least_over_orders(requirement: Callable[[Array, Array], Array], target: float, delta: float) -> float:
-    """Return the least requirement over the orders that leave room for a Rényi bound below the target.
+@dataclass(frozen=True)
+class _Target:
+    """An (epsilon, delta) to meet, by one accountant's reckoning."""
 
-    ``bound(alpha) + log(1/delta) / (alpha - 1) <= target`` leaves ``target - log(1/delta) / (alpha - 1)`` to the
-    bound. With ``alpha - 1 = (1 + e^y) log(1/delta) / target`` that is ``target / (1 + e^-y)``, for every real ``y``.
+    problem: Problem
+    accountant: AccountantName
+    epsilon: float
+    delta: float
 
-    Args:
-        requirement: Maps orders and logarithms of the room there to what has to be minimised.
-        target: The epsilon to meet.
-        delta: Its delta.
+    def __post_init__(self) -> None:
+        require_positive(epsilon=self.epsilon)
+        require_probability(delta=self.delta)
 
-    Raises:
-        InfeasibleError: The target is so small that it would take orders which the conversion does not search.
-    """
-    least_excess = -math.log(delta) / target
-    if least_excess > LARGEST_EXCESS:
-        raise InfeasibleError(
-            f"epsilon = {target} at delta = {delta} takes Rényi orders above {LARGEST_EXCESS:.0e}; "
-            "raise epsilon or delta"
-        )
+    def curve(self, schedule: Schedule) -> PrivacyCurve:
+        return accountant_called(self.accountant).unlearning_curve(self.problem, schedule)
 
-    def at(y: Array) -> Array:
-        alpha = 1 + least_excess * (1 + np.exp(y))
-        with np.errstate(divide="ignore"):
-            return requirement(alpha, math.log(target) - np.log1p(np.exp(-y)))
+    def epsilon_of(self, schedule: Schedule) -> float:
+        """Return the epsilon that is certified for a schedule."""
+        return epsilon_of(self.curve(schedule), self.delta, conversion=accountant_called(self.accountant).conversion)
 
-    return minimise(at, LEAST_LOG_ROOM, LARGEST_LOG_ROOM)[1]
+    def steps_needed(self, schedule: Schedule) -> float:
+        """Return how many more steps meet the target, a real number that is right up to rounding."""
+        curve = self.curve(schedule)
+        gap = accountant_called(self.accountant).contraction_gap(self.problem)
+        if isinstance(curve, RenyiCurve):
+            # At each order K steps multiply the bound by exp(-gap K / alpha): the least K makes it equal to the room.
+            return self._least_over_orders(curve, lambda alpha, log_ratio: alpha / gap * log_ratio)
+        if gap == 1:  # One step forgets everything.
+            return float(curve.mu > self._mu)
+        return math.log(curve.mu / self._mu) / -math.log1p(-gap)
+
+    def noise_factor_needed(self, schedule: Schedule) -> float:
+        """Return by what factor on all noise the target is just met, right up to rounding."""
+        curve = self.curve(schedule)
+        # mu is proportional to 1 / sigma, a Rényi divergence to 1 / sigma^2 at every order.
+        if isinstance(curve, RenyiCurve):
+            return math.exp(self._least_over_orders(curve, lambda _, log_ratio: log_ratio) / 2)
+        return curve.mu / self._mu
+
+    @cached_property
+    def _mu(self) -> float:
+        """The largest mu of Gaussian DP that meets the target."""
+        return mu_from_epsilon(self.epsilon, self.delta)
+
+    def _least_over_orders(self, curve: RenyiCurve, requirement: Callable[[Array, Array], Array]) -> float:
+        """Return the least requirement over the orders that leave room for a Rényi divergence below the target.
+
+        Args:
+            curve: Upper bounds on Rényi divergences.
+            requirement: Maps orders, and the logarithm of divergence over room there, to what has to be minimised.
+        """
+        log_inverse_delta = -math.log(self.delta)
+        if log_inverse_delta / self.epsilon > LARGEST_EXCESS:
+            raise InfeasibleError(
+                f"epsilon = {self.epsilon} at delta = {self.delta} takes Rényi orders above {LARGEST_EXCESS:.0e}; "
+                "raise epsilon or delta"
+            )
+        conversion = accountant_called(self.accountant).conversion
+
+        def at(log_excess: Array) -> Array:
+            room = self.epsilon - order_overhead(log_excess, log_inverse_delta, conversion)
+            alpha = 1 + np.exp(log_excess)
+            with np.errstate(divide="ignore", invalid="ignore"):
+                needed = requirement(alpha, curve.log_divergence(alpha) - np.log(room))
+            return np.where(room > 0, needed, np.inf)
+
+        return least_over_orders(at, curve)[0]

@@ -3,10 +3,10 @@
 from dataclasses import dataclass
 from typing import Literal, get_args
 
-from certified_unlearning.accounting.checks import require_count, require_positive
+from certified_unlearning.accounting.checks import require_count, require_non_negative, require_positive
 from certified_unlearning.errors import AssumptionError, ParameterError
 
-Adjacency = Literal["replace", "zero-out"]
+Adjacency = Literal["replace", "zero-out", "remove"]
 
 
 @dataclass(frozen=True)
@@ -19,14 +19,15 @@ class Problem:
 
     Attributes:
         n: Number of training records, the normaliser of the mean.
-        strong_convexity: ``m``, of each record's loss with the regulariser.
+        strong_convexity: ``m``, of each record's loss with the regulariser; 0 where the losses are merely convex.
         smoothness: ``L``, of each record's loss with the regulariser.
         lipschitz: ``M``, bounds the norm of each record's *data-loss* gradient (the regulariser cancels in
             every difference of two data sets).
         step_size: ``eta``.
         adjacency: What erasing a record means in the data set compared with. ``replace``: another admissible
             record takes its place. ``zero-out``: its data loss becomes 0, while ``n``, the regulariser, the
-            step size and the noise stay. Neither is retraining with the normaliser ``1/(n - 1)``.
+            step size and the noise stay. ``remove``: the mean of the others, with their number as normaliser,
+            while the regulariser, the step size and the noise stay.
 
     Raises:
         ParameterError: A value makes no sense.
@@ -42,8 +43,8 @@ class Problem:
 
     def __post_init__(self) -> None:
         require_count(least=1, n=self.n)
+        require_non_negative(strong_convexity=self.strong_convexity)
         require_positive(
-            strong_convexity=self.strong_convexity,
             smoothness=self.smoothness,
             lipschitz=self.lipschitz,
             step_size=self.step_size,
@@ -57,17 +58,35 @@ class Problem:
                 f"got strong_convexity = {self.strong_convexity} > smoothness = {self.smoothness}"
             )
 
-    def sensitivity(self, records: int) -> float:
+    def sensitivity(self, records: int, *, removed_before: int = 0) -> float:
         """Return the largest distance between the gradients of ``f_D`` and ``f_D'`` that differ in ``records``.
 
-        ``2 M S / n`` for ``replace``, ``M S / n`` for ``zero-out`` (Langevin unlearning's bounds have
-        ``replace``; they use adjacency in nothing but this distance).
+        ``2 M S / n`` for ``replace``, ``M S / n`` for ``zero-out`` (Langevin unlearning's bounds have ``replace``;
+        they use adjacency in nothing but this distance). ``2 M S / n_t`` for ``remove``, where ``n_t`` records are
+        left in the larger of the two sets: half from the records, half from the normaliser.
+
+        Args:
+            records: ``S``.
+            removed_before: Records that neither data set holds any more.
 
         Raises:
-            ParameterError: ``records`` is no whole number from 1 to ``n``.
+            ParameterError: ``records`` is no whole number from 1 to the number of records that are left.
         """
         require_count(least=1, records=records)
-        if records > self.n:
-            raise ParameterError(f"records must be at most n = {self.n}, got {records}")
-        per_record = 2 * self.lipschitz if self.adjacency == "replace" else self.lipschitz
-        return per_record * records / self.n
+        require_count(least=0, removed_before=removed_before)
+        if records + removed_before > self.n:
+            already = f" (after {removed_before} that were removed before)" if removed_before else ""
+            raise ParameterError(f"records must be at most n = {self.n}, got {records}{already}")
+        if self.adjacency == "remove" and records + removed_before == self.n:
+            raise ParameterError(f"adjacency remove needs a record to remain, got records = n = {self.n}")
+        per_record = self.lipschitz if self.adjacency == "zero-out" else 2 * self.lipschitz
+        normaliser = self.n - removed_before if self.adjacency == "remove" else self.n
+        return per_record * records / normaliser
+
+    def require_strong_convexity(self) -> None:
+        """Raise `AssumptionError` unless ``strong_convexity`` is above 0."""
+        if self.strong_convexity == 0:
+            raise AssumptionError(
+                "this bound needs a strongly convex objective: strong_convexity must be above 0, got 0 "
+                "(add an l2 regulariser)"
+            )

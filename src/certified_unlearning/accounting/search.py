@@ -1,5 +1,6 @@
 """Searches that the planners share: the minimum of a function of one variable, the least whole number."""
 
+import math
 from collections.abc import Callable
 
 import numpy as np
@@ -11,17 +12,24 @@ Array = npt.NDArray[np.float64]
 MOST_STEPS = 10**12
 
 GRID_SPACING = 1.0
-ZOOM_POINTS = 25
+# New points in a bracket: at these fractions of it, and at these of the way from the vertex to either end.
+EVENLY = np.linspace(0, 1, 17)
+CROWD = 8.0 ** -np.arange(1, 9)
 # The value is wrong by half the curvature times the square of the distance to the minimum. Curvatures reach thousands
 # where many steps meet little noise; then 1e-8 here is 1e-13 there.
 LOCATION_TOLERANCE = 1e-8
+# Points nearer to each other could, by rounding, hide on which side of both the minimum lies.
+LEAST_SPACING = LOCATION_TOLERANCE / (2 * len(EVENLY))
+# Where a whole bracket is as flat as that there is nothing left but rounding.
+FLAT = 4e-15
 
 
 def minimise(function: Callable[[Array], Array], low: float, high: float) -> tuple[float, float]:
     """Return where a function is least on ``[low, high]``, and its value there.
 
-    A grid of spacing 1 finds the valley, finer and finer grids around the best point its bottom. The function must
-    have one valley only, or valleys wider than the grid.
+    A grid of spacing 1 brackets the minimum. Then, round by round, the bracket shrinks to the neighbours of the best of
+    new points: at least to an eighth by evenly spaced ones, to next to nothing by those that crowd around the vertex of
+    a parabola through the last bracket. The function must have one valley only, or valleys wider than the grid.
 
     Args:
         function: Maps an array of points to an array of values; infinite where it is not defined.
@@ -31,24 +39,59 @@ def minimise(function: Callable[[Array], Array], low: float, high: float) -> tup
     points = np.linspace(low, high, int((high - low) / GRID_SPACING) + 2)
     while True:
         values = function(points)
-        best = int(np.argmin(values))
-        left, right = points[max(best - 1, 0)], points[min(best + 1, len(points) - 1)]
-        if right - left < LOCATION_TOLERANCE:
-            return float(points[best]), float(values[best])
-        points = np.linspace(left, right, ZOOM_POINTS)
+        best = int(values.argmin())
+        before, after = max(best - 1, 0), min(best + 1, len(points) - 1)
+        left, middle, right = float(points[before]), float(points[best]), float(points[after])
+        at_left, at_middle, at_right = float(values[before]), float(values[best]), float(values[after])
+        if right - left < LOCATION_TOLERANCE or max(at_left, at_right) - at_middle <= FLAT * abs(at_middle):
+            return middle, at_middle
+        centre = _vertex(left, middle, right, at_left, at_middle, at_right)
+        evenly = left + (right - left) * EVENLY
+        to_left, to_right = centre + (left - centre) * CROWD, centre + (right - centre) * CROWD
+        # The first one is for the differences only.
+        points = np.concatenate(((-math.inf,), evenly, (centre,), to_left, to_right))
+        points.sort()
+        points = points[1:][points[1:] - points[:-1] > LEAST_SPACING]
+
+
+def _vertex(left: float, middle: float, right: float, at_left: float, at_middle: float, at_right: float) -> float:
+    """Return where the parabola through three points has its vertex; the middle one where there is none."""
+    slope_left = (at_left - at_middle) * (right - middle)
+    slope_right = (at_right - at_middle) * (middle - left)
+    if not 0 < slope_left + slope_right < math.inf:
+        return middle
+    return middle + (slope_left * (right - middle) - slope_right * (middle - left)) / (2 * (slope_left + slope_right))
 
 
 def least_whole(estimate: float, is_enough: Callable[[int], bool], *, minimum: int) -> int:
-    """Return the least whole number from ``minimum`` on that is enough, from an estimate that is right up to rounding.
+    """Return the least whole number from ``minimum`` on that is enough.
+
+    Gallops away from the estimate, then bisects: an estimate that is right up to rounding costs two or three tries.
 
     Args:
-        estimate: The real number from which on whole numbers are enough, up to rounding.
+        estimate: A guess of the real number from which on whole numbers are enough.
         is_enough: Decides; false below some number, true from it on.
         minimum: Where to count from.
     """
-    number = max(minimum, int(np.ceil(estimate)))
-    while not is_enough(number):
-        number += 1
-    while number > minimum and is_enough(number - 1):
-        number -= 1
-    return number
+    number = math.ceil(max(estimate, minimum))
+    stride = 1
+    if is_enough(number):
+        too_few, enough = minimum - 1, number
+        while enough > minimum:
+            number = max(enough - stride, minimum)
+            if not is_enough(number):
+                too_few = number
+                break
+            enough, stride = number, 2 * stride
+    else:
+        too_few, enough = number, number + stride
+        while not is_enough(enough):
+            stride *= 2
+            too_few, enough = enough, enough + stride
+    while enough - too_few > 1:
+        middle = (too_few + enough) // 2
+        if is_enough(middle):
+            enough = middle
+        else:
+            too_few = middle
+    return enough

@@ -163,6 +163,7 @@ def extra_delta(*, mu: float, betas_total: float, epsilon: float) -> float:
 def _stationary_std(problem: Problem, sigma: float) -> float:
     """Return ``tau / sqrt(1 - c^2) = sigma sqrt(2 / (m (2 - eta m)))``, stationarity's standard deviation."""
     require_positive(sigma=sigma)
+    problem.require_strong_convexity()
     rate = _rate(problem)
     return sigma * math.sqrt(2 / (problem.strong_convexity * (2 - rate)))
 

@@ -5,12 +5,14 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict
 
+from certified_unlearning.accounting.accountants import AccountantName
 from certified_unlearning.files import content_key, read_model, write_model
 from certified_unlearning.parameters import Common
 
 Experiment = Literal["fig3a", "fig3b", "fig3c", "fig4"]
 Mechanism = Literal["langevin", "descent-to-delete", "retraining"]
-Accountant = Literal["lsi", "descent-to-delete N.1", "descent-to-delete N.2", "none"]
+DescentAccountant = Literal["descent-to-delete N.1", "descent-to-delete N.2", "descent-to-delete shifted"]
+Accountant = AccountantName | DescentAccountant | Literal["none"]
 Guarantee = Literal["upper bound", "exact", "as published", "heuristic"]
 
 
@@ -47,11 +49,13 @@ class Request(_Model):
         records_removed: Records removed so far, this request included.
         unlearning_steps: Steps run for this request (``K``, or Descent-to-Delete's iterations).
         epsilon: Epsilon certified after this request at the plan's delta.
+        mu: The same guarantee as Gaussian differential privacy, at every delta; None where the accountant gives none.
     """
 
     records_removed: int
     unlearning_steps: int
     epsilon: float
+    mu: float | None
 
 
 class Run(_Model):
@@ -62,7 +66,7 @@ class Run(_Model):
         mechanism: The mechanism's name.
         variant: Which form of the mechanism (``least-sigma``, ``least-steps``, ``secret-state``,
             ``published-state``, ``noisy``, ``noiseless``).
-        accountant: Which analysis gave ``epsilon``.
+        accountant: Which analysis gave ``epsilon`` (of a noisy retraining: the noise, where accountants differ in it).
         guarantee: What ``epsilon`` is: an upper bound, exact, as published (the theorem is applied outside its
             statement), or a heuristic.
         epsilon_target: The epsilon asked for.

@@ -2,15 +2,18 @@
 
 import math
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from certified_unlearning import accounting
+from certified_unlearning.accounting import descent_shifted
+from certified_unlearning.accounting.accountants import AccountantName
+from certified_unlearning.accounting.search import least_whole
 from certified_unlearning.assumptions import guarantee
 from certified_unlearning.errors import AssumptionError
 from certified_unlearning.experiments.model import Accountant, Constants, Experiment, Plan, Request, Run
 from certified_unlearning.mechanisms.learning_start import extra_delta, learned_steps
-from certified_unlearning.objectives.constants import LossConstants, logistic_constants
+from certified_unlearning.objectives.constants import logistic_constants
 from certified_unlearning.parameters import Common, Figure3a, Figure3b, Figure3c, Figure4, Sweep
 
 EPSILON_OF = {"float32": 2.0**-23, "float64": 2.0**-52}
@@ -56,6 +59,40 @@ def make_plan(preset: str, settings: Common, experiment: Experiment, sweep: Swee
     )
 
 
+def constants_and_problem(settings: Common, data: Mapping[str, Any]) -> tuple[Constants, accounting.Problem]:
+    """Return a preset's constants and, for the accountants of Langevin unlearning, its problem.
+
+    Args:
+        settings: What the preset's experiments share.
+        data: Summary of the prepared data set (`data.prepared.PreparedData.summary`).
+    """
+    n = int(data["n"])
+    loss = logistic_constants(
+        n=n,
+        regularisation=settings.regularisation,
+        smoothness=settings.smoothness,
+        largest_eigenvalue=data["largest_eigenvalue"],
+    )
+    constants = Constants(
+        n=n,
+        d=int(data["d"]),
+        strong_convexity=loss.strong_convexity,
+        smoothness_constant=loss.smoothness,
+        lipschitz=loss.lipschitz,
+        delta=1 / n if settings.delta == "1/n" else settings.delta,
+        data_sha256=data["sha256"],
+    )
+    problem = accounting.Problem(
+        n=n,
+        strong_convexity=loss.strong_convexity,
+        smoothness=loss.smoothness,
+        lipschitz=loss.lipschitz,
+        step_size=1 / loss.smoothness if settings.step_size == "1/L" else settings.step_size,
+        adjacency=settings.adjacency,
+    )
+    return constants, problem
+
+
 @dataclass(frozen=True)
 class _Planner:
     settings: Common
@@ -66,73 +103,77 @@ class _Planner:
 
     @classmethod
     def of(cls, settings: Common, experiment: Experiment, data: Mapping[str, Any]) -> "_Planner":
-        n, d = int(data["n"]), int(data["d"])
-        loss = logistic_constants(
-            n=n,
-            regularisation=settings.regularisation,
-            smoothness=settings.smoothness,
-            largest_eigenvalue=data["largest_eigenvalue"],
-        )
-        constants = Constants(
-            n=n,
-            d=d,
-            strong_convexity=loss.strong_convexity,
-            smoothness_constant=loss.smoothness,
-            lipschitz=loss.lipschitz,
-            delta=1 / n if settings.delta == "1/n" else settings.delta,
-            data_sha256=data["sha256"],
-        )
-        step_size = 1 / loss.smoothness if settings.step_size == "1/L" else settings.step_size
+        constants, problem = constants_and_problem(settings, data)
         descent_step_size = accounting.descent_step_size(
-            strong_convexity=loss.strong_convexity, smoothness=loss.smoothness
+            strong_convexity=problem.strong_convexity, smoothness=problem.smoothness
         )
         return cls(
             settings=settings,
             experiment=experiment,
             constants=constants,
-            langevin_problem=_problem(settings, n, loss, step_size),
-            descent_problem=_problem(settings, n, loss, descent_step_size),
+            langevin_problem=problem,
+            descent_problem=replace(problem, step_size=descent_step_size),
         )
 
     def figure_3a(self, sweep: Figure3a) -> Iterable[Run]:
         """One record removed: Langevin with K fixed and the least sigma, Descent-to-Delete, retraining."""
-        langevin = []
-        for epsilon in sweep.epsilon:
-            sigma = accounting.least_sigma(
-                self.langevin_problem,
-                steps=sweep.unlearning_steps,
-                epsilon=epsilon,
-                delta=self.constants.delta,
-                records=1,
-            )
-            langevin.append(self._langevin("least-sigma", sigma, epsilon, 1, sweep.unlearning_steps))
+        langevin = [
+            self._least_sigma(accountant, epsilon, sweep.unlearning_steps)
+            for accountant in sweep.accountants
+            for epsilon in sweep.epsilon
+        ]
         yield from langevin
         for steps in sweep.descent_steps:
             for epsilon in sweep.epsilon:
                 yield self._secret_state(epsilon, steps)
-        yield from self._retraining(langevin)
+                yield self._tightened_secret_state(epsilon, steps)
+        yield from self._retraining(langevin, for_each_accountant=True)
 
     def figure_3b(self, sweep: Figure3b) -> Iterable[Run]:
         """Requests one after another until all records are removed."""
-        langevin = [self._stream(sweep, size) for size in sweep.records_per_request]
+        langevin = [
+            self._stream(accountant, sweep, size)
+            for accountant in sweep.accountants
+            for size in sweep.records_per_request
+        ]
         yield from langevin
         yield self._published_state(sweep.epsilon, sweep.records)
-        yield from self._retraining(langevin[:1])
+        yield self._tightened_published_state(sweep.epsilon, sweep.records)
+        yield from self._retraining(langevin)
 
     def figure_3c(self, sweep: Figure3c) -> Iterable[Run]:
         """A group removed at once, for several sigma."""
-        langevin = [self._least_steps(sigma, sweep.epsilon, sweep.records) for sigma in sweep.sigma]
+        langevin = [
+            self._least_steps(accountant, sigma, sweep.epsilon, sweep.records)
+            for accountant in sweep.accountants
+            for sigma in sweep.sigma
+        ]
         yield from langevin
         yield from self._retraining(langevin)
 
     def figure_4(self, sweep: Figure4) -> Iterable[Run]:
         """Groups of several sizes removed at once, for several epsilon."""
         for records in sweep.records:
-            langevin = [self._least_steps(sweep.sigma, epsilon, records) for epsilon in sweep.epsilon]
+            langevin = [
+                self._least_steps(accountant, sweep.sigma, epsilon, records)
+                for accountant in sweep.accountants
+                for epsilon in sweep.epsilon
+            ]
             yield from langevin
-            yield from self._retraining(langevin[:1])
+            yield from self._retraining(langevin)
 
-    def _least_steps(self, sigma: float, epsilon: float, records: int) -> Run:
+    def _least_sigma(self, accountant: AccountantName, epsilon: float, steps: int) -> Run:
+        sigma = accounting.least_sigma(
+            self.langevin_problem,
+            steps=steps,
+            epsilon=epsilon,
+            delta=self.constants.delta,
+            records=1,
+            accountant=accountant,
+        )
+        return self._langevin(accountant, "least-sigma", sigma, epsilon, 1, [steps])
+
+    def _least_steps(self, accountant: AccountantName, sigma: float, epsilon: float, records: int) -> Run:
         steps = accounting.least_steps(
             self.langevin_problem,
             sigma=sigma,
@@ -140,17 +181,11 @@ class _Planner:
             delta=self.constants.delta,
             records=records,
             minimum_steps=self.settings.minimum_steps,
+            accountant=accountant,
         )
-        return self._langevin("least-steps", sigma, epsilon, records, steps)
+        return self._langevin(accountant, "least-steps", sigma, epsilon, records, [steps])
 
-    def _langevin(self, variant: str, sigma: float, epsilon: float, records: int, steps: int) -> Run:
-        certified = accounting.epsilon(
-            self.langevin_problem, sigma=sigma, delta=self.constants.delta, records=records, steps=steps
-        )
-        request = Request(records_removed=records, unlearning_steps=steps, epsilon=certified)
-        return self._langevin_run(variant, sigma, epsilon, records, [request])
-
-    def _stream(self, sweep: Figure3b, size: int) -> Run:
+    def _stream(self, accountant: AccountantName, sweep: Figure3b, size: int) -> Run:
         planned = accounting.least_stream_steps(
             self.langevin_problem,
             sigma=sweep.sigma,
@@ -159,61 +194,88 @@ class _Planner:
             records_per_request=size,
             requests=sweep.records // size,
             minimum_steps=self.settings.minimum_steps,
+            accountant=accountant,
+        )
+        steps = [each.steps for each in planned]
+        return self._langevin(accountant, "least-steps", sweep.sigma, sweep.epsilon, size, steps)
+
+    def _langevin(
+        self, accountant: AccountantName, variant: str, sigma: float, epsilon: float, size: int, steps: list[int]
+    ) -> Run:
+        self._check_precision(sigma)
+        learning_steps = self._learning_steps(sigma)
+        schedule = accounting.Schedule(
+            sigma=sigma, records_per_request=size, steps=tuple(steps), learning_steps=learning_steps
+        )
+        certified = accounting.stream_guarantees(
+            self.langevin_problem, schedule, delta=self.constants.delta, accountant=accountant
         )
         requests = [
-            Request(records_removed=size * (number + 1), unlearning_steps=each.steps, epsilon=each.epsilon)
-            for number, each in enumerate(planned)
+            Request(
+                records_removed=size * (number + 1),
+                unlearning_steps=steps[number],
+                epsilon=after.epsilon,
+                mu=after.mu,
+            )
+            for number, after in enumerate(certified)
         ]
-        return self._langevin_run("least-steps", sweep.sigma, sweep.epsilon, size, requests)
-
-    def _langevin_run(self, variant: str, sigma: float, epsilon: float, size: int, requests: list[Request]) -> Run:
-        self._check_precision(sigma)
-        learning_steps, extra_delta = self._learning(sigma, max(request.epsilon for request in requests))
+        largest = max(request.epsilon for request in requests)
         initial = accounting.initial_epsilon(
             self.langevin_problem,
             sigma=sigma,
             delta=self.constants.delta,
             records=requests[-1].records_removed,
+            accountant=accountant,
         )
         return Run(
             experiment=self.experiment,
             mechanism="langevin",
             variant=variant,
-            accountant="lsi",
-            guarantee=guarantee("langevin", self.settings.smoothness),
+            accountant=accountant,
+            guarantee=guarantee(accountant, self.settings.smoothness),
             epsilon_target=epsilon,
             initial_epsilon=initial,
             sigma=sigma,
             step_size=self.langevin_problem.step_size,
             learning_steps=learning_steps,
             radius=self.settings.radius,
-            extra_delta=extra_delta,
+            extra_delta=self._extra_delta(accountant, sigma, learning_steps, largest),
             records_per_request=size,
             requests=tuple(requests),
         )
 
-    def _learning(self, sigma: float, epsilon: float) -> tuple[int, float]:
-        """Return T and what is added to delta because T is finite."""
-        problem, dimension, start = self.langevin_problem, self.constants.d, self.settings.start
+    def _learning_steps(self, sigma: float) -> int:
         steps = self.settings.learning_steps
-        if steps == "learned":
-            steps = learned_steps(
-                problem,
-                sigma=sigma,
-                dimension=dimension,
-                start=start,
-                mu_tolerance=self.settings.stationarity,
-            )
+        if steps != "learned":
+            return steps
+        return learned_steps(
+            self.langevin_problem,
+            sigma=sigma,
+            dimension=self.constants.d,
+            start=self.settings.start,
+            mu_tolerance=self.settings.stationarity,
+        )
+
+    def _extra_delta(self, accountant: AccountantName, sigma: float, learning_steps: int, epsilon: float) -> float:
+        """Return what is added to delta because an accountant speaks of stationarity and learning is finite."""
+        if accountant == "shifted":
+            return 0.0
         extra = extra_delta(
-            problem, sigma=sigma, dimension=dimension, start=start, learning_steps=steps, epsilon=epsilon
+            self.langevin_problem,
+            sigma=sigma,
+            dimension=self.constants.d,
+            start=self.settings.start,
+            learning_steps=learning_steps,
+            epsilon=epsilon,
         )
         if extra > self.constants.delta:
             raise AssumptionError(
-                f"after {steps} learning steps at sigma = {sigma:.6g} the model is so far from its stationary law "
-                f"that {extra:.2g} would be added to delta = {self.constants.delta:.2g} at epsilon = {epsilon:.6g}; "
-                "use learning_steps: learned, more steps, or a smaller stationarity"
+                f"after {learning_steps} learning steps at sigma = {sigma:.6g} the model is so far from its stationary "
+                f"law that {extra:.2g} would be added to delta = {self.constants.delta:.2g} at epsilon = "
+                f"{epsilon:.6g}; use learning_steps: learned, more steps, a smaller stationarity, or the accountant "
+                "shifted, which needs no stationarity"
             )
-        return steps, extra
+        return extra
 
     def _check_precision(self, sigma: float) -> None:
         """Refuse noise that rounding would swallow: every optimum lies within M/m of the origin."""
@@ -231,8 +293,16 @@ class _Planner:
         sigma = accounting.secret_state_sigma(
             self.descent_problem, epsilon=epsilon, delta=self.constants.delta, steps=steps
         )
-        request = Request(records_removed=1, unlearning_steps=steps, epsilon=epsilon)
-        return self._descent("secret-state", "descent-to-delete N.1", sigma, epsilon, steps, [request])
+        request = Request(records_removed=1, unlearning_steps=steps, epsilon=epsilon, mu=None)
+        return self._descent("secret-state", "descent-to-delete N.1", sigma, epsilon, [request])
+
+    def _tightened_secret_state(self, epsilon: float, steps: int) -> Run:
+        """The same mechanism with the least noise that its distance after one request needs."""
+        mu = accounting.mu_from_epsilon(epsilon, self.constants.delta)
+        sigma = descent_shifted.secret_state_sigma(self.descent_problem, mu=mu, steps=steps)
+        certified = accounting.epsilon_from_mu(mu, self.constants.delta)
+        request = Request(records_removed=1, unlearning_steps=steps, epsilon=certified, mu=mu)
+        return self._descent("secret-state", "descent-to-delete shifted", sigma, epsilon, [request])
 
     def _published_state(self, epsilon: float, records: int) -> Run:
         plan = accounting.published_state_plan(
@@ -243,12 +313,42 @@ class _Planner:
             request_count=records,
         )
         requests = [
-            Request(records_removed=number + 1, unlearning_steps=steps, epsilon=epsilon)
+            Request(records_removed=number + 1, unlearning_steps=steps, epsilon=epsilon, mu=None)
             for number, steps in enumerate(plan.steps_per_request)
         ]
-        return self._descent(
-            "published-state", "descent-to-delete N.2", plan.sigma, epsilon, min(plan.steps_per_request), requests
+        return self._descent("published-state", "descent-to-delete N.2", plan.sigma, epsilon, requests)
+
+    def _tightened_published_state(self, epsilon: float, records: int) -> Run:
+        """The same mechanism with the published theorem's noise and the least steps a request that it really needs."""
+        delta = self.constants.delta
+        printed = accounting.published_state_plan(
+            self.descent_problem,
+            epsilon=epsilon,
+            delta=delta,
+            dimension=self.constants.d,
+            request_count=records,
         )
+        target = accounting.mu_from_epsilon(epsilon, delta)
+
+        def after_each_request(steps: int) -> list[float]:
+            return [
+                descent_shifted.published_state_curve(
+                    self.descent_problem, sigma=printed.sigma, steps_per_request=[steps] * request
+                ).mu
+                for request in range(1, records + 1)
+            ]
+
+        steps = least_whole(printed.bound_on_steps, lambda count: max(after_each_request(count)) <= target, minimum=1)
+        requests = [
+            Request(
+                records_removed=number + 1,
+                unlearning_steps=steps,
+                epsilon=accounting.epsilon_from_mu(mu, delta),
+                mu=mu,
+            )
+            for number, mu in enumerate(after_each_request(steps))
+        ]
+        return self._descent("published-state", "descent-to-delete shifted", printed.sigma, epsilon, requests)
 
     def _descent(
         self,
@@ -256,17 +356,17 @@ class _Planner:
         accountant: Accountant,
         sigma: float,
         epsilon: float,
-        steps: int,
         requests: list[Request],
     ) -> Run:
         # Every optimum lies within M/m of the origin, where learning starts.
         radius = self.settings.radius or self.constants.lipschitz / self.constants.strong_convexity
+        steps = min(request.unlearning_steps for request in requests)
         return Run(
             experiment=self.experiment,
             mechanism="descent-to-delete",
             variant=variant,
             accountant=accountant,
-            guarantee=guarantee("descent-to-delete", self.settings.smoothness),
+            guarantee=guarantee(accountant, self.settings.smoothness),
             epsilon_target=epsilon,
             initial_epsilon=None,
             sigma=sigma,
@@ -278,39 +378,36 @@ class _Planner:
             requests=tuple(requests),
         )
 
-    def _retraining(self, langevin: list[Run]) -> Iterable[Run]:
-        """Retrain for each run with its noise, and once without noise."""
-        for run in langevin:
-            yield self._retrained(run, "noisy", run.sigma, run.epsilon_target, run.learning_steps)
+    def _retraining(self, langevin: list[Run], *, for_each_accountant: bool = False) -> Iterable[Run]:
+        """Retrain with the noise of each run, and once without noise."""
+        if for_each_accountant:
+            for run in langevin:
+                yield self._retrained(run, "noisy", run.accountant, run.sigma, run.epsilon_target, run.learning_steps)
+        else:
+            first = {run.sigma: run for run in reversed(langevin)}
+            for sigma in sorted(first):
+                run = first[sigma]
+                yield self._retrained(run, "noisy", "none", sigma, run.epsilon_target, run.learning_steps)
         longest = max(run.learning_steps for run in langevin)
         largest = max(run.epsilon_target for run in langevin)
-        yield self._retrained(langevin[0], "noiseless", 0.0, largest, longest)
+        yield self._retrained(langevin[0], "noiseless", "none", 0.0, largest, longest)
 
-    def _retrained(self, like: Run, variant: str, sigma: float, epsilon: float, steps: int) -> Run:
+    def _retrained(
+        self, like: Run, variant: str, accountant: Accountant, sigma: float, epsilon: float, steps: int
+    ) -> Run:
         removed = like.requests[-1].records_removed
         return like.model_copy(
             update={
                 "mechanism": "retraining",
                 "variant": variant,
-                "accountant": "none",
-                "guarantee": guarantee("retraining", self.settings.smoothness),
+                "accountant": accountant,
+                "guarantee": guarantee("none", self.settings.smoothness),
                 "epsilon_target": epsilon,
                 "initial_epsilon": None,
                 "sigma": sigma,
                 "learning_steps": steps,
                 "extra_delta": 0.0,
                 "records_per_request": removed,
-                "requests": (Request(records_removed=removed, unlearning_steps=0, epsilon=0.0),),
+                "requests": (Request(records_removed=removed, unlearning_steps=0, epsilon=0.0, mu=0.0),),
             }
         )
-
-
-def _problem(settings: Common, n: int, loss: LossConstants, step_size: float) -> accounting.Problem:
-    return accounting.Problem(
-        n=n,
-        strong_convexity=loss.strong_convexity,
-        smoothness=loss.smoothness,
-        lipschitz=loss.lipschitz,
-        step_size=step_size,
-        adjacency=settings.adjacency,
-    )

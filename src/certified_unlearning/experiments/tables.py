@@ -49,6 +49,7 @@ class Tables:
                         {
                             **self._constants(run),
                             "epsilon": request.epsilon,
+                            "mu": request.mu,
                             "unlearning_steps": request.unlearning_steps,
                             "accumulated_steps": steps[number],
                             "request": number + 1,

@@ -2,9 +2,9 @@
 
 import pandas as pd
 from matplotlib.figure import Figure
-from matplotlib.ticker import LogLocator, NullLocator
 
 from certified_unlearning.figures import style as shared
+from certified_unlearning.figures.looks import key, looks
 from certified_unlearning.parameters import FigureStyle
 
 
@@ -13,7 +13,7 @@ def draw(summary: pd.DataFrame, style: FigureStyle) -> Figure:
     with shared.theme(style):
         figure = shared.new_figure(style, columns=2)
         steps, initial, accuracy = figure.subplots(1, 3)
-        look = shared.looks(summary, style)
+        look = looks(summary, style)
         langevin = summary[summary["mechanism"] == "langevin"]
         swept = summary[summary["variant"] != "noiseless"]
         shared.draw_lines(steps, langevin, look, x="sigma", y="unlearning_steps")
@@ -21,15 +21,12 @@ def draw(summary: pd.DataFrame, style: FigureStyle) -> Figure:
         shared.draw_lines(accuracy, swept, look, x="sigma", y="accuracy_mean")
         shared.draw_levels(accuracy, summary[summary["variant"] == "noiseless"], look)
         shared.steps_axis(steps, "Unlearning steps K")
-        initial.set_ylabel("Initial epsilon")
-        initial.set_yscale("log")
-        initial.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
-        initial.yaxis.set_major_formatter("{x:g}")
-        initial.yaxis.set_minor_locator(NullLocator())
+        shared.epsilon_axis(initial, "Initial epsilon")
         shared.accuracy_axis(accuracy)
         for axes in (steps, initial, accuracy):
             shared.sweep_axis(axes, swept["sigma"], "Noise scale sigma")
         removed = shared.records(summary["records_removed"].max())
         epsilon = langevin["epsilon_target"].iloc[0]
-        shared.finish(figure, summary, f"Removing {removed} at once, epsilon = {epsilon:g}")
+        title = f"Removing {removed} at once, epsilon = {epsilon:g}"
+        shared.finish(figure, shared.about(summary, title), *key(summary, style))
     return figure

@@ -4,6 +4,7 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from certified_unlearning.figures import style as shared
+from certified_unlearning.figures.looks import key, looks
 from certified_unlearning.parameters import FigureStyle
 
 
@@ -14,26 +15,20 @@ def draw(summary: pd.DataFrame, style: FigureStyle) -> Figure:
     """
     with shared.theme(style):
         figure = shared.new_figure(style, columns=2)
-        groups = list(summary.groupby("records_removed"))
-        left, right = figure.subfigures(1, 2, squeeze=False)[0]
-        steps = left.subplots()
-        panels = right.subplots(len(groups), 1, sharex=True, sharey=True, squeeze=False)[:, 0]
-        look = shared.looks(summary, style)
+        look = looks(summary, style)
         langevin = summary[summary["mechanism"] == "langevin"]
+        groups = {f"S = {removed}": rows for removed, rows in summary.groupby("records_removed")}
+        steps, panels = shared.steps_beside_accuracies(figure, list(groups))
         shared.draw_lines(steps, langevin, look, x="epsilon_target", y="unlearning_steps")
-        shared.steps_axis(steps, "Unlearning steps K")
-        for axes, (removed, rows) in zip(panels, groups, strict=True):
+        for axes, rows in zip(panels, groups.values(), strict=True):
             retraining = rows["mechanism"] == "retraining"
             shared.draw_lines(axes, rows[~retraining], look, x="epsilon_target", y="accuracy_mean")
             shared.draw_levels(axes, rows[retraining], look)
-            place = {"xycoords": "axes fraction", "ha": "left", "va": "center", "rotation": 270}
-            axes.annotate(f"S = {removed}", (1.02, 0.5), fontsize="small", **place)
-        shared.accuracy_axis(panels[0])  # shared by the others, so only once all are drawn
-        for axes in panels:
-            axes.set(xlabel="", ylabel="")
-        for axes in (steps, panels[-1]):
+        shared.steps_axis(steps, "Unlearning steps K")
+        shared.accuracy_axis(panels[0])
+        for axes in figure.axes:
             shared.sweep_axis(axes, langevin["epsilon_target"], "Target epsilon")
-        right.supylabel("Test accuracy", fontsize=steps.yaxis.label.get_size())
-        sigma = langevin["sigma"].iloc[0]
-        shared.finish(figure, summary, f"Removing S records at once, sigma = {sigma:g}")
+        shared.label_outer(panels)
+        title = f"Removing S records at once, sigma = {langevin['sigma'].iloc[0]:g}"
+        shared.finish(figure, shared.about(summary, title), *key(summary, style))
     return figure

@@ -1,10 +1,9 @@
-"""What all figures share: theme, a colour and marker per mechanism, bands, axes, title, legend, files."""
+"""What all figures share: theme, lines with their bands, axes, title, legend, files."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import matplotlib.style
 import numpy as np
@@ -12,60 +11,18 @@ import pandas as pd
 import seaborn as sns
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
-from matplotlib.colors import to_rgba
 from matplotlib.figure import Figure
-from matplotlib.ticker import MaxNLocator, NullLocator
+from matplotlib.lines import Line2D
+from matplotlib.scale import SymmetricalLogScale
+from matplotlib.ticker import FixedLocator, LogLocator, NullLocator
 
-from certified_unlearning.errors import ParameterError
+from certified_unlearning.figures.looks import Look
 from certified_unlearning.files import atomic_path
 from certified_unlearning.parameters import FigureStyle
 
 _DATASETS = {"digits": "digits even vs odd", "mnist-3-vs-8": "MNIST 3 vs 8", "adult": "Adult"}
-_MARKERS = {"langevin": "o", "descent-to-delete": "s", "noisy": "^", "noiseless": ""}
-_LAYERS = ("noiseless", "noisy", "descent-to-delete", "langevin")
-_DASHES = ("-", (0, (5, 1.5)), (0, (1.5, 1.2)), (0, (6, 1.5, 1.5, 1.5)))
 _LEAST_ACCURACY_SPAN = 0.02
 """An accuracy axis shows at least this much: noise of a few test records must not look like an effect."""
-
-
-@dataclass(frozen=True)
-class Look:
-    """How the line of one label is drawn: the mechanism sets hue and marker, the member shade and dashes.
-
-    Attributes:
-        color: Red, green and blue.
-        marker: The shape at a data point, empty for none.
-        linestyle: Matplotlib's line style.
-        size: Width of line and marker in units of the context's.
-        layer: Lines of a higher layer are drawn over those of a lower one.
-    """
-
-    color: Any
-    marker: str
-    linestyle: Any
-    size: float
-    layer: int
-
-    def line(self) -> dict[str, Any]:
-        """Return the properties of a Matplotlib line."""
-        return {
-            "color": self.color,
-            "marker": self.marker,
-            "markersize": self.size * matplotlib.rcParams["lines.markersize"],
-            "markeredgecolor": "w",
-            "markeredgewidth": 0.75,
-            "linestyle": self.linestyle,
-            "linewidth": self.size * matplotlib.rcParams["lines.linewidth"],
-            "zorder": 2 + 0.1 * self.layer,
-        }
-
-    def area(self) -> dict[str, Any]:
-        """Return the properties of a Matplotlib band; its thin edge shows where bands overlap."""
-        return {
-            "facecolor": to_rgba(self.color, 0.12),
-            "edgecolor": to_rgba(self.color, 0.4),
-            "linewidth": 0.4 * matplotlib.rcParams["lines.linewidth"],
-        }
 
 
 @contextmanager
@@ -78,8 +35,9 @@ def theme(style: FigureStyle) -> Iterator[None]:
         **sns.plotting_context(style.context),
         **sns.axes_style("ticks"),
         "font.family": "DejaVu Sans",  # comes with Matplotlib: the same letters on every machine
-        "axes.titlesize": "medium",
+        "axes.titlesize": "small",
         "figure.titlesize": "medium",
+        "figure.labelsize": "medium",
         "axes.grid": True,
         "grid.color": "0.9",
         "legend.frameon": False,
@@ -96,69 +54,53 @@ def new_figure(style: FigureStyle, *, columns: int = 1) -> Figure:
     return figure
 
 
-def looks(summary: pd.DataFrame, style: FigureStyle) -> dict[str, Look]:
-    """Return the look of every label of a summary.
-
-    A mechanism keeps its hue and marker in every figure; its members (K, I, S) go from light to dark.
-    Unlearning aims to be where noisy retraining is: a broad, pale line that stays visible below.
-
-    Raises:
-        ParameterError: The palette is not one seaborn knows.
-    """
-    try:
-        langevin, _, noisy, descent = sns.color_palette(style.palette, 4)  # the second is often pale on white
-    except ValueError as error:
-        raise ParameterError(
-            f"figures.palette is {style.palette!r}, but must be a seaborn palette such as colorblind"
-        ) from error
-    grey = (0.25, 0.25, 0.25)
-    hues = {
-        "langevin": langevin,
-        "descent-to-delete": descent,
-        "noisy": _mixed(noisy, 1.0),
-        "noiseless": grey,
-    }
-    family = summary["mechanism"].where(summary["mechanism"] != "retraining", summary["variant"])
-    found: dict[str, Look] = {}
-    for name, labels in summary["label"].groupby(family, sort=False):
-        members = labels.unique()
-        shades = _shades(hues[str(name)], len(members))
-        for number, (member, shade) in enumerate(zip(members, shades, strict=True)):
-            dashes = "--" if name == "noiseless" else _DASHES[number % len(_DASHES)]
-            size = 2.0 if name == "noisy" else 1.0
-            found[member] = Look(shade, _MARKERS[str(name)], dashes, size, _LAYERS.index(str(name)))
-    return found
+def steps_beside_accuracies(figure: Figure, names: Sequence[str]) -> tuple[Axes, list[Axes]]:
+    """Return a panel for steps on the left and, on the right, one for the accuracies of each name, with shared axes."""
+    left, right = figure.subfigures(1, 2, squeeze=False)[0]
+    steps = left.subplots()
+    columns = 1 if len(names) <= 3 else 2
+    grid = right.subplots(-(-len(names) // columns), columns, sharex=True, sharey=True, squeeze=False).ravel()
+    panels, superfluous = list(grid[: len(names)]), grid[len(names) :]
+    for axes in superfluous:
+        axes.remove()
+    for axes, name in zip(panels, names, strict=True):
+        axes.annotate(
+            name, (1.02, 0.5), xycoords="axes fraction", ha="left", va="center", rotation=270, fontsize="small"
+        )
+    right.supylabel("Test accuracy")
+    return steps, panels
 
 
-def _shades(hue: Any, count: int) -> Any:
-    return [hue] if count == 1 else sns.blend_palette([_mixed(hue, 1.0), hue, _mixed(hue, 0.0)], count)
+def label_outer(panels: Sequence[Axes]) -> None:
+    """Leave the labels of shared axes at the outside only; the accuracy axis is named once, beside all panels."""
+    for axes in panels:
+        axes.set_ylabel("")
+        axes.label_outer()
 
 
-def _mixed(hue: Any, end: float) -> Any:
-    """Return a hue moved towards white (``end`` 1) or black (0)."""
-    return tuple(0.6 * channel + 0.4 * end for channel in hue)
-
-
-def draw_lines(axes: Axes, summary: pd.DataFrame, look: dict[str, Look], *, x: str, y: str) -> None:
+def draw_lines(
+    axes: Axes, summary: pd.DataFrame, look: Mapping[str, Look], *, x: str, y: str, bands: bool = True
+) -> None:
     """Draw one line for each label; for ``accuracy_mean`` with the band of one standard deviation."""
     for label, rows in summary.groupby("label", sort=False):
         one = look[str(label)]
-        every = -(-len(rows) // 10)  # at most ten markers, however long the stream
-        line = {"label": label, "markevery": every, **one.line()}
-        sns.lineplot(rows, x=x, y=y, estimator=None, ax=axes, legend=False, **line)
-        if y == "accuracy_mean":
+        draw_line(axes, rows, one, x=x, y=y, label=str(label))
+        if bands and y == "accuracy_mean":
             rows = rows.sort_values(x)
             axes.fill_between(rows[x], *band(rows), **one.area())
 
 
-def draw_levels(axes: Axes, summary: pd.DataFrame, look: dict[str, Look]) -> None:
+def draw_line(axes: Axes, rows: pd.DataFrame, look: Look, *, x: str, y: str, label: str) -> None:
+    """Draw one line with at most seven markers, however many its points."""
+    line = {"label": label, "markevery": -(-len(rows) // 7), **look.line()}
+    sns.lineplot(rows, x=x, y=y, estimator=None, ax=axes, legend=False, **line)
+
+
+def draw_levels(axes: Axes, summary: pd.DataFrame, look: Mapping[str, Look]) -> None:
     """Draw each row's mean accuracy as a level across the panel with the band of one standard deviation."""
-    across = np.linspace(0.0, 1.0, 11)  # in units of the panel's width, so that markers can sit between data
     for (_, row), lower, upper in zip(summary.iterrows(), *band(summary), strict=True):
         one = look[row["label"]]
-        line = {"label": row["label"], "markevery": (1, 4), **one.line()}
-        level = np.full_like(across, row["accuracy_mean"])
-        axes.plot(across, level, transform=axes.get_yaxis_transform(), **line)
+        axes.axhline(row["accuracy_mean"], label=row["label"], **one.line())
         axes.axhspan(lower, upper, **one.area())
 
 
@@ -177,11 +119,30 @@ def accuracy_axis(axes: Axes) -> None:
     axes.set_ylabel("Test accuracy")
 
 
-def steps_axis(axes: Axes, name: str) -> None:
-    """Label a panel's axis of step counts."""
-    axes.yaxis.set_major_locator(MaxNLocator(nbins="auto", steps=[1, 2, 5, 10], integer=True))
-    axes.yaxis.set_major_formatter("{x:,.0f}")
+def steps_axis(axes: Axes, name: str, *, which: Literal["x", "y"] = "y") -> None:
+    """Make an axis of step counts linear from 0 to 1 and logarithmic above: 0 stays visible beside thousands.
+
+    Call it when everything is drawn.
+    """
+    axis = axes.yaxis if which == "y" else axes.xaxis
+    largest = max(1.0, axes.dataLim.ymax if which == "y" else axes.dataLim.xmax)
+    decades = 10.0 ** np.arange(np.ceil(np.log10(largest)) + 1)
+    ticks = decades if largest > 200 else np.outer(decades, (1, 2, 5)).ravel()
+    scale = SymmetricalLogScale(axis, linthresh=1, linscale=0.4)
+    axes.set(**{f"{which}scale": scale, f"{which}lim": (-0.3, 1.3 * largest), f"{which}label": name})
+    axis.set_major_locator(FixedLocator([0.0, *ticks]))
+    axis.set_major_formatter("{x:,.0f}")
+    axis.set_minor_locator(NullLocator())
+
+
+def epsilon_axis(axes: Axes, name: str) -> None:
+    """Make the y axis a logarithmic one of epsilon."""
     axes.set_ylabel(name)
+    axes.set_yscale("log")
+    bottom, top = axes.get_ylim()
+    axes.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5) if top < 100 * bottom else (1,)))
+    axes.yaxis.set_major_formatter("{x:g}")
+    axes.yaxis.set_minor_locator(NullLocator())
 
 
 def sweep_axis(axes: Axes, values: pd.Series, name: str) -> None:
@@ -201,25 +162,44 @@ def sweep_axis(axes: Axes, values: pd.Series, name: str) -> None:
     axes.set_xlabel(name)
 
 
-def finish(figure: Figure, summary: pd.DataFrame, what: str) -> None:
-    """Add the title (what was done; data set and n), and the legend below all panels in height of its own."""
+def about(summary: pd.DataFrame, what: str) -> str:
+    """Return a title: what was done; the data set and n."""
     row = summary.iloc[0]
-    figure.suptitle(f"{what}\n{_DATASETS.get(row['dataset'], row['dataset'])}, n = {row['n']:,}")
+    return f"{what}\n{_DATASETS.get(row['dataset'], row['dataset'])}, n = {row['n']:,}"
+
+
+def handles(axes: Axes) -> dict[str, Line2D]:
+    """Return the lines of a panel by their labels."""
+    return {str(line.get_label()): line for line in axes.get_lines()}
+
+
+def finish(figure: Figure, title: str, *key: Mapping[str, Line2D]) -> None:
+    """Add the title and, below all panels in height of its own, the legend.
+
+    Args:
+        figure: With everything drawn.
+        title: Its title.
+        key: Groups of entries; each begins a new column. The legend has as few rows as fit the width.
+    """
+    figure.suptitle(title)
     for axes in figure.axes:
         sns.despine(ax=axes)
         axes.set_axisbelow(True)
-    handles = {
-        text: handle for axes in figure.axes for handle, text in zip(*axes.get_legend_handles_labels(), strict=True)
-    }
-    for columns in range(len(handles), 0, -1):
-        legend = figure.legend(
-            handles.values(), handles.keys(), loc="outside lower center", ncols=columns, handlelength=3
-        )
+    groups = [list(group.items()) for group in key if group]
+    for rows in range(1, max(map(len, groups)) + 1):
+        entries = [entry for group in groups for entry in _filled(group, rows)]
+        names, lines = zip(*entries, strict=True)
+        legend = figure.legend(lines, names, loc="outside lower center", ncols=len(entries) // rows, handlelength=3)
         size = legend.get_window_extent()
-        if columns == 1 or size.width <= figure.bbox.width:
+        if size.width <= figure.bbox.width:
             break
         legend.remove()
     figure.set_figheight(figure.get_figheight() + size.height / figure.dpi)
+
+
+def _filled(group: list[tuple[str, Line2D]], rows: int) -> list[tuple[str, Line2D]]:
+    """Return a group with invisible entries added, so that it fills whole columns."""
+    return group + [("", Line2D([], [], linestyle="none"))] * (-len(group) % rows)
 
 
 def save(figure: Figure, style: FigureStyle, output_stem: str | Path) -> list[Path]:

@@ -166,6 +166,7 @@ def _headline(requests: pd.DataFrame, seconds: float) -> Iterable[Metric]:
     last = requests.iloc[-1]
     values = {
         "epsilon": requests["epsilon"].max(),
+        "mu": requests["mu"].max(),
         "epsilon_target": last["epsilon_target"],
         "initial_epsilon": last["initial_epsilon"],
         "delta": last["delta"],

@@ -1,0 +1,166 @@
+"""Descent-to-Delete with the least noise that its distances need, by shifted interpolation; see `shifted`.
+
+The algorithm is `descent_to_delete`'s: noiseless projected gradient steps of size ``2 / (L + m)``, which contract by
+``gamma = (L - m) / (L + m)``, and noise on publication. Its theorems allow for more than four times the distance that
+an endless stream can have.
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+
+from certified_unlearning.accounting.checks import require_count, require_positive
+from certified_unlearning.accounting.curves import GaussianCurve, Schedule
+from certified_unlearning.accounting.descent_to_delete import ROUNDING, descent_step_size
+from certified_unlearning.accounting.problem import Problem
+from certified_unlearning.accounting.shifted import Phase, contraction_gap, pooled_mu, schedule_phases
+from certified_unlearning.errors import AssumptionError
+
+
+def secret_state_mu(
+    problem: Problem,
+    *,
+    sigma: float,
+    steps: int,
+    records_per_request: int = 1,
+    request: float = 1,
+    learning_steps: float = math.inf,
+    radius: float | None = None,
+) -> float:
+    """Return the ``mu`` of Gaussian DP between a published model and a retrained one, with the state kept secret.
+
+    The noiseless parameters after request ``i`` are within ``e_i = gamma^I (e_(i-1) + Delta)`` of the retrained ones,
+    ``Delta = 2 M b / (m n)``, and noise is added on publication only:
+
+        ``mu = Delta/sigma gamma^I (1 - gamma^(i I)) / (1 - gamma^I)`` after converged learning.
+
+    It speaks of request ``i``'s model only. The secret state is never noised, so every further publication that an
+    observer keeps adds its own ``mu^2``.
+
+    Args:
+        problem: The constants; its step size must be `descent_step_size`.
+        sigma: Standard deviation of the published noise.
+        steps: ``I``, the steps of each request, at least 1.
+        records_per_request: ``b``.
+        request: ``i``, counted from 1; infinite for a value that holds after every request of an endless stream.
+        learning_steps: ``T``; infinite for converged learning.
+        radius: None compares with retraining from the same start for as many steps in all, ``T + i I``. A number
+            ``R``, of the ball that every step projects on and that holds the start, compares with retraining for
+            ``T`` steps of its own: both are then near the optimum only, which adds
+            ``2 R (gamma^T + gamma^(T + i I)) / sigma`` to the value of converged learning.
+
+    Raises:
+        ParameterError: A value makes no sense.
+        AssumptionError: The step size is another one, ``m = 0``, or an endless stream of removals.
+    """
+    require_positive(sigma=sigma)
+    require_count(least=1, steps=steps)
+    _require_descent_steps(problem)
+    if request == math.inf:
+        noiseless = _endless_stream(problem, steps, records_per_request)
+    else:
+        require_count(least=1, request=request)
+        schedule = Schedule(
+            sigma=sigma,
+            records_per_request=records_per_request,
+            steps=(steps,) * int(request),
+            learning_steps=learning_steps if radius is None else math.inf,
+        )
+        noiseless = [replace(phase, noise_std=0.0) for phase in schedule_phases(problem, schedule)]
+    mu = pooled_mu([*noiseless, Phase(1, 0.0, 0.0, sigma)])
+    if radius is None:
+        return mu
+    require_positive(radius=radius)
+    learning = Phase(learning_steps, contraction_gap(problem), 0.0, 0.0)
+    # The earliest request is the worst of an endless stream.
+    unlearning = replace(learning, steps=steps * (1 if request == math.inf else request))
+    return mu + 2 * radius / sigma * math.exp(learning.log_decay) * (1 + math.exp(unlearning.log_decay))
+
+
+def secret_state_sigma(
+    problem: Problem,
+    *,
+    mu: float,
+    steps: int,
+    records_per_request: int = 1,
+    request: float = 1,
+    learning_steps: float = math.inf,
+    radius: float | None = None,
+) -> float:
+    """Return the least published noise that gives ``mu``: the inverse of `secret_state_mu`; arguments and errors there.
+
+    ``mu`` is proportional to ``1 / sigma``; `conversion.mu_from_epsilon` gives that of an epsilon.
+    """
+    require_positive(mu=mu)
+    mu_of_unit_noise = secret_state_mu(
+        problem,
+        sigma=1.0,
+        steps=steps,
+        records_per_request=records_per_request,
+        request=request,
+        learning_steps=learning_steps,
+        radius=radius,
+    )
+    return mu_of_unit_noise / mu
+
+
+def published_state_curve(
+    problem: Problem,
+    *,
+    sigma: float,
+    steps_per_request: Sequence[int],
+    records_per_request: int = 1,
+    learning_steps: float = math.inf,
+) -> GaussianCurve:
+    """Return the curve of the last published model, where each request continues from what was published.
+
+    The noise is fed back: a request is one macro-step, of contraction ``gamma^I`` and sensitivity
+    ``(1 - gamma^I) Delta``, then noise. So the bound compares *only* with a retrained model that is published, noised
+    and continued at the same times; one that adds its noise once has another covariance, and for it Theorem N.2
+    (`descent_to_delete.published_state_epsilon`) is the only statement.
+
+    Args:
+        problem: The constants; its step size must be `descent_step_size`.
+        sigma: Standard deviation of the published noise, of the learned model's too.
+        steps_per_request: Steps of the requests, in order.
+        records_per_request: ``b``.
+        learning_steps: ``T``; infinite for converged learning.
+
+    Raises:
+        ParameterError: A value makes no sense.
+        AssumptionError: The step size is another one, or ``m = 0``.
+    """
+    _require_descent_steps(problem)
+    schedule = Schedule(
+        sigma=sigma,
+        records_per_request=records_per_request,
+        steps=tuple(steps_per_request),
+        learning_steps=learning_steps,
+    )
+    noise = Phase(1, 0.0, 0.0, sigma)
+    phases = schedule_phases(problem, schedule)
+    return GaussianCurve(pooled_mu([part for phase in phases for part in (replace(phase, noise_std=0.0), noise)]))
+
+
+def _endless_stream(problem: Problem, steps: int, records_per_request: int) -> list[Phase]:
+    """Return noiseless phases that lead to the largest distance after a request.
+
+    When a request's data have just changed it is ``Delta / (1 - gamma^I)``; then the request's steps follow.
+    """
+    if problem.adjacency == "remove":
+        raise AssumptionError(
+            "an endless stream must not run out of records: adjacency must be replace or zero-out, got remove"
+        )
+    unlearning = Phase(steps, contraction_gap(problem), 0.0, 0.0)
+    distance = problem.sensitivity(records_per_request) / problem.strong_convexity
+    return [Phase(math.inf, -math.expm1(unlearning.log_decay), distance, 0.0), unlearning]
+
+
+def _require_descent_steps(problem: Problem) -> None:
+    problem.require_strong_convexity()
+    prescribed = descent_step_size(strong_convexity=problem.strong_convexity, smoothness=problem.smoothness)
+    if not math.isclose(problem.step_size, prescribed, rel_tol=ROUNDING):
+        raise AssumptionError(
+            "Descent-to-Delete takes steps of step_size = 2 / (smoothness + strong_convexity) = "
+            f"{prescribed}, got {problem.step_size}"
+        )

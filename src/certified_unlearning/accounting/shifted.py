@@ -1,0 +1,235 @@
+"""Shifted interpolation for learning and unlearning by noisy gradient descent: exact on quadratics.
+
+The phases of a run, and what its end reveals by `pooling` (Bok, Su, Altschuler, ICML 2024). The losses must be smooth,
+and strongly convex or convex; every value holds with and without projection on a ball. A guarantee compares with a run
+of the same algorithm, of the same constants, and speaks of requests that were fixed in advance.
+"""
+
+import math
+import sys
+from dataclasses import replace
+
+import numpy as np
+
+from certified_unlearning.accounting.checks import require_count, require_positive
+from certified_unlearning.accounting.curves import GaussianCurve, Schedule
+from certified_unlearning.accounting.pooling import Phase, ball_mu, pooled_mu
+from certified_unlearning.accounting.problem import Problem
+from certified_unlearning.accounting.search import Array
+from certified_unlearning.errors import AssumptionError, ParameterError
+
+__all__ = [
+    "Phase",
+    "ball_mu",
+    "contraction_gap",
+    "curve",
+    "fixed_retraining_curve",
+    "initial_curve",
+    "joint_curve",
+    "phase",
+    "pooled_mu",
+    "schedule_phases",
+    "unknown_learning_curve",
+]
+
+
+def contraction_gap(problem: Problem) -> float:
+    """Return ``1 - c`` for gradient steps, ``c = max(|1 - eta m|, |1 - eta L|)``: exactly ``eta m`` up to ``2/(L+m)``.
+
+    Raises:
+        AssumptionError: ``step_size`` exceeds ``2 / L``, so that steps may drive points apart.
+    """
+    limit = 2 / problem.smoothness
+    if problem.step_size > math.nextafter(limit, math.inf):
+        raise AssumptionError(
+            f"gradient steps contract only for step_size <= 2 / smoothness = {limit}, got {problem.step_size}"
+        )
+    if problem.step_size <= math.nextafter(2 / (problem.smoothness + problem.strong_convexity), math.inf):
+        return min(problem.step_size * problem.strong_convexity, 1.0)
+    return max(2 - problem.step_size * problem.smoothness, 0.0)
+
+
+def phase(problem: Problem, *, sigma: float, records: int, steps: float, removed_before: int = 0) -> Phase:
+    """Return a phase of noisy gradient steps ``x - eta grad f(x) + sqrt(2 eta) sigma N(0, I)``.
+
+    Args:
+        problem: The constants.
+        sigma: Noise scale.
+        records: ``S``, in how many records the two data sets differ; 0 where they agree.
+        steps: Their number; may be infinite.
+        removed_before: Records that neither data set holds any more.
+
+    Raises:
+        ParameterError: A value makes no sense.
+        AssumptionError: ``step_size`` exceeds ``2 / L``, or infinitely many steps do not contract.
+    """
+    require_positive(sigma=sigma)
+    require_count(least=0, records=records)
+    gradients = problem.sensitivity(records, removed_before=removed_before) if records else 0.0
+    noise_std = math.sqrt(2 * problem.step_size) * sigma
+    return Phase(steps, contraction_gap(problem), problem.step_size * gradients, noise_std)
+
+
+def schedule_phases(problem: Problem, schedule: Schedule) -> list[Phase]:
+    """Return the phases of a schedule, against the same run on what is left after all its requests.
+
+    Learning differs in the records of all requests, the steps of request ``j`` in those of the later ones.
+
+    Raises:
+        ParameterError: More records are removed than there are.
+        AssumptionError: ``step_size`` exceeds ``2 / L``, or infinitely many steps do not contract.
+    """
+    requests = len(schedule.steps)
+    return [
+        phase(
+            problem,
+            sigma=schedule.sigma,
+            records=schedule.records_per_request * (requests - number),
+            steps=steps,
+            removed_before=schedule.records_per_request * number,
+        )
+        for number, steps in enumerate((schedule.learning_steps, *schedule.steps))
+    ]
+
+
+def curve(problem: Problem, schedule: Schedule) -> GaussianCurve:
+    """Return how well the model after the last request of a schedule can be told from a retrained one.
+
+    Retrained: the same learning run from the same start, on the data after all removals, for as many steps in all
+    (learning and every request's); learning to stationarity is compared with stationarity. It is `pooled_mu` of
+    `schedule_phases` in closed form: the noise stays the same and the sensitivity never increases, so all is one block.
+    Request ``j``'s own records add ``s_j`` in every step before the request, which decays in all steps from it on.
+
+    Args:
+        problem: The constants.
+        schedule: Noise, learning steps, and the steps of every request.
+
+    Raises:
+        ParameterError: More records are removed than there are.
+        AssumptionError: ``step_size`` exceeds ``2 / L``, or infinitely many steps do not contract.
+    """
+    removed = schedule.records_per_request * len(schedule.steps)
+    first = phase(problem, sigma=schedule.sigma, records=removed, steps=schedule.learning_steps)
+    gap = first.contraction_gap
+    if gap in (0, 1):  # The closed form needs a logarithm of c that is finite and below 0.
+        return GaussianCurve(pooled_mu(schedule_phases(problem, schedule)))
+    log_contraction = math.log1p(-gap)
+    steps = np.array(schedule.steps, dtype=np.float64)
+    until = np.cumsum(steps)
+    steps_before = first.steps + until - steps
+    if steps_before[-1] == 0:
+        return GaussianCurve(0.0)
+    # The last request's decay is common to all; kept apart, it cannot make the sum underflow.
+    decay = np.exp(log_contraction * (until[-1] - until + steps - steps[-1]))
+    arrived = decay * -np.expm1(log_contraction * steps_before) / gap
+    signal = float(arrived @ _own_sensitivities(problem, schedule))
+    noise = -math.expm1(2 * log_contraction * (first.steps + until[-1])) / (gap * (2 - gap))
+    mu = math.exp(log_contraction * steps[-1]) * signal / (first.noise_std * math.sqrt(noise))
+    return GaussianCurve(max(mu, sys.float_info.min))
+
+
+def joint_curve(problem: Problem, schedule: Schedule, *, learned_published: bool) -> GaussianCurve:
+    """Return what an observer learns who keeps every published model, not only the last.
+
+    Given the models published so far, both runs continue from the same point: each phase counts on its own, and the
+    ``mu^2`` add up (adaptive composition of Gaussian DP). Where the learned model was published it is about learning's
+    own ``mu``: nothing recalls what was shown. It compares with the retrained run's models at the same times. It holds
+    even for requests that depend on published models, for records and a schedule that are fixed in advance.
+
+    Args:
+        problem: The constants.
+        schedule: Noise, learning steps, and the steps of every request.
+        learned_published: Whether the learned model was published too, or only the model after each request.
+
+    Raises:
+        ParameterError: More records are removed than there are.
+        AssumptionError: ``step_size`` exceeds ``2 / L``, or infinitely many steps do not contract.
+    """
+    phases = schedule_phases(problem, schedule)
+    first = 1 if learned_published else 2
+    parts = [phases[:first], *([phase] for phase in phases[first:])]
+    return GaussianCurve(math.hypot(*(pooled_mu(part) for part in parts)))
+
+
+def initial_curve(problem: Problem, *, sigma: float, records: int, learning_steps: float = math.inf) -> GaussianCurve:
+    """Return how well models learned on data that differ in ``records`` can be told apart.
+
+    ``s/tau sqrt((1+c)(1-c^T) / ((1-c)(1+c^T)))`` (Bok et al., strongly convex noisy gradient descent).
+
+    Args:
+        problem: The constants.
+        sigma: Noise scale.
+        records: ``S``.
+        learning_steps: ``T``; infinite for learning to stationarity.
+
+    Raises:
+        ParameterError: A value makes no sense.
+        AssumptionError: ``step_size`` exceeds ``2 / L``, or infinitely many steps do not contract.
+    """
+    return GaussianCurve(pooled_mu([phase(problem, sigma=sigma, records=records, steps=learning_steps)]))
+
+
+def fixed_retraining_curve(
+    problem: Problem, *, sigma: float, records: int, steps: int, learning_steps: int, radius: float
+) -> GaussianCurve:
+    """Return how well the unlearned model can be told from one that was retrained for the learning steps only.
+
+    The ends are aligned: the unlearned run's first ``K`` steps leave it somewhere in the ball, at most ``2 R`` from the
+    start of retraining; then the data differ for ``T - K`` steps and agree for ``K``. It does not go to 0 with ``K``.
+    Without unlearning steps both runs start alike.
+
+    Args:
+        problem: The constants.
+        sigma: Noise scale.
+        records: ``S``.
+        steps: ``K``, at most ``T``.
+        learning_steps: ``T``, of learning and of retraining.
+        radius: ``R``, of the ball that every step projects on and that holds the start.
+
+    Raises:
+        ParameterError: A value makes no sense.
+        AssumptionError: ``step_size`` exceeds ``2 / L``.
+    """
+    require_count(least=0, steps=steps, learning_steps=learning_steps)
+    if steps > learning_steps:
+        raise ParameterError(f"steps must be at most learning_steps = {learning_steps}, got {steps}")
+    phases = [
+        phase(problem, sigma=sigma, records=records, steps=learning_steps - steps),
+        phase(problem, sigma=sigma, records=0, steps=steps),
+    ]
+    return GaussianCurve(ball_mu(phases, radius=radius, starting_distance=2 * radius if steps else 0.0))
+
+
+def unknown_learning_curve(problem: Problem, *, sigma: float, records: int, steps: int) -> GaussianCurve:
+    """Return how well the unlearned model can be told from a retrained one, after unknown learning.
+
+    However long both learned, for as many steps, they are within ``Z = s / (1 - c)`` (``W_infinity``); only the noise
+    of the unlearning steps hides it.
+
+    Args:
+        problem: The constants.
+        sigma: Noise scale.
+        records: ``S``.
+        steps: ``K``; without any, ``mu`` is infinite.
+
+    Raises:
+        ParameterError: A value makes no sense.
+        AssumptionError: ``step_size`` exceeds ``2 / L``, or steps do not contract.
+    """
+    learning = phase(problem, sigma=sigma, records=records, steps=math.inf)
+    unlearning = phase(problem, sigma=sigma, records=0, steps=steps)
+    return GaussianCurve(pooled_mu([replace(learning, noise_std=0.0), unlearning]))
+
+
+def _own_sensitivities(problem: Problem, schedule: Schedule) -> Array:
+    """Return how much each request's records add to a step's sensitivity while they and all later ones are there.
+
+    The same for all requests, except where the normaliser shrinks: with ``n_j`` records left after request ``j`` the
+    sensitivity is ``2 eta M (n_j - n_r) / n_j``, and the differences of these are taken by hand, without cancellation.
+    """
+    alone = problem.step_size * problem.sensitivity(schedule.records_per_request)
+    if problem.adjacency != "remove":
+        return np.full(len(schedule.steps), alone)
+    left = problem.n - schedule.records_per_request * np.arange(len(schedule.steps) + 1.0)
+    own: Array = alone * left[0] * left[-1] / (left[:-1] * left[1:])
+    return own
