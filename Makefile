@@ -35,7 +35,7 @@ report: $(READY)
 $(READY): pyproject.toml constraints.txt
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or newer is needed, this is " + sys.version)'
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable ".[workflow,test,lint]"
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable ".[workflow,images,test,lint]"
 	touch $@
 
 clean:

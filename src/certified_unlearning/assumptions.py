@@ -103,7 +103,9 @@ def _preprocessing(dataset: Dataset) -> Assumption:
     if dataset == "adult":
         by = "medians, means and scales of the training part are taken for public constants"
         return Assumption(statement=statement, status="assumed", by=by)
-    return Assumption(statement=statement, status="checked", by="fixed scaling, then each record by its own norm")
+    return Assumption(
+        statement=statement, status="checked", by="fixed features or scaling, then each record by its own norm"
+    )
 
 
 def _curvature(smoothness: Smoothness) -> Assumption:

@@ -19,6 +19,15 @@ def small() -> PreparedData:
     return PreparedData("small", "noise", features[:40], labels[:40], features[40:], labels[40:], "none")
 
 
+@pytest.fixture
+def three_classes() -> PreparedData:
+    """30 training and 9 test records with 5 features and labels 0, 1, 2."""
+    features = unit_rows(np.random.default_rng(1).standard_normal((39, 5)), "three")
+    labels = np.tile(np.array([0, 1, 2], np.int8), 13)
+    parts = features[:30], labels[:30], features[30:], labels[30:]
+    return PreparedData("three", "noise", *parts, "none", classes=("ant", "bee", "cow"))
+
+
 @pytest.fixture(scope="session")
 def real_raw_root(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A raw root with real MNIST and Adult files."""

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from certified_unlearning.data import adult, mnist, prepare
-from certified_unlearning.data.fetch import RAW_FILES
+from certified_unlearning.data.sources import RAW_FILES
 from certified_unlearning.errors import DataError, ParameterError
 
 
@@ -160,7 +160,8 @@ def test_digits_are_split_by_the_seed_and_stratified(tmp_path: Path) -> None:
 
 
 def test_an_unknown_data_set_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(ParameterError, match="'mnist'; known are digits, mnist-3-vs-8, adult"):
+    known = "digits, mnist-3-vs-8, adult, cifar10-cat-vs-ship, cifar10"
+    with pytest.raises(ParameterError, match=f"'mnist'; known are {known}"):
         prepare("mnist", tmp_path, 0)
 
 
@@ -200,7 +201,7 @@ def test_a_real_file_with_another_content_is_refused(real_raw_root: Path, tmp_pa
 def test_dvc_files_name_the_published_md5_and_address() -> None:
     yaml = pytest.importorskip("yaml")
     root = Path(__file__).parents[2] / "data" / "raw"
-    for raw in (*RAW_FILES["mnist-3-vs-8"], *RAW_FILES["adult"]):
+    for raw in (*RAW_FILES["mnist-3-vs-8"], *RAW_FILES["adult"], *RAW_FILES["cifar10"]):
         content = yaml.safe_load((root / f"{raw.path}.dvc").read_text())
         assert content["meta"]["source"] == raw.addresses[0]
         assert content["outs"][0]["md5"] == raw.md5

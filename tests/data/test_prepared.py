@@ -72,6 +72,42 @@ def test_saving_and_loading_changes_nothing(small: PreparedData, tmp_path: Path)
     assert (tmp_path / "a.safetensors").read_bytes() == (tmp_path / "b.safetensors").read_bytes()
 
 
+def test_more_than_two_classes_are_named_and_counted(three_classes: PreparedData, tmp_path: Path) -> None:
+    assert three_classes.label_values == (0, 1, 2)
+    three_classes.save(tmp_path / "three.safetensors")
+    loaded = PreparedData.load(tmp_path / "three.safetensors")
+    assert loaded.classes == ("ant", "bee", "cow")
+    assert loaded.sha256 == three_classes.sha256
+    assert loaded.summary() == three_classes.summary()
+    assert loaded.summary()["classes"] == {"train": dict.fromkeys(("ant", "bee", "cow"), 10)} | {
+        "test": dict.fromkeys(("ant", "bee", "cow"), 3)
+    }
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda a: changed(a, 7, 3), "three, training part: the label of row 7 is 3, expected 0 to 2"),
+        (lambda a: changed(a, 7, -1), "three, training part: the label of row 7 is -1, expected 0 to 2"),
+        (lambda a: np.where(a == 1, 2, a).astype(np.int8), "three, training part: class bee has no records"),
+    ],
+)
+def test_wrong_labels_of_three_classes_are_refused(
+    three_classes: PreparedData, change: Callable[[np.ndarray], np.ndarray], message: str
+) -> None:
+    with pytest.raises(DataError, match=re.escape(message)):
+        replace(three_classes, train_labels=change(three_classes.train_labels))
+
+
+def test_two_classes_have_the_digest_and_the_file_that_they_always_had(tmp_path: Path) -> None:
+    features, labels = np.eye(4, dtype=np.float32), np.array([1, -1, 1, -1], np.int8)
+    data = PreparedData("eye", "axes", features, labels, features[::-1].copy(), labels, "none")
+    # From the version before there were more classes: results name data sets by this digest.
+    assert data.sha256 == "effc7b1338460817b19e25248987db21f6601058924d53ac7c38e985c98b4984"
+    data.save(tmp_path / "eye.safetensors")
+    assert b"classes" not in (tmp_path / "eye.safetensors").read_bytes()
+
+
 def test_the_summary_counts_the_classes(small: PreparedData) -> None:
     summary = small.summary()
     assert summary["classes"] == {"train": {"-1": 20, "+1": 20}, "test": {"-1": 5, "+1": 5}}

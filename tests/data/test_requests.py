@@ -1,6 +1,6 @@
 """Removal requests: adjacent data sets, uniform choice, one draw for every stream.
 
-The three statistical tests have a false-alarm rate of 1e-8 each. Seeds are fixed: they fail always or never.
+The four statistical tests have a false-alarm rate of 1e-8 each. Seeds are fixed: they fail always or never.
 """
 
 import re
@@ -125,6 +125,19 @@ def replacements(small: PreparedData) -> list[Removals]:
 def test_replacement_labels_are_a_fair_coin(small: PreparedData) -> None:
     labels = np.concatenate([each.labels for each in replacements(small)])
     assert stats.binomtest(int(np.sum(labels == 1)), labels.size).pvalue > FALSE_ALARM
+
+
+def test_replacement_labels_of_three_classes_are_uniform_and_do_not_depend_on_the_number_drawn(
+    three_classes: PreparedData,
+) -> None:
+    drawn = [draw_removals(three_classes, records=30, adjacency="replace", seed=seed).labels for seed in range(250)]
+    counts = np.bincount(np.concatenate(drawn), minlength=3)
+    assert len(counts) == 3
+    assert stats.chisquare(counts).pvalue > FALSE_ALARM
+    assert stats.chisquare(counts + np.array([0, 300, -300])).pvalue < FALSE_ALARM  # A bias of 4 % of the draws.
+    fewer = draw_removals(three_classes, records=11, adjacency="replace", seed=3).labels
+    assert fewer.dtype == np.int8
+    assert np.array_equal(fewer, drawn[3][:11])
 
 
 def test_replacement_features_have_a_uniform_direction(small: PreparedData) -> None:

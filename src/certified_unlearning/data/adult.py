@@ -6,8 +6,9 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.model_selection import train_test_split
 
-from certified_unlearning.data.fetch import RAW_FILES, check, read
+from certified_unlearning.data.fetch import check, read
 from certified_unlearning.data.prepared import PreparedData, unit_rows
+from certified_unlearning.data.sources import RAW_FILES
 from certified_unlearning.errors import DataError
 
 RECORDS = 32_561

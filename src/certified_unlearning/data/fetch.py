@@ -1,7 +1,7 @@
 """Where raw files come from: the directory UNLEARNING_DATA names, the DVC cache, or the network.
 
 Nothing is put in place before its content is checked: by the SHA-256 of the decompressed bytes, because
-compressing the same bytes again gives another file.
+compressing the same bytes again gives another file. Archives (``.tar.gz``, ``.zip``) are checked as they are.
 """
 
 import configparser
@@ -12,7 +12,6 @@ import sys
 import urllib.request
 import zlib
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import partial
 from http.client import HTTPException
 from pathlib import Path
@@ -20,74 +19,9 @@ from typing import Any
 from urllib.error import HTTPError, URLError
 
 from certified_unlearning.data import check_name
+from certified_unlearning.data.sources import RAW_FILES, RawFile
 from certified_unlearning.errors import DataError
 from certified_unlearning.files import atomic_path, write_json
-
-
-@dataclass(frozen=True)
-class RawFile:
-    """A file as it was published.
-
-    Attributes:
-        path: Its place below the raw root, and below the directory that UNLEARNING_DATA names.
-        sha256: Of its content; of the decompressed bytes when ``path`` ends in ``.gz``.
-        md5: Of the published file as it is: its name in the DVC cache.
-        addresses: Where it is published, in the order to try.
-        gzip_header: The published file's gzip header, for copies that lost it (see `as_published`).
-    """
-
-    path: str
-    sha256: str
-    md5: str
-    addresses: tuple[str, ...]
-    gzip_header: bytes | None = None
-
-
-def _mnist(name: str, sha256: str, md5: str, gzip_header: bytes | None = None) -> RawFile:
-    mirrors = (
-        "https://ossci-datasets.s3.amazonaws.com/mnist",
-        "https://storage.googleapis.com/cvdf-datasets/mnist",
-    )
-    addresses = tuple(f"{mirror}/{name}" for mirror in mirrors)
-    return RawFile(f"mnist/{name}", sha256, md5, addresses, gzip_header)
-
-
-RAW_FILES: dict[str, tuple[RawFile, ...]] = {
-    "digits": (),
-    "mnist-3-vs-8": (
-        _mnist(
-            "train-images-idx3-ubyte.gz",
-            "ba891046e6505d7aadcbbe25680a0738ad16aec93bde7f9b65e87a2fc25776db",
-            "f68b3c2dcbeaaa9fbdd348bbdeb94873",
-            # RFC 1952: deflate, with name; written 1996-11-18 15:36:26 UTC on Unix.
-            b"\x1f\x8b\x08\x08" + (848_331_386).to_bytes(4, "little") + b"\x00\x03train-images.idx3-ubyte\x00",
-        ),
-        _mnist(
-            "train-labels-idx1-ubyte.gz",
-            "65a50cbbf4e906d70832878ad85ccda5333a97f0f4c3dd2ef09a8a9eef7101c5",
-            "d53e105ee54ea40749a09fcbcd1e9432",
-        ),
-        _mnist(
-            "t10k-images-idx3-ubyte.gz",
-            "0fa7898d509279e482958e8ce81c8e77db3f2f8254e26661ceb7762c4d494ce7",
-            "9fb629c4189551a2d022fa330f9573f3",
-        ),
-        _mnist(
-            "t10k-labels-idx1-ubyte.gz",
-            "ff7bcfd416de33731a308c3f266cc351222c34898ecbeaf847f06e48f7ec33f2",
-            "ec29112dd5afa0611ce80d1b7f02629c",
-        ),
-    ),
-    "adult": (
-        RawFile(
-            "adult/adult.data",
-            "5b00264637dbfec36bdeaab5676b0b309ff9eb788d63554ca0a249491c86603d",
-            "5d7c39d7b8804f071cdd1f2a7c460872",
-            ("https://archive.ics.uci.edu/ml/machine-learning-databases/adult/adult.data",),
-        ),
-    ),
-}
-"""The raw files of every data set; scikit-learn brings those of digits."""
 
 
 def fetch(dataset: str, raw_root: Path) -> list[Path]:
@@ -109,12 +43,16 @@ def fetch_file(raw: RawFile, raw_root: Path, *, timeout: float = 20.0) -> Path:
     """Put one raw file in place, unless it is there already.
 
     A wrong file that a person put there, in ``raw_root`` or where UNLEARNING_DATA points, is an error at
-    once. The DVC cache and the addresses are tried one after another.
+    once. The DVC cache and the addresses are tried one after another. A lossy copy that is at hand saves the
+    download.
 
     Args:
         raw: The file.
         raw_root: The directory below which it belongs.
         timeout: Seconds without an answer after which an address counts as failed.
+
+    Returns:
+        Its path, or that of its lossy copy.
 
     Raises:
         DataError: The file is damaged, or is found nowhere.
@@ -134,10 +72,13 @@ def fetch_file(raw: RawFile, raw_root: Path, *, timeout: float = 20.0) -> Path:
         check(raw, read(raw, own), own)
         _put(raw, own.read_bytes(), target)
         return target
-    places: list[tuple[str, Callable[[], bytes]]] = [
-        ("the DVC cache", partial(_from_dvc_cache, raw, raw_root)),
-        *((address, partial(_download, address, timeout)) for address in raw.addresses),
-    ]
+    copy = raw.lossy_copy
+    roots = [raw_root, *([Path(directory)] if directory else [])]
+    if copy and not any((root / copy.path).exists() for root in roots):
+        copy = None
+    places: list[tuple[str, Callable[[], bytes]]] = [("the DVC cache", partial(_from_dvc_cache, raw, raw_root))]
+    if copy is None:
+        places += [(address, partial(_download, address, timeout)) for address in raw.addresses]
     for place, load in places:
         try:
             content = load()
@@ -149,10 +90,19 @@ def fetch_file(raw: RawFile, raw_root: Path, *, timeout: float = 20.0) -> Path:
         else:
             _put(raw, content, target)
             return target
+    if copy is not None:
+        return fetch_file(copy, raw_root)
+    instead = f" ({raw.lossy_copy.path} will do, too, but is lossy)" if raw.lossy_copy else ""
     raise DataError(
         f"{raw.path} was found nowhere: {'; '.join(failures)}; download it elsewhere and put it at {target} "
-        f"or at {raw.path} in the directory that UNLEARNING_DATA names"
+        f"or at {raw.path} in the directory that UNLEARNING_DATA names{instead}"
     )
+
+
+def in_place(raw: RawFile, raw_root: Path) -> RawFile:
+    """Return the raw file, or its lossy copy where only that was put in place."""
+    copy = raw.lossy_copy
+    return copy if copy and not (raw_root / raw.path).exists() and (raw_root / copy.path).exists() else raw
 
 
 def read(raw: RawFile, path: Path) -> bytes:
@@ -175,7 +125,7 @@ def check(raw: RawFile, content: bytes, place: str | Path) -> None:
     """
     found = hashlib.sha256(content).hexdigest()
     if found != raw.sha256:
-        kind = "decompressed content" if raw.path.endswith(".gz") else "content"
+        kind = "decompressed content" if raw.compressed else "content"
         raise DataError(
             f"{place} is not the published {raw.path}: the SHA-256 of its {kind} is {found}, expected {raw.sha256}"
         )
@@ -212,7 +162,7 @@ def write_manifest(dataset: str, raw_root: Path, path: Path) -> None:
 
         manifest |= {"source": "scikit-learn (embedded)", "sha256": digits.content_sha256()}
     else:
-        manifest["files"] = [_entry(raw, raw_root) for raw in RAW_FILES[dataset]]
+        manifest["files"] = [_entry(in_place(raw, raw_root), raw_root) for raw in RAW_FILES[dataset]]
     write_json(path, manifest)
 
 
@@ -228,7 +178,7 @@ def _put(raw: RawFile, content: bytes, target: Path) -> None:
 
 
 def _decompress(raw: RawFile, content: bytes, place: str | Path) -> bytes:
-    if not raw.path.endswith(".gz"):
+    if not raw.compressed:
         return content
     try:
         return gzip.decompress(content)

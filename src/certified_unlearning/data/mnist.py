@@ -6,8 +6,9 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from certified_unlearning.data.fetch import RAW_FILES, check, read
+from certified_unlearning.data.fetch import check, read
 from certified_unlearning.data.prepared import PreparedData, unit_rows
+from certified_unlearning.data.sources import RAW_FILES
 from certified_unlearning.errors import DataError
 
 PIXELS = 28

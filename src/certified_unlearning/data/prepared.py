@@ -1,4 +1,4 @@
-"""A prepared data set: unit-norm features and -1/+1 labels, checked, with its digest and its file format."""
+"""A prepared data set: unit-norm features and labels, checked, with its digest and its file format."""
 
 import hashlib
 import json
@@ -20,24 +20,26 @@ NORM_TOLERANCE = 1e-6
 
 _ARRAYS = ("train_features", "train_labels", "test_features", "test_labels")
 _STRINGS = ("name", "features", "preprocessing")
+_TWO_CLASSES = ("-1", "+1")
 
 
 @dataclass(frozen=True, eq=False)
 class PreparedData:
-    """Binary classification data as every mechanism sees it.
+    """Classification data as every mechanism sees it.
 
     Attributes:
         name: The data set's name.
         features: What the features are, as records and certificates name it.
         train_features: float32, shape ``(n, d)``; every row has Euclidean norm at most 1.
-        train_labels: int8, shape ``(n,)``; -1 or +1.
+        train_labels: int8, shape ``(n,)``; one of `label_values`.
         test_features: float32, shape ``(n_test, d)``.
         test_labels: int8, shape ``(n_test,)``.
         preprocessing: What was done to the raw records, in words.
+        classes: The names of the classes, in the order of `label_values`.
 
     Raises:
-        DataError: A value is not finite, a row is longer than 1, a label is neither -1 nor +1, a class has no
-            records in one of the parts, or an array has another shape or dtype.
+        DataError: A value is not finite, a row is longer than 1, a label is none of `label_values`, a class has
+            no records in one of the parts, or an array has another shape or dtype.
     """
 
     name: str
@@ -47,10 +49,15 @@ class PreparedData:
     test_features: NDArray[np.float32]
     test_labels: NDArray[np.int8]
     preprocessing: str
+    classes: tuple[str, ...] = _TWO_CLASSES
 
     def __post_init__(self) -> None:
-        _check_part(f"{self.name}, training part", self.train_features, self.train_labels)
-        _check_part(f"{self.name}, test part", self.test_features, self.test_labels)
+        for part, features, labels in (
+            ("training", self.train_features, self.train_labels),
+            ("test", self.test_features, self.test_labels),
+        ):
+            _check_features(f"{self.name}, {part} part", features, labels)
+            _check_labels(f"{self.name}, {part} part", labels, dict(zip(self.label_values, self.classes, strict=True)))
         if self.test_features.shape[1] != self.d:
             raise DataError(
                 f"{self.name}: test records have {self.test_features.shape[1]} features, training records {self.d}"
@@ -65,6 +72,11 @@ class PreparedData:
     def d(self) -> int:
         """Number of features."""
         return int(self.train_features.shape[1])
+
+    @property
+    def label_values(self) -> tuple[int, ...]:
+        """The labels: -1 and +1 for two classes (binary logistic loss), else 0, 1, 2, ... (softmax)."""
+        return (-1, 1) if len(self.classes) == 2 else tuple(range(len(self.classes)))
 
     @cached_property
     def sha256(self) -> str:
@@ -91,7 +103,7 @@ class PreparedData:
             "n": self.n,
             "n_test": len(self.test_labels),
             "d": self.d,
-            "classes": {"train": _class_counts(self.train_labels), "test": _class_counts(self.test_labels)},
+            "classes": {"train": self._class_counts(self.train_labels), "test": self._class_counts(self.test_labels)},
             "largest_eigenvalue": self.largest_eigenvalue,
             "sha256": self.sha256,
         }
@@ -103,6 +115,8 @@ class PreparedData:
             StorageError: The file cannot be written.
         """
         strings = {name: getattr(self, name) for name in _STRINGS} | {"sha256": self.sha256}
+        if self.classes != _TWO_CLASSES:
+            strings["classes"] = self.classes
         arrays = {name: np.ascontiguousarray(getattr(self, name)) for name in _ARRAYS}
         # One metadata entry: safetensors writes several in random order, and equal data should be equal files.
         content = safetensors.numpy.save(arrays, {"prepared": json.dumps(strings)})
@@ -120,7 +134,9 @@ class PreparedData:
             with safetensors.safe_open(str(path), framework="numpy") as file:
                 strings = json.loads((file.metadata() or {})["prepared"])
                 expected = strings.pop("sha256")
-                data = cls(**strings, **{name: file.get_tensor(name) for name in file.keys()})  # noqa: SIM118
+                classes = tuple(strings.pop("classes", _TWO_CLASSES))
+                arrays = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+                data = cls(**strings, **arrays, classes=classes)
         except OSError as error:
             raise DataError(f"cannot read {path}: {error.strerror or error}") from error
         except safetensors.SafetensorError as error:
@@ -132,6 +148,10 @@ class PreparedData:
         if data.sha256 != expected:
             raise DataError(f"{path} is damaged: its arrays have SHA-256 {data.sha256}, expected {expected}")
         return data
+
+    def _class_counts(self, labels: NDArray[np.int8]) -> dict[str, int]:
+        values = zip(self.classes, self.label_values, strict=True)
+        return {name: int(np.count_nonzero(labels == value)) for name, value in values}
 
 
 def unit_rows(features: NDArray[np.float64], where: str) -> NDArray[np.float32]:
@@ -152,7 +172,7 @@ def unit_rows(features: NDArray[np.float64], where: str) -> NDArray[np.float32]:
     return np.asarray(features / norms, np.float32)
 
 
-def _check_part(where: str, features: NDArray[np.float32], labels: NDArray[np.int8]) -> None:
+def _check_features(where: str, features: NDArray[np.float32], labels: NDArray[np.int8]) -> None:
     if features.dtype != np.float32 or features.ndim != 2 or labels.dtype != np.int8:
         raise DataError(
             f"{where}: features are {features.dtype} of shape {features.shape} and labels {labels.dtype}, "
@@ -165,12 +185,16 @@ def _check_part(where: str, features: NDArray[np.float32], labels: NDArray[np.in
     long = np.flatnonzero(norms > 1 + NORM_TOLERANCE)
     if long.size:
         raise DataError(f"{where}: row {long[0]} has norm {norms[long[0]]:.7g}, expected at most 1")
-    wrong = np.flatnonzero(np.abs(labels) != 1)
+
+
+def _check_labels(where: str, labels: NDArray[np.int8], classes: dict[int, str]) -> None:
+    wrong = np.flatnonzero(~np.isin(labels, list(classes)))
     if wrong.size:
-        raise DataError(f"{where}: the label of row {wrong[0]} is {labels[wrong[0]]}, expected -1 or +1")
-    for label in (-1, 1):
-        if label not in labels:
-            raise DataError(f"{where}: class {label:+d} has no records")
+        expected = "-1 or +1" if -1 in classes else f"0 to {len(classes) - 1}"
+        raise DataError(f"{where}: the label of row {wrong[0]} is {labels[wrong[0]]}, expected {expected}")
+    for value, name in classes.items():
+        if value not in labels:
+            raise DataError(f"{where}: class {name} has no records")
 
 
 def _check_finite(where: str, features: NDArray[Any]) -> None:
@@ -178,7 +202,3 @@ def _check_finite(where: str, features: NDArray[Any]) -> None:
     if wrong.size:
         row, column = wrong[0]
         raise DataError(f"{where}: the value in row {row}, column {column} is {features[row, column]}")
-
-
-def _class_counts(labels: NDArray[np.int8]) -> dict[str, int]:
-    return {f"{label:+d}": int(np.count_nonzero(labels == label)) for label in (-1, 1)}

@@ -75,5 +75,5 @@ def draw_removals(data: PreparedData, *, records: int, adjacency: Adjacency, see
         features = np.zeros((records, data.d), np.float32)
         return Removals(indices, features, data.train_labels[indices], adjacency)
     features = unit_rows(gaussian.standard_normal((records, data.d)), "replacements")
-    labels = (2 * coin.integers(2, size=records) - 1).astype(np.int8)
+    labels = np.array(data.label_values, np.int8)[coin.integers(len(data.label_values), size=records)]
     return Removals(indices, features, labels, adjacency)

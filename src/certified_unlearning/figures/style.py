@@ -20,7 +20,12 @@ from certified_unlearning.figures.looks import Look
 from certified_unlearning.files import atomic_path
 from certified_unlearning.parameters import FigureStyle
 
-_DATASETS = {"digits": "digits even vs odd", "mnist-3-vs-8": "MNIST 3 vs 8", "adult": "Adult"}
+_DATASETS = {
+    "digits": "digits even vs odd",
+    "mnist-3-vs-8": "MNIST 3 vs 8",
+    "cifar10-cat-vs-ship": "CIFAR-10 cat vs ship",
+    "adult": "Adult",
+}
 _LEAST_ACCURACY_SPAN = 0.02
 """An accuracy axis shows at least this much: noise of a few test records must not look like an effect."""
 
