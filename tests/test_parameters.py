@@ -6,12 +6,12 @@ import re
 from collections.abc import Callable
 from itertools import product
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 import yaml
 
-from certified_unlearning import parameters
+from certified_unlearning import accounting, parameters
 from certified_unlearning.errors import DataError, ParameterError
 
 ROOT = Path(__file__).parents[1]
@@ -170,3 +170,7 @@ def test_parameters_cannot_be_changed_after_the_check() -> None:
     preset = parameters.load(ROOT / "params.yaml").presets["smoke"]
     with pytest.raises(ValueError, match="frozen"):
         preset.trials = 7  # type: ignore[misc]
+
+
+def test_the_accountants_of_the_parameters_are_those_of_the_accounting() -> None:
+    assert get_args(parameters.AccountantName) == tuple(accounting.ACCOUNTANTS)

@@ -205,7 +205,7 @@ def pipeline_recuperation(
 ) -> None:
     """Compute certified epsilon against unlearning steps, by every accountant."""
     from certified_unlearning import parameters
-    from certified_unlearning.experiments.bounds import recuperation_table
+    from certified_unlearning.experiments.recuperation import recuperation_table
     from certified_unlearning.files import read_json
     from certified_unlearning.results import BOUND_SCHEMA, write_table
 
@@ -225,7 +225,7 @@ def pipeline_dynamics(
 ) -> None:
     """Compute the bounds of a figure of Differential Privacy Dynamics."""
     from certified_unlearning import parameters
-    from certified_unlearning.experiments.bounds import dynamics_table
+    from certified_unlearning.experiments.dynamics_bounds import dynamics_table
     from certified_unlearning.results import BOUND_SCHEMA, write_table
 
     write_table(

@@ -10,11 +10,12 @@ import jsonschema
 import yaml
 from pydantic import BaseModel, ConfigDict, Field
 
-from certified_unlearning.accounting.accountants import AccountantName
 from certified_unlearning.errors import DataError, ParameterError
 
-Dataset = Literal["digits", "mnist-3-vs-8", "adult"]
+Dataset = Literal["digits", "mnist-3-vs-8", "adult", "cifar10-cat-vs-ship"]
 Adjacency = Literal["replace", "zero-out"]
+# As in `accounting`, which is not imported: a change of the accounting must not redraw figures.
+AccountantName = Literal["lsi", "lsi-tight", "shifted"]
 Smoothness = Literal["bound", "spectral"]
 DType = Literal["float32", "float64"]
 
@@ -115,7 +116,7 @@ class Dynamics(_Model):
 class Common(_Model):
     """What all experiments of a preset share."""
 
-    dataset: Dataset = Field(description="one of digits, mnist-3-vs-8, adult")
+    dataset: Dataset = Field(description="one of digits, mnist-3-vs-8, adult, cifar10-cat-vs-ship")
     trials: PositiveInt = Field(description="a whole number of independent trials, at least 1")
     seed: Annotated[int, Field(ge=0, lt=2**32)] = Field(description="a whole number from 0 to 2^32 - 1")
     regularisation: PositiveFloat = Field(

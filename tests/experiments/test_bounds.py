@@ -5,8 +5,9 @@ import pytest
 
 from certified_unlearning import accounting, parameters
 from certified_unlearning.accountant_table import accountant_table, markdown
-from certified_unlearning.experiments.bounds import dynamics_table, recuperation_table
+from certified_unlearning.experiments.dynamics_bounds import dynamics_table
 from certified_unlearning.experiments.plan import make_plan
+from certified_unlearning.experiments.recuperation import recuperation_table
 from certified_unlearning.results import BOUND_SCHEMA, read_table, write_table
 
 MNIST = {"n": 11_982, "d": 784, "largest_eigenvalue": 0.7308741769, "sha256": "0" * 64, "features": "pixels"}

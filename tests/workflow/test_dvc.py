@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from working_tree import EXPERIMENTS, JOB, ROOT, WorkingTree, experiment
+from working_tree import BOUNDS, EXPERIMENTS, JOB, ROOT, WorkingTree, experiment
 
 pytestmark = pytest.mark.workflow
 
@@ -120,7 +120,7 @@ def test_metrics_are_epsilon_steps_and_accuracy_of_every_figure(committed: Repos
     for name, points in metrics.items():
         steps = "accumulated_steps" if name == "fig3b" else "unlearning_steps"
         for point in points.values():
-            assert point.keys() == {"epsilon", "sigma", steps, "accuracy"}
+            assert point.keys() - {"mu"} == {"epsilon", "delta", "extra_delta", "sigma", steps, "accuracy"}
 
 
 def test_plots_show_every_figure_and_its_numbers_by_mechanism(committed: Repository) -> None:
@@ -156,7 +156,8 @@ def test_a_changed_plot_parameter_redraws_the_figures_and_reruns_nothing_else(re
     printed = repository.dvc("repro")
 
     # MLflow shows the figures, so it gets the new ones.
-    assert jobs(printed) == {(rule, name) for rule in ("figure", "track") for name in EXPERIMENTS}
+    redraw = {(rule, name) for rule in ("figure", "track") for name in EXPERIMENTS}
+    assert jobs(printed) == redraw | {("bound_figure", name) for name in BOUNDS}
     assert repository.digests(*kept) == before
     assert {path: path.stat().st_mtime_ns for path in times} == times
     redrawn = repository.digests("figures/*.png")

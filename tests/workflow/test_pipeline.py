@@ -113,7 +113,9 @@ def test_a_certificate_that_states_too_small_an_epsilon_is_refused(finished, tmp
     forged.write_text(json.dumps(stated | {"epsilon": 0.9 * stated["epsilon"]}))
     refused = finished.run("unlearn", "verify", forged)
     assert refused.returncode == 1
-    assert re.search(r"^error: the certificate of run .* states epsilon = ", refused.stdout, re.MULTILINE)
+    assert re.search(
+        r"^error: \S+forged.json: the certificate of run .* states epsilon = ", refused.stdout, re.MULTILINE
+    )
 
 
 def test_mlflow_has_one_run_per_sweep_point_below_one_per_experiment(finished) -> None:

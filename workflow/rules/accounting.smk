@@ -16,7 +16,10 @@ wildcard_constraints:
 rule recuperation:
     input:
         summary="results/{preset}/data.json",
-        code=[*PLANNING_CODE, *code("experiments/bounds.py", "offers.py", "results.py")],
+        code=[
+            *PLANNING_CODE,
+            *code("experiments/recuperation.py", "offers.py", "results.py"),
+        ],
     output:
         "results/{preset}/bounds/recuperation.parquet",
     log:
@@ -37,7 +40,10 @@ rule recuperation:
 rule dynamics:
     input:
         code=code(
-            "accounting/*.py", "experiments/bounds.py", "parameters.py", "results.py"
+            "accounting/*.py",
+            "experiments/dynamics_bounds.py",
+            "parameters.py",
+            "results.py",
         ),
     output:
         "results/{preset}/bounds/dynamics{number}.parquet",
@@ -93,7 +99,13 @@ rule accountants:
             "results/{{preset}}/plans/{experiment}.json",
             experiment=["fig3a", "fig3b", "fig4"],
         ),
-        code=code("accountant_table.py", "experiments/model.py", "parameters.py"),
+        code=code(
+            "accountant_table.py",
+            "experiments/model.py",
+            "parameters.py",
+            "results.py",
+            "summaries.py",
+        ),
     output:
         markdown="results/{preset}/accountants.md",
         table=report(

@@ -12,7 +12,7 @@ rule fetch:
         "benchmarks/results/fetch/{dataset}.tsv"
     retries: 2
     resources:
-        mem_mb=500,
+        mem_mb=1000,
         runtime=60,
     shell:
         "unlearn data fetch {wildcards.dataset} --manifest {output.manifest} 2>&1 | tee {log}"
@@ -30,7 +30,7 @@ rule prepare:
     benchmark:
         "benchmarks/results/{preset}/prepare.tsv"
     resources:
-        mem_mb=1000,
+        mem_mb=1500,
         runtime=10,
     params:
         dataset=lambda wildcards: preset(wildcards).dataset,

@@ -5,9 +5,8 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict
 
-from certified_unlearning.accounting.accountants import AccountantName
 from certified_unlearning.files import content_key, read_model, write_model
-from certified_unlearning.parameters import Common
+from certified_unlearning.parameters import AccountantName, Common
 
 Experiment = Literal["fig3a", "fig3b", "fig3c", "fig4"]
 Mechanism = Literal["langevin", "descent-to-delete", "retraining"]
