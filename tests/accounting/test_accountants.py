@@ -46,6 +46,11 @@ def test_the_names_are_the_keys():
     assert [accountant_called(name).name for name in NAMES] == list(NAMES)
 
 
+def test_an_accountant_cannot_be_changed():
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        ACCOUNTANTS["lsi"].conversion = "tight"
+
+
 def test_every_name_has_its_analysis():
     stream = removal(20, 30, 40, 50)
     for name, module in (("lsi", lsi), ("lsi-tight", hoelder)):

@@ -41,6 +41,16 @@ def test_a_kink_is_found_to_the_tolerance_wherever_it_lies(bottom, left, right):
     assert kinked.times <= 20
 
 
+@given(bottom=st.floats(-25, 55), steepness=st.floats(-3, 3).map(lambda exponent: 10**exponent))
+@settings(max_examples=100, deadline=None)
+def test_a_parabola_is_at_its_bottom_after_the_grid_and_three_rounds(bottom, steepness):
+    parabola = counted(lambda points: steepness * (points - bottom) ** 2)
+    where, value = minimise(parabola, -30.0, 60.0)
+    assert where == pytest.approx(bottom, abs=1e-8)
+    assert 0 <= value <= steepness * 1e-16
+    assert parabola.times <= 4
+
+
 @given(scale=st.floats(-20, 20), rise=st.floats(0.3, 3), fall=st.floats(0.3, 3))
 @settings(max_examples=150, deadline=None)
 def test_a_smooth_valley_with_steep_sides_takes_a_few_rounds(scale, rise, fall):
