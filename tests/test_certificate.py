@@ -2,6 +2,7 @@
 
 import functools
 import json
+import math
 
 import pytest
 
@@ -38,7 +39,7 @@ def test_every_certificate_of_the_pipeline_verifies(experiment: str, adjacency: 
         {"epsilon": 0.9},
         {"sigma": 0.0299},
         {"n": 1400},
-        {"lipschitz": 0.5},
+        {"lipschitz": 1.5},
         {"delta": 1e-5},
         {"records_per_request": 6},
         {"strong_convexity": 0.02},
@@ -60,7 +61,7 @@ def test_an_edited_langevin_certificate_is_found(change: dict[str, float]) -> No
         {"mu": None},
         {"sigma": 0.0299},
         {"n": 1400},
-        {"lipschitz": 0.5},
+        {"lipschitz": 1.5},
         {"adjacency": "zero-out"},
         {"extra_delta": 1e-9},
     ],
@@ -169,4 +170,28 @@ def test_a_file_that_is_no_certificate_is_refused(tmp_path) -> None:
         certificate.read(path)
     path.write_text(json.dumps(content | {"accountant": "wishful"}))
     with pytest.raises(DataError, match="is not a certificate: accountant"):
+        certificate.read(path)
+
+
+def test_a_certificate_cannot_claim_smaller_gradients_than_records_of_norm_1_have() -> None:
+    original = next(each for each in certificates("fig4") if each.accountant == "shifted")
+    with pytest.raises(CertificateError, match=r"states lipschitz = 0\.1, but the gradients"):
+        certificate.verify(original.model_copy(update={"lipschitz": 0.1}))
+
+
+def test_a_certificate_of_noise_that_rounding_swallows_is_refused() -> None:
+    original = next(each for each in certificates("fig4") if each.accountant == "shifted")
+    with pytest.raises(AssumptionError, match="too close to what float32 rounds away"):
+        certificate.verify(original.model_copy(update={"sigma": 1e-30}))
+
+
+@pytest.mark.parametrize(
+    "change",
+    [{"d": -3}, {"start": math.nan}, {"radius": -1}, {"variant": "foo"}, {"strong_convexity": 0}, {"n": 0}],
+)
+def test_a_certificate_with_impossible_fields_is_not_read(tmp_path, change: dict[str, object]) -> None:
+    original = next(each for each in certificates("fig4") if each.accountant == "shifted")
+    path = tmp_path / "certificate.json"
+    path.write_text(json.dumps(json.loads(original.model_dump_json()) | change))
+    with pytest.raises(DataError, match=r"is (not a|no) certificate"):
         certificate.read(path)

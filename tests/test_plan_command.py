@@ -59,7 +59,10 @@ def test_the_command_plans_by_every_accountant_and_prints_json() -> None:
     ended = executable(*QUESTION, *MNIST, "--json", capture_output=True)
     assert (ended.returncode, ended.stderr) == (0, "")
     rows = json.loads(ended.stdout)
-    assert [list(row) for row in rows] == [["accountant", "records", "steps", "sigma", "epsilon", "delta", "mu"]] * 3
+    asked = ["accountant", "records", "steps", "sigma", "epsilon", "delta", "mu"]
+    constants = ["n", "strong_convexity", "smoothness", "lipschitz", "step_size", "adjacency", "requests"]
+    assert [list(row) for row in rows] == [asked + constants] * 3
+    assert (rows[0]["n"], rows[0]["adjacency"], rows[0]["requests"]) == (11_982, "replace", 1)
     assert [(row["accountant"], row["steps"]) for row in rows] == [("lsi", 1997), ("lsi-tight", 1342), ("shifted", 60)]
     for row in rows:
         assert (row["records"], row["sigma"], row["delta"]) == (100, 0.03, 1 / 11_982)
@@ -153,6 +156,13 @@ def cells(out: str) -> list[list[str]]:
     return [[cell.strip() for cell in line.strip("│").split("│")] for line in out.splitlines() if line.startswith("│")]
 
 
+def test_accountants_that_the_step_size_rules_out_are_named_and_the_others_answer():
+    status, out, err = plan(*QUESTION, "--step-size", "5", *MNIST)
+    assert status == 0
+    assert [row[0] for row in cells(out)] == ["shifted"]
+    assert [line.split(":")[1] for line in err.splitlines()] == [" --accountant lsi", " --accountant lsi-tight"]
+
+
 def test_the_table_has_one_line_an_accountant_and_says_what_the_numbers_mean(plan: Plan) -> None:
     status, out, err = plan(*QUESTION, *MNIST)
     assert (status, err) == (0, "")
@@ -164,7 +174,10 @@ def test_the_table_has_one_line_an_accountant_and_says_what_the_numbers_mean(pla
         ["shifted", "100", "60", "0.03", "0.975626", "8.34586e-05", "0.302835"],
     ]
     text = " ".join(out.split())
-    assert "Every epsilon is an upper bound for requests fixed in advance, of the model published last" in text
+    assert (
+        "Adjacency replace. Every epsilon is an upper bound, after every request, for requests fixed in advance" in text
+    )
+    assert "sqrt(2 step_size) = 2.763 times sigma" in text
 
 
 def test_numbers_are_rounded_to_where_they_promise_less(plan: Plan) -> None:
@@ -363,7 +376,7 @@ MISTAKES = {
     ),
     "step size 0": ([*QUESTION, "--step-size", "0", *MNIST], "--step-size must be a finite number above 0, got 0.0"),
     "step size too large for the paper": (
-        [*QUESTION, "--step-size", "5", *MNIST],
+        [*QUESTION, "--step-size", "5", "--accountant", "lsi", "--accountant", "lsi-tight", *MNIST],
         "--accountant lsi: Langevin unlearning's theorems for strongly convex losses need --step-size <= "
         "1 / --smoothness = 3.817056133627501, got --step-size = 5.0",
     ),

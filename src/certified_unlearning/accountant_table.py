@@ -5,6 +5,7 @@ from collections.abc import Sequence
 import pandas as pd
 
 from certified_unlearning.experiments.model import Plan, Run
+from certified_unlearning.rounding import rounded_up
 
 
 def accountant_table(plans: Sequence[Plan]) -> pd.DataFrame:
@@ -14,7 +15,8 @@ def accountant_table(plans: Sequence[Plan]) -> pd.DataFrame:
         plans: Plans of one preset; the Langevin runs of ``fig3a``, ``fig3b`` and ``fig4`` are used.
 
     Returns:
-        Index ``quantity``; cells are texts such as ``4461, 1997, 903, 327``, one number for each epsilon.
+        Index ``quantity``; cells are texts such as ``4461, 1997, 903, 327``, one number for each epsilon; sigma is
+        rounded up, so that it still meets its epsilon.
     """
     cells: dict[str, dict[str, list[str]]] = {}
     for run in (run for plan in plans for run in plan.of("langevin") if run.experiment in _QUANTITIES):
@@ -54,5 +56,5 @@ def _quantity(run: Run, plans: Sequence[Plan]) -> str:
 
 def _number(run: Run) -> str:
     if run.experiment == "fig3a":
-        return f"{run.sigma:.6g}"
+        return rounded_up(run.sigma, 7)
     return str(sum(request.unlearning_steps for request in run.requests))

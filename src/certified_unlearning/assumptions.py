@@ -1,9 +1,12 @@
 """What a guarantee is, what it compares with, and what it rests on: for each accountant, in words."""
 
+import math
 from typing import Literal
 
 from pydantic import BaseModel, ConfigDict
 
+from certified_unlearning.accounting import Problem
+from certified_unlearning.errors import AssumptionError
 from certified_unlearning.experiments.model import Accountant, Guarantee
 from certified_unlearning.parameters import Dataset, DType, Smoothness
 
@@ -96,6 +99,28 @@ def assumptions(
         ),
         *_OWN[accountant],
     )
+
+
+EPSILON_OF: dict[DType, float] = {"float32": 2.0**-23, "float64": 2.0**-52}
+"""Relative spacing of the numbers that weights are kept in."""
+NOISE_TO_ROUNDING = 16
+"""How many times larger than that spacing the noise of one step must be."""
+
+
+def require_noise_above_rounding(problem: Problem, *, sigma: float, dtype: DType) -> None:
+    """Refuse noise that rounding would swallow: every optimum lies within M/m of the origin.
+
+    Raises:
+        AssumptionError: The noise of a step is too small for the type.
+    """
+    noise = math.sqrt(2 * problem.step_size) * sigma
+    largest_weight = problem.lipschitz / problem.strong_convexity
+    rounding = EPSILON_OF[dtype] * largest_weight
+    if noise < NOISE_TO_ROUNDING * rounding:
+        raise AssumptionError(
+            f"sigma = {sigma:.6g} gives noise of {noise:.2g} a step, too close to what {dtype} rounds away near "
+            f"weights of {largest_weight:.2g} ({rounding:.2g}); raise sigma, or use dtype: float64"
+        )
 
 
 def _preprocessing(dataset: Dataset) -> Assumption:

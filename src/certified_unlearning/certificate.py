@@ -3,7 +3,7 @@
 import math
 from collections.abc import Callable
 from pathlib import Path
-from typing import NamedTuple, cast, get_args
+from typing import Literal, NamedTuple, cast, get_args
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -22,6 +22,9 @@ TOLERANCE = 1e-9
 """Relative difference up to which a recomputed epsilon counts as equal: the minimisation's own accuracy."""
 
 
+Variant = Literal["least-sigma", "least-steps", "secret-state", "published-state"]
+
+
 class _Model(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -35,7 +38,7 @@ class Certificate(_Model):
 
     run_key: str
     mechanism: Mechanism
-    variant: str
+    variant: Variant
     accountant: Accountant
     guarantee: Guarantee
     comparator: str
@@ -44,9 +47,9 @@ class Certificate(_Model):
     mu: float | None
     delta: float
     extra_delta: float
-    n: int
-    d: int
-    strong_convexity: float
+    n: int = Field(ge=1)
+    d: int = Field(ge=1)
+    strong_convexity: float = Field(gt=0)
     smoothness: Smoothness
     smoothness_constant: float
     lipschitz: float
@@ -55,8 +58,8 @@ class Certificate(_Model):
     learning_steps: int
     unlearning_steps: tuple[int, ...] = Field(min_length=1)
     records_per_request: int
-    radius: float | None
-    start: float
+    radius: float | None = Field(gt=0)
+    start: float = Field(allow_inf_nan=False)
     assumptions: tuple[Assumption, ...]
     dtype: DType
     dataset: Dataset
@@ -68,11 +71,13 @@ def certify(plan: Plan, run: Run) -> Certificate:
     """Return the certificate of a Langevin or Descent-to-Delete run."""
     constants, settings = plan.constants, plan.settings
     langevin = run.mechanism == "langevin"
-    largest = max(run.requests, key=lambda request: request.epsilon)
+    largest = accounting.largest_guarantee(
+        [accounting.CertifiedRequest(request.epsilon, request.mu) for request in run.requests]
+    )
     return Certificate(
         run_key=plan.key(run),
         mechanism=run.mechanism,
-        variant=run.variant,
+        variant=cast(Variant, run.variant),
         accountant=run.accountant,
         guarantee=run.guarantee,
         comparator=assumptions.comparator(run.accountant, run.variant),
@@ -151,6 +156,15 @@ def _verify_words(certificate: Certificate) -> None:
     accountants = {"langevin": get_args(AccountantName), "descent-to-delete": get_args(DescentAccountant)}
     if certificate.accountant not in accountants.get(mechanism, ()):
         raise CertificateError(f"the accountant {certificate.accountant!r} says nothing of the mechanism {mechanism!r}")
+    if certificate.lipschitz < 1:
+        raise CertificateError(
+            f"the certificate of run {certificate.run_key[:12]} states lipschitz = {certificate.lipschitz!r}, but the "
+            "gradients of records of norm 1 are bounded by 1 only"
+        )
+    if mechanism == "langevin":
+        assumptions.require_noise_above_rounding(
+            _problem(certificate), sigma=certificate.sigma, dtype=certificate.dtype
+        )
     needed = 0.25 + certificate.strong_convexity
     if smoothness == "bound" and certificate.smoothness_constant < needed * (1 - TOLERANCE):
         raise CertificateError(
@@ -198,7 +212,7 @@ def _recompute_langevin(certificate: Certificate) -> _Recomputed:
     )
     accountant = cast(AccountantName, certificate.accountant)
     guarantees = accounting.stream_guarantees(problem, schedule, delta=certificate.delta, accountant=accountant)
-    largest = max(guarantees, key=lambda each: each.epsilon)
+    largest = accounting.largest_guarantee(guarantees)
     if accountant == "shifted":
         return _Recomputed(largest.epsilon, largest.mu, extra_delta=0.0)
     extra = extra_delta(

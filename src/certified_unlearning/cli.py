@@ -318,7 +318,9 @@ def plan(
     lipschitz: Annotated[float, typer.Option(help="M, bounds each record's data-loss gradient.")],
     records: Annotated[int | None, typer.Option(help="Records removed at once.")] = None,
     epsilon: Annotated[float | None, typer.Option(help="The target.")] = None,
-    sigma: Annotated[float | None, typer.Option(help="Noise scale.")] = None,
+    sigma: Annotated[
+        float | None, typer.Option(help="Noise scale: a step adds noise of standard deviation sqrt(2 step_size) sigma.")
+    ] = None,
     steps: Annotated[int | None, typer.Option(help="Unlearning steps K.")] = None,
     delta: Annotated[str, typer.Option(help="1/n, or a number strictly between 0 and 1.")] = "1/n",
     step_size: Annotated[str, typer.Option(help="1/L, or a number.")] = "1/L",
@@ -368,8 +370,9 @@ def track(
 
 @app.command("verify")
 def verify_certificates(certificates: list[Path]) -> None:
-    """Recompute what certificates state; exit with 1 when one states more than its constants give."""
+    """Recompute what certificates state; exit with 1 when one states something else than its constants give."""
     from certified_unlearning import certificate
+    from certified_unlearning.rounding import rounded_up
 
     wrong = 0
     for path in certificates:
@@ -384,8 +387,9 @@ def verify_certificates(certificates: list[Path]) -> None:
         delta = certified.delta + certified.extra_delta
         assumed = sum(each.status == "assumed" for each in certified.assumptions)
         print(
-            f"{path}: epsilon = {certified.epsilon:.6g} at delta = {delta:.6g} under {certified.adjacency} "
-            f"({certified.guarantee} by {certified.accountant}; {assumed} assumptions not checked)"
+            f"{path}: epsilon = {rounded_up(certified.epsilon)} at delta = {rounded_up(delta)} "
+            f"under {certified.adjacency} ({certified.guarantee} by {certified.accountant}; "
+            f"{assumed} assumptions not checked)"
         )
     if wrong:
         raise typer.Exit(1)

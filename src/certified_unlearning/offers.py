@@ -117,7 +117,7 @@ def offer(
         all_steps = (steps,) * count
     schedule = accounting.Schedule(sigma=cast(float, sigma), records_per_request=records, steps=all_steps)
     guarantees = accounting.stream_guarantees(problem, schedule, delta=delta, accountant=accountant)
-    worst = max(guarantees, key=lambda each: each.epsilon)
+    worst = accounting.largest_guarantee(guarantees)
     return Offer(
         accountant=accountant,
         records=records,

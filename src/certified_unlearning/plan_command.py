@@ -1,10 +1,11 @@
 """The command `unlearn plan`: offers of all accountants as a table, as JSON, as a figure."""
 
-import decimal
 import json
+import math
 import re
+import sys
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import numpy as np
@@ -15,6 +16,7 @@ from certified_unlearning.accounting import AccountantName, Adjacency, Problem
 from certified_unlearning.accounting.accountants import accountant_called
 from certified_unlearning.errors import AssumptionError, InfeasibleError, ParameterError
 from certified_unlearning.offers import Offer, Stream, offer, recuperation
+from certified_unlearning.rounding import rounded_up
 
 PLOT_POINTS = 60
 
@@ -53,15 +55,33 @@ def run(constants: Constants, accountants: Sequence[str], wish: Wish, *, as_json
         problem, delta = _problem(constants)
         stream = None if wish.stream is None else Stream.parse(wish.stream)
         names = [accountant_called(name).name for name in dict.fromkeys(accountants)]
-        offers = [_offer(problem, name, delta, wish, stream) for name in names]
+        offers = _offers(problem, names, delta, wish, stream)
         if plot is not None:
             _draw(problem, offers, delta, plot)
     except (AssumptionError, InfeasibleError, ParameterError) as error:
         raise type(error)(_with_flags(str(error))) from error
     if as_json:
-        print(json.dumps([each.as_dict() for each in offers], indent=2))
+        constants_used = {**asdict(problem), "requests": 1 if stream is None else stream.requests}
+        print(json.dumps([each.as_dict() | constants_used for each in offers], indent=2))
     else:
-        _print_table(offers)
+        _print_table(offers, problem)
+
+
+def _offers(
+    problem: Problem, accountants: Sequence[AccountantName], delta: float, wish: Wish, stream: Stream | None
+) -> list[Offer]:
+    """Return the offers of all accountants whose assumptions hold; say of the others why there is none."""
+    offers, refusals = [], []
+    for accountant in accountants:
+        try:
+            offers.append(_offer(problem, accountant, delta, wish, stream))
+        except AssumptionError as error:
+            refusals.append(error)
+    if not offers:
+        raise refusals[0]
+    for refusal in refusals:
+        print(f"warning: {_with_flags(str(refusal))}", file=sys.stderr)
+    return offers
 
 
 def _offer(problem: Problem, accountant: AccountantName, delta: float, wish: Wish, stream: Stream | None) -> Offer:
@@ -118,7 +138,7 @@ def _with_flags(message: str) -> str:
     return re.sub(rf"(?<![/'])\b(?:{_NAMES}|{_WORDS})\b", lambda match: "--" + match[0].replace("_", "-"), message)
 
 
-def _print_table(offers: Sequence[Offer]) -> None:
+def _print_table(offers: Sequence[Offer], problem: Problem) -> None:
     """Print one line an accountant, numbers rounded to where they promise less."""
     table = Table()
     for name in ("accountant", "records", "steps K", "sigma", "epsilon", "delta", "mu"):
@@ -130,23 +150,20 @@ def _print_table(offers: Sequence[Offer]) -> None:
             each.accountant,
             f"{each.records:,}" if len(steps) == 1 else f"{len(steps)} x {each.records:,}",
             shown,
-            _rounded_up(each.sigma),
-            _rounded_up(each.epsilon),
-            _rounded_up(each.delta),
-            "" if each.mu is None else _rounded_up(each.mu),
+            rounded_up(each.sigma),
+            rounded_up(each.epsilon),
+            rounded_up(each.delta),
+            "" if each.mu is None else rounded_up(each.mu),
         )
     console = Console()
     console.width = max(console.width, 80)  # In less the numbers would be cut.
     console.print(table)
     console.print(
-        "Every epsilon is an upper bound for requests fixed in advance, of the model published last; lsi and lsi-tight "
-        "after learning to stationarity, shifted against retraining for as many steps in all."
+        f"Adjacency {problem.adjacency}. Every epsilon is an upper bound, after every request, for requests fixed in "
+        "advance, of the model published last; lsi and lsi-tight after learning to stationarity, shifted against "
+        "retraining for as many steps in all. A step's noise is sqrt(2 step_size) = "
+        f"{math.sqrt(2 * problem.step_size):.4g} times sigma in every coordinate."
     )
-
-
-def _rounded_up(value: float) -> str:
-    six_digits = decimal.Context(prec=6, rounding=decimal.ROUND_CEILING)
-    return f"{float(six_digits.create_decimal(repr(value))):.6g}"
 
 
 def _draw(problem: Problem, offers: Sequence[Offer], delta: float, plot: Path) -> None:

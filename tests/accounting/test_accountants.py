@@ -22,6 +22,7 @@ from certified_unlearning.accounting import (
     epsilon_from_renyi,
     hoelder,
     initial_epsilon,
+    largest_guarantee,
     lsi,
     shifted,
     stream_guarantees,
@@ -239,3 +240,14 @@ def test_a_step_size_is_refused_by_those_whose_theorems_do_not_cover_it():
         with pytest.raises(AssumptionError, match="need step_size <= 1 / smoothness"):
             unlearning_curve(longer, STREAM, accountant=name)
     assert unlearning_curve(longer, STREAM, accountant="shifted").mu > 0
+
+
+def test_the_largest_guarantee_of_a_stream_has_the_largest_mu_even_where_epsilons_are_equal():
+    # At this noise every epsilon is 0, while each request adds to mu.
+    schedule = Schedule(sigma=1000.0, records_per_request=20, steps=(1, 1, 1))
+    guarantees = stream_guarantees(MNIST, schedule, delta=1 / MNIST.n, accountant="shifted")
+    assert {each.epsilon for each in guarantees} == {0.0}
+    assert guarantees[0].mu < guarantees[1].mu < guarantees[2].mu
+    assert largest_guarantee(guarantees) == (0.0, guarantees[2].mu)
+    lsi_guarantees = stream_guarantees(MNIST, schedule, delta=1 / MNIST.n, accountant="lsi")
+    assert largest_guarantee(lsi_guarantees).mu is None

@@ -104,6 +104,7 @@ rule accountants:
             "experiments/model.py",
             "parameters.py",
             "results.py",
+            "rounding.py",
             "summaries.py",
         ),
     output:

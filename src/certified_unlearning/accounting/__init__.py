@@ -5,7 +5,7 @@
 `curves`               `Schedule`, and the privacy curves: `RenyiCurve`, `GaussianCurve`
 `lsi`, `hoelder`       Langevin unlearning's accountant, as published and with optimised exponents
 `lsi_general`          its convex and non-convex cases; `lsi_extras`: insufficient training, saved steps
-`shifted`, `cyclic`    shifted interpolation: exact on quadratics; cyclic mini-batches; both by `pooling`
+`shifted`, `cyclic`    shifted interpolation, exact on quadratics; cyclic mini-batches; both by `pooling`
 `dynamics`             *Differential Privacy Dynamics*, `gaussians`: exact values; `private_erm`: its recipe
 `accountants`          the interchangeable ones by name: `unlearning_curve`, `unlearning_epsilon`
 `conversion`           from curves to (epsilon, delta) and back
@@ -21,6 +21,7 @@ from certified_unlearning.accounting.accountants import (
     AccountantName,
     CertifiedRequest,
     initial_epsilon,
+    largest_guarantee,
     stream_guarantees,
     unlearning_curve,
     unlearning_epsilon,
@@ -80,6 +81,7 @@ __all__ = [
     "epsilon_of",
     "extra_delta",
     "initial_epsilon",
+    "largest_guarantee",
     "learned_steps",
     "least_learning_steps",
     "least_sigma",

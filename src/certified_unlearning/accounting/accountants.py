@@ -3,7 +3,7 @@
 =============  ====================================================================================================
 ``lsi``        the paper: log-Sobolev inequality, Corollary 3.4 with Hölder exponent 2, conversion of Prop. M.2
 ``lsi-tight``  the same analysis without slack: exponents optimised at every request, tight conversion
-``shifted``    shifted interpolation: exact on quadratic losses, exact conversion
+``shifted``    shifted interpolation: exact on quadratic losses for step sizes up to 2 / (L + m), exact conversion
 =============  ====================================================================================================
 
 Both ``lsi`` accountants speak of learning run to stationarity (`stationarity` says what a finite run adds to delta) and
@@ -12,7 +12,7 @@ all, whatever their number.
 """
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal, NamedTuple, get_args
 
@@ -71,7 +71,8 @@ def unlearning_curve(problem: Problem, schedule: Schedule, *, accountant: Accoun
     """Return how well the model after the last request of a schedule can be told from a retrained one.
 
     It speaks of that model only, not of all published models jointly (`shifted.joint_curve` does), and of requests
-    fixed in advance.
+    fixed in advance. ``lsi`` and ``lsi-tight`` speak of learning to stationarity, whatever the schedule's learning
+    steps: what stopping earlier adds to delta is `stationarity.extra_delta`.
 
     Args:
         problem: The constants.
@@ -101,6 +102,15 @@ class CertifiedRequest(NamedTuple):
 
     epsilon: float
     mu: float | None
+
+
+def largest_guarantee(guarantees: Sequence[CertifiedRequest]) -> CertifiedRequest:
+    """Return what holds after every request: the largest epsilon, and the largest ``mu`` where all have one.
+
+    Each on its own: epsilons may be equal, 0 above all, where the ``mu`` are not.
+    """
+    mus = [each.mu for each in guarantees if each.mu is not None]
+    return CertifiedRequest(max(each.epsilon for each in guarantees), max(mus) if len(mus) == len(guarantees) else None)
 
 
 def stream_guarantees(

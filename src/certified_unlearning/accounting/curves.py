@@ -56,7 +56,7 @@ class Schedule:
         sigma: Noise scale; a step's noise has standard deviation ``sqrt(2 eta) sigma`` in every coordinate.
         records_per_request: Records that each request removes; no two requests share one.
         steps: ``K_1, K_2, ...``, the steps of each request.
-        learning_steps: ``T``; infinite for learning to stationarity.
+        learning_steps: ``T``; infinite for learning to stationarity, which ``lsi`` and ``lsi-tight`` always assume.
 
     Raises:
         ParameterError: A value makes no sense.

@@ -1,4 +1,6 @@
-"""Shifted interpolation for learning and unlearning by noisy gradient descent: exact on quadratics.
+"""Shifted interpolation for learning and unlearning by noisy gradient descent.
+
+Exact on quadratics for step sizes up to ``2 / (L + m)``; beyond, an upper bound.
 
 The phases of a run, and what its end reveals by `pooling` (Bok, Su, Altschuler, ICML 2024). The losses must be smooth,
 and strongly convex or convex; every value holds with and without projection on a ball. A guarantee compares with a run
@@ -133,8 +135,9 @@ def joint_curve(problem: Problem, schedule: Schedule, *, learned_published: bool
 
     Given the models published so far, both runs continue from the same point: each phase counts on its own, and the
     ``mu^2`` add up (adaptive composition of Gaussian DP). Where the learned model was published it is about learning's
-    own ``mu``: nothing recalls what was shown. It compares with the retrained run's models at the same times. It holds
-    even for requests that depend on published models, for records and a schedule that are fixed in advance.
+    own ``mu``: nothing recalls what was shown. It compares with the retrained run's models at the same times. The
+    order and the content of requests may depend on published models, as long as the group of records that they remove,
+    their sizes and their numbers of steps are fixed in advance.
 
     Args:
         problem: The constants.

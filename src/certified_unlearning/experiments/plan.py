@@ -1,6 +1,5 @@
 """From settings to runs: everything that can be computed before a single step is taken."""
 
-import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
@@ -9,17 +8,12 @@ from certified_unlearning import accounting
 from certified_unlearning.accounting import descent_shifted
 from certified_unlearning.accounting.accountants import AccountantName
 from certified_unlearning.accounting.search import least_whole
-from certified_unlearning.assumptions import guarantee
+from certified_unlearning.assumptions import guarantee, require_noise_above_rounding
 from certified_unlearning.errors import AssumptionError
 from certified_unlearning.experiments.model import Accountant, Constants, Experiment, Plan, Request, Run
 from certified_unlearning.mechanisms.learning_start import extra_delta, learned_steps
 from certified_unlearning.objectives.constants import logistic_constants
 from certified_unlearning.parameters import Common, Figure3a, Figure3b, Figure3c, Figure4, Sweep
-
-EPSILON_OF = {"float32": 2.0**-23, "float64": 2.0**-52}
-"""Relative spacing of the numbers that weights are kept in."""
-NOISE_TO_ROUNDING = 16
-"""How many times larger than that spacing the noise of one step must be."""
 
 
 def make_plan(preset: str, settings: Common, experiment: Experiment, sweep: Sweep, data: Mapping[str, Any]) -> Plan:
@@ -202,7 +196,7 @@ class _Planner:
     def _langevin(
         self, accountant: AccountantName, variant: str, sigma: float, epsilon: float, size: int, steps: list[int]
     ) -> Run:
-        self._check_precision(sigma)
+        require_noise_above_rounding(self.langevin_problem, sigma=sigma, dtype=self.settings.dtype)
         learning_steps = self._learning_steps(sigma)
         schedule = accounting.Schedule(
             sigma=sigma, records_per_request=size, steps=tuple(steps), learning_steps=learning_steps
@@ -276,18 +270,6 @@ class _Planner:
                 "shifted, which needs no stationarity"
             )
         return extra
-
-    def _check_precision(self, sigma: float) -> None:
-        """Refuse noise that rounding would swallow: every optimum lies within M/m of the origin."""
-        problem, dtype = self.langevin_problem, self.settings.dtype
-        noise = math.sqrt(2 * problem.step_size) * sigma
-        rounding = EPSILON_OF[dtype] * problem.lipschitz / problem.strong_convexity
-        if noise < NOISE_TO_ROUNDING * rounding:
-            raise AssumptionError(
-                f"sigma = {sigma:.6g} gives noise of {noise:.2g} a step, too close to what {dtype} rounds away near "
-                f"weights of {problem.lipschitz / problem.strong_convexity:.2g} ({rounding:.2g}); "
-                "raise sigma, or use dtype: float64"
-            )
 
     def _secret_state(self, epsilon: float, steps: int) -> Run:
         sigma = accounting.secret_state_sigma(
