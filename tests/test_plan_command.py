@@ -156,7 +156,7 @@ def cells(out: str) -> list[list[str]]:
     return [[cell.strip() for cell in line.strip("│").split("│")] for line in out.splitlines() if line.startswith("│")]
 
 
-def test_accountants_that_the_step_size_rules_out_are_named_and_the_others_answer():
+def test_accountants_that_the_step_size_rules_out_are_named_and_the_others_answer(plan: Plan):
     status, out, err = plan(*QUESTION, "--step-size", "5", *MNIST)
     assert status == 0
     assert [row[0] for row in cells(out)] == ["shifted"]

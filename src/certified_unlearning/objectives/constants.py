@@ -1,5 +1,6 @@
 """The constants that the theorems need: strong convexity m, smoothness L, Lipschitz constant M."""
 
+import math
 from dataclasses import dataclass
 from typing import Literal
 
@@ -53,3 +54,28 @@ def logistic_constants(
     else:
         curvature = 0.25 * largest_eigenvalue
     return LossConstants(strong_convexity=strength, smoothness=curvature + strength, lipschitz=1.0)
+
+
+def softmax_constants(
+    *, n: int, regularisation: float, bounds: Literal["published", "tight"] = "published"
+) -> LossConstants:
+    """Return the constants of l2-regularised softmax regression on rows of norm at most 1.
+
+    The objective is ``mean_i CE(W x_i, y_i) + (lambda / 2) ||W||^2`` with ``lambda = regularisation * n``. One record's
+    curvature is that of ``diag(p) - p p'`` times ``||x||^2``, at most 1/2, and its gradient has norm
+    ``||softmax - onehot|| ||x|| <= sqrt(2)``.
+
+    Args:
+        n: Number of training records.
+        regularisation: ``lambda / n``.
+        bounds: ``published`` for ``L = 1 + lambda``, ``M = 2`` (Langevin unlearning, Table 1); ``tight`` for
+            ``L = 1/2 + lambda``, ``M = sqrt(2)``. Both hold for every data set.
+
+    Raises:
+        ParameterError: A non-positive ``regularisation``.
+    """
+    if not regularisation > 0:
+        raise ParameterError(f"regularisation must be above 0 for strong convexity, got {regularisation}")
+    strength = regularisation * n
+    curvature, lipschitz = (1.0, 2.0) if bounds == "published" else (0.5, math.sqrt(2))
+    return LossConstants(strong_convexity=strength, smoothness=curvature + strength, lipschitz=lipschitz)
