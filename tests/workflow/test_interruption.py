@@ -1,5 +1,6 @@
 """Killing learning half-way and starting again ends with the same bits as an undisturbed run."""
 
+import functools
 import json
 import os
 import shutil
@@ -44,7 +45,7 @@ def slow_tree(to: Path) -> WorkingTree:
 
 
 def start(tree: WorkingTree) -> subprocess.Popen[bytes]:
-    """Start Snakemake in a process group of its own, as a terminal does."""
+    """Start Snakemake in a process group of its own, heeding Ctrl-C, as a terminal does."""
     command = ["snakemake", "--cores", "2", "--config", "preset=smoke", "--", *TARGETS]
     return subprocess.Popen(
         command,
@@ -53,6 +54,7 @@ def start(tree: WorkingTree) -> subprocess.Popen[bytes]:
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
         start_new_session=True,
+        preexec_fn=functools.partial(signal.signal, signal.SIGINT, signal.SIG_DFL),
     )
 
 
