@@ -6,6 +6,8 @@ import re
 from collections.abc import Sequence
 from typing import Any, TypedDict, cast
 
+import numpy as np
+
 from certified_unlearning import accounting
 from certified_unlearning.accounting.accountants import AccountantName
 from certified_unlearning.errors import ParameterError
@@ -144,8 +146,21 @@ def recuperation(
     smaller holds under the same assumptions.
 
     Returns:
-        Rows with ``bound``, ``guarantee``, ``source``, ``steps``, ``epsilon`` and ``mu``.
+        Rows of `results.BOUND_SCHEMA`.
     """
+    common = {
+        "experiment": "recuperation",
+        "n": problem.n,
+        "strong_convexity": problem.strong_convexity,
+        "smoothness_constant": problem.smoothness,
+        "lipschitz": problem.lipschitz,
+        "step_size": problem.step_size,
+        "sigma": sigma,
+        "records_removed": records,
+        "delta": delta,
+        "alpha": None,
+        "renyi": None,
+    }
     rows = []
     for number in steps:
         schedule = accounting.Schedule(sigma=sigma, records_per_request=records, steps=(number,))
@@ -155,7 +170,12 @@ def recuperation(
         mu = _exact_mu(problem, sigma=sigma, records=records, steps=number)
         epsilon = accounting.epsilon_from_mu(mu, delta)
         rows.append(_row("exact on quadratics", "exact", "derived", number, epsilon, mu))
-    return rows
+    return [{**common, **row} for row in rows]
+
+
+def steps_up_to(most: float, *, points: int) -> list[int]:
+    """Return 0 and numbers of steps from 1 to ``most``, logarithmically spaced, at most ``points`` of them."""
+    return sorted({0, *(round(float(step)) for step in np.geomspace(1, most, points))})
 
 
 _SOURCES = {"lsi": "paper", "lsi-tight": "derived", "shifted": "derived"}

@@ -8,14 +8,13 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-import numpy as np
 from rich.console import Console
 from rich.table import Table
 
 from certified_unlearning.accounting import AccountantName, Adjacency, Problem
 from certified_unlearning.accounting.accountants import accountant_called
 from certified_unlearning.errors import AssumptionError, InfeasibleError, ParameterError
-from certified_unlearning.offers import Offer, Stream, offer, recuperation
+from certified_unlearning.offers import Offer, Stream, offer, recuperation, steps_up_to
 from certified_unlearning.rounding import rounded_up
 
 PLOT_POINTS = 60
@@ -181,27 +180,13 @@ def _draw(problem: Problem, offers: Sequence[Offer], delta: float, plot: Path) -
     from certified_unlearning.parameters import FigureStyle
 
     most = max(50, *(each.steps for each in offers if not isinstance(each.steps, list)))
-    steps = sorted({0, *(round(float(step)) for step in np.geomspace(1, 1.25 * most, PLOT_POINTS))})
     rows = recuperation(
         problem,
         [each.accountant for each in offers],
         sigma=offers[0].sigma,
         records=offers[0].records,
         delta=delta,
-        steps=steps,
-    )
-    frame = pd.DataFrame(rows).assign(
-        experiment="recuperation",
-        n=problem.n,
-        strong_convexity=problem.strong_convexity,
-        smoothness_constant=problem.smoothness,
-        lipschitz=problem.lipschitz,
-        step_size=problem.step_size,
-        sigma=offers[0].sigma,
-        records_removed=offers[0].records,
-        alpha=None,
-        renyi=None,
-        delta=delta,
+        steps=steps_up_to(1.25 * most, points=PLOT_POINTS),
     )
     style = FigureStyle(context="paper", palette="colorblind", width_inches=3.4, height_inches=2.7, dots_per_inch=300)
-    render("recuperation", frame, style, plot.with_suffix("") if plot.suffix in (".png", ".pdf") else plot)
+    render("recuperation", pd.DataFrame(rows), style, plot.with_suffix("") if plot.suffix in (".png", ".pdf") else plot)

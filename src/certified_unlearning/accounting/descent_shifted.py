@@ -11,7 +11,7 @@ from dataclasses import replace
 
 from certified_unlearning.accounting.checks import require_count, require_positive
 from certified_unlearning.accounting.curves import GaussianCurve, Schedule
-from certified_unlearning.accounting.descent_to_delete import ROUNDING, descent_step_size
+from certified_unlearning.accounting.descent_to_delete import require_descent_step_size
 from certified_unlearning.accounting.problem import Problem
 from certified_unlearning.accounting.shifted import Phase, contraction_gap, pooled_mu, schedule_phases
 from certified_unlearning.errors import AssumptionError
@@ -55,7 +55,7 @@ def secret_state_mu(
     """
     require_positive(sigma=sigma)
     require_count(least=1, steps=steps)
-    _require_descent_steps(problem)
+    require_descent_step_size(problem)
     if request == math.inf:
         noiseless = _endless_stream(problem, steps, records_per_request)
     else:
@@ -130,7 +130,7 @@ def published_state_curve(
         ParameterError: A value makes no sense.
         AssumptionError: The step size is another one, or ``m = 0``.
     """
-    _require_descent_steps(problem)
+    require_descent_step_size(problem)
     schedule = Schedule(
         sigma=sigma,
         records_per_request=records_per_request,
@@ -154,13 +154,3 @@ def _endless_stream(problem: Problem, steps: int, records_per_request: int) -> l
     unlearning = Phase(steps, contraction_gap(problem), 0.0, 0.0)
     distance = problem.sensitivity(records_per_request) / problem.strong_convexity
     return [Phase(math.inf, -math.expm1(unlearning.log_decay), distance, 0.0), unlearning]
-
-
-def _require_descent_steps(problem: Problem) -> None:
-    problem.require_strong_convexity()
-    prescribed = descent_step_size(strong_convexity=problem.strong_convexity, smoothness=problem.smoothness)
-    if not math.isclose(problem.step_size, prescribed, rel_tol=ROUNDING):
-        raise AssumptionError(
-            "Descent-to-Delete takes steps of step_size = 2 / (smoothness + strong_convexity) = "
-            f"{prescribed}, got {problem.step_size}"
-        )

@@ -213,6 +213,16 @@ def _residual_distance(problem: Problem, steps: int) -> float:
 
 def _log_inverse_contraction(problem: Problem) -> float:
     """Return ``log(1/gamma)``, after checking that the step size is the one that contracts by ``gamma``."""
+    require_descent_step_size(problem)
+    if problem.strong_convexity == problem.smoothness:
+        raise AssumptionError(
+            f"Descent-to-Delete's formulas need strong_convexity < smoothness, got {problem.strong_convexity} for both"
+        )
+    return 2 * math.atanh(problem.strong_convexity / problem.smoothness)
+
+
+def require_descent_step_size(problem: Problem) -> None:
+    """Raise `AssumptionError` unless a strongly convex problem's step size is `descent_step_size`."""
     problem.require_strong_convexity()
     prescribed = descent_step_size(strong_convexity=problem.strong_convexity, smoothness=problem.smoothness)
     if not math.isclose(problem.step_size, prescribed, rel_tol=ROUNDING):
@@ -220,11 +230,6 @@ def _log_inverse_contraction(problem: Problem) -> float:
             "Descent-to-Delete's theorems need step_size = 2 / (smoothness + strong_convexity) = "
             f"{prescribed}, got {problem.step_size}"
         )
-    if problem.strong_convexity == problem.smoothness:
-        raise AssumptionError(
-            f"Descent-to-Delete's formulas need strong_convexity < smoothness, got {problem.strong_convexity} for both"
-        )
-    return 2 * math.atanh(problem.strong_convexity / problem.smoothness)
 
 
 def _root_difference(offset: float, epsilon: float) -> float:

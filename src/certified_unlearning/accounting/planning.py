@@ -18,7 +18,7 @@ from certified_unlearning.accounting.checks import require_count, require_positi
 from certified_unlearning.accounting.conversion import epsilon_of, least_over_orders, mu_from_epsilon, order_overhead
 from certified_unlearning.accounting.curves import PrivacyCurve, RenyiCurve, Schedule
 from certified_unlearning.accounting.problem import Problem
-from certified_unlearning.accounting.search import MOST_STEPS, Array, least_whole
+from certified_unlearning.accounting.search import MOST_STEPS, Array, bisect, least_whole
 from certified_unlearning.errors import InfeasibleError
 
 # The conversion searches orders up to 5e34, and the best one may lie well above the least feasible.
@@ -192,14 +192,7 @@ def most_records(
             "raise steps, sigma or epsilon"
         )
     limit = problem.n - 1 if problem.adjacency == "remove" else problem.n
-    enough, too_many = 1, limit + 1
-    while too_many - enough > 1:
-        middle = (enough + too_many) // 2
-        if is_too_many(middle):
-            too_many = middle
-        else:
-            enough = middle
-    return enough
+    return bisect(1, limit + 1, is_too_many) - 1
 
 
 def _plan_last(schedule: Schedule, target: "_Target", minimum: int) -> PlannedRequest:

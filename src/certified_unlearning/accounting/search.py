@@ -88,6 +88,11 @@ def least_whole(estimate: float, is_enough: Callable[[int], bool], *, minimum: i
         while not is_enough(enough):
             stride *= 2
             too_few, enough = enough, enough + stride
+    return bisect(too_few, enough, is_enough)
+
+
+def bisect(too_few: int, enough: int, is_enough: Callable[[int], bool]) -> int:
+    """Return the least whole number above ``too_few`` that is enough; neither end is tried."""
     while enough - too_few > 1:
         middle = (too_few + enough) // 2
         if is_enough(middle):

@@ -3,11 +3,10 @@
 from collections.abc import Mapping
 from typing import Any
 
-import numpy as np
 import pandas as pd
 
 from certified_unlearning.experiments.plan import constants_and_problem
-from certified_unlearning.offers import recuperation
+from certified_unlearning.offers import recuperation, steps_up_to
 from certified_unlearning.parameters import Common, Recuperation
 
 POINTS = 120
@@ -27,20 +26,12 @@ def recuperation_table(settings: Common, sweep: Recuperation, data: Mapping[str,
         AssumptionError: A theorem's assumption does not hold.
     """
     constants, problem = constants_and_problem(settings, data)
-    steps = sorted({0, *(round(float(step)) for step in np.geomspace(1, sweep.steps, POINTS))})
     rows = recuperation(
-        problem, sweep.accountants, sigma=sweep.sigma, records=sweep.records, delta=constants.delta, steps=steps
-    )
-    return pd.DataFrame(rows).assign(
-        experiment="recuperation",
-        n=problem.n,
-        strong_convexity=problem.strong_convexity,
-        smoothness_constant=problem.smoothness,
-        lipschitz=problem.lipschitz,
-        step_size=problem.step_size,
+        problem,
+        sweep.accountants,
         sigma=sweep.sigma,
-        records_removed=sweep.records,
+        records=sweep.records,
         delta=constants.delta,
-        alpha=None,
-        renyi=None,
+        steps=steps_up_to(sweep.steps, points=POINTS),
     )
+    return pd.DataFrame(rows)
