@@ -6,7 +6,6 @@ comparison as little as it can. Run: ``python benchmarks/planning.py`` (``--help
 
 import argparse
 import platform
-import time
 from collections.abc import Callable
 from statistics import median
 
@@ -21,16 +20,11 @@ from certified_unlearning.accounting import (
     least_stream_steps,
     most_records,
 )
+from timing import seconds
 
 MNIST = Problem(11_982, 0.011982, 0.261982, 1, 1 / 0.261982)
 TARGET = {"epsilon": 1.0, "delta": 1 / MNIST.n}
 SINGLE_LIMIT, STREAM_LIMIT = 0.050, 2.0
-
-
-def seconds(action: Callable[[], object]) -> float:
-    start = time.perf_counter()
-    action()
-    return time.perf_counter() - start
 
 
 def plans(accountant: AccountantName, requests: int) -> dict[str, tuple[Callable[[], object], float]]:

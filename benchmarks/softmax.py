@@ -7,26 +7,29 @@ the noise, the second what narrow products cost. Run: ``python benchmarks/softma
 
 import argparse
 import json
-import platform
-import time
-from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
+from torch import Tensor
 
 from certified_unlearning import dynamics, randomness
 from certified_unlearning.files import write_json
 from certified_unlearning.objectives.constants import softmax_constants
 from certified_unlearning.objectives.softmax import SoftmaxObjective
+from timing import SQUARE, in_turn, machine, shares, square_product
 
 SIGMA = 0.03
+STEPS = randomness.BLOCK_STEPS
 
 
-def seconds(action: Callable[[], object]) -> float:
-    start = time.perf_counter()
-    action()
-    return time.perf_counter() - start
+def products(features: Tensor, trials: int, classes: int, rows_at_once: int) -> None:
+    """Run the two matrix products of a step and nothing else."""
+    weights = torch.ones(trials * classes, features.shape[1])
+    gradient = torch.zeros_like(weights)
+    for rows in torch.split(features, rows_at_once):
+        gradient.addmm_(torch.mm(weights, rows.T), rows)
 
 
 def main() -> None:
@@ -34,11 +37,8 @@ def main() -> None:
     parser.add_argument("--records", type=int, default=50_000)
     parser.add_argument("--features", type=int, default=512)
     parser.add_argument("--classes", type=int, default=10)
-    parser.add_argument("--trials", type=int, nargs="+", default=[10, 20, 50])
+    parser.add_argument("--trials", type=int, nargs="+", default=[10, 20, 50, 100])
     parser.add_argument("--rows-at-once", type=int, default=1024)
-    parser.add_argument(
-        "--steps", type=int, default=16, help="engine steps in a round; noise is drawn 16 steps at a time"
-    )
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--output", type=Path, default=Path("benchmarks/results/softmax.json"))
     options = parser.parse_args()
@@ -56,13 +56,11 @@ def main() -> None:
         lipschitz=constants.lipschitz,
         rows_at_once=options.rows_at_once,
     )
-    square = torch.randn(4096, 4096, generator=generator)
-    product = torch.empty_like(square)
 
     def engine(trials: int) -> None:
         phase = dynamics.Phase(
             removed=0,
-            steps=[options.steps] * trials,
+            steps=[STEPS] * trials,
             sigma=[SIGMA] * trials,
             keys=[randomness.address("benchmark", trial) for trial in range(trials)],
         )
@@ -70,44 +68,29 @@ def main() -> None:
         step_size = 1 / constants.smoothness
         dynamics.run(objective, start, [phase], step_size=step_size, measure=lambda weights: weights[:, 0])
 
-    def products(trials: int) -> None:
-        weights = torch.ones(trials * classes, d)
-        gradient = torch.zeros_like(weights)
-        for rows in torch.split(features, options.rows_at_once):
-            gradient.addmm_(torch.mm(weights, rows.T), rows)
-
-    results = []
-    for trials in options.trials:
-        timings: dict[str, list[float]] = {"engine": [], "products": [], "peak": []}
-        for round_number in range(options.rounds + 1):
-            measured = {
-                "engine": seconds(lambda trials=trials: engine(trials)) / options.steps,
-                "products": seconds(lambda trials=trials: products(trials)),
-                "peak": 2 * 4096**3 / seconds(lambda: torch.mm(square, square, out=product)),
-            }
-            if round_number:
-                for name, value in measured.items():
-                    timings[name].append(value)
-        step, alone, peak = (np.array(timings[name]) for name in ("engine", "products", "peak"))
+    def measured(trials: int) -> dict[str, Any]:
+        actions = {
+            "engine": lambda: engine(trials),
+            "products": lambda: products(features, trials, classes, options.rows_at_once),
+            "square": square_product(),
+        }
+        timings = in_turn(actions, options.rounds)
+        step, alone, square = timings["engine"] / STEPS, timings["products"], timings["square"]
         operations = 4 * n * d * classes * trials
-        results.append(
-            {
-                "trials": trials,
-                "engine_milliseconds_per_step": 1e3 * float(np.median(step)),
-                "products_milliseconds_per_step": 1e3 * float(np.median(alone)),
-                "peak_gigaflops": float(np.median(peak)) / 1e9,
-                "engine_share_of_peak": float(np.median(operations / step / peak)),
-                "products_share_of_peak": float(np.median(operations / alone / peak)),
-            }
-        )
-    report = {
-        "machine": f"{platform.processor() or platform.machine()}, {torch.get_num_threads()} threads",
-        "torch": torch.__version__,
+        return {
+            "trials": trials,
+            "milliseconds_per_step": {"median": 1e3 * float(np.median(step)), "best": 1e3 * float(step.min())},
+            "square_product_gigaflops": 2e-9 * SQUARE**3 / float(square.min()),
+            "share_of_peak": shares(operations, step, square),
+            "share_of_peak_products_alone": shares(operations, alone, square),
+        }
+
+    result = machine() | {
         "size": {"records": n, "features": d, "classes": classes, "rows_at_once": options.rows_at_once},
-        "results": results,
+        "results": [measured(trials) for trials in options.trials],
     }
-    write_json(options.output, report)
-    print(json.dumps(report, indent=2))
+    write_json(options.output, result)
+    print(json.dumps(result, indent=2))
 
 
 if __name__ == "__main__":

@@ -12,6 +12,7 @@ from certified_unlearning import dynamics, randomness
 from certified_unlearning.checkpoint import Checkpoint
 from certified_unlearning.dynamics import Phase
 from certified_unlearning.objectives.quadratic import QuadraticObjective
+from killing import Killed, Killer
 
 TRIALS = 20_000
 STEP_SIZE, SIGMA, LEARNING, UNLEARNING, REMOVED = 0.5, 0.3, 12, 5, 2
@@ -114,19 +115,6 @@ def test_projection_keeps_every_trial_in_the_ball() -> None:
 def test_an_interrupted_run_ends_with_the_same_bits(tmp_path) -> None:
     todo = [replace(each, steps=[40] * 9, measure_at=[7, 33]) for each in phases(trials=9)]
     undisturbed = simulate(todo)
-
-    class Killed(Exception):
-        pass
-
-    class Killer(dynamics.Progress):
-        def __init__(self, after: int) -> None:
-            super().__init__("test", 10**9)
-            self.left = after
-
-        def advance(self, work: int) -> None:
-            self.left -= 1
-            if self.left == 0:
-                raise Killed
 
     interruptions = 0
     for after in range(1, 12):

@@ -11,6 +11,7 @@ from certified_unlearning import dynamics, randomness
 from certified_unlearning.checkpoint import Checkpoint
 from certified_unlearning.dynamics import Phase
 from certified_unlearning.objectives.softmax import accuracy
+from killing import Killed, Killer
 from test_softmax import CLASSES, EXACT, STEP_SIZE, TRIALS, D, objective, problem, reference_step
 
 
@@ -49,19 +50,6 @@ def test_the_engine_takes_the_noisy_projected_steps_of_the_definition() -> None:
 
 def test_an_interrupted_run_ends_with_the_same_bits(tmp_path) -> None:
     undisturbed = run(phases())
-
-    class Killed(Exception):
-        pass
-
-    class Killer(dynamics.Progress):
-        def __init__(self, after: int) -> None:
-            super().__init__("test", 10**9)
-            self.left = after
-
-        def advance(self, work: int) -> None:
-            self.left -= 1
-            if self.left == 0:
-                raise Killed
 
     for after in range(2, 9):
         checkpoint = Checkpoint(tmp_path / f"{after}.checkpoint", "key", every_seconds=0)

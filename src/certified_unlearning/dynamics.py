@@ -154,7 +154,7 @@ def _run_phase(
 ) -> None:
     # Longest trials first: those still running are always a leading, contiguous slice.
     order = np.argsort(-np.asarray(phase.steps), kind="stable")
-    inverse = torch.from_numpy(np.argsort(order))
+    inverse = torch.from_numpy(np.argsort(order)).to(state.weights.device)
     steps = np.asarray(phase.steps)[order]
     keys = [phase.keys[trial] for trial in order]
     sigma = torch.tensor([phase.sigma[trial] for trial in order], dtype=torch.float64)

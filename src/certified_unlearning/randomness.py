@@ -8,6 +8,7 @@ is resumed at changes a single bit on a given device. CPU and CUDA generators di
 import hashlib
 import json
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import torch
@@ -43,9 +44,16 @@ def fill_block(out: Tensor, keys: Sequence[int], block: int) -> None:
             trial.normal_(generator=device_generator)
         return
     array = out.numpy()
-    for trial, key in zip(array, keys, strict=True):
-        stream = np.random.Generator(np.random.Philox(key=key, counter=block << 64))
-        stream.standard_normal(dtype=array.dtype.type, out=trial)
+
+    def fill(first: int) -> None:
+        for trial, key in zip(array[first::workers], keys[first::workers], strict=True):
+            stream = np.random.Generator(np.random.Philox(key=key, counter=block << 64))
+            stream.standard_normal(dtype=array.dtype.type, out=trial)
+
+    # NumPy draws without holding the interpreter's lock; each trial has a generator of its own.
+    workers = torch.get_num_threads()
+    with ThreadPoolExecutor(workers) as pool:
+        list(pool.map(fill, range(workers)))
 
 
 def normal_rows(keys: Sequence[int], like: Tensor) -> Tensor:

@@ -7,9 +7,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import safetensors.numpy
 
 from certified_unlearning import files
+from certified_unlearning.data import prepared
 from certified_unlearning.data.prepared import PreparedData, unit_rows
+from certified_unlearning.data.stored_rows import StoredRows
 from certified_unlearning.errors import DataError, StorageError
 
 
@@ -58,6 +61,20 @@ def test_the_digest_sees_every_array_and_their_order(small: PreparedData) -> Non
     assert len(digests) == 5
 
 
+def test_data_are_checked_hashed_and_summed_block_by_block(
+    small: PreparedData, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole = small.summary()
+    monkeypatch.setattr(prepared, "_ROWS_AT_ONCE", 7)
+    in_blocks = replace(small).summary()
+    assert in_blocks.pop("largest_eigenvalue") == pytest.approx(whole.pop("largest_eigenvalue"), rel=1e-14)
+    assert in_blocks == whole
+    with pytest.raises(DataError, match="the value in row 38, column 2 is nan"):
+        replace(small, train_features=changed(small.train_features, (38, 2), np.nan))
+    with pytest.raises(DataError, match=r"row 39 has norm 1\.4"):
+        replace(small, train_features=changed(small.train_features, 39, np.float32(0.632)))
+
+
 def test_the_largest_eigenvalue_is_that_of_the_mean_outer_product(small: PreparedData) -> None:
     gram = sum(np.outer(row, row) for row in small.train_features.astype(np.float64)) / 40
     assert small.largest_eigenvalue == pytest.approx(max(np.linalg.eigvals(gram).real), rel=1e-12)
@@ -70,6 +87,39 @@ def test_saving_and_loading_changes_nothing(small: PreparedData, tmp_path: Path)
     assert loaded.summary() == small.summary()
     loaded.save(tmp_path / "b.safetensors")
     assert (tmp_path / "a.safetensors").read_bytes() == (tmp_path / "b.safetensors").read_bytes()
+
+
+def test_the_file_is_the_one_that_safetensors_writes(small: PreparedData, tmp_path: Path) -> None:
+    path = tmp_path / "data.safetensors"
+    replace(small, name="klein, ü").save(path)
+    with safetensors.safe_open(path, framework="numpy") as file:
+        metadata = file.metadata()
+    assert path.read_bytes() == safetensors.numpy.save(safetensors.numpy.load_file(path), metadata)
+
+
+def test_training_features_that_stay_in_their_file_are_the_same_data(
+    small: PreparedData, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "data.safetensors"
+    small.save(path)
+    monkeypatch.setattr(prepared, "_ROWS_AT_ONCE", 7)
+    stored = PreparedData.load(path, in_memory=False)
+    assert isinstance(stored.train_features, StoredRows)
+    assert np.array_equal(stored.train_features[:], small.train_features)
+    assert stored.summary() == PreparedData.load(path).summary()
+    stored.save(tmp_path / "copy.safetensors")
+    assert (tmp_path / "copy.safetensors").read_bytes() == path.read_bytes()
+
+
+def test_only_what_exceeds_a_quarter_of_the_memory_stays_in_its_file(
+    small: PreparedData, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "data.safetensors"
+    small.save(path)
+    size = path.stat().st_size
+    for memory, kind in ((4 * size, np.ndarray), (4 * size - 4, StoredRows)):
+        monkeypatch.setattr(prepared.os, "sysconf", {"SC_PAGE_SIZE": 4, "SC_PHYS_PAGES": memory // 4}.__getitem__)
+        assert isinstance(PreparedData.load(path).train_features, kind)
 
 
 def test_more_than_two_classes_are_named_and_counted(three_classes: PreparedData, tmp_path: Path) -> None:
@@ -115,26 +165,29 @@ def test_the_summary_counts_the_classes(small: PreparedData) -> None:
     assert summary["sha256"] == small.sha256
 
 
-def test_every_damaged_file_is_refused(small: PreparedData, tmp_path: Path) -> None:
+@pytest.mark.parametrize("in_memory", [True, False])
+def test_every_damaged_file_is_refused(small: PreparedData, tmp_path: Path, in_memory: bool) -> None:
     path = tmp_path / "data.safetensors"
     small.save(path)
     content = path.read_bytes()
     flipped = bytearray(content)
     flipped[content.index(small.train_features.tobytes())] ^= 1  # The last bit of a feature: only the digest sees it.
     wrong_label = content[:-1] + b"\x05"
-    for damaged in (content[:-10], content[:40], b"", bytes(flipped), wrong_label):
+    another_type = content.replace(b'"dtype":"F32","shape":[40,5]', b'"dtype":"I32","shape":[40,5]')
+    assert another_type != content
+    for damaged in (content[:-10], content[:40], b"", bytes(flipped), wrong_label, another_type):
         path.write_bytes(damaged)
         with pytest.raises(DataError, match=re.escape(str(path))):
-            PreparedData.load(path)
+            PreparedData.load(path, in_memory=in_memory)
     with pytest.raises(DataError, match="cannot read"):
-        PreparedData.load(tmp_path / "absent.safetensors")
+        PreparedData.load(tmp_path / "absent.safetensors", in_memory=in_memory)
 
 
 def test_another_safetensors_file_is_refused(tmp_path: Path) -> None:
-    numpy = pytest.importorskip("safetensors.numpy")
-    (tmp_path / "weights.safetensors").write_bytes(numpy.save({"weights": np.zeros(3)}))
+    path = tmp_path / "weights.safetensors"
+    path.write_bytes(safetensors.numpy.save({"weights": np.zeros(3)}))
     with pytest.raises(DataError, match="is no prepared data set"):
-        PreparedData.load(tmp_path / "weights.safetensors")
+        PreparedData.load(path)
 
 
 def test_a_full_disk_leaves_the_old_file(small: PreparedData, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,6 +2,9 @@
 
 import hashlib
 import json
+import math
+import os
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -9,15 +12,19 @@ from typing import Any
 
 import numpy as np
 import safetensors
-import safetensors.numpy
 from numpy.typing import NDArray
 
+from certified_unlearning.data.stored_rows import StoredRows
 from certified_unlearning.errors import DataError
 from certified_unlearning.files import atomic_path
 
 NORM_TOLERANCE = 1e-6
 """How far a stored row norm may exceed 1: float32 rounding stays below, forgotten scaling does not."""
 
+_ROWS_AT_ONCE = 16_384
+"""Rows that are read, checked, hashed and written together."""
+
+_SAFETENSORS_TYPES = {"<f4": "F32", "|i1": "I8"}
 _ARRAYS = ("train_features", "train_labels", "test_features", "test_labels")
 _STRINGS = ("name", "features", "preprocessing")
 _TWO_CLASSES = ("-1", "+1")
@@ -30,7 +37,8 @@ class PreparedData:
     Attributes:
         name: The data set's name.
         features: What the features are, as records and certificates name it.
-        train_features: float32, shape ``(n, d)``; every row has Euclidean norm at most 1.
+        train_features: float32, shape ``(n, d)``; every row has Euclidean norm at most 1. An array, or rows that
+            stay in their file.
         train_labels: int8, shape ``(n,)``; one of `label_values`.
         test_features: float32, shape ``(n_test, d)``.
         test_labels: int8, shape ``(n_test,)``.
@@ -44,7 +52,7 @@ class PreparedData:
 
     name: str
     features: str
-    train_features: NDArray[np.float32]
+    train_features: NDArray[np.float32] | StoredRows
     train_labels: NDArray[np.int8]
     test_features: NDArray[np.float32]
     test_labels: NDArray[np.int8]
@@ -83,16 +91,20 @@ class PreparedData:
         """Digest of the four arrays: their names, dtypes, shapes and bytes."""
         digest = hashlib.sha256()
         for name in _ARRAYS:
-            array = np.ascontiguousarray(getattr(self, name))
+            array = getattr(self, name)
             digest.update(f"{name} {array.dtype.str} {array.shape}\n".encode())
-            digest.update(array.data)
+            for _, rows in _blocks(array):
+                digest.update(rows.data)
         return digest.hexdigest()
 
     @cached_property
     def largest_eigenvalue(self) -> float:
         """``lambda_max(X'X / n)`` of the training features, computed in float64."""
-        features = self.train_features.astype(np.float64)
-        return float(np.linalg.eigvalsh(features.T @ features / self.n)[-1])
+        products = np.zeros((self.d, self.d))
+        for _, rows in _blocks(self.train_features):
+            features = rows.astype(np.float64)
+            products += features.T @ features
+        return float(np.linalg.eigvalsh(products / self.n)[-1])
 
     def summary(self) -> dict[str, Any]:
         """Return what a reader wants to know of the data set, ready for JSON."""
@@ -117,26 +129,49 @@ class PreparedData:
         strings = {name: getattr(self, name) for name in _STRINGS} | {"sha256": self.sha256}
         if self.classes != _TWO_CLASSES:
             strings["classes"] = self.classes
-        arrays = {name: np.ascontiguousarray(getattr(self, name)) for name in _ARRAYS}
         # One metadata entry: safetensors writes several in random order, and equal data should be equal files.
-        content = safetensors.numpy.save(arrays, {"prepared": json.dumps(strings)})
-        with atomic_path(path) as temporary:
-            temporary.write_bytes(content)
+        header: dict[str, Any] = {"__metadata__": {"prepared": json.dumps(strings)}}
+        # Its own writer needs all arrays in memory. It puts wide types first, and so does this.
+        arrays = sorted(_ARRAYS, key=lambda name: (-getattr(self, name).dtype.itemsize, name))
+        end = 0
+        for name in arrays:
+            array = getattr(self, name)
+            start, end = end, end + math.prod(array.shape) * array.dtype.itemsize
+            header[name] = {
+                "dtype": _SAFETENSORS_TYPES[array.dtype.str],
+                "shape": array.shape,
+                "data_offsets": [start, end],
+            }
+        encoded = json.dumps(header, separators=(",", ":"), ensure_ascii=False).encode()
+        encoded += b" " * (-len(encoded) % 8)
+        with atomic_path(path) as temporary, temporary.open("wb") as file:
+            file.write(len(encoded).to_bytes(8, "little") + encoded)
+            for name in arrays:
+                for _, rows in _blocks(getattr(self, name)):
+                    file.write(rows.data)
 
     @classmethod
-    def load(cls, path: str | Path) -> "PreparedData":
+    def load(cls, path: str | Path, *, in_memory: bool | None = None) -> "PreparedData":
         """Read a data set that `save` wrote.
+
+        Args:
+            path: The file.
+            in_memory: Whether the training features are read into memory or stay in the file; by default they stay
+                there when the file is larger than a quarter of the machine's memory. All checks are made either way.
 
         Raises:
             DataError: The file is missing, damaged, or no prepared data set.
         """
         try:
+            if in_memory is None:
+                in_memory = Path(path).stat().st_size <= os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 4
             with safetensors.safe_open(str(path), framework="numpy") as file:
                 strings = json.loads((file.metadata() or {})["prepared"])
                 expected = strings.pop("sha256")
                 classes = tuple(strings.pop("classes", _TWO_CLASSES))
-                arrays = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
-                data = cls(**strings, **arrays, classes=classes)
+                arrays: dict[str, Any] = {} if in_memory else {"train_features": _stored_rows(path, "train_features")}
+                arrays |= {name: file.get_tensor(name) for name in file.keys() if name not in arrays}  # noqa: SIM118
+            data = cls(**strings, **arrays, classes=classes)
         except OSError as error:
             raise DataError(f"cannot read {path}: {error.strerror or error}") from error
         except safetensors.SafetensorError as error:
@@ -172,7 +207,22 @@ def unit_rows(features: NDArray[np.float64], where: str) -> NDArray[np.float32]:
     return np.asarray(features / norms, np.float32)
 
 
-def _check_features(where: str, features: NDArray[np.float32], labels: NDArray[np.int8]) -> None:
+def _blocks(array: NDArray[Any] | StoredRows) -> Iterator[tuple[int, NDArray[Any]]]:
+    """Yield the number of each block's first row and the block, contiguous."""
+    for start in range(0, len(array), _ROWS_AT_ONCE):
+        yield start, np.ascontiguousarray(array[start : start + _ROWS_AT_ONCE])
+
+
+def _stored_rows(path: str | Path, name: str) -> StoredRows:
+    with Path(path).open("rb") as file:
+        header_bytes = int.from_bytes(file.read(8), "little")
+        entry = json.loads(file.read(header_bytes))[name]
+    if entry["dtype"] != "F32" or len(entry["shape"]) != 2:
+        raise DataError(f"{name} is {entry['dtype']} of shape {entry['shape']}, expected a float32 matrix")
+    return StoredRows(path, 8 + header_bytes + entry["data_offsets"][0], tuple(entry["shape"]))
+
+
+def _check_features(where: str, features: NDArray[np.float32] | StoredRows, labels: NDArray[np.int8]) -> None:
     if features.dtype != np.float32 or features.ndim != 2 or labels.dtype != np.int8:
         raise DataError(
             f"{where}: features are {features.dtype} of shape {features.shape} and labels {labels.dtype}, "
@@ -180,11 +230,12 @@ def _check_features(where: str, features: NDArray[np.float32], labels: NDArray[n
         )
     if labels.shape != features.shape[:1]:
         raise DataError(f"{where}: {len(features)} rows of features, but labels of shape {labels.shape}")
-    _check_finite(where, features)
-    norms = np.linalg.norm(features.astype(np.float64), axis=1)
-    long = np.flatnonzero(norms > 1 + NORM_TOLERANCE)
-    if long.size:
-        raise DataError(f"{where}: row {long[0]} has norm {norms[long[0]]:.7g}, expected at most 1")
+    for start, rows in _blocks(features):
+        _check_finite(where, rows, start)
+        norms = np.linalg.norm(rows.astype(np.float64), axis=1)
+        long = np.flatnonzero(norms > 1 + NORM_TOLERANCE)
+        if long.size:
+            raise DataError(f"{where}: row {start + long[0]} has norm {norms[long[0]]:.7g}, expected at most 1")
 
 
 def _check_labels(where: str, labels: NDArray[np.int8], classes: dict[int, str]) -> None:
@@ -197,8 +248,8 @@ def _check_labels(where: str, labels: NDArray[np.int8], classes: dict[int, str])
             raise DataError(f"{where}: class {name} has no records")
 
 
-def _check_finite(where: str, features: NDArray[Any]) -> None:
+def _check_finite(where: str, features: NDArray[Any], first_row: int = 0) -> None:
     wrong = np.argwhere(~np.isfinite(features))
     if wrong.size:
         row, column = wrong[0]
-        raise DataError(f"{where}: the value in row {row}, column {column} is {features[row, column]}")
+        raise DataError(f"{where}: the value in row {first_row + row}, column {column} is {features[row, column]}")

@@ -1,17 +1,16 @@
-"""l2-regularised binary logistic regression: one gradient step for all trials is two matrix products."""
+"""l2-regularised binary logistic regression for many trials at once."""
 
 import torch
 from torch import Tensor
 
+from certified_unlearning.objectives.linear import LinearObjective
+from certified_unlearning.objectives.rows import Replacements, StreamedRows, replacements_like
 
-class LogisticObjective:
+
+class LogisticObjective(LinearObjective):
     """``f(w) = (1/n) sum_i log(1 + exp(-y_i w'x_i)) + (strong_convexity / 2) ||w||^2``.
 
-    Labels are folded into the rows once: ``b_i = -y_i x_i``, so a record's data-loss gradient is
-    ``sigmoid(b_i'w) b_i``. Removed records are replaced in place, hence the normaliser ``1/n`` never changes.
-
-    Trials are the rows of the weights. ``trials x d`` was measured 10 to 15 % faster on CPU than ``d x trials``
-    in both products, and each trial's noise is contiguous.
+    Labels are folded into the rows: ``b_i = -y_i x_i``, so a record's data-loss gradient is ``sigmoid(b_i'w) b_i``.
 
     Args:
         features: Rows ``x_i``, shape ``(n, d)``.
@@ -19,49 +18,50 @@ class LogisticObjective:
         strong_convexity: The l2 coefficient lambda.
         lipschitz: ``M``: each record's *data-loss* gradient is clipped to this norm, the regulariser is not
             (clipping the sum would destroy strong convexity). Inactive when no row is longer than ``M``.
-        replacements: What removed records become: their indices ``(s,)``, features ``(s, d)`` and labels ``(s,)``.
+        replacements: What removed records become.
+        rows_at_once: Rows in a block. By default 16 384: on the CPU smaller blocks were measured up to 5 % slower,
+            and larger ones cost memory.
     """
 
     def __init__(
         self,
-        features: Tensor,
+        features: Tensor | StreamedRows,
         labels: Tensor,
         *,
         strong_convexity: float,
         lipschitz: float,
-        replacements: tuple[Tensor, Tensor, Tensor] | None = None,
+        replacements: Replacements | None = None,
+        rows_at_once: int = 16_384,
     ) -> None:
-        self.strong_convexity = strong_convexity
-        self.lipschitz = lipschitz
-        self._rows = -labels.to(features.dtype)[:, None] * features
-        self.n, self.d = self._rows.shape
-        if replacements is None:
-            empty = self._rows[:0]
-            replacements = (torch.empty(0, dtype=torch.int64), empty, empty[:, 0])
-        indices, new_features, new_labels = replacements
-        self._indices = indices.to(self._rows.device)
-        self._replacements = -new_labels.to(features.dtype)[:, None] * new_features
-        self._originals = self._rows[self._indices].clone()
-        self._products = self._rows.new_empty(0)
-        self._coefficient_limits: Tensor | None = None
+        indices, new_features, new_labels = replacements_like(features, labels, replacements)
+        signs, new_signs = (-each.to(features.dtype) for each in (labels, new_labels))
+        super().__init__(
+            signs[:, None] * features if isinstance(features, Tensor) else features.scaled(signs),
+            indices,
+            new_signs[:, None] * new_features,
+            outputs=1,
+            strong_convexity=strong_convexity,
+            rows_at_once=rows_at_once,
+        )
+        self._indices = indices
+        self._lipschitz = lipschitz
+        self._norms = torch.cat([torch.linalg.vector_norm(rows, dim=1) for _, rows in self._blocks])
+        self._new_norms = torch.linalg.vector_norm(new_features, dim=1)
+        self._old_norms = self._norms[indices]
         self.remove(0)
 
     def remove(self, count: int) -> None:
         """Make this the objective on the data with the first ``count`` replacements carried out."""
-        self._rows[self._indices] = torch.cat([self._replacements[:count], self._originals[count:]])
-        norms = self._rows.norm(dim=1)
-        clips = bool((norms > self.lipschitz * (1 + 1e-6)).any())
-        self._coefficient_limits = self.lipschitz / norms if clips else None
+        self._blocks.remove(count)
+        self._norms[self._indices] = torch.cat([self._new_norms[:count], self._old_norms[count:]])
+        clips = bool((self._norms > self._lipschitz * (1 + 1e-6)).any())
+        self._coefficient_limits = self._lipschitz / self._norms if clips else None
 
-    def descend(self, weights: Tensor, step_size: float) -> None:
-        """Replace ``weights`` (trials, d) by ``weights - step_size * gradient``, in place."""
-        trials = weights.shape[0]
-        if self._products.shape[0] < trials:
-            self._products = self._rows.new_empty(trials, self.n)
-        coefficients = torch.mm(weights, self._rows.T, out=self._products[:trials]).sigmoid_()
+    def _coefficients(self, scores: Tensor, rows: slice) -> Tensor:
+        scores.sigmoid_()
         if self._coefficient_limits is not None:
-            torch.minimum(coefficients, self._coefficient_limits, out=coefficients)
-        weights.addmm_(coefficients, self._rows, beta=1 - step_size * self.strong_convexity, alpha=-step_size / self.n)
+            torch.minimum(scores, self._coefficient_limits[rows], out=scores)
+        return scores
 
 
 def accuracy(weights: Tensor, features: Tensor, labels: Tensor) -> Tensor:

@@ -1,36 +1,33 @@
-"""l2-regularised softmax regression: one gradient step for all trials is two matrix products, block by block of rows.
+"""l2-regularised softmax regression for many trials at once.
 
-A trial's weights are one vector of ``classes * d`` numbers, class after class: weights ``(trials, classes * d)`` are,
-without a copy, the matrix ``(trials * classes, d)`` that both products need. Noise, projection, publication and
-checkpoints see vectors and need not know of classes.
+A trial's weights are one vector of ``classes * features`` numbers, class after class: noise, projection, publication
+and checkpoints see vectors and need not know of classes.
 """
 
 import math
+from collections.abc import Iterable
+from itertools import chain
 
 import torch
 from torch import Tensor
 
 from certified_unlearning.errors import AssumptionError, DataError
+from certified_unlearning.objectives.linear import LinearObjective
+from certified_unlearning.objectives.rows import Replacements, StreamedRows, replacements_like
 
 NORM_TOLERANCE = 1e-6
 """How far a row may be longer than ``lipschitz`` allows: the rounding of float32 stays below."""
 
 
-class SoftmaxObjective:
+class SoftmaxObjective(LinearObjective):
     """``f(W) = (1/n) sum_i CE(W x_i, y_i) + (strong_convexity / 2) ||W||^2``, ``W`` of shape ``(classes, d)``.
 
     With ``CE(s, y) = log(sum_c exp(s_c)) - s_y`` a record's data-loss gradient is ``(softmax(W x) - onehot(y)) x'``,
     of norm at most ``sqrt(2) ||x||``. Clipping it would cost convexity wherever it bites, because a clipped softmax
     gradient is not monotone; so nothing is clipped, and a ``lipschitz`` at which clipping would bite is refused.
-    Removed records are replaced in place, hence the normaliser ``1/n`` never changes.
 
     The onehot part of the gradient does not depend on ``W``: ``sum_i onehot(y_i) x_i'`` is computed once for each data
-    set. Scores exist for one block of rows at a time, which is also what keeps them in the processor's cache: all of
-    them would be 200 MB for 100 trials, 50 000 records and 10 classes.
-
-    Attributes:
-        n: Number of records.
-        d: Number of weights of a trial, ``classes`` times the number of features.
+    set.
 
     Args:
         features: Rows ``x_i``, shape ``(n, features)``.
@@ -38,9 +35,9 @@ class SoftmaxObjective:
         classes: Number of classes.
         strong_convexity: The l2 coefficient lambda.
         lipschitz: ``M``, the bound on every record's data-loss gradient.
-        replacements: What removed records become: their indices ``(s,)``, features ``(s, features)``, labels ``(s,)``.
-        rows_at_once: Rows in a block; by default 1024 on the CPU, where more or fewer were measured no faster, and
-            65 536 on CUDA, where small products leave the device idle.
+        replacements: What removed records become.
+        rows_at_once: Rows in a block; by default 1024 on the CPU, where the scores of 100 trials then stay in the
+            processor's cache, and 65 536 on CUDA, where small products leave the device idle.
 
     Raises:
         AssumptionError: ``lipschitz`` is below ``sqrt(2)`` times the norm of the longest row.
@@ -49,56 +46,45 @@ class SoftmaxObjective:
 
     def __init__(
         self,
-        features: Tensor,
+        features: Tensor | StreamedRows,
         labels: Tensor,
         *,
         classes: int,
         strong_convexity: float,
         lipschitz: float,
-        replacements: tuple[Tensor, Tensor, Tensor] | None = None,
+        replacements: Replacements | None = None,
         rows_at_once: int | None = None,
     ) -> None:
-        self.strong_convexity = strong_convexity
-        self._classes = classes
-        self._rows = features.clone()
+        indices, new_features, new_labels = replacements_like(features, labels, replacements)
+        super().__init__(
+            features.clone() if isinstance(features, Tensor) else features,
+            indices,
+            new_features,
+            outputs=classes,
+            strong_convexity=strong_convexity,
+            rows_at_once=rows_at_once or (65_536 if features.device.type == "cuda" else 1024),
+        )
+        _check_lipschitz(lipschitz, chain((rows for _, rows in self._blocks), [new_features]))
         self._labels = _checked_labels(labels, classes)
-        self.n = features.shape[0]
-        self.d = classes * features.shape[1]
-        if replacements is None:
-            replacements = (labels.new_empty(0, dtype=torch.int64), features[:0], labels[:0])
-        indices, new_features, new_labels = replacements
-        _check_lipschitz(lipschitz, features, new_features)
-        self._indices = indices.to(features.device)
-        self._replacements = new_features, _checked_labels(new_labels, classes)
-        self._originals = self._rows[self._indices], self._labels[self._indices]
-        self._rows_at_once = rows_at_once or (65_536 if features.is_cuda else 1024)
-        self._scores = features.new_empty(0)
-        self._gradient = features.new_empty(0)
+        self._indices = indices
+        self._new_labels = _checked_labels(new_labels, classes)
+        self._old_labels = self._labels[indices]
+        self._probabilities = new_features.new_empty(0)
         self.remove(0)
 
     def remove(self, count: int) -> None:
         """Make this the objective on the data with the first ``count`` replacements carried out."""
-        for current, replaced, original in zip(
-            (self._rows, self._labels), self._replacements, self._originals, strict=True
-        ):
-            current[self._indices] = torch.cat([replaced[:count], original[count:]])
-        onehot = torch.nn.functional.one_hot(self._labels, self._classes).to(self._rows)
-        self._class_sums = onehot.T @ self._rows
+        self._blocks.remove(count)
+        self._labels[self._indices] = torch.cat([self._new_labels[:count], self._old_labels[count:]])
+        self._constant_gradient = self._probabilities.new_zeros(self._outputs, self.d // self._outputs)
+        for where, rows in self._blocks:
+            onehot = torch.nn.functional.one_hot(self._labels[where], self._outputs)
+            self._constant_gradient.addmm_(onehot.T.to(rows), rows, alpha=-1)
 
-    def descend(self, weights: Tensor, step_size: float) -> None:
-        """Replace ``weights`` (trials, classes * features) by ``weights - step_size * gradient``, in place."""
-        trials = weights.shape[0]
-        if self._gradient.shape[0] < trials:
-            self._gradient = weights.new_empty(trials, *self._class_sums.shape)
-            self._scores = weights.new_empty(trials * self._classes * min(self._rows_at_once, self.n))
-        gradient = torch.neg(self._class_sums.expand(trials, -1, -1), out=self._gradient[:trials]).flatten(0, 1)
-        by_class = weights.view(gradient.shape)
-        for rows in torch.split(self._rows, self._rows_at_once):
-            scores = self._scores[: len(by_class) * len(rows)].view(len(by_class), len(rows))
-            torch.mm(by_class, rows.T, out=scores)
-            _softmax_(scores.view(trials, self._classes, len(rows)))
-            gradient.addmm_(scores, rows)
-        by_class.mul_(1 - step_size * self.strong_convexity).add_(gradient, alpha=-step_size / self.n)
+    def _coefficients(self, scores: Tensor, rows: slice) -> Tensor:
+        if len(self._probabilities) < scores.numel():
+            self._probabilities = scores.new_empty(scores.numel())
+        return torch.softmax(scores, dim=1, out=self._probabilities[: scores.numel()].view_as(scores))
 
 
 def accuracy(weights: Tensor, features: Tensor, labels: Tensor) -> Tensor:
@@ -122,13 +108,6 @@ def accuracy(weights: Tensor, features: Tensor, labels: Tensor) -> Tensor:
     return right / len(labels)
 
 
-def _softmax_(scores: Tensor) -> None:
-    """Replace ``scores`` (trials, classes, rows) by their softmax over the classes, in place."""
-    # Without the largest score no exponential overflows, and each sum is at least 1.
-    scores.sub_(scores.amax(dim=1, keepdim=True)).exp_()
-    scores.div_(scores.sum(dim=1, keepdim=True))
-
-
 def _checked_labels(labels: Tensor, classes: int) -> Tensor:
     wrong = (labels < 0) | (labels >= classes) | (labels != labels.long())
     if bool(wrong.any()):
@@ -139,8 +118,8 @@ def _checked_labels(labels: Tensor, classes: int) -> Tensor:
     return labels.long().clone()
 
 
-def _check_lipschitz(lipschitz: float, *features: Tensor) -> None:
-    longest = max(float(torch.linalg.vector_norm(rows, dim=1).max()) for rows in features if len(rows))
+def _check_lipschitz(lipschitz: float, blocks: Iterable[Tensor]) -> None:
+    longest = max(float(torch.linalg.vector_norm(rows, dim=1).max()) for rows in blocks if len(rows))
     if not lipschitz * (1 + NORM_TOLERANCE) >= math.sqrt(2) * longest:
         raise AssumptionError(
             f"lipschitz is {lipschitz!r}, but the softmax gradient of a record of norm {longest:.7g} has norm up to "

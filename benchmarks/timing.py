@@ -1,0 +1,52 @@
+"""Timings that a machine whose speed drifts, or which others use, distorts as little as it can."""
+
+import platform
+import time
+from collections.abc import Callable, Mapping
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+SQUARE = 4096
+"""Rows and columns of the matrix product that stands for the machine's peak."""
+
+
+def seconds(action: Callable[[], object]) -> float:
+    """Return how long ``action`` takes."""
+    start = time.perf_counter()
+    action()
+    return time.perf_counter() - start
+
+
+def in_turn(actions: Mapping[str, Callable[[], object]], rounds: int) -> dict[str, NDArray[np.float64]]:
+    """Return the seconds of every action in every round; the actions take turns, after a round to warm up.
+
+    Ratios are to be taken within a round, or between the best rounds of each.
+    """
+    for action in actions.values():
+        action()
+    timings = [[seconds(action) for action in actions.values()] for _ in range(rounds)]
+    return dict(zip(actions, np.array(timings).T, strict=True))
+
+
+def square_product() -> Callable[[], object]:
+    """Return a product of two large square float32 matrices, of ``2 * SQUARE**3`` operations."""
+    square = torch.randn(SQUARE, SQUARE, generator=torch.Generator().manual_seed(1))
+    product = torch.empty_like(square)
+    return lambda: torch.mm(square, square, out=product)
+
+
+def shares(operations: float, action: NDArray[np.float64], square: NDArray[np.float64]) -> dict[str, float]:
+    """Return the share of the square product's speed that ``action`` reaches: the median, and of the best rounds."""
+    relative = operations / (2 * SQUARE**3)
+    return {
+        "median": float(np.median(relative * square / action)),
+        "best": float(relative * square.min() / action.min()),
+    }
+
+
+def machine() -> dict[str, str]:
+    """Return what the timings depend on besides the code."""
+    processor = platform.processor() or platform.machine()
+    return {"machine": f"{processor}, {torch.get_num_threads()} threads", "torch": torch.__version__}

@@ -1,0 +1,78 @@
+"""What losses of linear scores share: one gradient step for all trials is two matrix products a block of rows."""
+
+from abc import ABC, abstractmethod
+
+import torch
+from torch import Tensor
+
+from certified_unlearning.objectives.rows import RowBlocks, StreamedRows
+
+
+class LinearObjective(ABC):
+    """``f(W) = (1/n) sum_i loss_i(W x_i) + (strong_convexity / 2) ||W||^2``, ``W`` of shape ``(outputs, features)``.
+
+    A trial's weights are one vector of ``outputs * features`` numbers, output after output: weights
+    ``(trials, outputs * features)`` are, without a copy, the matrix ``(trials * outputs, features)`` that both products
+    need. ``trials x features`` was measured 10 to 15 % faster on CPU than ``features x trials`` in both products, and
+    each trial's noise is contiguous. Scores exist for one block of rows at a time, so memory does not grow with ``n``.
+    Removed records are replaced in place, hence the normaliser ``1/n`` never changes.
+
+    Attributes:
+        n: Number of records.
+        d: Number of weights of a trial.
+
+    Args:
+        rows: Rows ``x_i``, shape ``(n, features)``: the objective's own copy if a tensor.
+        indices: Records that can be removed, shape ``(s,)``.
+        replacements: The rows that they become, shape ``(s, features)``.
+        outputs: Scores of a record.
+        strong_convexity: The l2 coefficient lambda.
+        rows_at_once: Rows in a block.
+    """
+
+    def __init__(
+        self,
+        rows: Tensor | StreamedRows,
+        indices: Tensor,
+        replacements: Tensor,
+        *,
+        outputs: int,
+        strong_convexity: float,
+        rows_at_once: int,
+    ) -> None:
+        self.n = rows.shape[0]
+        self.d = outputs * rows.shape[1]
+        self.strong_convexity = strong_convexity
+        self._outputs = outputs
+        self._blocks = RowBlocks(rows, indices, replacements, rows_at_once=rows_at_once)
+        self._scores_per_output = min(rows_at_once, self.n)
+        self._scores = replacements.new_empty(0)
+        self._gradient = replacements.new_empty(0)
+        self._constant_gradient: Tensor | None = None
+        """The part of the losses' summed gradient that no score enters, shape ``(outputs, features)``."""
+
+    @abstractmethod
+    def _coefficients(self, scores: Tensor, rows: slice) -> Tensor:
+        """Return the derivatives of the losses of ``rows`` by their scores, both of shape (trials, outputs, rows)."""
+
+    def descend(self, weights: Tensor, step_size: float) -> None:
+        """Replace ``weights`` (trials, outputs * features) by ``weights - step_size * gradient``, in place."""
+        trials = weights.shape[0]
+        if self._gradient.shape[0] < trials:
+            self._gradient = torch.empty_like(weights)
+            self._scores = weights.new_empty(trials * self._outputs * self._scores_per_output)
+        by_output = weights.view(trials * self._outputs, -1)
+        gradient = self._gradient[:trials].view_as(by_output)
+        scale = -step_size / self.n
+        for where, rows in self._blocks:
+            scores = self._scores[: len(by_output) * len(rows)].view(len(by_output), len(rows))
+            torch.mm(by_output, rows.T, out=scores)
+            coefficients = self._coefficients(scores.view(trials, self._outputs, len(rows)), where).view_as(scores)
+            if where.stop < self.n:
+                gradient.addmm_(coefficients, rows, beta=0 if where.start == 0 else 1)
+            else:  # No score will be asked for again: the weights may change.
+                by_output.addmm_(coefficients, rows, beta=1 - step_size * self.strong_convexity, alpha=scale)
+                if where.start > 0:
+                    by_output.add_(gradient, alpha=scale)
+        if self._constant_gradient is not None:
+            weights.view(trials, self._outputs, -1).add_(self._constant_gradient, alpha=scale)
