@@ -27,3 +27,7 @@ class StorageError(UnlearningError, OSError):
 
 class TrackingError(UnlearningError):
     """The MLflow store does not answer."""
+
+
+class ChangedVerdictsError(UnlearningError):
+    """Verdicts on claims differ from the committed baseline."""

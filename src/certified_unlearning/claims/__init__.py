@@ -1,0 +1,41 @@
+"""The table of claims: what a paper says, checked against its own formulas and against our runs.
+
+A claim (`model`, written down in YAML) names a measure (`registry`, `measures*`) and the relation that its numbers
+should have to the paper's (`relations`). `evaluate` gives each a verdict: ``reproduced``, ``contradicted`` with both
+numbers, or ``not run`` with what is missing. None of them is written by hand.
+"""
+
+# Importing the measures registers them.
+from certified_unlearning.claims import measures, measures_guarantees, measures_records, measures_streams
+from certified_unlearning.claims.evidence import Evidence
+from certified_unlearning.claims.model import Claim, load_claims
+from certified_unlearning.claims.verdicts import (
+    Change,
+    Verdict,
+    accept,
+    as_table,
+    compare_with_baseline,
+    counts,
+    evaluate,
+    read,
+    write,
+)
+
+__all__ = [
+    "Change",
+    "Claim",
+    "Evidence",
+    "Verdict",
+    "accept",
+    "as_table",
+    "compare_with_baseline",
+    "counts",
+    "evaluate",
+    "load_claims",
+    "measures",
+    "measures_guarantees",
+    "measures_records",
+    "measures_streams",
+    "read",
+    "write",
+]

@@ -1,0 +1,69 @@
+"""The experiments of the paper: data sets and constants, as it states or as it used them."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from certified_unlearning import accounting
+from certified_unlearning.accounting import Problem
+from certified_unlearning.claims.evidence import Evidence, results_on
+from certified_unlearning.errors import ParameterError
+from certified_unlearning.objectives.constants import logistic_constants, softmax_constants
+
+Dataset = Literal["mnist-3-vs-8", "cifar10-cat-vs-ship", "cifar10", "adult"]
+Smoothness = Literal["bound", "spectral"]
+REGULARISATION = 1e-6
+"""The paper's ``lambda / n``."""
+
+
+@dataclass(frozen=True)
+class PaperDataset:
+    """A data set as the paper has it.
+
+    Attributes:
+        n: Number of training records.
+        dimension: Number of features.
+        classes: Number of classes.
+        largest_eigenvalue: ``lambda_max(X'X / n)`` of the paper's features, where Table 2 fixes it.
+    """
+
+    n: int
+    dimension: int
+    classes: int = 2
+    largest_eigenvalue: float | None = None
+
+
+PAPER: dict[Dataset, PaperDataset] = {
+    "mnist-3-vs-8": PaperDataset(11_982, 784),
+    "cifar10-cat-vs-ship": PaperDataset(10_000, 512, largest_eigenvalue=0.692438),
+    "cifar10": PaperDataset(50_000, 512, classes=10),
+    "adult": PaperDataset(29_304, 6),
+}
+
+
+def paper_problem(evidence: Sequence[Evidence], dataset: Dataset, smoothness: Smoothness) -> Problem:
+    """Return the constants of an experiment of the paper, with Langevin unlearning's step size ``1 / L``.
+
+    Raises:
+        MissingEvidence: The spectral smoothness is a property of records that there are no results on.
+        ParameterError: ``spectral`` for more than two classes.
+    """
+    paper = PAPER[dataset]
+    if paper.classes > 2:
+        if smoothness != "bound":
+            raise ParameterError(f"the paper's softmax regression on {dataset} has no smoothness but bound")
+        loss = softmax_constants(n=paper.n, regularisation=REGULARISATION)
+    else:
+        eigenvalue = paper.largest_eigenvalue
+        if smoothness == "spectral" and eigenvalue is None:
+            eigenvalue = float(results_on(evidence, dataset).data["largest_eigenvalue"])
+        loss = logistic_constants(
+            n=paper.n, regularisation=REGULARISATION, smoothness=smoothness, largest_eigenvalue=eigenvalue
+        )
+    return Problem(paper.n, loss.strong_convexity, loss.smoothness, loss.lipschitz, 1 / loss.smoothness)
+
+
+def for_descent(problem: Problem) -> Problem:
+    """Return the same problem with the step size that Descent-to-Delete prescribes."""
+    step_size = accounting.descent_step_size(strong_convexity=problem.strong_convexity, smoothness=problem.smoothness)
+    return replace(problem, step_size=step_size)

@@ -1,0 +1,242 @@
+"""The table of claims itself: what the formulas alone say, against the specification; damaged tables are refused."""
+
+import time
+from pathlib import Path
+
+import pytest
+import yaml
+from mnist_results import DATA
+
+from certified_unlearning.claims import Evidence, evaluate, load_claims, paper
+from certified_unlearning.claims.model import LANGEVIN_UNLEARNING
+from certified_unlearning.claims.registry import MEASURES
+from certified_unlearning.errors import DataError, ParameterError
+from certified_unlearning.files import write_json
+from certified_unlearning.objectives.constants import LossConstants
+
+CONTRADICTED = {
+    "table-1-strong-convexity": "entry 3 (cifar10): printed 0.0499, computed 0.05",
+    "data-mnist-features-text": "entry 1 (d): printed 724, computed 784",
+    "table-2-mnist-i1-bound": "entry 1 (epsilon = 0.05): printed 36.8573, computed 50.45377",
+    "table-2-mnist-i2-bound": "entry 1 (epsilon = 0.05): printed 17.303, computed 24.07311",
+    "table-2-mnist-i5-bound": "entry 1 (epsilon = 0.05): printed 5.6774, computed 8.332673",
+    "table-2-mnist-i1-spectral": "entry 1 (epsilon = 0.05): printed 36.8573, computed 36.87536",
+    "table-2-mnist-i2-spectral": "entry 2 (epsilon = 0.1): printed 8.6229, computed 8.66296",
+    "table-2-cifar10-binary-i1-bound": "entry 1 (epsilon = 0.05): printed 59.5184, computed 85.95498",
+    "table-2-cifar10-binary-i2-bound": "entry 1 (epsilon = 0.05): printed 28.134, computed 41.32451",
+    "table-2-cifar10-binary-i5-bound": "entry 1 (epsilon = 0.05): printed 9.4523, computed 14.65158",
+    "table-3-cifar10-binary-bound": "entry 1 (epsilon = 0.05): printed 0.2431, computed 0.2431048",
+    "table-3-cifar10-binary-guarantee": "entry 1 (sigma = 0.2431): printed 0.05, computed 0.05000098",
+    "table-3-cifar10-bound": (
+        "entry 5 (epsilon = 2): printed 0.0012, computed 0.001226531; "
+        "entry 6 (epsilon = 5): printed 0.0005, computed 0.0005178255"
+    ),
+    "table-3-cifar10-guarantee": (
+        "entry 5 (sigma = 0.0012): printed 2, computed 2.04605; entry 6 (sigma = 0.0005): printed 5, computed 5.195047"
+    ),
+    "fig-3b-mnist-by-20-bound": "entry 1 (request 1): printed 864, computed 1163",
+    "fig-3b-mnist-by-10-bound": "entry 1 (request 1): printed 579, computed 778",
+    "fig-3b-mnist-by-5-bound": "entry 1 (request 1): printed 263, computed 354",
+    "fig-3b-cifar10-binary-by-20-bound": "entry 1 (request 1): printed 1072, computed 1522",
+    "fig-3b-cifar10-binary-by-10-bound": "entry 1 (request 1): printed 762, computed 1082",
+    "fig-3b-cifar10-binary-by-5-bound": "entry 1 (request 1): printed 430, computed 610",
+    "fig-3b-mnist-descent-bound": "entry 1 (request 1): printed 90, computed 123",
+    "fig-3b-cifar10-binary-descent-bound": "entry 1 (request 1): printed 99, computed 145",
+    "fig-3b-cifar10-descent-parameters": "entry 1 (request 1): printed 117, computed 130",
+    "fig-3c-cifar10-binary-steps-bound": "entry 1 (S = 100, sigma = 0.05, epsilon = 1): printed 1540, computed 2186",
+    "fig-3c-text-initial-epsilon": "entry 1 (sigma = 0.05): printed 100, computed 27.99305",
+    "fig-4-mnist-s50-bound": "entry 1 (S = 50, sigma = 0.03, epsilon = 0.5): printed 2824, computed 3799",
+    "fig-4-mnist-s100-bound": "entry 1 (S = 100, sigma = 0.03, epsilon = 0.5): printed 3315, computed 4461",
+}
+"""What the specification says is wrong, or follows from other constants than the paper states."""
+
+REPRODUCED = """
+    table-1-smoothness table-1-lipschitz table-1-delta smoothness-bound-holds data-mnist-records
+    data-mnist-eigenvalue table-2-mnist-i5-spectral table-2-cifar10-binary-i1-spectral
+    table-2-cifar10-binary-i2-spectral table-2-cifar10-binary-i5-spectral table-2-cifar10-i1-bound
+    table-2-cifar10-i2-bound table-2-cifar10-i5-bound fig-5b-adult-descent-sigma fig-5b-adult-least-sigma
+    table-3-mnist-bound table-3-mnist-spectral table-3-mnist-guarantee table-3-cifar10-binary-spectral
+    fig-3b-mnist-by-20-spectral fig-3b-mnist-by-10-spectral fig-3b-mnist-by-5-spectral fig-3b-mnist-total-by-5
+    fig-3b-cifar10-binary-by-20-spectral fig-3b-cifar10-binary-by-10-spectral
+    fig-3b-cifar10-binary-by-5-spectral fig-3b-cifar10-binary-total-by-5 fig-3b-cifar10-by-20-bound
+    fig-3b-cifar10-by-10-bound fig-3b-cifar10-by-5-bound fig-3b-cifar10-total-by-5 fig-3b-mnist-k1-by-5
+    fig-3b-mnist-k1-by-10 fig-3b-mnist-k1-by-20 fig-3b-mnist-descent-spectral fig-3b-mnist-descent-total
+    fig-3b-cifar10-binary-descent-spectral fig-3b-cifar10-binary-descent-total fig-3b-cifar10-descent-features
+    fig-3b-mnist-saving-by-20 fig-3b-cifar10-binary-saving-by-20 fig-3b-mnist-by-5-costs-more
+    fig-3b-cifar10-binary-by-5-costs-more fig-3b-cifar10-by-5-costs-more fig-3c-mnist-steps-bound
+    fig-3c-cifar10-steps-bound fig-3c-cifar10-binary-steps-spectral fig-3c-mnist-initial-epsilon
+    fig-3c-cifar10-binary-initial-epsilon fig-3c-cifar10-initial-epsilon fig-3c-text-initial-renyi
+    fig-3c-text-steps fig-3c-mnist-steps-fall fig-3c-cifar10-binary-steps-fall fig-3c-cifar10-steps-fall
+    fig-3c-mnist-initial-epsilon-falls fig-3c-cifar10-binary-initial-epsilon-falls
+    fig-3c-cifar10-initial-epsilon-falls fig-4-mnist-s1-bound fig-4-mnist-s1-spectral fig-4-mnist-s50-spectral
+    fig-4-mnist-s100-spectral fig-4-mnist-larger-groups fig-4-mnist-larger-epsilons theorem-3-2-mnist-monotone
+    theorem-3-2-cifar10-binary-monotone theorem-3-2-cifar10-monotone theorem-3-2-adult-monotone
+    appendix-e-saving-grows
+"""
+
+
+@pytest.fixture(scope="module")
+def formulas(tmp_path_factory):
+    """The verdicts where nothing was run: only the summary of MNIST is there."""
+    results = tmp_path_factory.mktemp("results")
+    write_json(results / "mnist" / "data.json", DATA)
+    verdicts = evaluate(load_claims(), [Evidence.read(results, "mnist")])
+    return {verdict.id: verdict for verdict in verdicts}
+
+
+def verdict_of(claim_id, evidence=()):
+    return evaluate([claim for claim in load_claims() if claim.id == claim_id], evidence)[0]
+
+
+def test_the_paper_has_more_than_sixty_claims_with_distinct_names():
+    names = [claim.id for claim in load_claims()]
+    assert len(names) == len(set(names)) >= 60
+
+
+def test_no_verdict_is_written_by_hand():
+    keys = {key for entry in yaml.safe_load(LANGEVIN_UNLEARNING.read_text()) for key in entry}
+    assert keys == {"id", "source", "statement", "measure", "arguments", "expected", "note"}
+
+
+def test_every_measure_has_a_claim():
+    assert {claim.measure for claim in load_claims()} == set(MEASURES)
+
+
+@pytest.mark.parametrize("name", CONTRADICTED)
+def test_the_specifications_contradictions_come_out_with_both_numbers(formulas, name):
+    assert formulas[name].verdict == "contradicted"
+    assert CONTRADICTED[name] in formulas[name].reason
+
+
+@pytest.mark.parametrize("name", REPRODUCED.split())
+def test_what_the_specification_confirms_is_reproduced(formulas, name):
+    assert (formulas[name].verdict, formulas[name].reason) == ("reproduced", "")
+
+
+def test_all_other_claims_wait_for_runs(formulas):
+    others = formulas.keys() - CONTRADICTED.keys() - set(REPRODUCED.split())
+    assert {formulas[name].verdict for name in others} == {"not run"}
+    assert all(formulas[name].reason.split("; ")[1].startswith("run `snakemake --config preset=") for name in others)
+
+
+def test_a_misprint_is_the_only_entry_named(formulas):
+    assert formulas["table-2-mnist-i1-spectral"].reason.count("entry") == 1
+    assert formulas["table-2-mnist-i2-spectral"].reason.count("entry") == 1
+
+
+def test_without_any_results_the_spectral_numbers_of_mnist_wait_and_those_of_cifar_do_not():
+    assert verdict_of("table-2-mnist-i5-spectral").verdict == "not run"
+    assert "no results on mnist-3-vs-8" in verdict_of("table-2-mnist-i5-spectral").reason
+    assert verdict_of("table-2-cifar10-binary-i5-spectral").verdict == "reproduced"
+
+
+def test_the_formulas_take_less_than_two_seconds():
+    claims = load_claims()
+    start = time.process_time()
+    evaluate(claims, [])
+    assert time.process_time() - start < 2
+
+
+def test_another_regularisation_contradicts(monkeypatch):
+    monkeypatch.setattr(paper, "REGULARISATION", 1.01e-6)
+    assert verdict_of("table-1-smoothness").verdict == "contradicted"
+    assert verdict_of("table-2-cifar10-i1-bound").verdict == "contradicted"
+    assert verdict_of("fig-3b-cifar10-by-20-bound").verdict == "contradicted"
+
+
+def test_another_lipschitz_constant_contradicts(monkeypatch):
+    monkeypatch.setattr(paper, "softmax_constants", lambda **_: LossConstants(0.05, 1.05, 1.99))
+    assert verdict_of("table-1-lipschitz").reason == "entry 3 (cifar10): printed 2, computed 1.99"
+    assert verdict_of("fig-3c-cifar10-initial-epsilon").verdict == "contradicted"
+
+
+def test_another_eigenvalue_contradicts(tmp_path):
+    write_json(tmp_path / "mnist" / "data.json", DATA | {"largest_eigenvalue": 0.7309})
+    evidence = [Evidence.read(tmp_path, "mnist")]
+    assert verdict_of("data-mnist-eigenvalue", evidence).verdict == "contradicted"
+    assert verdict_of("table-2-mnist-i5-spectral", evidence).verdict == "contradicted"
+
+
+# --- Damaged tables. ----------------------------------------------------------------------------------------
+
+CLAIM = {
+    "id": "a-claim",
+    "source": "Table 1",
+    "statement": "M = 1.",
+    "measure": "table_1_constant",
+    "arguments": {"datasets": ["adult"], "constant": "lipschitz"},
+    "expected": {"relation": "equals", "values": [1]},
+}
+ORDER = {"relation": "between", "why": "none"}
+
+
+def table(path: Path, *claims: object) -> Path:
+    file = path / "claims.yaml"
+    file.write_text(yaml.safe_dump(list(claims)))
+    return file
+
+
+def test_a_table_of_ones_own_can_be_read(tmp_path):
+    assert [claim.id for claim in load_claims(table(tmp_path, CLAIM))] == ["a-claim"]
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"measure": "magic"}, "claim a-claim: measure 'magic' is none of accuracy_change"),
+        ({"arguments": {"datasets": ["adult"]}}, "claim a-claim: constant: Field required"),
+        ({"arguments": CLAIM["arguments"] | {"colour": 1}}, "claim a-claim: colour: Extra inputs"),
+        ({"arguments": CLAIM["arguments"] | {"datasets": ["moons"]}}, r"claim a-claim: datasets\.0: Input should be"),
+        ({"expected": {"relation": "resembles"}}, "claim a-claim: expected: Input tag 'resembles'"),
+        ({"expected": {"relation": "equals", "values": []}}, r"claim a-claim: expected\.equals\.values"),
+        ({"expected": {"relation": "equals", "values": [1], "absolute": 0.1}}, "a tolerance needs a `why`"),
+        ({"expected": ORDER}, "give low, high or both"),
+        ({"expected": {"relation": "equals", "values": [float("nan")]}}, "finite number"),
+        ({"verdict": "reproduced"}, "claim a-claim: verdict: Extra inputs"),
+        ({"statement": ""}, "claim a-claim: statement"),
+        ({"id": "A claim"}, "claim A claim: id"),
+    ],
+)
+def test_a_damaged_claim_is_refused_by_its_name(tmp_path, change, message):
+    with pytest.raises(DataError, match=message):
+        load_claims(table(tmp_path, CLAIM | change))
+
+
+def test_two_claims_of_one_name_are_refused(tmp_path):
+    with pytest.raises(DataError, match="claim a-claim occurs twice"):
+        load_claims(table(tmp_path, CLAIM, CLAIM))
+
+
+def test_a_claim_without_a_name_is_refused_by_its_number(tmp_path):
+    with pytest.raises(DataError, match="claim number 2: id: Field required"):
+        load_claims(table(tmp_path, CLAIM, {key: CLAIM[key] for key in CLAIM if key != "id"}))
+    with pytest.raises(DataError, match="claim number 2"):
+        load_claims(table(tmp_path, CLAIM, "M = 1"))
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [("- {", "is not valid YAML"), ("id: x", "does not hold a list"), ("[]", "does not hold a list")],
+)
+def test_what_is_no_table_is_refused(tmp_path, text, message):
+    (tmp_path / "claims.yaml").write_text(text)
+    with pytest.raises(DataError, match=message):
+        load_claims(tmp_path / "claims.yaml")
+
+
+def test_a_table_that_is_not_there_is_refused(tmp_path):
+    with pytest.raises(DataError, match=r"cannot read .*claims\.yaml: No such file"):
+        load_claims(tmp_path / "claims.yaml")
+
+
+def test_as_many_values_must_be_expected_as_measured(tmp_path):
+    claims = load_claims(table(tmp_path, CLAIM | {"expected": {"relation": "equals", "values": [1, 2]}}))
+    with pytest.raises(ParameterError, match="claim a-claim: 2 values are expected, but 1 were measured"):
+        evaluate(claims, [])
+
+
+def test_ten_classes_have_no_spectral_smoothness(tmp_path):
+    arguments = {"dataset": "cifar10", "smoothness": "spectral", "records_per_request": 5}
+    claims = load_claims(table(tmp_path, CLAIM | {"measure": "stream_total", "arguments": arguments}))
+    with pytest.raises(ParameterError, match=r"claim a-claim: .*cifar10 has no smoothness but bound"):
+        evaluate(claims, [])
