@@ -1,0 +1,104 @@
+"""The table of claims, as the page shows it."""
+
+import re
+from collections import Counter
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal, get_args
+
+from pydantic import BaseModel, ConfigDict, JsonValue, RootModel
+
+from certified_unlearning.files import read_model
+
+Verdict = Literal["reproduced", "contradicted", "not run"]
+
+
+class _Claim(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    id: str
+    source: str
+    statement: str
+    expected: JsonValue
+    measured: JsonValue
+    tolerance: JsonValue
+    verdict: Verdict
+    reason: str | None
+
+
+class _Claims(RootModel[list[_Claim]]):
+    pass
+
+
+@dataclass(frozen=True)
+class ShownClaim:
+    """One claim in words; attributes are those of ``claims.json``, and ``place`` is the source's first part."""
+
+    id: str
+    source: str
+    place: str
+    statement: str
+    expected: str
+    measured: str
+    tolerance: str
+    verdict: Verdict
+    reason: str
+
+
+@dataclass(frozen=True)
+class Verdicts:
+    """All claims in their order, how many have each verdict, and their places in order of appearance."""
+
+    claims: tuple[ShownClaim, ...]
+    counts: dict[str, int]
+    places: tuple[str, ...]
+
+
+def verdicts(path: Path) -> Verdicts | None:
+    """Read ``claims.json``; None where there is none.
+
+    Raises:
+        DataError: The file is no list of claims; the message names the first field that is wrong.
+    """
+    if not path.exists():
+        return None
+    claims = tuple(_shown(claim) for claim in read_model(path, _Claims, "a list of claims").root)
+    counts = Counter(claim.verdict for claim in claims)
+    return Verdicts(
+        claims=claims,
+        counts={verdict: counts[verdict] for verdict in get_args(Verdict)},
+        places=tuple(dict.fromkeys(claim.place for claim in claims)),
+    )
+
+
+def words(value: JsonValue) -> str:
+    """Return a JSON value for people: numbers to six digits, lists with commas, nothing as a dash."""
+    match value:
+        case None:
+            return "–"
+        case bool():
+            return "yes" if value else "no"
+        case int():
+            return f"{value:,}"
+        case float():
+            return f"{value:.6g}"
+        case list():
+            return ", ".join(words(each) for each in value)
+        case dict():
+            return "; ".join(f"{key}: {words(each)}" for key, each in value.items())
+        case str():
+            return value
+
+
+def _shown(claim: _Claim) -> ShownClaim:
+    return ShownClaim(
+        id=claim.id,
+        source=claim.source,
+        place=re.split("[,;]", claim.source)[0],
+        statement=claim.statement,
+        expected=words(claim.expected),
+        measured=words(claim.measured),
+        tolerance=words(claim.tolerance),
+        verdict=claim.verdict,
+        reason=claim.reason or "",
+    )
