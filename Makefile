@@ -6,7 +6,7 @@ READY := $(VENV)/.ready
 CORES ?= all
 export PATH := $(abspath $(BIN)):$(PATH)
 
-.PHONY: reproduce test lint format benchmark report clean
+.PHONY: reproduce test lint format benchmark regression report clean
 
 reproduce: $(READY)
 	snakemake --cores $(CORES)
@@ -28,6 +28,12 @@ format: $(READY)
 
 benchmark: $(READY)
 	python benchmarks/engine.py
+	python benchmarks/softmax.py
+
+# The smoke preset against its committed baselines: records by statistical tolerance, claims by verdict.
+regression: $(READY)
+	snakemake --cores $(CORES) --config preset=smoke
+	@status=0; unlearn regression --preset smoke || status=1; unlearn claims --preset smoke --check || status=1; exit $$status
 
 report: $(READY)
 	snakemake --report report.html

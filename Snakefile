@@ -22,6 +22,7 @@ include: "workflow/rules/unlearning.smk"
 include: "workflow/rules/baselines.smk"
 include: "workflow/rules/results.smk"
 include: "workflow/rules/figures.smk"
+include: "workflow/rules/report.smk"
 include: "workflow/rules/tracking.smk"
 
 
@@ -33,8 +34,13 @@ rule all:
     default_target: True
     input:
         expand(
+            "results/{name}/{file}",
+            name=PARAMETERS.preset,
+            file=["claims.json", "report.html"],
+        ),
+        expand(
             "results/{preset}/{file}",
-            preset=PARAMETERS.preset,
+            preset=PARAMETERS.members(PARAMETERS.preset),
             file=[
                 "data.safetensors",
                 "records.parquet",
@@ -54,6 +60,7 @@ rule all:
                 *expand("figures/{figure}.png", figure=[*EXPERIMENTS, *BOUNDS]),
                 *expand("plots/{figure}.csv", figure=[*EXPERIMENTS, *BOUNDS]),
                 "accountants.md",
+                "tables.md",
                 *expand("tracking/{experiment}.json", experiment=EXPERIMENTS),
             ],
         ),

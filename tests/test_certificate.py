@@ -11,7 +11,10 @@ from certified_unlearning.certificate import CertificateError
 from certified_unlearning.errors import AssumptionError, DataError
 from certified_unlearning.experiments.plan import make_plan
 
-SUMMARY = {"n": 1437, "d": 64, "largest_eigenvalue": 0.595, "sha256": "0" * 64, "features": "pixels"}
+SUMMARY = {
+    "n": 1437, "d": 64, "classes": {"train": {"-1": 700, "+1": 737}}, "largest_eigenvalue": 0.595,
+    "sha256": "0" * 64, "features": "pixels",
+}  # fmt: skip
 PRESET = parameters.load("params.yaml").presets["digits"]
 
 
@@ -24,7 +27,7 @@ def certificates(experiment: str, **settings: object) -> list[certificate.Certif
     return [certificate.certify(whole, run) for run in whole.runs if run.mechanism != "retraining"]
 
 
-@pytest.mark.parametrize("experiment", ["fig3a", "fig3b", "fig3c", "fig4"])
+@pytest.mark.parametrize("experiment", ["fig3a", "fig3b", "fig3c", "fig4", "fig5a"])
 @pytest.mark.parametrize("adjacency", ["replace", "zero-out"])
 def test_every_certificate_of_the_pipeline_verifies(experiment: str, adjacency: str) -> None:
     for certified in certificates(experiment, adjacency=adjacency):
@@ -126,8 +129,43 @@ def test_a_heuristic_cannot_be_relabelled_as_proven() -> None:
     certificate.verify(spectral)
     proven = certificates("fig3b")[0]
     words = {"guarantee": proven.guarantee, "assumptions": proven.assumptions}
-    with pytest.raises(CertificateError, match=r"1/4 \+ strong_convexity"):
+    with pytest.raises(CertificateError, match=r"the rule 'bound' needs at least"):
         certificate.verify(spectral.model_copy(update=words | {"smoothness": "bound"}))
+
+
+def test_a_certificate_with_a_margin_needs_the_margin_of_its_own_removals() -> None:
+    for certified in certificates("fig4", smoothness="spectral-with-margin"):
+        certificate.verify(certified)
+        assert certified.guarantee == "upper bound"
+        curvature = next(each for each in certified.assumptions if each.statement.startswith("smoothness_constant"))
+        assert curvature.status == "assumed"
+        removed = certified.records_per_request * len(certified.unlearning_steps)
+        needed = (0.595 + removed / 1437) / 4 + certified.strong_convexity
+        with pytest.raises(CertificateError, match=r"the rule 'spectral-with-margin' needs at least"):
+            certificate.verify(certified.model_copy(update={"smoothness_constant": needed * (1 - 1e-6)}))
+
+
+def test_a_certificate_of_ten_classes_is_held_to_the_constants_of_softmax() -> None:
+    ten = SUMMARY | {"classes": {"train": {str(number): 144 for number in range(10)}}}
+    settings = parameters.Common(**PRESET.model_dump(include=set(parameters.Common.model_fields)))
+    whole = make_plan("digits", settings, "fig3a", PRESET.experiments.fig3a, ten)
+    certified = certificate.certify(whole, whole.runs[0])
+    certificate.verify(certified)
+    assert (certified.classes, certified.d, certified.lipschitz) == (10, 640, 2.0)
+    for change, sentence in (
+        ({"lipschitz": 1.4}, "are bounded by 1.414"),
+        ({"smoothness_constant": 0.5}, "the rule 'bound' needs at least"),
+        ({"classes": 2}, "states other assumptions"),
+    ):
+        with pytest.raises(CertificateError, match=sentence):
+            certificate.verify(certified.model_copy(update=change))
+
+
+def test_features_of_a_network_are_an_assumption() -> None:
+    for features, status in ((None, "checked"), ("hog", "checked"), ("resnet18", "assumed")):
+        (certified, *_) = certificates("fig4", features=features)
+        certificate.verify(certified)
+        assert certified.assumptions[1].status == status
 
 
 @pytest.mark.parametrize("experiment", ["fig3a", "fig3b"])

@@ -61,7 +61,12 @@ def test_every_key_is_explained_in_the_schema() -> None:
 
 
 WRONG = (float("nan"), float("inf"), "nonsense", -1, [], {}, True, ...)
-ALLOWED = (("presets.smoke.start", -1), ("figures.palette", "nonsense"))
+ALLOWED = (
+    ("presets.smoke.start", -1),
+    ("figures.palette", "nonsense"),
+    ("collections.paper", ...),
+    ("collections.laptop", ...),
+)
 KEYS = [key for key in leaves(CONTENT) if not key.startswith("presets.") or key.startswith("presets.smoke.")]
 
 
@@ -110,7 +115,10 @@ def test_a_wrong_value_of_any_key_is_named(content: dict[str, Any], key: str, va
         ),
         ("presets.smoke.trails", 5, "presets.smoke.trails is not a known key; did you mean trials?"),
         ("presets.smoke.experiments.fig3c.epsilom", 1, "fig3c.epsilom is not a known key; did you mean epsilon?"),
-        ("colour", "red", "colour is not a known key; known are preset, presets, dynamics, figures"),
+        ("colour", "red", "colour is not a known key; known are preset, presets, collections"),
+        ("collections.paper", ["smoke", "mnits"], "collections.paper contains 'mnits', but must list some of digits, "),
+        ("collections.smoke", ["digits"], "smoke is the name of a preset and of a collection; rename one"),
+        ("presets.smoke.features", "pixels", "presets.smoke.features is 'pixels', but must be of images: hog or"),
         ("presets.smoke.experiments.fig4", ..., "presets.smoke.experiments.fig4 is missing"),
         ("presets.smoke", None, "presets.smoke is None, but must be a mapping of keys to values"),
         ("presets", [], "presets is [], but must be a mapping of keys to values"),
@@ -120,6 +128,13 @@ def test_what_is_wrong_is_said_in_one_sentence(content: dict[str, Any], key: str
     change(content, key, value)
     with pytest.raises(ParameterError, match=rf"^params\.yaml: .*{re.escape(sentence)}"):
         parameters.check(content)
+
+
+def test_a_collection_runs_its_presets_and_a_preset_itself(content: dict[str, Any]) -> None:
+    change(content, "preset", "laptop")
+    checked = parameters.check(content)
+    assert checked.members(checked.preset) == ("mnist", "adult", "cifar10-cat-vs-ship", "cifar10")
+    assert checked.members("smoke") == ("smoke",)
 
 
 def test_numbers_may_be_whole_where_any_number_may_be(content: dict[str, Any]) -> None:

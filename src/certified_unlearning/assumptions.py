@@ -8,7 +8,7 @@ from pydantic import BaseModel, ConfigDict
 from certified_unlearning.accounting import Problem
 from certified_unlearning.errors import AssumptionError
 from certified_unlearning.experiments.model import Accountant, Guarantee
-from certified_unlearning.parameters import Dataset, DType, Smoothness
+from certified_unlearning.parameters import Dataset, DType, Features, Smoothness
 
 
 class Assumption(BaseModel):
@@ -61,7 +61,12 @@ _COMPARATORS: dict[Accountant, str] = {
 
 
 def assumptions(
-    accountant: Accountant, smoothness: Smoothness, dtype: DType, dataset: Dataset
+    accountant: Accountant,
+    smoothness: Smoothness,
+    dtype: DType,
+    dataset: Dataset,
+    features: Features | None,
+    classes: int,
 ) -> tuple[Assumption, ...]:
     """Return what a guarantee rests on."""
     return (
@@ -70,8 +75,8 @@ def assumptions(
             status="checked",
             by="the prepared data set and the replacements, to 1e-6 (32-bit rounding)",
         ),
-        _preprocessing(dataset),
-        _curvature(smoothness),
+        _preprocessing(dataset, features),
+        _curvature(smoothness, classes),
         Assumption(
             statement="the objective is strongly convex",
             status="checked",
@@ -123,22 +128,31 @@ def require_noise_above_rounding(problem: Problem, *, sigma: float, dtype: DType
         )
 
 
-def _preprocessing(dataset: Dataset) -> Assumption:
+def _preprocessing(dataset: Dataset, features: Features | None) -> Assumption:
     statement = "preprocessing does not depend on records that may be removed"
     if dataset == "adult":
         by = "medians, means and scales of the training part are taken for public constants"
+        return Assumption(statement=statement, status="assumed", by=by)
+    if features == "resnet18":
+        by = "the network's weights are taken to have been trained on other records"
         return Assumption(statement=statement, status="assumed", by=by)
     return Assumption(
         statement=statement, status="checked", by="fixed features or scaling, then each record by its own norm"
     )
 
 
-def _curvature(smoothness: Smoothness) -> Assumption:
+def _curvature(smoothness: Smoothness, classes: int) -> Assumption:
     statement = "smoothness_constant bounds the curvature before and after every removal"
     if smoothness == "spectral":
         by = "computed from this data set, without a margin for removals: no guarantee"
         return Assumption(statement=statement, status="assumed", by=by)
-    by = "1/4 + strong_convexity holds for every data set of such records"
+    if smoothness == "spectral-with-margin":
+        by = (
+            "computed from this data set with a margin of (records removed) / n on the largest eigenvalue; that the "
+            "step size, which follows from it, tells nothing of single records is taken for granted"
+        )
+        return Assumption(statement=statement, status="assumed", by=by)
+    by = f"{'1/4' if classes == 2 else '1'} + strong_convexity holds for every data set of such records"
     return Assumption(statement=statement, status="checked", by=by)
 
 

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Literal, NamedTuple, cast, get_args
 
@@ -15,7 +16,8 @@ from certified_unlearning.errors import UnlearningError
 from certified_unlearning.experiments.model import Accountant, DescentAccountant, Guarantee, Mechanism, Plan, Run
 from certified_unlearning.files import read_model, write_model
 from certified_unlearning.mechanisms.learning_start import extra_delta
-from certified_unlearning.parameters import Adjacency, Dataset, DType, Smoothness
+from certified_unlearning.objectives.constants import LossConstants, logistic_constants, softmax_constants
+from certified_unlearning.parameters import Adjacency, Dataset, DType, Features, Smoothness
 from certified_unlearning.version import code_version
 
 TOLERANCE = 1e-9
@@ -49,6 +51,8 @@ class Certificate(_Model):
     extra_delta: float
     n: int = Field(ge=1)
     d: int = Field(ge=1)
+    classes: int = Field(ge=2)
+    largest_eigenvalue: float = Field(gt=0)
     strong_convexity: float = Field(gt=0)
     smoothness: Smoothness
     smoothness_constant: float
@@ -63,6 +67,7 @@ class Certificate(_Model):
     assumptions: tuple[Assumption, ...]
     dtype: DType
     dataset: Dataset
+    features: Features | None
     data_sha256: str
     code_version: str
 
@@ -88,6 +93,8 @@ def certify(plan: Plan, run: Run) -> Certificate:
         extra_delta=run.extra_delta,
         n=constants.n,
         d=constants.d,
+        classes=constants.classes,
+        largest_eigenvalue=constants.largest_eigenvalue,
         strong_convexity=constants.strong_convexity,
         smoothness=settings.smoothness,
         smoothness_constant=constants.smoothness_constant,
@@ -99,9 +106,17 @@ def certify(plan: Plan, run: Run) -> Certificate:
         records_per_request=run.records_per_request,
         radius=run.radius,
         start=settings.start if langevin else 0.0,
-        assumptions=assumptions.assumptions(run.accountant, settings.smoothness, settings.dtype, settings.dataset),
+        assumptions=assumptions.assumptions(
+            run.accountant,
+            settings.smoothness,
+            settings.dtype,
+            settings.dataset,
+            settings.features,
+            constants.classes,
+        ),
         dtype=settings.dtype,
         dataset=settings.dataset,
+        features=settings.features,
         data_sha256=constants.data_sha256,
         code_version=code_version(),
     )
@@ -156,26 +171,33 @@ def _verify_words(certificate: Certificate) -> None:
     accountants = {"langevin": get_args(AccountantName), "descent-to-delete": get_args(DescentAccountant)}
     if certificate.accountant not in accountants.get(mechanism, ()):
         raise CertificateError(f"the accountant {certificate.accountant!r} says nothing of the mechanism {mechanism!r}")
-    if certificate.lipschitz < 1:
+    needed = _least_constants(certificate)
+    if certificate.lipschitz < needed.lipschitz * (1 - TOLERANCE):
         raise CertificateError(
             f"the certificate of run {certificate.run_key[:12]} states lipschitz = {certificate.lipschitz!r}, but the "
-            "gradients of records of norm 1 are bounded by 1 only"
+            f"gradients of records of norm 1 are bounded by {needed.lipschitz!r} only"
         )
     if mechanism == "langevin":
         assumptions.require_noise_above_rounding(
             _problem(certificate), sigma=certificate.sigma, dtype=certificate.dtype
         )
-    needed = 0.25 + certificate.strong_convexity
-    if smoothness == "bound" and certificate.smoothness_constant < needed * (1 - TOLERANCE):
+    if certificate.smoothness_constant < needed.smoothness * (1 - TOLERANCE):
         raise CertificateError(
             f"the certificate of run {certificate.run_key[:12]} states smoothness_constant = "
-            f"{certificate.smoothness_constant!r} by the rule 'bound', but 1/4 + strong_convexity is {needed!r}"
+            f"{certificate.smoothness_constant!r}, but the rule {smoothness!r} needs at least {needed.smoothness!r}"
         )
     stated = (certificate.guarantee, certificate.comparator, certificate.assumptions)
     due = (
         assumptions.guarantee(certificate.accountant, smoothness),
         assumptions.comparator(certificate.accountant, certificate.variant),
-        assumptions.assumptions(certificate.accountant, smoothness, certificate.dtype, certificate.dataset),
+        assumptions.assumptions(
+            certificate.accountant,
+            smoothness,
+            certificate.dtype,
+            certificate.dataset,
+            certificate.features,
+            certificate.classes,
+        ),
     )
     for name, said, right in zip(("guarantee", "comparator", "assumptions"), stated, due, strict=True):
         if said != right:
@@ -183,6 +205,19 @@ def _verify_words(certificate: Certificate) -> None:
                 f"the certificate of run {certificate.run_key[:12]} states other {name} than its accountant and "
                 f"smoothness give: {said!r} instead of {right!r}"
             )
+
+
+def _least_constants(certificate: Certificate) -> LossConstants:
+    """Return the least constants that the loss and the rule for L allow for the removals of this certificate."""
+    n = certificate.n
+    constants_of = logistic_constants if certificate.classes == 2 else partial(softmax_constants, bounds="tight")
+    return constants_of(
+        n=n,
+        regularisation=certificate.strong_convexity / n,
+        smoothness=certificate.smoothness,
+        largest_eigenvalue=certificate.largest_eigenvalue,
+        records=certificate.records_per_request * len(certificate.unlearning_steps),
+    )
 
 
 def _problem(certificate: Certificate) -> accounting.Problem:

@@ -12,11 +12,12 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from certified_unlearning.errors import DataError, ParameterError
 
-Dataset = Literal["digits", "mnist-3-vs-8", "adult", "cifar10-cat-vs-ship"]
+Dataset = Literal["digits", "mnist-3-vs-8", "adult", "cifar10-cat-vs-ship", "cifar10"]
+Features = Literal["hog", "resnet18"]
 Adjacency = Literal["replace", "zero-out"]
 # As in `accounting`, which is not imported: a change of the accounting must not redraw figures.
 AccountantName = Literal["lsi", "lsi-tight", "shifted"]
-Smoothness = Literal["bound", "spectral"]
+Smoothness = Literal["bound", "spectral", "spectral-with-margin"]
 DType = Literal["float32", "float64"]
 
 PositiveFloat = Annotated[float, Field(gt=0)]
@@ -72,7 +73,11 @@ class Figure4(_Sweep):
     records: Distinct[PositiveInt] = Field(description="a list of distinct whole numbers, each at least 1")
 
 
-Sweep = Figure3a | Figure3b | Figure3c | Figure4
+class Figure5a(Figure4):
+    """Accuracy against the number of records removed at once."""
+
+
+Sweep = Figure3a | Figure3b | Figure3c | Figure4 | Figure5a
 
 
 class Experiments(_Model):
@@ -82,6 +87,7 @@ class Experiments(_Model):
     fig3b: Figure3b
     fig3c: Figure3c
     fig4: Figure4
+    fig5a: Figure5a
 
 
 class Recuperation(_Sweep):
@@ -116,7 +122,10 @@ class Dynamics(_Model):
 class Common(_Model):
     """What all experiments of a preset share."""
 
-    dataset: Dataset = Field(description="one of digits, mnist-3-vs-8, adult, cifar10-cat-vs-ship")
+    dataset: Dataset = Field(description="one of digits, mnist-3-vs-8, adult, cifar10-cat-vs-ship, cifar10")
+    features: Features | None = Field(
+        description="of images: hog or resnet18; null: the usual ones (hog), or the only ones"
+    )
     trials: PositiveInt = Field(description="a whole number of independent trials, at least 1")
     seed: Annotated[int, Field(ge=0, lt=2**32)] = Field(description="a whole number from 0 to 2^32 - 1")
     regularisation: PositiveFloat = Field(
@@ -127,7 +136,8 @@ class Common(_Model):
     )
     adjacency: Adjacency = Field(description="replace (the papers) or zero-out")
     smoothness: Smoothness = Field(
-        description="bound (1/4 + lambda, always valid) or spectral (from the data; no guarantee without a margin)"
+        description="bound (1/4 + lambda, always valid; 1 + lambda for more than two classes), spectral (from the "
+        "data: no guarantee) or spectral-with-margin (from the data, valid for the records that a plan removes)"
     )
     step_size: Literal["1/L"] | PositiveFloat = Field(description='"1/L" or a number above 0 and at most 1/L')
     radius: PositiveFloat | None = Field(
@@ -171,10 +181,17 @@ class FigureStyle(_Model):
 class Parameters(_Model):
     """The whole of `params.yaml`."""
 
-    preset: str = Field(description="the name of one of `presets`")
+    preset: str = Field(description="the name of one of `presets` or `collections`")
     presets: dict[str, Preset]
+    collections: dict[str, Distinct[str]] = Field(
+        description="names of presets that are run and reported together, by the collection's name"
+    )
     dynamics: Dynamics
     figures: FigureStyle
+
+    def members(self, name: str) -> tuple[str, ...]:
+        """Return the presets that a collection runs; a preset's only member is itself."""
+        return (name,) if name in self.presets else tuple(self.collections[name])
 
 
 def schema() -> dict[str, Any]:
@@ -206,10 +223,18 @@ def check(content: Any, *, source: str = "params.yaml") -> Parameters:
     """
     _validate(content, schema(), source)
     parameters = Parameters.model_validate(content)
-    if parameters.preset not in parameters.presets:
-        raise ParameterError(
-            f"{source}: preset is {parameters.preset!r}, but must be one of {', '.join(parameters.presets)}"
-        )
+    for name, members in parameters.collections.items():
+        if name in parameters.presets:
+            raise ParameterError(f"{source}: {name} is the name of a preset and of a collection; rename one")
+        for member in members:
+            if member not in parameters.presets:
+                raise ParameterError(
+                    f"{source}: collections.{name} contains {member!r}, but must list some of "
+                    f"{', '.join(parameters.presets)}"
+                )
+    known = [*parameters.presets, *parameters.collections]
+    if parameters.preset not in known:
+        raise ParameterError(f"{source}: preset is {parameters.preset!r}, but must be one of {', '.join(known)}")
     for name, preset in parameters.presets.items():
         stream = preset.experiments.fig3b
         for size in stream.records_per_request:

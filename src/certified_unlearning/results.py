@@ -94,6 +94,19 @@ BOUND_SCHEMA = pa.schema(
 or (epsilon, delta) with ``mu``; ``source`` says whether the bound is a paper's or derived here.
 ``strong_convexity`` is empty where a bound does not depend on it."""
 
+STREAM_SCHEMA = pa.schema(
+    [
+        RECORD_SCHEMA.field(name)
+        for name in (
+            "experiment", "dataset", "features", "mechanism", "variant", "accountant", "guarantee", "adjacency",
+            "smoothness", "epsilon_target", "epsilon", "mu", "delta", "n", "d", "strong_convexity",
+            "smoothness_constant", "lipschitz", "step_size", "sigma", "unlearning_steps", "accumulated_steps",
+            "records_per_request", "request", "records_removed",
+        )
+    ]
+)  # fmt: skip
+"""Streams of requests that were planned and not run, with the columns of `RECORD_SCHEMA`: one row a request."""
+
 
 def write_table(path: str | Path, rows: pd.DataFrame, schema: pa.Schema) -> None:
     """Write rows as Parquet, atomically.

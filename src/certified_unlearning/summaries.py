@@ -62,13 +62,15 @@ def method(row: Row) -> str:
 
 
 def member(row: Row) -> str:
-    """Return what tells apart the lines of one method: ``K``, ``I`` (steps) or ``S`` (records per request)."""
-    match row["variant"]:
-        case "least-sigma":
+    """Return what tells apart the lines of one method: ``K``, ``I`` (steps), ``S`` (records a request), ``epsilon``."""
+    match row["experiment"], row["variant"]:
+        case _, "least-sigma":
             return f"K = {row['unlearning_steps']}"
-        case "secret-state":
+        case _, "secret-state":
             return f"I = {row['unlearning_steps']}"
-        case "least-steps" | "published-state":
+        case "fig5a", "least-steps":
+            return f"epsilon = {row['epsilon_target']:g}"
+        case _, "least-steps" | "published-state":
             return f"S = {row['records_per_request']}"
     return ""
 
@@ -183,7 +185,7 @@ def _headline(requests: pd.DataFrame) -> dict[str, float | int]:
 def _point(row: Mapping[str, Any]) -> str:
     """Return the name of a sweep point: its label, and the value of what its figure sweeps."""
     match row["experiment"], row["variant"]:
-        case "fig4", "noisy" | "noiseless":
+        case ("fig4", "noisy" | "noiseless") | ("fig5a", _):
             return f"{row['label']}, S = {row['records_removed']}"
         case ("fig3b", _) | (_, "noiseless"):
             return str(row["label"])

@@ -10,7 +10,10 @@ from certified_unlearning.experiments.plan import make_plan
 from certified_unlearning.experiments.recuperation import recuperation_table
 from certified_unlearning.results import BOUND_SCHEMA, read_table, write_table
 
-MNIST = {"n": 11_982, "d": 784, "largest_eigenvalue": 0.7308741769, "sha256": "0" * 64, "features": "pixels"}
+MNIST = {
+    "n": 11_982, "d": 784, "classes": {"train": {"-1": 6131, "+1": 5851}}, "largest_eigenvalue": 0.7308741769,
+    "sha256": "0" * 64, "features": "pixels",
+}  # fmt: skip
 PARAMETERS = parameters.load("params.yaml")
 PRESET = PARAMETERS.presets["mnist"]
 SETTINGS = parameters.Common(**PRESET.model_dump(include=set(parameters.Common.model_fields)))

@@ -23,6 +23,7 @@ SWEEPS: dict[str, dict[str, Any]] = {
     "fig3b": {"sigma": 0.2, "records": 6, "records_per_request": [3, 6]},
     "fig3c": {"sigma": [0.1, 0.3], "records": 6},
     "fig4": {"sigma": 0.2, "epsilon": [1.0, 5.0], "records": [1, 6]},
+    "fig5a": {"sigma": 0.2, "epsilon": [1.0], "records": [1, 6]},
 }
 
 
@@ -48,10 +49,15 @@ def run_all(whole: Plan, data: PreparedData, directory: Path) -> tuple[pd.DataFr
     return records, curves
 
 
-@pytest.mark.parametrize("experiment", ["fig3a", "fig3b", "fig3c", "fig4"])
-def test_every_run_request_and_trial_has_one_record(experiment: str, small_data, tmp_path) -> None:
-    whole = plan(small_data, experiment)
-    records, curves = run_all(whole, small_data, tmp_path)
+@pytest.mark.parametrize("experiment", ["fig3a", "fig3b", "fig3c", "fig4", "fig5a"])
+@pytest.mark.parametrize("classes", [2, 3])
+def test_every_run_request_and_trial_has_one_record(
+    experiment: str, classes: int, small_data, three_classes, tmp_path
+) -> None:
+    data = small_data if classes == 2 else three_classes
+    whole = plan(data, experiment)
+    records, curves = run_all(whole, data, tmp_path)
+    assert whole.constants.d == (6 if classes == 2 else 18)
     expected = {
         (whole.key(run), number + 1, trial)
         for run in whole.runs

@@ -11,7 +11,10 @@ from certified_unlearning.errors import AssumptionError, ParameterError
 from certified_unlearning.experiments.model import Plan, Run
 from certified_unlearning.experiments.plan import make_plan
 
-MNIST = {"n": 11_982, "d": 784, "largest_eigenvalue": 0.7308741769, "sha256": "0" * 64, "features": "pixels"}
+MNIST = {
+    "n": 11_982, "d": 784, "classes": {"train": {"-1": 6131, "+1": 5851}}, "largest_eigenvalue": 0.7308741769,
+    "sha256": "0" * 64, "features": "pixels",
+}  # fmt: skip
 PRESET = parameters.load("params.yaml").presets["mnist"]
 
 
@@ -71,6 +74,40 @@ def test_figure_3a_under_spectral_smoothness_has_table_2s_noise_and_is_no_guaran
     assert single == pytest.approx([36.8753, 18.4620, 3.7310, 1.8890, 0.9673, 0.4120], abs=1e-4)
     assert {run.guarantee for run in runs} == {"heuristic"}
     assert {run.guarantee for run in by("descent-to-delete N.1", plan("fig3a"))} == {"as published"}
+
+
+def test_spectral_smoothness_with_a_margin_makes_room_for_every_record_that_the_experiment_removes() -> None:
+    for experiment, records in (("fig3a", 1), ("fig3b", 100), ("fig3c", 100), ("fig4", 100), ("fig5a", 1000)):
+        whole = plan(experiment, smoothness="spectral-with-margin")
+        expected = (0.7308741769 + records / 11_982) / 4 + 0.011982
+        assert whole.constants.smoothness_constant == pytest.approx(expected, rel=1e-14)
+        assert {run.guarantee for run in by("lsi", whole)} == {"upper bound"}
+    without = plan("fig3b", smoothness="spectral").of("langevin")
+    bound = plan("fig3b").of("langevin")
+    with_margin = plan("fig3b", smoothness="spectral-with-margin").of("langevin")
+    for least, run, most in zip(without, with_margin, bound, strict=True):
+        assert steps(least) <= steps(run) <= steps(most)
+    assert steps(without[0]) < steps(with_margin[0]) < steps(bound[0])
+
+
+def test_a_margin_never_lifts_smoothness_above_the_bound() -> None:
+    sweep = {"records": [11_000]}
+    constants = plan("fig5a", sweep=sweep, smoothness="spectral-with-margin").constants
+    assert constants.smoothness_constant == plan("fig5a", sweep=sweep).constants.smoothness_constant
+
+
+def test_ten_classes_have_the_papers_softmax_constants_and_a_parameter_for_every_class_and_feature() -> None:
+    ten = {"train": {str(number): 5000 for number in range(10)}}
+    data = MNIST | {"n": 50_000, "d": 512, "classes": ten, "largest_eigenvalue": 0.5}
+    settings = parameters.Common(**PRESET.model_dump(include=set(parameters.Common.model_fields)))
+    whole = make_plan("cifar10", settings, "fig3b", PRESET.experiments.fig3b, data)
+    constants = whole.constants
+    assert (constants.smoothness_constant, constants.lipschitz) == pytest.approx((1.05, 2.0))
+    assert (constants.d, constants.classes) == (5120, 10)
+    streams = {run.records_per_request: run for run in by("lsi", whole)}
+    assert [request.unlearning_steps for request in streams[20].requests] == [391, 782, 863, 927, 991]
+    assert steps(streams[5]) == 20_462
+    assert by("descent-to-delete N.2", whole)[0].requests[0].unlearning_steps == 130
 
 
 def test_figure_3b_has_the_papers_streams() -> None:

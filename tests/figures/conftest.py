@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 from certified_unlearning.parameters import FigureStyle
-from certified_unlearning.results import RECORD_SCHEMA, read_table, write_table
+from certified_unlearning.results import RECORD_SCHEMA, STREAM_SCHEMA, read_table, write_table
 
 ACCOUNTANTS = ("lsi", "lsi-tight", "shifted")
 EPSILON_3A = (0.05, 0.1, 0.5, 1.0, 2.0, 5.0)
@@ -43,6 +43,7 @@ STEPS_4 = {
     "lsi-tight": {1: (0, 0, 0, 0), 50: (2263, 1087, 512, 178), 100: (2693, 1342, 670, 271)},
     "shifted": {1: (0, 0, 0, 0), 50: (58, 45, 32, 16), 100: (73, 60, 47, 30)},
 }
+SIZES_5A = (1, 10, 50, 100, 500, 1000)
 STREAMS_3B = {
     "lsi": {
         5: (
@@ -161,11 +162,21 @@ class Writer:
             for sigma in (0.03, 0.0):
                 self.retraining("fig4", "none", sigma, size, epsilon_target=5.0)
 
+    def fig5a(self) -> None:
+        for size in SIZES_5A:
+            for accountant in ACCOUNTANTS:
+                for number, epsilon in enumerate(EPSILON_4):
+                    steps = STEPS_4[accountant][100][number] * size // 100
+                    target = {"epsilon_target": epsilon, "epsilon": epsilon}
+                    self.langevin("fig5a", accountant, (steps,), size, sigma=0.03, **target)
+            for sigma in (0.03, 0.0):
+                self.retraining("fig5a", "none", sigma, size, epsilon_target=5.0)
+
 
 def simulate(trials: int, path: Path) -> pd.DataFrame:
-    """Write the records of all four experiments and read them back."""
+    """Write the records of all experiments and read them back."""
     writer = Writer(trials)
-    for experiment in ("fig3a", "fig3b", "fig3c", "fig4"):
+    for experiment in ("fig3a", "fig3b", "fig3c", "fig4", "fig5a"):
         getattr(writer, experiment)()
     write_table(path, pd.DataFrame(writer.rows), RECORD_SCHEMA)
     return read_table(path, RECORD_SCHEMA)
@@ -233,6 +244,33 @@ def dynamics2() -> pd.DataFrame:
         curves["exact", alpha, 1.0] = 0.000792 * alpha * (1 - 0.99**steps)
         curves["composition", alpha, 1.0] = 8e-6 * alpha * steps
     return bound_rows("dynamics2", curves, steps)
+
+
+@pytest.fixture(scope="session")
+def streams() -> pd.DataFrame:
+    """Streams under three rules for L: under the smaller ones all steps are fewer in proportion."""
+    rows = []
+    for rule, constant in {"bound": 0.261982, "spectral": 0.1947005, "spectral-with-margin": 0.196787}.items():
+        planned = [
+            ("langevin", "least-steps", accountant, size, 0.03, steps)
+            for accountant, sizes in STREAMS_3B.items()
+            for size, steps in sizes.items()
+        ] + [
+            ("descent-to-delete", "published-state", accountant, 1, 1.28e-4, steps)
+            for accountant, steps in DESCENT_3B.items()
+        ]
+        for mechanism, variant, accountant, size, sigma, steps in planned:
+            fewer = [round(count * constant / 0.261982) for count in steps]
+            for request, accumulated in enumerate(np.cumsum(fewer), start=1):
+                rows.append({
+                    **{name: DEFAULTS[name] for name in STREAM_SCHEMA.names if name in DEFAULTS},
+                    "experiment": "smoothness", "mechanism": mechanism, "variant": variant, "accountant": accountant,
+                    "guarantee": "heuristic" if rule == "spectral" else "upper bound", "smoothness": rule,
+                    "smoothness_constant": constant, "step_size": 1 / constant, "sigma": sigma,
+                    "unlearning_steps": fewer[request - 1], "accumulated_steps": int(accumulated),
+                    "records_per_request": size, "request": request, "records_removed": size * request,
+                })  # fmt: skip
+    return pd.DataFrame(rows)
 
 
 @pytest.fixture(scope="session")

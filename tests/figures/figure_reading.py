@@ -119,6 +119,21 @@ def expected(records: pd.DataFrame, experiment: str) -> list[dict[str, Curve]]:
                 show(group, "sigma", "initial_epsilon"),
                 show(group | retrained, "sigma", "accuracy") | levels("noiseless"),
             ]
+        case "fig5a":
+            retrained = {
+                f"Retraining, {variant}": rows_of(records, "fig5a", "retraining", variant=variant)
+                for variant in ("noisy", "noiseless")
+            }
+            panels = [
+                {
+                    f"Langevin ({a}), epsilon = {epsilon}": rows_of(
+                        records, "fig5a", "langevin", accountant=a, epsilon_target=epsilon
+                    )
+                    for a in ACCOUNTANTS
+                }
+                for epsilon in (0.5, 1, 2, 5)
+            ]
+            return [show(curves | retrained, "records_removed", "accuracy") for curves in panels]
     groups = (1, 50, 100)
     return [
         show(langevin(records, "fig4", groups), "epsilon_target", "unlearning_steps"),

@@ -42,9 +42,7 @@ def test_every_panel_shows_the_means_of_the_records_and_nothing_else(
     check_lines(draw(experiment, records, style), records, experiment)
 
 
-@pytest.mark.parametrize(
-    ("experiment", "variants"), [("fig3a", 1), ("fig3b", 2), ("fig3c", 1), ("fig4", 2)], ids=list(FIGURES)
-)
+@pytest.mark.parametrize(("experiment", "variants"), [("fig3a", 1), ("fig3b", 2), ("fig3c", 1), ("fig4", 2)])
 def test_retraining_that_was_not_swept_is_a_level_across_the_panel(
     experiment: str, variants: int, simulated: Simulated, style: FigureStyle
 ) -> None:
@@ -171,6 +169,44 @@ def test_five_groups_have_five_panels(simulated: Simulated, style: FigureStyle) 
     names = [[text.get_text() for text in axes.texts] for axes in figure.axes]
     assert names == [[], ["S = 1"], ["S = 10"], ["S = 20"], ["S = 50"], ["S = 100"]]
     check_layout(figure)
+
+
+@pytest.mark.parametrize("epsilons", [(1.0,), (0.5, 1.0), (0.5, 1.0, 2.0, 3.0, 5.0)])
+def test_every_epsilon_has_a_panel_of_its_own(
+    epsilons: tuple[float, ...], simulated: Simulated, style: FigureStyle
+) -> None:
+    records = simulated(5).query("experiment == 'fig5a'")
+    like = records[(records["mechanism"] == "langevin") & (records["epsilon_target"] == 1.0)]
+    swept = [like.assign(epsilon_target=epsilon, run_key=like["run_key"] + str(epsilon)) for epsilon in epsilons]
+    figure = draw("fig5a", pd.concat([*swept, records[records["mechanism"] == "retraining"]]), style)
+    assert [axes.get_title() for axes in figure.axes] == [f"epsilon = {epsilon:g}" for epsilon in epsilons]
+    assert figure.get_figwidth() == pytest.approx(style.width_inches * min(2, len(epsilons)))
+    assert figure.axes[0].get_ylabel() == "Test accuracy"
+    assert figure.axes[-1].get_xlabel() == "Records removed"
+    assert figure.axes[0].get_xscale() == "log"
+    assert [name for name in legend(figure) if name.startswith("epsilon")] == [
+        f"epsilon = {epsilon:g}" for epsilon in epsilons if len(epsilons) > 1
+    ]
+    check_layout(figure)
+
+
+def test_every_point_of_fig5a_names_its_epsilon_and_its_number_of_records(simulated: Simulated) -> None:
+    points = summarise(simulated(5), "fig5a")["point"]
+    assert points.is_unique
+    assert len(points) == 6 * (3 * 4 + 2)
+    assert {
+        "Langevin (lsi), epsilon = 0.5, S = 1",
+        "Langevin (shifted), epsilon = 5, S = 1000",
+        "Retraining, noisy, S = 10",
+        "Retraining, noiseless, S = 500",
+    } <= set(points)
+
+
+def test_swapped_groups_of_two_epsilons_are_noticed(simulated: Simulated, style: FigureStyle) -> None:
+    records = simulated(5)
+    swapped = records.assign(epsilon_target=records["epsilon_target"].replace({0.5: 1.0, 1.0: 0.5}))
+    with pytest.raises(AssertionError, match=r"Langevin \(lsi\), epsilon = 0\.5"):
+        check_lines(draw("fig5a", swapped, style), records, "fig5a")
 
 
 def test_few_steps_have_ticks_of_their_own(simulated: Simulated, style: FigureStyle) -> None:

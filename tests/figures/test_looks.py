@@ -73,12 +73,13 @@ def test_lines_of_one_figure_differ_without_colour(experiment: str, simulated: S
 def test_every_method_is_in_the_legend_once_and_every_member_where_there_are_several(
     experiment: str, simulated: Simulated, style: FigureStyle
 ) -> None:
-    methods = {"fig3a": LANGEVIN + DESCENT, "fig3b": LANGEVIN + DESCENT, "fig3c": LANGEVIN, "fig4": LANGEVIN}
+    methods = dict.fromkeys(FIGURES, LANGEVIN) | dict.fromkeys(("fig3a", "fig3b"), LANGEVIN + DESCENT)
     members = {
         "fig3a": ("I = 1", "I = 2", "I = 5"),
         "fig3b": ("S = 1", "S = 5", "S = 10", "S = 20"),
         "fig3c": (),
         "fig4": ("S = 1", "S = 50", "S = 100"),
+        "fig5a": ("epsilon = 0.5", "epsilon = 1", "epsilon = 2", "epsilon = 5"),
     }
     figure = draw(experiment, simulated(5), style)
     assert tuple(legend(figure)) == methods[experiment] + RETRAINING + members[experiment]

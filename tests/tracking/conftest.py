@@ -27,7 +27,10 @@ from certified_unlearning.tracking.store import why_unreachable
 os.environ["MLFLOW_DISABLE_TELEMETRY"] = "true"  # before any test loads MLflow
 
 TRIALS = 5
-DATA = {"n": 1437, "d": 64, "features": "pixels", "sha256": "5eed" * 16, "largest_eigenvalue": 0.2}
+DATA = {
+    "n": 1437, "d": 64, "classes": {"train": {"-1": 700, "+1": 737}}, "features": "pixels", "sha256": "5eed" * 16,
+    "largest_eigenvalue": 0.2,
+}  # fmt: skip
 SWEEPS: dict[str, dict[str, Any]] = {
     "fig3a": {"accountants": ["lsi", "shifted"], "epsilon": [0.5, 1.0], "unlearning_steps": 1, "descent_steps": [1, 5]},
     "fig3b": {"accountants": ["lsi"], "epsilon": 1.0, "sigma": 0.1, "records": 10, "records_per_request": [5]},
@@ -39,8 +42,8 @@ SWEEPS: dict[str, dict[str, Any]] = {
 def write_results(results: Path, preset: str, experiment: str, sweep: dict[str, Any]) -> Plan:
     """Write an experiment's plan, records, curves, certificates and figures through the project's writers."""
     settings = parameters.Common(
-        dataset="digits", trials=TRIALS, seed=123, regularisation=2.0e-5, delta="1/n", adjacency="replace",
-        smoothness="bound", step_size="1/L", radius=None, start=1000.0, learning_steps="learned",
+        dataset="digits", features=None, trials=TRIALS, seed=123, regularisation=2.0e-5, delta="1/n",
+        adjacency="replace", smoothness="bound", step_size="1/L", radius=None, start=1000.0, learning_steps="learned",
         minimum_steps=0, stationarity=1.0e-8, dtype="float32", device="cpu",
     )  # fmt: skip
     sweep_type = parameters.Experiments.model_fields[experiment].annotation

@@ -30,6 +30,7 @@ COMPARED = {
     "fig3b": {"langevin", "descent-to-delete", "retraining"},
     "fig3c": {"langevin", "retraining"},
     "fig4": {"langevin", "retraining"},
+    "fig5a": {"langevin", "retraining"},
 }
 ONCE = {("fetch", ""), ("prepare", ""), ("track_store", ""), ("parameter_table", ""), ("collect", ""), ("metrics", "")}
 PER_EXPERIMENT = ("plan", "learn", "unlearn", "retrain", "certify", "figure", "track")
@@ -38,6 +39,7 @@ EVERY_JOB = (
     | {(rule, experiment) for rule in PER_EXPERIMENT for experiment in EXPERIMENTS}
     | {("descend", "fig3a"), ("descend", "fig3b")}
     | {("recuperation", ""), ("dynamics", "1"), ("dynamics", "2"), ("accountants", "")}
+    | {("smoothness", ""), ("tables", ""), ("claims", ""), ("page", "")}
     | {("bound_figure", bound) for bound in BOUNDS}
 )
 
@@ -64,7 +66,8 @@ def test_every_job_runs_once_and_leaves_its_log_and_benchmark(smoke_run) -> None
 
 def test_every_target_is_there_and_nothing_is_half_written(finished) -> None:
     expected = {"data.json", "data.safetensors", "metrics.json", "parameters.html", "records.parquet"}
-    expected |= {"tracking/store.json", "accountants.md", "plots/accountants.csv"}
+    expected |= {"tracking/store.json", "accountants.md", "plots/accountants.csv", "claims.json", "report.html"}
+    expected |= {"tables.md", "plots/table1.csv", "plots/table2.csv", "plots/table3.csv"}
     for name in BOUNDS:
         expected |= {f"bounds/{name}.parquet", f"figures/{name}.png", f"figures/{name}.pdf", f"plots/{name}.csv"}
     for name in EXPERIMENTS:
@@ -151,7 +154,7 @@ def test_a_second_run_has_nothing_to_do(smoke_tree: WorkingTree) -> None:
 
 SIMULATION = ("learn", "unlearn", "retrain", "descend")
 FROM_RECORDS = ("certify", "figure", "track")
-TOGETHER = {("collect", ""), ("metrics", "")}
+TOGETHER = {("collect", ""), ("metrics", ""), ("claims", ""), ("page", "")}
 DYNAMICS = {("dynamics", "1"), ("dynamics", "2"), ("bound_figure", "dynamics1"), ("bound_figure", "dynamics2")}
 BOUND_FIGURES = {("bound_figure", bound) for bound in BOUNDS}
 
@@ -160,20 +163,21 @@ def test_one_number_of_one_sweep_reruns_that_experiment_only(smoke_tree: Working
     key = "presets.smoke.experiments.fig3c.sigma"
     smoke_tree.change_parameter(key, lambda sigma: [1.25 * sigma[0], *sigma[1:]])
     own = of(("plan", *SIMULATION, *FROM_RECORDS), ("fig3c",))
-    assert smoke_tree.jobs_to_run() == own | TOGETHER | {("parameter_table", "")}
+    assert smoke_tree.jobs_to_run() == own | TOGETHER | {("parameter_table", ""), ("tables", "")}
 
 
 def test_another_accountant_of_one_sweep_reruns_that_experiment_only(smoke_tree: WorkingTree) -> None:
     smoke_tree.change_parameter("presets.smoke.experiments.fig3b.accountants", lambda _: ["shifted"])
     own = of(("plan", *SIMULATION, *FROM_RECORDS), ("fig3b",))
-    assert smoke_tree.jobs_to_run() == own | TOGETHER | {("parameter_table", ""), ("accountants", "")}
+    shown = {("parameter_table", ""), ("accountants", ""), ("tables", "")}
+    assert smoke_tree.jobs_to_run() == own | TOGETHER | shown | {("smoothness", ""), ("bound_figure", "smoothness")}
 
 
 def test_a_sweep_of_bounds_reruns_no_simulation(smoke_tree: WorkingTree) -> None:
     smoke_tree.change_parameter("presets.smoke.bounds.recuperation.steps", lambda steps: 2 * steps)
     smoke_tree.change_parameter("dynamics.sigma", lambda sigma: 2 * sigma)
-    bounds = {("recuperation", ""), ("dynamics", "1"), ("dynamics", "2")} | {("bound_figure", each) for each in BOUNDS}
-    assert smoke_tree.jobs_to_run() == bounds | {("parameter_table", "")}
+    bounds = {("recuperation", ""), ("bound_figure", "recuperation")} | DYNAMICS
+    assert smoke_tree.jobs_to_run() == bounds | {("parameter_table", ""), ("page", "")}
 
 
 def test_the_number_of_trials_reruns_all_but_the_data(smoke_tree: WorkingTree) -> None:
@@ -189,7 +193,7 @@ def test_the_seed_reruns_all_but_fetching(smoke_tree: WorkingTree) -> None:
 
 def test_the_number_of_threads_reruns_the_table_of_parameters_only(smoke_tree: WorkingTree) -> None:
     smoke_tree.change_parameter("presets.smoke.threads", lambda threads: threads + 1)
-    assert smoke_tree.jobs_to_run() == {("parameter_table", "")}
+    assert smoke_tree.jobs_to_run() == {("parameter_table", ""), ("page", "")}
 
 
 def test_another_preset_reruns_nothing(smoke_tree: WorkingTree) -> None:
@@ -209,22 +213,25 @@ def test_cosmetic_edits_of_the_parameters_rerun_nothing(smoke_tree: WorkingTree)
 
 def test_a_figure_parameter_reruns_the_figures_and_what_shows_them(smoke_tree: WorkingTree) -> None:
     smoke_tree.change_parameter("figures.dots_per_inch", lambda dots: dots // 4)
-    assert smoke_tree.jobs_to_run() == of(("figure", "track")) | BOUND_FIGURES
+    assert smoke_tree.jobs_to_run() == of(("figure", "track")) | BOUND_FIGURES | {("page", "")}
     figures, records = smoke_tree.results / "figures", smoke_tree.results / "records.parquet"
     before = (figures / "fig3a.png").stat().st_size, records.stat()
     drawn = smoke_tree.snakemake("results/smoke/figures/fig3a.png")
     assert drawn.returncode == 0, drawn.stdout
     assert (figures / "fig3a.png").stat().st_size < before[0]
     assert records.stat() == before[1]
-    assert smoke_tree.jobs_to_run() == of(("figure",)) - {("figure", "fig3a")} | of(("track",)) | BOUND_FIGURES
+    left = of(("figure",)) - {("figure", "fig3a")} | of(("track",)) | BOUND_FIGURES | {("page", "")}
+    assert smoke_tree.jobs_to_run() == left
 
 
 @pytest.mark.parametrize(
     ("module", "rerun"),
     [
-        ("figures/fig3a.py", of(("figure", "track")) | BOUND_FIGURES),
+        ("figures/fig3a.py", of(("figure", "track")) | BOUND_FIGURES | {("page", "")}),
         ("dynamics.py", of((*SIMULATION, *FROM_RECORDS)) | TOGETHER),
-        ("certificate.py", of(("certify", "track"))),
+        ("certificate.py", of(("certify", "track")) | {("page", "")}),
+        ("claims/measures.py", {("claims", ""), ("page", "")}),
+        ("report/page.py", {("page", "")}),
         ("tracking/histogram.py", of(("track",)) | {("track_store", "")}),
         ("cli.py", set()),
     ],
@@ -251,7 +258,7 @@ def test_touched_but_equal_files_rerun_nothing(smoke_tree: WorkingTree) -> None:
 
 
 PACKAGE = ROOT / "src/certified_unlearning"
-PLUMBING = {"cli.py", "errors.py", "files.py", "progress.py", "version.py"}
+PLUMBING = {"cli.py", "pipeline_commands.py", "errors.py", "files.py", "progress.py", "version.py"}
 """Modules that decide over no result; a change of theirs must not cost a night of learning."""
 
 
@@ -273,7 +280,8 @@ def needed(command: str) -> set[str]:
     """The modules that a command's results depend on: what it imports, and what those import."""
     function = command.replace(" ", "_").replace("-", "_")
     found: set[Path] = set()
-    waiting = list(imported(PACKAGE / "cli.py", function))
+    commands = "pipeline_commands.py" if command.startswith("pipeline ") else "cli.py"
+    waiting = list(imported(PACKAGE / commands, function))
     while waiting:
         module = waiting.pop()
         if module not in found:

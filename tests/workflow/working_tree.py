@@ -12,8 +12,8 @@ from typing import Any
 import yaml
 
 ROOT = Path(__file__).parents[2]
-EXPERIMENTS = ("fig3a", "fig3b", "fig3c", "fig4")
-BOUNDS = ("recuperation", "dynamics1", "dynamics2")
+EXPERIMENTS = ("fig3a", "fig3b", "fig3c", "fig4", "fig5a")
+BOUNDS = ("recuperation", "smoothness", "dynamics1", "dynamics2")
 JOB = re.compile(r"^(?:local)?rule (?P<rule>\w+):\n(?P<fields>(?:    .*\n)+)", re.MULTILINE)
 
 

@@ -1,12 +1,14 @@
 # What accounting says without a simulation: privacy bounds against steps, and what each accountant asks for.
 
-BOUNDS = ("recuperation", "dynamics1", "dynamics2")
+BOUNDS = ("recuperation", "smoothness", "dynamics1", "dynamics2")
 
 
 localrules:
     recuperation,
+    smoothness,
     dynamics,
     accountants,
+    tables,
 
 
 wildcard_constraints:
@@ -35,6 +37,66 @@ rule recuperation:
     shell:
         "unlearn pipeline recuperation --settings {params.settings:q} --sweep {params.sweep:q}"
         " --summary {input.summary} --output {output} 2>&1 | tee {log}"
+
+
+rule smoothness:
+    input:
+        summary="results/{preset}/data.json",
+        code=[
+            *PLANNING_CODE,
+            *code("experiments/smoothness_streams.py", "results.py"),
+        ],
+    output:
+        "results/{preset}/bounds/smoothness.parquet",
+    log:
+        "logs/{preset}/smoothness.log",
+    benchmark:
+        "benchmarks/results/{preset}/smoothness.tsv"
+    resources:
+        mem_mb=500,
+        runtime=10,
+    params:
+        settings=settings,
+        sweep=lambda wildcards: preset(wildcards).experiments.fig3b.model_dump_json(),
+    shell:
+        "unlearn pipeline smoothness --settings {params.settings:q} --sweep {params.sweep:q}"
+        " --summary {input.summary} --output {output} 2>&1 | tee {log}"
+
+
+rule tables:
+    input:
+        summary="results/{preset}/data.json",
+        code=[
+            *PLANNING_CODE,
+            *code(
+                "experiments/smoothness_streams.py",
+                "paper_tables.py",
+                "results.py",
+                "rounding.py",
+                "summaries.py",
+            ),
+        ],
+    output:
+        markdown="results/{preset}/tables.md",
+        tables=report(
+            expand("results/{{preset}}/plots/table{number}.csv", number=[1, 2, 3]),
+            caption="../report/tables.rst",
+            category="Tables",
+        ),
+    log:
+        "logs/{preset}/tables.log",
+    benchmark:
+        "benchmarks/results/{preset}/tables.tsv"
+    resources:
+        mem_mb=500,
+        runtime=10,
+    params:
+        settings=settings,
+        experiments=lambda wildcards: preset(wildcards).experiments.model_dump_json(),
+        directory=lambda wildcards, output: os.path.dirname(output.tables[0]),
+    shell:
+        "unlearn pipeline tables --settings {params.settings:q} --experiments {params.experiments:q}"
+        " --summary {input.summary} --markdown {output.markdown} --output {params.directory} 2>&1 | tee {log}"
 
 
 rule dynamics:

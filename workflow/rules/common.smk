@@ -17,6 +17,7 @@ EXPERIMENTS = sorted(parameters.Experiments.model_fields)
 
 wildcard_constraints:
     preset="|".join(PARAMETERS.presets),
+    name="|".join([*PARAMETERS.presets, *PARAMETERS.collections]),
     experiment="|".join(EXPERIMENTS),
 
 
@@ -37,6 +38,30 @@ def sweep(wildcards):
     return getattr(
         preset(wildcards).experiments, wildcards.experiment
     ).model_dump_json()
+
+
+def features(wildcards):
+    """The choice of features of images, for the command line."""
+    chosen = preset(wildcards).features
+    return f"--features {chosen}" if chosen else ""
+
+
+def members(wildcards):
+    """The presets that a name stands for, for the command line."""
+    return " ".join(f"--member {each}" for each in PARAMETERS.members(wildcards.name))
+
+
+def member_files(*files):
+    """Files of every preset that a name stands for."""
+
+    def paths(wildcards):
+        return [
+            f"results/{member}/{file}"
+            for member in PARAMETERS.members(wildcards.name)
+            for file in files
+        ]
+
+    return paths
 
 
 def threads(wildcards):
@@ -97,6 +122,7 @@ ENGINE_CODE = code(
     "checkpoint.py",
     "data/prepared.py",
     "data/requests.py",
+    "data/stored_rows.py",
     "dynamics.py",
     "experiments/jobs.py",
     "experiments/model.py",

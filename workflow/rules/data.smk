@@ -1,4 +1,4 @@
-# Raw files in place and checked; then rows of norm 1 with labels -1 and +1.
+# Raw files in place and checked; then labelled rows of norm 1.
 
 
 rule fetch:
@@ -30,13 +30,14 @@ rule prepare:
     benchmark:
         "benchmarks/results/{preset}/prepare.tsv"
     resources:
-        mem_mb=1500,
-        runtime=10,
+        mem_mb=2500,
+        runtime=120,
     params:
         dataset=lambda wildcards: preset(wildcards).dataset,
         seed=lambda wildcards: preset(wildcards).seed,
+        features=features,
     shell:
-        "unlearn data prepare {params.dataset} --seed {params.seed}"
+        "unlearn data prepare {params.dataset} {params.features} --seed {params.seed}"
         " --output {output.data} --summary {output.summary} 2>&1 | tee {log}"
 
 

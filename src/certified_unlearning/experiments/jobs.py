@@ -119,7 +119,7 @@ def descend(plan: Plan, data: PreparedData, records: Path, curves: Path) -> None
     phases = [descent_to_delete.phases(plan.settings, runs, _curve_steps(runs)) for runs in groups]
     simulation.expect(phases)
     for runs, group in zip(groups, phases, strict=True):
-        start = simulation.no_weights.new_zeros(len(runs), data.d)
+        start = simulation.no_weights.new_zeros(len(runs), plan.constants.d)
         trajectory = simulation.run(start, group, step_size=runs[0].step_size, radius=runs[0].radius)
         tables.add_accuracies(runs, trajectory.published[1:], trajectory.seconds)
         for run, curve in zip(runs, curves_by_run(runs, group, trajectory, [0] * len(runs)), strict=True):

@@ -8,7 +8,7 @@ from pydantic import BaseModel, ConfigDict
 from certified_unlearning.files import content_key, read_model, write_model
 from certified_unlearning.parameters import AccountantName, Common
 
-Experiment = Literal["fig3a", "fig3b", "fig3c", "fig4"]
+Experiment = Literal["fig3a", "fig3b", "fig3c", "fig4", "fig5a"]
 Mechanism = Literal["langevin", "descent-to-delete", "retraining"]
 DescentAccountant = Literal["descent-to-delete N.1", "descent-to-delete N.2", "descent-to-delete shifted"]
 Accountant = AccountantName | DescentAccountant | Literal["none"]
@@ -24,7 +24,9 @@ class Constants(_Model):
 
     Attributes:
         n: Number of training records.
-        d: Number of parameters.
+        d: Number of parameters: of features, times the classes where there are more than two.
+        classes: Number of classes: 2 for the logistic loss, more for softmax.
+        largest_eigenvalue: Of ``X'X / n``: what the spectral rules for ``L`` start from.
         strong_convexity: ``m``, the l2 coefficient lambda.
         smoothness_constant: ``L`` of each record's loss, regulariser included.
         lipschitz: ``M``, a bound on the norm of each record's data-loss gradient.
@@ -34,6 +36,8 @@ class Constants(_Model):
 
     n: int
     d: int
+    classes: int
+    largest_eigenvalue: float
     strong_convexity: float
     smoothness_constant: float
     lipschitz: float

@@ -12,7 +12,7 @@ from certified_unlearning.assumptions import guarantee, require_noise_above_roun
 from certified_unlearning.errors import AssumptionError
 from certified_unlearning.experiments.model import Accountant, Constants, Experiment, Plan, Request, Run
 from certified_unlearning.mechanisms.learning_start import extra_delta, learned_steps
-from certified_unlearning.objectives.constants import logistic_constants
+from certified_unlearning.objectives.constants import logistic_constants, softmax_constants
 from certified_unlearning.parameters import Common, Figure3a, Figure3b, Figure3c, Figure4, Sweep
 
 
@@ -34,7 +34,7 @@ def make_plan(preset: str, settings: Common, experiment: Experiment, sweep: Swee
         AssumptionError: A theorem's assumption does not hold.
         InfeasibleError: A target cannot be met.
     """
-    planner = _Planner.of(settings, experiment, data)
+    planner = _Planner.of(settings, experiment, data, records=_most_records(sweep))
     match sweep:
         case Figure3a():
             runs = planner.figure_3a(sweep)
@@ -53,23 +53,31 @@ def make_plan(preset: str, settings: Common, experiment: Experiment, sweep: Swee
     )
 
 
-def constants_and_problem(settings: Common, data: Mapping[str, Any]) -> tuple[Constants, accounting.Problem]:
+def constants_and_problem(
+    settings: Common, data: Mapping[str, Any], *, records: int
+) -> tuple[Constants, accounting.Problem]:
     """Return a preset's constants and, for the accountants of Langevin unlearning, its problem.
 
     Args:
         settings: What the preset's experiments share.
         data: Summary of the prepared data set (`data.prepared.PreparedData.summary`).
+        records: The most records that are removed (smoothness ``spectral-with-margin`` makes room for them).
     """
     n = int(data["n"])
-    loss = logistic_constants(
+    classes = len(data["classes"]["train"])
+    constants_of = logistic_constants if classes == 2 else softmax_constants
+    loss = constants_of(
         n=n,
         regularisation=settings.regularisation,
         smoothness=settings.smoothness,
         largest_eigenvalue=data["largest_eigenvalue"],
+        records=records,
     )
     constants = Constants(
         n=n,
-        d=int(data["d"]),
+        d=int(data["d"]) * (1 if classes == 2 else classes),
+        classes=classes,
+        largest_eigenvalue=float(data["largest_eigenvalue"]),
         strong_convexity=loss.strong_convexity,
         smoothness_constant=loss.smoothness,
         lipschitz=loss.lipschitz,
@@ -87,6 +95,16 @@ def constants_and_problem(settings: Common, data: Mapping[str, Any]) -> tuple[Co
     return constants, problem
 
 
+def _most_records(sweep: Sweep) -> int:
+    match sweep:
+        case Figure3a():
+            return 1
+        case Figure4():
+            return max(sweep.records)
+        case _:
+            return sweep.records
+
+
 @dataclass(frozen=True)
 class _Planner:
     settings: Common
@@ -96,8 +114,8 @@ class _Planner:
     descent_problem: accounting.Problem
 
     @classmethod
-    def of(cls, settings: Common, experiment: Experiment, data: Mapping[str, Any]) -> "_Planner":
-        constants, problem = constants_and_problem(settings, data)
+    def of(cls, settings: Common, experiment: Experiment, data: Mapping[str, Any], *, records: int) -> "_Planner":
+        constants, problem = constants_and_problem(settings, data, records=records)
         descent_step_size = accounting.descent_step_size(
             strong_convexity=problem.strong_convexity, smoothness=problem.smoothness
         )

@@ -25,7 +25,7 @@ def recuperation_table(settings: Common, sweep: Recuperation, data: Mapping[str,
         ParameterError: More removals than records, or another value that makes no sense.
         AssumptionError: A theorem's assumption does not hold.
     """
-    constants, problem = constants_and_problem(settings, data)
+    constants, problem = constants_and_problem(settings, data, records=sweep.records)
     rows = recuperation(
         problem,
         sweep.accountants,

@@ -1,8 +1,10 @@
 """A plan and its data on a device, and the groups of phases that a job runs there."""
 
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -13,7 +15,8 @@ from certified_unlearning.dynamics import Phase, Trajectory, run
 from certified_unlearning.errors import DataError, ParameterError
 from certified_unlearning.experiments.model import Plan
 from certified_unlearning.files import content_key
-from certified_unlearning.objectives.logistic import LogisticObjective, accuracy
+from certified_unlearning.objectives import logistic, softmax
+from certified_unlearning.objectives.rows import StreamedRows
 from certified_unlearning.progress import Progress
 from certified_unlearning.version import source_sha256
 
@@ -57,9 +60,13 @@ class Simulation:
         self._checkpoints: list[Checkpoint] = []
         self._progress: Progress | None = None
         dtype = getattr(torch, plan.settings.dtype)
+        binary = plan.constants.classes == 2
 
         def place(array: object) -> Tensor:
             return torch.as_tensor(array, dtype=dtype, device=self.device)
+
+        def place_labels(labels: object) -> Tensor:
+            return place(labels) if binary else torch.as_tensor(labels, dtype=torch.int64, device=self.device)
 
         removals = draw_removals(
             data,
@@ -67,23 +74,23 @@ class Simulation:
             adjacency=plan.settings.adjacency,
             seed=plan.settings.seed,
         )
-        self._objective = LogisticObjective(
-            place(data.train_features),
-            place(data.train_labels),
+        replacements = torch.as_tensor(removals.indices), place(removals.features), place_labels(removals.labels)
+        loss = logistic.LogisticObjective if binary else partial(softmax.SoftmaxObjective, classes=len(data.classes))
+        rows = data.train_features
+        self._objective = loss(
+            place(rows) if isinstance(rows, np.ndarray) else StreamedRows(rows, dtype=dtype, device=self.device),
+            place_labels(data.train_labels),
             strong_convexity=plan.constants.strong_convexity,
             lipschitz=plan.constants.lipschitz,
-            replacements=(
-                torch.as_tensor(removals.indices),
-                place(removals.features),
-                place(removals.labels),
-            ),
+            replacements=replacements,
         )
-        self._test = place(data.test_features), place(data.test_labels)
-        self.no_weights = place([[0.0] * data.d])[:0]
+        self._accuracy = logistic.accuracy if binary else softmax.accuracy
+        self._test = place(data.test_features), place_labels(data.test_labels)
+        self.no_weights = place([]).new_empty(0, plan.constants.d)
 
     def measure(self, weights: Tensor) -> Tensor:
         """Return the test accuracy of each trial."""
-        return accuracy(weights, *self._test)
+        return self._accuracy(weights, *self._test)
 
     def expect(self, groups: Sequence[Sequence[Phase]]) -> None:
         """Announce all groups, so that the progress line knows the whole."""

@@ -1,4 +1,4 @@
-"""How lines look: hue and marker tell the method, dashes its member (K, I or S), a broad pale line retraining."""
+"""How lines look: hue and marker tell the method, dashes its member (K, I, S, epsilon), broad pale lines retraining."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -92,6 +92,11 @@ def colours(style: FigureStyle, count: int) -> list[Any]:
         ) from error
 
 
+def pale(hue: tuple[float, ...]) -> tuple[float, ...]:
+    """Return a colour half way to white."""
+    return tuple(0.5 + 0.5 * channel for channel in hue)
+
+
 def method_look(name: str, style: FigureStyle, *, dashes: Any = "-") -> Look:
     """Return the look of a method (`summaries.method`), the same in every figure.
 
@@ -107,7 +112,7 @@ def method_look(name: str, style: FigureStyle, *, dashes: Any = "-") -> Look:
     place, shade, marker, marker_size = _METHODS[name.replace(_RETRAINING, "Langevin")]
     hue = tuple(shade * channel for channel in colours(style, 10)[place])
     if name.startswith(_RETRAINING):
-        return Look(tuple(0.5 + 0.5 * channel for channel in hue), size=2.5)
+        return Look(pale(hue), size=2.5)
     return Look(hue, marker, dashes, marker_size=marker_size, layer=1 + list(_METHODS).index(name))
 
 
@@ -148,7 +153,7 @@ def _dashes(text: str, members: list[str]) -> Any:
 
 
 def _alike(text: str, members: list[str]) -> list[str]:
-    """Return the members that share the letter (K, I or S) of this one."""
+    """Return the members that share the letter (K, I, S or e) of this one."""
     return [other for other in members if other[0] == text[0]]
 
 
@@ -160,4 +165,4 @@ def _first_rows(summary: pd.DataFrame) -> dict[str, Any]:
 def _members(summary: pd.DataFrame) -> list[str]:
     """Return the members of all methods by letter, smallest first."""
     found = {member(row) for row in _first_rows(summary).values()} - {""}
-    return sorted(found, key=lambda text: (text[0], int(text.rpartition(" ")[2])))
+    return sorted(found, key=lambda text: (text[0], float(text.rpartition(" ")[2])))

@@ -24,6 +24,7 @@ _DATASETS = {
     "digits": "digits even vs odd",
     "mnist-3-vs-8": "MNIST 3 vs 8",
     "cifar10-cat-vs-ship": "CIFAR-10 cat vs ship",
+    "cifar10": "CIFAR-10",
     "adult": "Adult",
 }
 _LEAST_ACCURACY_SPAN = 0.02
@@ -74,6 +75,16 @@ def steps_beside_accuracies(figure: Figure, names: Sequence[str]) -> tuple[Axes,
         )
     right.supylabel("Test accuracy")
     return steps, panels
+
+
+def grid(figure: Figure, count: int) -> list[Axes]:
+    """Return so many panels with shared axes, at most four a row; more rows make the figure higher."""
+    rows = -(-count // 4)
+    figure.set_figheight((1 + rows) / 2 * figure.get_figheight())
+    panels = figure.subplots(rows, -(-count // rows), sharex=True, sharey=True, squeeze=False).ravel()
+    for axes in panels[count:]:
+        axes.remove()
+    return list(panels[:count])
 
 
 def label_outer(panels: Sequence[Axes]) -> None:

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from certified_unlearning.errors import ParameterError
+from certified_unlearning.parameters import Smoothness
 
 
 @dataclass(frozen=True)
@@ -26,38 +27,41 @@ def logistic_constants(
     *,
     n: int,
     regularisation: float,
-    smoothness: Literal["bound", "spectral"] = "bound",
+    smoothness: Smoothness = "bound",
     largest_eigenvalue: float | None = None,
+    records: int = 0,
 ) -> LossConstants:
     """Return the constants of l2-regularised binary logistic regression on rows of norm at most 1.
 
     The objective is ``mean_i log(1 + exp(-y_i w'x_i)) + (lambda / 2) ||w||^2`` with ``lambda = regularisation * n``.
-    Source: Langevin unlearning, Table 1 (``bound``). ``spectral`` replaces the 1 in ``1/4 + lambda`` by the largest
-    eigenvalue of ``X'X / n``; it depends on the data and is no guarantee without a margin.
+    Source: Langevin unlearning, Table 1 (``bound``: ``L = 1/4 + lambda``). ``spectral`` multiplies the 1/4 by the
+    largest eigenvalue of ``X'X / n``; it depends on the data and is no guarantee without a margin. Every replaced
+    record adds at most one matrix of norm ``1/n``, so ``spectral-with-margin`` adds ``records / n`` to the eigenvalue:
+    then ``L`` holds before and after the removals (and is never above that of ``bound``).
 
     Args:
         n: Number of training records.
         regularisation: ``lambda / n``.
         smoothness: Which ``L``.
-        largest_eigenvalue: Of ``X'X / n``; needed for ``spectral`` only.
+        largest_eigenvalue: Of ``X'X / n``; needed unless ``smoothness`` is ``bound``.
+        records: How many records are removed in all; matters for ``spectral-with-margin`` only.
 
     Raises:
-        ParameterError: ``spectral`` without an eigenvalue, or a non-positive ``regularisation``.
+        ParameterError: A spectral smoothness without an eigenvalue, or a non-positive ``regularisation``.
     """
-    if not regularisation > 0:
-        raise ParameterError(f"regularisation must be above 0 for strong convexity, got {regularisation}")
-    strength = regularisation * n
-    if smoothness == "bound":
-        curvature = 0.25
-    elif largest_eigenvalue is None:
-        raise ParameterError("smoothness 'spectral' needs the largest eigenvalue of X'X / n")
-    else:
-        curvature = 0.25 * largest_eigenvalue
-    return LossConstants(strong_convexity=strength, smoothness=curvature + strength, lipschitz=1.0)
+    strength = _strength(n, regularisation)
+    eigenvalue = _eigenvalue(n, smoothness, largest_eigenvalue, records)
+    return LossConstants(strong_convexity=strength, smoothness=eigenvalue / 4 + strength, lipschitz=1.0)
 
 
 def softmax_constants(
-    *, n: int, regularisation: float, bounds: Literal["published", "tight"] = "published"
+    *,
+    n: int,
+    regularisation: float,
+    smoothness: Smoothness = "bound",
+    largest_eigenvalue: float | None = None,
+    records: int = 0,
+    bounds: Literal["published", "tight"] = "published",
 ) -> LossConstants:
     """Return the constants of l2-regularised softmax regression on rows of norm at most 1.
 
@@ -68,14 +72,33 @@ def softmax_constants(
     Args:
         n: Number of training records.
         regularisation: ``lambda / n``.
+        smoothness: Which ``L``: the spectral ones multiply the 1 or 1/2 as in `logistic_constants`.
+        largest_eigenvalue: Of ``X'X / n``; needed unless ``smoothness`` is ``bound``.
+        records: How many records are removed in all; matters for ``spectral-with-margin`` only.
         bounds: ``published`` for ``L = 1 + lambda``, ``M = 2`` (Langevin unlearning, Table 1); ``tight`` for
             ``L = 1/2 + lambda``, ``M = sqrt(2)``. Both hold for every data set.
 
     Raises:
-        ParameterError: A non-positive ``regularisation``.
+        ParameterError: A spectral smoothness without an eigenvalue, or a non-positive ``regularisation``.
     """
+    strength = _strength(n, regularisation)
+    eigenvalue = _eigenvalue(n, smoothness, largest_eigenvalue, records)
+    curvature, lipschitz = (1.0, 2.0) if bounds == "published" else (0.5, math.sqrt(2))
+    return LossConstants(strong_convexity=strength, smoothness=curvature * eigenvalue + strength, lipschitz=lipschitz)
+
+
+def _strength(n: int, regularisation: float) -> float:
     if not regularisation > 0:
         raise ParameterError(f"regularisation must be above 0 for strong convexity, got {regularisation}")
-    strength = regularisation * n
-    curvature, lipschitz = (1.0, 2.0) if bounds == "published" else (0.5, math.sqrt(2))
-    return LossConstants(strong_convexity=strength, smoothness=curvature + strength, lipschitz=lipschitz)
+    return regularisation * n
+
+
+def _eigenvalue(n: int, smoothness: Smoothness, largest_eigenvalue: float | None, records: int) -> float:
+    """Return the bound on the largest eigenvalue of ``X'X / n`` that a rule for ``L`` takes."""
+    if smoothness == "bound":
+        return 1.0
+    if largest_eigenvalue is None:
+        raise ParameterError(f"smoothness {smoothness!r} needs the largest eigenvalue of X'X / n")
+    if smoothness == "spectral":
+        return largest_eigenvalue
+    return min(1.0, largest_eigenvalue + records / n)
