@@ -92,7 +92,7 @@ def test_shifted_interpolation_pays_nothing_for_finite_learning_and_says_what_it
 
 @pytest.mark.parametrize("change", [{"accountant": "descent-to-delete shifted"}, {"mechanism": "descent-to-delete"}])
 def test_an_accountant_of_another_mechanism_is_refused(change: dict[str, str]) -> None:
-    with pytest.raises(CertificateError, match="says nothing of the mechanism"):
+    with pytest.raises(CertificateError, match=r"states mechanism = .*, of which the accountant speaks"):
         certificate.verify(certificates("fig4")[0].model_copy(update=change))
 
 
@@ -145,17 +145,58 @@ def test_a_certificate_with_a_margin_needs_the_margin_of_its_own_removals() -> N
             certificate.verify(certified.model_copy(update={"smoothness_constant": needed * (1 - 1e-6)}))
 
 
+def ten_class_certificates(features: str | None) -> list[certificate.Certificate]:
+    ten = SUMMARY | {"classes": {"train": {str(number): 144 for number in range(10)}}}
+    changes = {"dataset": "cifar10", "features": features}
+    common = PRESET.model_dump(include=set(parameters.Common.model_fields)) | changes
+    whole = make_plan("cifar10", parameters.Common(**common), "fig3a", PRESET.experiments.fig3a, ten)
+    return [certificate.certify(whole, run) for run in whole.runs if run.mechanism != "retraining"]
+
+
+SCOPE = {
+    "by the theorem for a secret state": ("fig3b", -2, {"accountant": "descent-to-delete N.1"}),
+    "a secret state by the theorem without": ("fig3b", -2, {"variant": "secret-state"}),
+    "another variant": ("fig3c", 0, {"variant": "published-state"}),
+    "a hundred records by a theorem for one": ("fig3a", 18, {"records_per_request": 100}),
+    "no record": ("fig3c", 0, {"records_per_request": 0}),
+    "less than no record": ("fig3a", 18, {"records_per_request": -800}),
+    "more records than there are": ("fig3c", 0, {"records_per_request": 2000}),
+    "more records than there are, in a stream": ("fig3b", 0, {"records_per_request": 72}),
+    "learning for less than no step": ("fig3a", 19, {"learning_steps": -5}),
+    "learning too short for stationarity": ("fig3b", 0, {"learning_steps": 50, "extra_delta": 1.0}),
+    "delta above 1": ("fig3c", 0, {"delta": 1.5}),
+    "ten classes": ("fig3c", 0, {"classes": 10}),
+    "features of what has no images": ("fig3c", 0, {"features": "hog"}),
+    "an eigenvalue too small for rows of norm 1": ("fig3c", 0, {"largest_eigenvalue": 1 / 65}),
+    "an eigenvalue too large for rows of norm 1": ("fig3c", 0, {"largest_eigenvalue": 100.0}),
+    "a negative number of unlearning steps": ("fig3c", 0, {"unlearning_steps": (-1,)}),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", SCOPE)
+@pytest.mark.parametrize("smoothness", ["bound", "spectral-with-margin"])
+def test_what_the_accountant_does_not_speak_of_is_refused_whatever_epsilon_it_gives(name: str, smoothness: str) -> None:
+    experiment, index, change = SCOPE[name]
+    original = certificates(experiment, smoothness=smoothness)[index]
+    certificate.verify(original)
+    (field, *_) = change if name != "by the theorem for a secret state" else ("variant",)
+    if name == "learning too short for stationarity":
+        field = "extra_delta"
+    with pytest.raises(CertificateError, match=rf"states {field} = .*, but by .* on digits it must be "):
+        certificate.verify(original.model_copy(update=change))
+
+
 def test_a_certificate_of_ten_classes_is_held_to_the_constants_of_softmax() -> None:
     ten = SUMMARY | {"classes": {"train": {str(number): 144 for number in range(10)}}}
-    settings = parameters.Common(**PRESET.model_dump(include=set(parameters.Common.model_fields)))
-    whole = make_plan("digits", settings, "fig3a", PRESET.experiments.fig3a, ten)
+    common = PRESET.model_dump(include=set(parameters.Common.model_fields)) | {"dataset": "cifar10"}
+    whole = make_plan("cifar10", parameters.Common(**common), "fig3a", PRESET.experiments.fig3a, ten)
     certified = certificate.certify(whole, whole.runs[0])
     certificate.verify(certified)
     assert (certified.classes, certified.d, certified.lipschitz) == (10, 640, 2.0)
     for change, sentence in (
         ({"lipschitz": 1.4}, "are bounded by 1.414"),
         ({"smoothness_constant": 0.5}, "the rule 'bound' needs at least"),
-        ({"classes": 2}, "states other assumptions"),
+        ({"classes": 2}, "states classes = 2, but by lsi on cifar10 it must be 10"),
     ):
         with pytest.raises(CertificateError, match=sentence):
             certificate.verify(certified.model_copy(update=change))
@@ -163,7 +204,7 @@ def test_a_certificate_of_ten_classes_is_held_to_the_constants_of_softmax() -> N
 
 def test_features_of_a_network_are_an_assumption() -> None:
     for features, status in ((None, "checked"), ("hog", "checked"), ("resnet18", "assumed")):
-        (certified, *_) = certificates("fig4", features=features)
+        (certified, *_) = ten_class_certificates(features)
         certificate.verify(certified)
         assert certified.assumptions[1].status == status
 

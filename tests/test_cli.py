@@ -109,7 +109,10 @@ def assert_one_sentence(result: tuple[int, str], *parts: str) -> None:
 
 @pytest.mark.parametrize("job", COMMANDS)
 def test_whole_inputs_are_taken(unlearn: Unlearn, inputs: Inputs, output: Path, job: str) -> None:
-    assert unlearn(*inputs.command(job, output)) == (0, "")
+    status, errors = unlearn(*inputs.command(job, output))
+    # On a slow machine a job may have time to say how far it is.
+    unexpected = [line for line in errors.splitlines() if not re.fullmatch(r"\[fig3a \w+\] \d+ % done, .* left", line)]
+    assert (status, unexpected) == (0, [])
 
 
 # Parameters.

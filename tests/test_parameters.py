@@ -118,6 +118,7 @@ def test_a_wrong_value_of_any_key_is_named(content: dict[str, Any], key: str, va
         ("colour", "red", "colour is not a known key; known are preset, presets, collections"),
         ("collections.paper", ["smoke", "mnits"], "collections.paper contains 'mnits', but must list some of digits, "),
         ("collections.smoke", ["digits"], "smoke is the name of a preset and of a collection; rename one"),
+        ("presets.smoke.features", "hog", "presets.smoke.features is hog, but must be null: digits offers no choice"),
         ("presets.smoke.features", "pixels", "presets.smoke.features is 'pixels', but must be of images: hog or"),
         ("presets.smoke.experiments.fig4", ..., "presets.smoke.experiments.fig4 is missing"),
         ("presets.smoke", None, "presets.smoke is None, but must be a mapping of keys to values"),
@@ -127,6 +128,20 @@ def test_a_wrong_value_of_any_key_is_named(content: dict[str, Any], key: str, va
 def test_what_is_wrong_is_said_in_one_sentence(content: dict[str, Any], key: str, value: Any, sentence: str) -> None:
     change(content, key, value)
     with pytest.raises(ParameterError, match=rf"^params\.yaml: .*{re.escape(sentence)}"):
+        parameters.check(content)
+
+
+@pytest.mark.parametrize("name", ["../up", "", ".", ".*", "a/b", "smoke|mnist", "two words"])
+@pytest.mark.parametrize("group", ["presets", "collections"])
+def test_a_name_that_is_no_directory_below_results_is_refused(content: dict[str, Any], group: str, name: str) -> None:
+    content[group][name] = content["presets"]["smoke"] if group == "presets" else ["smoke"]
+    with pytest.raises(ParameterError, match=re.escape(f"{name!r} is the name of a preset or collection, but must")):
+        parameters.check(content)
+
+
+def test_a_number_is_no_name(content: dict[str, Any]) -> None:
+    content["collections"][2024] = ["smoke"]
+    with pytest.raises(ParameterError, match="collections has the name 2024, which must be text: write '2024'"):
         parameters.check(content)
 
 

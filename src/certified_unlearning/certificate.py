@@ -13,11 +13,11 @@ from certified_unlearning.accounting import descent_shifted
 from certified_unlearning.accounting.accountants import AccountantName
 from certified_unlearning.assumptions import Assumption
 from certified_unlearning.errors import UnlearningError
-from certified_unlearning.experiments.model import Accountant, DescentAccountant, Guarantee, Mechanism, Plan, Run
+from certified_unlearning.experiments.model import Accountant, Guarantee, Mechanism, Plan, Run
 from certified_unlearning.files import read_model, write_model
 from certified_unlearning.mechanisms.learning_start import extra_delta
 from certified_unlearning.objectives.constants import LossConstants, logistic_constants, softmax_constants
-from certified_unlearning.parameters import Adjacency, Dataset, DType, Features, Smoothness
+from certified_unlearning.parameters import CLASSES, IMAGES, Adjacency, Dataset, DType, Features, Smoothness
 from certified_unlearning.version import code_version
 
 TOLERANCE = 1e-9
@@ -143,13 +143,16 @@ class CertificateError(UnlearningError):
 def verify(certificate: Certificate) -> None:
     """Recompute what a certificate states, in numbers and in words.
 
-    Where the numbers come from (data set digest, run key, code version) is taken as stated.
+    What only the data can tell is taken as stated: the number of records, the largest eigenvalue (between the bounds
+    that rows of norm 1 allow), the data set's digest; so are run key and code version.
 
     Raises:
-        CertificateError: The recomputed epsilon, mu or extra delta differs (the message has both numbers), or the
-            guarantee, the comparator or the assumptions are not those of the mechanism.
+        CertificateError: The recomputed epsilon, mu or extra delta differs (the message has both numbers), the
+            guarantee, the comparator or the assumptions are not those of the mechanism, or the accountant says
+            nothing of what is stated.
         AssumptionError: A theorem's assumption does not hold for the certificate's constants.
     """
+    _verify_scope(certificate)
     _verify_words(certificate)
     due = _RECOMPUTE[certificate.accountant](certificate)
     for name, computed in due._asdict().items():
@@ -165,12 +168,53 @@ def verify(certificate: Certificate) -> None:
             )
 
 
+_SCOPE: dict[Accountant, tuple[Mechanism, tuple[Variant, ...]]] = {
+    **dict.fromkeys(get_args(AccountantName), ("langevin", ("least-sigma", "least-steps"))),
+    "descent-to-delete N.1": ("descent-to-delete", ("secret-state",)),
+    "descent-to-delete N.2": ("descent-to-delete", ("published-state",)),
+    "descent-to-delete shifted": ("descent-to-delete", ("secret-state", "published-state")),
+}
+"""What each accountant speaks of."""
+
+
+def _verify_scope(certificate: Certificate) -> None:
+    """Check that the accountant speaks of this mechanism and these requests, and that the data set can be this one."""
+    mechanism, variants = _SCOPE.get(certificate.accountant, (None, ()))
+    requests, size = len(certificate.unlearning_steps), certificate.records_per_request
+    features = certificate.d // (1 if certificate.classes == 2 else certificate.classes)
+    # The published theorems of Descent-to-Delete are stated for one record a request.
+    largest_size = 1 if certificate.accountant in ("descent-to-delete N.1", "descent-to-delete N.2") else certificate.n
+    # The eigenvalues of X'X / n, as many as features, sum up to 1 for rows of norm 1.
+    least_eigenvalue = (1 - 1e-5) / features if features else math.inf
+    scope = {
+        "mechanism": (mechanism == certificate.mechanism, f"{mechanism!r}, of which the accountant speaks"),
+        "variant": (certificate.variant in variants, f"one of {variants}, of which the accountant speaks"),
+        "delta": (0 < certificate.delta < 1, "strictly between 0 and 1"),
+        "extra_delta": (0 <= certificate.extra_delta <= certificate.delta, f"at most delta = {certificate.delta!r}"),
+        "learning_steps": (certificate.learning_steps >= 1, "at least 1"),
+        "unlearning_steps": (min(certificate.unlearning_steps) >= 0, "at least 0 each"),
+        "records_per_request": (
+            1 <= size <= largest_size and size * requests <= certificate.n,
+            f"between 1 and {largest_size}, and at most n = {certificate.n} in {requests} requests",
+        ),
+        "classes": (certificate.classes == CLASSES[certificate.dataset], f"{CLASSES[certificate.dataset]}"),
+        "features": (certificate.features is None or certificate.dataset in IMAGES, "null: the data are no images"),
+        "largest_eigenvalue": (
+            least_eigenvalue <= certificate.largest_eigenvalue <= 1 + 1e-5,
+            f"between 1/{features} and 1: rows have norm 1 and {features} features",
+        ),
+    }
+    for name, (holds, right) in scope.items():
+        if not holds:
+            raise CertificateError(
+                f"the certificate of run {certificate.run_key[:12]} states {name} = {getattr(certificate, name)!r}, "
+                f"but by {certificate.accountant} on {certificate.dataset} it must be {right}"
+            )
+
+
 def _verify_words(certificate: Certificate) -> None:
     """Check the words: they follow from the mechanism, the accountant, the smoothness rule and the data set."""
     mechanism, smoothness = certificate.mechanism, certificate.smoothness
-    accountants = {"langevin": get_args(AccountantName), "descent-to-delete": get_args(DescentAccountant)}
-    if certificate.accountant not in accountants.get(mechanism, ()):
-        raise CertificateError(f"the accountant {certificate.accountant!r} says nothing of the mechanism {mechanism!r}")
     needed = _least_constants(certificate)
     if certificate.lipschitz < needed.lipschitz * (1 - TOLERANCE):
         raise CertificateError(

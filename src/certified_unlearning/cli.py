@@ -1,5 +1,6 @@
 """The command line `unlearn`: what the workflow's rules call, and people can call too."""
 
+import io
 import os
 import shlex
 import sys
@@ -9,7 +10,7 @@ from typing import Annotated, get_args
 import typer
 
 from certified_unlearning.accounting import AccountantName, Adjacency
-from certified_unlearning.errors import ChangedVerdictsError, ParameterError, TrackingError, UnlearningError
+from certified_unlearning.errors import ChangedVerdictsError, DataError, ParameterError, TrackingError, UnlearningError
 from certified_unlearning.pipeline_commands import pipeline_app
 
 app = typer.Typer(no_args_is_help=True, pretty_exceptions_enable=False, help=__doc__)
@@ -17,13 +18,16 @@ data_app = typer.Typer(no_args_is_help=True, help="Raw files and prepared data s
 app.add_typer(data_app, name="data")
 app.add_typer(pipeline_app, name="pipeline")
 
-PresetName = Annotated[str | None, typer.Option(help="A preset or collection; by default that of params.yaml.")]
 Results = Annotated[Path, typer.Option(help="Directory of all results.")]
 Raw = Annotated[Path, typer.Option(help="Directory of the raw files.")]
 
 
 def main() -> None:
     """Run the command line; a mistake of the user's ends with one sentence and exit status 1."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            # A terminal that lacks a character gets a question mark, not a traceback.
+            stream.reconfigure(errors="replace")
     try:
         try:
             app()
@@ -121,7 +125,7 @@ def plan(
 
 @app.command("claims")
 def show_claims(
-    preset: PresetName = None,
+    preset: Annotated[str | None, typer.Option(help="A preset or collection; by default that of params.yaml.")] = None,
     check: Annotated[
         bool, typer.Option("--check", help="Exit with 1 when a verdict differs from the baseline.")
     ] = False,
@@ -129,14 +133,16 @@ def show_claims(
     results: Results = Path("results"),
     baselines: Annotated[Path, typer.Option(help="Directory of the baselines.")] = Path("workflow/baselines/claims"),
 ) -> None:
-    """Print every claim of the paper with its verdict, which the workflow has found."""
+    """Print every claim of the paper with its verdict: reproduced, contradicted or not run; the workflow found them."""
     from rich.console import Console
 
     from certified_unlearning import claims
 
-    name = preset or _preset()
+    if check and accept:
+        raise ParameterError("say --check or --accept, not both")
+    name = _active(preset)
     baseline = baselines / f"{name}.json"
-    verdicts = claims.read(results / name / "claims.json")
+    verdicts = claims.read(_made(results, name, "claims.json"))
     if accept:
         claims.accept(verdicts, baseline)
         print(f"accepted in {baseline}: {claims.counts(verdicts)}")
@@ -156,7 +162,7 @@ def show_claims(
 
 @app.command("regression")
 def check_regression(
-    preset: PresetName = None,
+    preset: Annotated[str | None, typer.Option(help="A preset; by default that of params.yaml.")] = None,
     accept: Annotated[bool, typer.Option("--accept", help="Make these records the baseline.")] = False,
     results: Results = Path("results"),
     baselines: Annotated[Path, typer.Option(help="Directory of the baselines.")] = Path("workflow/baselines/metrics"),
@@ -164,7 +170,8 @@ def check_regression(
     """Compare a preset's records with the committed baseline; exit with 1 and a table when something moved."""
     from certified_unlearning import regression
 
-    name = preset or _preset()
+    name = _active(preset)
+    _made(results, name, "records.parquet")
     regression.run(results, name, baselines / f"{name}.json", accept)
 
 
@@ -211,8 +218,16 @@ def verify_certificates(certificates: list[Path]) -> None:
         raise typer.Exit(1)
 
 
-def _preset() -> str:
-    """Return the active preset of the parameter file in this directory."""
+def _active(preset: str | None) -> str:
+    """Return the named preset, or else the active one of the parameter file in this directory."""
     from certified_unlearning import parameters
 
-    return parameters.load().preset
+    return parameters.load().preset if preset is None else preset
+
+
+def _made(results: Path, name: str, file: str) -> Path:
+    """Return the path of a result that the workflow makes."""
+    path = results / name / file
+    if not path.exists():
+        raise DataError(f"{path} does not exist; `snakemake --cores all --config preset={name}` makes it")
+    return path

@@ -3,8 +3,9 @@
 import difflib
 import json
 import math
+import re
 from pathlib import Path
-from typing import Annotated, Any, Literal, TypeVar
+from typing import Annotated, Any, Literal, TypeVar, get_args
 
 import jsonschema
 import yaml
@@ -13,7 +14,11 @@ from pydantic import BaseModel, ConfigDict, Field
 from certified_unlearning.errors import DataError, ParameterError
 
 Dataset = Literal["digits", "mnist-3-vs-8", "adult", "cifar10-cat-vs-ship", "cifar10"]
+CLASSES: dict[Dataset, int] = {name: 10 if name == "cifar10" else 2 for name in get_args(Dataset)}
+"""The number of classes of each data set."""
 Features = Literal["hog", "resnet18"]
+IMAGES: tuple[Dataset, ...] = ("cifar10-cat-vs-ship", "cifar10")
+"""The data sets whose features can be chosen."""
 Adjacency = Literal["replace", "zero-out"]
 # As in `accounting`, which is not imported: a change of the accounting must not redraw figures.
 AccountantName = Literal["lsi", "lsi-tight", "shifted"]
@@ -222,7 +227,19 @@ def check(content: Any, *, source: str = "params.yaml") -> Parameters:
         ParameterError: A key is unknown or missing, or a value is wrong; the message names the key.
     """
     _validate(content, schema(), source)
+    for group in ("presets", "collections"):
+        for name in content[group]:
+            if not isinstance(name, str):
+                raise ParameterError(f"{source}: {group} has the name {name!r}, which must be text: write '{name}'")
     parameters = Parameters.model_validate(content)
+    known = [*parameters.presets, *parameters.collections]
+    for name in known:
+        # It names a directory below results/.
+        if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]*", name):
+            raise ParameterError(
+                f"{source}: {name!r} is the name of a preset or collection, but must consist of letters, digits, "
+                "dots, hyphens and underscores, a letter or digit first"
+            )
     for name, members in parameters.collections.items():
         if name in parameters.presets:
             raise ParameterError(f"{source}: {name} is the name of a preset and of a collection; rename one")
@@ -232,10 +249,14 @@ def check(content: Any, *, source: str = "params.yaml") -> Parameters:
                     f"{source}: collections.{name} contains {member!r}, but must list some of "
                     f"{', '.join(parameters.presets)}"
                 )
-    known = [*parameters.presets, *parameters.collections]
     if parameters.preset not in known:
         raise ParameterError(f"{source}: preset is {parameters.preset!r}, but must be one of {', '.join(known)}")
     for name, preset in parameters.presets.items():
+        if preset.features is not None and preset.dataset not in IMAGES:
+            raise ParameterError(
+                f"{source}: presets.{name}.features is {preset.features}, but must be null: "
+                f"{preset.dataset} offers no choice"
+            )
         stream = preset.experiments.fig3b
         for size in stream.records_per_request:
             if stream.records % size:

@@ -47,13 +47,17 @@ rule page:
             "plots/accountants.csv",
             *expand("plots/table{number}.csv", number=[1, 2, 3]),
         ),
-        code=code(
-            "report/*.py",
-            "report/templates/*",
-            "results.py",
-            "rounding.py",
-            "summaries.py",
-        ),
+        code=[
+            *PLANNING_CODE,
+            *code(
+                "certificate.py",
+                "report/*.py",
+                "report/templates/*",
+                "results.py",
+                "rounding.py",
+                "summaries.py",
+            ),
+        ],
     output:
         "results/{name}/report.html",
     log:
