@@ -1,5 +1,6 @@
 """The table of claims itself: what the formulas alone say, against the specification; damaged tables are refused."""
 
+import re
 import time
 from pathlib import Path
 
@@ -98,6 +99,41 @@ def test_no_verdict_is_written_by_hand():
     assert keys == {"id", "source", "statement", "measure", "arguments", "expected", "note"}
 
 
+def test_notes_point_to_claims_that_there_are():
+    claims = {claim.id: claim for claim in load_claims()}
+    named = {claim.id: re.findall(r"\b[a-z0-9]+(?:-[a-z0-9]+){2,}\b", claim.note) for claim in claims.values()}
+    assert {target for targets in named.values() for target in targets} <= claims.keys()
+    moved = [name for name in CONTRADICTED if name.endswith("-bound") and "cifar10-bound" not in name]
+    assert len(moved) == 18
+    assert all(name.replace("-bound", "-spectral") in named[name] for name in moved)
+
+
+def test_every_claim_with_the_fitted_eigenvalue_says_so():
+    fitted = [
+        claim
+        for claim in load_claims()
+        if claim.arguments.get("dataset") == "cifar10-cat-vs-ship" and claim.arguments.get("smoothness") == "spectral"
+    ]
+    assert len(fitted) == 13
+    assert all("the lambda_max that Table 2 fixes, 0.692438: not measured" in claim.statement for claim in fitted)
+
+
+def test_self_checks_are_told_by_their_source():
+    marked = {claim.id for claim in load_claims() if claim.source.startswith("Self-check of our ")}
+    assert marked == {
+        "table-1-smoothness",
+        "table-1-lipschitz",
+        "smoothness-bound-holds",
+        "runs-mnist-constants",
+        "runs-cifar10-binary-constants",
+        "runs-cifar10-constants",
+        "runs-adult-constants",
+        "runs-guarantees",
+        "runs-targets",
+        "runs-accuracies",
+    }
+
+
 def test_every_measure_has_a_claim():
     assert {claim.measure for claim in load_claims()} == set(MEASURES)
 
@@ -155,6 +191,21 @@ def test_another_eigenvalue_contradicts(tmp_path):
     evidence = [Evidence.read(tmp_path, "mnist")]
     assert verdict_of("data-mnist-eigenvalue", evidence).verdict == "contradicted"
     assert verdict_of("table-2-mnist-i5-spectral", evidence).verdict == "contradicted"
+
+
+@pytest.mark.parametrize(
+    ("features", "verdict"),
+    [
+        ("ResNet-18 (ImageNet) of CIFAR-10 images", "contradicted"),
+        ("HOG and colour moments of CIFAR-10 images", "reproduced"),
+    ],
+)
+def test_an_eigenvalue_measured_on_the_papers_features_takes_the_place_of_the_fitted_one(tmp_path, features, verdict):
+    data = DATA | {"name": "cifar10-cat-vs-ship", "features": features, "largest_eigenvalue": 0.7}
+    write_json(tmp_path / "c" / "data.json", data)
+    found = verdict_of("table-2-cifar10-binary-i5-spectral", [Evidence.read(tmp_path, "c")])
+    assert found.verdict == verdict
+    assert found.reason.endswith("See data-cifar10-binary-eigenvalue") == (verdict == "contradicted")
 
 
 # --- Damaged tables. ----------------------------------------------------------------------------------------

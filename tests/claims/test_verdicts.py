@@ -97,7 +97,7 @@ def test_counts_add_up(verdicts):
     assert counts(three) == "3 claims: 2 reproduced, 0 contradicted, 1 not run"
 
 
-@pytest.mark.parametrize("width", [80, 160])
+@pytest.mark.parametrize("width", [60, 80, 160])
 def test_the_table_fits_a_terminal_and_holds_every_claim(verdicts, width):
     console = Console(file=io.StringIO(), width=width)
     console.print(as_table(verdicts))
@@ -107,6 +107,27 @@ def test_the_table_fits_a_terminal_and_holds_every_claim(verdicts, width):
     cells = "".join(line.split("│")[2].strip() for line in text.splitlines() if line.count("│") == 4)
     assert all(verdict.id in cells for verdict in verdicts)
     assert text.count("contradicted") >= sum(verdict.verdict == "contradicted" for verdict in verdicts)
+
+
+@pytest.mark.parametrize("width", [20, 59])
+def test_a_terminal_too_narrow_for_a_table_gets_lines_that_lose_nothing(verdicts, width):
+    console = Console(file=io.StringIO(), width=width)
+    console.print(as_table(verdicts))
+    text = console.file.getvalue()
+    assert max(map(len, text.splitlines())) <= width
+    shown = [
+        [
+            each.verdict,
+            each.id,
+            each.source,
+            each.statement,
+            f"expected {each.expected}",
+            each.measured and f"measured {each.measured}",
+            each.reason,
+        ]
+        for each in verdicts
+    ]
+    assert "".join(text.split()) == "".join("".join(part.split()) for parts in shown for part in parts)
 
 
 def test_brackets_of_a_text_are_no_markup():

@@ -155,8 +155,8 @@ def test_a_changed_plot_parameter_redraws_the_figures_and_reruns_nothing_else(re
     repository.change_parameter("figures.palette", lambda _: "deep")
     printed = repository.dvc("repro")
 
-    # MLflow shows the figures, so it gets the new ones.
-    redraw = {(rule, name) for rule in ("figure", "track") for name in EXPERIMENTS}
+    # MLflow and the report show the figures, so they get the new ones. The claims are an out, which DVC deletes first.
+    redraw = {(rule, name) for rule in ("figure", "track") for name in EXPERIMENTS} | {("claims", ""), ("page", "")}
     assert jobs(printed) == redraw | {("bound_figure", name) for name in BOUNDS}
     assert repository.digests(*kept) == before
     assert {path: path.stat().st_mtime_ns for path in times} == times
@@ -191,7 +191,7 @@ def test_metrics_are_compared_between_commits_and_each_is_its_parameters_own(rep
 
 
 def test_a_wiped_cache_is_pulled_back_byte_for_byte(repository: Repository, tmp_path: Path) -> None:
-    results = ("data.*", "records.parquet", "metrics.json", "figures/*", "plots/*")
+    results = ("data.*", "records.parquet", "metrics.json", "claims.json", "report.html", "figures/*", "plots/*")
     before = repository.digests(*results)
     repository.dvc("remote", "add", "--local", "--default", "here", tmp_path / "remote")
     repository.dvc("push", "dvc.yaml")

@@ -3,6 +3,11 @@
 A claim (`model`, written down in YAML) names a measure (`registry`, `measures*`) and the relation that its numbers
 should have to the paper's (`relations`). `evaluate` gives each a verdict: ``reproduced``, ``contradicted`` with both
 numbers, or ``not run`` with what is missing. None of them is written by hand.
+
+What is measured is of three kinds. Most measures evaluate the paper's formulas under its constants and need no results
+(the spectral smoothness does). Others read accuracies, steps and data sets from the results of our runs. Self-checks,
+whose source begins with "Self-check of our constants", "data" or "runs", find out whether our own numbers are sound;
+that they are reproduced says nothing of what the paper found.
 """
 
 # Importing the measures registers them.

@@ -124,6 +124,21 @@ def results_on(evidence: Sequence[Evidence], dataset: str) -> Evidence:
     raise MissingEvidence(f"no results on {dataset}; run `snakemake --config preset={PRESETS[dataset]}`")
 
 
+def of_features(evidence: Evidence, features: str | None) -> Evidence:
+    """Return the evidence, which must be on features of this title (as its data summary names them) if one is given.
+
+    Raises:
+        MissingEvidence: It is on others.
+    """
+    present = evidence.data["features"]
+    if features and features not in present:
+        raise MissingEvidence(
+            f"the paper's number is on features {features}, the results in preset {evidence.preset} are on {present}; "
+            "run with features: resnet18 and ImageNet's weights"
+        )
+    return evidence
+
+
 def some(evidence: Sequence[Evidence]) -> Sequence[Evidence]:
     """Return the evidence, which must not be empty.
 

@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 import pandas as pd
 
-from certified_unlearning.claims.evidence import Evidence, MissingEvidence, results_on, some
+from certified_unlearning.claims.evidence import Evidence, MissingEvidence, of_features, results_on, some
 from certified_unlearning.claims.intervals import accuracy_gap, gap_in_deviations, mean_accuracy
 from certified_unlearning.claims.paper import Dataset
 from certified_unlearning.claims.registry import changes, measure
@@ -29,7 +29,7 @@ def dataset_fact(
     features: Features | None = None,
 ) -> list[Quantity]:
     """Return what the summary of the prepared data set says."""
-    data = _of_features(results_on(evidence, dataset), features).data
+    data = of_features(results_on(evidence, dataset), features).data
     return [Quantity(data[fact], fact) for fact in facts]
 
 
@@ -104,7 +104,7 @@ def final_accuracies(
     evidence: Sequence[Evidence], *, dataset: Dataset, experiment: Experiment, features: Features | None = None
 ) -> list[Quantity]:
     """Return the mean accuracies after the last request: Langevin unlearning, Descent-to-Delete as printed."""
-    source = _of_features(results_on(evidence, dataset), features)
+    source = of_features(results_on(evidence, dataset), features)
     rows = [row for row in _last_requests(source, experiment) if row["accountant"] in PRINTED]
     rows = [row for row in rows if row["mechanism"] != "retraining"]
     return [mean_accuracy(row, name=row["label"], comparisons=len(rows)) for row in rows]
@@ -222,14 +222,3 @@ def _some_of(found: list[Any], what: str) -> list[Any]:
     if not found:
         raise MissingEvidence(f"the records hold nothing to compare: {what} are needed; run a preset that has them")
     return found
-
-
-def _of_features(evidence: Evidence, features: str | None) -> Evidence:
-    """Return the evidence if it is on features of this title (which the summary of the data names), or on any."""
-    present = evidence.data["features"]
-    if features and features not in present:
-        raise MissingEvidence(
-            f"the paper's number is on features {features}, the results in preset {evidence.preset} are on {present}; "
-            "run with features: resnet18 and ImageNet's weights"
-        )
-    return evidence

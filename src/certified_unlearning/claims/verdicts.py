@@ -1,11 +1,13 @@
 """Verdicts: what became of every claim, and whether it is what the committed baseline says."""
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, NamedTuple, get_args
 
 from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
+from rich.console import Console, ConsoleOptions, RenderableType
 from rich.table import Table
 from rich.text import Text
 
@@ -16,6 +18,8 @@ from certified_unlearning.errors import AssumptionError, DataError, InfeasibleEr
 from certified_unlearning.files import read_json, write_json
 
 VerdictName = Literal["reproduced", "contradicted", "not run"]
+NARROWEST_TABLE = 60
+"""Columns of the narrowest terminal that shows a table."""
 _COLOURS: dict[VerdictName, str] = {"reproduced": "green", "contradicted": "red", "not run": "yellow"}
 
 
@@ -122,19 +126,43 @@ def counts(verdicts: Sequence[Verdict]) -> str:
     return f"{len(verdicts)} claims: " + ", ".join(f"{numbers[name]} {name}" for name in get_args(VerdictName))
 
 
-def as_table(verdicts: Sequence[Verdict]) -> Table:
-    """Return a table for the terminal, readable from 80 columns on, with and without colours."""
+@dataclass(frozen=True)
+class _Shown:
+    verdicts: Sequence[Verdict]
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[RenderableType]:
+        if options.max_width < NARROWEST_TABLE:
+            yield from map(_paragraph, self.verdicts)
+        else:
+            yield _table(self.verdicts)
+
+
+def as_table(verdicts: Sequence[Verdict]) -> RenderableType:
+    """Return a table for the terminal, or plain lines below `NARROWEST_TABLE` columns; readable without colours too."""
+    return _Shown(verdicts)
+
+
+def _table(verdicts: Sequence[Verdict]) -> Table:
     table = Table(show_lines=True, expand=False)
     table.add_column("Verdict", no_wrap=True)
     table.add_column("Claim", ratio=1, overflow="fold")
     table.add_column("Expected, measured", ratio=1, overflow="fold")
     for verdict in verdicts:
         claim = Text.assemble((verdict.source, "bold"), "\n", verdict.statement, "\n", (verdict.id, "dim"))
-        lines = [f"expected {verdict.expected}"]
-        lines += [f"measured {verdict.measured}"] if verdict.measured else []
-        lines += [verdict.reason] if verdict.reason else []
-        table.add_row(Text(verdict.verdict, _COLOURS[verdict.verdict]), claim, Text("\n".join(lines)))
+        table.add_row(Text(verdict.verdict, _COLOURS[verdict.verdict]), claim, Text("\n".join(_numbers(verdict))))
     return table
+
+
+def _paragraph(verdict: Verdict) -> Text:
+    lines = [verdict.id, verdict.source, verdict.statement, *_numbers(verdict), ""]
+    return Text.assemble((verdict.verdict, _COLOURS[verdict.verdict]), "\n", "\n".join(lines), overflow="fold")
+
+
+def _numbers(verdict: Verdict) -> list[str]:
+    lines = [f"expected {verdict.expected}"]
+    lines += [f"measured {verdict.measured}"] if verdict.measured else []
+    lines += [verdict.reason] if verdict.reason else []
+    return lines
 
 
 def _judge(claim: Claim, evidence: Sequence[Evidence]) -> Verdict:
