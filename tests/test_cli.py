@@ -311,7 +311,7 @@ def test_a_damaged_input_is_named(
     [
         ("{", "is not valid JSON"),
         ("[1]", "does not hold a JSON object"),
-        ('{"n": 5}', "lacks features, d, classes, largest_eigenvalue, sha256"),
+        ('{"n": 5}', "lacks features, n_test, d, classes, largest_eigenvalue, sha256"),
     ],
 )
 def test_a_damaged_summary_of_the_data_is_named(

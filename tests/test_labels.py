@@ -35,6 +35,7 @@ PRINTED, TIGHTENED = "descent-to-delete N.1", "descent-to-delete shifted"
 )
 def test_labels_are_what_a_reader_would_say(mechanism: str, variant: str, accountant: str, expected: str) -> None:
     row = {
+        "experiment": "fig4",
         "mechanism": mechanism,
         "variant": variant,
         "accountant": accountant,
@@ -44,8 +45,13 @@ def test_labels_are_what_a_reader_would_say(mechanism: str, variant: str, accoun
     assert label(row) == expected
 
 
+def test_a_figure_against_the_records_removed_tells_its_lines_apart_by_epsilon() -> None:
+    row = {"experiment": "fig5a", "mechanism": "langevin", "variant": "least-steps", "accountant": "lsi"}
+    assert label({**row, "epsilon_target": 0.5, "records_per_request": 20}) == "Langevin (lsi), epsilon = 0.5"
+
+
 def test_every_accountant_that_a_plan_may_name_has_a_label() -> None:
-    row = {"unlearning_steps": 2, "records_per_request": 20}
+    row = {"experiment": "fig4", "unlearning_steps": 2, "records_per_request": 20}
     for accountant in get_args(AccountantName):
         assert label({**row, "mechanism": "langevin", "variant": "least-steps", "accountant": accountant})
     for accountant in get_args(DescentAccountant):

@@ -34,6 +34,8 @@ from certified_unlearning.results import RECORD_SCHEMA, write_table
 
 TEST_RECORDS = 360
 TRIALS = 24  # the fewest for these 7 points
+TESTS = 8  # each point, and all together
+WITHOUT_NOISE = 3  # the position in POINTS
 ERROR_RATE = 1e-8
 SHARED: dict[str, Any] = {
     "preset": "smoke",
@@ -157,15 +159,20 @@ def test_two_records_with_swapped_epsilons_are_caught(records: pd.DataFrame, bas
     ]
 
 
+def scaled(accuracies: "pd.Series[float]") -> "pd.Series[float]":
+    """Return 0.97 of each, as far as the test records allow."""
+    return (0.97 * accuracies * TEST_RECORDS).round() / TEST_RECORDS
+
+
 @pytest.mark.parametrize("point", range(len(POINTS)), ids=NAMES)
 def test_an_accuracy_scaled_by_0_97_is_caught(records: pd.DataFrame, baseline: Baseline, point: int) -> None:
     rows = rows_at(records, point)
     before = records.loc[rows, "accuracy"].mean()
-    records.loc[rows, "accuracy"] *= 0.97
+    records.loc[rows, "accuracy"] = scaled(records.loc[rows, "accuracy"])
     (move,) = compare(records, baseline)
     assert (move.point, move.quantity) == (NAMES[point], "accuracy")
-    assert (move.baseline, move.now) == (pytest.approx(before), pytest.approx(0.97 * before))
-    assert move.chance == len(POINTS) * 2.0 ** (1 - TRIALS)
+    assert (move.baseline, move.now) == (pytest.approx(before), pytest.approx(0.97 * before, abs=0.5 / TEST_RECORDS))
+    assert move.chance == TESTS * 2.0 ** (1 - TRIALS)
 
 
 @pytest.mark.parametrize("point", range(len(POINTS)), ids=NAMES)
@@ -230,6 +237,19 @@ def test_two_test_records_less_in_every_trial_are_caught(records: pd.DataFrame, 
     assert (move.point, move.quantity) == (NAMES[3], "accuracy")
 
 
+@pytest.mark.parametrize("shift", [-1, 1])
+def test_one_test_record_in_every_trial_of_every_point_is_caught(
+    records: pd.DataFrame, baseline: Baseline, shift: int
+) -> None:
+    noisy = ~rows_at(records, WITHOUT_NOISE)
+    before = records.loc[noisy, "accuracy"].mean()
+    records["accuracy"] += shift / TEST_RECORDS
+    (move,) = compare(records, baseline)
+    assert (move.point, move.quantity) == ("all points together", "accuracy")
+    assert (move.baseline, move.now) == (pytest.approx(before), pytest.approx(before + shift / TEST_RECORDS))
+    assert move.chance == TESTS * 2.0 ** (1 - TRIALS)
+
+
 # What must not.
 
 
@@ -245,10 +265,19 @@ def test_the_last_digits_of_another_library_raise_no_alarm(records: pd.DataFrame
 
 
 @pytest.mark.parametrize("flipped", [-1, 1])
+@pytest.mark.parametrize("point", range(len(POINTS)), ids=NAMES)
 def test_a_test_record_that_another_machine_rounds_to_the_other_side_raises_no_alarm(
-    records: pd.DataFrame, baseline: Baseline, flipped: int
+    records: pd.DataFrame, baseline: Baseline, flipped: int, point: int
 ) -> None:
-    records["accuracy"] += flipped / TEST_RECORDS
+    records.loc[rows_at(records, point) | rows_at(records, WITHOUT_NOISE), "accuracy"] += flipped / TEST_RECORDS
+    assert compare(records, baseline) == []
+
+
+def test_a_test_record_that_half_of_the_points_lose_in_every_trial_raises_no_alarm(
+    records: pd.DataFrame, baseline: Baseline
+) -> None:
+    for point in (0, 1, 2, WITHOUT_NOISE):
+        records.loc[rows_at(records, point), "accuracy"] -= 1 / TEST_RECORDS
     assert compare(records, baseline) == []
 
 
@@ -289,7 +318,7 @@ def test_that_test_sees_a_p_value_that_is_half_of_what_it_should_be() -> None:
 def test_all_sweep_points_together_raise_false_alarms_no_more_often_than_said(
     monkeypatch: pytest.MonkeyPatch, records: pd.DataFrame, baseline: Baseline
 ) -> None:
-    monkeypatch.setattr(regression, "FALSE_ALARM_RATE", 0.1 * len(POINTS))
+    monkeypatch.setattr(regression, "FALSE_ALARM_RATE", 0.1 * TESTS)
     simulations, alarms, uncorrected = 60, 0, 0
     for seed in range(simulations):
         accepted = dict(zip(NAMES, some_trials(10_000 + seed), strict=True))
@@ -300,9 +329,33 @@ def test_all_sweep_points_together_raise_false_alarms_no_more_often_than_said(
         fresh = records.assign(accuracy=np.concatenate(some_trials(20_000 + seed)) / TEST_RECORDS)
         moves = compare(fresh, baseline.model_copy(update={"points": points}))
         alarms += any(move.chance is not None and move.chance <= 0.1 for move in moves)
-        uncorrected += bool(moves)  # as if Bonferroni's correction were forgotten: 1 - 0.9^6 = 0.47
+        uncorrected += bool(moves)  # as if Bonferroni's correction were forgotten: about 1 - 0.9^6 = 0.47
     assert not exceeds(alarms, simulations, 0.1)
     assert exceeds(uncorrected, simulations, 0.1)
+
+
+def alarms_together(simulations: int, rate: float, shared: bool) -> int:
+    """Return how often all points together have a p-value of at most this when nothing changed."""
+    random, alarms = np.random.default_rng(11), 0
+    shape = (1 if shared else len(POINTS), TRIALS)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(regression, "FALSE_ALARM_RATE", rate * TESTS)
+        for _ in range(simulations):
+            before, now = (np.broadcast_to(random.binomial(360, 0.8, shape), (len(POINTS), TRIALS)) for _ in "ab")
+            changes = {
+                name: pd.DataFrame({"before": before[point], "now": now[point]}) for point, name in enumerate(NAMES)
+            }
+            alarms += bool(list(regression._moved_together(BASELINE, changes)))
+    return alarms
+
+
+@pytest.mark.parametrize("shared", [True, False], ids=["points share random numbers", "each has its own"])
+def test_all_points_together_raise_a_false_alarm_no_more_often_than_said(shared: bool) -> None:
+    assert not exceeds(alarms_together(400, 0.1, shared), 400, 0.1)
+
+
+def test_that_test_sees_a_p_value_that_is_a_quarter_of_what_it_should_be() -> None:
+    assert exceeds(alarms_together(400, 0.4, shared=True), 400, 0.1)
 
 
 @pytest.mark.parametrize("seed", range(20))
@@ -331,6 +384,31 @@ def test_fresh_random_numbers_that_shift_by_two_and_a_half_deviations_are_caught
 
 # What cannot be a baseline.
 
+IMPOSSIBLE = [
+    (0.8501, r"^fig3a: .* an accuracy of 0.8501, which is not a multiple of 1/360 from 0 to 1"),
+    (np.nan, r"^fig3a: .* an accuracy of nan, which"),
+    (np.inf, r"^fig3a: .* an accuracy of inf, which"),
+    (361 / 360, r"^fig3a: .* an accuracy of 1.00278, which"),
+    (-1 / 360, r"^fig3a: .* an accuracy of -0.00277778, which"),
+]
+
+
+@pytest.mark.parametrize(("accuracy", "sentence"), IMPOSSIBLE)
+def test_an_accuracy_that_the_test_records_cannot_give_is_refused_with_its_point(
+    records: pd.DataFrame, baseline: Baseline, accuracy: float, sentence: str
+) -> None:
+    records.loc[records.index[rows_at(records, 4)][-1], "accuracy"] = accuracy
+    with pytest.raises(
+        DataError, match=sentence.replace("fig3a: .*", r"fig3b: Langevin \(shifted\), S = 1, request 1 has")
+    ):
+        compare(records, baseline)
+
+
+@pytest.mark.parametrize("accuracy", [0.0, 1.0])
+def test_no_and_all_test_records_are_possible(records: pd.DataFrame, accuracy: float) -> None:
+    everywhere = records.assign(accuracy=accuracy)
+    assert compare(everywhere, make_baseline(everywhere, TEST_RECORDS)) == []
+
 
 @pytest.mark.parametrize(
     ("change", "sentence"),
@@ -342,7 +420,7 @@ def test_fresh_random_numbers_that_shift_by_two_and_a_half_deviations_are_caught
         (lambda rows: pd.concat([rows, rows[:TRIALS].assign(run_key="copy")]), "more than one run called 'fig3a: Lang"),
         (lambda rows: rows.assign(sigma=np.where(rows.index == 3, 0.5, rows["sigma"])), "sigma of fig3a.* 0.09, 0.5"),
         (lambda rows: rows.assign(seed=rows.index % 2), "seed of the preset should have one value, but has 0, 1"),
-        (lambda rows: rows.assign(accuracy=0.8501), "not multiples of 1/360"),
+        *((lambda rows, wrong=wrong: rows.assign(accuracy=wrong), sentence) for wrong, sentence in IMPOSSIBLE),
     ],
 )
 def test_records_that_contradict_themselves_or_are_too_few_make_no_baseline(
@@ -353,7 +431,7 @@ def test_records_that_contradict_themselves_or_are_too_few_make_no_baseline(
 
 
 def test_the_fewest_trials_are_those_that_can_raise_an_alarm() -> None:
-    assert len(POINTS) * 2.0 ** (1 - TRIALS) <= regression.FALSE_ALARM_RATE < len(POINTS) * 2.0 ** (2 - TRIALS)
+    assert TESTS * 2.0 ** (1 - TRIALS) <= regression.FALSE_ALARM_RATE < TESTS * 2.0 ** (2 - TRIALS)
 
 
 def test_a_baseline_comes_back_as_it_was_with_each_quantity_on_a_line(tmp_path: Path, baseline: Baseline) -> None:
@@ -393,7 +471,7 @@ def test_what_moved_is_shown_and_counted(
     tmp_path: Path, records: pd.DataFrame, baseline: Baseline, capsys: pytest.CaptureFixture[str]
 ) -> None:
     write_baseline(tmp_path / "smoke.json", baseline)
-    records.loc[rows_at(records, 3), "accuracy"] *= 0.97
+    records.loc[rows_at(records, 3), "accuracy"] = scaled(records.loc[rows_at(records, 3), "accuracy"])
     records.loc[rows_at(records, 1), "epsilon"] = 1.0000021
     write_results(tmp_path, records[~rows_at(records, 6)])
     with pytest.raises(RegressionError, match=r"^3 quantities moved away from .*smoke.json; .* --accept"):
@@ -401,7 +479,7 @@ def test_what_moved_is_shown_and_counted(
     lines = [line.strip("│ ") for line in capsys.readouterr().out.splitlines() if line.startswith("│")]
     assert [[cell.strip() for cell in line.split("│")] for line in lines] == [
         [NAMES[1], "epsilon", "1", "1.0000021"],
-        [NAMES[3], "accuracy", "0.844444444", "0.819111111", f"{len(POINTS) * 2.0 ** (1 - TRIALS):.0e}"],
+        [NAMES[3], "accuracy", "0.844444444", "0.819444444", f"{TESTS * 2.0 ** (1 - TRIALS):.0e}"],
         [NAMES[6], "sweep point", "present", "missing"],
     ]
 

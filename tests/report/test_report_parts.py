@@ -1,18 +1,20 @@
 """The report's parts without a browser: words, numbers, and what happens when files are missing or damaged."""
 
+import shutil
 from pathlib import Path
 
 import pytest
 from report_results import PRESETS, change_claim
 
-from certified_unlearning.certificate import Certificate
-from certified_unlearning.errors import DataError
+from certified_unlearning.certificate import read
+from certified_unlearning.errors import DataError, ParameterError
 from certified_unlearning.figures import BOUND_FIGURES, FIGURES
-from certified_unlearning.report import certificates, write_report
+from certified_unlearning.files import write_model
+from certified_unlearning.report import write_report
 from certified_unlearning.report.captions import CAPTIONS
 from certified_unlearning.report.provenance import _time
 from certified_unlearning.report.tables import paper_tables, shown
-from certified_unlearning.report.verdicts import words
+from certified_unlearning.report.verdicts import places, words
 
 ROOT = Path(__file__).parents[2]
 
@@ -38,7 +40,17 @@ def test_a_missing_file_is_named_with_its_rule_and_an_older_page_stays(path, rul
     ("first/plots/accountants.csv", 'quantity,lsi\n"K: epsilon = 1, 2",5\n', "has not one number for each epsilon"),
     ("first/data.json", "{}", "data.json lacks name, features"),
     ("first/plans/fig3a.json", "{}", "fig3a.json lacks settings"),
-    ("first/certificates/fig3a/0.json", "{}", "0.json lacks accountant"),
+    ("first/certificates/fig3a/lsi-0.json", "{}", "lsi-0.json is not a certificate: run_key"),
+    *((f"second/{path}", content, rf"second/{path} is .*; the workflow's rule {rule} makes it$")
+      for path, rule, contents in [
+          ("plots/fig3a.csv", "figure", ["", "no table", "experiment,y\n", "x,y\n1\n1,2,3\n"]),
+          ("plots/accountants.csv", "accountants", ["", "no table"]),
+          ("plots/table1.csv", "tables", ["", "no table"]),
+          ("figures/fig3a.pdf", "figure", ["", "no PDF", "%PDF-1.4 cut off"]),
+          ("parameters.html", "parameter_table", ["", "no table", "<table>cut off"]),
+      ] for content in contents),
+    *(("second/plots/recuperation.csv", content, "recuperation.csv does not hold .*; the workflow's rule bound_figure")
+      for content in ["x,y\n1,2\n", "experiment,y\nfig3a,1\n", "experiment,y\nrecuperation,1\nfig3a,1\n"]),
     ("first/records.parquet", "no table", "records.parquet is not a Parquet file"),
     ("both/claims.json", '[{"id": 1}]', "claims.json is not a list of claims: 0.id"),
 ])  # fmt: skip
@@ -46,6 +58,62 @@ def test_a_damaged_file_is_named(path, content, message, results: Path):
     (results / path).write_text(content, encoding="utf-8")
     with pytest.raises(DataError, match=message):
         write_report(results, "both", PRESETS, results / "report.html")
+
+
+def test_a_damaged_table_is_named_though_its_bytes_are_no_text(results: Path):
+    (results / "second/plots/fig3a.csv").write_bytes(b"experiment,y\nfig3a,\xff\xfe\n")
+    with pytest.raises(DataError, match=r"second/plots/fig3a.csv is not a table: .* rule figure makes it"):
+        write_report(results, "both", PRESETS, results / "report.html")
+
+
+def test_missing_certificates_of_an_experiment_are_named_with_their_rule(results: Path):
+    shutil.rmtree(results / "second/certificates/fig4")
+    with pytest.raises(DataError, match=r"second/certificates/fig4, which does not exist; the workflow's rule certify"):
+        write_report(results, "both", PRESETS, results / "report.html")
+
+
+@pytest.mark.parametrize("missing", [True, False], ids=["a run has none", "one is of an unknown run"])
+def test_certificates_of_other_runs_than_the_records_are_refused(missing, results: Path):
+    file = results / "second/certificates/fig4/lsi-0.json"
+    if missing:
+        file.unlink()
+    else:
+        write_model(file, read(file).model_copy(update={"run_key": "unknown"}))
+    with pytest.raises(DataError, match=rf"the {8 - missing} certificates in .*second/certificates/fig4 are not those"):
+        write_report(results, "both", PRESETS, results / "report.html")
+
+
+@pytest.mark.parametrize(("change", "message"), [
+    ({"epsilon": 0.4}, "states epsilon = 0.4, but its constants give"),
+    ({"guarantee": "exact"}, "states other guarantee"),
+    ({"step_size": 100.0}, ""),
+])  # fmt: skip
+def test_a_certificate_that_does_not_verify_is_named_with_its_rule(change, message, results: Path):
+    file = results / "second/certificates/fig4/shifted-1.json"
+    write_model(file, read(file).model_copy(update=change))
+    with pytest.raises(
+        DataError, match=rf"fig4/shifted-1.json does not verify: .*{message}.*; the workflow's rule certify"
+    ):
+        write_report(results, "both", PRESETS, results / "report.html")
+
+
+def test_a_report_about_nothing_is_refused(results: Path):
+    with pytest.raises(ParameterError, match="the report 'none' is about no presets"):
+        write_report(results, "none", [], results / "report.html")
+
+
+@pytest.mark.parametrize(("source", "expected"), [
+    ("Theorem 3.2", ("Theorem 3.2",)),
+    ("Theorems 3.2, 3.3, N.1 and N.2, Corollary 3.4",
+     ("Theorem 3.2", "Theorem 3.3", "Theorem N.1", "Theorem N.2", "Corollary 3.4")),
+    ("Algorithms 4 to 6", ("Algorithm 4", "Algorithm 5", "Algorithm 6")),
+    ("Fig. 3b and Section 5, MNIST 3 against 8", ("Fig. 3b", "Section 5")),
+    ("Fig. 4, MNIST 3 against 8, S = 100", ("Fig. 4",)), ("Appendix E", ("Appendix E",)),
+    ("Table 1; Adult, Appendix M.8", ("Table 1", "Appendix M.8")), ("Table 2; Table 2, Adult", ("Table 2",)),
+    ("the abstract, first line", ("the abstract",)),
+])  # fmt: skip
+def test_a_claim_is_found_under_every_part_of_a_paper_that_it_names(source, expected):
+    assert places(source) == expected
 
 
 def test_an_unknown_verdict_is_refused(results: Path):
@@ -68,8 +136,8 @@ def test_the_same_results_give_the_same_page(results: Path, report: Path):
 
 
 def test_a_figure_without_a_caption_is_shown_under_its_name(results: Path):
-    for old, new in (("figures/fig3a.png", "figures/novel.png"), ("plots/fig3a.csv", "plots/novel.csv")):
-        (results / "first" / new).write_bytes((results / "first" / old).read_bytes())
+    shutil.copy(results / "first/figures/fig3a.png", results / "first/figures/novel.png")
+    (results / "first/plots/novel.csv").write_text("experiment,y\nnovel,1\n", encoding="utf-8")
     write_report(results, "first", ["first"], results / "report.html")
     assert "<b>novel.</b>" in (results / "report.html").read_text(encoding="utf-8")
 
@@ -81,10 +149,6 @@ def test_every_figure_of_the_project_has_a_caption_with_files_and_rules_that_exi
         assert (ROOT / "src/certified_unlearning/figures" / caption.drawn_by).is_file()
         for rule in caption.rules.split(", "):
             assert f"\nrule {rule}:\n" in rules
-
-
-def test_the_page_reads_keys_that_certificates_have():
-    assert set(certificates._KEYS) <= set(Certificate.model_fields)
 
 
 def test_a_papers_table_says_once_what_its_rows_share_and_gives_each_epsilon_a_column(written: Path):

@@ -359,8 +359,9 @@ def test_snakemake_run_in_a_fresh_clone_shows_its_plan_for_every_preset(fresh_tr
 def test_an_unknown_preset_is_named_beside_the_known_ones(fresh_tree: WorkingTree) -> None:
     refused = fresh_tree.run("snakemake", "--cores", "2", "--config", "preset=digit")
     assert refused.returncode == 1
-    presets = ", ".join(load(fresh_tree.root / "params.yaml").presets)
-    assert f"params.yaml: preset is 'digit', but must be one of {presets}\n" in refused.stdout
+    known = load(fresh_tree.root / "params.yaml")
+    names = ", ".join([*known.presets, *known.collections])
+    assert f"params.yaml: preset is 'digit', but must be one of {names}\n" in refused.stdout
     assert "Traceback" not in refused.stdout
     assert not (fresh_tree.root / "results").exists()
 
