@@ -2,8 +2,9 @@
 
 Names and whole numbers must be equal. Other numbers (epsilon, sigma, constants) hold no randomness either, but the
 minimisers and root finders behind them end in other last digits with other library versions: they must agree to
-`RELATIVE_TOLERANCE`. Accuracies are random: `chance` says how unlikely their change is, and those of all sweep points
-together raise a false alarm with probability `FALSE_ALARM_RATE` at most (Bonferroni's correction).
+`RELATIVE_TOLERANCE`. Accuracies are random: `chance` says how unlikely their change is, at each sweep point and at all
+points with noise together; all these tests raise a false alarm with probability `FALSE_ALARM_RATE` at most
+(Bonferroni's correction). A test record that every trial of a single point gains or loses is let pass (`ROUNDING`).
 """
 
 import math
@@ -32,6 +33,8 @@ RELATIVE_TOLERANCE = 1e-6
 ROUNDING = 1
 """Test records by which a trial may change without weight: a record on the decision boundary falls to either side as
 another machine rounds, and then in every trial of a run without noise."""
+TOGETHER = "all points together"
+"""The name of the test over all points with noise, where rounding does not move most points of a trial the same way."""
 
 OF_THE_PRESET = ("preset", "dataset", "features", "data_sha256", "n", "d", "dtype", "seed")
 """The quantities that all records of a preset share."""
@@ -86,7 +89,7 @@ class Move:
     """A quantity that is not what it was.
 
     Attributes:
-        point: The sweep point and request.
+        point: The sweep point and request, or `TOGETHER`.
         quantity: A column of the records, ``trials``, or ``sweep point`` for one that is missing or new.
         baseline: What it was; the mean over the trials where it is the accuracy.
         now: What it is.
@@ -142,7 +145,7 @@ def make_baseline(records: pd.DataFrame, test_records: int) -> Baseline:
             ``1 / test_records``, or the trials are not numbered from 0 or too few for any accuracy to raise an alarm.
     """
     rows_of = _sweep_points(records)
-    needed = math.ceil(1 + math.log2(len(rows_of) / FALSE_ALARM_RATE))  # `chance` is at least 2^(1 - trials).
+    needed = math.ceil(1 + math.log2(_tests(len(rows_of)) / FALSE_ALARM_RATE))  # `chance` is at least 2^(1 - trials).
     points = {}
     for name, rows in rows_of.items():
         trials = sorted(rows["trial"])
@@ -153,11 +156,8 @@ def make_baseline(records: pd.DataFrame, test_records: int) -> Baseline:
                 f"{name} has {len(trials)} trials, but {len(rows_of)} points need {needed}: with fewer, no change of "
                 f"an accuracy is as unlikely as the false-alarm rate {FALSE_ALARM_RATE:g}"
             )
-        correct = _correct(rows, test_records)
-        if not np.allclose(correct, np.rint(correct), rtol=0.0, atol=0.01):
-            raise DataError(f"{name} has accuracies that are not multiples of 1/{test_records}")
         points[name] = SweepPoint(
-            constants=_constants(name, rows, OF_A_POINT), correct=np.rint(correct).astype(int).tolist()
+            constants=_constants(name, rows, OF_A_POINT), correct=_correct(name, rows, test_records).tolist()
         )
     return Baseline(
         constants=_constants("the preset", records, OF_THE_PRESET), test_records=test_records, points=points
@@ -178,9 +178,11 @@ def compare(records: pd.DataFrame, baseline: Baseline) -> list[Move]:
         baseline: What is expected of them.
 
     Raises:
-        DataError: There are no records, a trial occurs twice, or two runs of an experiment have the same name.
+        DataError: There are no records, a trial occurs twice, two runs of an experiment have the same name, or an
+            accuracy is none that the baseline's number of test records can give.
     """
     now = _sweep_points(records)
+    changes: dict[str, pd.DataFrame] = {}
     moves = list(_moved_constants("all points", baseline.constants, records))
     for name in sorted(baseline.points.keys() | now.keys()):
         if name not in now:
@@ -189,11 +191,13 @@ def compare(records: pd.DataFrame, baseline: Baseline) -> list[Move]:
             moves.append(Move(name, "sweep point", "absent", "new"))
         else:
             moves += _moved_constants(name, baseline.points[name].constants, now[name])
-            moves += _moved_trials(name, baseline, now[name])
-    return moves
+            moves += _moved_trials(name, baseline.points[name], now[name])
+            changes[name] = _changes(name, baseline, now[name])
+            moves += _moved_accuracy(name, baseline, changes[name])
+    return moves + list(_moved_together(baseline, changes))
 
 
-def chance(differences: NDArray[np.int64]) -> float:
+def chance(differences: NDArray[np.int64], allowance: int = ROUNDING) -> float:
     """Return how unlikely the differences between two runs' trials are when nothing changed.
 
     The exact paired sign-flip test (Fisher, The Design of Experiments, 1935, section 21), two-sided. When the law of
@@ -202,18 +206,18 @@ def chance(differences: NDArray[np.int64]) -> float:
     share whose sum is at least as far from 0. That holds for every law of the trials. A t-test would not do: counts
     are whole numbers, and where all trials happen to differ equally its statistic is infinite.
 
-    Power at 77 points: with the same random numbers, any change of all trials in one direction by more than
-    `ROUNDING`, from 28 trials on; with fresh ones, a shift by 2.5 standard deviations of a trial is seen by 84 % of
-    comparisons of 32 trials, by more than 99 % of 40; a shift by 1.5, by 96 % of 64.
+    Power at 77 points and an allowance of `ROUNDING`: with the same random numbers, any change of all trials in one
+    direction by more than that, from 28 trials on; with fresh ones, a shift by 2.5 standard deviations of a trial is
+    seen by 84 % of comparisons of 32 trials, by more than 99 % of 40; a shift by 1.5, by 96 % of 64.
 
     Args:
         differences: Test records that each trial now gets right more than in the baseline, shape ``(trials,)``.
+        allowance: What is taken off every difference, towards 0.
 
     Returns:
-        The p-value after `ROUNDING` records are taken off every difference: at least ``2^(1 - trials)``, and 1 when
-        no difference is larger than that.
+        The p-value: at least ``2^(1 - trials)``, and 1 when no difference is larger than the allowance.
     """
-    sizes = np.maximum(np.abs(differences) - ROUNDING, 0)
+    sizes = np.maximum(np.abs(differences) - allowance, 0)
     distance = abs(int(np.sum(np.sign(differences) * sizes)))
     if distance == 0:
         return 1.0
@@ -238,9 +242,7 @@ def show(moves: Sequence[Move]) -> None:
     console.width = max(console.width, 120)  # In a log, where the width is not known, it would be 80.
     console.print(table)
     if any(move.chance is not None for move in moves):
-        console.print(
-            "By chance: at most the probability that the random numbers alone move any point's accuracy so much."
-        )
+        console.print("By chance: at most the probability that the random numbers alone move any accuracy so much.")
 
 
 def _with_exactly(constants: dict[str, Value], names: Sequence[str]) -> dict[str, Value]:
@@ -293,23 +295,60 @@ def _agree(expected: Value, now: Value) -> bool:
     return expected == now
 
 
-def _moved_trials(name: str, baseline: Baseline, rows: pd.DataFrame) -> Iterator[Move]:
-    """Yield the number of trials if it changed, and the accuracy if the trials in common say that it did."""
-    expected = np.array(baseline.points[name].correct)
-    if sorted(rows["trial"]) != list(range(len(expected))):
-        yield Move(name, "trials", len(expected), len(rows))
-    rows = rows[rows["trial"].between(0, len(expected) - 1)]
-    expected = expected[rows["trial"].sort_values()]
-    correct = _correct(rows, baseline.test_records)
-    probability = chance(np.rint(correct).astype(int) - expected) * len(baseline.points)
+def _moved_trials(name: str, expected: SweepPoint, rows: pd.DataFrame) -> Iterator[Move]:
+    """Yield the number of trials if it changed."""
+    if sorted(rows["trial"]) != list(range(len(expected.correct))):
+        yield Move(name, "trials", len(expected.correct), len(rows))
+
+
+def _changes(name: str, baseline: Baseline, rows: pd.DataFrame) -> pd.DataFrame:
+    """Return how many test records the trials in common get right: columns ``before``, ``now``; the index is trials."""
+    before = pd.Series(baseline.points[name].correct, name="before")
+    now = pd.Series(_correct(name, rows, baseline.test_records), sorted(rows["trial"]), name="now")
+    return pd.concat([before, now], axis=1, join="inner")
+
+
+def _moved_accuracy(name: str, baseline: Baseline, trials: pd.DataFrame) -> Iterator[Move]:
+    """Yield the accuracy if the trials say that it changed."""
+    probability = chance((trials["now"] - trials["before"]).to_numpy()) * _tests(len(baseline.points))
     if probability <= FALSE_ALARM_RATE:
-        means = expected.mean() / baseline.test_records, correct.mean() / baseline.test_records
-        yield Move(name, "accuracy", *means, chance=probability)
+        before, now = (trials / baseline.test_records).mean()
+        yield Move(name, "accuracy", before, now, chance=probability)
 
 
-def _correct(rows: pd.DataFrame, test_records: int) -> NDArray[np.float64]:
+def _moved_together(baseline: Baseline, changes: Mapping[str, pd.DataFrame]) -> Iterator[Move]:
+    """Yield the accuracy of all points together if more than half of them go the same way, trial after trial.
+
+    A trial's difference is how many points gained less how many lost, whatever the size. Points that share random
+    numbers move together, but the test takes a trial as one: its difference, of all points at once, is as likely as
+    its negative. Points without noise are left out, because rounding moves all their trials alike; among those with
+    noise, rounding moves few points of a trial, and half of the points are taken off.
+    """
+    noisy = {name: trials for name, trials in changes.items() if baseline.points[name].constants["sigma"] != 0}
+    signs = pd.DataFrame({name: (trials["now"] - trials["before"]).clip(-1, 1) for name, trials in noisy.items()})
+    differences = signs.dropna().sum(axis=1).to_numpy(np.int64)  # of the trials that all points have
+    probability = chance(differences, math.ceil(len(noisy) / 2)) * _tests(len(baseline.points))
+    if probability <= FALSE_ALARM_RATE:
+        before, now = (pd.concat(noisy.values()) / baseline.test_records).mean()
+        yield Move(TOGETHER, "accuracy", before, now, chance=probability)
+
+
+def _tests(points: int) -> int:
+    """Return how many tests of accuracies share the false-alarm rate: one each point, one of all together."""
+    return points + 1
+
+
+def _correct(name: str, rows: pd.DataFrame, test_records: int) -> NDArray[np.int64]:
     """Return how many test records each trial gets right, in the order of the trials."""
-    return rows.sort_values("trial")["accuracy"].to_numpy() * test_records
+    correct: NDArray[np.float64] = rows.sort_values("trial")["accuracy"].to_numpy() * test_records
+    whole: NDArray[np.float64] = np.rint(correct)
+    possible = np.isclose(correct, whole, rtol=0.0, atol=0.01) & (whole >= 0) & (whole <= test_records)
+    if not possible.all():
+        accuracy = correct[~possible][0] / test_records
+        raise DataError(
+            f"{name} has an accuracy of {accuracy:g}, which is not a multiple of 1/{test_records} from 0 to 1"
+        )
+    return whole.astype(np.int64)
 
 
 def _shown(value: Value) -> str:

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from certified_unlearning.errors import DataError
-from certified_unlearning.report.embedding import Download, download, read_csv, required
+from certified_unlearning.report.embedding import Download, download, read_csv
 
 
 @dataclass(frozen=True)
@@ -31,13 +31,13 @@ def accountants(results: Path, preset: str) -> Accountants:
     Raises:
         DataError: The file is missing, is no table, or lacks numbers.
     """
-    path = required(results / preset / "plots" / "accountants.csv", "accountants")
-    frame = read_csv(path)
+    path = results / preset / "plots" / "accountants.csv"
+    frame = read_csv(path, "accountants")
     return Accountants(
         preset=preset,
         accountants=tuple(frame.columns[1:]),
         quantities=tuple(_quantity(path, *row) for row in frame.itertuples(index=False, name=None)),
-        download=download(path, f"{preset}-accountants.csv"),
+        download=download(path, f"{preset}-accountants.csv", "accountants"),
     )
 
 

@@ -1,10 +1,15 @@
-"""Certificates, one row each, with the files as one archive an experiment."""
+"""Certificates, each verified, one row each, with the files as one archive an experiment."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
-from certified_unlearning.files import read_json
+import pandas as pd
+
+from certified_unlearning import certificate
+from certified_unlearning.assumptions import Assumption
+from certified_unlearning.certificate import Certificate
+from certified_unlearning.errors import DataError, UnlearningError
 from certified_unlearning.report.embedding import Download, archive, required
 from certified_unlearning.rounding import rounded_up
 
@@ -45,51 +50,70 @@ class Unchecked:
     accountants: tuple[str, ...]
 
 
-def certificates(results: Path, presets: list[str]) -> tuple[list[Certificates], list[Unchecked]]:
+def certificates(results: Path, records: Mapping[str, pd.DataFrame]) -> tuple[list[Certificates], list[Unchecked]]:
     """Return all certificates of the presets, and what they assume without a check.
 
+    Every certificate is recomputed from its constants (`certificate.verify`).
+
+    Args:
+        results: The directory of all results.
+        records: The records of each preset.
+
     Raises:
-        DataError: A preset has no certificates, or a file is none.
+        DataError: An experiment's certificates are missing or are not those of the runs in the records, or one is
+            damaged or does not verify; the message names the file or directory.
     """
     shown = []
     assumed: dict[tuple[str, str], set[str]] = {}
-    for preset in presets:
-        for directory in sorted(required(results / preset / "certificates", "certify").iterdir()):
-            files = sorted(directory.glob("*.json"))
-            contents = [read_json(file, _KEYS) for file in files]
-            rows = sorted((_row(content) for content in contents), key=_order)
-            name = f"{preset}-{directory.name}-certificates.tar.gz"
-            shown.append(Certificates(preset, directory.name, tuple(rows), archive(files, name)))
-            for content in contents:
-                for each in _unchecked(content):
-                    assumed.setdefault((each["statement"], each["by"]), set()).add(content["accountant"])
+    for preset, rows in records.items():
+        directory = required(results / preset / "certificates", "certify")
+        certified = rows[rows["mechanism"] != "retraining"]
+        keys = {str(name): set(of_experiment) for name, of_experiment in certified.groupby("experiment")["run_key"]}
+        for experiment in sorted(keys.keys() | {path.name for path in directory.iterdir()}):
+            files = sorted(required(directory / experiment, "certify").glob("*.json"))
+            verified = [_verified(file) for file in files]
+            if sorted(each.run_key for each in verified) != sorted(keys.get(experiment, ())):
+                raise DataError(
+                    f"the {len(files)} certificates in {directory / experiment} are not those of the "
+                    f"{len(keys.get(experiment, ()))} runs in {results / preset / 'records.parquet'}; the workflow's "
+                    "rules certify and collect make them"
+                )
+            own = tuple(sorted(map(_row, verified), key=_order))
+            name = f"{preset}-{experiment}-certificates.tar.gz"
+            shown.append(Certificates(preset, experiment, own, archive(files, name)))
+            for each in verified:
+                for assumption in _unchecked(each):
+                    assumed.setdefault((assumption.statement, assumption.by), set()).add(each.accountant)
     return shown, [Unchecked(*words, tuple(sorted(accountants))) for words, accountants in assumed.items()]
 
 
-_KEYS = (
-    "accountant", "adjacency", "assumptions", "delta", "epsilon", "extra_delta", "guarantee", "mechanism",
-    "records_per_request", "sigma", "unlearning_steps",
-)  # fmt: skip
+def _verified(path: Path) -> Certificate:
+    read = certificate.read(path)
+    try:
+        certificate.verify(read)
+    except UnlearningError as error:
+        raise DataError(f"{path} does not verify: {error}; the workflow's rule certify makes it") from error
+    return read
 
 
-def _row(content: dict[str, Any]) -> CertificateRow:
+def _row(of: Certificate) -> CertificateRow:
     return CertificateRow(
-        mechanism=content["mechanism"],
-        accountant=content["accountant"],
-        guarantee=content["guarantee"],
-        epsilon=rounded_up(content["epsilon"]),
-        delta=rounded_up(content["delta"] + content["extra_delta"]),
-        adjacency=content["adjacency"],
-        sigma=rounded_up(content["sigma"]),
-        records_per_request=content["records_per_request"],
-        requests=len(content["unlearning_steps"]),
-        steps=sum(content["unlearning_steps"]),
-        unchecked=len(_unchecked(content)),
+        mechanism=of.mechanism,
+        accountant=of.accountant,
+        guarantee=of.guarantee,
+        epsilon=rounded_up(of.epsilon),
+        delta=rounded_up(of.delta + of.extra_delta),
+        adjacency=of.adjacency,
+        sigma=rounded_up(of.sigma),
+        records_per_request=of.records_per_request,
+        requests=len(of.unlearning_steps),
+        steps=sum(of.unlearning_steps),
+        unchecked=len(_unchecked(of)),
     )
 
 
-def _unchecked(content: dict[str, Any]) -> list[dict[str, str]]:
-    return [each for each in content["assumptions"] if each["status"] == "assumed"]
+def _unchecked(of: Certificate) -> list[Assumption]:
+    return [each for each in of.assumptions if each.status == "assumed"]
 
 
 def _order(row: CertificateRow) -> tuple[object, ...]:

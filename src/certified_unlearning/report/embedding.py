@@ -25,7 +25,7 @@ class Download:
 
 @dataclass(frozen=True)
 class EmbeddedImage:
-    """An image inside the page, with its size in pixels."""
+    """An image inside the page, with the size in pixels of the screen at which it is shown where there is room."""
 
     uri: str
     width: int
@@ -39,20 +39,31 @@ def required(path: Path, rule: str) -> Path:
         DataError: There is nothing; the message names the workflow's rule that makes it.
     """
     if not path.exists():
-        raise DataError(f"the report needs {path}, which does not exist; the workflow's rule {rule} makes it")
+        raise DataError(f"the report needs {path}, which does not exist; {_made_by(rule)}")
     return path
 
 
-def read_csv(path: Path) -> pd.DataFrame:
+def _made_by(rule: str) -> str:
+    return f"the workflow's rule {rule} makes it"
+
+
+def read_csv(path: Path, rule: str) -> pd.DataFrame:
     """Read a table as the texts that the file holds.
 
     Raises:
-        DataError: The file is no table.
+        DataError: There is no file, or it is no table with rows; the message names the workflow's rule that makes it.
     """
     try:
-        return pd.read_csv(path, dtype=str, keep_default_na=False)
+        frame = pd.read_csv(required(path, rule), dtype=str, keep_default_na=False)
     except ValueError as error:
-        raise DataError(f"{path} is not a table: {error}") from error
+        raise DataError(f"{path} is not a table: {str(error).strip()}; {_made_by(rule)}") from error
+    if frame.empty:
+        raise DataError(f"{path} is a table without rows; {_made_by(rule)}")
+    return frame
+
+
+_MOST_HEIGHT = 544
+"""Half of a usual screen: the figure and its words are seen together."""
 
 
 def image(path: Path) -> EmbeddedImage:
@@ -65,14 +76,25 @@ def image(path: Path) -> EmbeddedImage:
     try:
         with Image.open(path) as picture:
             picture.save(content, "WEBP", lossless=True)
-            return EmbeddedImage(_data_uri(content.getvalue(), "image/webp"), picture.width, picture.height)
+            scale = min(1.0, _MOST_HEIGHT / picture.height)
+            uri = _data_uri(content.getvalue(), "image/webp")
+            return EmbeddedImage(uri, round(scale * picture.width), round(scale * picture.height))
     except (UnidentifiedImageError, OSError, SyntaxError) as error:
         raise DataError(f"{path} is not an image: {error}") from error
 
 
-def download(path: Path, name: str) -> Download:
-    """Offer a file under a name."""
-    return _download(path.read_bytes(), name, _MEDIA_TYPES[path.suffix])
+def download(path: Path, name: str, rule: str) -> Download:
+    """Offer a file under a name.
+
+    Raises:
+        DataError: There is no file, or it does not begin and end as such files do (it is empty, cut off or something
+            else); the message names the workflow's rule that makes it.
+    """
+    content = required(path, rule).read_bytes()
+    media_type, begin, end = _FORMATS[path.suffix]
+    if not (content.startswith(begin) and content.rstrip().endswith(end)):
+        raise DataError(f"{path} is not a whole {path.suffix[1:].upper()} file; {_made_by(rule)}")
+    return _download(content, name, media_type)
 
 
 def archive(paths: Sequence[Path], name: str) -> Download:
@@ -91,7 +113,12 @@ def archive(paths: Sequence[Path], name: str) -> Download:
     return _download(content.getvalue(), name, "application/gzip")
 
 
-_MEDIA_TYPES = {".csv": "text/csv", ".pdf": "application/pdf", ".html": "text/html", ".json": "application/json"}
+_FORMATS = {
+    ".csv": ("text/csv", b"", b""),  # `read_csv` knows better.
+    ".pdf": ("application/pdf", b"%PDF-", b"%%EOF"),
+    ".html": ("text/html", b"<table", b"</table>"),
+}
+"""Suffix -> media type, and what files of the kind that this project writes begin and end with."""
 
 
 def _download(content: bytes, name: str, media_type: str) -> Download:

@@ -7,8 +7,9 @@ from typing import Any
 
 import pandas as pd
 
+from certified_unlearning.errors import DataError
 from certified_unlearning.report.captions import CAPTIONS, PAPER_NUMBERS, Caption, caption_of
-from certified_unlearning.report.embedding import Download, EmbeddedImage, download, image, required
+from certified_unlearning.report.embedding import Download, EmbeddedImage, download, image, read_csv, required
 from certified_unlearning.report.tables import PaperTable, paper_tables
 
 
@@ -72,8 +73,7 @@ def exhibits(
     for preset, summary in summaries.items():
         own = Exhibits(preset, tables=paper_tables(results / preset))
         for name in _drawn(results / preset / "figures"):
-            data = required(results / preset / "plots" / f"{name}.csv", caption_of(name).rules.rpartition(", ")[2])
-            key = (name, data.read_bytes())
+            key = (name, _data(results / preset / "plots" / f"{name}.csv", name))
             if key in shown:
                 own.repeats.append(shown[key])
             else:
@@ -81,6 +81,20 @@ def exhibits(
                 own.figures.append(shown[key])
         every.append(own)
     return every
+
+
+def _data(path: Path, name: str) -> bytes:
+    """Return what the file holds, if it is what the figure shows: each of its rows says so."""
+    rule = _rule(name)
+    frame = read_csv(path, rule)
+    if "experiment" not in frame or set(frame["experiment"]) != {name}:
+        raise DataError(f"{path} does not hold the data of {name} alone; the workflow's rule {rule} makes it")
+    return path.read_bytes()
+
+
+def _rule(name: str) -> str:
+    """Return the workflow's rule that writes a figure's files."""
+    return caption_of(name).rules.rpartition(", ")[2]
 
 
 def _drawn(directory: Path) -> Iterable[str]:
@@ -101,7 +115,9 @@ def _figure(directory: Path, name: str, dataset: str, records: pd.DataFrame) -> 
         source=PAPER_NUMBERS.get((name, dataset), caption.source),
         caption=caption,
         picture=image(directory / "figures" / f"{name}.png"),
-        downloads=tuple(download(file, f"{directory.name}-{file.name}") for file in files if file.exists()),
+        downloads=tuple(
+            download(file, f"{directory.name}-{file.name}", _rule(name)) for file in files if file.exists()
+        ),
         origin=f"results/{directory.name}/{caption.sweep}",
         code_versions=", ".join(versions),
     )

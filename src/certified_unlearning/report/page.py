@@ -9,6 +9,7 @@ from pathlib import Path
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
+from certified_unlearning.errors import ParameterError
 from certified_unlearning.files import read_json, write_text
 from certified_unlearning.report.accountants import accountants
 from certified_unlearning.report.certificates import certificates
@@ -33,9 +34,12 @@ def write_report(results: Path, name: str, presets: Sequence[str], output: Path)
         output: Where the page goes.
 
     Raises:
+        ParameterError: There are no presets.
         DataError: A file that the page needs is missing or damaged; the message names it, and the workflow's rule.
         StorageError: The page cannot be written.
     """
+    if not presets:
+        raise ParameterError(f"the report {name!r} is about no presets; it needs one or more")
     summaries = {
         preset: read_json(required(results / preset / "data.json", "prepare"), _DATA_KEYS) for preset in presets
     }
@@ -44,7 +48,7 @@ def write_report(results: Path, name: str, presets: Sequence[str], output: Path)
         for preset in presets
     }
     shown = exhibits(results, summaries, records)
-    certified, unchecked = certificates(results, list(presets))
+    certified, unchecked = certificates(results, records)
     style, script = _asset("page.css"), _asset("page.js")
     page = _ENVIRONMENT.get_template("page.html.j2").render(
         name=name,

@@ -63,14 +63,16 @@ def provenance(
         records: The records of each preset.
 
     Raises:
-        DataError: A plan or a table of parameters is missing.
+        DataError: A plan or a table of parameters is missing or damaged.
     """
-    parameters = [required(results / preset / "parameters.html", "parameter_table") for preset in records]
     return Provenance(
         software=_software(),
         data=summaries,
         settings=_settings(results, list(records)),
-        parameters=[download(path, f"{path.parent.name}-parameters.html") for path in parameters],
+        parameters=[
+            download(results / preset / "parameters.html", f"{preset}-parameters.html", "parameter_table")
+            for preset in records
+        ],
         jobs=[job for preset, rows in records.items() for job in _jobs(preset, rows)],
         total_time=_time(sum(_seconds(rows) for rows in records.values())),
     )

@@ -35,7 +35,7 @@ def paper_tables(directory: Path) -> list[PaperTable]:
 
 
 def _table(path: Path, title: str) -> PaperTable:
-    frame = read_csv(path).map(shown)
+    frame = read_csv(path, "tables").map(shown)
     shared = [name for name in frame.columns if len(frame) > 1 and name != "sigma" and len(set(frame[name])) == 1]
     varying = frame.drop(columns=shared)
     columns, groups = (
@@ -44,7 +44,8 @@ def _table(path: Path, title: str) -> PaperTable:
         else (list(varying.columns), {"": varying.to_numpy().tolist()})
     )
     facts = ", ".join(f"{name} = {frame[name].iloc[0]}" for name in shared)
-    return PaperTable(title, facts, columns, groups, download(path, f"{path.parent.parent.name}-{path.name}"))
+    file = download(path, f"{path.parent.parent.name}-{path.name}", "tables")
+    return PaperTable(title, facts, columns, groups, file)
 
 
 _GROUP = ["smoothness", "smoothness_constant"]

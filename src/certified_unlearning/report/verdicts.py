@@ -32,11 +32,11 @@ class _Claims(RootModel[list[_Claim]]):
 
 @dataclass(frozen=True)
 class ShownClaim:
-    """One claim in words; attributes are those of ``claims.json``, and ``place`` is the source's first part."""
+    """One claim in words; attributes are those of ``claims.json``, and ``places`` those that the source names."""
 
     id: str
     source: str
-    place: str
+    places: tuple[str, ...]
     statement: str
     expected: str
     measured: str
@@ -67,7 +67,7 @@ def verdicts(path: Path) -> Verdicts | None:
     return Verdicts(
         claims=claims,
         counts={verdict: counts[verdict] for verdict in get_args(Verdict)},
-        places=tuple(dict.fromkeys(claim.place for claim in claims)),
+        places=tuple(dict.fromkeys(place for claim in claims for place in claim.places)),
     )
 
 
@@ -90,11 +90,33 @@ def words(value: JsonValue) -> str:
             return value
 
 
+_NUMBER = r"(?:[A-Z](?:\.\d+)?|\d+(?:\.\d+)*)[a-z]?\b"
+_PLACES = re.compile(
+    rf"(Algorithm|Appendix|Corollary|Fig\.|Lemma|Proposition|Section|Table|Theorem)"
+    rf"(?: ({_NUMBER})|s ({_NUMBER}(?:(?:, | and ){_NUMBER})*))"
+)
+
+
+def places(source: str) -> tuple[str, ...]:
+    """Return the parts of a paper that a source names, each once and alone, or else the source up to a comma.
+
+    ``Theorems 3.2, N.1, Corollary 3.4`` are ``Theorem 3.2``, ``Theorem N.1`` and ``Corollary 3.4``;
+    ``Algorithms 4 to 6`` are ``Algorithm 4``, ``Algorithm 5`` and ``Algorithm 6``.
+    """
+    listed = re.sub(r"(\d+) to (\d+)", lambda ends: ", ".join(map(str, range(int(ends[1]), int(ends[2]) + 1))), source)
+    found = [
+        f"{kind} {number}"
+        for kind, one, several in _PLACES.findall(listed)
+        for number in re.findall(_NUMBER, one or several)
+    ]
+    return tuple(dict.fromkeys(found)) or (re.split("[,;]", source)[0],)
+
+
 def _shown(claim: _Claim) -> ShownClaim:
     return ShownClaim(
         id=claim.id,
         source=claim.source,
-        place=re.split("[,;]", claim.source)[0],
+        places=places(claim.source),
         statement=claim.statement,
         expected=words(claim.expected),
         measured=words(claim.measured),

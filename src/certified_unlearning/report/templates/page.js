@@ -11,7 +11,7 @@ if (form) {
     claims.forEach((claim, index) => {
       claim.hidden =
         (verdict.value && claim.dataset.verdict !== verdict.value) ||
-        (source.value && claim.dataset.source !== source.value) ||
+        (source.value && !JSON.parse(claim.dataset.sources).includes(source.value)) ||
         !words.every((word) => texts[index].includes(word));
       shown += !claim.hidden;
     });
