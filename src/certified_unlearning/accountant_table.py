@@ -16,13 +16,13 @@ def accountant_table(plans: Sequence[Plan]) -> pd.DataFrame:
 
     Returns:
         Index ``quantity``; cells are texts such as ``4461, 1997, 903, 327``, one number for each epsilon; sigma is
-        rounded up, so that it still meets its epsilon.
+        rounded up, so that it still meets its epsilon. A dash where an experiment does not use the accountant.
     """
     cells: dict[str, dict[str, list[str]]] = {}
     for run in (run for plan in plans for run in plan.of("langevin") if run.experiment in _QUANTITIES):
         cells.setdefault(_quantity(run, plans), {}).setdefault(run.accountant, []).append(_number(run))
     frame = pd.DataFrame({quantity: pd.Series(row).str.join(", ") for quantity, row in cells.items()}).T
-    return frame.rename_axis("quantity")
+    return frame.fillna("–").rename_axis("quantity")
 
 
 def markdown(table: pd.DataFrame) -> str:

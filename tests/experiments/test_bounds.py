@@ -75,6 +75,19 @@ def test_tables_of_bounds_survive_their_file(tmp_path, recuperation) -> None:
         np.testing.assert_array_equal(again["steps"], table["steps"])
 
 
+def test_an_accountant_that_one_sweep_leaves_out_has_a_dash_there() -> None:
+    experiments = PRESET.experiments
+    sweeps = {
+        "fig3a": experiments.fig3a.model_copy(update={"accountants": ["shifted"]}),
+        "fig4": experiments.fig4.model_copy(update={"accountants": ["lsi", "shifted"], "records": [100]}),
+    }
+    plans = [make_plan("mnist", SETTINGS, name, sweep, MNIST) for name, sweep in sweeps.items()]
+    lines = markdown(accountant_table(plans)).splitlines()
+    assert lines[0] == "|  | shifted | lsi |"
+    assert lines[2].endswith(" | – |")
+    assert lines[3].endswith(" | 73, 60, 47, 30 | 4461, 1997, 903, 327 |")
+
+
 def test_the_readmes_table_of_accountants_is_the_one_that_the_rule_writes(pytestconfig) -> None:
     plans = [
         make_plan("mnist", SETTINGS, experiment, getattr(PRESET.experiments, experiment), MNIST)
