@@ -11,7 +11,7 @@ from typing import Any, get_args
 import pytest
 import yaml
 
-from certified_unlearning import accounting, parameters
+from certified_unlearning import accounting, data, parameters
 from certified_unlearning.errors import DataError, ParameterError
 
 ROOT = Path(__file__).parents[1]
@@ -137,6 +137,12 @@ def test_a_name_that_is_no_directory_below_results_is_refused(content: dict[str,
     content[group][name] = content["presets"]["smoke"] if group == "presets" else ["smoke"]
     with pytest.raises(ParameterError, match=re.escape(f"{name!r} is the name of a preset or collection, but must")):
         parameters.check(content)
+
+
+def test_the_choice_of_features_is_the_one_that_the_data_sets_offer() -> None:
+    offered = {name: each.features for name, each in data._DATA_SETS.items() if each.features}
+    assert offered == dict.fromkeys(parameters.IMAGES, get_args(parameters.Features))
+    assert data._DATA_SETS.keys() == set(get_args(parameters.Dataset))
 
 
 def test_a_number_is_no_name(content: dict[str, Any]) -> None:

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 import pandas as pd
 
 from certified_unlearning.experiments.model import Plan, Run
+from certified_unlearning.markdown import table_lines
 from certified_unlearning.rounding import rounded_up
 
 
@@ -27,9 +28,8 @@ def accountant_table(plans: Sequence[Plan]) -> pd.DataFrame:
 
 def markdown(table: pd.DataFrame) -> str:
     """Return the table as Markdown, ending with a newline."""
-    lines = [["", *table.columns], ["---"] * (len(table.columns) + 1)]
-    lines += [[str(quantity), *row] for quantity, row in zip(table.index, table.to_numpy().tolist(), strict=True)]
-    return "".join(f"| {' | '.join(cells)} |\n" for cells in lines)
+    rows = [[str(quantity), *row] for quantity, row in zip(table.index, table.to_numpy().tolist(), strict=True)]
+    return "\n".join(table_lines(["", *table.columns], rows)) + "\n"
 
 
 _QUANTITIES = ("fig3a", "fig3b", "fig4")

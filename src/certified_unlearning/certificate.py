@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Callable
-from functools import partial
 from pathlib import Path
 from typing import Literal, NamedTuple, cast, get_args
 
@@ -16,7 +15,7 @@ from certified_unlearning.errors import UnlearningError
 from certified_unlearning.experiments.model import Accountant, Guarantee, Mechanism, Plan, Run
 from certified_unlearning.files import read_model, write_model
 from certified_unlearning.mechanisms.learning_start import extra_delta
-from certified_unlearning.objectives.constants import LossConstants, logistic_constants, softmax_constants
+from certified_unlearning.objectives.constants import LossConstants, loss_constants, scores_per_record
 from certified_unlearning.parameters import CLASSES, IMAGES, Adjacency, Dataset, DType, Features, Smoothness
 from certified_unlearning.version import code_version
 
@@ -181,7 +180,7 @@ def _verify_scope(certificate: Certificate) -> None:
     """Check that the accountant speaks of this mechanism and these requests, and that the data set can be this one."""
     mechanism, variants = _SCOPE.get(certificate.accountant, (None, ()))
     requests, size = len(certificate.unlearning_steps), certificate.records_per_request
-    features = certificate.d // (1 if certificate.classes == 2 else certificate.classes)
+    features = certificate.d // scores_per_record(certificate.classes)
     # The published theorems of Descent-to-Delete are stated for one record a request.
     largest_size = 1 if certificate.accountant in ("descent-to-delete N.1", "descent-to-delete N.2") else certificate.n
     # The eigenvalues of X'X / n, as many as features, sum up to 1 for rows of norm 1.
@@ -253,14 +252,14 @@ def _verify_words(certificate: Certificate) -> None:
 
 def _least_constants(certificate: Certificate) -> LossConstants:
     """Return the least constants that the loss and the rule for L allow for the removals of this certificate."""
-    n = certificate.n
-    constants_of = logistic_constants if certificate.classes == 2 else partial(softmax_constants, bounds="tight")
-    return constants_of(
-        n=n,
-        regularisation=certificate.strong_convexity / n,
+    return loss_constants(
+        classes=certificate.classes,
+        n=certificate.n,
+        regularisation=certificate.strong_convexity / certificate.n,
         smoothness=certificate.smoothness,
         largest_eigenvalue=certificate.largest_eigenvalue,
         records=certificate.records_per_request * len(certificate.unlearning_steps),
+        bounds="tight",
     )
 
 

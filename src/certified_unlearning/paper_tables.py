@@ -8,6 +8,7 @@ import pandas as pd
 from certified_unlearning.experiments.model import Mechanism, Plan
 from certified_unlearning.experiments.plan import constants_and_problem
 from certified_unlearning.experiments.smoothness_streams import plans_by_smoothness
+from certified_unlearning.markdown import table_lines
 from certified_unlearning.parameters import Common, Experiments, Figure3a, Smoothness
 from certified_unlearning.rounding import rounded_up
 
@@ -143,7 +144,7 @@ def _first_page(table: pd.DataFrame) -> str:
         f"n = {row['n']:,} ({row['n_test']:,} for testing), d = {row['d']:,} parameters, {row['classes']} classes, "
         f"m = {row['strong_convexity']:.6g}, M = {row['lipschitz']:g}, delta = {row['delta']:.5g}; largest eigenvalue "
         f"of X'X / n: {row['largest_eigenvalue']:.10g}.\n",
-        *_grid(
+        *table_lines(
             ["smoothness", "records removed", "L", "step size 1/L"],
             [
                 [each["smoothness"], _removed(each), f"{each['smoothness_constant']:.10g}", f"{each['step_size']:.10g}"]
@@ -171,7 +172,7 @@ def _noise_page(table: pd.DataFrame) -> str:
     lines = [
         f"## Table {number}: {what}\n",
         f"One record removed, delta = {row['delta']:.5g}; columns are epsilons. Noise is rounded up.\n",
-        *_grid(
+        *table_lines(
             ["smoothness", "accountant", "guarantee", letter, *(f"{epsilon:g}" for epsilon in epsilons)],
             [
                 [rule, accountant, rows["guarantee"].iloc[0], str(steps)]
@@ -187,7 +188,3 @@ _TITLES = {
     "descent-to-delete": (2, "noise of Descent-to-Delete, secret state", "I"),
     "langevin": (3, "least sigma of Langevin unlearning", "K"),
 }
-
-
-def _grid(head: list[str], rows: list[list[str]]) -> list[str]:
-    return [f"| {' | '.join(cells)} |" for cells in (head, ["---"] * len(head), *rows)]

@@ -12,6 +12,8 @@ PlanFile = Annotated[Path, typer.Option("--plan", help="A plan made by `unlearn 
 DataFile = Annotated[Path, typer.Option("--data", help="A data set made by `unlearn data prepare`.")]
 RecordsOutput = Annotated[Path, typer.Option("--records", help="Where the records go (Parquet).")]
 CurvesOutput = Annotated[Path, typer.Option("--curves", help="Where the learning curves go (Parquet).")]
+Settings = Annotated[str, typer.Option(help="The preset's settings as JSON.")]
+SummaryFile = Annotated[Path, typer.Option(help="Summary of the prepared data set.")]
 Members = Annotated[list[str], typer.Option("--member", help="A preset whose results count; repeatable.")]
 Results = Annotated[Path, typer.Option(help="Directory of all results.")]
 
@@ -23,9 +25,9 @@ SUMMARY_KEYS = ("features", "n", "n_test", "d", "classes", "largest_eigenvalue",
 def pipeline_plan(
     experiment: Literal["fig3a", "fig3b", "fig3c", "fig4", "fig5a"],
     preset: Annotated[str, typer.Option(help="Name of the preset, for the records.")],
-    settings: Annotated[str, typer.Option(help="The preset's settings as JSON.")],
+    settings: Settings,
     sweep: Annotated[str, typer.Option(help="The experiment's sweep as JSON.")],
-    summary: Annotated[Path, typer.Option(help="Summary of the prepared data set.")],
+    summary: SummaryFile,
     output: Annotated[Path, typer.Option(help="Where the plan goes (JSON).")],
 ) -> None:
     """Plan an experiment: every run with its noise, steps and certified epsilon."""
@@ -138,9 +140,9 @@ def pipeline_figure(
 
 @pipeline_app.command("recuperation")
 def pipeline_recuperation(
-    settings: Annotated[str, typer.Option(help="The preset's settings as JSON.")],
+    settings: Settings,
     sweep: Annotated[str, typer.Option(help="The sweep as JSON.")],
-    summary: Annotated[Path, typer.Option(help="Summary of the prepared data set.")],
+    summary: SummaryFile,
     output: Annotated[Path, typer.Option(help="Where the bounds go (Parquet).")],
 ) -> None:
     """Compute certified epsilon against unlearning steps, by every accountant."""
@@ -159,9 +161,9 @@ def pipeline_recuperation(
 
 @pipeline_app.command("smoothness")
 def pipeline_smoothness(
-    settings: Annotated[str, typer.Option(help="The preset's settings as JSON.")],
+    settings: Settings,
     sweep: Annotated[str, typer.Option(help="The sweep of fig3b as JSON.")],
-    summary: Annotated[Path, typer.Option(help="Summary of the prepared data set.")],
+    summary: SummaryFile,
     output: Annotated[Path, typer.Option(help="Where the streams go (Parquet).")],
 ) -> None:
     """Plan the requests of figure 3b under every rule for the smoothness L."""
@@ -180,9 +182,9 @@ def pipeline_smoothness(
 
 @pipeline_app.command("tables")
 def pipeline_tables(
-    settings: Annotated[str, typer.Option(help="The preset's settings as JSON.")],
+    settings: Settings,
     experiments: Annotated[str, typer.Option(help="The preset's experiments as JSON.")],
-    summary: Annotated[Path, typer.Option(help="Summary of the prepared data set.")],
+    summary: SummaryFile,
     markdown: Annotated[Path, typer.Option(help="Where the tables go (Markdown).")],
     output: Annotated[Path, typer.Option(help="Directory for table1.csv, table2.csv, table3.csv.")],
 ) -> None:

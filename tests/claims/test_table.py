@@ -13,6 +13,7 @@ from certified_unlearning.claims.model import LANGEVIN_UNLEARNING
 from certified_unlearning.claims.registry import MEASURES
 from certified_unlearning.errors import DataError, ParameterError
 from certified_unlearning.files import write_json
+from certified_unlearning.objectives import constants
 from certified_unlearning.objectives.constants import LossConstants
 
 CONTRADICTED = {
@@ -181,7 +182,7 @@ def test_another_regularisation_contradicts(monkeypatch):
 
 
 def test_another_lipschitz_constant_contradicts(monkeypatch):
-    monkeypatch.setattr(paper, "softmax_constants", lambda **_: LossConstants(0.05, 1.05, 1.99))
+    monkeypatch.setattr(constants, "softmax_constants", lambda **_: LossConstants(0.05, 1.05, 1.99))
     assert verdict_of("table-1-lipschitz").reason == "entry 3 (cifar10): printed 2, computed 1.99"
     assert verdict_of("fig-3c-cifar10-initial-epsilon").verdict == "contradicted"
 

@@ -70,6 +70,7 @@ rule tables:
             *PLANNING_CODE,
             *code(
                 "experiments/smoothness_streams.py",
+                "markdown.py",
                 "paper_tables.py",
                 "results.py",
                 "rounding.py",
@@ -164,6 +165,7 @@ rule accountants:
         code=code(
             "accountant_table.py",
             "experiments/model.py",
+            "markdown.py",
             "parameters.py",
             "results.py",
             "rounding.py",

@@ -38,6 +38,7 @@ from certified_unlearning.accounting.conversion import (
 from certified_unlearning.accounting.curves import GaussianCurve, PrivacyCurve, RenyiCurve, Schedule
 from certified_unlearning.accounting.descent_to_delete import (
     PublishedStatePlan,
+    descent_problem,
     descent_step_size,
     least_learning_steps,
     published_state_epsilon,
@@ -75,6 +76,7 @@ __all__ = [
     "Schedule",
     "delta_from_mu",
     "delta_from_renyi",
+    "descent_problem",
     "descent_step_size",
     "epsilon_from_mu",
     "epsilon_from_renyi",

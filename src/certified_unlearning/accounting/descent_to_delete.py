@@ -11,6 +11,7 @@ to replacement, and so does this module, to either adjacency: the values are *as
 import math
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
 from certified_unlearning.accounting.checks import (
@@ -219,6 +220,12 @@ def _log_inverse_contraction(problem: Problem) -> float:
             f"Descent-to-Delete's formulas need strong_convexity < smoothness, got {problem.strong_convexity} for both"
         )
     return 2 * math.atanh(problem.strong_convexity / problem.smoothness)
+
+
+def descent_problem(problem: Problem) -> Problem:
+    """Return the same problem with the step size that Descent-to-Delete prescribes."""
+    step_size = descent_step_size(strong_convexity=problem.strong_convexity, smoothness=problem.smoothness)
+    return replace(problem, step_size=step_size)
 
 
 def require_descent_step_size(problem: Problem) -> None:

@@ -84,8 +84,9 @@ class Evidence:
         trials = records.groupby(["run_key", "request"]).size().to_dict()
         for plan in self.plans:
             for run in plan.runs:
+                key = plan.key(run)
                 for number in range(1, len(run.requests) + 1):
-                    if trials.get((plan.key(run), number), 0) != plan.settings.trials:
+                    if trials.get((key, number), 0) != plan.settings.trials:
                         raise MissingEvidence(
                             f"{self.directory / 'records.parquet'} lacks trials of request {number} of a planned run: "
                             f"{run.experiment}, {run.mechanism} ({run.accountant}), epsilon = {run.epsilon_target:g}, "

@@ -17,7 +17,7 @@ from certified_unlearning.accounting import Problem, Schedule
 from certified_unlearning.accounting.lsi import initial_curve
 from certified_unlearning.accounting.lsi_extras import gaussian_start_divergence, saved_steps
 from certified_unlearning.claims.evidence import Evidence
-from certified_unlearning.claims.paper import Dataset, Smoothness, for_descent, paper_problem
+from certified_unlearning.claims.paper import Dataset, Smoothness, paper_problem
 from certified_unlearning.claims.registry import changes, measure
 from certified_unlearning.claims.relations import Quantity
 
@@ -40,7 +40,7 @@ def secret_state_sigma(
     evidence: Sequence[Evidence], *, dataset: Dataset, smoothness: Smoothness, steps: int, epsilon: list[float]
 ) -> list[Quantity]:
     """Return Descent-to-Delete's noise with internal state (Theorem N.1), one for each epsilon."""
-    problem = for_descent(paper_problem(evidence, dataset, smoothness))
+    problem = accounting.descent_problem(paper_problem(evidence, dataset, smoothness))
     return [
         Quantity(
             accounting.secret_state_sigma(problem, epsilon=target, delta=1 / problem.n, steps=steps),

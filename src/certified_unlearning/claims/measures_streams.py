@@ -6,7 +6,7 @@ from functools import cache
 from certified_unlearning import accounting
 from certified_unlearning.accounting import Problem
 from certified_unlearning.claims.evidence import Evidence
-from certified_unlearning.claims.paper import PAPER, Dataset, Smoothness, for_descent, paper_problem
+from certified_unlearning.claims.paper import PAPER, Dataset, Smoothness, paper_problem
 from certified_unlearning.claims.registry import measure
 from certified_unlearning.claims.relations import Quantity
 
@@ -87,7 +87,7 @@ def _stream(problem: Problem, records_per_request: int) -> tuple[int, ...]:
 @cache
 def _published_state(problem: Problem, parameters: int) -> accounting.PublishedStatePlan:
     return accounting.published_state_plan(
-        for_descent(problem),
+        accounting.descent_problem(problem),
         epsilon=EPSILON,
         delta=1 / problem.n,
         dimension=parameters,

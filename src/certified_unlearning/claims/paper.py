@@ -1,14 +1,13 @@
 """The experiments of the paper: data sets and constants, as it states or as it used them."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Literal
 
-from certified_unlearning import accounting
 from certified_unlearning.accounting import Problem
 from certified_unlearning.claims.evidence import Evidence, MissingEvidence, of_features, results_on
 from certified_unlearning.errors import ParameterError
-from certified_unlearning.objectives.constants import logistic_constants, softmax_constants
+from certified_unlearning.objectives.constants import loss_constants
 
 Dataset = Literal["mnist-3-vs-8", "cifar10-cat-vs-ship", "cifar10", "adult"]
 Smoothness = Literal["bound", "spectral"]
@@ -53,22 +52,16 @@ def paper_problem(evidence: Sequence[Evidence], dataset: Dataset, smoothness: Sm
         ParameterError: ``spectral`` for more than two classes.
     """
     paper = PAPER[dataset]
-    if paper.classes > 2:
-        if smoothness != "bound":
-            raise ParameterError(f"the paper's softmax regression on {dataset} has no smoothness but bound")
-        loss = softmax_constants(n=paper.n, regularisation=REGULARISATION)
-    else:
-        eigenvalue = _largest_eigenvalue(evidence, dataset) if smoothness == "spectral" else None
-        loss = logistic_constants(
-            n=paper.n, regularisation=REGULARISATION, smoothness=smoothness, largest_eigenvalue=eigenvalue
-        )
+    if paper.classes > 2 and smoothness != "bound":
+        raise ParameterError(f"the paper's softmax regression on {dataset} has no smoothness but bound")
+    loss = loss_constants(
+        classes=paper.classes,
+        n=paper.n,
+        regularisation=REGULARISATION,
+        smoothness=smoothness,
+        largest_eigenvalue=_largest_eigenvalue(evidence, dataset) if smoothness == "spectral" else None,
+    )
     return Problem(paper.n, loss.strong_convexity, loss.smoothness, loss.lipschitz, 1 / loss.smoothness)
-
-
-def for_descent(problem: Problem) -> Problem:
-    """Return the same problem with the step size that Descent-to-Delete prescribes."""
-    step_size = accounting.descent_step_size(strong_convexity=problem.strong_convexity, smoothness=problem.smoothness)
-    return replace(problem, step_size=step_size)
 
 
 def _largest_eigenvalue(evidence: Sequence[Evidence], dataset: Dataset) -> float:

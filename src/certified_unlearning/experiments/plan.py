@@ -1,7 +1,7 @@
 """From settings to runs: everything that can be computed before a single step is taken."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from certified_unlearning import accounting
@@ -12,7 +12,7 @@ from certified_unlearning.assumptions import guarantee, require_noise_above_roun
 from certified_unlearning.errors import AssumptionError
 from certified_unlearning.experiments.model import Accountant, Constants, Experiment, Plan, Request, Run
 from certified_unlearning.mechanisms.learning_start import extra_delta, learned_steps
-from certified_unlearning.objectives.constants import logistic_constants, softmax_constants
+from certified_unlearning.objectives.constants import loss_constants, scores_per_record
 from certified_unlearning.parameters import Common, Figure3a, Figure3b, Figure3c, Figure4, Sweep
 
 
@@ -65,8 +65,8 @@ def constants_and_problem(
     """
     n = int(data["n"])
     classes = len(data["classes"]["train"])
-    constants_of = logistic_constants if classes == 2 else softmax_constants
-    loss = constants_of(
+    loss = loss_constants(
+        classes=classes,
         n=n,
         regularisation=settings.regularisation,
         smoothness=settings.smoothness,
@@ -75,7 +75,7 @@ def constants_and_problem(
     )
     constants = Constants(
         n=n,
-        d=int(data["d"]) * (1 if classes == 2 else classes),
+        d=int(data["d"]) * scores_per_record(classes),
         classes=classes,
         largest_eigenvalue=float(data["largest_eigenvalue"]),
         strong_convexity=loss.strong_convexity,
@@ -116,15 +116,12 @@ class _Planner:
     @classmethod
     def of(cls, settings: Common, experiment: Experiment, data: Mapping[str, Any], *, records: int) -> "_Planner":
         constants, problem = constants_and_problem(settings, data, records=records)
-        descent_step_size = accounting.descent_step_size(
-            strong_convexity=problem.strong_convexity, smoothness=problem.smoothness
-        )
         return cls(
             settings=settings,
             experiment=experiment,
             constants=constants,
             langevin_problem=problem,
-            descent_problem=replace(problem, step_size=descent_step_size),
+            descent_problem=accounting.descent_problem(problem),
         )
 
     def figure_3a(self, sweep: Figure3a) -> Iterable[Run]:
@@ -149,8 +146,15 @@ class _Planner:
             for size in sweep.records_per_request
         ]
         yield from langevin
-        yield self._published_state(sweep.epsilon, sweep.records)
-        yield self._tightened_published_state(sweep.epsilon, sweep.records)
+        printed = accounting.published_state_plan(
+            self.descent_problem,
+            epsilon=sweep.epsilon,
+            delta=self.constants.delta,
+            dimension=self.constants.d,
+            request_count=sweep.records,
+        )
+        yield self._published_state(printed, sweep.epsilon)
+        yield self._tightened_published_state(printed, sweep)
         yield from self._retraining(langevin)
 
     def figure_3c(self, sweep: Figure3c) -> Iterable[Run]:
@@ -304,38 +308,24 @@ class _Planner:
         request = Request(records_removed=1, unlearning_steps=steps, epsilon=certified, mu=mu)
         return self._descent("secret-state", "descent-to-delete shifted", sigma, epsilon, [request])
 
-    def _published_state(self, epsilon: float, records: int) -> Run:
-        plan = accounting.published_state_plan(
-            self.descent_problem,
-            epsilon=epsilon,
-            delta=self.constants.delta,
-            dimension=self.constants.d,
-            request_count=records,
-        )
+    def _published_state(self, printed: accounting.PublishedStatePlan, epsilon: float) -> Run:
         requests = [
             Request(records_removed=number + 1, unlearning_steps=steps, epsilon=epsilon, mu=None)
-            for number, steps in enumerate(plan.steps_per_request)
+            for number, steps in enumerate(printed.steps_per_request)
         ]
-        return self._descent("published-state", "descent-to-delete N.2", plan.sigma, epsilon, requests)
+        return self._descent("published-state", "descent-to-delete N.2", printed.sigma, epsilon, requests)
 
-    def _tightened_published_state(self, epsilon: float, records: int) -> Run:
+    def _tightened_published_state(self, printed: accounting.PublishedStatePlan, sweep: Figure3b) -> Run:
         """The same mechanism with the published theorem's noise and the least steps a request that it really needs."""
         delta = self.constants.delta
-        printed = accounting.published_state_plan(
-            self.descent_problem,
-            epsilon=epsilon,
-            delta=delta,
-            dimension=self.constants.d,
-            request_count=records,
-        )
-        target = accounting.mu_from_epsilon(epsilon, delta)
+        target = accounting.mu_from_epsilon(sweep.epsilon, delta)
 
         def after_each_request(steps: int) -> list[float]:
             return [
                 descent_shifted.published_state_curve(
                     self.descent_problem, sigma=printed.sigma, steps_per_request=[steps] * request
                 ).mu
-                for request in range(1, records + 1)
+                for request in range(1, sweep.records + 1)
             ]
 
         steps = least_whole(printed.bound_on_steps, lambda count: max(after_each_request(count)) <= target, minimum=1)
@@ -348,7 +338,7 @@ class _Planner:
             )
             for number, mu in enumerate(after_each_request(steps))
         ]
-        return self._descent("published-state", "descent-to-delete shifted", printed.sigma, epsilon, requests)
+        return self._descent("published-state", "descent-to-delete shifted", printed.sigma, sweep.epsilon, requests)
 
     def _descent(
         self,

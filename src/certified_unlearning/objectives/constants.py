@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import dataclass
+from functools import partial
 from typing import Literal
 
 from certified_unlearning.errors import ParameterError
@@ -85,6 +86,32 @@ def softmax_constants(
     eigenvalue = _eigenvalue(n, smoothness, largest_eigenvalue, records)
     curvature, lipschitz = (1.0, 2.0) if bounds == "published" else (0.5, math.sqrt(2))
     return LossConstants(strong_convexity=strength, smoothness=curvature * eigenvalue + strength, lipschitz=lipschitz)
+
+
+def loss_constants(
+    *,
+    classes: int,
+    n: int,
+    regularisation: float,
+    smoothness: Smoothness = "bound",
+    largest_eigenvalue: float | None = None,
+    records: int = 0,
+    bounds: Literal["published", "tight"] = "published",
+) -> LossConstants:
+    """Return `logistic_constants` for two classes (where ``bounds`` are the same) and `softmax_constants` for more."""
+    constants_of = logistic_constants if classes == 2 else partial(softmax_constants, bounds=bounds)
+    return constants_of(
+        n=n,
+        regularisation=regularisation,
+        smoothness=smoothness,
+        largest_eigenvalue=largest_eigenvalue,
+        records=records,
+    )
+
+
+def scores_per_record(classes: int) -> int:
+    """Return how many scores a model gives a record, each by as many weights as there are features."""
+    return 1 if classes == 2 else classes
 
 
 def _strength(n: int, regularisation: float) -> float:
