@@ -9,7 +9,7 @@
 `dynamics`             *Differential Privacy Dynamics*, `gaussians`: exact values; `private_erm`: its recipe
 `accountants`          the interchangeable ones by name: `unlearning_curve`, `unlearning_epsilon`
 `conversion`           from curves to (epsilon, delta) and back
-`planning`             `least_steps`, `least_sigma`, `least_stream_steps`, `most_records` that meet a target
+`planning`             `least_steps`, `least_steps_after` a history, `least_stream_steps`, `least_sigma`, `most_records`
 `descent_to_delete`    the baseline as published; `descent_shifted`: its tighter form
 `stationarity`         finite learning: `learned_steps`, `residual_mu`, `extra_delta`
 `search`, `checks`     searches and input checks that these share
@@ -50,6 +50,7 @@ from certified_unlearning.accounting.planning import (
     PlannedRequest,
     least_sigma,
     least_steps,
+    least_steps_after,
     least_stream_steps,
     most_records,
 )
@@ -88,6 +89,7 @@ __all__ = [
     "least_learning_steps",
     "least_sigma",
     "least_steps",
+    "least_steps_after",
     "least_stream_steps",
     "most_records",
     "mu_from_epsilon",

@@ -123,7 +123,7 @@ def stream_guarantees(
     conversion = accountant_called(accountant).conversion
     guarantees = []
     for number in range(1, len(schedule.steps) + 1):
-        so_far = replace(schedule, steps=schedule.steps[:number])
+        so_far = replace(schedule, records_per_request=schedule.records[:number], steps=schedule.steps[:number])
         curve = unlearning_curve(problem, so_far, accountant=accountant)
         mu = curve.mu if isinstance(curve, GaussianCurve) else None
         guarantees.append(CertifiedRequest(epsilon_of(curve, delta, conversion=conversion), mu))

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -54,8 +54,9 @@ class Schedule:
 
     Attributes:
         sigma: Noise scale; a step's noise has standard deviation ``sqrt(2 eta) sigma`` in every coordinate.
-        records_per_request: Records that each request removes; no two requests share one.
-        steps: ``K_1, K_2, ...``, the steps of each request.
+        records_per_request: Records that a request removes: one size for all, or one for each request; no two requests
+            share a record.
+        steps: ``K_1, K_2, ...``, the steps of each request; none, with sizes ``()``, before the first request.
         learning_steps: ``T``; infinite for learning to stationarity, which ``lsi`` and ``lsi-tight`` always assume.
 
     Raises:
@@ -63,13 +64,33 @@ class Schedule:
     """
 
     sigma: float
-    records_per_request: int
+    records_per_request: int | tuple[int, ...]
     steps: tuple[int, ...]
     learning_steps: float = math.inf
 
     def __post_init__(self) -> None:
         require_positive(sigma=self.sigma)
-        require_count(least=1, records_per_request=self.records_per_request)
-        require_counts("steps", self.steps, least=0)
+        sizes = self.records_per_request
+        if not isinstance(sizes, tuple):
+            require_count(least=1, records_per_request=sizes)
+        elif len(sizes) != len(self.steps):
+            raise ParameterError(
+                "records_per_request must be one number for all requests or one for each, as many as steps has "
+                f"({len(self.steps)}), got {len(sizes)}"
+            )
+        elif sizes:
+            require_counts("records_per_request", sizes, least=1)
+        if sizes != ():
+            require_counts("steps", self.steps, least=0)
         if self.learning_steps != math.inf:
             require_count(least=0, learning_steps=self.learning_steps)
+
+    @property
+    def records(self) -> tuple[int, ...]:
+        """How many records each request removes."""
+        sizes = self.records_per_request
+        return sizes if isinstance(sizes, tuple) else (sizes,) * len(self.steps)
+
+    def followed_by(self, *, records: int, steps: int) -> "Schedule":
+        """Return the schedule with one more request."""
+        return replace(self, records_per_request=(*self.records, records), steps=(*self.steps, steps))

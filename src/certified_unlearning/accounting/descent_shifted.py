@@ -13,8 +13,9 @@ from certified_unlearning.accounting.checks import require_count, require_positi
 from certified_unlearning.accounting.curves import GaussianCurve, Schedule
 from certified_unlearning.accounting.descent_to_delete import require_descent_step_size
 from certified_unlearning.accounting.problem import Problem
+from certified_unlearning.accounting.search import MOST_STEPS, least_whole
 from certified_unlearning.accounting.shifted import Phase, contraction_gap, pooled_mu, schedule_phases
-from certified_unlearning.errors import AssumptionError
+from certified_unlearning.errors import AssumptionError, InfeasibleError
 
 
 def secret_state_mu(
@@ -66,8 +67,8 @@ def secret_state_mu(
             steps=(steps,) * int(request),
             learning_steps=learning_steps if radius is None else math.inf,
         )
-        noiseless = [replace(phase, noise_std=0.0) for phase in schedule_phases(problem, schedule)]
-    mu = pooled_mu([*noiseless, Phase(1, 0.0, 0.0, sigma)])
+        noiseless = _noiseless(problem, schedule)
+    mu = pooled_mu([*noiseless, _published(sigma)])
     if radius is None:
         return mu
     require_positive(radius=radius)
@@ -75,6 +76,86 @@ def secret_state_mu(
     # The earliest request is the worst of an endless stream.
     unlearning = replace(learning, steps=steps * (1 if request == math.inf else request))
     return mu + 2 * radius / sigma * math.exp(learning.log_decay) * (1 + math.exp(unlearning.log_decay))
+
+
+def secret_state_history_mu(
+    problem: Problem,
+    *,
+    sigma: float,
+    records_per_request: int | Sequence[int],
+    steps_per_request: Sequence[int],
+    learning_steps: float = math.inf,
+) -> float:
+    """Return `secret_state_mu` after requests of unequal sizes and unequal numbers of steps.
+
+    ``e_i = gamma^(I_i) (e_(i-1) + Delta_(b_i))``, ``Delta_b = 2 M b / (m n)``, after converged learning; compared with
+    retraining from the same start for as many steps in all.
+
+    Args:
+        problem: The constants; its step size must be `descent_step_size`.
+        sigma: Standard deviation of the published noise.
+        records_per_request: ``b_1, b_2, ...``, or one size for all.
+        steps_per_request: ``I_1, I_2, ...``.
+        learning_steps: ``T``; infinite for converged learning.
+
+    Raises:
+        ParameterError: A value makes no sense.
+        AssumptionError: The step size is another one, or ``m = 0``.
+    """
+    require_descent_step_size(problem)
+    schedule = _schedule(sigma, records_per_request, steps_per_request, learning_steps)
+    return pooled_mu([*_noiseless(problem, schedule), _published(sigma)])
+
+
+def least_secret_state_steps(
+    problem: Problem,
+    *,
+    sigma: float,
+    records_per_request: int | Sequence[int],
+    steps_per_request: Sequence[int],
+    next_records: int,
+    mu: float,
+    learning_steps: float = math.inf,
+) -> int:
+    """Return the least steps of one more request after which `secret_state_history_mu` is at most ``mu``.
+
+    Args:
+        problem: The constants; its step size must be `descent_step_size`.
+        sigma: Standard deviation of the published noise.
+        records_per_request: ``b_1, b_2, ...`` of the earlier requests, none before the first one.
+        steps_per_request: ``I_1, I_2, ...`` of the earlier requests.
+        next_records: Records removed by the next request.
+        mu: The target; `conversion.mu_from_epsilon` gives that of an epsilon.
+        learning_steps: ``T``; infinite for converged learning.
+
+    Returns:
+        The steps; 0 where the target is met without any.
+
+    Raises:
+        ParameterError: A value makes no sense, or fewer records are left.
+        AssumptionError: The step size is another one, or ``m = 0``.
+        InfeasibleError: More than 10^12 steps would be needed.
+    """
+    require_positive(mu=mu)
+    require_descent_step_size(problem)
+    earlier = _schedule(sigma, records_per_request, steps_per_request, learning_steps)
+    problem.sensitivity(next_records, removed_before=sum(earlier.records))  # refuses more records than are left
+    *before, unlearning = _noiseless(problem, earlier.followed_by(records=next_records, steps=0))
+
+    def mu_after(steps: int) -> float:
+        return pooled_mu([*before, replace(unlearning, steps=steps), _published(sigma)])
+
+    at_once = mu_after(0)
+    if at_once <= mu:
+        return 0
+    # Where m = L one step forgets everything, and any estimate will do.
+    estimate = math.log(at_once / mu) / -replace(unlearning, steps=1).log_decay
+    if estimate > MOST_STEPS:
+        raise InfeasibleError(
+            f"removing {next_records} records with mu = {mu} and sigma = {sigma} takes more than {MOST_STEPS:.0e} "
+            "steps; raise sigma, mu or step_size * strong_convexity"
+        )
+    return least_whole(estimate, lambda steps: mu_after(steps) <= mu, minimum=1)
 
 
 def secret_state_sigma(
@@ -109,7 +190,7 @@ def published_state_curve(
     *,
     sigma: float,
     steps_per_request: Sequence[int],
-    records_per_request: int = 1,
+    records_per_request: int | Sequence[int] = 1,
     learning_steps: float = math.inf,
 ) -> GaussianCurve:
     """Return the curve of the last published model, where each request continues from what was published.
@@ -123,7 +204,7 @@ def published_state_curve(
         problem: The constants; its step size must be `descent_step_size`.
         sigma: Standard deviation of the published noise, of the learned model's too.
         steps_per_request: Steps of the requests, in order.
-        records_per_request: ``b``.
+        records_per_request: ``b``, or one number for each request.
         learning_steps: ``T``; infinite for converged learning.
 
     Raises:
@@ -131,15 +212,32 @@ def published_state_curve(
         AssumptionError: The step size is another one, or ``m = 0``.
     """
     require_descent_step_size(problem)
-    schedule = Schedule(
+    schedule = _schedule(sigma, records_per_request, steps_per_request, learning_steps)
+    phases = _noiseless(problem, schedule)
+    return GaussianCurve(pooled_mu([part for phase in phases for part in (phase, _published(sigma))]))
+
+
+def _schedule(
+    sigma: float, records_per_request: int | Sequence[int], steps_per_request: Sequence[int], learning_steps: float
+) -> Schedule:
+    return Schedule(
         sigma=sigma,
-        records_per_request=records_per_request,
+        records_per_request=(
+            tuple(records_per_request) if isinstance(records_per_request, Sequence) else records_per_request
+        ),
         steps=tuple(steps_per_request),
         learning_steps=learning_steps,
     )
-    noise = Phase(1, 0.0, 0.0, sigma)
-    phases = schedule_phases(problem, schedule)
-    return GaussianCurve(pooled_mu([part for phase in phases for part in (replace(phase, noise_std=0.0), noise)]))
+
+
+def _noiseless(problem: Problem, schedule: Schedule) -> list[Phase]:
+    """Return the phases of a schedule, without noise in the steps."""
+    return [replace(phase, noise_std=0.0) for phase in schedule_phases(problem, schedule)]
+
+
+def _published(sigma: float) -> Phase:
+    """Return the noise that is added on publication."""
+    return Phase(1, 0.0, 0.0, sigma)
 
 
 def _endless_stream(problem: Problem, steps: int, records_per_request: int) -> list[Phase]:

@@ -78,7 +78,9 @@ class _Lines(NamedTuple):
     scale: Array
 
 
-_CACHE: OrderedDict[tuple[Problem, int, tuple[int, ...]], tuple[_Lines, _Lines]] = OrderedDict()
+# What the lines depend on: the problem, the records of the requests so far and of the next one, the steps so far.
+_Key = tuple[Problem, tuple[int, ...], tuple[int, ...]]
+_CACHE: OrderedDict[_Key, tuple[_Lines, _Lines]] = OrderedDict()
 
 
 def curve(problem: Problem, schedule: Schedule) -> RenyiCurve:
@@ -93,14 +95,15 @@ def curve(problem: Problem, schedule: Schedule) -> RenyiCurve:
         schedule: Noise, records and steps of the requests.
 
     Raises:
-        ParameterError: The requests remove more records than adjacency ``remove`` leaves.
+        ParameterError: The requests remove more records than there are, or than adjacency ``remove`` leaves.
         AssumptionError: ``step_size`` exceeds ``1 / smoothness``, or ``strong_convexity`` is 0.
     """
     lsi.check_assumptions(problem, schedule.sigma)
-    records, earlier = schedule.records_per_request, schedule.steps[:-1]
-    first = lsi.stream_sensitivities(problem, records, len(schedule.steps))[0]
+    if not schedule.steps:
+        return lsi.curve(problem, schedule)
+    first = lsi.stream_sensitivities(problem, schedule.records, len(schedule.steps))[0]
     log_unit = 2 * math.log(first / schedule.sigma) - math.log(problem.strong_convexity)
-    forward, backward = _lines_before(problem, records, earlier)
+    forward, backward = _lines_before(problem, schedule.records, schedule.steps[:-1])
     exponent = problem.step_size * problem.strong_convexity * schedule.steps[-1]
 
     def log_divergence(alpha: Array) -> Array:
@@ -114,22 +117,32 @@ def curve(problem: Problem, schedule: Schedule) -> RenyiCurve:
     return RenyiCurve(log_divergence)
 
 
-def _lines_before(problem: Problem, records: int, earlier: tuple[int, ...]) -> tuple[_Lines, _Lines]:
-    """Return the forward and the backward lines for ``U_start`` of the request that comes after ``earlier``."""
+def _lines_before(problem: Problem, records: tuple[int, ...], earlier: tuple[int, ...]) -> tuple[_Lines, _Lines]:
+    """Return the forward and the backward lines for ``U_start`` of the request that comes after ``earlier``.
+
+    Args:
+        problem: The constants.
+        records: Of the earlier requests and of this one.
+        earlier: Steps of the earlier requests.
+    """
+
+    def key(requests: int) -> _Key:
+        return problem, records[: requests + 1], earlier[:requests]
+
     known = len(earlier)
-    while known > 0 and (problem, records, earlier[:known]) not in _CACHE:
+    while known > 0 and key(known) not in _CACHE:
         known -= 1
     forward = backward = _Lines(touch=np.zeros(1), offset=np.zeros(1), scale=np.ones(1))
     if known > 0:
-        _CACHE.move_to_end((problem, records, earlier[:known]))
-        forward, backward = _CACHE[problem, records, earlier[:known]]
-    sensitivities = lsi.stream_sensitivities(problem, records, len(earlier) + 1)
+        _CACHE.move_to_end(key(known))
+        forward, backward = _CACHE[key(known)]
+    sensitivities = lsi.stream_sensitivities(problem, records, len(records))
     for request in range(known, len(earlier)):
         exponent = problem.step_size * problem.strong_convexity * earlier[request]
         root = float(sensitivities[request + 1] / sensitivities[0])
         forward = _next(forward, FORWARD, exponent, root)
         backward = _next(backward, BACKWARD, exponent, root)
-        _CACHE[problem, records, earlier[: request + 1]] = forward, backward
+        _CACHE[key(request + 1)] = forward, backward
         if len(_CACHE) > CACHED:
             _CACHE.popitem(last=False)
     return forward, backward

@@ -12,6 +12,7 @@ the unlearning bounds, learning run to stationarity (`stationarity` says what a 
 
 import math
 import sys
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -40,11 +41,11 @@ def curve(problem: Problem, schedule: Schedule) -> RenyiCurve:
         schedule: Noise, records and steps of the requests.
 
     Raises:
-        ParameterError: The requests remove more records than adjacency ``remove`` leaves.
+        ParameterError: The requests remove more records than there are, or than adjacency ``remove`` leaves.
         AssumptionError: ``step_size`` exceeds ``1 / smoothness``, or ``strong_convexity`` is 0.
     """
     check_assumptions(problem, schedule.sigma)
-    sensitivities = stream_sensitivities(problem, schedule.records_per_request, len(schedule.steps))
+    sensitivities = stream_sensitivities(problem, schedule.records, len(schedule.steps))
     rate = problem.step_size * problem.strong_convexity
     return sequential_curve(
         _log_initial_per_order(problem, schedule.sigma, sensitivities),
@@ -115,7 +116,7 @@ def sequential_curve(log_initial_per_order: Array, exponents: Array) -> RenyiCur
     def log_divergence(alpha: Array) -> Array:
         log_terms = log_weights[:, np.newaxis] - np.multiply.outer(passed, 1 / alpha)
         # Where nothing was learned all are minus infinity, and so must the sum be.
-        largest = np.maximum(log_terms.max(axis=0), -sys.float_info.max)
+        largest = log_terms.max(axis=0, initial=-sys.float_info.max)
         terms, subtracted_terms = numerators @ np.exp(log_terms - largest)
         with np.errstate(divide="ignore"):
             logs: Array = np.log(alpha * terms + subtracted_terms) + largest + np.log1p(1 / (alpha - 1))
@@ -124,20 +125,23 @@ def sequential_curve(log_initial_per_order: Array, exponents: Array) -> RenyiCur
     return RenyiCurve(log_divergence)
 
 
-def stream_sensitivities(problem: Problem, records_per_request: int, requests: int) -> Array:
+def stream_sensitivities(problem: Problem, records_per_request: int | Sequence[int], requests: int) -> Array:
     """Return `Problem.sensitivity` of each request of a stream, shape ``(requests,)``.
 
-    With adjacency ``remove`` every request meets fewer records than the one before, so that its sensitivity is larger.
+    With adjacency ``remove`` every request meets fewer records than the one before: a record counts for more.
 
     Raises:
-        ParameterError: The requests remove more records than adjacency ``remove`` leaves.
+        ParameterError: The requests remove more records than there are, or than adjacency ``remove`` leaves.
     """
-    if problem.adjacency != "remove":
-        return np.full(requests, problem.sensitivity(records_per_request))
-    removed_before = records_per_request * np.arange(requests)
-    largest = problem.sensitivity(records_per_request, removed_before=int(removed_before[-1]))
-    remaining = problem.n - removed_before
-    sensitivities: Array = largest * (remaining[-1] / remaining)
+    if requests == 0:
+        return np.zeros(0)
+    sizes = np.broadcast_to(records_per_request, requests)
+    removed_before = np.cumsum(sizes) - sizes
+    last = problem.sensitivity(int(sizes[-1]), removed_before=int(removed_before[-1]))
+    sensitivities: Array = last * (sizes / sizes[-1])
+    if problem.adjacency == "remove":
+        remaining = problem.n - removed_before
+        sensitivities = sensitivities * (remaining[-1] / remaining)
     return sensitivities
 
 

@@ -74,7 +74,7 @@ def curve(
                 f"learning_steps and steps must add up to at most {MOST_FINITE_STEPS}, or learning_steps be infinite, "
                 f"got {total} in all"
             )
-        starts = int(schedule.learning_steps) + np.cumsum((0, *schedule.steps[:-1]))
+        starts = np.cumsum((int(schedule.learning_steps), *schedule.steps))[:-1]
         with np.errstate(divide="ignore"):
             log_constants = descent.log_constants(total, float(np.log(start_constant)))
         log_sums = descent.log_sums(log_constants)[starts]
@@ -84,7 +84,7 @@ def curve(
                 for start, steps in zip(starts, schedule.steps, strict=True)
             ]
         )
-    sensitivities = lsi.stream_sensitivities(problem, schedule.records_per_request, len(schedule.steps))
+    sensitivities = lsi.stream_sensitivities(problem, schedule.records, len(schedule.steps))
     # A step on other data costs alpha (eta s)^2 / (2 h), paid by the first half of its noise.
     log_cost = np.log(problem.step_size / 2) + 2 * np.log(sensitivities / schedule.sigma)
     return lsi.sequential_curve(log_cost + log_sums, exponents)

@@ -1,7 +1,7 @@
 """The least unlearning steps, the least noise, the most records that meet a target: for every accountant.
 
-Plans are made for learning to stationarity. For ``shifted`` they then hold after any number of learning steps: fewer
-give less to unlearn, and retraining stops as early.
+Plans are made for learning to stationarity, but for `least_steps_after`. For ``shifted`` they then hold after any
+number of learning steps: fewer give less to unlearn, and retraining stops as early.
 """
 
 import math
@@ -107,14 +107,48 @@ def least_stream_steps(
     require_count(least=0, minimum_steps=minimum_steps)
     require_count(least=1, requests=requests, records_per_request=records_per_request)
     problem.sensitivity(records_per_request * requests)  # refuses more records than there are
-    steps: tuple[int, ...] = ()
+    schedule = Schedule(sigma=sigma, records_per_request=(), steps=())
     planned = []
     for _ in range(requests):
-        schedule = Schedule(sigma=sigma, records_per_request=records_per_request, steps=(*steps, 0))
-        request = _plan_last(schedule, target, minimum_steps)
-        steps = (*steps, request.steps)
+        request = _plan_next(schedule, records_per_request, target, minimum_steps)
+        schedule = schedule.followed_by(records=records_per_request, steps=request.steps)
         planned.append(request)
     return planned
+
+
+def least_steps_after(
+    problem: Problem,
+    schedule: Schedule,
+    *,
+    records: int,
+    epsilon: float,
+    delta: float,
+    minimum_steps: int = 0,
+    accountant: AccountantName = "lsi",
+) -> PlannedRequest:
+    """Return the least steps of one more request that meet the target, given the requests before.
+
+    What it certifies is `unlearning_epsilon` of the schedule with that request: for ``shifted`` after the schedule's
+    own number of learning steps, for the others always after learning to stationarity.
+
+    Args:
+        problem: The constants.
+        schedule: Noise, learning steps, records and steps of the earlier requests; none before the first request.
+        records: Records removed by the next request.
+        epsilon: The target.
+        delta: Strictly between 0 and 1.
+        minimum_steps: Where to count from (the paper counts from 1).
+        accountant: Which analysis.
+
+    Raises:
+        ParameterError: A value makes no sense, or fewer records are left.
+        AssumptionError: The analysis needs another step size, or strong convexity.
+        InfeasibleError: More than 10^12 steps would be needed, or the target is below about 1e-24.
+    """
+    target = _Target(problem, accountant, epsilon, delta)
+    require_count(least=0, minimum_steps=minimum_steps)
+    problem.sensitivity(records, removed_before=sum(schedule.records))  # refuses more records than are left
+    return _plan_next(schedule, records, target, minimum_steps)
 
 
 def least_sigma(
@@ -195,18 +229,17 @@ def most_records(
     return bisect(1, limit + 1, is_too_many) - 1
 
 
-def _plan_last(schedule: Schedule, target: "_Target", minimum: int) -> PlannedRequest:
-    """Plan the last request of a schedule, which has 0 steps yet."""
-    earlier = schedule.steps[:-1]
+def _plan_next(schedule: Schedule, records: int, target: "_Target", minimum: int) -> PlannedRequest:
+    """Plan one more request after those of a schedule."""
 
     @cache
     def certified(steps: int) -> float:
-        return target.epsilon_of(replace(schedule, steps=(*earlier, steps)))
+        return target.epsilon_of(schedule.followed_by(records=records, steps=steps))
 
-    estimate = target.steps_needed(schedule)
+    estimate = target.steps_needed(schedule.followed_by(records=records, steps=0))
     if estimate > MOST_STEPS:
         raise InfeasibleError(
-            f"removing {schedule.records_per_request} records at a time with epsilon = {target.epsilon} and "
+            f"removing {records} records at a time with epsilon = {target.epsilon} and "
             f"sigma = {schedule.sigma} takes more than {MOST_STEPS:.0e} unlearning steps; raise sigma, epsilon or "
             "step_size * strong_convexity"
         )
@@ -241,9 +274,18 @@ class _Target:
         if isinstance(curve, RenyiCurve):
             # At each order K steps multiply the bound by exp(-gap K / alpha): the least K makes it equal to the room.
             return self._least_over_orders(curve, lambda alpha, log_ratio: alpha / gap * log_ratio)
+        ratio = curve.mu / self._mu
+        if ratio <= 1:
+            return 0.0
         if gap == 1:  # One step forgets everything.
-            return float(curve.mu > self._mu)
-        return math.log(curve.mu / self._mu) / -math.log1p(-gap)
+            return 1.0
+        # After N steps K more multiply mu^2 by c^(2 K) (1 - c^(2 N)) / (1 - c^(2 (N + K))), c = 1 - gap.
+        taken = schedule.learning_steps + sum(schedule.steps)
+        if gap == 0:
+            return taken * (ratio * ratio - 1)
+        log_decay = 2 * math.log1p(-gap)
+        log_least = np.logaddexp(log_decay * taken, 2 * math.log(ratio) + math.log(-math.expm1(log_decay * taken)))
+        return float(log_least) / -log_decay
 
     def noise_factor_needed(self, schedule: Schedule) -> float:
         """Return by what factor on all noise the target is just met, right up to rounding."""

@@ -10,6 +10,7 @@ of the same algorithm, of the same constants, and speaks of requests that were f
 import math
 import sys
 from dataclasses import replace
+from itertools import accumulate
 
 import numpy as np
 
@@ -81,16 +82,10 @@ def schedule_phases(problem: Problem, schedule: Schedule) -> list[Phase]:
         ParameterError: More records are removed than there are.
         AssumptionError: ``step_size`` exceeds ``2 / L``, or infinitely many steps do not contract.
     """
-    requests = len(schedule.steps)
+    removed = (0, *accumulate(schedule.records))
     return [
-        phase(
-            problem,
-            sigma=schedule.sigma,
-            records=schedule.records_per_request * (requests - number),
-            steps=steps,
-            removed_before=schedule.records_per_request * number,
-        )
-        for number, steps in enumerate((schedule.learning_steps, *schedule.steps))
+        phase(problem, sigma=schedule.sigma, records=removed[-1] - before, steps=steps, removed_before=before)
+        for before, steps in zip(removed, (schedule.learning_steps, *schedule.steps), strict=True)
     ]
 
 
@@ -110,7 +105,7 @@ def curve(problem: Problem, schedule: Schedule) -> GaussianCurve:
         ParameterError: More records are removed than there are.
         AssumptionError: ``step_size`` exceeds ``2 / L``, or infinitely many steps do not contract.
     """
-    removed = schedule.records_per_request * len(schedule.steps)
+    removed = sum(schedule.records)
     first = phase(problem, sigma=schedule.sigma, records=removed, steps=schedule.learning_steps)
     gap = first.contraction_gap
     if gap in (0, 1):  # The closed form needs a logarithm of c that is finite and below 0.
@@ -119,7 +114,7 @@ def curve(problem: Problem, schedule: Schedule) -> GaussianCurve:
     steps = np.array(schedule.steps, dtype=np.float64)
     until = np.cumsum(steps)
     steps_before = first.steps + until - steps
-    if steps_before[-1] == 0:
+    if removed == 0 or steps_before[-1] == 0:
         return GaussianCurve(0.0)
     # The last request's decay is common to all; kept apart, it cannot make the sum underflow.
     decay = np.exp(log_contraction * (until[-1] - until + steps - steps[-1]))
@@ -227,12 +222,14 @@ def unknown_learning_curve(problem: Problem, *, sigma: float, records: int, step
 def _own_sensitivities(problem: Problem, schedule: Schedule) -> Array:
     """Return how much each request's records add to a step's sensitivity while they and all later ones are there.
 
-    The same for all requests, except where the normaliser shrinks: with ``n_j`` records left after request ``j`` the
-    sensitivity is ``2 eta M (n_j - n_r) / n_j``, and the differences of these are taken by hand, without cancellation.
+    In proportion to their number, except where the normaliser shrinks: with ``n_j`` records left after request ``j``
+    the sensitivity is ``2 eta M (n_j - n_r) / n_j``, and the differences of these are taken by hand, without
+    cancellation.
     """
-    alone = problem.step_size * problem.sensitivity(schedule.records_per_request)
-    if problem.adjacency != "remove":
-        return np.full(len(schedule.steps), alone)
-    left = problem.n - schedule.records_per_request * np.arange(len(schedule.steps) + 1.0)
-    own: Array = alone * left[0] * left[-1] / (left[:-1] * left[1:])
+    records = np.array(schedule.records, dtype=np.float64)
+    largest = max(schedule.records)
+    own: Array = problem.step_size * problem.sensitivity(largest) * (records / largest)
+    if problem.adjacency == "remove":
+        left = problem.n - np.append(0.0, np.cumsum(records))
+        own = own * left[0] * left[-1] / (left[:-1] * left[1:])
     return own
