@@ -79,7 +79,7 @@ def test_the_gradient_is_the_slope_of_the_loss() -> None:
 
 
 FAULTS: dict[str, Callable[[SoftmaxObjective], None]] = {
-    "another normaliser": lambda target: setattr(target, "n", N - 1),
+    "another normaliser": lambda target: setattr(target, "_normaliser", N - 1),
     "a weaker regulariser": lambda target: setattr(target, "strong_convexity", 0.99 * STRENGTH),
     "labels one class off": lambda target: target._constant_gradient.copy_(target._constant_gradient.roll(1, 0)),
     "no labels at all": lambda target: target._constant_gradient.zero_(),

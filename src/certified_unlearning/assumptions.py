@@ -8,7 +8,12 @@ from pydantic import BaseModel, ConfigDict
 from certified_unlearning.accounting import Problem
 from certified_unlearning.errors import AssumptionError
 from certified_unlearning.experiments.model import Accountant, Guarantee
-from certified_unlearning.parameters import Dataset, DType, Features, Smoothness
+from certified_unlearning.parameters import DType, Features, Smoothness
+
+CertifiedFeatures = Features | Literal["declared", "given"]
+"""Features of images; or a table's, by its declaration; or a matrix as it was given to an estimator."""
+NoiseSource = Literal["seed", "system entropy"]
+"""Where the noise comes from: a seed that can be repeated, or the operating system's entropy, which is not kept."""
 
 
 class Assumption(BaseModel):
@@ -64,16 +69,17 @@ def assumptions(
     accountant: Accountant,
     smoothness: Smoothness,
     dtype: DType,
-    dataset: Dataset,
-    features: Features | None,
+    dataset: str,
+    features: CertifiedFeatures | None,
     classes: int,
+    noise_source: NoiseSource,
 ) -> tuple[Assumption, ...]:
     """Return what a guarantee rests on."""
     return (
         Assumption(
             statement="every record has norm at most 1, so its data-loss gradient has norm at most lipschitz",
             status="checked",
-            by="the prepared data set and the replacements, to 1e-6 (32-bit rounding)",
+            by="every row and every replacement, to 1e-6 (32-bit rounding)",
         ),
         _preprocessing(dataset, features),
         _curvature(smoothness, classes),
@@ -102,6 +108,13 @@ def assumptions(
             status="assumed",
             by=f"computed in {dtype} with a pseudo-random generator; noise that rounding would swallow is refused",
         ),
+        Assumption(
+            statement="nobody who sees the model knows the noise",
+            status="assumed" if noise_source == "seed" else "checked",
+            by="it can be repeated from a seed, and whoever knows that seed can subtract it"
+            if noise_source == "seed"
+            else "its keys come from the operating system's entropy and are not kept",
+        ),
         *_OWN[accountant],
     )
 
@@ -118,17 +131,23 @@ def require_noise_above_rounding(problem: Problem, *, sigma: float, dtype: DType
     Raises:
         AssumptionError: The noise of a step is too small for the type.
     """
-    noise = math.sqrt(2 * problem.step_size) * sigma
-    largest_weight = problem.lipschitz / problem.strong_convexity
-    rounding = EPSILON_OF[dtype] * largest_weight
-    if noise < NOISE_TO_ROUNDING * rounding:
+    if sigma < sigma_above_rounding(problem, dtype=dtype):
+        noise = math.sqrt(2 * problem.step_size) * sigma
+        largest_weight = problem.lipschitz / problem.strong_convexity
+        rounding = EPSILON_OF[dtype] * largest_weight
         raise AssumptionError(
             f"sigma = {sigma:.6g} gives noise of {noise:.2g} a step, too close to what {dtype} rounds away near "
             f"weights of {largest_weight:.2g} ({rounding:.2g}); raise sigma, or use dtype: float64"
         )
 
 
-def _preprocessing(dataset: Dataset, features: Features | None) -> Assumption:
+def sigma_above_rounding(problem: Problem, *, dtype: DType) -> float:
+    """Return the least noise scale that `require_noise_above_rounding` takes."""
+    largest_weight = problem.lipschitz / problem.strong_convexity
+    return NOISE_TO_ROUNDING * EPSILON_OF[dtype] * largest_weight / math.sqrt(2 * problem.step_size)
+
+
+def _preprocessing(dataset: str, features: CertifiedFeatures | None) -> Assumption:
     statement = "preprocessing does not depend on records that may be removed"
     if dataset == "adult":
         by = "medians, means and scales of the training part are taken for public constants"
@@ -136,9 +155,14 @@ def _preprocessing(dataset: Dataset, features: Features | None) -> Assumption:
     if features == "resnet18":
         by = "the network's weights are taken to have been trained on other records"
         return Assumption(statement=statement, status="assumed", by=by)
-    return Assumption(
-        statement=statement, status="checked", by="fixed features or scaling, then each record by its own norm"
-    )
+    if features == "given":
+        by = (
+            "the estimator sees its input only: means, scales, vocabularies or components that were computed from the "
+            "records before are outside this guarantee, unless they are fixed or public"
+        )
+        return Assumption(statement=statement, status="assumed", by=by)
+    by = "by declared categories and ranges" if features == "declared" else "fixed features or scaling"
+    return Assumption(statement=statement, status="checked", by=f"{by}, then each record by its own norm")
 
 
 def _curvature(smoothness: Smoothness, classes: int) -> Assumption:

@@ -8,15 +8,15 @@ from typing import Literal, NamedTuple, cast, get_args
 from pydantic import BaseModel, ConfigDict, Field
 
 from certified_unlearning import accounting, assumptions
-from certified_unlearning.accounting import descent_shifted
+from certified_unlearning.accounting import Adjacency, descent_shifted, shifted
 from certified_unlearning.accounting.accountants import AccountantName
-from certified_unlearning.assumptions import Assumption
+from certified_unlearning.assumptions import Assumption, CertifiedFeatures, NoiseSource
 from certified_unlearning.errors import UnlearningError
 from certified_unlearning.experiments.model import Accountant, Guarantee, Mechanism, Plan, Run
 from certified_unlearning.files import read_model, write_model
 from certified_unlearning.mechanisms.learning_start import extra_delta
 from certified_unlearning.objectives.constants import LossConstants, loss_constants, scores_per_record
-from certified_unlearning.parameters import CLASSES, IMAGES, Adjacency, Dataset, DType, Features, Smoothness
+from certified_unlearning.parameters import CLASSES, IMAGES, DType, Features, Smoothness
 from certified_unlearning.version import code_version
 
 TOLERANCE = 1e-9
@@ -35,6 +35,9 @@ class Certificate(_Model):
 
     Attributes are named as in `experiments.model.Run` and `Constants`; ``epsilon`` is the
     largest over all requests, and ``mu`` the same as Gaussian differential privacy, where the accountant gives one.
+    Both speak of the model published last; ``epsilon_all_published``, where it is stated, of all models that were
+    published, the learned one included: what somebody who kept them can tell (at delta alone, by shifted
+    interpolation). Without any request nothing was removed, and both are 0.
     """
 
     run_key: str
@@ -46,12 +49,13 @@ class Certificate(_Model):
     adjacency: Adjacency
     epsilon: float
     mu: float | None
+    epsilon_all_published: float | None = None
     delta: float
     extra_delta: float
     n: int = Field(ge=1)
     d: int = Field(ge=1)
     classes: int = Field(ge=2)
-    largest_eigenvalue: float = Field(gt=0)
+    largest_eigenvalue: float | None = Field(gt=0)
     strong_convexity: float = Field(gt=0)
     smoothness: Smoothness
     smoothness_constant: float
@@ -59,16 +63,27 @@ class Certificate(_Model):
     step_size: float
     sigma: float
     learning_steps: int
-    unlearning_steps: tuple[int, ...] = Field(min_length=1)
-    records_per_request: int
+    unlearning_steps: tuple[int, ...]
+    records_per_request: int | tuple[int, ...]
     radius: float | None = Field(gt=0)
     start: float = Field(allow_inf_nan=False)
     assumptions: tuple[Assumption, ...]
     dtype: DType
-    dataset: Dataset
-    features: Features | None
+    dataset: str
+    features: CertifiedFeatures | None
+    noise_source: NoiseSource
     data_sha256: str
     code_version: str
+
+    @property
+    def schedule(self) -> accounting.Schedule:
+        """The noisy steps that the certificate speaks of."""
+        return accounting.Schedule(
+            sigma=self.sigma,
+            records_per_request=self.records_per_request if self.unlearning_steps else (),
+            steps=self.unlearning_steps,
+            learning_steps=self.learning_steps,
+        )
 
 
 def certify(plan: Plan, run: Run) -> Certificate:
@@ -112,10 +127,12 @@ def certify(plan: Plan, run: Run) -> Certificate:
             settings.dataset,
             settings.features,
             constants.classes,
+            "seed",
         ),
         dtype=settings.dtype,
         dataset=settings.dataset,
         features=settings.features,
+        noise_source="seed",
         data_sha256=constants.data_sha256,
         code_version=code_version(),
     )
@@ -153,8 +170,13 @@ def verify(certificate: Certificate) -> None:
     """
     _verify_scope(certificate)
     _verify_words(certificate)
-    due = _RECOMPUTE[certificate.accountant](certificate)
-    for name, computed in due._asdict().items():
+    guaranteed = _RECOMPUTE[certificate.accountant](certificate) if certificate.unlearning_steps else NOTHING
+    due: dict[str, float | None] = guaranteed._asdict()
+    if certificate.epsilon_all_published is not None:
+        due["epsilon_all_published"] = epsilon_all_published(
+            _problem(certificate), certificate.schedule, delta=certificate.delta
+        )
+    for name, computed in due.items():
         stated = getattr(certificate, name)
         if stated is None or computed is None:
             differs = stated is not computed
@@ -179,7 +201,8 @@ _SCOPE: dict[Accountant, tuple[Mechanism, tuple[Variant, ...]]] = {
 def _verify_scope(certificate: Certificate) -> None:
     """Check that the accountant speaks of this mechanism and these requests, and that the data set can be this one."""
     mechanism, variants = _SCOPE.get(certificate.accountant, (None, ()))
-    requests, size = len(certificate.unlearning_steps), certificate.records_per_request
+    steps, sizes = certificate.unlearning_steps, certificate.records_per_request
+    sizes = (sizes,) * len(steps) if isinstance(sizes, int) else sizes
     features = certificate.d // scores_per_record(certificate.classes)
     # The published theorems of Descent-to-Delete are stated for one record a request.
     largest_size = 1 if certificate.accountant in ("descent-to-delete N.1", "descent-to-delete N.2") else certificate.n
@@ -191,18 +214,32 @@ def _verify_scope(certificate: Certificate) -> None:
         "delta": (0 < certificate.delta < 1, "strictly between 0 and 1"),
         "extra_delta": (0 <= certificate.extra_delta <= certificate.delta, f"at most delta = {certificate.delta!r}"),
         "learning_steps": (certificate.learning_steps >= 1, "at least 1"),
-        "unlearning_steps": (min(certificate.unlearning_steps) >= 0, "at least 0 each"),
+        "unlearning_steps": (min(steps, default=0) >= 0, "at least 0 each"),
         "records_per_request": (
-            1 <= size <= largest_size and size * requests <= certificate.n,
-            f"between 1 and {largest_size}, and at most n = {certificate.n} in {requests} requests",
-        ),
-        "classes": (certificate.classes == CLASSES[certificate.dataset], f"{CLASSES[certificate.dataset]}"),
-        "features": (certificate.features is None or certificate.dataset in IMAGES, "null: the data are no images"),
-        "largest_eigenvalue": (
-            least_eigenvalue <= certificate.largest_eigenvalue <= 1 + 1e-5,
-            f"between 1/{features} and 1: rows have norm 1 and {features} features",
+            len(sizes) == len(steps)
+            and 1 <= min(sizes, default=1)
+            and max(sizes, default=1) <= largest_size
+            and sum(sizes) <= certificate.n,
+            f"between 1 and {largest_size}, and at most n = {certificate.n} in {len(steps)} requests",
         ),
     }
+    if certificate.mechanism != "langevin":
+        scope["epsilon_all_published"] = (certificate.epsilon_all_published is None, "null")
+    if certificate.largest_eigenvalue is not None:
+        scope["largest_eigenvalue"] = (
+            least_eigenvalue <= certificate.largest_eigenvalue <= 1 + 1e-5,
+            f"between 1/{features} and 1: rows have norm 1 and {features} features",
+        )
+    if certificate.dataset in CLASSES:
+        classes = CLASSES[certificate.dataset]
+        images = certificate.dataset in IMAGES
+        scope["classes"] = (certificate.classes == classes, f"{classes}")
+        scope["features"] = (
+            certificate.features is None or (images and certificate.features in get_args(Features)),
+            f"one of {get_args(Features)}, or null" if images else "null: the data are no images",
+        )
+    else:
+        scope["features"] = (certificate.features in ("declared", "given"), "'declared' or 'given'")
     for name, (holds, right) in scope.items():
         if not holds:
             raise CertificateError(
@@ -240,6 +277,7 @@ def _verify_words(certificate: Certificate) -> None:
             certificate.dataset,
             certificate.features,
             certificate.classes,
+            certificate.noise_source,
         ),
     )
     for name, said, right in zip(("guarantee", "comparator", "assumptions"), stated, due, strict=True):
@@ -258,7 +296,7 @@ def _least_constants(certificate: Certificate) -> LossConstants:
         regularisation=certificate.strong_convexity / certificate.n,
         smoothness=certificate.smoothness,
         largest_eigenvalue=certificate.largest_eigenvalue,
-        records=certificate.records_per_request * len(certificate.unlearning_steps),
+        records=sum(certificate.schedule.records),
         bounds="tight",
     )
 
@@ -274,45 +312,81 @@ def _problem(certificate: Certificate) -> accounting.Problem:
     )
 
 
-class _Recomputed(NamedTuple):
+class Guaranteed(NamedTuple):
+    """Numbers of a certificate that its constants give."""
+
     epsilon: float
     mu: float | None
     extra_delta: float
 
 
-def _recompute_langevin(certificate: Certificate) -> _Recomputed:
-    problem = _problem(certificate)
-    schedule = accounting.Schedule(
-        sigma=certificate.sigma,
-        records_per_request=certificate.records_per_request,
-        steps=certificate.unlearning_steps,
-        learning_steps=certificate.learning_steps,
-    )
-    accountant = cast(AccountantName, certificate.accountant)
-    guarantees = accounting.stream_guarantees(problem, schedule, delta=certificate.delta, accountant=accountant)
-    largest = accounting.largest_guarantee(guarantees)
-    if accountant == "shifted":
-        return _Recomputed(largest.epsilon, largest.mu, extra_delta=0.0)
-    extra = extra_delta(
-        problem,
-        sigma=certificate.sigma,
+NOTHING = Guaranteed(0.0, 0.0, 0.0)
+"""What is guaranteed before anything was removed."""
+
+
+def _recompute_langevin(certificate: Certificate) -> Guaranteed:
+    return langevin_guarantee(
+        _problem(certificate),
+        certificate.schedule,
+        delta=certificate.delta,
+        accountant=cast(AccountantName, certificate.accountant),
         dimension=certificate.d,
         start=certificate.start,
-        learning_steps=certificate.learning_steps,
+    )
+
+
+def langevin_guarantee(
+    problem: accounting.Problem,
+    schedule: accounting.Schedule,
+    *,
+    delta: float,
+    accountant: AccountantName,
+    dimension: int,
+    start: float,
+) -> Guaranteed:
+    """Return what a certificate of Langevin unlearning states.
+
+    Args:
+        problem: The constants.
+        schedule: Noise, learning steps, and the steps of every request; 0 requests guarantee 0.
+        delta: Strictly between 0 and 1.
+        accountant: Which analysis.
+        dimension: ``d``.
+        start: Mean of every coordinate of the start.
+    """
+    if not schedule.steps:
+        return NOTHING
+    guarantees = accounting.stream_guarantees(problem, schedule, delta=delta, accountant=accountant)
+    largest = accounting.largest_guarantee(guarantees)
+    if accountant == "shifted":
+        return Guaranteed(largest.epsilon, largest.mu, extra_delta=0.0)
+    extra = extra_delta(
+        problem,
+        sigma=schedule.sigma,
+        dimension=dimension,
+        start=start,
+        learning_steps=int(schedule.learning_steps),
         epsilon=largest.epsilon,
     )
-    return _Recomputed(largest.epsilon, largest.mu, extra)
+    return Guaranteed(largest.epsilon, largest.mu, extra)
 
 
-def _recompute_secret_state(certificate: Certificate) -> _Recomputed:
+def epsilon_all_published(problem: accounting.Problem, schedule: accounting.Schedule, *, delta: float) -> float:
+    """Return the epsilon for whoever kept every published model, the learned one included; 0 without requests."""
+    if not schedule.steps:
+        return 0.0
+    return accounting.epsilon_from_mu(shifted.joint_curve(problem, schedule, learned_published=True).mu, delta)
+
+
+def _recompute_secret_state(certificate: Certificate) -> Guaranteed:
     problem = _problem(certificate)
     steps = min(certificate.unlearning_steps)
     epsilon = accounting.secret_state_epsilon(problem, sigma=certificate.sigma, delta=certificate.delta, steps=steps)
     _require_learning_steps(certificate, problem, steps)
-    return _Recomputed(epsilon, None, 0.0)
+    return Guaranteed(epsilon, None, 0.0)
 
 
-def _recompute_published_state(certificate: Certificate) -> _Recomputed:
+def _recompute_published_state(certificate: Certificate) -> Guaranteed:
     problem = _problem(certificate)
     epsilon = accounting.published_state_epsilon(
         problem,
@@ -322,31 +396,28 @@ def _recompute_published_state(certificate: Certificate) -> _Recomputed:
         steps_per_request=certificate.unlearning_steps,
     )
     _require_learning_steps(certificate, problem, min(certificate.unlearning_steps))
-    return _Recomputed(epsilon, None, 0.0)
+    return Guaranteed(epsilon, None, 0.0)
 
 
-def _recompute_tightened(certificate: Certificate) -> _Recomputed:
+def _recompute_tightened(certificate: Certificate) -> Guaranteed:
     problem, steps = _problem(certificate), certificate.unlearning_steps
+    sizes = certificate.schedule.records
+    so_far = [(sizes[:number], steps[:number]) for number in range(1, len(steps) + 1)]
     if certificate.variant == "published-state":
         mu = max(
             descent_shifted.published_state_curve(
-                problem,
-                sigma=certificate.sigma,
-                steps_per_request=steps[: number + 1],
-                records_per_request=certificate.records_per_request,
+                problem, sigma=certificate.sigma, steps_per_request=until, records_per_request=records
             ).mu
-            for number in range(len(steps))
-        )
-    elif len(steps) == 1:
-        mu = descent_shifted.secret_state_mu(
-            problem,
-            sigma=certificate.sigma,
-            steps=steps[0],
-            records_per_request=certificate.records_per_request,
+            for records, until in so_far
         )
     else:
-        raise CertificateError("with secret state the tightened form of Descent-to-Delete speaks of one request")
-    return _Recomputed(accounting.epsilon_from_mu(mu, certificate.delta), mu, 0.0)
+        mu = max(
+            descent_shifted.secret_state_history_mu(
+                problem, sigma=certificate.sigma, records_per_request=records, steps_per_request=until
+            )
+            for records, until in so_far
+        )
+    return Guaranteed(accounting.epsilon_from_mu(mu, certificate.delta), mu, 0.0)
 
 
 def _require_learning_steps(certificate: Certificate, problem: accounting.Problem, steps: int) -> None:
@@ -360,7 +431,7 @@ def _require_learning_steps(certificate: Certificate, problem: accounting.Proble
         )
 
 
-_RECOMPUTE: dict[Accountant, Callable[[Certificate], _Recomputed]] = {
+_RECOMPUTE: dict[Accountant, Callable[[Certificate], Guaranteed]] = {
     **dict.fromkeys(get_args(AccountantName), _recompute_langevin),
     "descent-to-delete N.1": _recompute_secret_state,
     "descent-to-delete N.2": _recompute_published_state,

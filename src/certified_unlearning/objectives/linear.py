@@ -28,6 +28,7 @@ class LinearObjective(ABC):
         outputs: Scores of a record.
         strong_convexity: The l2 coefficient lambda.
         rows_at_once: Rows in a block.
+        normaliser: What the sum of the losses is divided by; by default the number of rows.
     """
 
     def __init__(
@@ -39,8 +40,10 @@ class LinearObjective(ABC):
         outputs: int,
         strong_convexity: float,
         rows_at_once: int,
+        normaliser: int | None = None,
     ) -> None:
         self.n = rows.shape[0]
+        self._normaliser = normaliser or self.n
         self.d = outputs * rows.shape[1]
         self.strong_convexity = strong_convexity
         self._outputs = outputs
@@ -63,7 +66,7 @@ class LinearObjective(ABC):
             self._scores = weights.new_empty(trials * self._outputs * self._scores_per_output)
         by_output = weights.view(trials * self._outputs, -1)
         gradient = self._gradient[:trials].view_as(by_output)
-        scale = -step_size / self.n
+        scale = -step_size / self._normaliser
         for where, rows in self._blocks:
             scores = self._scores[: len(by_output) * len(rows)].view(len(by_output), len(rows))
             torch.mm(by_output, rows.T, out=scores)

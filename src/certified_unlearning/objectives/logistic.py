@@ -21,6 +21,7 @@ class LogisticObjective(LinearObjective):
         replacements: What removed records become.
         rows_at_once: Rows in a block. By default 16 384: on the CPU smaller blocks were measured up to 5 % slower,
             and larger ones cost memory.
+        normaliser: What the sum of the losses is divided by; by default ``n``.
     """
 
     def __init__(
@@ -32,6 +33,7 @@ class LogisticObjective(LinearObjective):
         lipschitz: float,
         replacements: Replacements | None = None,
         rows_at_once: int = 16_384,
+        normaliser: int | None = None,
     ) -> None:
         indices, new_features, new_labels = replacements_like(features, labels, replacements)
         signs, new_signs = (-each.to(features.dtype) for each in (labels, new_labels))
@@ -42,6 +44,7 @@ class LogisticObjective(LinearObjective):
             outputs=1,
             strong_convexity=strong_convexity,
             rows_at_once=rows_at_once,
+            normaliser=normaliser,
         )
         self._indices = indices
         self._lipschitz = lipschitz

@@ -38,6 +38,7 @@ class SoftmaxObjective(LinearObjective):
         replacements: What removed records become.
         rows_at_once: Rows in a block; by default 1024 on the CPU, where the scores of 100 trials then stay in the
             processor's cache, and 65 536 on CUDA, where small products leave the device idle.
+        normaliser: What the sum of the losses is divided by; by default ``n``.
 
     Raises:
         AssumptionError: ``lipschitz`` is below ``sqrt(2)`` times the norm of the longest row.
@@ -54,6 +55,7 @@ class SoftmaxObjective(LinearObjective):
         lipschitz: float,
         replacements: Replacements | None = None,
         rows_at_once: int | None = None,
+        normaliser: int | None = None,
     ) -> None:
         indices, new_features, new_labels = replacements_like(features, labels, replacements)
         super().__init__(
@@ -63,6 +65,7 @@ class SoftmaxObjective(LinearObjective):
             outputs=classes,
             strong_convexity=strong_convexity,
             rows_at_once=rows_at_once or (65_536 if features.device.type == "cuda" else 1024),
+            normaliser=normaliser,
         )
         _check_lipschitz(lipschitz, chain((rows for _, rows in self._blocks), [new_features]))
         self._labels = _checked_labels(labels, classes)

@@ -105,7 +105,7 @@ def _row(of: Certificate) -> CertificateRow:
         delta=rounded_up(of.delta + of.extra_delta),
         adjacency=of.adjacency,
         sigma=rounded_up(of.sigma),
-        records_per_request=of.records_per_request,
+        records_per_request=max(of.schedule.records),
         requests=len(of.unlearning_steps),
         steps=sum(of.unlearning_steps),
         unchecked=len(_unchecked(of)),

@@ -1,0 +1,12 @@
+"""scikit-learn classifiers that can unlearn: `fit`, later `unlearn(indices)`, and a certificate of what that achieved.
+
+>>> from certified_unlearning.estimators import LangevinLogisticRegression
+>>> model = LangevinLogisticRegression(epsilon=1, C=0.1, normalize=True, random_state=0)
+>>> model.fit([[0.0, 1.0], [1.0, 0.2], [0.1, 0.9], [0.8, 0.1]], ["no", "yes", "no", "yes"]).unlearn([2]).remaining_
+array([0, 1, 3])
+"""
+
+from certified_unlearning.estimators.descent_to_delete import PublishedStateDescentToDelete, SecretStateDescentToDelete
+from certified_unlearning.estimators.langevin import LangevinLogisticRegression
+
+__all__ = ["LangevinLogisticRegression", "PublishedStateDescentToDelete", "SecretStateDescentToDelete"]

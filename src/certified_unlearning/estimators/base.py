@@ -1,0 +1,318 @@
+"""What the estimators share: rows and labels, predictions, which records are left."""
+
+import hashlib
+import secrets
+from abc import abstractmethod
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, ClassVar, Literal, Self, get_args
+
+import numpy as np
+import torch
+from numpy.typing import ArrayLike, NDArray
+from pydantic import BaseModel
+from scipy.special import expit, softmax
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils import check_random_state
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from certified_unlearning import randomness
+from certified_unlearning.accounting.checks import require_positive
+from certified_unlearning.certificate import Certificate
+from certified_unlearning.data.prepared import NORM_TOLERANCE
+from certified_unlearning.devices import pick_device
+from certified_unlearning.errors import DataError, ParameterError
+from certified_unlearning.estimators import report, storage
+from certified_unlearning.learner import Removal, require_one_of
+from certified_unlearning.parameters import DType
+
+Array = NDArray[np.float64]
+
+
+class UnlearningClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+    """A linear classifier with a regularised intercept that keeps its training records, so that it can unlearn some.
+
+    The model of a record ``x`` is that of the row ``(x, 1) / sqrt(2)``, without an intercept: its norm is at most 1
+    where that of ``x`` is, and the weights are scikit-learn's times ``sqrt(2)``, so the regulariser's strength is
+    halved. The result is scikit-learn's objective ``C sum_i loss_i + ||(coef, intercept)||^2 / 2``, with the intercept
+    in the regulariser as in its solver ``liblinear``.
+
+    Attributes:
+        classes_: The classes, sorted.
+        removals_: What was unlearned: records and steps of each request.
+        remaining_: Positions in the fitted ``X`` of the records that are left.
+        n_features_in_: Number of features.
+        feature_names_in_: Their names, if ``X`` was a data frame.
+    """
+
+    _ARRAYS: ClassVar[tuple[str, ...]] = ("_weights", "remaining_")
+    _LEARNER: ClassVar[type[BaseModel]]
+
+    def __init__(
+        self,
+        epsilon: float = 1.0,
+        delta: float | Literal["1/n"] = "1/n",
+        *,
+        sigma: float | None = None,
+        steps: int | None = None,
+        C: float = 1.0,
+        records: int = 1,
+        accountant: str = "shifted",
+        adjacency: str = "zero-out",
+        normalize: bool = False,
+        fit_intercept: bool = True,
+        random_state: int | np.random.RandomState | None = None,
+        device: str = "cpu",
+        dtype: str = "float32",
+    ) -> None:
+        self.epsilon = epsilon
+        self.delta = delta
+        self.sigma = sigma
+        self.steps = steps
+        self.C = C
+        self.records = records
+        self.accountant = accountant
+        self.adjacency = adjacency
+        self.normalize = normalize
+        self.fit_intercept = fit_intercept
+        self.random_state = random_state
+        self.device = device
+        self.dtype = dtype
+
+    @abstractmethod
+    def _plan(self, n: int, features: int, classes: int) -> Any:
+        """Return the learner for so many records, columns of a row and classes."""
+
+    @abstractmethod
+    def _learn(self, rows: torch.Tensor, labels: torch.Tensor) -> None:
+        """Learn by ``_learner``: set ``_weights``."""
+
+    @abstractmethod
+    def _unlearn(self, rows: torch.Tensor, labels: torch.Tensor, records: int) -> None:
+        """Go on without ``records`` records to the rows that are left; change nothing when that fails."""
+
+    def fit(self, X: Any, y: Any) -> Self:
+        """Learn from records.
+
+        Args:
+            X: Features, shape ``(n, features)``; an array or a data frame. Rows have norm at most 1, unless
+                ``normalize``.
+            y: Classes, shape ``(n,)``, of any type.
+
+        Returns:
+            The fitted estimator. `unlearn` names records by their position in this ``X``.
+
+        Raises:
+            DataError: A row is longer than 1 (the message names the longest), or there is only one class.
+            ParameterError: A parameter makes no sense.
+            AssumptionError: The noise would drown in rounding.
+            InfeasibleError: The target cannot be met.
+        """
+        X, y = validate_data(self, X, y, dtype=(np.float64, np.float32))
+        check_classification_targets(y)
+        require_positive(C=self.C)
+        require_one_of(get_args(DType), dtype=self.dtype)
+        classes, encoded = np.unique(y, return_inverse=True)
+        if len(classes) < 2:
+            raise DataError(f"y holds one class only ({classes[0]!r}); a classifier needs samples of two classes")
+        rows = self._rows(X)
+        labels = 2 * encoded - 1 if len(classes) == 2 else encoded
+        self._learner = self._plan(n=rows.shape[0], features=rows.shape[1], classes=len(classes))
+        self._learn(*self._tensors(rows, labels, len(classes)))
+        self.removals_: list[Removal] = []
+        self.classes_ = classes
+        self.remaining_ = np.arange(len(rows))
+        self._keep(rows, labels.astype(np.int64))
+        return self
+
+    def unlearn(self, indices: ArrayLike) -> Self:
+        """Remove records from the model, and from what it keeps of its training data.
+
+        Args:
+            indices: Positions of the records in the ``X`` that was fitted, all different, none removed before.
+
+        Returns:
+            The estimator, with a new ``certificate_``. When an error is raised it is as it was before.
+
+        Raises:
+            ParameterError: An index is none, or appears twice, or was removed before, or no record would be left.
+            DataError: The estimator was saved without its training data.
+            InfeasibleError: The target cannot be met.
+        """
+        self._require_fitted()
+        if self._training_rows is None:
+            raise DataError("this estimator was saved without its training data: it can predict, but not unlearn")
+        positions = self._positions(indices)
+        rows, labels = self._training_rows, self._training_labels
+        if len(positions) >= len(self.remaining_):
+            raise ParameterError("indices name every record that is left; at least one must remain")
+        if self.adjacency == "replace":
+            rows, labels = rows.copy(), labels.copy()
+            rows[positions], labels[positions] = self._replacements(len(positions))
+        else:
+            rows, labels = np.delete(rows, positions, axis=0), np.delete(labels, positions)
+        self._unlearn(*self._tensors(rows, labels, len(self.classes_)), records=len(positions))
+        self.remaining_ = np.setdiff1d(self.remaining_, np.asarray(indices))
+        self._keep(rows, labels)
+        return self
+
+    def decision_function(self, X: Any) -> Array:
+        """Return the scores of records: shape ``(records,)`` for two classes, else ``(records, classes)``."""
+        self._require_fitted()
+        X = validate_data(self, X, dtype=(np.float64, np.float32), reset=False)
+        scores = (_unit(X) if self.normalize else X) @ self.coef_.T + self.intercept_
+        return scores[:, 0] if len(self.classes_) == 2 else scores
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """Return the class of the largest score, shape ``(records,)``."""
+        scores = self.decision_function(X)
+        return self.classes_[(scores > 0).astype(int) if scores.ndim == 1 else scores.argmax(axis=1)]  # type: ignore[no-any-return]
+
+    def predict_proba(self, X: Any) -> Array:
+        """Return each class' probability under the model, shape ``(records, classes)``."""
+        scores = self.decision_function(X)
+        if scores.ndim == 1:
+            positive = expit(scores)
+            return np.column_stack([1 - positive, positive])
+        return softmax(scores, axis=1)  # type: ignore[no-any-return]
+
+    @property
+    def coef_(self) -> Array:
+        """Weights of the features: shape ``(1, features)`` for two classes, else ``(classes, features)``."""
+        weights = self._by_class()
+        return weights[:, :-1] / np.sqrt(2) if self.fit_intercept else weights
+
+    @property
+    def intercept_(self) -> Array:
+        """Intercepts: shape ``(1,)`` for two classes, else ``(classes,)``."""
+        weights = self._by_class()
+        return weights[:, -1] / np.sqrt(2) if self.fit_intercept else np.zeros(len(weights))
+
+    @property
+    def certificate_(self) -> Certificate:
+        """What is guaranteed of the model as it is now; `certificate.write` makes a file for ``unlearn verify``."""
+        self._require_fitted()
+        certificate: Certificate = self._learner.certificate(
+            self.removals_,
+            dataset="own",
+            features="given",
+            noise_source="system entropy" if self.random_state is None else "seed",
+            data_digest=self._data_digest,
+        )
+        return certificate
+
+    def privacy_report(self) -> str:
+        """Return in words what is guaranteed, compared with what, and what was not checked."""
+        return report.in_words(self.certificate_, self._learner, self.removals_)
+
+    def save(self, path: str | Path, *, training_data: bool = True) -> None:
+        """Write the estimator as one safetensors file, its parameters as JSON in the header. No pickle.
+
+        Files of earlier states still hold what was removed since: delete them.
+
+        Args:
+            path: The file.
+            training_data: Whether the training records that are left go along; without them the loaded estimator
+                can predict, but not unlearn.
+
+        Raises:
+            ParameterError: ``random_state`` is a generator, which JSON cannot hold.
+            StorageError: The file cannot be written.
+        """
+        self._require_fitted()
+        storage.save(self, path, training_data=training_data)
+
+    @classmethod
+    def load(cls, path: str | Path) -> Self:
+        """Read an estimator that `save` wrote.
+
+        Raises:
+            DataError: The file is missing, damaged, or holds something else.
+        """
+        return storage.load(cls, path)
+
+    def _by_class(self) -> Array:
+        self._require_fitted()
+        outputs = 1 if len(self.classes_) == 2 else len(self.classes_)
+        return self._weights.reshape(outputs, -1).astype(np.float64)  # type: ignore[no-any-return]
+
+    def _rows(self, features: Array) -> NDArray[Any]:
+        """Return features as rows of norm at most 1."""
+        if self.normalize:
+            features = _unit(features)
+        norms = np.linalg.norm(features.astype(np.float64, copy=False), axis=1)
+        worst, longer = int(norms.argmax()), int((norms > 1 + NORM_TOLERANCE).sum())
+        if longer:
+            raise DataError(
+                f"row {worst} of X has norm {norms[worst]:.7g}, the longest of {longer} rows above 1, but the "
+                "guarantee needs norms of at most 1; divide X by a public constant, or say normalize=True to divide "
+                "every row by its own norm"
+            )
+        if self.fit_intercept:
+            features = np.column_stack([features, np.ones(len(features))]) / np.sqrt(2)
+        return np.ascontiguousarray(features, dtype=self.dtype)
+
+    def _keep(self, rows: NDArray[Any], labels: NDArray[np.int64]) -> None:
+        self._training_rows, self._training_labels = rows, labels
+        # With a key that nobody has, since a plain digest would let anyone who has the other records guess a removed
+        # one and check the guess.
+        digest = hashlib.blake2b(rows.data, key=secrets.token_bytes(32), digest_size=32)
+        digest.update(labels.data)
+        self._data_digest = digest.hexdigest()
+
+    def _replacements(self, records: int) -> tuple[NDArray[Any], NDArray[np.int64]]:
+        """Draw records independently of the data: features from N(0, I) scaled to norm 1, uniform labels."""
+        generator = randomness.generator(str(self._noise_key()), "replacements", len(self.remaining_))
+        features = _unit(generator.standard_normal((records, self.n_features_in_)))
+        labels = generator.integers(len(self.classes_), size=records)
+        return self._rows(features), 2 * labels - 1 if len(self.classes_) == 2 else labels
+
+    def _tensors(
+        self, rows: NDArray[Any], labels: NDArray[np.int64], classes: int
+    ) -> tuple[torch.Tensor, torch.Tensor]:
+        device = pick_device(self.device)
+        tensor = torch.as_tensor(rows, device=device)
+        return tensor, torch.as_tensor(labels, device=device, dtype=tensor.dtype if classes == 2 else torch.int64)
+
+    def _regularisation(self, n: int) -> float:
+        """Return ``lambda / n`` of the rows: scikit-learn's ``C`` is ``1 / (n lambda)`` where there is no intercept."""
+        return 1 / (self.C * n * n * (2 if self.fit_intercept else 1))
+
+    def _positions(self, indices: ArrayLike) -> NDArray[np.int64]:
+        """Return where the records named by their first position are now."""
+        wanted = np.atleast_1d(np.asarray(indices))
+        if wanted.ndim != 1 or not len(wanted) or not np.issubdtype(wanted.dtype, np.integer):
+            raise ParameterError(f"indices must be a list of row numbers of the X that was fitted, got {indices!r}")
+        values, counts = np.unique(wanted, return_counts=True)
+        if (counts > 1).any():
+            raise ParameterError(f"indices names record {values[counts > 1][0]} twice")
+        n = self._learner.n
+        outside = values[(values < 0) | (values >= n)]
+        if len(outside):
+            raise ParameterError(f"indices names record {outside[0]}, but records are numbered 0 to {n - 1}")
+        gone = np.setdiff1d(values, self.remaining_)
+        if len(gone):
+            raise ParameterError(f"record {gone[0]} was removed before")
+        if self.adjacency == "replace":
+            return values
+        return np.searchsorted(self.remaining_, values)
+
+    def _noise_key(self) -> int:
+        """Return the address of new noise: from the operating system, or from ``random_state``."""
+        if self.random_state is None:
+            return secrets.randbits(128)
+        words: Sequence[int] = check_random_state(self.random_state).randint(2**32, size=4, dtype=np.uint32).tolist()
+        return sum(word << 32 * place for place, word in enumerate(words))
+
+    def _require_fitted(self) -> None:
+        check_is_fitted(self)
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "remaining_")
+
+
+def _unit(features: Array) -> Array:
+    """Return every row divided by its norm; a row of zeros stays."""
+    norms = np.linalg.norm(features, axis=1, keepdims=True)
+    return features / np.where(norms > 0, norms, 1)

@@ -1,0 +1,104 @@
+"""Logistic and softmax regression by the two variants of Descent-to-Delete."""
+
+from typing import Any, ClassVar, Self
+
+import numpy as np
+import torch
+
+from certified_unlearning.descent_learner import DescentLearner, DescentVariant
+from certified_unlearning.estimators.base import UnlearningClassifier
+from certified_unlearning.learner import Removal
+from certified_unlearning.progress import Progress
+
+
+class _DescentToDelete(UnlearningClassifier):
+    """Logistic regression by gradient descent without noise; noise is added on what is published.
+
+    Source: Neel, Roth, Sharifi-Malvajerdi, Descent-to-Delete (ALT 2021). The objective is that of
+    `LangevinLogisticRegression`.
+
+    Args:
+        epsilon: The target after every `unlearn`.
+        delta: Of the target: a number strictly between 0 and 1, or ``"1/n"``.
+        sigma: Standard deviation of the published noise. None: the least with which ``steps`` steps unlearn
+            ``records`` records in the first request.
+        steps: Steps of that request. Not together with ``sigma``. With neither, as many as it takes for what was
+            learned to fade by a factor ``e``.
+        C: Inverse strength of the regulariser, as in scikit-learn.
+        records: How many records ``steps`` steps shall be able to unlearn at once.
+        accountant: ``shifted``: tight distances, and any number of records at once. ``as published``: the theorems,
+            stated for adding or removing one record and applied to the adjacency unchanged; several records are
+            unlearned one after another.
+        adjacency: ``zero-out`` or ``replace``, as in `LangevinLogisticRegression`.
+        normalize: Whether every row is divided by its own norm. Otherwise a row longer than 1 is an error.
+        fit_intercept: Whether there is an intercept, which is regularised.
+        random_state: None: noise from the operating system's entropy, which is not kept. A number makes results
+            repeatable, but whoever knows it can subtract the noise.
+        device: ``auto``, ``cpu`` or ``cuda``.
+        dtype: ``float32`` or ``float64``.
+    """
+
+    _LEARNER = DescentLearner
+    _ARRAYS = (*UnlearningClassifier._ARRAYS, "_state")
+    _VARIANT: ClassVar[DescentVariant]
+
+    def _plan(self, n: int, features: int, classes: int) -> DescentLearner:
+        return DescentLearner.plan(
+            n=n,
+            features=features,
+            classes=classes,
+            regularisation=self._regularisation(n),
+            epsilon=self.epsilon,
+            delta=self.delta,
+            variant=self._VARIANT,
+            sigma=self.sigma,
+            steps=self.steps,
+            records=self.records,
+            accountant=self.accountant,
+            adjacency=self.adjacency,
+            dtype=self.dtype,
+        )
+
+    def unlearn(self, indices: Any) -> Self:
+        """Remove records; see `UnlearningClassifier.unlearn`. The published theorems take them one after another."""
+        self._require_fitted()
+        if self._learner.accountant == "shifted":
+            return super().unlearn(indices)
+        self._positions(indices)  # All are checked before the first goes.
+        for index in np.atleast_1d(indices):
+            super().unlearn([index])
+        return self
+
+    def _learn(self, rows: torch.Tensor, labels: torch.Tensor) -> None:
+        progress = Progress("fit", self._learner.learning_steps)
+        self._publish(self._learner.learn(rows, labels, progress=progress), [])
+
+    def _unlearn(self, rows: torch.Tensor, labels: torch.Tensor, records: int) -> None:
+        removal = self._learner.plan_removal(self.removals_, records)
+        history = [*self.removals_, removal]
+        weights = self._learner.unlearn(
+            torch.as_tensor(self._state, device=rows.device),
+            rows,
+            labels,
+            history,
+            progress=Progress("unlearn", removal.steps),
+        )
+        self._publish(weights, history)
+        self.removals_ = history
+
+    def _publish(self, weights: torch.Tensor, history: list[Removal]) -> None:
+        published = self._learner.publish(weights, history, [self._noise_key()])
+        self._weights = published.cpu().numpy()
+        self._state = (weights if self._VARIANT == "secret-state" else published).cpu().numpy()
+
+
+class SecretStateDescentToDelete(_DescentToDelete):
+    """Descent-to-Delete that keeps the noiseless weights: they must stay secret, in memory and in saved files."""
+
+    _VARIANT = "secret-state"
+
+
+class PublishedStateDescentToDelete(_DescentToDelete):
+    """Descent-to-Delete that keeps nothing but what it published, and goes on from there."""
+
+    _VARIANT = "published-state"

@@ -1,0 +1,54 @@
+"""A certificate in words, for people who decide on it."""
+
+from collections.abc import Sequence
+
+from certified_unlearning.certificate import Certificate
+from certified_unlearning.descent_learner import DescentLearner
+from certified_unlearning.errors import InfeasibleError, ParameterError
+from certified_unlearning.learner import LangevinLearner, Removal
+from certified_unlearning.rounding import rounded_up
+
+Learner = LangevinLearner | DescentLearner
+
+
+def in_words(certificate: Certificate, learner: Learner, history: Sequence[Removal]) -> str:
+    """Return what is guaranteed of a model now, and what the next removal takes."""
+    removed = sum(removal.records for removal in history)
+    lines = [
+        f"Learned from {learner.n} records in {learner.learning_steps} steps; {removed} removed since, in "
+        f"{len(history)} requests ({sum(removal.steps for removal in history)} steps)."
+    ]
+    lines += guarantee(certificate)
+    if certificate.epsilon_all_published:
+        lines.append(
+            "For somebody who kept every published model, the first one included, epsilon is "
+            f"{rounded_up(certificate.epsilon_all_published)}: what was shown cannot be recalled."
+        )
+    lines.append(_next(learner, history))
+    return "\n".join([*lines, *rests_on(certificate)])
+
+
+def guarantee(certificate: Certificate) -> list[str]:
+    """Return the statement itself."""
+    if not certificate.unlearning_steps:
+        return ["Nothing was removed yet, so there is nothing to guarantee yet."]
+    delta = certificate.delta + certificate.extra_delta
+    return [
+        f"Guaranteed ({certificate.guarantee}, by {certificate.accountant}): epsilon = "
+        f"{rounded_up(certificate.epsilon)} at delta = {rounded_up(delta)}, adjacency {certificate.adjacency}.",
+        f"Compared with: {certificate.comparator}.",
+    ]
+
+
+def rests_on(certificate: Certificate) -> list[str]:
+    """Return the assumptions that nobody checked."""
+    assumed = [f"- {each.statement}: {each.by}" for each in certificate.assumptions if each.status == "assumed"]
+    return ["Assumed, not checked:", *assumed]
+
+
+def _next(learner: Learner, history: Sequence[Removal]) -> str:
+    try:
+        takes = f"takes {learner.plan_removal(history, 1).steps} steps"
+    except (InfeasibleError, ParameterError) as error:
+        takes = f"is not possible: {error}"
+    return f"Removing one more record, with epsilon at most {learner.epsilon:g}, {takes}."

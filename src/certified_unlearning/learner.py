@@ -1,0 +1,402 @@
+"""Langevin unlearning of one's own records: planned once, learned once, then any number of removals.
+
+The pipeline's mechanisms (`mechanisms`) run whole sweeps of a plan; this is the same algorithm for a single model
+whose requests are not known in advance. Source: Chien, Wang, Chen, Li, Langevin unlearning (NeurIPS 2024).
+"""
+
+import math
+from collections.abc import Sequence
+from typing import Literal, NamedTuple, get_args
+
+import torch
+from pydantic import BaseModel, ConfigDict
+from torch import Tensor
+
+from certified_unlearning import accounting, assumptions, certificate, dynamics, randomness
+from certified_unlearning.accounting import AccountantName, Adjacency, Problem, Schedule
+from certified_unlearning.accounting.checks import require_count, require_positive, require_probability
+from certified_unlearning.assumptions import NoiseSource
+from certified_unlearning.certificate import Certificate
+from certified_unlearning.errors import ParameterError
+from certified_unlearning.files import content_key
+from certified_unlearning.mechanisms.langevin import starting_weights
+from certified_unlearning.mechanisms.learning_start import learned_steps
+from certified_unlearning.objectives.constants import loss_constants, scores_per_record
+from certified_unlearning.objectives.logistic import LogisticObjective
+from certified_unlearning.objectives.rows import StreamedRows
+from certified_unlearning.objectives.softmax import SoftmaxObjective
+from certified_unlearning.parameters import DType
+from certified_unlearning.progress import Progress
+from certified_unlearning.version import code_version
+
+START = 0.0
+"""Mean of every coordinate of the start."""
+STATIONARITY = 1e-8
+"""The Gaussian-DP distance to the stationary law that counts as none, when the learning steps are learned."""
+
+
+class Removal(NamedTuple):
+    """One answered request: how many records it removed, and by how many steps."""
+
+    records: int
+    steps: int
+
+
+class LangevinLearner(BaseModel):
+    """Everything that is fixed before the first step: the constants of the problem, the noise, the target.
+
+    The loss is l2-regularised logistic regression (two classes) or softmax regression on rows of norm at most 1, with
+    the constants that hold for all such rows: ``L = 1/4 + lambda``, ``M = 1``, or ``L = 1/2 + lambda``,
+    ``M = sqrt(2)``; the step size is ``1 / L``.
+
+    Attributes:
+        n: Number of records at the start: the normaliser, unless the adjacency is ``remove``.
+        features: Columns of a row.
+        classes: Number of classes, at least 2.
+        regularisation: ``lambda / n``, above 0; scikit-learn's ``C`` is ``1 / (n lambda)``.
+        epsilon: The target after every removal.
+        delta: Of the target; learning that stops before stationarity adds ``extra_delta`` with ``lsi`` and
+            ``lsi-tight``, nothing with ``shifted``.
+        sigma: Noise scale: a step adds noise of standard deviation ``sqrt(2 step_size) sigma``.
+        learning_steps: ``T``.
+        accountant: Which analysis.
+        adjacency: What a model is compared with: retraining on data where a removed record's loss is 0
+            (``zero-out``), or where another record stands in its place (``replace``), or on the mean of the others
+            (``remove``).
+        dtype: Of weights and rows.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    n: int
+    features: int
+    classes: int
+    regularisation: float
+    epsilon: float
+    delta: float
+    sigma: float
+    learning_steps: int
+    accountant: AccountantName
+    adjacency: Adjacency
+    dtype: DType
+
+    @classmethod
+    def plan(
+        cls,
+        *,
+        n: int,
+        features: int,
+        classes: int,
+        regularisation: float,
+        epsilon: float,
+        delta: float | Literal["1/n"],
+        sigma: float | None = None,
+        steps: int | None = None,
+        records: int = 1,
+        accountant: str = "shifted",
+        adjacency: str = "zero-out",
+        learning_steps: int | None = None,
+        dtype: str = "float32",
+    ) -> "LangevinLearner":
+        """Choose the noise, and the learning steps, before anything is learned.
+
+        Args:
+            n: Number of records.
+            features: Columns of a row.
+            classes: Number of classes.
+            regularisation: ``lambda / n``.
+            epsilon: The target, above 0.
+            delta: Strictly between 0 and 1, or ``"1/n"``.
+            sigma: Noise scale. None: the least with which ``steps`` steps remove ``records`` records and which rounding
+                does not swallow.
+            steps: Steps that a removal of ``records`` records shall take, at least 1. None, with no ``sigma`` either:
+                ``1 / (step_size strong_convexity)``, the steps in which what was learned fades by a factor ``e``.
+            records: How many records ``steps`` steps shall be able to remove at once. Whatever it is, any number can
+                be removed later: by more steps.
+            accountant: Which analysis.
+            adjacency: What a model is compared with.
+            learning_steps: ``T``. None: the least number after which the distance to the stationary law is certified
+                to be negligible.
+            dtype: Of weights and rows.
+
+        Raises:
+            ParameterError: A value makes no sense, or both ``sigma`` and ``steps`` are given.
+            AssumptionError: The noise would drown in rounding.
+            InfeasibleError: The target cannot be met.
+        """
+        require_positive(epsilon=epsilon, regularisation=regularisation)
+        require_count(least=1, n=n, features=features, records=records)
+        require_count(least=2, classes=classes)
+        require_one_of(get_args(AccountantName), accountant=accountant)
+        require_one_of(get_args(Adjacency), adjacency=adjacency)
+        require_one_of(get_args(DType), dtype=dtype)
+        if sigma is not None:
+            require_positive(sigma=sigma)
+        if steps is not None:
+            require_count(least=1, steps=steps)
+        if learning_steps is not None:
+            require_count(least=1, learning_steps=learning_steps)
+        if delta != "1/n":
+            require_probability(delta=delta)
+        if sigma is not None and steps is not None:
+            raise ParameterError(f"give sigma or steps, not both (the other is planned), got {sigma} and {steps}")
+        learner = cls.model_validate(
+            {
+                "n": n,
+                "features": features,
+                "classes": classes,
+                "regularisation": regularisation,
+                "epsilon": epsilon,
+                "delta": 1 / n if delta == "1/n" else delta,
+                "sigma": 1.0 if sigma is None else sigma,
+                "learning_steps": 1 if learning_steps is None else learning_steps,
+                "accountant": accountant,
+                "adjacency": adjacency,
+                "dtype": dtype,
+            }
+        )
+        problem = learner.problem
+        if sigma is None:
+            # NumPy's whole numbers, as parameter searches give them, become Python's.
+            records, steps = int(records), None if steps is None else int(steps)
+            fading = 1 / (problem.step_size * problem.strong_convexity)
+            least = accounting.least_sigma(
+                problem,
+                steps=math.ceil(fading) if steps is None else steps,
+                epsilon=epsilon,
+                delta=learner.delta,
+                records=records,
+                accountant=learner.accountant,
+            )
+            # Many steps need so little noise that rounding would swallow it; more than they need is as private.
+            sigma = max(least, assumptions.sigma_above_rounding(problem, dtype=learner.dtype))
+        if learning_steps is None:
+            learning_steps = learned_steps(
+                problem, sigma=sigma, dimension=learner.dimension, start=START, mu_tolerance=STATIONARITY
+            )
+        assumptions.require_noise_above_rounding(problem, sigma=sigma, dtype=learner.dtype)
+        return learner.model_copy(update={"sigma": sigma, "learning_steps": learning_steps})
+
+    @property
+    def dimension(self) -> int:
+        """``d``, the number of weights."""
+        return self.features * scores_per_record(self.classes)
+
+    @property
+    def problem(self) -> Problem:
+        """The constants as the accountants take them."""
+        constants = loss_constants(
+            classes=self.classes, n=self.n, regularisation=self.regularisation, smoothness="bound", bounds="tight"
+        )
+        return Problem(
+            n=self.n,
+            strong_convexity=constants.strong_convexity,
+            smoothness=constants.smoothness,
+            lipschitz=constants.lipschitz,
+            step_size=1 / constants.smoothness,
+            adjacency=self.adjacency,
+        )
+
+    def schedule(self, history: Sequence[Removal]) -> Schedule:
+        """Return the noisy steps of learning and of the removals so far."""
+        return Schedule(
+            sigma=self.sigma,
+            records_per_request=tuple(removal.records for removal in history),
+            steps=tuple(removal.steps for removal in history),
+            learning_steps=self.learning_steps,
+        )
+
+    def plan_removal(self, history: Sequence[Removal], records: int) -> Removal:
+        """Return the least steps that remove ``records`` more records, given what was removed before.
+
+        Raises:
+            ParameterError: More records are removed than there are.
+            InfeasibleError: The target cannot be met.
+        """
+        planned = accounting.least_steps_after(
+            self.problem,
+            self.schedule(history),
+            records=records,
+            epsilon=self.epsilon,
+            delta=self.delta,
+            accountant=self.accountant,
+        )
+        return Removal(records, planned.steps)
+
+    def learn(
+        self, rows: Tensor | StreamedRows, labels: Tensor, keys: Sequence[int], *, progress: Progress | None = None
+    ) -> Tensor:
+        """Learn a model for each key by noisy gradient descent.
+
+        Args:
+            rows: Shape ``(n, features)``, of norm at most 1; their dtype and device are the weights'.
+            labels: Shape ``(n,)``: -1 or +1 for two classes, else 0 to ``classes - 1``.
+            keys: The address of each trial's noise. Whoever knows it can subtract the noise.
+            progress: Told of the work done, in steps of all trials.
+
+        Returns:
+            Weights, shape ``(trials, d)``; for softmax class after class.
+        """
+        like = torch.empty(0, self.dimension, dtype=rows.dtype, device=rows.device)
+        start = starting_weights(
+            _addresses(keys, "start"),
+            [self.sigma] * len(keys),
+            mean=START,
+            strong_convexity=self.problem.strong_convexity,
+            like=like,
+        )
+        return self._descend(start, rows, labels, self.n, self.learning_steps, _addresses(keys, "learning"), progress)
+
+    def unlearn(
+        self,
+        weights: Tensor,
+        rows: Tensor | StreamedRows,
+        labels: Tensor,
+        history: Sequence[Removal],
+        keys: Sequence[int],
+        *,
+        progress: Progress | None = None,
+    ) -> Tensor:
+        """Carry out the last removal of ``history``: go on with noisy gradient descent on the data without its records.
+
+        Args:
+            weights: Shape ``(trials, d)``; not changed.
+            rows: The rows after all removals. A removed record is left out, except with adjacency ``replace``, where
+                another stands in its place; with ``zero-out`` it may also be a row of zeros.
+            labels: Theirs.
+            history: All removals so far, this one last.
+            keys: The address of each trial's noise, never the same as for learning or another removal.
+            progress: Told of the work done, in steps of all trials.
+
+        Returns:
+            New weights, shape ``(trials, d)``.
+        """
+        removed = sum(removal.records for removal in history)
+        normaliser = self.n - removed if self.adjacency == "remove" else self.n
+        keys = _addresses(keys, f"removal-{len(history)}")
+        return self._descend(weights, rows, labels, normaliser, history[-1].steps, keys, progress)
+
+    def certificate(
+        self,
+        history: Sequence[Removal],
+        *,
+        dataset: str,
+        features: Literal["declared", "given"],
+        noise_source: NoiseSource,
+        data_digest: str,
+    ) -> Certificate:
+        """Return what is guaranteed of the model after all removals of ``history``.
+
+        Args:
+            history: All removals so far; with none the statement is empty (epsilon = 0).
+            dataset: The data set's name, none of the built-in ones.
+            features: Whether rows were made from a table by its declaration, or given as they are.
+            noise_source: Where the keys came from.
+            data_digest: Of the training data, keyed if a removed record shall not be guessed from it.
+        """
+        problem, schedule = self.problem, self.schedule(history)
+        guaranteed = certificate.langevin_guarantee(
+            problem,
+            schedule,
+            delta=self.delta,
+            accountant=self.accountant,
+            dimension=self.dimension,
+            start=START,
+        )
+        return Certificate(
+            run_key=content_key([self.model_dump(mode="json"), history, data_digest]),
+            mechanism="langevin",
+            variant="least-steps",
+            accountant=self.accountant,
+            guarantee=assumptions.guarantee(self.accountant, "bound"),
+            comparator=assumptions.comparator(self.accountant, "least-steps"),
+            adjacency=self.adjacency,
+            epsilon=guaranteed.epsilon,
+            mu=guaranteed.mu,
+            epsilon_all_published=certificate.epsilon_all_published(problem, schedule, delta=self.delta),
+            delta=self.delta,
+            extra_delta=guaranteed.extra_delta,
+            n=self.n,
+            d=self.dimension,
+            classes=self.classes,
+            largest_eigenvalue=None,
+            strong_convexity=problem.strong_convexity,
+            smoothness="bound",
+            smoothness_constant=problem.smoothness,
+            lipschitz=problem.lipschitz,
+            step_size=problem.step_size,
+            sigma=self.sigma,
+            learning_steps=self.learning_steps,
+            unlearning_steps=schedule.steps,
+            records_per_request=schedule.records,
+            radius=None,
+            start=START,
+            assumptions=assumptions.assumptions(
+                self.accountant, "bound", self.dtype, dataset, features, self.classes, noise_source
+            ),
+            dtype=self.dtype,
+            dataset=dataset,
+            features=features,
+            noise_source=noise_source,
+            data_sha256=data_digest,
+            code_version=code_version(),
+        )
+
+    def _descend(
+        self,
+        start: Tensor,
+        rows: Tensor | StreamedRows,
+        labels: Tensor,
+        normaliser: int,
+        steps: int,
+        keys: Sequence[int],
+        progress: Progress | None,
+    ) -> Tensor:
+        trials = len(keys)
+        phase = dynamics.Phase(removed=0, steps=[steps] * trials, sigma=[self.sigma] * trials, keys=keys)
+        return dynamics.run(
+            objective(self.problem, self.classes, rows, labels, normaliser),
+            start,
+            [phase],
+            step_size=self.problem.step_size,
+            measure=unmeasured,
+            progress=progress,
+        ).weights
+
+
+def require_one_of(choices: Sequence[str], **values: str) -> None:
+    """Raise `ParameterError` unless every value is one of the choices."""
+    for name, value in values.items():
+        if value not in choices:
+            raise ParameterError(f"{name} must be one of {', '.join(choices)}, got {value!r}")
+
+
+def objective(
+    problem: Problem, classes: int, rows: Tensor | StreamedRows, labels: Tensor, normaliser: int
+) -> dynamics.Objective:
+    """Return logistic regression for two classes, softmax regression for more, with a problem's constants."""
+    if classes == 2:
+        return LogisticObjective(
+            rows,
+            labels,
+            strong_convexity=problem.strong_convexity,
+            lipschitz=problem.lipschitz,
+            normaliser=normaliser,
+        )
+    return SoftmaxObjective(
+        rows,
+        labels,
+        classes=classes,
+        strong_convexity=problem.strong_convexity,
+        lipschitz=problem.lipschitz,
+        normaliser=normaliser,
+    )
+
+
+def unmeasured(weights: Tensor) -> Tensor:
+    """Measure nothing: the dynamics ask for a number a trial."""
+    return weights.new_zeros(len(weights))
+
+
+def _addresses(keys: Sequence[int], phase: str) -> list[int]:
+    return [randomness.address(str(key), phase) for key in keys]
