@@ -1,0 +1,194 @@
+"""What deletion bounds say of attackers: section 7.2's tables, and claims of the paper that fail (E2, E3, E6)."""
+
+import math
+
+import numpy as np
+import pytest
+from deletion_settings import quoted
+from scipy.special import ndtr
+
+from certified_unlearning.accounting.conversion import epsilon_from_renyi
+from certified_unlearning.accounting.curves import RenyiCurve
+from certified_unlearning.accounting.deletion_attacks import keyed_count_advantage, majority_advantage
+from certified_unlearning.accounting.deletion_soundness import (
+    adaptive_epsilon,
+    adaptive_epsilon_by_calls,
+    best_delta,
+    coin_divergence,
+    gaussian_advantage,
+    laplace_divergence,
+    largest_advantage,
+    least_noise_multiplier,
+    least_possible_epsilon,
+    randomised_response_divergence,
+)
+from certified_unlearning.accounting.dynamics import composition
+from certified_unlearning.accounting.private_erm import sigma_of_noise_multiplier
+from certified_unlearning.accounting.problem import Problem
+from certified_unlearning.errors import ParameterError
+
+
+def second_entry_of_10(alpha, epsilon):
+    """As the sheet prints it, without the cap that `largest_advantage` has."""
+    return alpha / (alpha - 1) * math.exp(epsilon * (alpha - 1) / alpha) * (2 * (alpha - 1)) ** (1 / alpha) - 1
+
+
+@pytest.mark.parametrize(
+    ("alpha", "epsilon", "root", "second"),
+    [
+        (2, 0.1, 0.447214, 1.97344),
+        (8, 0.01, 0.141421, 0.603460),
+        (32, 0.1, 0.447214, 0.293817),
+        (32, 0.5, 1.00000, 0.906171),
+        (1000, 0.1, 0.447214, 0.114605),
+        (10**6, 0.3, 0.774597, 0.349879),
+    ],
+)
+def test_the_largest_advantage_has_the_sheets_values(alpha, epsilon, root, second):
+    assert math.sqrt(2 * epsilon) == quoted(root)
+    assert second_entry_of_10(alpha, epsilon) == quoted(second)
+    assert largest_advantage(epsilon, alpha=alpha) == quoted(min(root, second, 1.0))
+
+
+def test_the_largest_advantage_is_capped_and_has_its_limits():
+    assert largest_advantage(50.0, alpha=2.0) == 1.0
+    assert largest_advantage(0.0, alpha=2.0) == 0.0
+    assert largest_advantage(0.3, alpha=math.inf) == quoted(0.349859)
+
+
+@pytest.mark.parametrize(
+    ("alpha", "advantage", "first", "second"),
+    [
+        (2, 0.5, 0.03125, -1.63315),
+        (8, 0.9, 0.328050, 0.148472),
+        (32, 0.5, 0.03125, 0.0644355),
+        (32, 0.9, 0.328050, 0.446560),
+        (1000, 0.5, 0.03125, 0.214758),
+        (10**6, 0.9, 0.328050, 0.593312),
+    ],
+)
+def test_the_least_possible_epsilon_has_the_sheets_values(alpha, advantage, first, second):
+    assert advantage**4 / 2 == quoted(first)
+    assert least_possible_epsilon(advantage, alpha=alpha) == quoted(max(first, second))
+
+
+def test_the_least_possible_epsilon_has_its_limit():
+    assert least_possible_epsilon(0.9, alpha=math.inf) == quoted(0.593327)
+
+
+def test_a_round_trip_returns_the_squared_advantage():
+    assert largest_advantage(0.0644355, alpha=32) == pytest.approx(0.25, rel=1e-5)
+    for alpha in (1.5, 8, 32, 1e4, math.inf):
+        for advantage in (0.1, 0.5, 0.9):
+            there = least_possible_epsilon(advantage, alpha=alpha)
+            assert largest_advantage(there, alpha=alpha) == pytest.approx(advantage**2)
+
+
+@pytest.mark.parametrize(("alpha", "epsilon", "delta"), [(8, 0.1, 0.108427), (32, 0.5, 0.0297839)])
+def test_the_largest_advantage_converts_at_the_best_delta(alpha, epsilon, delta):
+    assert best_delta(epsilon, alpha=alpha) == quoted(delta)
+
+    def converted(at):
+        return math.exp(epsilon) * at ** (-1 / (alpha - 1)) - 1 + 2 * at
+
+    assert converted(delta) == quoted(second_entry_of_10(alpha, epsilon))
+    assert converted(delta) < min(converted(0.9 * delta), converted(1.1 * delta))
+
+
+def test_the_design_rule_converts_back_to_its_epsilon():
+    curve = RenyiCurve(lambda alpha: np.full_like(alpha, math.log(0.5)), orders=np.array([1 + 2 * math.log(1e5)]))
+    assert epsilon_from_renyi(curve, 1e-5, conversion="paper").epsilon == quoted(1.0)
+
+
+def test_the_largest_advantage_is_never_below_that_between_two_gaussians():
+    for alpha in (1.01, 2, 8, 100, 1e5):
+        for divergence in np.geomspace(1e-6, 20, 60):
+            assert gaussian_advantage(divergence, alpha=alpha) <= largest_advantage(divergence, alpha=alpha)
+
+
+def test_the_advantage_between_two_gaussians_is_that_of_the_normal_law():
+    assert gaussian_advantage(0.7, alpha=3.0) == pytest.approx(2 * ndtr(math.sqrt(2 * 0.7 / 3) / 2) - 1)
+
+
+# --- E6 and the noise convention --------------------------------------------------------------------------------------
+
+
+def test_the_noise_convention_is_that_of_the_sheet():
+    sigma = sigma_of_noise_multiplier(5, clip_norm=1, step_size=0.1, n=100)
+    assert sigma**2 == quoted(1.25e-4)
+    step = composition(Problem(100, 0.0, 1.0, 1.0, 0.1), sigma=sigma, steps=1)
+    assert float(step(np.array([8.0]))[0]) == quoted(0.64)
+
+
+def achieved(multiplier, steps, delta):
+    """``min over alpha of 2 alpha K / z^2 + log(1 / delta) / (alpha - 1)``, at the order that remark G.8 takes."""
+    alpha = 1 + 2 * math.log(1 / delta)
+    return 2 * alpha * steps / multiplier**2 + math.log(1 / delta) / (alpha - 1)
+
+
+def test_remark_g8_lacks_a_factor_2():
+    needed = least_noise_multiplier(1.0, 1e-5, steps=1000)
+    assert needed == quoted(310.005)
+    assert achieved(needed, 1000, 1e-5) == quoted(1.0)
+    printed = needed / 2
+    assert printed == quoted(155.003)
+    assert achieved(printed, 1000, 1e-5) == quoted(2.5)
+
+
+# --- E2 and E3: what the printed theorems promise, and attacks that break it ------------------------------------------
+
+
+def test_the_first_counterexample_breaks_theorem_4_1_for_the_whole_stream():
+    one_release = coin_divergence(0.1, alpha=2.0)
+    assert one_release == quoted(0.00249273)
+    promised = largest_advantage(one_release, alpha=2.0)
+    assert promised == quoted(0.0706078)
+    assert majority_advantage(0.1, releases=1) < promised < majority_advantage(0.1, releases=100)
+
+
+def test_the_second_counterexample_breaks_theorem_4_3_as_printed():
+    response, laplace = randomised_response_divergence(0.2, alpha=2.0), laplace_divergence(0.2, alpha=2.0)
+    assert (response, laplace) == (quoted(0.0393491), quoted(0.0370149))
+    printed = adaptive_epsilon(0.0, max(response, laplace), observed=1)
+    promised = largest_advantage(printed, alpha=2.0)
+    assert promised == quoted(0.280532)
+    attained = keyed_count_advantage(0.2, key_length=500)
+    assert attained > promised
+    # All calls composed do promise no less than is attained.
+    composed = adaptive_epsilon_by_calls(max(response, laplace), request=501)
+    assert attained <= largest_advantage(composed, alpha=2.0)
+
+
+@pytest.mark.parametrize("alpha", [1.1, 2.0, 8.0])
+def test_divergences_of_responses_and_laplace_laws_are_those_of_their_integrals(alpha):
+    kept = 1 / (1 + math.exp(-0.7))
+
+    def discrete(first, second):
+        return math.log(sum(p**alpha * r ** (1 - alpha) for p, r in zip(first, second, strict=True))) / (alpha - 1)
+
+    assert randomised_response_divergence(0.7, alpha=alpha) == pytest.approx(
+        discrete((kept, 1 - kept), (1 - kept, kept))
+    )
+    assert coin_divergence(0.7, alpha=alpha) == pytest.approx(discrete((kept, 1 - kept), (0.5, 0.5)))
+    points = np.linspace(-60, 61, 1_210_001)
+    exponents = -0.7 * (alpha * np.abs(points) + (1 - alpha) * np.abs(points - 1))
+    integral = 0.35 * np.exp(exponents).sum() * (points[1] - points[0])
+    assert laplace_divergence(0.7, alpha=alpha) == pytest.approx(math.log(integral) / (alpha - 1), rel=1e-6)
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda: largest_advantage(-1.0, alpha=2.0),
+        lambda: largest_advantage(1.0, alpha=1.0),
+        lambda: least_possible_epsilon(1.1, alpha=2.0),
+        lambda: least_possible_epsilon(0.5, alpha=0.5),
+        lambda: adaptive_epsilon(0.1, 1.0, observed=-1),
+        lambda: adaptive_epsilon_by_calls(1.0, request=0),
+        lambda: least_noise_multiplier(1.0, 1.0, steps=10),
+        lambda: gaussian_advantage(-0.1, alpha=2.0),
+    ],
+)
+def test_values_that_make_no_sense_are_refused(call):
+    with pytest.raises(ParameterError):
+        call()
