@@ -217,7 +217,7 @@ def _verify_scope(certificate: Certificate) -> None:
         "unlearning_steps": (min(steps, default=0) >= 0, "at least 0 each"),
         "records_per_request": (
             len(sizes) == len(steps)
-            and 1 <= min(sizes, default=1)
+            and min(sizes, default=1) >= 1
             and max(sizes, default=1) <= largest_size
             and sum(sizes) <= certificate.n,
             f"between 1 and {largest_size}, and at most n = {certificate.n} in {len(steps)} requests",

@@ -19,6 +19,7 @@ from certified_unlearning.accounting.descent_to_delete import extra_steps
 from certified_unlearning.accounting.search import least_whole
 from certified_unlearning.assumptions import NoiseSource
 from certified_unlearning.certificate import Certificate
+from certified_unlearning.devices import threads_for
 from certified_unlearning.errors import ParameterError
 from certified_unlearning.experiments.model import Accountant
 from certified_unlearning.files import content_key
@@ -356,15 +357,16 @@ class DescentLearner(BaseModel):
     def _descend(self, start: Tensor, rows: Tensor, labels: Tensor, steps: int, progress: Progress | None) -> Tensor:
         trials = len(start)
         phase = dynamics.Phase(removed=0, steps=[steps] * trials, sigma=[0.0] * trials, keys=[0] * trials)
-        return dynamics.run(
-            objective(self.problem, self.classes, rows, labels, self.n),
-            start,
-            [phase],
-            step_size=self.problem.step_size,
-            measure=unmeasured,
-            radius=self.radius,
-            progress=progress,
-        ).weights
+        with threads_for(math.prod(rows.shape) * trials):
+            return dynamics.run(
+                objective(self.problem, self.classes, rows, labels, self.n),
+                start,
+                [phase],
+                step_size=self.problem.step_size,
+                measure=unmeasured,
+                radius=self.radius,
+                progress=progress,
+            ).weights
 
 
 def require_records_one_by_one(records: int) -> None:

@@ -17,6 +17,7 @@ from certified_unlearning.accounting import AccountantName, Adjacency, Problem, 
 from certified_unlearning.accounting.checks import require_count, require_positive, require_probability
 from certified_unlearning.assumptions import NoiseSource
 from certified_unlearning.certificate import Certificate
+from certified_unlearning.devices import threads_for
 from certified_unlearning.errors import ParameterError
 from certified_unlearning.files import content_key
 from certified_unlearning.mechanisms.langevin import starting_weights
@@ -354,14 +355,15 @@ class LangevinLearner(BaseModel):
     ) -> Tensor:
         trials = len(keys)
         phase = dynamics.Phase(removed=0, steps=[steps] * trials, sigma=[self.sigma] * trials, keys=keys)
-        return dynamics.run(
-            objective(self.problem, self.classes, rows, labels, normaliser),
-            start,
-            [phase],
-            step_size=self.problem.step_size,
-            measure=unmeasured,
-            progress=progress,
-        ).weights
+        with threads_for(math.prod(rows.shape) * trials):
+            return dynamics.run(
+                objective(self.problem, self.classes, rows, labels, normaliser),
+                start,
+                [phase],
+                step_size=self.problem.step_size,
+                measure=unmeasured,
+                progress=progress,
+            ).weights
 
 
 def require_one_of(choices: Sequence[str], **values: str) -> None:
