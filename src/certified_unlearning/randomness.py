@@ -51,7 +51,10 @@ def fill_block(out: Tensor, keys: Sequence[int], block: int) -> None:
             stream.standard_normal(dtype=array.dtype.type, out=trial)
 
     # NumPy draws without holding the interpreter's lock; each trial has a generator of its own.
-    workers = torch.get_num_threads()
+    workers = min(torch.get_num_threads(), len(keys))
+    if workers == 1:
+        fill(0)  # To start a thread would take longer than a small block.
+        return
     with ThreadPoolExecutor(workers) as pool:
         list(pool.map(fill, range(workers)))
 

@@ -143,17 +143,17 @@ class UnlearningClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc
         self._require_fitted()
         if self._training_rows is None:
             raise DataError("this estimator was saved without its training data: it can predict, but not unlearn")
-        positions = self._positions(indices)
+        places = self._places(indices)
         rows, labels = self._training_rows, self._training_labels
-        if len(positions) >= len(self.remaining_):
+        if len(places) == len(self.remaining_):
             raise ParameterError("indices name every record that is left; at least one must remain")
         if self.adjacency == "replace":
-            rows, labels = rows.copy(), labels.copy()
-            rows[positions], labels[positions] = self._replacements(len(positions))
+            rows, labels, replaced = rows.copy(), labels.copy(), self.remaining_[places]
+            rows[replaced], labels[replaced] = self._replacements(len(places))
         else:
-            rows, labels = np.delete(rows, positions, axis=0), np.delete(labels, positions)
-        self._unlearn(*self._tensors(rows, labels, len(self.classes_)), records=len(positions))
-        self.remaining_ = np.setdiff1d(self.remaining_, np.asarray(indices))
+            rows, labels = np.delete(rows, places, axis=0), np.delete(labels, places)
+        self._unlearn(*self._tensors(rows, labels, len(self.classes_)), records=len(places))
+        self.remaining_ = np.delete(self.remaining_, places)
         self._keep(rows, labels)
         return self
 
@@ -255,11 +255,19 @@ class UnlearningClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc
 
     def _keep(self, rows: NDArray[Any], labels: NDArray[np.int64]) -> None:
         self._training_rows, self._training_labels = rows, labels
-        # With a key that nobody has, since a plain digest would let anyone who has the other records guess a removed
-        # one and check the guess.
-        digest = hashlib.blake2b(rows.data, key=secrets.token_bytes(32), digest_size=32)
-        digest.update(labels.data)
-        self._data_digest = digest.hexdigest()
+        self._known_digest: str | None = None
+
+    @property
+    def _data_digest(self) -> str:
+        """Digest of the records that are left, by a key that nobody has.
+
+        A plain digest would let anyone who has the other records guess a removed one and check the guess.
+        """
+        if self._known_digest is None:
+            digest = hashlib.blake2b(self._training_rows.data, key=secrets.token_bytes(32), digest_size=32)
+            digest.update(self._training_labels.data)
+            self._known_digest = digest.hexdigest()
+        return self._known_digest
 
     def _replacements(self, records: int) -> tuple[NDArray[Any], NDArray[np.int64]]:
         """Draw records independently of the data: features from N(0, I) scaled to norm 1, uniform labels."""
@@ -279,24 +287,24 @@ class UnlearningClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc
         """Return ``lambda / n`` of the rows: scikit-learn's ``C`` is ``1 / (n lambda)`` where there is no intercept."""
         return 1 / (self.C * n * n * (2 if self.fit_intercept else 1))
 
-    def _positions(self, indices: ArrayLike) -> NDArray[np.int64]:
-        """Return where the records named by their first position are now."""
+    def _places(self, indices: Any) -> NDArray[np.int64]:
+        """Return where in ``remaining_`` the records are that were at these positions of the fitted ``X``."""
         wanted = np.atleast_1d(np.asarray(indices))
         if wanted.ndim != 1 or not len(wanted) or not np.issubdtype(wanted.dtype, np.integer):
             raise ParameterError(f"indices must be a list of row numbers of the X that was fitted, got {indices!r}")
-        values, counts = np.unique(wanted, return_counts=True)
-        if (counts > 1).any():
-            raise ParameterError(f"indices names record {values[counts > 1][0]} twice")
+        wanted = np.sort(wanted)
+        twice = wanted[1:][wanted[1:] == wanted[:-1]]
+        if len(twice):
+            raise ParameterError(f"indices names record {twice[0]} twice")
         n = self._learner.n
-        outside = values[(values < 0) | (values >= n)]
+        outside = wanted[(wanted < 0) | (wanted >= n)]
         if len(outside):
             raise ParameterError(f"indices names record {outside[0]}, but records are numbered 0 to {n - 1}")
-        gone = np.setdiff1d(values, self.remaining_)
+        places = np.searchsorted(self.remaining_, wanted)
+        gone = wanted[np.append(self.remaining_, -1)[places] != wanted]
         if len(gone):
             raise ParameterError(f"record {gone[0]} was removed before")
-        if self.adjacency == "replace":
-            return values
-        return np.searchsorted(self.remaining_, values)
+        return places
 
     def _noise_key(self) -> int:
         """Return the address of new noise: from the operating system, or from ``random_state``."""

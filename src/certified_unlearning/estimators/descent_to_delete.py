@@ -64,7 +64,7 @@ class _DescentToDelete(UnlearningClassifier):
         self._require_fitted()
         if self._learner.accountant == "shifted":
             return super().unlearn(indices)
-        self._positions(indices)  # All are checked before the first goes.
+        self._places(indices)  # All are checked before the first goes.
         for index in np.atleast_1d(indices):
             super().unlearn([index])
         return self

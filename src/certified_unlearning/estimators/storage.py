@@ -61,7 +61,7 @@ def load(kind: type[Estimator], path: str | Path) -> Estimator:
             estimator.feature_names_in_ = np.array(header["feature_names_in"], dtype=object)
         estimator._learner = kind._LEARNER.model_validate(header["learner"])
         estimator.removals_ = [Removal(*removal) for removal in header["removals"]]
-        estimator._data_digest = header["data_digest"]
+        estimator._known_digest = header["data_digest"]
         for name in (*kind._ARRAYS, *TRAINING):
             setattr(estimator, name, arrays[name] if name not in TRAINING else arrays.get(name))
     except OSError as error:
