@@ -6,7 +6,7 @@ READY := $(VENV)/.ready
 CORES ?= all
 export PATH := $(abspath $(BIN)):$(PATH)
 
-.PHONY: reproduce test lint format benchmark regression report clean
+.PHONY: reproduce test lint format benchmark regression report docs clean
 
 reproduce: $(READY)
 	snakemake --cores $(CORES)
@@ -38,10 +38,13 @@ regression: $(READY)
 report: $(READY)
 	snakemake --report report.html
 
+docs: $(READY)
+	sphinx-build -W docs site
+
 $(READY): pyproject.toml constraints.txt
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or newer is needed, this is " + sys.version)'
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable ".[workflow,images,test,lint]"
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable ".[workflow,images,docs,test,lint]"
 	touch $@
 
 clean:

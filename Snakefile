@@ -17,6 +17,7 @@ container: "docker://python:3.11-slim"
 include: "workflow/rules/common.smk"
 include: "workflow/rules/data.smk"
 include: "workflow/rules/accounting.smk"
+include: "workflow/rules/deletion.smk"
 include: "workflow/rules/learning.smk"
 include: "workflow/rules/unlearning.smk"
 include: "workflow/rules/baselines.smk"
@@ -57,10 +58,11 @@ rule all:
                 ],
                 *expand("certificates/{experiment}", experiment=EXPERIMENTS),
                 *expand("bounds/{bound}.parquet", bound=BOUNDS),
-                *expand("figures/{figure}.png", figure=[*EXPERIMENTS, *BOUNDS]),
-                *expand("plots/{figure}.csv", figure=[*EXPERIMENTS, *BOUNDS]),
+                *expand("deletion/{table}.parquet", table=["attacks", "risk"]),
+                *expand("figures/{figure}.png", figure=[*EXPERIMENTS, *BOUNDS, "deletion"]),
+                *expand("plots/{figure}.csv", figure=[*EXPERIMENTS, *BOUNDS, "deletion"]),
                 "accountants.md",
                 "tables.md",
-                *expand("tracking/{experiment}.json", experiment=EXPERIMENTS),
+                *expand("tracking/{experiment}.json", experiment=[*EXPERIMENTS, "deletion"]),
             ],
         ),

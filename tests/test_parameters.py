@@ -145,6 +145,52 @@ def test_the_choice_of_features_is_the_one_that_the_data_sets_offer() -> None:
     assert data._DATA_SETS.keys() == set(get_args(parameters.Dataset))
 
 
+LOANS = {"path": "data/tables/loans.csv", "label": "repaid", "split": {"test": 0.2}}
+
+
+def test_a_preset_may_be_about_a_declared_table(content: dict[str, Any]) -> None:
+    content["tables"]["loans"] = LOANS | {"categories": {"job": ["nurse", None]}, "ranges": {"age": [18, 100]}}
+    change(content, "presets.smoke.dataset", "loans")
+    checked = parameters.check(content)
+    assert checked.tables["loans"].path == "data/tables/loans.csv"
+    assert parameters.check(checked.model_dump(mode="json")) == checked
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "sentence"),
+    [
+        ("presets.smoke.dataset", "lones", "presets.smoke.dataset is 'lones', but must be one of digits, mnist-3-vs-8, "
+         "adult, cifar10-cat-vs-ship, cifar10, or declared in tables (loans)"),
+        ("presets.smoke.features", "hog", "presets.smoke.features is hog, but must be null: loans offers no choice"),
+        ("tables.loans.split", None, "tables.loans.split is missing, but presets.smoke needs test records: "),
+        ("tables.loans.split", ..., "tables.loans.split is missing, but presets.smoke needs test records: "),
+        ("tables.loans.split", 0.2, "tables.loans.split is 0.2, but must be {test: 0.2} (drawn), {column: "),
+        ("tables.loans.split", {"test": 2}, "split.test is 2, but without a column it must be the fraction"),
+        ("tables.loans.label", ..., "tables.loans.label is missing"),
+        ("tables.loans.lable", "repaid", "tables.loans.lable is not a known key; did you mean label?"),
+        ("tables.loans.path", 5, "tables.loans.path is 5, but must be a .csv, .csv.gz or .parquet file"),
+        ("tables.loans.classes", "yes", "tables.loans.classes is 'yes', but must be the label's values, at least two"),
+        ("tables.loans.features", ["age", "repaid"], "tables.loans.features contains 'repaid', which is the label"),
+        ("tables.loans.norm", "l2", "tables.loans.norm is 'l2', but must be unit (each row is divided"),
+        ("tables.loans.categories", {"job": "nurse"}, "categories.job is 'nurse', but must be a list of "),
+        ("tables.loans.categories", {"job": []}, "tables.loans.categories.job is [], but must be a list of"),
+        ("tables.loans.ranges", {"age": [1]}, "ranges.age is [1], but must be [lowest, highest] for"),
+        ("tables.loans.ranges", {"age": [1, "x"]}, "ranges.age contains 'x', but must be [lowest, "),
+        ("tables.loans.ranges", {"age": [1, float("nan")]}, "ranges.age contains nan, but must be [lowest, "),
+        ("tables.digits", LOANS, "tables.digits has the name of a built-in data set; give it another"),
+        ("tables.my loans", LOANS, "'my loans' is the name of a table, but must consist of letters, digits"),
+        ("tables", ..., "tables is missing"),
+    ],
+)  # fmt: skip
+def test_a_wrong_declaration_of_a_table_is_named(content: dict[str, Any], key: str, value: Any, sentence: str) -> None:
+    content["tables"]["loans"] = copy.deepcopy(LOANS)
+    change(content, "presets.smoke.dataset", "loans")
+    change(content, key, value)
+    with pytest.raises(ParameterError, match=rf"^params\.yaml: .*{re.escape(sentence)}") as refused:
+        parameters.check(content)
+    assert "\n" not in str(refused.value)
+
+
 def test_a_number_is_no_name(content: dict[str, Any]) -> None:
     content["collections"][2024] = ["smoke"]
     with pytest.raises(ParameterError, match="collections has the name 2024, which must be text: write '2024'"):

@@ -161,8 +161,15 @@ def _preprocessing(dataset: str, features: CertifiedFeatures | None) -> Assumpti
             "records before are outside this guarantee, unless they are fixed or public"
         )
         return Assumption(statement=statement, status="assumed", by=by)
-    by = "by declared categories and ranges" if features == "declared" else "fixed features or scaling"
-    return Assumption(statement=statement, status="checked", by=f"{by}, then each record by its own norm")
+    if features == "declared":
+        by = (
+            "each record by itself, as declared; that columns, classes, categories and ranges were not chosen by these "
+            "records is the declaration's word"
+        )
+        return Assumption(statement=statement, status="assumed", by=by)
+    return Assumption(
+        statement=statement, status="checked", by="fixed features or scaling, then each record by its own norm"
+    )
 
 
 def _curvature(smoothness: Smoothness, classes: int) -> Assumption:
@@ -176,7 +183,7 @@ def _curvature(smoothness: Smoothness, classes: int) -> Assumption:
             "step size, which follows from it, tells nothing of single records is taken for granted"
         )
         return Assumption(statement=statement, status="assumed", by=by)
-    by = f"{'1/4' if classes == 2 else '1'} + strong_convexity holds for every data set of such records"
+    by = f"{'1/4' if classes == 2 else '1/2'} + strong_convexity holds for every data set of such records"
     return Assumption(statement=statement, status="checked", by=by)
 
 

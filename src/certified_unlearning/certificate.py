@@ -90,6 +90,7 @@ def certify(plan: Plan, run: Run) -> Certificate:
     """Return the certificate of a Langevin or Descent-to-Delete run."""
     constants, settings = plan.constants, plan.settings
     langevin = run.mechanism == "langevin"
+    features: CertifiedFeatures | None = settings.features if settings.dataset in CLASSES else "declared"
     largest = accounting.largest_guarantee(
         [accounting.CertifiedRequest(request.epsilon, request.mu) for request in run.requests]
     )
@@ -125,13 +126,13 @@ def certify(plan: Plan, run: Run) -> Certificate:
             settings.smoothness,
             settings.dtype,
             settings.dataset,
-            settings.features,
+            features,
             constants.classes,
             "seed",
         ),
         dtype=settings.dtype,
         dataset=settings.dataset,
-        features=settings.features,
+        features=features,
         noise_source="seed",
         data_sha256=constants.data_sha256,
         code_version=code_version(),

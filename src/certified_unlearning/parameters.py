@@ -11,11 +11,14 @@ import jsonschema
 import yaml
 from pydantic import BaseModel, ConfigDict, Field
 
+from certified_unlearning.data import declaration
+from certified_unlearning.data.declaration import Table
+from certified_unlearning.deletion.parameters import Deletion
 from certified_unlearning.errors import DataError, ParameterError
 
 Dataset = Literal["digits", "mnist-3-vs-8", "adult", "cifar10-cat-vs-ship", "cifar10"]
 CLASSES: dict[Dataset, int] = {name: 10 if name == "cifar10" else 2 for name in get_args(Dataset)}
-"""The number of classes of each data set."""
+"""The number of classes of each built-in data set."""
 Features = Literal["hog", "resnet18"]
 IMAGES: tuple[Dataset, ...] = ("cifar10-cat-vs-ship", "cifar10")
 """The data sets whose features can be chosen."""
@@ -127,7 +130,7 @@ class Dynamics(_Model):
 class Common(_Model):
     """What all experiments of a preset share."""
 
-    dataset: Dataset = Field(description="one of digits, mnist-3-vs-8, adult, cifar10-cat-vs-ship, cifar10")
+    dataset: str = Field(description=f"one of {', '.join(get_args(Dataset))}, or of the names in `tables`")
     features: Features | None = Field(
         description="of images: hog or resnet18; null: the usual ones (hog), or the only ones"
     )
@@ -167,6 +170,9 @@ class Preset(Common):
     """Everything one reproduction needs."""
 
     threads: PositiveInt = Field(description="CPU threads of one simulation job, at least 1")
+    interactions: PositiveInt = Field(
+        description="interactions of each attack on deletion under either hypothesis, a whole number, at least 1"
+    )
     experiments: Experiments
     bounds: Bounds
 
@@ -191,7 +197,11 @@ class Parameters(_Model):
     collections: dict[str, Distinct[str]] = Field(
         description="names of presets that are run and reported together, by the collection's name"
     )
+    tables: dict[str, Table] = Field(
+        description="data of your own, by a name for `dataset`: how a CSV or Parquet file becomes labelled records"
+    )
     dynamics: Dynamics
+    deletion: Deletion
     figures: FigureStyle
 
     def members(self, name: str) -> tuple[str, ...]:
@@ -227,19 +237,21 @@ def check(content: Any, *, source: str = "params.yaml") -> Parameters:
         ParameterError: A key is unknown or missing, or a value is wrong; the message names the key.
     """
     _validate(content, schema(), source)
-    for group in ("presets", "collections"):
+    for group in ("presets", "collections", "tables"):
         for name in content[group]:
             if not isinstance(name, str):
                 raise ParameterError(f"{source}: {group} has the name {name!r}, which must be text: write '{name}'")
     parameters = Parameters.model_validate(content)
     known = [*parameters.presets, *parameters.collections]
-    for name in known:
-        # It names a directory below results/.
-        if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]*", name):
-            raise ParameterError(
-                f"{source}: {name!r} is the name of a preset or collection, but must consist of letters, digits, "
-                "dots, hyphens and underscores, a letter or digit first"
-            )
+    # They name directories below results/, and stand on command lines.
+    for kind, names in (("preset or collection", known), ("table", parameters.tables)):
+        for name in names:
+            if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]*", name):
+                raise ParameterError(
+                    f"{source}: {name!r} is the name of a {kind}, but must consist of letters, digits, dots, hyphens "
+                    "and underscores, a letter or digit first"
+                )
+    _check_tables(parameters, source)
     for name, members in parameters.collections.items():
         if name in parameters.presets:
             raise ParameterError(f"{source}: {name} is the name of a preset and of a collection; rename one")
@@ -265,6 +277,27 @@ def check(content: Any, *, source: str = "params.yaml") -> Parameters:
                     f"which does not divide records = {stream.records}"
                 )
     return parameters
+
+
+def _check_tables(parameters: Parameters, source: str) -> None:
+    """Check the declarations of tables, and that every preset's data set is a built-in one or one of them."""
+    built_in = get_args(Dataset)
+    for name, table in parameters.tables.items():
+        if name in built_in:
+            raise ParameterError(f"{source}: tables.{name} has the name of a built-in data set; give it another")
+        declaration.check(table, f"{source}: tables.{name}")
+    for name, preset in parameters.presets.items():
+        if preset.dataset not in (*built_in, *parameters.tables):
+            tables = f"declared in tables ({', '.join(parameters.tables) or 'where there are none'})"
+            raise ParameterError(
+                f"{source}: presets.{name}.dataset is {preset.dataset!r}, but must be one of {', '.join(built_in)}, "
+                f"or {tables}"
+            )
+        if preset.dataset in parameters.tables and parameters.tables[preset.dataset].split is None:
+            raise ParameterError(
+                f"{source}: tables.{preset.dataset}.split is missing, but presets.{name} needs test records: "
+                "{test: 0.2} draws a fifth"
+            )
 
 
 ModelType = TypeVar("ModelType", bound=BaseModel)

@@ -219,6 +219,25 @@ def pipeline_dynamics(
     )
 
 
+@pipeline_app.command("deletion")
+def pipeline_deletion(
+    settings: Annotated[str, typer.Option("--parameters", help="`deletion` of params.yaml as JSON.")],
+    interactions: Annotated[int, typer.Option(help="Of each attack, under either hypothesis.", min=1)],
+    attacks: Annotated[Path, typer.Option(help="Where the attacks' records go (Parquet).")],
+    risk: Annotated[Path, typer.Option(help="Where the excess risk along a stream goes (Parquet).")],
+) -> None:
+    """Attack every mechanism, and measure the excess risk along a stream of deletions (Forget Unlearning)."""
+    from certified_unlearning import parameters
+    from certified_unlearning.deletion.experiment import attack_table
+    from certified_unlearning.deletion.parameters import Deletion
+    from certified_unlearning.deletion.risk import risk_table
+    from certified_unlearning.results import ATTACK_SCHEMA, RISK_SCHEMA, write_table
+
+    parsed = parameters.parse(Deletion, settings, source="--parameters")
+    write_table(risk, risk_table(parsed), RISK_SCHEMA)
+    write_table(attacks, attack_table(parsed, interactions=interactions), ATTACK_SCHEMA)
+
+
 @pipeline_app.command("accountants")
 def pipeline_accountants(
     plans: Annotated[list[Path], typer.Argument(help="Plans of one preset: fig3a, fig3b, fig4.")],

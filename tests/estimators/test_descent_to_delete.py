@@ -123,6 +123,13 @@ def test_indices_that_make_no_sense_change_nothing(kind, accountant, parity):
     assert fitted.removals_ == []
 
 
+def test_the_secret_state_is_not_in_a_file_to_hand_out(parity, tmp_path):
+    fitted = model(SecretStateDescentToDelete).fit(*parity)
+    for training_data in (True, False):
+        fitted.save(tmp_path / "model.safetensors", training_data=training_data)
+        assert (fitted._state.tobytes() in (tmp_path / "model.safetensors").read_bytes()) == training_data
+
+
 @BOTH
 def test_a_loaded_estimator_goes_on_as_the_saved_one_would(kind, parity, tmp_path):
     fitted = model(kind).fit(*parity).unlearn([4])

@@ -282,6 +282,8 @@ class TestFiles:
         fitted.save(tmp_path / "model.safetensors", training_data=False)
         loaded = LangevinLogisticRegression.load(tmp_path / "model.safetensors")
         assert loaded.score(*parity) == fitted.score(*parity)
+        assert loaded.certificate_ == fitted.certificate_
+        assert loaded.random_state is None  # who knows the seed can subtract the noise
         with pytest.raises(DataError, match="without its training data"):
             loaded.unlearn([1])
 

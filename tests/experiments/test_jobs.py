@@ -10,8 +10,9 @@ from scipy import stats
 
 from certified_unlearning import parameters
 from certified_unlearning.data.prepared import PreparedData
+from certified_unlearning.devices import pick_device
 from certified_unlearning.errors import DataError, ParameterError
-from certified_unlearning.experiments import jobs, simulation
+from certified_unlearning.experiments import jobs
 from certified_unlearning.experiments.model import Plan
 from certified_unlearning.experiments.plan import make_plan
 from certified_unlearning.results import CURVE_SCHEMA, RECORD_SCHEMA, read_table
@@ -145,8 +146,8 @@ def test_data_of_another_plan_is_refused(small_data, tmp_path) -> None:
 def test_asking_for_an_absent_gpu_says_so(monkeypatch) -> None:
     monkeypatch.setattr("torch.cuda.is_available", lambda: False)
     with pytest.raises(ParameterError, match="torch sees no CUDA device"):
-        simulation.pick_device("cuda")
-    assert simulation.pick_device("auto").type == "cpu"
+        pick_device("cuda")
+    assert pick_device("auto").type == "cpu"
 
 
 def test_accuracies_do_not_depend_on_the_runs_beside_them(small_data, tmp_path) -> None:

@@ -104,6 +104,8 @@ rule dynamics:
     input:
         code=code(
             "accounting/*.py",
+            "data/declaration.py",
+            "deletion/parameters.py",
             "experiments/dynamics_bounds.py",
             "parameters.py",
             "results.py",
@@ -126,7 +128,15 @@ rule dynamics:
 rule bound_figure:
     input:
         bounds="results/{preset}/bounds/{bound}.parquet",
-        code=code("figures/*.py", "parameters.py", "results.py", "summaries.py"),
+        code=code(
+            "data/declaration.py",
+            "deletion/cases.py",
+            "deletion/parameters.py",
+            "figures/*.py",
+            "parameters.py",
+            "results.py",
+            "summaries.py",
+        ),
     output:
         png=report(
             "results/{preset}/figures/{bound}.png",
@@ -164,6 +174,8 @@ rule accountants:
         ),
         code=code(
             "accountant_table.py",
+            "data/declaration.py",
+            "deletion/parameters.py",
             "experiments/model.py",
             "markdown.py",
             "parameters.py",

@@ -1,5 +1,6 @@
 import json
 import os
+import shlex
 import shutil
 from pathlib import Path
 
@@ -44,6 +45,23 @@ def features(wildcards):
     """The choice of features of images, for the command line."""
     chosen = preset(wildcards).features
     return f"--features {chosen}" if chosen else ""
+
+
+def declared(wildcards):
+    """The declaration of the table that a preset is about; None of a built-in data set."""
+    return PARAMETERS.tables.get(preset(wildcards).dataset)
+
+
+def data_source(wildcards):
+    """What a data set is prepared from: the manifest of its raw files, or the table itself."""
+    own = declared(wildcards)
+    return own.path if own else f"data/manifests/{preset(wildcards).dataset}.json"
+
+
+def table(wildcards):
+    """The declaration of a table, for the command line."""
+    own = declared(wildcards)
+    return f"--table {shlex.quote(own.model_dump_json())}" if own else ""
 
 
 def members(wildcards):
@@ -111,6 +129,8 @@ DATA_CODE = code("data/*.py")
 PLANNING_CODE = code(
     "accounting/*.py",
     "assumptions.py",
+    "data/declaration.py",
+    "deletion/parameters.py",
     "experiments/model.py",
     "experiments/plan.py",
     "mechanisms/learning_start.py",
@@ -120,9 +140,12 @@ PLANNING_CODE = code(
 ENGINE_CODE = code(
     "accounting/*.py",
     "checkpoint.py",
+    "data/declaration.py",
+    "deletion/parameters.py",
     "data/prepared.py",
     "data/requests.py",
     "data/stored_rows.py",
+    "devices.py",
     "dynamics.py",
     "experiments/jobs.py",
     "experiments/model.py",
@@ -135,6 +158,8 @@ ENGINE_CODE = code(
     "results.py",
 )
 TRACKING_CODE = code(
+    "data/declaration.py",
+    "deletion/parameters.py",
     "experiments/model.py",
     "parameters.py",
     "results.py",

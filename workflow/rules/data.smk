@@ -1,4 +1,4 @@
-# Raw files in place and checked; then labelled rows of norm 1.
+# Raw files in place and checked, or a table of one's own; then labelled rows of norm at most 1.
 
 
 rule fetch:
@@ -20,7 +20,7 @@ rule fetch:
 
 rule prepare:
     input:
-        manifest=lambda wildcards: f"data/manifests/{preset(wildcards).dataset}.json",
+        source=data_source,
         code=DATA_CODE,
     output:
         data="results/{preset}/data.safetensors",
@@ -36,8 +36,9 @@ rule prepare:
         dataset=lambda wildcards: preset(wildcards).dataset,
         seed=lambda wildcards: preset(wildcards).seed,
         features=features,
+        table=table,
     shell:
-        "unlearn data prepare {params.dataset} {params.features} --seed {params.seed}"
+        "unlearn data prepare {params.dataset} {params.features} {params.table} --seed {params.seed}"
         " --output {output.data} --summary {output.summary} 2>&1 | tee {log}"
 
 

@@ -4,7 +4,15 @@
 rule figure:
     input:
         records=job_tables("records"),
-        code=code("figures/*.py", "parameters.py", "results.py", "summaries.py"),
+        code=code(
+            "data/declaration.py",
+            "deletion/cases.py",
+            "deletion/parameters.py",
+            "figures/*.py",
+            "parameters.py",
+            "results.py",
+            "summaries.py",
+        ),
     output:
         png=report(
             "results/{preset}/figures/{experiment}.png",
@@ -39,7 +47,9 @@ rule figure:
 
 rule parameter_table:
     input:
-        code=code("parameters.py"),
+        code=code(
+            "data/declaration.py", "deletion/parameters.py", "parameters.py"
+        ),
     output:
         report(
             "results/{preset}/parameters.html",

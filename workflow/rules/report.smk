@@ -11,6 +11,7 @@ rule claims:
         data=member_files("data.json"),
         plans=member_files(*expand("plans/{experiment}.json", experiment=EXPERIMENTS)),
         records=member_files("records.parquet"),
+        deletion=member_files("deletion/attacks.parquet", "deletion/risk.parquet"),
         code=[
             *PLANNING_CODE,
             *code("claims/*.py", "claims/*.yaml", "results.py", "summaries.py"),
@@ -41,7 +42,7 @@ rule page:
             *expand("certificates/{experiment}", experiment=EXPERIMENTS)
         ),
         figures=member_files(
-            *expand("figures/{figure}.png", figure=[*EXPERIMENTS, *BOUNDS])
+            *expand("figures/{figure}.png", figure=[*EXPERIMENTS, *BOUNDS, "deletion"])
         ),
         tables=member_files(
             "plots/accountants.csv",

@@ -10,6 +10,7 @@
 `accountants`          the interchangeable ones by name: `unlearning_curve`, `unlearning_epsilon`
 `conversion`           from curves to (epsilon, delta) and back
 `planning`             `least_steps`, `least_steps_after` a history, `least_stream_steps`, `least_sigma`, `most_records`
+`deletion*`            *Forget Unlearning*: plans, bounds, adaptive requests, risk, attacks, exact values
 `descent_to_delete`    the baseline as published; `descent_shifted`: its tighter form
 `stationarity`         finite learning: `learned_steps`, `residual_mu`, `extra_delta`
 `search`, `checks`     searches and input checks that these share

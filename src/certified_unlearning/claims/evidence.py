@@ -11,7 +11,7 @@ import pandas as pd
 from certified_unlearning.experiments.model import Plan
 from certified_unlearning.files import read_json
 from certified_unlearning.parameters import Common
-from certified_unlearning.results import RECORD_SCHEMA, read_table
+from certified_unlearning.results import ATTACK_SCHEMA, RECORD_SCHEMA, RISK_SCHEMA, read_table
 from certified_unlearning.summaries import summarise
 
 PRESETS = {
@@ -76,6 +76,16 @@ class Evidence:
     def settings(self) -> Common:
         """What the preset's experiments share."""
         return self.plans[0].settings
+
+    @cached_property
+    def attacks(self) -> pd.DataFrame:
+        """The attacks on deletion, which depend on no data set."""
+        return read_table(self._present("deletion/attacks.parquet"), ATTACK_SCHEMA)
+
+    @cached_property
+    def risks(self) -> pd.DataFrame:
+        """The excess risk along streams of deletions, which depends on no preset."""
+        return read_table(self._present("deletion/risk.parquet"), RISK_SCHEMA)
 
     @cached_property
     def records(self) -> pd.DataFrame:

@@ -1,4 +1,4 @@
-"""Data sets: fetched and checked (`fetch`), prepared (one module each), and the removal requests on them."""
+"""Data sets: fetched, checked (`fetch`), prepared (one module each; `table`: your own), and removal requests."""
 
 from importlib import import_module
 from pathlib import Path

@@ -19,6 +19,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from certified_unlearning import randomness
 from certified_unlearning.accounting.checks import require_positive
+from certified_unlearning.assumptions import NoiseSource
 from certified_unlearning.certificate import Certificate
 from certified_unlearning.data.prepared import NORM_TOLERANCE
 from certified_unlearning.devices import pick_device
@@ -46,7 +47,7 @@ class UnlearningClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc
         feature_names_in_: Their names, if ``X`` was a data frame.
     """
 
-    _ARRAYS: ClassVar[tuple[str, ...]] = ("_weights", "remaining_")
+    _NEEDED_TO_UNLEARN: ClassVar[tuple[str, ...]] = ("remaining_", "_training_rows", "_training_labels")
     _LEARNER: ClassVar[type[BaseModel]]
 
     def __init__(
@@ -120,6 +121,7 @@ class UnlearningClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc
         labels = 2 * encoded - 1 if len(classes) == 2 else encoded
         self._learner = self._plan(n=rows.shape[0], features=rows.shape[1], classes=len(classes))
         self._learn(*self._tensors(rows, labels, len(classes)))
+        self._noise_source: NoiseSource = "system entropy" if self.random_state is None else "seed"
         self.removals_: list[Removal] = []
         self.classes_ = classes
         self.remaining_ = np.arange(len(rows))
@@ -147,7 +149,7 @@ class UnlearningClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc
         rows, labels = self._training_rows, self._training_labels
         if len(places) == len(self.remaining_):
             raise ParameterError("indices name every record that is left; at least one must remain")
-        if self.adjacency == "replace":
+        if self._learner.adjacency == "replace":
             rows, labels, replaced = rows.copy(), labels.copy(), self.remaining_[places]
             rows[replaced], labels[replaced] = self._replacements(len(places))
         else:
@@ -197,7 +199,7 @@ class UnlearningClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc
             self.removals_,
             dataset="own",
             features="given",
-            noise_source="system entropy" if self.random_state is None else "seed",
+            noise_source=self._noise_source,
             data_digest=self._data_digest,
         )
         return certificate
@@ -213,8 +215,9 @@ class UnlearningClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc
 
         Args:
             path: The file.
-            training_data: Whether the training records that are left go along; without them the loaded estimator
-                can predict, but not unlearn.
+            training_data: Whether everything goes along that the loaded estimator needs to unlearn: the training
+                records that are left, which they are, a secret state, the seed. Without, it can predict and show its
+                certificate: the file to hand out.
 
         Raises:
             ParameterError: ``random_state`` is a generator, which JSON cannot hold.
@@ -317,7 +320,7 @@ class UnlearningClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc
         check_is_fitted(self)
 
     def __sklearn_is_fitted__(self) -> bool:
-        return hasattr(self, "remaining_")
+        return hasattr(self, "_learner")
 
 
 def _unit(features: Array) -> Array:

@@ -39,7 +39,7 @@ class _DescentToDelete(UnlearningClassifier):
     """
 
     _LEARNER = DescentLearner
-    _ARRAYS = (*UnlearningClassifier._ARRAYS, "_state")
+    _NEEDED_TO_UNLEARN = (*UnlearningClassifier._NEEDED_TO_UNLEARN, "_state")
     _VARIANT: ClassVar[DescentVariant]
 
     def _plan(self, n: int, features: int, classes: int) -> DescentLearner:

@@ -16,7 +16,7 @@ def in_words(certificate: Certificate, learner: Learner, history: Sequence[Remov
     removed = sum(removal.records for removal in history)
     lines = [
         f"Learned from {learner.n} records in {learner.learning_steps} steps; {removed} removed since, in "
-        f"{len(history)} requests ({sum(removal.steps for removal in history)} steps)."
+        f"{len(history)} request{'s' * (len(history) != 1)} ({sum(removal.steps for removal in history)} steps)."
     ]
     lines += guarantee(certificate)
     if certificate.epsilon_all_published:

@@ -18,12 +18,12 @@ if TYPE_CHECKING:
 
 Estimator = TypeVar("Estimator", bound="UnlearningClassifier")
 
-TRAINING = ("_training_rows", "_training_labels")
-
 
 def save(estimator: "UnlearningClassifier", path: str | Path, *, training_data: bool) -> None:
     """Write a fitted estimator; see `UnlearningClassifier.save`."""
     parameters = estimator.get_params(deep=False)
+    if not training_data:
+        parameters["random_state"] = None
     if not isinstance(parameters["random_state"], int | np.integer | None):
         raise ParameterError("an estimator whose random_state is a generator cannot be saved; give a number or None")
     header = {
@@ -35,8 +35,10 @@ def save(estimator: "UnlearningClassifier", path: str | Path, *, training_data: 
         "learner": estimator._learner.model_dump(mode="json"),
         "removals": estimator.removals_,
         "data_digest": estimator._data_digest,
+        "noise_source": estimator._noise_source,
     }
-    arrays = {name: getattr(estimator, name) for name in (*estimator._ARRAYS, *(TRAINING if training_data else ()))}
+    names = estimator._NEEDED_TO_UNLEARN if training_data else ()
+    arrays = {name: getattr(estimator, name) for name in ("_weights", *names)}
     content = serialised(
         {name: np.ascontiguousarray(array) for name, array in arrays.items() if array is not None},
         {"estimator": json.dumps(header, default=_plain_number)},
@@ -62,8 +64,10 @@ def load(kind: type[Estimator], path: str | Path) -> Estimator:
         estimator._learner = kind._LEARNER.model_validate(header["learner"])
         estimator.removals_ = [Removal(*removal) for removal in header["removals"]]
         estimator._known_digest = header["data_digest"]
-        for name in (*kind._ARRAYS, *TRAINING):
-            setattr(estimator, name, arrays[name] if name not in TRAINING else arrays.get(name))
+        estimator._noise_source = header["noise_source"]
+        estimator._weights = arrays["_weights"]
+        for name in kind._NEEDED_TO_UNLEARN:
+            setattr(estimator, name, arrays.get(name))
     except OSError as error:
         raise DataError(f"cannot read {path}: {error.strerror or error}") from error
     except safetensors.SafetensorError as error:

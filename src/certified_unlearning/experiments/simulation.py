@@ -11,26 +11,15 @@ from torch import Tensor
 from certified_unlearning.checkpoint import Checkpoint
 from certified_unlearning.data.prepared import PreparedData
 from certified_unlearning.data.requests import draw_removals
+from certified_unlearning.devices import pick_device
 from certified_unlearning.dynamics import Phase, Trajectory, run
-from certified_unlearning.errors import DataError, ParameterError
+from certified_unlearning.errors import DataError
 from certified_unlearning.experiments.model import Plan
 from certified_unlearning.files import content_key
 from certified_unlearning.objectives import logistic, softmax
 from certified_unlearning.objectives.rows import StreamedRows
 from certified_unlearning.progress import Progress
 from certified_unlearning.version import source_sha256
-
-
-def pick_device(name: str) -> torch.device:
-    """Return the device that `device` in the parameters means.
-
-    Raises:
-        ParameterError: CUDA is asked for and there is none.
-    """
-    available = torch.cuda.is_available()
-    if name == "cuda" and not available:
-        raise ParameterError("device is cuda, but torch sees no CUDA device; use cpu or auto")
-    return torch.device("cuda" if available and name != "cpu" else "cpu")
 
 
 class Simulation:

@@ -8,10 +8,10 @@ import pyarrow as pa
 from matplotlib.figure import Figure
 
 from certified_unlearning.errors import DataError, ParameterError
-from certified_unlearning.figures import dynamics, fig3a, fig3b, fig3c, fig4, fig5a, recuperation, smoothness
+from certified_unlearning.figures import deletion, dynamics, fig3a, fig3b, fig3c, fig4, fig5a, recuperation, smoothness
 from certified_unlearning.figures.style import save
 from certified_unlearning.parameters import FigureStyle
-from certified_unlearning.results import BOUND_SCHEMA, RECORD_SCHEMA, STREAM_SCHEMA
+from certified_unlearning.results import ATTACK_SCHEMA, BOUND_SCHEMA, RECORD_SCHEMA, STREAM_SCHEMA
 from certified_unlearning.summaries import summarise
 
 FIGURES: dict[str, Callable[[pd.DataFrame, FigureStyle], Figure]] = {
@@ -34,6 +34,10 @@ STREAM_FIGURES: dict[str, Callable[[pd.DataFrame, FigureStyle], Figure]] = {"smo
 """Experiment without a simulation -> the function that draws its planned streams of requests."""
 
 
+ATTACK_FIGURES: dict[str, Callable[[pd.DataFrame, FigureStyle], Figure]] = {"deletion": deletion.draw}
+"""Experiment -> the function that draws its attacks."""
+
+
 def schema(experiment: str) -> pa.Schema:
     """Return the schema of the rows that a figure is drawn from.
 
@@ -46,7 +50,9 @@ def schema(experiment: str) -> pa.Schema:
         return BOUND_SCHEMA
     if experiment in STREAM_FIGURES:
         return STREAM_SCHEMA
-    known = ", ".join([*FIGURES, *BOUND_FIGURES, *STREAM_FIGURES])
+    if experiment in ATTACK_FIGURES:
+        return ATTACK_SCHEMA
+    known = ", ".join([*FIGURES, *BOUND_FIGURES, *STREAM_FIGURES, *ATTACK_FIGURES])
     raise ParameterError(f"there is no figure {experiment!r}; known are {known}")
 
 
@@ -54,7 +60,7 @@ def shown(experiment: str, rows: pd.DataFrame) -> pd.DataFrame:
     """Return the numbers that an experiment's figure shows: the summary of its records, or its rows as they are.
 
     Args:
-        experiment: A key of `FIGURES`, `BOUND_FIGURES` or `STREAM_FIGURES`.
+        experiment: A key of `FIGURES`, `BOUND_FIGURES`, `STREAM_FIGURES` or `ATTACK_FIGURES`.
         rows: Rows that follow its `schema`; other experiments among them are left out.
 
     Raises:
@@ -65,7 +71,9 @@ def shown(experiment: str, rows: pd.DataFrame) -> pd.DataFrame:
         return summarise(rows, experiment)
     own = rows[rows["experiment"] == experiment]
     if own.empty:
-        raise DataError(f"the bounds hold no experiment {experiment}")
+        raise DataError(
+            f"the {'attacks' if experiment in ATTACK_FIGURES else 'bounds'} hold no experiment {experiment}"
+        )
     return own
 
 
@@ -73,7 +81,7 @@ def render(experiment: str, rows: pd.DataFrame, style: FigureStyle, output_stem:
     """Draw an experiment's figure and write it as ``<output_stem>.png`` and ``<output_stem>.pdf``.
 
     Args:
-        experiment: A key of `FIGURES`, `BOUND_FIGURES` or `STREAM_FIGURES`.
+        experiment: A key of `FIGURES`, `BOUND_FIGURES`, `STREAM_FIGURES` or `ATTACK_FIGURES`.
         rows: Rows that follow its `schema`; other experiments among them are left out.
         style: Context, palette, size and resolution. The width is that of one column of a page; figures with
             several panels span two columns. The height is that without the legend.
@@ -87,6 +95,6 @@ def render(experiment: str, rows: pd.DataFrame, style: FigureStyle, output_stem:
         DataError: The rows hold nothing of this experiment, or cannot be summarised or drawn.
         StorageError: A file cannot be written.
     """
-    draw = {**FIGURES, **BOUND_FIGURES, **STREAM_FIGURES}
+    draw = {**FIGURES, **BOUND_FIGURES, **STREAM_FIGURES, **ATTACK_FIGURES}
     numbers = shown(experiment, rows)
     return save(draw[experiment](numbers, style), style, output_stem)

@@ -151,6 +151,22 @@ CAPTIONS = {
         "dynamics, bound_figure",
         "bounds/dynamics2.parquet",
     ),
+    "deletion": Caption(
+        "Forget Unlearning, Section 3, Theorems 3.1 to 4.5",
+        "What leaks to whom: the advantage of attacks on a deleted record, by mechanism",
+        "The advantage in telling which of two values a deleted record had, from releases after its deletion: how much "
+        "more often the attack says so under the one than under the other, over the stated number of independent "
+        "interactions each. In small print its exact 95 % confidence interval (two Clopper-Pearson intervals, "
+        "Bonferroni). A triangle: significantly more than the certificate that the mechanism is published with "
+        "promises, which is for requests fixed in advance. Empty: the attack does not apply. Mechanisms that learn by "
+        "gradient descent do so on linear losses of one coordinate, with releases of one variance. Depends on no data "
+        "set.",
+        "A matrix of mechanisms by attacks: nearly everything leaks where requests depend on what was published, next "
+        "to nothing where they are fixed, and nothing from the constant model.",
+        "deletion.py",
+        "deletion, deletion_figure",
+        "deletion/attacks.parquet",
+    ),
 }
 """Figure -> its words."""
 

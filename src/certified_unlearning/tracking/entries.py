@@ -54,7 +54,7 @@ class Entry:
         tags: What to search by.
         metrics: Numbers.
         files: Artifacts: file name to content.
-        dataset: The data set it used.
+        dataset: The data set it used; None if none.
         accuracies: Accuracy of each trial after the last request, for the histogram; empty for a parent run.
     """
 
@@ -62,7 +62,7 @@ class Entry:
     name: str
     params: Mapping[str, Any]
     tags: Mapping[str, str]
-    dataset: Dataset
+    dataset: Dataset | None
     metrics: tuple[Metric, ...] = ()
     files: Mapping[str, bytes] = field(default_factory=dict)
     accuracies: tuple[float, ...] = ()

@@ -10,7 +10,7 @@ from pydantic import BaseModel, ConfigDict
 
 from certified_unlearning.errors import StorageError
 from certified_unlearning.files import write_model
-from certified_unlearning.tracking import store
+from certified_unlearning.tracking import deletion_entries, store
 from certified_unlearning.tracking.entries import Dataset, Entry, read_entries
 from certified_unlearning.tracking.histogram import Histogram
 from certified_unlearning.tracking.store import StoreStatus
@@ -72,7 +72,10 @@ def track_experiment(
     reason = store.why_unreachable(uri)
     if reason:
         return TrackResult(warning=store.untracked(uri, reason))
-    parent, sweep_points = read_entries(Path(directory), experiment)
+    if experiment == deletion_entries.EXPERIMENT:
+        parent, sweep_points = deletion_entries.read_entries(Path(directory))
+    else:
+        parent, sweep_points = read_entries(Path(directory), experiment)
     counts: Counter[str] = Counter()
     try:
         mirror = _Mirror(store.client(uri), status.experiment_id, experiment)
@@ -124,7 +127,9 @@ def _result(counts: Counter[str], warning: str | None = None) -> TrackResult:
 
 def _experiments_with_records(directory: Path) -> list[str]:
     names = sorted(path.stem for path in (directory / "plans").glob("*.json"))
-    return [name for name in names if any((directory / "records").glob(f"{name}-*.parquet"))]
+    with_records = [name for name in names if any((directory / "records").glob(f"{name}-*.parquet"))]
+    attacked = (directory / deletion_entries.ATTACKS).exists()
+    return [*with_records, *([deletion_entries.EXPERIMENT] if attacked else [])]
 
 
 class _Mirror:
@@ -185,7 +190,8 @@ class _Mirror:
         params = [Param(name, str(value)) for name, value in entry.params.items()]
         metrics = [Metric(each.name, each.value, time, each.step) for each in entry.metrics]
         self._client.log_batch(run_id, metrics, params)
-        self._log_dataset(run_id, entry.dataset)
+        if entry.dataset is not None:
+            self._log_dataset(run_id, entry.dataset)
         self._log_files(run_id, entry)
         self._client.set_terminated(run_id, "FINISHED")
 

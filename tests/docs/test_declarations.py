@@ -1,0 +1,51 @@
+"""Declarations of tables on the pages: they are valid, they read what the page shows, and every key is explained."""
+
+import json
+import re
+from pathlib import Path
+
+import numpy as np
+import yaml
+from code_blocks import blocks
+
+from certified_unlearning import parameters
+from certified_unlearning.data.declaration import Table, parse
+from certified_unlearning.data.table import feature_names, read_blocks, resolve
+
+ROOT = Path(__file__).parents[2]
+PAGE = ROOT / "docs" / "howto" / "own-data.md"
+
+
+def test_the_declaration_reads_the_table_that_the_page_shows(tmp_path: Path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    found = {block.language: block.text for block in reversed(blocks(PAGE))}
+    declared = yaml.safe_load(found["yaml"])["tables"]["customers"]
+    Path(declared["path"]).parent.mkdir(parents=True)
+    Path(declared["path"]).write_text(found["text"], encoding="utf-8")
+    table = resolve(parse(json.dumps(declared), "tables.customers"))
+    (block,) = read_blocks(table)
+    assert block.identifiers == ["1001", "1002", "1003"]
+    assert block.labels.tolist() == [-1, 1, -1]
+    assert block.test.tolist() == [False, False, True]
+    names = feature_names(table)
+    assert names == ["age", "balance", "job=clerk", "job=nurse", "job=teacher", "job=missing"]
+    assert block.features[2, names.index("job=missing")] > 0
+    np.testing.assert_allclose(np.linalg.norm(block.features, axis=1), 1, rtol=1e-6)
+
+
+def test_the_page_makes_a_valid_parameter_file():
+    content = yaml.safe_load((ROOT / "params.yaml").read_text(encoding="utf-8"))
+    declared = [yaml.safe_load(block.text) for block in blocks(PAGE) if block.language == "yaml"]
+    content["tables"] = declared[0]["tables"]
+    content["presets"]["customers"] = content["presets"]["mnist"] | declared[1]["presets"]["customers"]
+    assert "customers" in parameters.check(content).tables
+
+
+def test_the_declaration_on_the_ledger_page_is_valid():
+    (declared,) = (block.text for block in blocks(ROOT / "docs" / "howto" / "ledger.md") if block.language == "yaml")
+    assert parse(json.dumps(yaml.safe_load(declared)), "churn.yaml").identifier == "customer"
+
+
+def test_every_key_of_a_table_is_explained():
+    explained = re.findall(r"^\| `(\w+)` \|", PAGE.read_text(encoding="utf-8"), re.MULTILINE)
+    assert explained == list(Table.model_fields)

@@ -1,0 +1,149 @@
+"""A table of one's own through the whole workflow: from a CSV file to the report."""
+
+import copy
+import json
+import random
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+import yaml
+from working_tree import EXPERIMENTS, JOB, ROOT, WorkingTree, copy_working_tree
+
+from certified_unlearning.results import RECORD_SCHEMA, read_table
+
+pytestmark = pytest.mark.workflow
+
+ROWS = 600
+TABLE = {
+    "path": "data/tables/loans.csv",
+    "label": "repaid",
+    "identifier": "customer",
+    "categories": {"job": ["nurse", "teacher", "farmer's hand"]},
+    "ranges": {"income": [0, 100_000], "age": [18, 100]},
+    "split": {"test": 0.2},
+}
+ALL_SHIFTED = {"accountants": ["shifted"]}
+SWEEPS = {
+    "fig3a": {"epsilon": [0.5, 1.0], "unlearning_steps": 1, "descent_steps": [1]},
+    "fig3b": {"epsilon": 1.0, "sigma": 0.1, "records": 4, "records_per_request": [2]},
+    "fig3c": {"epsilon": 1.0, "sigma": [0.1, 0.2], "records": 4},
+    "fig4": {"epsilon": [1.0, 5.0], "sigma": 0.1, "records": [4]},
+    "fig5a": {"epsilon": [1.0], "sigma": 0.1, "records": [1, 4]},
+}
+
+
+def test_git_ignores_tables_and_dvc_notices_them() -> None:
+    ignored = subprocess.run(["git", "-C", ROOT, "check-ignore", "--quiet", TABLE["path"]], check=False)
+    assert ignored.returncode == 0
+    stage = yaml.safe_load((ROOT / "dvc.yaml").read_text())["stages"]["data"]
+    assert "data/tables" in stage["deps"]
+    assert {"tables", "presets.${preset}.dataset"} <= set(stage["params"])
+
+
+def write_loans(path: Path) -> None:
+    generator = random.Random(5)
+    lines = ["customer,income,age,job,repaid"]
+    for number in range(ROWS):
+        income, job = generator.randrange(10_000, 90_000), generator.choice(TABLE["categories"]["job"])
+        repaid = income + 30_000 * (job == "nurse") > generator.gauss(60_000, 10_000)
+        lines.append(f"{number // 2},{income},{generator.randrange(20, 80)},{job},{'yes' if repaid else 'no'}")
+    path.write_text("\n".join(lines) + "\n")
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory: pytest.TempPathFactory) -> WorkingTree:
+    """A working tree in which a preset on a table of one's own ran as far as its report, and once to MLflow."""
+    tree = copy_working_tree(tmp_path_factory.mktemp("own") / "tree")
+    write_loans(tree.root / TABLE["path"])
+    path = tree.root / "params.yaml"
+    content = yaml.safe_load(path.read_text())
+    own = copy.deepcopy(content["presets"]["smoke"])
+    own |= {"dataset": "loans", "trials": 10, "regularisation": 1e-4}
+    own["experiments"] = {name: ALL_SHIFTED | sweep for name, sweep in SWEEPS.items()}
+    own["bounds"]["recuperation"] |= {"steps": 20, "records": 4, "sigma": 0.1}
+    content |= {"preset": "own", "presets": content["presets"] | {"own": own}, "tables": {"loans": TABLE}}
+    path.write_text(yaml.safe_dump(content, sort_keys=False))
+    run = tree.run(
+        "snakemake", "--cores", "2", "--", "results/own/report.html", "results/own/metrics.json",
+        "results/own/tracking/fig3a.json",
+    )  # fmt: skip
+    assert run.returncode == 0, run.stdout
+    return tree
+
+
+@pytest.fixture
+def own_tree(finished: WorkingTree, tmp_path: Path) -> WorkingTree:
+    """A copy of the finished working tree, to change at will."""
+    shutil.copytree(finished.root, tmp_path / "tree", symlinks=True)
+    return WorkingTree(tmp_path / "tree")
+
+
+def test_a_table_becomes_a_report_with_verified_certificates(finished: WorkingTree) -> None:
+    results = finished.root / "results/own"
+    summary = json.loads((results / "data.json").read_text())
+    assert summary["name"] == "loans"
+    assert summary["n"] + summary["n_test"] == ROWS
+    assert summary["d"] == 5
+    assert summary["classes"]["train"].keys() == {"no", "yes"}
+    records = read_table(results / "records.parquet", RECORD_SCHEMA)
+    assert set(records["experiment"]) == set(EXPERIMENTS)
+    assert set(records["dataset"]) == {"loans"}
+    noiseless = records[(records["mechanism"] == "retraining") & (records["variant"] == "noiseless")]
+    assert noiseless["accuracy"].mean() > 0.75, "the records lost what they say of the label"
+    certificates = sorted(results.glob("certificates/*/*.json"))
+    stated = [json.loads(path.read_text()) for path in certificates]
+    assert {(each["dataset"], each["features"]) for each in stated} == {("loans", "declared")}
+    verified = finished.run("unlearn", "verify", *certificates)
+    assert verified.returncode == 0, verified.stdout
+    page = (results / "report.html").read_text()
+    assert "nothing is fitted to the records" in page
+
+
+def test_claims_about_the_papers_data_are_not_run_on_a_table(finished: WorkingTree) -> None:
+    verdicts = json.loads((finished.root / "results/own/claims.json").read_text())
+    text = json.dumps(verdicts)
+    assert "no results on mnist-3-vs-8" in text
+    assert "not run" in text
+
+
+def test_mlflow_knows_the_table_by_its_name(finished: WorkingTree) -> None:
+    from mlflow import MlflowClient
+
+    client = MlflowClient(f"sqlite:///{finished.root}/mlflow.db")
+    experiment = client.get_experiment_by_name("certified-unlearning/own")
+    runs = client.search_runs([experiment.experiment_id])
+    assert runs
+    assert {each.dataset.name for run in runs for each in run.inputs.dataset_inputs} == {"loans"}
+
+
+def rerun(tree: WorkingTree) -> set[str]:
+    dry = tree.run("snakemake", "--dry-run", "--", "results/own/data.safetensors")
+    assert dry.returncode == 0, dry.stdout
+    return {job["rule"] for job in JOB.finditer(dry.stdout)}
+
+
+def test_a_changed_file_and_a_changed_declaration_are_prepared_again_and_another_table_is_nothing(
+    own_tree: WorkingTree,
+) -> None:
+    assert rerun(own_tree) == set()
+    own_tree.change_parameter("tables", lambda tables: tables | {"other": TABLE | {"path": "data/tables/other.csv"}})
+    assert rerun(own_tree) == set()
+    own_tree.change_parameter("tables.loans.ranges.age", lambda _: [18, 110])
+    assert rerun(own_tree) == {"prepare"}
+    own_tree.change_parameter("tables.loans.ranges.age", lambda _: [18, 100])
+    assert rerun(own_tree) == set()
+    path = own_tree.root / TABLE["path"]
+    path.write_text(path.read_text().replace("\n0,", "\n7,", 1))
+    assert rerun(own_tree) == {"prepare"}
+
+
+def test_a_value_that_is_not_declared_stops_the_job_with_one_sentence(own_tree: WorkingTree) -> None:
+    own_tree.change_parameter("tables.loans.categories.job", lambda jobs: jobs[:2])
+    refused = own_tree.run("snakemake", "--cores", "1", "--", "results/own/data.safetensors")
+    assert refused.returncode == 1
+    (line,) = re.findall(r"^error: .*", refused.stdout, re.MULTILINE)
+    assert re.match(r"error: data/tables/loans\.csv, row \d+: job is \"farmer's hand\", which is none of its", line)
+    assert "Traceback" not in refused.stdout
