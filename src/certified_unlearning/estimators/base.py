@@ -2,6 +2,7 @@
 
 import hashlib
 import secrets
+import sys
 from abc import abstractmethod
 from collections.abc import Sequence
 from pathlib import Path
@@ -27,6 +28,7 @@ from certified_unlearning.errors import DataError, ParameterError
 from certified_unlearning.estimators import report, storage
 from certified_unlearning.learner import Removal, require_one_of
 from certified_unlearning.parameters import DType
+from certified_unlearning.progress import Progress
 
 Array = NDArray[np.float64]
 
@@ -321,6 +323,11 @@ class UnlearningClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "_learner")
+
+
+def shown_progress(name: str, steps: int) -> Progress | None:
+    """Return what prints how far a long run is: on a terminal only, for searches fit hundreds of models."""
+    return Progress(name, steps) if sys.stderr.isatty() else None
 
 
 def _unit(features: Array) -> Array:

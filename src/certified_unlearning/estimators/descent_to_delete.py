@@ -6,9 +6,8 @@ import numpy as np
 import torch
 
 from certified_unlearning.descent_learner import DescentLearner, DescentVariant
-from certified_unlearning.estimators.base import UnlearningClassifier
+from certified_unlearning.estimators.base import UnlearningClassifier, shown_progress
 from certified_unlearning.learner import Removal
-from certified_unlearning.progress import Progress
 
 
 class _DescentToDelete(UnlearningClassifier):
@@ -70,7 +69,7 @@ class _DescentToDelete(UnlearningClassifier):
         return self
 
     def _learn(self, rows: torch.Tensor, labels: torch.Tensor) -> None:
-        progress = Progress("fit", self._learner.learning_steps)
+        progress = shown_progress("fit", self._learner.learning_steps)
         self._publish(self._learner.learn(rows, labels, progress=progress), [])
 
     def _unlearn(self, rows: torch.Tensor, labels: torch.Tensor, records: int) -> None:
@@ -81,7 +80,7 @@ class _DescentToDelete(UnlearningClassifier):
             rows,
             labels,
             history,
-            progress=Progress("unlearn", removal.steps),
+            progress=shown_progress("unlearn", removal.steps),
         )
         self._publish(weights, history)
         self.removals_ = history

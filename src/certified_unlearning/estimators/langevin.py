@@ -2,9 +2,8 @@
 
 import torch
 
-from certified_unlearning.estimators.base import UnlearningClassifier
+from certified_unlearning.estimators.base import UnlearningClassifier, shown_progress
 from certified_unlearning.learner import LangevinLearner
-from certified_unlearning.progress import Progress
 
 
 class LangevinLogisticRegression(UnlearningClassifier):
@@ -59,7 +58,7 @@ class LangevinLogisticRegression(UnlearningClassifier):
         )
 
     def _learn(self, rows: torch.Tensor, labels: torch.Tensor) -> None:
-        progress = Progress("fit", self._learner.learning_steps)
+        progress = shown_progress("fit", self._learner.learning_steps)
         self._weights = self._learner.learn(rows, labels, [self._noise_key()], progress=progress).cpu().numpy()
 
     def _unlearn(self, rows: torch.Tensor, labels: torch.Tensor, records: int) -> None:
@@ -71,6 +70,6 @@ class LangevinLogisticRegression(UnlearningClassifier):
             labels,
             history,
             [self._noise_key()],
-            progress=Progress("unlearn", removal.steps),
+            progress=shown_progress("unlearn", removal.steps),
         )
         self._weights, self.removals_ = weights.cpu().numpy(), history
