@@ -11,12 +11,14 @@ import typer
 
 from certified_unlearning.accounting import AccountantName, Adjacency
 from certified_unlearning.errors import ChangedVerdictsError, DataError, ParameterError, TrackingError, UnlearningError
+from certified_unlearning.ledger import commands as ledger_commands
 from certified_unlearning.pipeline_commands import pipeline_app
 
 app = typer.Typer(no_args_is_help=True, pretty_exceptions_enable=False, help=__doc__)
 data_app = typer.Typer(no_args_is_help=True, help="Raw files and prepared data sets.")
 app.add_typer(data_app, name="data")
 app.add_typer(pipeline_app, name="pipeline")
+ledger_commands.register(app)
 
 Results = Annotated[Path, typer.Option(help="Directory of all results.")]
 Raw = Annotated[Path, typer.Option(help="Directory of the raw files.")]
@@ -71,12 +73,19 @@ def data_prepare(
     seed: Annotated[int, typer.Option(help="Seed of the split.", min=0, max=2**32 - 1)],
     raw: Raw = Path("data/raw"),
     features: Annotated[str | None, typer.Option(help="Of images: hog or resnet18.")] = None,
+    table: Annotated[
+        str | None, typer.Option(help="Of your own data: the declaration in `tables` of params.yaml, as JSON.")
+    ] = None,
 ) -> None:
-    """Turn raw files into labelled rows of norm 1, split into training and test records."""
-    from certified_unlearning.data import prepare
+    """Turn raw files into labelled rows of norm at most 1, split into training and test records."""
+    from certified_unlearning.data import declaration, prepare
+    from certified_unlearning.data.declared import prepare_table
     from certified_unlearning.files import write_json
 
-    prepared = prepare(dataset, raw, seed, features)
+    if table is None:
+        prepared = prepare(dataset, raw, seed, features)
+    else:
+        prepared = prepare_table(dataset, declaration.parse(table, "--table"), seed, output.parent)
     prepared.save(output)
     write_json(summary, prepared.summary())
 
@@ -106,13 +115,42 @@ def plan(
     plot: Annotated[
         Path | None, typer.Option(help="Also draw certified epsilon against steps, as .png and .pdf.")
     ] = None,
+    deletion: Annotated[
+        bool, typer.Option("--deletion", help="Plan data deletion (Forget Unlearning) instead; needs the next four.")
+    ] = False,
+    dimension: Annotated[int | None, typer.Option(help="Of deletion: d, the number of parameters.")] = None,
+    alpha: Annotated[float | None, typer.Option(help="Of deletion: the Rényi order.")] = None,
+    epsilon_dp: Annotated[float | None, typer.Option(help="Of deletion: target for present records.")] = None,
+    epsilon_dd: Annotated[float | None, typer.Option(help="Of deletion: target for deleted records.")] = None,
 ) -> None:
     """Plan a removal, by every accountant side by side: nothing is run, no data are needed.
 
     Leave out one of --records, --epsilon, --sigma and --steps: it is planned (most records, certified epsilon, least
-    sigma, least steps).
+    sigma, least steps). With --deletion: the steps of learning and of every request of a stream.
     """
-    from certified_unlearning import plan_command
+    from certified_unlearning import deletion_plan_command, plan_command
+
+    if deletion:
+        superfluous = {"--epsilon": epsilon, "--sigma": sigma, "--steps": steps, "--accountant": accountant} | {
+            "--plot": plot,
+            "--step-size": None if step_size == "1/L" else step_size,
+            "--delta": None if delta == "1/n" else delta,
+            "--adjacency": None if adjacency == "replace" else adjacency,
+        }
+        given = [name for name, value in superfluous.items() if value is not None]
+        if given:
+            raise ParameterError(f"with --deletion, leave out {', '.join(given)}")
+        deletion_plan_command.run(
+            deletion_plan_command.DeletionWish(
+                n, strong_convexity, smoothness, lipschitz, dimension, alpha, epsilon_dp, epsilon_dd, records, stream
+            ),
+            as_json=as_json,
+        )
+        return
+    of_deletion = {"--dimension": dimension, "--alpha": alpha, "--epsilon-dp": epsilon_dp, "--epsilon-dd": epsilon_dd}
+    given = [name for name, value in of_deletion.items() if value is not None]
+    if given:
+        raise ParameterError(f"{', '.join(given)} needs --deletion")
 
     plan_command.run(
         plan_command.Constants(n, strong_convexity, smoothness, lipschitz, step_size, adjacency, delta),
@@ -192,14 +230,25 @@ def track(
 
 
 @app.command("verify")
-def verify_certificates(certificates: list[Path]) -> None:
-    """Recompute what certificates state; exit with 1 when one states something else than its constants give."""
+def verify(
+    paths: Annotated[list[Path], typer.Argument(help="Certificates, or model directories of `unlearn init`.")],
+    head: Annotated[
+        str | None,
+        typer.Option(help="A receipt that a command on the model directory printed: it must be in the ledger."),
+    ] = None,
+) -> None:
+    """Recompute what certificates and model directories state; exit with 1 when something is not as stated."""
     from certified_unlearning import certificate
     from certified_unlearning.rounding import rounded_up
 
+    if head is not None and not all(path.is_dir() for path in paths):
+        raise ParameterError("--head is a receipt of a model directory; a certificate has none")
     wrong = 0
-    for path in certificates:
+    for path in paths:
         try:
+            if path.is_dir():
+                ledger_commands.verify(path, head)
+                continue
             certified = certificate.read(path)
             certificate.verify(certified)
         except UnlearningError as error:

@@ -1,0 +1,152 @@
+"""`apply`: pending requests become one batch, one run of noisy steps, one new version of the model.
+
+What a crash leaves behind is finished by the next `apply`. Before the event `applied` is in the ledger, the old version
+is the current one and everything is done again from its weights, with new noise; after it, only files are left to
+be deleted.
+"""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+
+from certified_unlearning.devices import pick_device
+from certified_unlearning.errors import StorageError
+from certified_unlearning.learner import Removal
+from certified_unlearning.ledger import training
+from certified_unlearning.ledger.directory import ModelDirectory, destroy, new_key, read_key, synchronise
+from certified_unlearning.ledger.model import (
+    StoredModel,
+    history_of,
+    noise_key,
+    place_training,
+    read_stored,
+    read_weights,
+    write_version,
+)
+from certified_unlearning.ledger.requests import source_changed
+from certified_unlearning.ledger.state import Batch, State, Version, read_state
+from certified_unlearning.ledger.store import Ledger, LedgerError
+from certified_unlearning.ledger.verification import check_data
+from certified_unlearning.progress import Progress
+
+
+@dataclass(frozen=True)
+class Applied:
+    """What `apply` did.
+
+    Attributes:
+        versions: The versions that it made: none where nothing was pending, two where it first finished what an
+            interrupted one had begun.
+        deleted: Files that an interrupted `apply` had left behind.
+        head: The ledger's last hash.
+        source: What is to be said of the file that the data came from, if anything.
+    """
+
+    versions: tuple[Version, ...]
+    deleted: tuple[Path, ...]
+    head: str
+    source: str | None
+
+
+def apply(path: Path, *, device: str | None = None) -> Applied:
+    """Answer all requests that are pending.
+
+    Args:
+        path: The model directory.
+        device: Where the noisy steps are taken: auto, cpu or cuda; by default as `init` was told.
+
+    Raises:
+        LedgerError: Something was tampered with; nothing was done.
+        StorageError: Another `apply` is at work, or a file could not be written; run it again.
+        InfeasibleError: No number of steps meets the target; nothing was done.
+        ParameterError: There is no such device.
+    """
+    directory = ModelDirectory(path)
+    made = []
+    with directory.locked(), Ledger.opened(directory.ledger) as ledger:
+        ledger.verify_chain()
+        state = read_state(ledger)
+        model = read_stored(directory, state)
+        place = pick_device(device or model.device)
+        try:
+            deleted = _delete_leftovers(directory, state)
+            source = source_changed(directory, state, thorough=True)
+            if state.planned is not None:
+                made.append(_answer(directory, ledger, model, state, place))
+                state = read_state(ledger)
+            if state.waiting:
+                made.append(_answer(directory, ledger, model, state, place))
+        except StorageError:
+            raise
+        except OSError as error:
+            raise StorageError(
+                f"{path}: {error.strerror or error}; what was begun is finished by the next `unlearn apply`"
+            ) from error
+        return Applied(tuple(made), deleted, ledger.head(), source)
+
+
+def _answer(
+    directory: ModelDirectory, ledger: Ledger, model: StoredModel, state: State, device: torch.device
+) -> Version:
+    """Carry out the batch that is planned, or plan one: zero rows, take steps, publish, delete what was before."""
+    check_data(directory, ledger, model, state)
+    weights = read_weights(directory, state.current)
+    batch = state.planned or _plan(directory, ledger, model, state)
+    features, key = model.learner.features, read_key(directory.digest_key(batch.version))
+    training.zero(directory, features, _rows(ledger, batch.after, batch.up_to))
+    if training.digest(directory, features, key) != batch.training_digest:
+        raise LedgerError(f"{directory.features.parent} does not keep what is written to it; nothing was published")
+    history = [*history_of(state), Removal(batch.records, batch.steps)]
+    rows, labels = place_training(directory, model, device)
+    unlearned = model.learner.unlearn(
+        torch.from_numpy(weights).reshape(1, -1).to(device),
+        rows,
+        labels,
+        history,
+        [noise_key()],
+        progress=Progress("apply", batch.steps),
+    )
+    written = write_version(directory, model, batch.version, unlearned[0].cpu().numpy(), history, batch.training_digest)
+    with ledger.transaction():
+        ledger.append("applied", written)
+        ledger.forget_records(batch.after, batch.up_to)
+    ledger.empty_log()
+    after = read_state(ledger)
+    _delete_leftovers(directory, after)
+    return after.current
+
+
+def _plan(directory: ModelDirectory, ledger: Ledger, model: StoredModel, state: State) -> Batch:
+    """Put all requests that wait into a batch, and record it: from here on it is going to be carried out."""
+    after, up_to = state.answered_up_to, state.last_request
+    rows = _rows(ledger, after, up_to)
+    removal = model.learner.plan_removal(history_of(state), len(rows))
+    version = state.current.version + 1
+    key = new_key(directory.digest_key(version))
+    batch = Batch(
+        version=version,
+        after=after,
+        up_to=up_to,
+        requests=state.waiting,
+        records=removal.records,
+        steps=removal.steps,
+        training_digest=training.digest(directory, model.learner.features, key, rows),
+    )
+    with ledger.transaction():
+        ledger.append("planned", batch.as_payload())
+    return batch
+
+
+def _rows(ledger: Ledger, after: int, up_to: int) -> list[int]:
+    return [record.row for record in ledger.records_requested(after, up_to)]
+
+
+def _delete_leftovers(directory: ModelDirectory, state: State) -> tuple[Path, ...]:
+    """Delete what belongs neither to the current version nor to a planned one: old weights and keys above all."""
+    leftovers = directory.leftovers(state)
+    for path in leftovers:
+        destroy(path)
+    if leftovers:
+        synchronise(directory.path)
+    return tuple(leftovers)

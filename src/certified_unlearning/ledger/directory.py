@@ -1,0 +1,174 @@
+"""A model directory: where its files lie, who may change them, how they are deleted for good."""
+
+import hashlib
+import os
+import re
+import secrets
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from certified_unlearning.errors import DataError, StorageError
+from certified_unlearning.files import atomic_path
+from certified_unlearning.ledger.state import State
+
+_VERSIONED = re.compile(r"(?:weights|certificate|digest-key)-(\d+)(?:\.safetensors|\.json)?")
+_UNFINISHED = re.compile(rf"\.\d+\.({_VERSIONED.pattern})")
+"""What `files.atomic_path` calls a file that is being written."""
+PATIENCE_SECONDS = 0.2
+"""How long a lock is tried for."""
+
+
+class BusyError(StorageError):
+    """Another command is at work on the same model directory."""
+
+
+class ModelDirectory:
+    """The files of one model.
+
+    Attributes:
+        path: The directory.
+        lock: An empty file, locked while `apply` is at work.
+        ledger: Requests, batches, versions (SQLite).
+        model: What never changes: the learner, the table's declaration (JSON).
+        features: The training copy: rows of float32 numbers, nothing else.
+        labels: Their labels, int8.
+        identifier_key: The key of the tags of who has which row.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.lock = path / "lock"
+        self.ledger = path / "ledger.sqlite"
+        self.model = path / "model.json"
+        self.features = path / "training" / "features.float32"
+        self.labels = path / "training" / "labels.int8"
+        self.identifier_key = path / "identifier-key"
+
+    def weights(self, version: int) -> Path:
+        """Return where a version's weights lie, or lay."""
+        return self.path / f"weights-{version}.safetensors"
+
+    def certificate(self, version: int) -> Path:
+        """Return where a version's certificate lies."""
+        return self.path / f"certificate-{version}.json"
+
+    def digest_key(self, version: int) -> Path:
+        """Return where the key of a version's digests lies, or lay.
+
+        Without a key, whoever has the other records could guess a removed one, and would see from a digest of the
+        data before its removal whether the guess is right. With the key destroyed nobody can.
+        """
+        return self.path / f"digest-key-{version}"
+
+    def leftovers(self, state: State) -> list[Path]:
+        """Return the files of earlier versions but for their certificates, of unfinished ones, and temporary ones."""
+        version = state.current.version
+        # The key of a version that is planned is in use already.
+        keys = [self.digest_key(version), self.digest_key(state.planned.version if state.planned else version)]
+        found = []
+        for path in sorted(self.path.iterdir()):
+            match = _VERSIONED.fullmatch(path.name)
+            number = int(match[1]) if match else 0
+            stays = number == version or path in keys or (number < version and path == self.certificate(number))
+            if _UNFINISHED.fullmatch(path.name) or (match and not stays):
+                found.append(path)
+        return found
+
+    @contextmanager
+    def locked(self, *, shared: bool = False) -> Iterator[None]:
+        """Keep every other `apply` out for the time of the block.
+
+        The lock ends with the process, whatever ends that.
+
+        Args:
+            shared: Only make sure that no `apply` is running, as others may at the same time.
+
+        Raises:
+            BusyError: Somebody else holds the lock.
+            DataError: There is no lock, so this is no model directory.
+            StorageError: The lock cannot be opened.
+        """
+        try:
+            descriptor = os.open(self.lock, os.O_RDONLY if shared else os.O_RDWR)
+        except FileNotFoundError as error:
+            raise DataError(f"{self.path} is no model directory (lock is missing); `unlearn init` makes one") from error
+        except OSError as error:
+            raise StorageError(f"cannot lock {self.path}: {error.strerror}") from error
+        try:
+            if not _flock(descriptor, shared):
+                raise BusyError(f"another `unlearn` is at work on {self.path}; wait until it has finished")
+            yield
+        finally:
+            os.close(descriptor)
+
+
+def _flock(descriptor: int, shared: bool) -> bool:
+    """Return whether the lock could be had; a moment's patience, because `status` holds it for an instant."""
+    import fcntl  # Not on Windows, where the other commands work nevertheless.
+
+    kind = fcntl.LOCK_SH if shared else fcntl.LOCK_EX
+    deadline = time.monotonic() + PATIENCE_SECONDS
+    while True:
+        try:
+            fcntl.flock(descriptor, kind | fcntl.LOCK_NB)
+        except BlockingIOError:
+            if time.monotonic() > deadline:
+                return False
+            time.sleep(PATIENCE_SECONDS / 10)
+        else:
+            return True
+
+
+def new_key(path: Path) -> bytes:
+    """Draw a key and write it."""
+    key = secrets.token_bytes(32)
+    with atomic_path(path) as temporary:
+        temporary.write_bytes(key)
+    return key
+
+
+def read_key(path: Path) -> bytes:
+    """Read a key.
+
+    Raises:
+        DataError: It cannot be read.
+    """
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise DataError(f"cannot read {path}: {error.strerror}; without it the records cannot be checked") from error
+
+
+def file_sha256(path: Path) -> str:
+    """Return a file's digest.
+
+    Raises:
+        DataError: It cannot be read.
+    """
+    try:
+        with path.open("rb") as file:
+            return hashlib.file_digest(file, "sha256").hexdigest()
+    except OSError as error:
+        raise DataError(f"cannot read {path}: {error.strerror}") from error
+
+
+def destroy(path: Path) -> None:
+    """Overwrite a file's bytes and delete it.
+
+    What a file system, a disk or a backup keeps of them elsewhere is beyond a program's reach.
+    """
+    with path.open("r+b", buffering=0) as file:
+        file.write(bytes(path.stat().st_size))
+        os.fsync(file.fileno())
+    path.unlink()
+
+
+def synchronise(path: Path) -> None:
+    """Make a directory's entries durable."""
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

@@ -1,0 +1,201 @@
+"""`init`: a table becomes a model directory, which appears whole or not at all."""
+
+import os
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Literal
+
+from certified_unlearning.accounting import AccountantName
+from certified_unlearning.accounting.checks import require_positive
+from certified_unlearning.data.table import Table, read_blocks, resolve
+from certified_unlearning.devices import pick_device
+from certified_unlearning.errors import DataError, ParameterError, StorageError
+from certified_unlearning.files import write_model
+from certified_unlearning.learner import LangevinLearner
+from certified_unlearning.ledger import training
+from certified_unlearning.ledger.directory import ModelDirectory, file_sha256, new_key, synchronise
+from certified_unlearning.ledger.model import StoredModel, noise_key, place_training, with_intercept, write_version
+from certified_unlearning.ledger.requests import Status, status
+from certified_unlearning.ledger.state import Start
+from certified_unlearning.ledger.store import Ledger, Record
+from certified_unlearning.parameters import DType
+from certified_unlearning.progress import Progress
+
+
+def initialise(
+    path: Path,
+    table: Table,
+    *,
+    epsilon: float,
+    C: float,
+    delta: float | Literal["1/n"] = "1/n",
+    sigma: float | None = None,
+    steps: int | None = None,
+    records: int = 1,
+    accountant: AccountantName = "shifted",
+    dtype: DType = "float32",
+    device: Literal["auto", "cpu", "cuda"] = "auto",
+    intercept: bool = True,
+) -> Status:
+    """Copy a table's records, learn version 1 of a model from them, and begin its ledger.
+
+    Args:
+        path: The model directory, which must not exist yet, or be empty.
+        table: The records: where they lie, and how they become rows, labels and identifiers. All are training
+            records, so it must have no split.
+        epsilon: The target after every removal.
+        C: Inverse strength of the regulariser, as in scikit-learn: ``lambda = 1 / (C n)``.
+        delta: Of the target.
+        sigma: Noise scale. None: the least with which ``steps`` steps remove ``records`` records.
+        steps: Steps that a removal of ``records`` records shall take. None: as the learner chooses.
+        records: How many records ``steps`` steps shall be able to remove at once.
+        accountant: Which analysis.
+        dtype: Of the weights.
+        device: Where noisy steps are taken, now and later.
+        intercept: Whether rows ``x`` become ``(x, 1) / sqrt(2)``, which gives the model an intercept.
+
+    Returns:
+        Where the model stands.
+
+    Raises:
+        ParameterError: A value makes no sense, or ``path`` is taken.
+        DataError: The table cannot be read or is not what was declared.
+        InfeasibleError: The target cannot be met.
+        StorageError: The directory cannot be written, or another `init` is making it.
+    """
+    require_positive(C=C)
+    if table.identifier is None:
+        raise ParameterError("identifier is missing: without a column that says whose a record is nobody can ask")
+    if table.split is not None:
+        raise ParameterError("split must be left out: a model directory holds training records only")
+    id_column = table.identifier
+    place = pick_device(device)
+    table = resolve(table)
+    with _whole_or_absent(path) as directory, Ledger.create(directory.ledger) as ledger:
+        source = Path(table.path)
+        modified = _modified(source)
+        n, features = _copy(directory, ledger, table, intercept)
+        learner = LangevinLearner.plan(
+            n=n,
+            features=features,
+            classes=len(table.classes or ()),
+            regularisation=1 / (C * n * n),
+            epsilon=epsilon,
+            delta=delta,
+            sigma=sigma,
+            steps=steps,
+            records=records,
+            accountant=accountant,
+            adjacency="zero-out",
+            dtype=dtype,
+        )
+        # With its suffix the name is none of a built-in data set.
+        model = StoredModel(
+            format=1,
+            dataset=source.name,
+            table=table,
+            intercept=intercept,
+            learner=learner,
+            device=device,
+        )
+        write_model(directory.model, model)
+        key = new_key(directory.digest_key(1))
+        start = Start(
+            id_column=id_column,
+            records=n,
+            people=ledger.count_people(),
+            model_sha256=file_sha256(directory.model),
+            training_digest=training.digest(directory, features, key),
+            source=str(source.resolve()),
+            source_digest=training.digest_of_file(source, key),
+            source_modified=modified,
+        )
+        if _modified(source) != modified:
+            raise DataError(f"{source} was changed while it was read; try again")
+        rows, labels = place_training(directory, model, place)
+        progress = Progress("init", learner.learning_steps)
+        weights = learner.learn(rows, labels, [noise_key()], progress=progress)[0].cpu().numpy()
+        version = write_version(directory, model, 1, weights, [], start.training_digest)
+        with ledger.transaction():
+            ledger.append("initialised", {"start": start.as_payload(), "version": version})
+    return status(path)
+
+
+def _copy(directory: ModelDirectory, ledger: Ledger, table: Table, intercept: bool) -> tuple[int, int]:
+    """Write rows and labels to the training copy and who has which rows to the ledger; return (n, features)."""
+    n = features = 0
+    key = new_key(directory.identifier_key)
+    with (
+        ledger.transaction(),
+        directory.features.open("wb") as feature_file,
+        directory.labels.open("wb") as label_file,
+    ):
+        for block in read_blocks(table):
+            rows = with_intercept(block.features) if intercept else block.features
+            feature_file.write(rows.data)
+            label_file.write(block.labels.data)
+            ledger.add_records(
+                Record(identifier, row, training.tag(key, identifier, row))
+                for row, identifier in enumerate(block.identifiers or [], n)
+            )
+            n, features = n + len(rows), rows.shape[1]
+        for file in (feature_file, label_file):
+            file.flush()
+            os.fsync(file.fileno())
+    synchronise(directory.features.parent)
+    return n, features
+
+
+def _modified(source: Path) -> int:
+    try:
+        return source.stat().st_mtime_ns
+    except OSError as error:
+        raise DataError(f"cannot read {source}: {error.strerror}") from error
+
+
+@contextmanager
+def _whole_or_absent(path: Path) -> Iterator[ModelDirectory]:
+    """Yield a directory beside ``path`` that becomes ``path`` when the block succeeds, and is deleted when it fails.
+
+    What a killed `init` leaves there, the next one deletes.
+    """
+    path = path.resolve()
+    _require_vacant(path)
+    unfinished = ModelDirectory(path.with_name(f".{path.name}.unfinished"))
+    try:
+        # For the owner's eyes only: it holds people's records.
+        unfinished.path.mkdir(mode=0o700, parents=True, exist_ok=True)
+        unfinished.lock.touch()
+        with unfinished.locked():
+            _require_vacant(path)  # Another `init` may have finished meanwhile.
+            try:
+                _empty(unfinished)
+                unfinished.features.parent.mkdir()
+                yield unfinished
+                synchronise(unfinished.path)
+                unfinished.path.rename(path)
+                synchronise(path.parent)
+            except BaseException:
+                shutil.rmtree(unfinished.path, ignore_errors=True)
+                raise
+    except StorageError:
+        raise
+    except OSError as error:
+        raise StorageError(f"cannot make {path}: {error.strerror or error}") from error
+
+
+def _require_vacant(path: Path) -> None:
+    if path.is_dir() and not any(path.iterdir()):
+        return
+    if path.exists() or path.is_symlink():
+        raise ParameterError(f"{path} exists already and is not an empty directory; a new model needs one of its own")
+
+
+def _empty(directory: ModelDirectory) -> None:
+    for entry in directory.path.iterdir():
+        if entry.is_dir():
+            shutil.rmtree(entry)
+        elif entry != directory.lock:
+            entry.unlink()

@@ -1,0 +1,176 @@
+"""Requests to remove somebody's records, and where they stand. Free of heavy imports: neither needs data or model."""
+
+import csv
+import hmac
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from certified_unlearning.data.declaration import text_of
+from certified_unlearning.errors import DataError, ParameterError
+from certified_unlearning.ledger.directory import BusyError, ModelDirectory
+from certified_unlearning.ledger.state import State, read_state
+from certified_unlearning.ledger.store import Ledger
+from certified_unlearning.ledger.training import digest_of_file
+
+
+@dataclass(frozen=True)
+class Receipt:
+    """What was recorded.
+
+    Attributes:
+        people: How many people's removal was requested.
+        records: How many rows are theirs.
+        pending: How many requests wait now.
+        head: The ledger's last hash: with it anybody can prove that the request was recorded.
+    """
+
+    people: int
+    records: int
+    pending: int
+    head: str
+
+
+def request(path: Path, identifiers: Sequence[str], file: Path | None = None) -> Receipt:
+    """Record that people's records are to be removed: all of them or, when one is wrong, none.
+
+    Args:
+        path: The model directory.
+        identifiers: Whose records, in any writing that the table's rules take for the same (7.0 is 7).
+        file: More identifiers: a CSV file of one column, or with the data's identifier column by name.
+
+    Raises:
+        ParameterError: Nobody is named, somebody twice, somebody unknown, or somebody requested before.
+        DataError: The file or the model directory cannot be read.
+        StorageError: The ledger cannot be written.
+    """
+    directory = ModelDirectory(path)
+    with Ledger.opened(directory.ledger) as ledger:
+        state = read_state(ledger)
+        given = [*identifiers, *([] if file is None else _read_identifiers(file, state.start.id_column))]
+        named = [str(text_of(identifier)) for identifier in given]
+        if not named:
+            raise ParameterError("no identifier is named; say --id, or --file with a file of identifiers")
+        twice = [identifier for identifier, count in Counter(named).items() if count > 1]
+        if twice:
+            raise ParameterError(f"{_shown(twice)} named more than once; nothing was recorded")
+        # Another request may come between two looks, not into a transaction.
+        try:
+            with ledger.transaction():
+                state = read_state(ledger)
+                records = _count_records(ledger, state, named)
+                ledger.append_requests(records)
+                head = ledger.head()
+        except UnicodeEncodeError as error:
+            raise ParameterError(f"{error.object!r} is no UTF-8 text; nothing was recorded") from error
+    return Receipt(len(named), sum(records.values()), state.pending + len(named), head)
+
+
+def _count_records(ledger: Ledger, state: State, named: Sequence[str]) -> dict[str, int]:
+    """Return how many rows are whose; refuse people who are unknown or were named in an earlier request."""
+    records = {}
+    for identifier in named:
+        earlier = ledger.request_of(identifier)
+        if earlier is not None:
+            version = state.answering(earlier.sequence)
+            answer = "not applied yet" if version is None else f"applied with version {version.version}, {version.time}"
+            raise ParameterError(
+                f"the removal of {identifier!r} was requested before ({earlier.time}; {answer}); nothing was recorded"
+            )
+        records[identifier] = ledger.count_records_of(identifier)
+    unknown = [identifier for identifier, count in records.items() if not count]
+    if unknown:
+        raise ParameterError(f"{_shown(unknown)} not in the training data; nothing was recorded")
+    return records
+
+
+def _shown(identifiers: Sequence[str]) -> str:
+    """Return the subject of a sentence and its verb."""
+    first = f"identifier {identifiers[0]!r}"
+    return f"{first} is" if len(identifiers) == 1 else f"{first} (and {len(identifiers) - 1} more) are"
+
+
+def _read_identifiers(path: Path, column: str) -> list[str]:
+    try:
+        with path.open(encoding="utf-8-sig", newline="") as file:
+            lines = [line for line in csv.reader(file, strict=True) if line]
+    except OSError as error:
+        raise DataError(f"cannot read {path}: {error.strerror}") from error
+    except (UnicodeDecodeError, csv.Error) as error:
+        raise DataError(f"{path} is no CSV file of identifiers: {error}") from error
+    if lines and column in lines[0]:
+        where = lines[0].index(column)
+        lines = lines[1:]
+    else:
+        where = 0
+        wide = next((line for line in lines if len(line) > 1), None)
+        if wide is not None:
+            raise DataError(f"{path} has several columns and none of them is called {column!r}")
+    if not lines:
+        raise DataError(f"{path} holds no identifiers")
+    short = next((number for number, line in enumerate(lines, 1) if len(line) <= where), None)
+    if short is not None:
+        raise DataError(f"{path} is no CSV file of identifiers: line {short} after the header has no {column!r}")
+    return [line[where] for line in lines]
+
+
+@dataclass(frozen=True)
+class Status:
+    """Where a model stands.
+
+    Attributes:
+        state: What the ledger says.
+        head: Its last hash.
+        is_busy: Whether an `apply` is at work.
+        leftovers: Files that an interrupted `apply` left behind.
+        source: What is to be said of the file that the data came from, if anything.
+    """
+
+    state: State
+    head: str
+    is_busy: bool
+    leftovers: tuple[Path, ...]
+    source: str | None
+
+
+def status(path: Path) -> Status:
+    """Return where a model stands; changes nothing.
+
+    Raises:
+        DataError: There is no model, or its ledger is damaged.
+    """
+    directory = ModelDirectory(path)
+    with Ledger.opened(directory.ledger, read_only=True) as ledger:
+        state, head = read_state(ledger), ledger.head()
+    try:
+        with directory.locked(shared=True):
+            leftovers, is_busy = directory.leftovers(state), False
+    except BusyError:
+        leftovers, is_busy = [], True
+    return Status(state, head, is_busy, tuple(leftovers), source_changed(directory, state))
+
+
+def source_changed(directory: ModelDirectory, state: State, *, thorough: bool = False) -> str | None:
+    """Return what is to be said of the file that the data came from: nothing while it is as it was.
+
+    Only before the first removal: its digest's key goes with that, so that nobody can guess what was removed.
+
+    Args:
+        directory: The model's.
+        state: What the ledger says.
+        thorough: Read the file even if it claims not to have been changed since.
+    """
+    start = state.start
+    if len(state.versions) > 1:
+        return None
+    source = Path(start.source)
+    try:
+        if source.stat().st_mtime_ns == start.source_modified and not thorough:
+            return None
+        found = digest_of_file(source, directory.digest_key(1).read_bytes())
+    except OSError as error:
+        return f"{source} cannot be read any more ({error.strerror}); what counts is the copy in {directory.path}"
+    if hmac.compare_digest(found, start.source_digest):
+        return None
+    return f"{source} has changed since `unlearn init`; what counts is the copy made then, in {directory.path}"

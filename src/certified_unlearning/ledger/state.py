@@ -1,0 +1,178 @@
+"""What a ledger's events add up to: versions of the model, the batch that is being applied, requests that wait."""
+
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from certified_unlearning.ledger.store import Ledger, LedgerError
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Requests that are answered together: all with sequence numbers in ``(after, up_to]``.
+
+    Attributes:
+        version: The version of the model that answers them.
+        after: The last request that an earlier batch answered, or 0.
+        up_to: The last request of this batch.
+        requests: How many people.
+        records: How many rows.
+        steps: ``K``, the noisy steps that remove them.
+        training_digest: Keyed digest of the training copy without these rows.
+    """
+
+    version: int
+    after: int
+    up_to: int
+    requests: int
+    records: int
+    steps: int
+    training_digest: str
+
+    def as_payload(self) -> dict[str, Any]:
+        """Return the payload of its event."""
+        return asdict(self)
+
+
+@dataclass(frozen=True)
+class Version:
+    """A version of the model.
+
+    Attributes:
+        version: 1, 2, 3, ...
+        time: When it became the current one.
+        batch: What it answered; None for the model that was learned.
+        weights_sha256: Digest of its weights file.
+        certificate_sha256: Digest of its certificate file.
+        epsilon: Of its certificate, as the other three.
+        delta: The target's delta.
+        extra_delta: What learning that stopped before stationarity adds.
+        epsilon_all_published: The guarantee against somebody who kept every version.
+    """
+
+    version: int
+    time: str
+    batch: Batch | None
+    weights_sha256: str
+    certificate_sha256: str
+    epsilon: float
+    delta: float
+    extra_delta: float
+    epsilon_all_published: float | None
+
+
+@dataclass(frozen=True)
+class Start:
+    """What was recorded when the model directory was made.
+
+    Attributes:
+        id_column: The column of the user's table that says whose a row is.
+        records: Number of rows.
+        people: Number of identifiers.
+        model_sha256: Digest of `model.json`.
+        training_digest: Keyed digest of the training copy.
+        source: The file that the data came from.
+        source_digest: Its keyed digest.
+        source_modified: When it was last changed, in nanoseconds. (Not its size: with the other records known,
+            that would tell how long a removed one was.)
+    """
+
+    id_column: str
+    records: int
+    people: int
+    model_sha256: str
+    training_digest: str
+    source: str
+    source_digest: str
+    source_modified: int
+
+    def as_payload(self) -> dict[str, Any]:
+        """Return its part of the payload of the first event."""
+        return asdict(self)
+
+
+@dataclass(frozen=True)
+class State:
+    """Everything that the events say.
+
+    Attributes:
+        start: The first event.
+        versions: All versions of the model, the current one last.
+        planned: The batch that an `apply` has begun and not finished.
+        waiting: Requests that no batch contains yet.
+        last_request: The sequence number of the last of these, or of the last request that a batch contains.
+    """
+
+    start: Start
+    versions: tuple[Version, ...]
+    planned: Batch | None
+    waiting: int
+    last_request: int
+
+    @property
+    def current(self) -> Version:
+        """The version that is to be used."""
+        return self.versions[-1]
+
+    @property
+    def batches(self) -> list[Batch]:
+        """The batches that were applied."""
+        return [version.batch for version in self.versions if version.batch is not None]
+
+    def answering(self, sequence: int) -> Version | None:
+        """Return the version that answered a request, by the request's sequence number; None while it is pending."""
+        answers = (version for version in self.versions if version.batch and sequence <= version.batch.up_to)
+        return next(answers, None)
+
+    @property
+    def answered_up_to(self) -> int:
+        """The last request that the current version answered."""
+        return self.batches[-1].up_to if self.batches else 0
+
+    @property
+    def pending(self) -> int:
+        """Requests that the current version does not answer."""
+        return self.waiting + (self.planned.requests if self.planned else 0)
+
+    @property
+    def records_removed(self) -> int:
+        """Rows that the current version does not know."""
+        return sum(batch.records for batch in self.batches)
+
+    @property
+    def training_digest(self) -> str:
+        """The digest of the training copy, as the current version's key gives it."""
+        return self.batches[-1].training_digest if self.batches else self.start.training_digest
+
+
+def read_state(ledger: Ledger) -> State:
+    """Return what the events add up to.
+
+    Raises:
+        LedgerError: They do not add up.
+    """
+    events = ledger.events("initialised", "planned", "applied")
+    try:
+        first, *later = events
+        if first.kind != "initialised":
+            raise LedgerError(f"{ledger.path} was tampered with: its first event is not the model's making")
+        start = Start(**first.payload["start"])
+        versions = [Version(time=first.time, batch=None, **first.payload["version"])]
+        planned: Batch | None = None
+        in_batches = 0
+        for event in later:
+            if event.kind == "planned" and planned is None:
+                planned = Batch(**event.payload)
+                follows = planned.version == len(versions) + 1 and planned.after == in_batches < planned.up_to
+                in_batches = planned.up_to
+            elif event.kind == "applied" and planned is not None:
+                versions.append(Version(time=event.time, batch=planned, **event.payload))
+                follows = planned.version == len(versions) == versions[-1].version
+                planned = None
+            else:
+                follows = False
+            if not follows:
+                raise LedgerError(f"{ledger.path} was tampered with: event {event.sequence} does not follow")
+    except (KeyError, TypeError, ValueError) as error:
+        raise LedgerError(f"{ledger.path} was tampered with: its events make no sense ({error})") from error
+    waiting, last = ledger.count_requests(in_batches)
+    return State(start, tuple(versions), planned, waiting, last)

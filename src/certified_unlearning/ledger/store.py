@@ -1,0 +1,282 @@
+"""The ledger's SQLite file: events that are only ever appended, each chained to the one before by its hash.
+
+Beside them lies the table of which rows belong to whom: what a request needs, and no more. Features and labels never
+enter this file, nor digests of single records. Free of heavy imports: a request takes a fraction of a second.
+"""
+
+import json
+import os
+import sqlite3
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, Literal, NamedTuple
+
+from certified_unlearning.errors import DataError, StorageError, UnlearningError
+from certified_unlearning.files import content_key
+
+Kind = Literal["initialised", "requested", "planned", "applied"]
+
+GENESIS = "0" * 64
+"""The hash before the first event's."""
+BUSY_SECONDS = 30.0
+"""How long a command waits for another one that is writing."""
+
+_SCHEMA = """
+CREATE TABLE events (
+    sequence INTEGER PRIMARY KEY,
+    time TEXT NOT NULL,
+    kind TEXT NOT NULL,
+    subject TEXT,
+    payload TEXT NOT NULL,
+    previous_hash TEXT NOT NULL,
+    hash TEXT NOT NULL
+) STRICT;
+CREATE INDEX events_by_kind ON events (kind, sequence);
+CREATE UNIQUE INDEX requested_once ON events (subject) WHERE kind = 'requested';
+CREATE TRIGGER events_are_not_edited BEFORE UPDATE ON events
+    BEGIN SELECT RAISE(ABORT, 'the ledger is append-only'); END;
+CREATE TRIGGER events_are_not_deleted BEFORE DELETE ON events
+    BEGIN SELECT RAISE(ABORT, 'the ledger is append-only'); END;
+CREATE TABLE records (identifier TEXT NOT NULL, row INTEGER NOT NULL, tag BLOB NOT NULL, PRIMARY KEY (identifier, row))
+    STRICT, WITHOUT ROWID;
+"""
+_COLUMNS = "sequence, time, kind, subject, payload, previous_hash, hash"
+
+
+class LedgerError(UnlearningError):
+    """Something in a model directory is not what its ledger recorded."""
+
+
+@dataclass(frozen=True)
+class Event:
+    """One line of the ledger.
+
+    Attributes:
+        sequence: Its number: 1, 2, 3, ...
+        time: When, in UTC.
+        kind: What happened.
+        subject: Whose removal was requested; None for all other kinds.
+        payload: What else is to be known.
+        hash: SHA-256 of everything above and of the hash before.
+    """
+
+    sequence: int
+    time: str
+    kind: str
+    subject: str | None
+    payload: dict[str, Any]
+    hash: str
+
+
+class Record(NamedTuple):
+    """Whose a row is.
+
+    Attributes:
+        identifier: The person.
+        row: The row's number in the training copy.
+        tag: What shows that `init` wrote the two together.
+    """
+
+    identifier: str
+    row: int
+    tag: bytes
+
+
+class Ledger:
+    """An open ledger file.
+
+    Use `create` or `opened`; writing takes place inside `transaction`.
+    """
+
+    def __init__(self, path: Path, connection: sqlite3.Connection) -> None:
+        self.path = path
+        self._connection = connection
+
+    @classmethod
+    @contextmanager
+    def create(cls, path: Path) -> Iterator["Ledger"]:
+        """Make an empty ledger, for the time of the block."""
+        with _connected(path, "mode=rwc") as connection:
+            connection.execute("PRAGMA journal_mode = WAL")
+            connection.executescript(_SCHEMA)
+            yield cls(path, connection)
+
+    @classmethod
+    @contextmanager
+    def opened(cls, path: Path, *, read_only: bool = False) -> Iterator["Ledger"]:
+        """Open a ledger for the time of the block.
+
+        Raises:
+            DataError: There is none, or the file is damaged.
+            StorageError: It cannot be opened or written, or another command keeps it busy.
+        """
+        if not path.exists():
+            raise DataError(f"{path.parent} is no model directory ({path.name} is missing); `unlearn init` makes one")
+        mode = "mode=rw"
+        if read_only:
+            # Where SQLite may not make its side files and there are none, nobody is writing either.
+            lonely = not os.access(path.parent, os.W_OK) and not path.with_name(f"{path.name}-wal").exists()
+            mode = "immutable=1" if lonely else "mode=ro"
+        with _connected(path, mode) as connection:
+            yield cls(path, connection)
+
+    @contextmanager
+    def transaction(self) -> Iterator[None]:
+        """All or nothing: what the block appends is durable when it ends, and gone when it raises."""
+        self._connection.execute("BEGIN IMMEDIATE")
+        try:
+            yield
+            self._connection.execute("COMMIT")
+        except BaseException:
+            # SQLite has rolled back by itself where the disk was full.
+            if self._connection.in_transaction:
+                self._connection.execute("ROLLBACK")
+            raise
+
+    def append(self, kind: Kind, payload: dict[str, Any]) -> None:
+        """Append an event."""
+        self._append(kind, [(None, payload)])
+
+    def append_requests(self, records: Mapping[str, int]) -> None:
+        """Append a request for each person, with the number of their records."""
+        self._append("requested", [(identifier, {"records": count}) for identifier, count in records.items()])
+
+    def _append(self, kind: Kind, entries: Iterable[tuple[str | None, dict[str, Any]]]) -> None:
+        last = self._connection.execute("SELECT sequence, hash FROM events ORDER BY sequence DESC LIMIT 1").fetchone()
+        sequence, previous = last or (0, GENESIS)
+        time = datetime.now(UTC).isoformat(timespec="seconds")
+        rows = []
+        for subject, payload in entries:
+            sequence += 1
+            text = json.dumps(payload, sort_keys=True, separators=(",", ":"), allow_nan=False)
+            row = (sequence, time, kind, subject, text, previous)
+            previous = content_key(row)
+            rows.append((*row, previous))
+        self._connection.executemany(f"INSERT INTO events ({_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?)", rows)
+
+    def head(self) -> str:
+        """Return the hash of the last event: with it, nobody can later drop events from the end unnoticed."""
+        row = self._connection.execute("SELECT hash FROM events ORDER BY sequence DESC LIMIT 1").fetchone()
+        return GENESIS if row is None else str(row[0])
+
+    def events(self, *kinds: Kind) -> list[Event]:
+        """Return the events of these kinds, in order."""
+        marks = ", ".join("?" * len(kinds))
+        query = f"SELECT {_COLUMNS} FROM events WHERE kind IN ({marks}) ORDER BY sequence"
+        return [_event(row) for row in self._connection.execute(query, kinds)]
+
+    def request_of(self, subject: str) -> Event | None:
+        """Return the request to remove somebody's records, if there was one."""
+        query = f"SELECT {_COLUMNS} FROM events WHERE kind = 'requested' AND subject = ?"
+        row = self._connection.execute(query, (subject,)).fetchone()
+        return None if row is None else _event(row)
+
+    def count_requests(self, after: int) -> tuple[int, int]:
+        """Return how many requests have a sequence number above ``after``, and the largest number of all requests."""
+        query = "SELECT count(*), coalesce(max(sequence), ?) FROM events WHERE kind = 'requested' AND sequence > ?"
+        count, last = self._connection.execute(query, (after, after)).fetchone()
+        return count, last
+
+    def add_records(self, records: Iterable[Record]) -> None:
+        """Add rows."""
+        self._connection.executemany("INSERT INTO records (identifier, row, tag) VALUES (?, ?, ?)", records)
+
+    def count_records_of(self, identifier: str) -> int:
+        """Return how many rows are one person's."""
+        query = "SELECT count(*) FROM records WHERE identifier = ?"
+        return int(self._connection.execute(query, (identifier,)).fetchone()[0])
+
+    def count_records(self) -> int:
+        """Return how many rows are anybody's."""
+        return int(self._connection.execute("SELECT count(*) FROM records").fetchone()[0])
+
+    def count_people(self) -> int:
+        """Return how many people there are."""
+        return int(self._connection.execute("SELECT count(DISTINCT identifier) FROM records").fetchone()[0])
+
+    def records(self) -> Iterator[Record]:
+        """Yield everybody's rows."""
+        return map(Record._make, self._connection.execute("SELECT identifier, row, tag FROM records"))
+
+    def records_requested(self, after: int, up_to: int) -> list[Record]:
+        """Return the rows, sorted, that all requests with sequence numbers in ``(after, up_to]`` are about."""
+        query = f"SELECT identifier, row, tag FROM records WHERE {_REQUESTED} ORDER BY row"
+        return [Record._make(record) for record in self._connection.execute(query, (after, up_to))]
+
+    def requests(self, after: int, up_to: int) -> dict[str, int]:
+        """Return the number of records of everybody who asked in these requests, as it was then."""
+        query = f"SELECT {_COLUMNS} FROM events WHERE kind = 'requested' AND sequence > ? AND sequence <= ?"
+        events = [_event(row) for row in self._connection.execute(query, (after, up_to))]
+        return {str(event.subject): int(event.payload["records"]) for event in events}
+
+    def forget_records(self, after: int, up_to: int) -> None:
+        """Delete which rows were those of these requests."""
+        self._connection.execute(f"DELETE FROM records WHERE {_REQUESTED}", (after, up_to))
+
+    def empty_log(self) -> None:
+        """Move everything from the write-ahead log into the file, so that the log keeps nothing that was deleted.
+
+        While somebody is reading, the log stays as it is until the next time.
+        """
+        self._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+
+    def verify_chain(self) -> int:
+        """Recompute every hash.
+
+        Returns:
+            The number of events.
+
+        Raises:
+            LedgerError: An event was edited, inserted or removed.
+        """
+        previous, count = GENESIS, 0
+        for row in self._connection.execute(f"SELECT {_COLUMNS} FROM events ORDER BY sequence"):
+            count += 1
+            if row[0] != count:
+                raise LedgerError(f"{self.path} was tampered with: event {count} is missing")
+            if row[5] != previous or row[6] != content_key(row[:6]):
+                raise LedgerError(f"{self.path} was tampered with: event {count} is not what was recorded")
+            previous = row[6]
+        if count == 0:
+            raise LedgerError(f"{self.path} was tampered with: it holds no events")
+        return count
+
+    def sequence_of(self, event_hash: str) -> int | None:
+        """Return the number of the event with this hash."""
+        row = self._connection.execute("SELECT sequence FROM events WHERE hash = ?", (event_hash,)).fetchone()
+        return None if row is None else int(row[0])
+
+
+_REQUESTED = "identifier IN (SELECT subject FROM events WHERE kind = 'requested' AND sequence > ? AND sequence <= ?)"
+
+
+@contextmanager
+def _connected(path: Path, mode: str) -> Iterator[sqlite3.Connection]:
+    """Open the file, and say in one sentence what SQLite complains about."""
+    try:
+        connection = sqlite3.connect(
+            f"{path.absolute().as_uri()}?{mode}", uri=True, timeout=BUSY_SECONDS, isolation_level=None
+        )
+        try:
+            # Committed means on the disk; deleted means overwritten, on free pages too.
+            connection.execute("PRAGMA synchronous = FULL")
+            connection.execute("PRAGMA secure_delete = ON")
+            yield connection
+        finally:
+            connection.close()
+    except sqlite3.OperationalError as error:
+        raise StorageError(f"cannot use the ledger {path}: {error}") from error
+    except sqlite3.DatabaseError as error:
+        raise DataError(f"the ledger {path} is damaged: {error}") from error
+
+
+def _event(row: tuple[Any, ...]) -> Event:
+    sequence, time, kind, subject, text, _, event_hash = row
+    try:
+        payload = json.loads(text)
+    except ValueError as error:
+        raise LedgerError(f"event {sequence} of the ledger was tampered with: {error}") from error
+    return Event(sequence, time, kind, subject, payload, event_hash)

@@ -1,0 +1,72 @@
+"""The training copy: rows and labels as plain numbers in two files, digested with a key, zeroed where removed."""
+
+import hashlib
+import hmac
+import os
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+
+from certified_unlearning.errors import DataError
+from certified_unlearning.ledger.directory import ModelDirectory, synchronise
+
+_ROWS_AT_ONCE = 65_536
+
+
+def digest(directory: ModelDirectory, features: int, key: bytes, without: Sequence[int] = ()) -> str:
+    """Return the keyed digest (HMAC-SHA-256) of the training copy.
+
+    Args:
+        directory: Where it lies.
+        features: Columns of a row.
+        key: The key.
+        without: Rows that count as zeros, sorted, whatever they still are.
+
+    Raises:
+        DataError: A file cannot be read, or ends within a row.
+    """
+    keyed = hmac.new(key, digestmod="sha256")
+    zeroed = np.asarray(without, dtype=np.int64)
+    for path, row_bytes in ((directory.features, 4 * features), (directory.labels, 1)):
+        try:
+            keyed.update(f"{path.name} {path.stat().st_size} {row_bytes}\n".encode())
+            with path.open("rb") as file:
+                start = 0
+                while block := bytearray(file.read(_ROWS_AT_ONCE * row_bytes)):
+                    if len(block) % row_bytes:
+                        raise DataError(f"{path} is damaged: it ends within a row")
+                    rows = np.frombuffer(block, np.uint8).reshape(-1, row_bytes)
+                    first, last = np.searchsorted(zeroed, [start, start + len(rows)])
+                    rows[zeroed[first:last] - start] = 0
+                    keyed.update(block)
+                    start += len(rows)
+        except OSError as error:
+            raise DataError(f"cannot read {path}: {error.strerror}") from error
+    return keyed.hexdigest()
+
+
+def digest_of_file(path: Path, key: bytes) -> str:
+    """Return the keyed digest of any file.
+
+    Raises:
+        OSError: It cannot be read.
+    """
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, lambda: hmac.new(key, digestmod="sha256")).hexdigest()
+
+
+def tag(key: bytes, identifier: str, row: int) -> bytes:
+    """Return what only this key's owner can write beside a person's row."""
+    return hmac.digest(key, f"{row} {identifier}".encode(), "sha256")[:16]
+
+
+def zero(directory: ModelDirectory, features: int, rows: Sequence[int]) -> None:
+    """Overwrite rows and their labels with zeros, durably. Doing it twice changes nothing."""
+    for path, row_bytes in ((directory.features, 4 * features), (directory.labels, 1)):
+        zeros = bytes(row_bytes)
+        with path.open("r+b", buffering=0) as file:
+            for row in rows:
+                os.pwrite(file.fileno(), zeros, row * row_bytes)
+            os.fsync(file.fileno())
+    synchronise(directory.features.parent)

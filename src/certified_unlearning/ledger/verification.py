@@ -1,0 +1,118 @@
+"""Whether a model directory is what its ledger says."""
+
+import hmac
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+from certified_unlearning import certificate
+from certified_unlearning.certificate import Certificate
+from certified_unlearning.ledger import training
+from certified_unlearning.ledger.directory import ModelDirectory, file_sha256, read_key
+from certified_unlearning.ledger.model import StoredModel, history_of, read_stored, read_weights
+from certified_unlearning.ledger.requests import source_changed
+from certified_unlearning.ledger.state import State, Version, read_state
+from certified_unlearning.ledger.store import Ledger, LedgerError, Record
+
+
+@dataclass(frozen=True)
+class Verified:
+    """A model directory that holds what its ledger says.
+
+    Attributes:
+        state: What the ledger says.
+        events: How many events it has.
+        head: Its last hash.
+        current: The current version's certificate.
+        source: What is to be said of the file that the data came from, if anything.
+    """
+
+    state: State
+    events: int
+    head: str
+    current: Certificate
+    source: str | None
+
+
+def verify(path: Path, head: str | None = None) -> Verified:
+    """Recompute everything that a model directory states.
+
+    Args:
+        path: The model directory.
+        head: A receipt: the hash that a command printed earlier.
+
+    Raises:
+        LedgerError: Something was tampered with, or an `apply` was interrupted.
+        CertificateError: A certificate states something else than its constants give.
+        DataError: A file cannot be read.
+        StorageError: An `apply` is at work.
+    """
+    directory = ModelDirectory(path)
+    with directory.locked(shared=True), Ledger.opened(directory.ledger, read_only=True) as ledger:
+        events = ledger.verify_chain()
+        if head is not None and ledger.sequence_of(head) is None:
+            raise LedgerError(
+                f"{directory.ledger} was tampered with: the receipt {head} is of no event in it, so events were "
+                "dropped from its end or all were made again (or the receipt is another ledger's)"
+            )
+        state = read_state(ledger)
+        model = read_stored(directory, state)
+        check_data(directory, ledger, model, state)
+        _check_tags(directory, ledger, ledger.records())
+        read_weights(directory, state.current)
+        for version in state.versions:
+            current = _check_certificate(directory, model, state, version)
+        leftovers = directory.leftovers(state)
+        if state.planned is not None or leftovers:
+            what = leftovers[0] if leftovers else f"version {state.current.version + 1}, which is planned"
+            raise LedgerError(f"an `apply` was interrupted ({what}); run `unlearn apply {path}` to finish it")
+        return Verified(state, events, ledger.head(), current, source_changed(directory, state, thorough=True))
+
+
+def check_data(directory: ModelDirectory, ledger: Ledger, model: StoredModel, state: State) -> None:
+    """Check the training copy, and who has the rows that are going to be removed; how many have one, of the others.
+
+    Raises:
+        LedgerError: They are not what was recorded.
+    """
+    batch = state.planned
+    version, due = state.current.version, state.training_digest
+    removed: list[int] = []
+    if batch is not None:
+        # Some of its rows may be zeroed already.
+        version, due = batch.version, batch.training_digest
+        removed = [record.row for record in ledger.records_requested(batch.after, batch.up_to)]
+    key = read_key(directory.digest_key(version))
+    if training.digest(directory, model.learner.features, key, removed) != due:
+        raise LedgerError(
+            f"{directory.features.parent} was tampered with: the training copy is not what the ledger recorded"
+        )
+    requested = ledger.requests(state.answered_up_to, state.last_request)
+    about_to_go = ledger.records_requested(state.answered_up_to, state.last_request)
+    _check_tags(directory, ledger, about_to_go)
+    if (
+        Counter(record.identifier for record in about_to_go) != requested
+        or ledger.count_records() != state.start.records - state.records_removed
+    ):
+        raise LedgerError(f"{ledger.path} was tampered with: whose row is whose is not what was recorded")
+
+
+def _check_tags(directory: ModelDirectory, ledger: Ledger, records: Iterable[Record]) -> None:
+    key = read_key(directory.identifier_key)
+    for identifier, row, tag in records:
+        if not hmac.compare_digest(tag, training.tag(key, identifier, row)):
+            raise LedgerError(f"{ledger.path} was tampered with: whose row is whose is not what was recorded")
+
+
+def _check_certificate(directory: ModelDirectory, model: StoredModel, state: State, version: Version) -> Certificate:
+    """Check a version's certificate: the file, what it states, and that it speaks of this ledger's removals."""
+    path = directory.certificate(version.version)
+    if file_sha256(path) != version.certificate_sha256:
+        raise LedgerError(f"{path} was tampered with: it is not the certificate that the ledger recorded")
+    certified = certificate.read(path)
+    certificate.verify(certified)
+    schedule = model.learner.schedule(history_of(state)[: version.version - 1])
+    if certified.schedule != schedule:
+        raise LedgerError(f"{path} was tampered with: it speaks of other removals than the ledger")
+    return certified

@@ -1,0 +1,112 @@
+"""A process with everything imported that forks a child for each job: a line of JSON in, the child's exit status out.
+
+A job names what the child does (``apply``, ``request`` or ``init``), and what happens to it: SIGKILL before its
+``kill_at``-th call that changes a file, a directory or the ledger, or after ``kill_after`` seconds; a full disk at its
+``fail_at``-th such call; no file may grow beyond ``most_bytes``.
+"""
+
+import errno
+import json
+import os
+import resource
+import signal
+import sqlite3
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+from tables import make_model, write_table
+
+from certified_unlearning.errors import UnlearningError
+from certified_unlearning.ledger import requests
+from certified_unlearning.ledger.application import apply
+
+CHANGES = {
+    "posix": {"fsync", "pwrite", "rename", "replace", "unlink"},
+    "_io": {"write"},
+    "sqlite3": {"execute", "executemany", "executescript"},
+}
+
+
+def module_of(function: Any) -> str:
+    """Return where a built-in function or method comes from."""
+    owner = getattr(function, "__self__", None)
+    return str(getattr(owner, "__name__", None) or type(owner).__module__)
+
+
+class At:
+    """A profile function that does something before the ``number``-th call that changes something."""
+
+    def __init__(self, number: int, action: Callable[[Any], None]) -> None:
+        self.left = number
+        self.action = action
+
+    def __call__(self, frame: FrameType, event: str, function: Any) -> None:
+        if event == "c_call" and getattr(function, "__name__", "") in CHANGES.get(module_of(function), ()):
+            self.left -= 1
+            if self.left == 0:
+                self.action(function)
+
+
+def die(_: Any) -> None:
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def find_disk_full(function: Any) -> None:
+    if module_of(function) == "sqlite3":
+        raise sqlite3.OperationalError("database or disk is full")
+    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+
+def work(job: dict[str, Any]) -> None:
+    """Do a job in this process."""
+    path = Path(job["path"])
+    if "most_bytes" in job:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (job["most_bytes"],) * 2)
+    if "kill_at" in job:
+        sys.setprofile(At(job["kill_at"], die))
+    if "fail_at" in job:
+        sys.setprofile(At(job["fail_at"], find_disk_full))
+    if job["do"] == "apply":
+        apply(path)
+    elif job["do"] == "request":
+        requests.request(path, job["identifiers"])
+    else:
+        make_model(path, Path(job["data"]))
+
+
+def main() -> None:
+    """Fork for every line."""
+    with tempfile.TemporaryDirectory() as scratch:
+        # Once here, what is imported and computed on first use, instead of in every child.
+        path = Path(scratch)
+        write_table(path / "people.csv")
+        make_model(path / "model", path / "people.csv")
+        requests.request(path / "model", ["p1"])
+        apply(path / "model")
+    for line in sys.stdin:
+        job = json.loads(line)
+        child = os.fork()
+        if child == 0:
+            try:
+                work(job)
+            except UnlearningError as error:
+                print(f"error: {error}", file=sys.stderr)
+                os._exit(1)
+            except BaseException as error:
+                print(f"{type(error).__name__}: {error}", file=sys.stderr)
+                os._exit(2)
+            os._exit(0)
+        if "kill_after" in job:
+            time.sleep(job["kill_after"])
+            os.kill(child, signal.SIGKILL)
+        _, status = os.waitpid(child, 0)
+        print(os.waitstatus_to_exitcode(status), flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,30 @@
+"""A small table of people, some of them with two rows, and a model made from it."""
+
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from certified_unlearning.data.table import Table
+from certified_unlearning.ledger.initialisation import initialise
+from certified_unlearning.ledger.requests import Status
+
+FEATURES = ("height", "weight", "age")
+PEOPLE = 300
+
+
+def write_table(path: Path) -> pd.DataFrame:
+    """Write 450 rows of 300 people: every second one has two."""
+    people = [person for person in range(PEOPLE) for _ in range(1 + person % 2)]
+    draw = np.random.default_rng(0)
+    table = pd.DataFrame(draw.uniform(-1, 1, (len(people), 3)), columns=FEATURES)
+    table["ill"] = np.where(table["height"] + 0.3 * draw.standard_normal(len(table)) > 0, "yes", "no")
+    table["person"] = [f"p{person}" for person in people]
+    table.to_csv(path, index=False)
+    return table
+
+
+def make_model(path: Path, data: Path) -> Status:
+    """Make a model directory whose removals take a few steps."""
+    table = Table(path=str(data), label="ill", identifier="person")
+    return initialise(path, table, epsilon=1.0, C=0.1, steps=5, records=3, device="cpu")

@@ -1,0 +1,127 @@
+"""The commands as people type them: what they print, what they refuse, and that the quick ones import little."""
+
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner, Result
+
+from certified_unlearning import certificate
+from certified_unlearning.cli import app
+from certified_unlearning.errors import UnlearningError
+from certified_unlearning.ledger import requests
+from certified_unlearning.ledger.directory import ModelDirectory
+from certified_unlearning.ledger.model import read_stored
+from ledger.conftest import Original
+
+Unlearn = Callable[..., Result]
+
+
+@pytest.fixture
+def unlearn() -> Unlearn:
+    def run(*arguments: object) -> Result:
+        result = CliRunner().invoke(app, [str(argument) for argument in arguments])
+        if isinstance(result.exception, UnlearningError):
+            raise result.exception
+        return result
+
+    return run
+
+
+FLAGS = ("--label", "ill", "--id", "person", "--epsilon", 1, "--C", 0.1, "--steps", 5, "--records", 3)
+
+
+def test_init_request_apply_status_verify(original: Original, tmp_path: Path, unlearn: Unlearn) -> None:
+    model = tmp_path / "model"
+    printed = unlearn("init", model, "--data", original.data, *FLAGS).stdout
+    assert f"{model}: version 1 learned from 450 records of 300 people\n" in printed
+    printed = unlearn("request", model, "--id", "p3", "--id", "p4").stdout
+    assert "recorded: 2 requests, 3 records; 2 pending, `unlearn apply" in printed
+    receipt = printed.splitlines()[-1].removeprefix("receipt: ")
+    printed = unlearn("status", model).stdout
+    assert "requests: 2 pending, 0 applied (0 records removed)" in printed
+    assert "nothing was removed yet, so there is nothing to guarantee" in printed
+    printed = unlearn("apply", model).stdout
+    assert "removed 3 records of 2 people by K = 5 steps\n" in printed
+    printed = unlearn("status", model).stdout
+    assert "requests: 0 pending, 2 applied (3 records removed)" in printed
+    certified = certificate.read(ModelDirectory(model).certificate(2))
+    assert certified.epsilon_all_published is not None
+    assert "epsilon = 1 at delta = 0.00222223 for whoever sees version 2 only; epsilon = 1.6" in printed
+    assert f"weights: {model}/weights-2.safetensors" in printed
+    assert "no request is pending" in unlearn("apply", model).stdout
+    printed = unlearn("verify", model, "--head", receipt).stdout
+    assert f"{model}: 5 events in one chain, version 2 of the model, 2 certificates" in printed
+    assert "the receipt is in the chain" in printed
+    assert unlearn("verify", model / "certificate-1.json", model / "certificate-2.json", model).exit_code == 0
+
+
+def test_verify_says_of_a_directory_what_is_wrong_and_goes_on(model: Path, tmp_path: Path, unlearn: Unlearn) -> None:
+    (tmp_path / "empty").mkdir()
+    result = unlearn("verify", tmp_path / "empty", model, "--head", "0" * 64)
+    assert result.exit_code == 1
+    assert "empty is no model directory" in result.stderr
+    assert "ledger.sqlite was tampered with: the receipt 000" in result.stderr
+
+
+def test_a_certificate_has_no_head(model: Path, unlearn: Unlearn) -> None:
+    with pytest.raises(UnlearningError, match="--head is a receipt of a model directory; a certificate has none"):
+        unlearn("verify", model / "certificate-1.json", "--head", "0" * 64)
+
+
+def test_flags_and_a_yaml_file_declare_the_same_table(original: Original, tmp_path: Path, unlearn: Unlearn) -> None:
+    table = original.table.assign(town=[("Rome", "Oslo")[row % 2] for row in range(450)])
+    table.to_csv(tmp_path / "people.csv", index=False)
+    flags = ("--class", "no", "--class", "yes", "--feature", "age", "--feature", "town", "--range", "age=-1:2")
+    learner = ("--epsilon", 1, "--C", 0.1, "--delta", 0.001, "--no-intercept")
+    data = ("--data", tmp_path / "people.csv", "--label", "ill", "--id", "person", "--category", "town=Oslo,Rome")
+    unlearn("init", tmp_path / "by-flags", *data, *flags, *learner)
+    (tmp_path / "table.yaml").write_text(
+        "path: people.csv\nlabel: ill\nidentifier: person\nclasses: ['no', 'yes']\nfeatures: [age, town]\n"
+        "categories: {town: [Oslo, Rome]}\nranges: {age: [-1, 2]}\n"
+    )
+    unlearn("init", tmp_path / "by-file", "--table", tmp_path / "table.yaml", *learner)
+    by_flags, by_file = (
+        read_stored(ModelDirectory(path), requests.status(path).state)
+        for path in (tmp_path / "by-flags", tmp_path / "by-file")
+    )
+    assert by_flags == by_file
+    assert (by_flags.learner.features, by_flags.learner.delta) == (3, 0.001)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        ((), "--data and --label and --id must be given, or --table with a file that declares the table"),
+        (("--table", "nowhere.yaml"), "cannot read nowhere.yaml: No such file or directory"),
+        (("--table", "{data}"), "people.csv is no declaration of a table: it must be a mapping with at least path"),
+        (("--table", "{data}", "--label", "y"), "--table declares everything: leave out the flags for label"),
+        (("--table", "{data}", "--norm", "at-most-1"), "--table declares everything: leave out the flags for norm"),
+        (("--category", "town"), "--category is 'town', but must be like colour=red,green,blue"),
+        (("--range", "age=5"), "--range is 'age=5', but must be like age=0:100"),
+        (("--range", "age=old:5"), "--range has 'old', but must be like age=0:100"),
+        (("--data", "{data}", "--label", "ill", "--id", "person", "--delta", "n"), "--delta has 'n', but must be 1/n"),
+        (("--data", "{data}", "--label", "ill", "--id", "ill"), "label and identifier are the same column 'ill'"),
+    ],
+)
+def test_a_wrong_flag_is_one_sentence(
+    original: Original, tmp_path: Path, unlearn: Unlearn, arguments: tuple[str, ...], sentence: str
+) -> None:
+    given = [argument.format(data=original.data) for argument in arguments]
+    with pytest.raises(UnlearningError, match=sentence) as caught:
+        unlearn("init", tmp_path / "model", "--epsilon", 1, "--C", 1, *given)
+    assert "\n" not in str(caught.value)
+    assert not (tmp_path / "model").exists()
+
+
+@pytest.mark.parametrize("command", [["request", "--id", "p3"], ["status"]])
+def test_the_quick_commands_import_neither_torch_nor_pandas_nor_sklearn(model: Path, command: list[str]) -> None:
+    script = (
+        "import sys; from certified_unlearning.cli import app; "
+        f"app({[command[0], str(model), *command[1:]]}, standalone_mode=False); "
+        "heavy = {'torch', 'pandas', 'sklearn', 'scipy', 'pyarrow'} & set(sys.modules); assert not heavy, heavy"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")

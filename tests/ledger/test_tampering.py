@@ -1,0 +1,229 @@
+"""Every tampering with a model directory is found, in one sentence, and nothing is applied on top of it."""
+
+import json
+import shutil
+import sqlite3
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from certified_unlearning.errors import UnlearningError
+from certified_unlearning.files import content_key
+from certified_unlearning.ledger import requests
+from certified_unlearning.ledger.application import apply
+from certified_unlearning.ledger.directory import ModelDirectory
+from certified_unlearning.ledger.store import GENESIS, Ledger
+from certified_unlearning.ledger.verification import verify
+
+
+@pytest.fixture
+def used(model: Path) -> Path:
+    """A model directory with one batch applied and two requests pending."""
+    requests.request(model, ["p3", "p4"])
+    apply(model)
+    requests.request(model, ["p5"])
+    requests.request(model, ["p6"])
+    return model
+
+
+def sql(model: Path, *statements: str) -> None:
+    """Edit the ledger as somebody could who drops its triggers first."""
+    connection = sqlite3.connect(ModelDirectory(model).ledger)
+    connection.executescript("DROP TRIGGER events_are_not_edited; DROP TRIGGER events_are_not_deleted;")
+    for statement in statements:
+        connection.execute(statement)
+    connection.commit()
+    connection.close()
+
+
+def make_chain_again(model: Path) -> None:
+    """Recompute all hashes."""
+    connection = sqlite3.connect(ModelDirectory(model).ledger)
+    previous = GENESIS
+    for row in connection.execute("SELECT * FROM events ORDER BY sequence").fetchall():
+        entry = (*row[:5], previous)
+        previous = content_key(entry)
+        connection.execute(
+            "UPDATE events SET previous_hash = ?, hash = ? WHERE sequence = ?", (entry[5], previous, row[0])
+        )
+    connection.commit()
+    connection.close()
+
+
+def flip(path: Path, offset: int = -1) -> None:
+    content = bytearray(path.read_bytes())
+    content[offset] ^= 1
+    path.write_bytes(content)
+
+
+def edit_certificate(model: Path) -> None:
+    path = ModelDirectory(model).certificate(2)
+    path.write_text(json.dumps(json.loads(path.read_text()) | {"epsilon": 0.1}))
+
+
+def restate_learner(model: Path) -> None:
+    path = ModelDirectory(model).model
+    path.write_text(path.read_text().replace('"epsilon": 1.0', '"epsilon": 2.0'))
+
+
+EDIT = "UPDATE events SET {} WHERE sequence = 3"
+TAMPERINGS: dict[str, tuple[Callable[[Path], object], str]] = {
+    "another subject": (lambda model: sql(model, EDIT.format("subject = 'p9'")), "event 3 is not what was recorded"),
+    "another time": (lambda model: sql(model, EDIT.format("time = 'today'")), "event 3 is not what was recorded"),
+    "another payload": (lambda model: sql(model, EDIT.format("payload = '{\"a\":1}'")), "event 3 is not what"),
+    "no payload": (lambda model: sql(model, EDIT.format("payload = ''")), "event 3 is not what was recorded"),
+    "event deleted": (lambda model: sql(model, "DELETE FROM events WHERE sequence = 2"), "event 2 is missing"),
+    "first event deleted": (lambda model: sql(model, "DELETE FROM events WHERE sequence = 1"), "event 1 is missing"),
+    "all events deleted": (lambda model: sql(model, "DELETE FROM events"), "it holds no events"),
+    "rows exchanged": (
+        lambda model: sql(model, "UPDATE records SET identifier = 'p7' WHERE identifier = 'p5'"),
+        "whose row is whose is not what was recorded",
+    ),
+    "rows kept back": (
+        lambda model: sql(model, "DELETE FROM records WHERE identifier = 'p5'"),
+        "whose row is whose is not what was recorded",
+    ),
+    "ledger damaged": (
+        lambda model: ModelDirectory(model).ledger.write_bytes(b"nothing" * 1000),
+        "is damaged: file",
+    ),
+    "feature edited": (lambda model: flip(ModelDirectory(model).features), "training copy is not what the ledger rec"),
+    "label edited": (lambda model: flip(ModelDirectory(model).labels), "training copy is not what the ledger recorded"),
+    "rows added": (lambda model: ModelDirectory(model).features.open("ab").write(bytes(16)), "training copy is not"),
+    "learner restated": (restate_learner, "model.json was tampered with: it is not what `unlearn init` recorded"),
+    "weights edited": (lambda model: flip(ModelDirectory(model).weights(2)), "it is not the model that the ledger rec"),
+    "weights deleted": (lambda model: ModelDirectory(model).weights(2).unlink(), "cannot read .*: No such file"),
+    "key deleted": (
+        lambda model: ModelDirectory(model).digest_key(2).unlink(),
+        "without it the records cannot be checked",
+    ),
+}
+SEEN_BY_VERIFY_ONLY: dict[str, tuple[Callable[[Path], object], str]] = {
+    "certificate edited": (edit_certificate, "certificate-2.json was tampered with: it is not the certificate that"),
+    "old certificate edited": (lambda model: flip(ModelDirectory(model).certificate(1)), "certificate-1.json was tam"),
+    "old weights put back": (
+        lambda model: shutil.copy(ModelDirectory(model).weights(2), ModelDirectory(model).weights(1)),
+        "an `apply` was interrupted .*weights-1.safetensors",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", TAMPERINGS | SEEN_BY_VERIFY_ONLY)
+def test_verify_finds_it(used: Path, name: str) -> None:
+    verify(used)
+    spoil, sentence = (TAMPERINGS | SEEN_BY_VERIFY_ONLY)[name]
+    spoil(used)
+    with pytest.raises(UnlearningError, match=sentence) as caught:
+        verify(used)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("name", TAMPERINGS)
+def test_apply_refuses_and_changes_nothing(used: Path, name: str) -> None:
+    spoil, sentence = TAMPERINGS[name]
+    spoil(used)
+    ledger = ModelDirectory(used).ledger.read_bytes()
+    files = {path.name for path in used.iterdir()} - {"ledger.sqlite-shm", "ledger.sqlite-wal"}
+    with pytest.raises(UnlearningError, match=sentence):
+        apply(used)
+    assert files == {path.name for path in used.iterdir()} - {"ledger.sqlite-shm", "ledger.sqlite-wal"}
+    assert ModelDirectory(used).ledger.read_bytes() == ledger
+
+
+def test_events_dropped_from_the_end_are_found_with_a_receipt(used: Path) -> None:
+    receipt = requests.status(used).head
+    verify(used, receipt)
+    sql(used, "DELETE FROM events WHERE sequence = (SELECT max(sequence) FROM events)")
+    verify(used)
+    with pytest.raises(UnlearningError, match="events were dropped from its end or all were made again"):
+        verify(used, receipt)
+
+
+def test_a_chain_that_was_made_again_is_found_with_a_receipt(used: Path) -> None:
+    receipt = requests.status(used).head
+    sql(used, "UPDATE events SET time = '2020-01-01T00:00:00+00:00'")
+    make_chain_again(used)
+    verify(used)
+    with pytest.raises(UnlearningError, match="events were dropped from its end or all were made again"):
+        verify(used, receipt)
+
+
+def test_weights_of_another_model_are_found(used: Path, model: Path, tmp_path: Path) -> None:
+    other = Path(shutil.copytree(model, tmp_path / "other"))
+    apply(other)
+    shutil.copy(ModelDirectory(other).weights(3), ModelDirectory(used).weights(2))
+    with pytest.raises(UnlearningError, match="it is not the model that the ledger recorded"):
+        verify(used)
+
+
+@pytest.mark.parametrize("statement", ["UPDATE events SET time = 'today'", "DELETE FROM events"])
+def test_the_ledger_is_append_only(used: Path, statement: str) -> None:
+    connection = sqlite3.connect(ModelDirectory(used).ledger)
+    with pytest.raises(sqlite3.IntegrityError, match="the ledger is append-only"):
+        connection.execute(statement)
+    connection.close()
+
+
+def test_a_person_cannot_be_requested_twice_even_by_sql(used: Path) -> None:
+    with (
+        pytest.raises(UnlearningError, match="UNIQUE constraint failed"),
+        Ledger.opened(ModelDirectory(used).ledger) as ledger,
+        ledger.transaction(),
+    ):
+        ledger.append_requests({"p3": 2})
+
+
+def test_verify_says_that_an_interrupted_apply_is_to_be_finished(used: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*args: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("certified_unlearning.ledger.application.write_version", fail)
+    with pytest.raises(KeyboardInterrupt):
+        apply(used)
+    with pytest.raises(UnlearningError, match=r"interrupted \(version 3, which is planned\); run `unlearn apply "):
+        verify(used)
+    monkeypatch.undo()
+    apply(used)
+    verify(used)
+
+
+def test_an_edit_of_the_training_copy_beside_the_planned_rows_is_found_by_the_next_apply(
+    used: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*args: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("certified_unlearning.ledger.application.write_version", fail)
+    with pytest.raises(KeyboardInterrupt):
+        apply(used)
+    monkeypatch.undo()
+    flip(ModelDirectory(used).features)
+    with pytest.raises(UnlearningError, match="training copy is not what the ledger recorded"):
+        apply(used)
+    assert len(requests.status(used).state.versions) == 2
+
+
+def test_a_changed_source_file_is_said_and_the_copy_counts(
+    original: object, model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert requests.status(model).source is None
+    assert verify(model).source is None
+    data = original.data  # type: ignore[attr-defined]
+    before = data.read_bytes()
+    try:
+        data.write_bytes(before + b"0,0,0,no,p1\n")
+        said = f"{data} has changed since `unlearn init`; what counts is the copy made then, in {model}"
+        assert requests.status(model).source == verify(model).source == said
+        requests.request(model, ["p3"])
+        assert apply(model).source == said
+        assert verify(model).source is None  # The key that could tell is gone.
+    finally:
+        data.write_bytes(before)
+    fresh = Path(shutil.copytree(original.path, tmp_path / "fresh"))  # type: ignore[attr-defined]
+    assert requests.status(fresh).source is None  # Written again, with the same bytes.
+    data.rename(data.with_suffix(".gone"))
+    try:
+        assert "cannot be read any more" in str(requests.status(fresh).source)
+    finally:
+        data.with_suffix(".gone").rename(data)
