@@ -229,7 +229,7 @@ def test_a_figure_parameter_reruns_the_figures_and_what_shows_them(smoke_tree: W
     [
         ("figures/fig3a.py", of(("figure", "track")) | BOUND_FIGURES | {("page", "")}),
         ("dynamics.py", of((*SIMULATION, *FROM_RECORDS)) | TOGETHER),
-        ("certificate.py", of(("certify", "track")) | {("page", "")}),
+        ("certificate/model.py", of(("certify", "track")) | {("page", "")}),
         ("claims/measures.py", {("claims", ""), ("page", "")}),
         ("report/page.py", {("page", "")}),
         ("tracking/histogram.py", of(("track",)) | {("track_store", "")}),

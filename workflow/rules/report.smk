@@ -14,7 +14,14 @@ rule claims:
         deletion=member_files("deletion/attacks.parquet", "deletion/risk.parquet"),
         code=[
             *PLANNING_CODE,
-            *code("claims/*.py", "claims/*.yaml", "results.py", "summaries.py"),
+            *code(
+                "claims/*.py",
+                "claims/*.yaml",
+                "deletion/advantage.py",
+                "deletion/names.py",
+                "results.py",
+                "summaries.py",
+            ),
         ],
     output:
         "results/{name}/claims.json",
@@ -51,7 +58,7 @@ rule page:
         code=[
             *PLANNING_CODE,
             *code(
-                "certificate.py",
+                "certificate/*.py",
                 "report/*.py",
                 "report/templates/*",
                 "results.py",

@@ -1,156 +1,21 @@
-"""What is guaranteed, from which constants, under which assumptions; anyone can recompute it."""
+"""Recompute what a certificate states, in numbers and in words."""
 
 import math
 from collections.abc import Callable
-from pathlib import Path
-from typing import Literal, NamedTuple, cast, get_args
-
-from pydantic import BaseModel, ConfigDict, Field
+from typing import cast, get_args
 
 from certified_unlearning import accounting, assumptions
-from certified_unlearning.accounting import Adjacency, descent_shifted, shifted
+from certified_unlearning.accounting import descent_shifted
 from certified_unlearning.accounting.accountants import AccountantName
-from certified_unlearning.assumptions import Assumption, CertifiedFeatures, NoiseSource
+from certified_unlearning.certificate.guarantee import NOTHING, Guaranteed, epsilon_all_published, langevin_guarantee
+from certified_unlearning.certificate.model import Certificate, Variant
 from certified_unlearning.errors import UnlearningError
-from certified_unlearning.experiments.model import Accountant, Guarantee, Mechanism, Plan, Run
-from certified_unlearning.files import read_model, write_model
-from certified_unlearning.mechanisms.learning_start import extra_delta
+from certified_unlearning.experiments.model import Accountant, Mechanism
 from certified_unlearning.objectives.constants import LossConstants, loss_constants, scores_per_record
-from certified_unlearning.parameters import CLASSES, IMAGES, DType, Features, Smoothness
-from certified_unlearning.version import code_version
+from certified_unlearning.parameters import CLASSES, IMAGES, Features
 
 TOLERANCE = 1e-9
 """Relative difference up to which a recomputed epsilon counts as equal: the minimisation's own accuracy."""
-
-
-Variant = Literal["least-sigma", "least-steps", "secret-state", "published-state"]
-
-
-class _Model(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-
-class Certificate(_Model):
-    """An (epsilon, delta + extra_delta) unlearning statement and everything needed to recompute it.
-
-    Attributes are named as in `experiments.model.Run` and `Constants`; ``epsilon`` is the
-    largest over all requests, and ``mu`` the same as Gaussian differential privacy, where the accountant gives one.
-    Both speak of the model published last; ``epsilon_all_published``, where it is stated, of all models that were
-    published, the learned one included: what somebody who kept them can tell (at delta alone, by shifted
-    interpolation). Without any request nothing was removed, and both are 0.
-    """
-
-    run_key: str
-    mechanism: Mechanism
-    variant: Variant
-    accountant: Accountant
-    guarantee: Guarantee
-    comparator: str
-    adjacency: Adjacency
-    epsilon: float
-    mu: float | None
-    epsilon_all_published: float | None = None
-    delta: float
-    extra_delta: float
-    n: int = Field(ge=1)
-    d: int = Field(ge=1)
-    classes: int = Field(ge=2)
-    largest_eigenvalue: float | None = Field(gt=0)
-    strong_convexity: float = Field(gt=0)
-    smoothness: Smoothness
-    smoothness_constant: float
-    lipschitz: float
-    step_size: float
-    sigma: float
-    learning_steps: int
-    unlearning_steps: tuple[int, ...]
-    records_per_request: int | tuple[int, ...]
-    radius: float | None = Field(gt=0)
-    start: float = Field(allow_inf_nan=False)
-    assumptions: tuple[Assumption, ...]
-    dtype: DType
-    dataset: str
-    features: CertifiedFeatures | None
-    noise_source: NoiseSource
-    data_sha256: str
-    code_version: str
-
-    @property
-    def schedule(self) -> accounting.Schedule:
-        """The noisy steps that the certificate speaks of."""
-        return accounting.Schedule(
-            sigma=self.sigma,
-            records_per_request=self.records_per_request if self.unlearning_steps else (),
-            steps=self.unlearning_steps,
-            learning_steps=self.learning_steps,
-        )
-
-
-def certify(plan: Plan, run: Run) -> Certificate:
-    """Return the certificate of a Langevin or Descent-to-Delete run."""
-    constants, settings = plan.constants, plan.settings
-    langevin = run.mechanism == "langevin"
-    features: CertifiedFeatures | None = settings.features if settings.dataset in CLASSES else "declared"
-    largest = accounting.largest_guarantee(
-        [accounting.CertifiedRequest(request.epsilon, request.mu) for request in run.requests]
-    )
-    return Certificate(
-        run_key=plan.key(run),
-        mechanism=run.mechanism,
-        variant=cast(Variant, run.variant),
-        accountant=run.accountant,
-        guarantee=run.guarantee,
-        comparator=assumptions.comparator(run.accountant, run.variant),
-        adjacency=settings.adjacency,
-        epsilon=largest.epsilon,
-        mu=largest.mu,
-        delta=constants.delta,
-        extra_delta=run.extra_delta,
-        n=constants.n,
-        d=constants.d,
-        classes=constants.classes,
-        largest_eigenvalue=constants.largest_eigenvalue,
-        strong_convexity=constants.strong_convexity,
-        smoothness=settings.smoothness,
-        smoothness_constant=constants.smoothness_constant,
-        lipschitz=constants.lipschitz,
-        step_size=run.step_size,
-        sigma=run.sigma,
-        learning_steps=run.learning_steps,
-        unlearning_steps=tuple(request.unlearning_steps for request in run.requests),
-        records_per_request=run.records_per_request,
-        radius=run.radius,
-        start=settings.start if langevin else 0.0,
-        assumptions=assumptions.assumptions(
-            run.accountant,
-            settings.smoothness,
-            settings.dtype,
-            settings.dataset,
-            features,
-            constants.classes,
-            "seed",
-        ),
-        dtype=settings.dtype,
-        dataset=settings.dataset,
-        features=features,
-        noise_source="seed",
-        data_sha256=constants.data_sha256,
-        code_version=code_version(),
-    )
-
-
-def write(certificate: Certificate, path: str | Path) -> None:
-    """Write a certificate as JSON, atomically."""
-    write_model(path, certificate)
-
-
-def read(path: str | Path) -> Certificate:
-    """Read a certificate.
-
-    Raises:
-        DataError: The file is missing or is no certificate.
-    """
-    return read_model(path, Certificate, "a certificate")
 
 
 class CertificateError(UnlearningError):
@@ -313,18 +178,6 @@ def _problem(certificate: Certificate) -> accounting.Problem:
     )
 
 
-class Guaranteed(NamedTuple):
-    """Numbers of a certificate that its constants give."""
-
-    epsilon: float
-    mu: float | None
-    extra_delta: float
-
-
-NOTHING = Guaranteed(0.0, 0.0, 0.0)
-"""What is guaranteed before anything was removed."""
-
-
 def _recompute_langevin(certificate: Certificate) -> Guaranteed:
     return langevin_guarantee(
         _problem(certificate),
@@ -334,49 +187,6 @@ def _recompute_langevin(certificate: Certificate) -> Guaranteed:
         dimension=certificate.d,
         start=certificate.start,
     )
-
-
-def langevin_guarantee(
-    problem: accounting.Problem,
-    schedule: accounting.Schedule,
-    *,
-    delta: float,
-    accountant: AccountantName,
-    dimension: int,
-    start: float,
-) -> Guaranteed:
-    """Return what a certificate of Langevin unlearning states.
-
-    Args:
-        problem: The constants.
-        schedule: Noise, learning steps, and the steps of every request; 0 requests guarantee 0.
-        delta: Strictly between 0 and 1.
-        accountant: Which analysis.
-        dimension: ``d``.
-        start: Mean of every coordinate of the start.
-    """
-    if not schedule.steps:
-        return NOTHING
-    guarantees = accounting.stream_guarantees(problem, schedule, delta=delta, accountant=accountant)
-    largest = accounting.largest_guarantee(guarantees)
-    if accountant == "shifted":
-        return Guaranteed(largest.epsilon, largest.mu, extra_delta=0.0)
-    extra = extra_delta(
-        problem,
-        sigma=schedule.sigma,
-        dimension=dimension,
-        start=start,
-        learning_steps=int(schedule.learning_steps),
-        epsilon=largest.epsilon,
-    )
-    return Guaranteed(largest.epsilon, largest.mu, extra)
-
-
-def epsilon_all_published(problem: accounting.Problem, schedule: accounting.Schedule, *, delta: float) -> float:
-    """Return the epsilon for whoever kept every published model, the learned one included; 0 without requests."""
-    if not schedule.steps:
-        return 0.0
-    return accounting.epsilon_from_mu(shifted.joint_curve(problem, schedule, learned_published=True).mu, delta)
 
 
 def _recompute_secret_state(certificate: Certificate) -> Guaranteed:
