@@ -111,12 +111,17 @@ def assumptions(
         Assumption(
             statement="nobody who sees the model knows the noise",
             status="assumed" if noise_source == "seed" else "checked",
-            by="it can be repeated from a seed, and whoever knows that seed can subtract it"
+            by="it can be repeated from a seed: whoever knows it can subtract the noise, and two models made with "
+            "one seed cancel each other's"
             if noise_source == "seed"
             else "its keys come from the operating system's entropy and are not kept",
         ),
         *_OWN[accountant],
     )
+
+
+PUBLICATION_TO_ROUNDING = 8
+"""How many times larger than that spacing noise must be that is added once, to what is published."""
 
 
 EPSILON_OF: dict[DType, float] = {"float32": 2.0**-23, "float64": 2.0**-52}
@@ -133,18 +138,39 @@ def require_noise_above_rounding(problem: Problem, *, sigma: float, dtype: DType
     """
     if sigma < sigma_above_rounding(problem, dtype=dtype):
         noise = math.sqrt(2 * problem.step_size) * sigma
-        largest_weight = problem.lipschitz / problem.strong_convexity
-        rounding = EPSILON_OF[dtype] * largest_weight
         raise AssumptionError(
             f"sigma = {sigma:.6g} gives noise of {noise:.2g} a step, too close to what {dtype} rounds away near "
-            f"weights of {largest_weight:.2g} ({rounding:.2g}); raise sigma, or use dtype: float64"
+            f"weights of {problem.lipschitz / problem.strong_convexity:.2g} ({_rounding(problem, dtype):.2g}); raise "
+            "sigma, or use dtype: float64"
         )
 
 
 def sigma_above_rounding(problem: Problem, *, dtype: DType) -> float:
     """Return the least noise scale that `require_noise_above_rounding` takes."""
-    largest_weight = problem.lipschitz / problem.strong_convexity
-    return NOISE_TO_ROUNDING * EPSILON_OF[dtype] * largest_weight / math.sqrt(2 * problem.step_size)
+    return NOISE_TO_ROUNDING * _rounding(problem, dtype) / math.sqrt(2 * problem.step_size)
+
+
+def publication_above_rounding(problem: Problem, *, dtype: DType) -> float:
+    """Return the least noise on publication that `require_publication_above_rounding` takes."""
+    return PUBLICATION_TO_ROUNDING * _rounding(problem, dtype)
+
+
+def require_publication_above_rounding(problem: Problem, *, sigma: float, dtype: DType) -> None:
+    """Refuse noise on publication that rounding would swallow, or that would not hide what rounding does.
+
+    Raises:
+        AssumptionError: The noise is too small for the type.
+    """
+    if sigma < publication_above_rounding(problem, dtype=dtype):
+        raise AssumptionError(
+            f"published noise of sigma = {sigma:.6g} is too close to what {dtype} rounds away near weights of "
+            f"{problem.lipschitz / problem.strong_convexity:.2g} ({_rounding(problem, dtype):.2g}); raise sigma (take "
+            "fewer steps), or use dtype: float64"
+        )
+
+
+def _rounding(problem: Problem, dtype: DType) -> float:
+    return EPSILON_OF[dtype] * problem.lipschitz / problem.strong_convexity
 
 
 def _preprocessing(dataset: str, features: CertifiedFeatures | None) -> Assumption:
@@ -158,7 +184,8 @@ def _preprocessing(dataset: str, features: CertifiedFeatures | None) -> Assumpti
     if features == "given":
         by = (
             "the estimator sees its input only: means, scales, vocabularies or components that were computed from the "
-            "records before are outside this guarantee, unless they are fixed or public"
+            "records before are outside this guarantee, unless they are fixed or public; so is the list of classes, "
+            "which is taken from the records"
         )
         return Assumption(statement=statement, status="assumed", by=by)
     if features == "declared":

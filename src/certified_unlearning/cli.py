@@ -256,6 +256,9 @@ def verify(
             print(f"error: {message}", file=sys.stderr)
             wrong += 1
             continue
+        if not certified.unlearning_steps:
+            print(f"{path}: nothing was removed yet, so nothing is guaranteed")
+            continue
         delta = certified.delta + certified.extra_delta
         assumed = sum(each.status == "assumed" for each in certified.assumptions)
         print(

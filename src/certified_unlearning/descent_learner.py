@@ -23,7 +23,7 @@ from certified_unlearning.devices import threads_for
 from certified_unlearning.errors import ParameterError
 from certified_unlearning.experiments.model import Accountant
 from certified_unlearning.files import content_key
-from certified_unlearning.learner import STATIONARITY, Removal, objective, require_one_of, unmeasured
+from certified_unlearning.learner import STATIONARITY, Removal, objective, require_number, require_one_of, unmeasured
 from certified_unlearning.objectives.constants import loss_constants, scores_per_record
 from certified_unlearning.parameters import DType
 from certified_unlearning.progress import Progress
@@ -120,6 +120,7 @@ class DescentLearner(BaseModel):
         if sigma is not None:
             require_positive(sigma=sigma)
         if delta != "1/n":
+            require_number(delta=delta)
             require_probability(delta=delta)
         if sigma is not None and steps is not None:
             raise ParameterError(f"give sigma or steps, not both (the other is planned), got {sigma} and {steps}")
@@ -144,6 +145,8 @@ class DescentLearner(BaseModel):
                 "dtype": dtype,
             }
         )
+        if steps is not None:
+            require_count(least=1, steps=steps)
         # NumPy's whole numbers, as parameter searches give them, become Python's.
         records, steps = int(records), None if steps is None else int(steps)
         problem = learner.problem
@@ -152,13 +155,17 @@ class DescentLearner(BaseModel):
             raise ParameterError("Theorem N.2 prescribes both sigma and steps: leave them out")
         if steps is None and sigma is None:
             steps = math.ceil(fading)
-        if steps is not None:
-            require_count(least=1, steps=steps)
         if accountant == "as published":
             require_records_one_by_one(records)
-            return learner._as_published(problem, sigma, steps)
+            planned = learner._as_published(problem, sigma, steps)
+            assumptions.require_publication_above_rounding(problem, sigma=planned.sigma, dtype=learner.dtype)
+            return planned
         if steps is not None:
-            sigma = learner._mu([Removal(records, steps)]) / accounting.mu_from_epsilon(epsilon, learner.delta)
+            least = learner._mu([Removal(records, steps)]) / accounting.mu_from_epsilon(epsilon, learner.delta)
+            # Many steps need so little noise that rounding would swallow it; more than they need is as private.
+            sigma = max(least, assumptions.publication_above_rounding(problem, dtype=learner.dtype))
+        assert sigma is not None
+        assumptions.require_publication_above_rounding(problem, sigma=sigma, dtype=learner.dtype)
         learning_steps = math.ceil(-math.log(STATIONARITY) * fading)
         return learner.model_copy(update={"sigma": sigma, "learning_steps": learning_steps})
 

@@ -6,6 +6,7 @@ whose requests are not known in advance. Source: Chien, Wang, Chen, Li, Langevin
 
 import math
 from collections.abc import Sequence
+from numbers import Real
 from typing import Literal, NamedTuple, get_args
 
 import torch
@@ -138,6 +139,7 @@ class LangevinLearner(BaseModel):
         if learning_steps is not None:
             require_count(least=1, learning_steps=learning_steps)
         if delta != "1/n":
+            require_number(delta=delta)
             require_probability(delta=delta)
         if sigma is not None and steps is not None:
             raise ParameterError(f"give sigma or steps, not both (the other is planned), got {sigma} and {steps}")
@@ -208,7 +210,7 @@ class LangevinLearner(BaseModel):
         )
 
     def plan_removal(self, history: Sequence[Removal], records: int) -> Removal:
-        """Return the least steps that remove ``records`` more records, given what was removed before.
+        """Return the least steps, at least 1, that remove ``records`` more records, given what was removed before.
 
         Raises:
             ParameterError: More records are removed than there are.
@@ -220,6 +222,7 @@ class LangevinLearner(BaseModel):
             records=records,
             epsilon=self.epsilon,
             delta=self.delta,
+            minimum_steps=1,
             accountant=self.accountant,
         )
         return Removal(records, planned.steps)
@@ -364,6 +367,12 @@ class LangevinLearner(BaseModel):
                 measure=unmeasured,
                 progress=progress,
             ).weights
+
+
+def require_number(delta: float | str) -> None:
+    """Raise `ParameterError` unless ``delta``, if not "1/n", is a number."""
+    if not isinstance(delta, Real):
+        raise ParameterError(f'delta must be "1/n" or a number strictly between 0 and 1, got {delta!r}')
 
 
 def require_one_of(choices: Sequence[str], **values: str) -> None:

@@ -4,7 +4,7 @@ from sklearn.linear_model import LogisticRegression
 
 from certified_unlearning import accounting, certificate
 from certified_unlearning.certificate import CertificateError
-from certified_unlearning.errors import ParameterError
+from certified_unlearning.errors import AssumptionError, ParameterError
 from certified_unlearning.estimators import PublishedStateDescentToDelete, SecretStateDescentToDelete
 
 BOTH = pytest.mark.parametrize("kind", [SecretStateDescentToDelete, PublishedStateDescentToDelete])
@@ -110,6 +110,30 @@ def test_larger_requests_than_planned_take_more_steps(parity):
 def test_a_parameter_that_makes_no_sense_is_named(parity, kind, parameters, message):
     with pytest.raises(ParameterError, match=message):
         model(kind, **parameters).fit(*parity)
+
+
+@BOTH
+def test_noise_that_rounding_would_swallow_is_not_published(kind, parity):
+    """With float32 and 400 steps the least noise would be 1e-13; weights near 1 are spaced by 1e-7."""
+    fitted = model(kind, steps=400).fit(*parity).unlearn([17])
+    assert fitted._learner.sigma > 1e-6
+    with pytest.raises(AssumptionError, match="float64"):
+        model(kind, sigma=1e-9).fit(*parity)
+    with pytest.raises(AssumptionError, match="float64"):
+        certificate.verify(fitted.certificate_.model_copy(update={"sigma": 1e-9}))
+
+
+def test_the_theorems_noise_must_stand_above_rounding_too(parity):
+    with pytest.raises(AssumptionError, match="take fewer steps"):
+        model(SecretStateDescentToDelete, accountant="as published", steps=400).fit(*parity)
+
+
+def test_all_records_at_once_are_refused_before_the_first_goes(parity):
+    fitted = model(SecretStateDescentToDelete, accountant="as published").fit(parity[0][:20], parity[1][:20])
+    with pytest.raises(ParameterError, match="at least one must remain"):
+        fitted.unlearn(np.arange(20))
+    assert len(fitted.remaining_) == 20
+    assert fitted.removals_ == []
 
 
 @BOTH

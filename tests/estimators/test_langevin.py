@@ -15,6 +15,7 @@ from certified_unlearning import certificate
 from certified_unlearning.certificate import CertificateError
 from certified_unlearning.errors import AssumptionError, DataError, ParameterError, StorageError
 from certified_unlearning.estimators import LangevinLogisticRegression
+from certified_unlearning.learner import LangevinLearner
 
 ALMOST_NO_NOISE = {"sigma": 1e-9, "dtype": "float64", "random_state": 1}
 
@@ -126,7 +127,13 @@ class TestUnlearning:
 
     def test_an_edited_certificate_is_refused(self, parity):
         stated = model().fit(*parity).unlearn([4]).certificate_
-        for edit in ({"epsilon": 0.1}, {"epsilon_all_published": 0.1}, {"records_per_request": (2,)}, {"n": 5000}):
+        for edit in (
+            {"epsilon": 0.1},
+            {"epsilon_all_published": 0.1},
+            {"epsilon_all_published": None},
+            {"records_per_request": (2,)},
+            {"n": 5000},
+        ):
             with pytest.raises(CertificateError):
                 certificate.verify(stated.model_copy(update=edit))
 
@@ -166,6 +173,43 @@ class TestUnlearning:
         assert first.certificate_.data_sha256 != second.certificate_.data_sha256
 
 
+class TestAllOrNothing:
+    def test_a_fit_that_is_interrupted_leaves_the_model_that_was_there(self, parity, monkeypatch):
+        fitted = model().fit(*parity).unlearn([1])
+        before = fitted.certificate_
+
+        def interrupted(*_, **__):
+            raise KeyboardInterrupt
+
+        monkeypatch.setattr(LangevinLearner, "learn", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            fitted.fit(parity[0][:50, :30], parity[1][:50])
+        assert fitted.certificate_ == before
+        assert fitted.predict(parity[0]).shape == (600,)
+        with pytest.raises(KeyboardInterrupt):
+            model().fit(*parity)
+
+    def test_what_the_caller_does_to_the_array_later_does_not_matter(self, parity):
+        rows = parity[0].astype(np.float32)
+        fitted = model(fit_intercept=False).fit(rows, parity[1])
+        rows *= np.nan
+        assert np.isfinite(fitted.unlearn([3]).coef_).all()
+
+    def test_a_seed_that_is_set_later_is_stated(self, parity):
+        fitted = model(random_state=None).fit(*parity).unlearn([1])
+        assert fitted.certificate_.noise_source == "system entropy"
+        assert fitted.set_params(random_state=5).unlearn([2]).certificate_.noise_source == "seed"
+        assert fitted.set_params(random_state=None).unlearn([3]).certificate_.noise_source == "seed"
+
+    def test_a_class_that_loses_its_last_record_is_told(self, parity):
+        rows, labels = parity[0], np.where(np.arange(600) == 7, "rare", parity[1])
+        with pytest.warns(UserWarning, match="a class has no record left"):
+            model().fit(rows, labels).unlearn([7])
+
+    def test_every_removal_takes_a_step(self, parity):
+        assert model(records=300).fit(*parity).unlearn([7]).removals_[0].steps == 1
+
+
 class TestMistakes:
     @pytest.mark.parametrize(
         ("indices", "message"),
@@ -194,6 +238,7 @@ class TestMistakes:
         [
             ({"epsilon": 0}, "epsilon must be .* above 0, got 0"),
             ({"epsilon": 0, "sigma": 0.1}, "epsilon must be .* above 0, got 0"),
+            ({"delta": "1/N"}, 'delta must be "1/n" or a number'),
             ({"delta": 0}, "delta must lie strictly between 0 and 1, got 0"),
             ({"C": -1}, "C must be .* above 0, got -1"),
             ({"sigma": -0.1}, "sigma must be .* above 0"),
@@ -213,6 +258,13 @@ class TestMistakes:
     def test_noise_below_rounding_is_refused(self, parity):
         with pytest.raises(AssumptionError, match="float64"):
             model(sigma=1e-9).fit(*parity)
+
+    def test_huge_and_tiny_rows_are_normalised_like_others(self, parity):
+        fitted = model(normalize=True).fit(*parity)
+        for factor in (1e200, 1e-200):
+            np.testing.assert_allclose(
+                fitted.decision_function(parity[0] * factor), fitted.decision_function(parity[0])
+            )
 
     def test_the_longest_row_is_named(self, parity):
         rows = parity[0].copy()

@@ -62,7 +62,7 @@ class Certificate(_Model):
     dataset: str
     features: CertifiedFeatures | None
     noise_source: NoiseSource
-    data_sha256: str
+    data_sha256: str | None
     code_version: str
 
     @property
@@ -80,7 +80,8 @@ def certify(plan: Plan, run: Run) -> Certificate:
     """Return the certificate of a Langevin or Descent-to-Delete run."""
     constants, settings = plan.constants, plan.settings
     langevin = run.mechanism == "langevin"
-    features: CertifiedFeatures | None = settings.features if settings.dataset in CLASSES else "declared"
+    own = settings.dataset not in CLASSES
+    features: CertifiedFeatures | None = "declared" if own else settings.features
     largest = accounting.largest_guarantee(
         [accounting.CertifiedRequest(request.epsilon, request.mu) for request in run.requests]
     )
@@ -99,7 +100,8 @@ def certify(plan: Plan, run: Run) -> Certificate:
         n=constants.n,
         d=constants.d,
         classes=constants.classes,
-        largest_eigenvalue=constants.largest_eigenvalue,
+        # Of a table of one's own a digest or an eigenvalue would let whoever has the other records guess a removed one.
+        largest_eigenvalue=None if own and settings.smoothness == "bound" else constants.largest_eigenvalue,
         strong_convexity=constants.strong_convexity,
         smoothness=settings.smoothness,
         smoothness_constant=constants.smoothness_constant,
@@ -124,7 +126,7 @@ def certify(plan: Plan, run: Run) -> Certificate:
         dataset=settings.dataset,
         features=features,
         noise_source="seed",
-        data_sha256=constants.data_sha256,
+        data_sha256=None if own else constants.data_sha256,
         code_version=code_version(),
     )
 

@@ -1,5 +1,6 @@
 """A CSV or Parquet file, read in batches of some columns; what goes wrong with it is one sentence."""
 
+import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -75,6 +76,11 @@ def _readable(path: str) -> Iterator[None]:
             yield
     except pa.ArrowInvalid as error:
         kind = "CSV" if _is_csv(path) else "Parquet"
-        raise DataError(f"{path} cannot be read as {kind}: {str(error).splitlines()[0]}") from error
+        raise DataError(f"{path} cannot be read as {kind}: {_without_values(str(error))}") from error
     except OSError as error:
         raise DataError(f"cannot read {path}: {error.strerror or error}") from error
+
+
+def _without_values(message: str) -> str:
+    """Return what a reader complains about without the line it quotes: logs outlive records."""
+    return re.sub(r"(Expected \d+ columns, got \d+).*", r"\1", message.splitlines()[0])

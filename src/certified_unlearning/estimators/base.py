@@ -3,8 +3,10 @@
 import hashlib
 import secrets
 import sys
+import warnings
 from abc import abstractmethod
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, ClassVar, Literal, Self, get_args
 
@@ -39,7 +41,7 @@ class UnlearningClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc
     The model of a record ``x`` is that of the row ``(x, 1) / sqrt(2)``, without an intercept: its norm is at most 1
     where that of ``x`` is, and the weights are scikit-learn's times ``sqrt(2)``, so the regulariser's strength is
     halved. The result is scikit-learn's objective ``C sum_i loss_i + ||(coef, intercept)||^2 / 2``, with the intercept
-    in the regulariser as in its solver ``liblinear``.
+    in the regulariser as in its solver ``liblinear``. An estimator must not be used by several threads at once.
 
     Attributes:
         classes_: The classes, sorted.
@@ -93,7 +95,7 @@ class UnlearningClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc
 
     @abstractmethod
     def _unlearn(self, rows: torch.Tensor, labels: torch.Tensor, records: int) -> None:
-        """Go on without ``records`` records to the rows that are left; change nothing when that fails."""
+        """Go on without ``records`` records to the rows that are left."""
 
     def fit(self, X: Any, y: Any) -> Self:
         """Learn from records.
@@ -112,6 +114,11 @@ class UnlearningClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc
             AssumptionError: The noise would drown in rounding.
             InfeasibleError: The target cannot be met.
         """
+        with self._all_or_nothing():
+            self._fit(X, y)
+        return self
+
+    def _fit(self, X: Any, y: Any) -> None:
         X, y = validate_data(self, X, y, dtype=(np.float64, np.float32))
         check_classification_targets(y)
         require_positive(C=self.C)
@@ -128,7 +135,6 @@ class UnlearningClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc
         self.classes_ = classes
         self.remaining_ = np.arange(len(rows))
         self._keep(rows, labels.astype(np.int64))
-        return self
 
     def unlearn(self, indices: ArrayLike) -> Self:
         """Remove records from the model, and from what it keeps of its training data.
@@ -147,6 +153,11 @@ class UnlearningClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc
         self._require_fitted()
         if self._training_rows is None:
             raise DataError("this estimator was saved without its training data: it can predict, but not unlearn")
+        with self._all_or_nothing():
+            self._remove(indices)
+        return self
+
+    def _remove(self, indices: Any) -> None:
         places = self._places(indices)
         rows, labels = self._training_rows, self._training_labels
         if len(places) == len(self.remaining_):
@@ -159,7 +170,12 @@ class UnlearningClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc
         self._unlearn(*self._tensors(rows, labels, len(self.classes_)), records=len(places))
         self.remaining_ = np.delete(self.remaining_, places)
         self._keep(rows, labels)
-        return self
+        if self.random_state is not None:
+            self._noise_source = "seed"  # It may have been set after `fit`.
+        if len(np.unique(labels)) < len(self.classes_):
+            warnings.warn(
+                "a class has no record left, but its name stays in classes_, and so does what it tells", stacklevel=3
+            )
 
     def decision_function(self, X: Any) -> Array:
         """Return the scores of records: shape ``(records,)`` for two classes, else ``(records, classes)``."""
@@ -256,7 +272,8 @@ class UnlearningClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc
             )
         if self.fit_intercept:
             features = np.column_stack([features, np.ones(len(features))]) / np.sqrt(2)
-        return np.ascontiguousarray(features, dtype=self.dtype)
+        # A copy in any case: what the caller does to X later must not reach the training records.
+        return np.array(features, dtype=self.dtype, order="C")
 
     def _keep(self, rows: NDArray[Any], labels: NDArray[np.int64]) -> None:
         self._training_rows, self._training_labels = rows, labels
@@ -318,6 +335,16 @@ class UnlearningClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc
         words: Sequence[int] = check_random_state(self.random_state).randint(2**32, size=4, dtype=np.uint32).tolist()
         return sum(word << 32 * place for place, word in enumerate(words))
 
+    @contextmanager
+    def _all_or_nothing(self) -> Iterator[None]:
+        """Put everything back as it was when the block is interrupted or fails. No array is changed in place."""
+        before = self.__dict__.copy()
+        try:
+            yield
+        except BaseException:
+            self.__dict__ = before
+            raise
+
     def _require_fitted(self) -> None:
         check_is_fitted(self)
 
@@ -332,5 +359,8 @@ def shown_progress(name: str, steps: int) -> Progress | None:
 
 def _unit(features: Array) -> Array:
     """Return every row divided by its norm; a row of zeros stays."""
+    largest = np.abs(features).max(axis=1, keepdims=True)
+    # First by the largest value: squares of very large and very small ones are no numbers any more.
+    features = features / np.where(largest > 0, largest, 1)
     norms = np.linalg.norm(features, axis=1, keepdims=True)
     return features / np.where(norms > 0, norms, 1)

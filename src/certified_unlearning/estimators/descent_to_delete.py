@@ -1,6 +1,6 @@
 """Logistic and softmax regression by the two variants of Descent-to-Delete."""
 
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
@@ -58,15 +58,13 @@ class _DescentToDelete(UnlearningClassifier):
             dtype=self.dtype,
         )
 
-    def unlearn(self, indices: Any) -> Self:
-        """Remove records; see `UnlearningClassifier.unlearn`. The published theorems take them one after another."""
-        self._require_fitted()
+    def _remove(self, indices: Any) -> None:
         if self._learner.accountant == "shifted":
-            return super().unlearn(indices)
+            super()._remove(indices)
+            return
         self._places(indices)  # All are checked before the first goes.
         for index in np.atleast_1d(indices):
-            super().unlearn([index])
-        return self
+            super()._remove([index])
 
     def _learn(self, rows: torch.Tensor, labels: torch.Tensor) -> None:
         progress = shown_progress("fit", self._learner.learning_steps)

@@ -22,7 +22,8 @@ def in_words(certificate: Certificate, learner: Learner, history: Sequence[Remov
     if certificate.epsilon_all_published:
         lines.append(
             "For somebody who kept every published model, the first one included, epsilon is "
-            f"{rounded_up(certificate.epsilon_all_published)}: what was shown cannot be recalled."
+            f"{rounded_up(certificate.epsilon_all_published)} (by shifted, at delta = "
+            f"{rounded_up(certificate.delta)}): what was shown cannot be recalled."
         )
     lines.append(_next(learner, history))
     return "\n".join([*lines, *rests_on(certificate)])
