@@ -59,10 +59,16 @@ rule all:
                 *expand("certificates/{experiment}", experiment=EXPERIMENTS),
                 *expand("bounds/{bound}.parquet", bound=BOUNDS),
                 *expand("deletion/{table}.parquet", table=["attacks", "risk"]),
-                *expand("figures/{figure}.png", figure=[*EXPERIMENTS, *BOUNDS, "deletion"]),
-                *expand("plots/{figure}.csv", figure=[*EXPERIMENTS, *BOUNDS, "deletion"]),
+                *expand(
+                    "figures/{figure}.png", figure=[*EXPERIMENTS, *BOUNDS, "deletion"]
+                ),
+                *expand(
+                    "plots/{figure}.csv", figure=[*EXPERIMENTS, *BOUNDS, "deletion"]
+                ),
                 "accountants.md",
                 "tables.md",
-                *expand("tracking/{experiment}.json", experiment=[*EXPERIMENTS, "deletion"]),
+                *expand(
+                    "tracking/{experiment}.json", experiment=[*EXPERIMENTS, "deletion"]
+                ),
             ],
         ),

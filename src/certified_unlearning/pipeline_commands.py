@@ -278,7 +278,7 @@ def pipeline_claims(
     from certified_unlearning import claims
 
     evidence = [claims.Evidence.read(results, preset) for preset in member]
-    claims.write(output, claims.evaluate(claims.load_claims(), evidence))
+    claims.write(output, claims.evaluate(claims.all_claims(), evidence))
 
 
 @pipeline_app.command("report")

@@ -108,6 +108,59 @@ STREAM_SCHEMA = pa.schema(
 """Streams of requests that were planned and not run, with the columns of `RECORD_SCHEMA`: one row a request."""
 
 
+ATTACK_SCHEMA = pa.schema(
+    [
+        pa.field("experiment", pa.string(), nullable=False),
+        pa.field("attack", pa.string(), nullable=False),
+        pa.field("mechanism", pa.string(), nullable=False),
+        pa.field("secret_state", pa.bool_(), nullable=False),
+        pa.field("observed", pa.int64(), nullable=False),
+        pa.field("requests", pa.int64(), nullable=False),
+        pa.field("deletion", pa.int64(), nullable=False),
+        pa.field("interactions", pa.int64(), nullable=False),
+        pa.field("right", pa.int64(), nullable=False),
+        pa.field("wrong", pa.int64(), nullable=False),
+        pa.field("advantage", pa.float64(), nullable=False),
+        pa.field("low", pa.float64(), nullable=False),
+        pa.field("high", pa.float64(), nullable=False),
+        pa.field("expected", pa.float64()),
+        pa.field("promised", pa.float64(), nullable=False),
+        pa.field("bound", pa.float64()),
+        pa.field("promise_broken", pa.bool_(), nullable=False),
+        pa.field("consistent", pa.bool_(), nullable=False),
+        pa.field("seed", pa.int64(), nullable=False),
+        pa.field("seconds", pa.float64(), nullable=False),
+        pa.field("code_version", pa.string(), nullable=False),
+    ]
+)
+"""Attacks on deletion, one row an attack and mechanism. ``right`` and ``wrong`` count how often the attack said 1 in so
+many ``interactions`` under hypothesis 1 and 0; their difference is the ``advantage``, from ``low`` to ``high`` in 95 %
+intervals. ``expected`` is the exact advantage, ``promised`` the largest by the published certificate, ``bound`` by one
+that holds; ``promise_broken`` and ``consistent`` are judged by intervals that all cells together miss below 1e-6."""
+
+RISK_SCHEMA = pa.schema(
+    [
+        pa.field("experiment", pa.string(), nullable=False),
+        pa.field("requester", pa.string(), nullable=False),
+        pa.field("n", pa.int64(), nullable=False),
+        pa.field("d", pa.int64(), nullable=False),
+        pa.field("records_per_request", pa.int64(), nullable=False),
+        pa.field("sigma", pa.float64(), nullable=False),
+        pa.field("learning_steps", pa.int64(), nullable=False),
+        pa.field("deletion_steps", pa.int64(), nullable=False),
+        pa.field("gradients_saved", pa.int64(), nullable=False),
+        pa.field("request", pa.int64(), nullable=False),
+        pa.field("trials", pa.int64(), nullable=False),
+        pa.field("risk", pa.float64(), nullable=False),
+        pa.field("standard_error", pa.float64(), nullable=False),
+        pa.field("certified", pa.float64(), nullable=False),
+        pa.field("seed", pa.int64(), nullable=False),
+        pa.field("code_version", pa.string(), nullable=False),
+    ]
+)
+"""Mean excess risk after learning (request 0) and every request of a stream of deletions, and what is certified."""
+
+
 def write_table(path: str | Path, rows: pd.DataFrame, schema: pa.Schema) -> None:
     """Write rows as Parquet, atomically.
 

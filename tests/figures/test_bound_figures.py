@@ -171,7 +171,7 @@ def test_an_unknown_bound_is_named(experiment: str, bounds: Bounds, style: Figur
 def test_missing_bounds_and_unknown_figures_are_named(bounds: Bounds, style: FigureStyle, tmp_path: Path) -> None:
     with pytest.raises(DataError, match="the bounds hold no experiment recuperation"):
         render("recuperation", bounds["dynamics1"], style, tmp_path / "figure")
-    known = "known are fig3a, fig3b, fig3c, fig4, fig5a, recuperation, dynamics1, dynamics2, smoothness"
+    known = "known are fig3a, fig3b, fig3c, fig4, fig5a, recuperation, dynamics1, dynamics2, smoothness, deletion"
     with pytest.raises(ParameterError, match=f"no figure 'dynamics3'; {known}"):
         render("dynamics3", bounds["dynamics1"], style, tmp_path / "figure")
     assert list(tmp_path.iterdir()) == []

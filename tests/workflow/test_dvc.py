@@ -157,7 +157,8 @@ def test_a_changed_plot_parameter_redraws_the_figures_and_reruns_nothing_else(re
 
     # MLflow and the report show the figures, so they get the new ones. The claims are an out, which DVC deletes first.
     redraw = {(rule, name) for rule in ("figure", "track") for name in EXPERIMENTS} | {("claims", ""), ("page", "")}
-    assert jobs(printed) == redraw | {("bound_figure", name) for name in BOUNDS}
+    redraw |= {("bound_figure", name) for name in BOUNDS} | {("deletion_figure", ""), ("track_deletion", "")}
+    assert jobs(printed) == redraw
     assert repository.digests(*kept) == before
     assert {path: path.stat().st_mtime_ns for path in times} == times
     redrawn = repository.digests("figures/*.png")

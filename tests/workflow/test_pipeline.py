@@ -13,7 +13,7 @@ from working_tree import BOUNDS, EXPERIMENTS, JOB, ROOT, WorkingTree, experiment
 from browser import chromium
 from certified_unlearning.experiments.model import Plan
 from certified_unlearning.parameters import load
-from certified_unlearning.results import RECORD_SCHEMA, read_table
+from certified_unlearning.results import ATTACK_SCHEMA, RECORD_SCHEMA, read_table
 
 pytestmark = pytest.mark.workflow
 
@@ -34,8 +34,10 @@ COMPARED = {
 }
 ONCE = {("fetch", ""), ("prepare", ""), ("track_store", ""), ("parameter_table", ""), ("collect", ""), ("metrics", "")}
 PER_EXPERIMENT = ("plan", "learn", "unlearn", "retrain", "certify", "figure", "track")
+DELETION = {("deletion", ""), ("deletion_figure", ""), ("track_deletion", "")}
 EVERY_JOB = (
     ONCE
+    | DELETION
     | {(rule, experiment) for rule in PER_EXPERIMENT for experiment in EXPERIMENTS}
     | {("descend", "fig3a"), ("descend", "fig3b")}
     | {("recuperation", ""), ("dynamics", "1"), ("dynamics", "2"), ("accountants", "")}
@@ -68,6 +70,8 @@ def test_every_target_is_there_and_nothing_is_half_written(finished) -> None:
     expected = {"data.json", "data.safetensors", "metrics.json", "parameters.html", "records.parquet"}
     expected |= {"tracking/store.json", "accountants.md", "plots/accountants.csv", "claims.json", "report.html"}
     expected |= {"tables.md", "plots/table1.csv", "plots/table2.csv", "plots/table3.csv"}
+    expected |= {"deletion/attacks.parquet", "deletion/risk.parquet", "tracking/deletion.json"}
+    expected |= {"figures/deletion.png", "figures/deletion.pdf", "plots/deletion.csv"}
     for name in BOUNDS:
         expected |= {f"bounds/{name}.parquet", f"figures/{name}.png", f"figures/{name}.pdf", f"plots/{name}.csv"}
     for name in EXPERIMENTS:
@@ -129,10 +133,14 @@ def test_mlflow_has_one_run_per_sweep_point_below_one_per_experiment(finished) -
     runs = client.search_runs([mlflow_experiment.experiment_id], max_results=1000)
     children = [run for run in runs if "mlflow.parentRunId" in run.data.tags]
     records = read_table(finished.results / "records.parquet", RECORD_SCHEMA)
-    assert len(children) == records["run_key"].nunique()
-    assert len(runs) == len(children) + len(EXPERIMENTS)
+    attacks = [run for run in children if run.data.tags["figure"] == "deletion"]
+    assert len(attacks) == len(read_table(finished.results / "deletion/attacks.parquet", ATTACK_SCHEMA))
+    sweep_points = [run for run in children if run not in attacks]
+    assert len(sweep_points) == records["run_key"].nunique()
+    assert len(runs) == len(children) + len(EXPERIMENTS) + 1
     assert all(run.info.status == "FINISHED" for run in runs)
-    assert all({"epsilon", "K", "sigma", "accuracy"} <= run.data.metrics.keys() for run in children)
+    assert all({"epsilon", "K", "sigma", "accuracy"} <= run.data.metrics.keys() for run in sweep_points)
+    assert all({"advantage", "low", "high", "promised"} <= run.data.metrics.keys() for run in attacks)
 
 
 def test_the_log_of_a_job_says_how_to_repeat_it_by_hand(finished, tmp_path: Path) -> None:
@@ -156,7 +164,7 @@ SIMULATION = ("learn", "unlearn", "retrain", "descend")
 FROM_RECORDS = ("certify", "figure", "track")
 TOGETHER = {("collect", ""), ("metrics", ""), ("claims", ""), ("page", "")}
 DYNAMICS = {("dynamics", "1"), ("dynamics", "2"), ("bound_figure", "dynamics1"), ("bound_figure", "dynamics2")}
-BOUND_FIGURES = {("bound_figure", bound) for bound in BOUNDS}
+OTHER_FIGURES = {("bound_figure", bound) for bound in BOUNDS} | (DELETION - {("deletion", "")})
 
 
 def test_one_number_of_one_sweep_reruns_that_experiment_only(smoke_tree: WorkingTree) -> None:
@@ -182,13 +190,21 @@ def test_a_sweep_of_bounds_reruns_no_simulation(smoke_tree: WorkingTree) -> None
 
 def test_the_number_of_trials_reruns_all_but_the_data(smoke_tree: WorkingTree) -> None:
     smoke_tree.change_parameter("presets.smoke.trials", lambda trials: trials + 1)
-    kept = {("fetch", ""), ("prepare", ""), ("track_store", ""), *DYNAMICS}
+    kept = {("fetch", ""), ("prepare", ""), ("track_store", ""), *DYNAMICS, *DELETION}
     assert smoke_tree.jobs_to_run() == EVERY_JOB - kept
 
 
 def test_the_seed_reruns_all_but_fetching(smoke_tree: WorkingTree) -> None:
     smoke_tree.change_parameter("presets.smoke.seed", lambda seed: seed + 1)
-    assert smoke_tree.jobs_to_run() == EVERY_JOB - {("fetch", ""), ("track_store", ""), *DYNAMICS}
+    assert smoke_tree.jobs_to_run() == EVERY_JOB - {("fetch", ""), ("track_store", ""), *DYNAMICS, *DELETION}
+
+
+@pytest.mark.parametrize(
+    ("key", "also"), [("deletion.key.length", set()), ("presets.smoke.interactions", {("parameter_table", "")})]
+)
+def test_a_number_of_deletion_reruns_deletion_and_what_shows_it(smoke_tree: WorkingTree, key: str, also: set) -> None:
+    smoke_tree.change_parameter(key, lambda number: number + 1)
+    assert smoke_tree.jobs_to_run() == DELETION | {("claims", ""), ("page", "")} | also
 
 
 def test_the_number_of_threads_reruns_the_table_of_parameters_only(smoke_tree: WorkingTree) -> None:
@@ -213,26 +229,27 @@ def test_cosmetic_edits_of_the_parameters_rerun_nothing(smoke_tree: WorkingTree)
 
 def test_a_figure_parameter_reruns_the_figures_and_what_shows_them(smoke_tree: WorkingTree) -> None:
     smoke_tree.change_parameter("figures.dots_per_inch", lambda dots: dots // 4)
-    assert smoke_tree.jobs_to_run() == of(("figure", "track")) | BOUND_FIGURES | {("page", "")}
+    assert smoke_tree.jobs_to_run() == of(("figure", "track")) | OTHER_FIGURES | {("page", "")}
     figures, records = smoke_tree.results / "figures", smoke_tree.results / "records.parquet"
     before = (figures / "fig3a.png").stat().st_size, records.stat()
     drawn = smoke_tree.snakemake("results/smoke/figures/fig3a.png")
     assert drawn.returncode == 0, drawn.stdout
     assert (figures / "fig3a.png").stat().st_size < before[0]
     assert records.stat() == before[1]
-    left = of(("figure",)) - {("figure", "fig3a")} | of(("track",)) | BOUND_FIGURES | {("page", "")}
+    left = of(("figure",)) - {("figure", "fig3a")} | of(("track",)) | OTHER_FIGURES | {("page", "")}
     assert smoke_tree.jobs_to_run() == left
 
 
 @pytest.mark.parametrize(
     ("module", "rerun"),
     [
-        ("figures/fig3a.py", of(("figure", "track")) | BOUND_FIGURES | {("page", "")}),
-        ("dynamics.py", of((*SIMULATION, *FROM_RECORDS)) | TOGETHER),
+        ("figures/fig3a.py", of(("figure", "track")) | OTHER_FIGURES | {("page", "")}),
+        ("dynamics.py", of((*SIMULATION, *FROM_RECORDS)) | DELETION | TOGETHER),
+        ("deletion/encoding.py", DELETION | {("claims", ""), ("page", "")}),
         ("certificate/model.py", of(("certify", "track")) | {("page", "")}),
         ("claims/measures.py", {("claims", ""), ("page", "")}),
         ("report/page.py", {("page", "")}),
-        ("tracking/histogram.py", of(("track",)) | {("track_store", "")}),
+        ("tracking/histogram.py", of(("track",)) | {("track_store", ""), ("track_deletion", "")}),
         ("cli.py", set()),
     ],
 )

@@ -130,7 +130,7 @@ rule bound_figure:
         bounds="results/{preset}/bounds/{bound}.parquet",
         code=code(
             "data/declaration.py",
-            "deletion/cases.py",
+            "deletion/names.py",
             "deletion/parameters.py",
             "figures/*.py",
             "parameters.py",

@@ -6,7 +6,7 @@ rule figure:
         records=job_tables("records"),
         code=code(
             "data/declaration.py",
-            "deletion/cases.py",
+            "deletion/names.py",
             "deletion/parameters.py",
             "figures/*.py",
             "parameters.py",
@@ -47,9 +47,7 @@ rule figure:
 
 rule parameter_table:
     input:
-        code=code(
-            "data/declaration.py", "deletion/parameters.py", "parameters.py"
-        ),
+        code=code("data/declaration.py", "deletion/parameters.py", "parameters.py"),
     output:
         report(
             "results/{preset}/parameters.html",

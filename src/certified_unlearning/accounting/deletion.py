@@ -159,6 +159,11 @@ class DeletionPlan:
     gradient_field: GradientField = "lipschitz"
 
     @property
+    def step_size(self) -> float:
+        """``eta``."""
+        return self.problem.step_size
+
+    @property
     def gradients_saved(self) -> int:
         """``n (K_A - K)``, gradients of single records at every request; negative where retraining is cheaper."""
         return self.problem.n * (self.learning_steps - self.deletion_steps)

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from certified_unlearning.accounting.checks import require_count, require_positive
+from certified_unlearning.accounting.checks import require_count, require_non_negative, require_positive
 from certified_unlearning.accounting.deletion_exact import kept_after
 from certified_unlearning.accounting.gaussians import inverse_lsi, sharp_rate
 from certified_unlearning.accounting.problem import Problem
@@ -204,3 +204,45 @@ def encode_then_delete_advantage(
         target_mean=target,
         last_variance=last_variance,
     )
+
+
+def reading_advantage(*, first: float, later: float = 0.0, looks: int = 1) -> float:
+    """Return the advantage of encode-then-delete where the requester reads several releases before it encodes.
+
+    ``2 Phi(sqrt(first^2 + (p - 1) later^2)) - 1``: independent Gaussian readings add up, and the payloads are told
+    apart without error.
+
+    Args:
+        first: Mean of the learned model over its standard deviation.
+        later: The same of what every later release adds.
+        looks: ``p``, how many releases are read.
+
+    Raises:
+        ParameterError: A value makes no sense.
+    """
+    require_non_negative(first=first, later=later)
+    require_count(least=1, looks=looks)
+    from scipy.special import erf
+
+    return float(erf(math.sqrt((first**2 + (looks - 1) * later**2) / 2)))
+
+
+def averaging_advantage(*, signal: float, kept: float, correlation: float, releases: int) -> float:
+    """Return the advantage of the sign of a sum of releases, for requests fixed in advance.
+
+    Args:
+        signal: Mean of the first release after the deletion over its standard deviation, which all of them have.
+        kept: Share of the mean that is left in the next release.
+        correlation: Of neighbouring releases; of others its powers.
+        releases: ``T``, at least 1.
+
+    Raises:
+        ParameterError: A value makes no sense.
+    """
+    require_non_negative(signal=signal, kept=kept, correlation=correlation)
+    require_count(least=1, releases=releases)
+    from scipy.special import erf
+
+    mean = signal * sum(kept**release for release in range(releases))
+    variance = releases + 2 * sum((releases - lag) * correlation**lag for lag in range(1, releases))
+    return float(erf(mean / math.sqrt(2 * variance)))

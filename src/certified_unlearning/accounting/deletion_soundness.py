@@ -43,6 +43,28 @@ def largest_advantage(epsilon: float, *, alpha: float) -> float:
     return min(1.0, math.sqrt(2 * epsilon), by_conversion)
 
 
+def advantage_under_unlearning(epsilon: float, delta: float = 0.0) -> float:
+    """Return the largest advantage that unlearning allows on one release, for requests fixed in advance.
+
+    Both laws are ``(epsilon, delta)``-indistinguishable from one retrained model's, so ``(2 epsilon, delta')`` from
+    each other with ``delta' = (1 + exp(epsilon)) delta``: ``tanh(epsilon) + 2 delta' / (1 + exp(2 epsilon))``
+    (derived; the definition itself promises nothing on deleted records).
+
+    Args:
+        epsilon: Of unlearning, in both directions; 0 for perfect unlearning.
+        delta: At least 0, below 1.
+
+    Raises:
+        ParameterError: A value makes no sense.
+    """
+    require_non_negative(epsilon=epsilon, delta=delta)
+    if delta >= 1:
+        raise ParameterError(f"delta must be below 1, got {delta}")
+    # (1 + e^x) / (1 + e^2x) = e^-x (1 + e^-x) / (1 + e^-2x)
+    shrunk = math.exp(-epsilon)
+    return min(1.0, math.tanh(epsilon) + 2 * delta * shrunk * (1 + shrunk) / (1 + shrunk**2))
+
+
 def best_delta(epsilon: float, *, alpha: float) -> float:
     """Return the ``delta`` at which `largest_advantage` converts; from 1 on that says nothing.
 

@@ -11,9 +11,16 @@ that they are reproduced says nothing of what the paper found.
 """
 
 # Importing the measures registers them.
-from certified_unlearning.claims import measures, measures_guarantees, measures_records, measures_streams
+from certified_unlearning.claims import (
+    measures,
+    measures_attacks,
+    measures_deletion,
+    measures_guarantees,
+    measures_records,
+    measures_streams,
+)
 from certified_unlearning.claims.evidence import Evidence
-from certified_unlearning.claims.model import Claim, load_claims
+from certified_unlearning.claims.model import Claim, all_claims, load_claims
 from certified_unlearning.claims.verdicts import (
     Change,
     Verdict,
@@ -32,12 +39,15 @@ __all__ = [
     "Evidence",
     "Verdict",
     "accept",
+    "all_claims",
     "as_table",
     "compare_with_baseline",
     "counts",
     "evaluate",
     "load_claims",
     "measures",
+    "measures_attacks",
+    "measures_deletion",
     "measures_guarantees",
     "measures_records",
     "measures_streams",

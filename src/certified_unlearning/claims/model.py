@@ -15,6 +15,8 @@ from certified_unlearning.errors import DataError
 
 LANGEVIN_UNLEARNING = files("certified_unlearning.claims") / "langevin_unlearning.yaml"
 """The claims of Langevin unlearning (Chien, Wang, Chen, Li, NeurIPS 2024)."""
+FORGET_UNLEARNING = files("certified_unlearning.claims") / "forget_unlearning.yaml"
+"""The claims of Forget Unlearning (Chourasia, Shah, ICML 2023)."""
 
 
 class Claim(BaseModel):
@@ -71,6 +73,20 @@ def load_claims(path: Path | Traversable = LANGEVIN_UNLEARNING) -> list[Claim]:
             raise DataError(f"{where} occurs twice; ids must be unique")
         claims[claim.id] = claim
     return list(claims.values())
+
+
+def all_claims() -> list[Claim]:
+    """Read the claims of all papers; no two have the same id.
+
+    Raises:
+        DataError: Two have, or a table is damaged.
+    """
+    claims = [claim for paper in (LANGEVIN_UNLEARNING, FORGET_UNLEARNING) for claim in load_claims(paper)]
+    names = [claim.id for claim in claims]
+    twice = {name for name in names if names.count(name) > 1}
+    if twice:
+        raise DataError(f"claim {min(twice)} occurs in two tables of claims; ids must be unique")
+    return claims
 
 
 def _checked(entry: object, where: str) -> Claim:

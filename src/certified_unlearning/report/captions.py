@@ -158,8 +158,9 @@ CAPTIONS = {
         "more often the attack says so under the one than under the other, over the stated number of independent "
         "interactions each. In small print its exact 95 % confidence interval (two Clopper-Pearson intervals, "
         "Bonferroni). A triangle: significantly more than the certificate that the mechanism is published with "
-        "promises, which is for requests fixed in advance. Empty: the attack does not apply. Mechanisms that learn by "
-        "gradient descent do so on linear losses of one coordinate, with releases of one variance. Depends on no data "
+        "promises (those of mechanisms that learn by gradient descent are for requests fixed in advance, Langevin "
+        "unlearning’s by shifted interpolation). Empty: the attack does not apply. Mechanisms that learn by gradient "
+        "descent do so on linear losses of one coordinate, with releases of one variance. Depends on no data "
         "set.",
         "A matrix of mechanisms by attacks: nearly everything leaks where requests depend on what was published, next "
         "to nothing where they are fixed, and nothing from the constant model.",

@@ -1,0 +1,55 @@
+"""How often an attack says 1 under either of two hypotheses, and its advantage with exact confidence bounds."""
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from certified_unlearning.errors import ParameterError
+
+
+class Interval(NamedTuple):
+    """A confidence interval."""
+
+    low: float
+    high: float
+
+
+def clopper_pearson(successes: int, trials: int, *, miss: float) -> Interval:
+    """Return an exact interval of a probability, which misses it with probability at most ``miss``.
+
+    Raises:
+        ParameterError: There are fewer trials than successes, or none.
+    """
+    if not 0 <= successes <= trials or trials == 0:
+        raise ParameterError(f"successes must be from 0 to trials, which is above 0, got {successes} of {trials}")
+    from scipy.special import betaincinv
+
+    low = betaincinv(successes, trials - successes + 1, miss / 2) if successes else 0.0
+    high = betaincinv(successes + 1, trials - successes, 1 - miss / 2) if successes < trials else 1.0
+    return Interval(float(low), float(high))
+
+
+@dataclass(frozen=True)
+class Measured:
+    """How often an attack said 1.
+
+    Attributes:
+        interactions: Under either hypothesis.
+        right: Under hypothesis 1.
+        wrong: Under hypothesis 0.
+        seconds: Wall time.
+    """
+
+    interactions: int
+    right: int
+    wrong: int
+    seconds: float = 0.0
+
+    @property
+    def advantage(self) -> float:
+        """``P[1 | H_1] - P[1 | H_0]``, as measured."""
+        return (self.right - self.wrong) / self.interactions
+
+    def interval(self, miss: float) -> Interval:
+        """Return an interval of the advantage: two exact ones, each of which misses with half the probability."""
+        right, wrong = (clopper_pearson(count, self.interactions, miss=miss / 2) for count in (self.right, self.wrong))
+        return Interval(right.low - wrong.high, right.high - wrong.low)

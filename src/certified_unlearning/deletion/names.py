@@ -1,0 +1,22 @@
+"""The names of attacks and mechanisms in the experiment `deletion`, in the order in which they are shown."""
+
+from typing import Literal, get_args
+
+Attack = Literal[
+    "sum",
+    "median",
+    "counting",
+    "counting-repaired",
+    "copied-then-averaged",
+    "written-key",
+    "encode-then-delete",
+    "encode-after-looks",
+    "fixed-requests",
+    "fixed-then-averaged",
+]
+# `own` is the construction that an attack was made for.
+Mechanism = Literal[
+    "noisy-gradient-deletion", "langevin", "published-state", "secret-state", "retraining", "own", "constant"
+]
+ATTACKS: tuple[Attack, ...] = get_args(Attack)
+MECHANISMS: tuple[Mechanism, ...] = get_args(Mechanism)
