@@ -16,9 +16,15 @@ def two_threads():
 @pytest.mark.usefixtures("two_threads")
 @pytest.mark.parametrize(("numbers", "threads"), [(WORTH_A_THREAD - 1, 1), (WORTH_A_THREAD, 2)])
 def test_small_steps_take_one_thread_and_then_all_come_back(numbers: int, threads: int) -> None:
-    with pytest.raises(ZeroDivisionError), threads_for(numbers):
+    with threads_for(numbers):
         assert torch.get_num_threads() == threads
-        _ = 1 / 0
+    assert torch.get_num_threads() == 2
+
+
+@pytest.mark.usefixtures("two_threads")
+def test_threads_come_back_after_an_error() -> None:
+    with pytest.raises(ZeroDivisionError), threads_for(1):
+        raise ZeroDivisionError
     assert torch.get_num_threads() == 2
 
 
