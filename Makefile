@@ -11,8 +11,9 @@ export PATH := $(abspath $(BIN)):$(PATH)
 reproduce: $(READY)
 	snakemake --cores $(CORES)
 
+# Two workers of one thread each: threads of several processes wait for each other.
 test: $(READY)
-	pytest
+	OMP_NUM_THREADS=1 pytest --numprocesses 2 --dist loadfile
 
 lint: $(READY)
 	ruff check .
