@@ -18,7 +18,7 @@ from adult_table import adult
 
 C = 0.003
 RECORDS = 100
-STEPS = 36
+STEPS = 32
 MODELS = 20
 
 

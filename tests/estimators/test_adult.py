@@ -9,7 +9,7 @@ from certified_unlearning.estimators import LangevinLogisticRegression
 from certified_unlearning.objectives import logistic
 
 C = 0.003
-STEPS = 36
+STEPS = 32
 TRIALS = 200
 
 
