@@ -10,6 +10,7 @@ from certified_unlearning.errors import DataError, ParameterError, UnlearningErr
 from certified_unlearning.ledger import requests
 from certified_unlearning.ledger.application import apply
 from certified_unlearning.ledger.directory import ModelDirectory
+from certified_unlearning.ledger.state import read_state
 from certified_unlearning.ledger.store import Ledger
 from ledger.conftest import Forks
 
@@ -160,3 +161,13 @@ def test_a_ledger_that_is_open_for_reading_cannot_be_written(model: Path) -> Non
         Ledger.opened(ModelDirectory(model).ledger, read_only=True) as ledger,
     ):
         ledger.append_requests({"p3": 2})
+
+
+def test_a_line_with_more_columns_than_the_header_is_refused(model: Path, tmp_path: Path) -> None:
+    """An unquoted comma would otherwise make another person of the first half."""
+    table = tmp_path / "leaving.csv"
+    with Ledger.opened(ModelDirectory(model).ledger) as ledger:
+        column = read_state(ledger).start.id_column
+    table.write_text(f"{column}\np3,p4\n")
+    with pytest.raises(DataError, match="line 1 after the header has more columns than the header"):
+        requests.request(model, (), table)

@@ -10,7 +10,7 @@ import pytest
 
 from certified_unlearning.errors import UnlearningError
 from certified_unlearning.files import content_key
-from certified_unlearning.ledger import requests
+from certified_unlearning.ledger import requests, training
 from certified_unlearning.ledger.application import apply
 from certified_unlearning.ledger.directory import ModelDirectory
 from certified_unlearning.ledger.store import GENESIS, Ledger
@@ -227,3 +227,66 @@ def test_a_changed_source_file_is_said_and_the_copy_counts(
         assert "cannot be read any more" in str(requests.status(fresh).source)
     finally:
         data.with_suffix(".gone").rename(data)
+
+
+def restate(model: Path, kind: str, **changes: object) -> None:
+    """Change the payload of the last event of a kind, and make the whole chain again."""
+    connection = sqlite3.connect(ModelDirectory(model).ledger)
+    query = "SELECT sequence, payload FROM events WHERE kind = ? ORDER BY sequence DESC"
+    sequence, payload = connection.execute(query, (kind,)).fetchone()
+    connection.close()
+    text = json.dumps(json.loads(payload) | changes, sort_keys=True, separators=(",", ":"))
+    sql(model, f"UPDATE events SET payload = '{text}' WHERE sequence = {sequence}")
+    make_chain_again(model)
+
+
+@pytest.mark.parametrize("name", ["epsilon", "epsilon_all_published"])
+def test_a_ledger_made_again_with_another_epsilon_than_its_certificates_is_found(used: Path, name: str) -> None:
+    restate(used, "applied", **{name: 0.001})
+    with pytest.raises(UnlearningError, match=f"states another {name} than certificate-2.json"):
+        verify(used)
+
+
+def test_a_ledger_made_again_with_another_number_of_requests_is_found(used: Path) -> None:
+    restate(used, "planned", requests=1)
+    with pytest.raises(UnlearningError, match="version 2 answers other requests"):
+        verify(used)
+
+
+def test_a_removed_persons_row_put_back_in_the_place_of_anothers_is_found(model: Path, tmp_path: Path) -> None:
+    """Its tag is genuine: it is from a copy of the ledger from before the removal."""
+    shutil.copytree(model, tmp_path / "before")
+    before = sqlite3.connect(ModelDirectory(tmp_path / "before").ledger)
+    (old,) = before.execute("SELECT identifier, row, tag FROM records WHERE identifier = 'p4' LIMIT 1").fetchall()
+    before.close()
+    requests.request(model, ["p4"])
+    apply(model)
+    connection = sqlite3.connect(ModelDirectory(model).ledger)
+    connection.execute(
+        "DELETE FROM records WHERE identifier = 'p6' AND row IN (SELECT max(row) FROM records WHERE identifier = 'p6')"
+    )
+    connection.execute("INSERT INTO records VALUES (?, ?, ?)", old)
+    connection.commit()
+    connection.close()
+    for act in (verify, apply):
+        requests_before = sorted(path.name for path in model.iterdir())
+        if act is apply:
+            requests.request(model, ["p7"])
+        with pytest.raises(UnlearningError, match="whose row is whose is not what was recorded"):
+            act(model)
+        assert [name for name in requests_before if name.startswith("weights")] == ["weights-2.safetensors"]
+
+
+def test_a_row_that_is_nobodys_but_still_there_is_found(model: Path) -> None:
+    """Two people's rows are exchanged for one of each: the totals stay what they were."""
+    requests.request(model, ["p4"])
+    apply(model)
+    directory = ModelDirectory(model)
+    with Ledger.opened(directory.ledger) as ledger:
+        rows = sorted(record.row for record in ledger.records())
+        assert training.first_row_left(directory, read_features(model), rows) is None
+        assert training.first_row_left(directory, read_features(model), rows[1:]) == rows[0]
+
+
+def read_features(model: Path) -> int:
+    return int(json.loads(ModelDirectory(model).model.read_text())["learner"]["features"])

@@ -40,7 +40,7 @@ class Rows:
             return pa.array([text_of(value) for value in values.to_pylist()], pa.string())
         try:
             texts = pc.utf8_trim(values.cast(pa.string()), characters=SPACES)
-        except pa.ArrowNotImplementedError as error:
+        except (pa.ArrowNotImplementedError, pa.ArrowInvalid) as error:  # The latter: bytes that are no text.
             raise DataError(f"{self.path}: column {column} holds {values.type}, expected text or numbers") from error
         lower = pc.utf8_lower(texts)
         texts = pc.if_else(pc.is_in(lower, value_set=pa.array(["true", "false"])), lower, texts)

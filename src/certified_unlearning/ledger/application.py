@@ -111,9 +111,10 @@ def _answer(
     with ledger.transaction():
         ledger.append("applied", written)
         ledger.forget_records(batch.after, batch.up_to)
-    ledger.empty_log()
     after = read_state(ledger)
     _delete_leftovers(directory, after)
+    # Last, for it waits for readers; the next `apply` does it where one stays.
+    ledger.empty_log()
     return after.current
 
 

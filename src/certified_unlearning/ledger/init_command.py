@@ -36,7 +36,7 @@ def init(
     ] = None,
     bounds: Annotated[
         list[str] | None,
-        typer.Option("--range", help="column=0:100: a range known beforehand, which becomes -1 to 1; repeatable."),
+        typer.Option("--range", help="column=low:high, a range known beforehand, which becomes -1 to 1; repeatable."),
     ] = None,
     label_value: Annotated[
         list[str] | None,

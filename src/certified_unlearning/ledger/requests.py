@@ -100,15 +100,18 @@ def _read_identifiers(path: Path, column: str) -> list[str]:
     except (UnicodeDecodeError, csv.Error) as error:
         raise DataError(f"{path} is no CSV file of identifiers: {error}") from error
     if lines and column in lines[0]:
-        where = lines[0].index(column)
+        where, width = lines[0].index(column), len(lines[0])
         lines = lines[1:]
     else:
-        where = 0
+        where, width = 0, 1
         wide = next((line for line in lines if len(line) > 1), None)
         if wide is not None:
             raise DataError(f"{path} has several columns and none of them is called {column!r}")
     if not lines:
         raise DataError(f"{path} holds no identifiers")
+    long = next((number for number, line in enumerate(lines, 1) if len(line) > width), None)
+    if long is not None:
+        raise DataError(f"{path}: line {long} after the header has more columns than the header; quote commas")
     short = next((number for number, line in enumerate(lines, 1) if len(line) <= where), None)
     if short is not None:
         raise DataError(f"{path} is no CSV file of identifiers: line {short} after the header has no {column!r}")

@@ -193,6 +193,10 @@ class Ledger:
         """Return how many rows are anybody's."""
         return int(self._connection.execute("SELECT count(*) FROM records").fetchone()[0])
 
+    def count_rows(self) -> int:
+        """Return how many different rows are anybody's."""
+        return int(self._connection.execute("SELECT count(DISTINCT row) FROM records").fetchone()[0])
+
     def count_people(self) -> int:
         """Return how many people there are."""
         return int(self._connection.execute("SELECT count(DISTINCT identifier) FROM records").fetchone()[0])

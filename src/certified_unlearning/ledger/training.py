@@ -46,6 +46,20 @@ def digest(directory: ModelDirectory, features: int, key: bytes, without: Sequen
     return keyed.hexdigest()
 
 
+def first_row_left(directory: ModelDirectory, features: int, owned: Sequence[int]) -> int | None:
+    """Return the first row that is nobody's and not zero, if there is one.
+
+    Args:
+        directory: Where the training copy lies.
+        features: Columns of a row.
+        owned: The rows that are somebody's.
+    """
+    rows = np.memmap(directory.features, np.float32, mode="r").reshape(-1, features)
+    nobodys = np.setdiff1d(np.arange(len(rows)), owned)
+    left = nobodys[(rows[nobodys] != 0).any(axis=1)]
+    return int(left[0]) if len(left) else None
+
+
 def digest_of_file(path: Path, key: bytes) -> str:
     """Return the keyed digest of any file.
 

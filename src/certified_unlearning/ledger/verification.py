@@ -60,6 +60,12 @@ def verify(path: Path, head: str | None = None) -> Verified:
         model = read_stored(directory, state)
         check_data(directory, ledger, model, state)
         _check_tags(directory, ledger, ledger.records())
+        _check_batches(ledger, state)
+        row = training.first_row_left(directory, model.learner.features, [record.row for record in ledger.records()])
+        if row is not None:
+            raise LedgerError(
+                f"{ledger.path} was tampered with: row {row} of the training copy is nobody's, but is there"
+            )
         read_weights(directory, state.current)
         for version in state.versions:
             current = _check_certificate(directory, model, state, version)
@@ -91,9 +97,11 @@ def check_data(directory: ModelDirectory, ledger: Ledger, model: StoredModel, st
     requested = ledger.requests(state.answered_up_to, state.last_request)
     about_to_go = ledger.records_requested(state.answered_up_to, state.last_request)
     _check_tags(directory, ledger, about_to_go)
+    left = state.start.records - state.records_removed
     if (
         Counter(record.identifier for record in about_to_go) != requested
-        or ledger.count_records() != state.start.records - state.records_removed
+        or ledger.records_requested(0, state.answered_up_to)
+        or not ledger.count_records() == ledger.count_rows() == left
     ):
         raise LedgerError(f"{ledger.path} was tampered with: whose row is whose is not what was recorded")
 
@@ -103,6 +111,14 @@ def _check_tags(directory: ModelDirectory, ledger: Ledger, records: Iterable[Rec
     for identifier, row, tag in records:
         if not hmac.compare_digest(tag, training.tag(key, identifier, row)):
             raise LedgerError(f"{ledger.path} was tampered with: whose row is whose is not what was recorded")
+
+
+def _check_batches(ledger: Ledger, state: State) -> None:
+    """Check that every batch answered the requests that it says."""
+    for batch in state.batches:
+        answered = ledger.requests(batch.after, batch.up_to)
+        if (len(answered), sum(answered.values())) != (batch.requests, batch.records):
+            raise LedgerError(f"{ledger.path} was tampered with: version {batch.version} answers other requests")
 
 
 def _check_certificate(directory: ModelDirectory, model: StoredModel, state: State, version: Version) -> Certificate:
@@ -115,4 +131,7 @@ def _check_certificate(directory: ModelDirectory, model: StoredModel, state: Sta
     schedule = model.learner.schedule(history_of(state)[: version.version - 1])
     if certified.schedule != schedule:
         raise LedgerError(f"{path} was tampered with: it speaks of other removals than the ledger")
+    for name in ("epsilon", "delta", "extra_delta", "epsilon_all_published"):
+        if getattr(version, name) != getattr(certified, name):
+            raise LedgerError(f"{directory.ledger} was tampered with: it states another {name} than {path.name}")
     return certified
