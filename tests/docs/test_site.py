@@ -5,7 +5,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 import pytest
-from conftest import ROOT, build
+from building import ROOT, build
 from links import anchors_of_markdown, broken_links, loaded_from_elsewhere, markdown_links
 
 from browser import chromium
