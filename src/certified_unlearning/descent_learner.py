@@ -216,20 +216,19 @@ class DescentLearner(BaseModel):
         estimate = math.log(max(excess, 1.0)) / -math.log1p(-self.problem.step_size * self.problem.strong_convexity)
         return Removal(records, least_whole(estimate, is_enough, minimum=1))
 
-    def learn(self, rows: Tensor, labels: Tensor, *, trials: int = 1, progress: Progress | None = None) -> Tensor:
+    def learn(self, rows: Tensor, labels: Tensor, *, progress: Progress | None = None) -> Tensor:
         """Learn from the origin without noise.
 
         Args:
             rows: Shape ``(n, features)``, of norm at most 1.
             labels: Shape ``(n,)``: -1 or +1 for two classes, else 0 to ``classes - 1``.
-            trials: How many equal copies of the weights are returned.
             progress: Told of the work done, in steps.
 
         Returns:
-            Noiseless weights, shape ``(trials, d)``.
+            Noiseless weights, shape ``(1, d)``: of one trial, for all are equal.
         """
         start = torch.zeros(1, self.dimension, dtype=rows.dtype, device=rows.device)
-        return self._descend(start, rows, labels, self.learning_steps, progress).expand(trials, -1).clone()
+        return self._descend(start, rows, labels, self.learning_steps, progress)
 
     def unlearn(
         self,

@@ -13,7 +13,6 @@ from typing import Any, ClassVar, Literal, Self, get_args
 import numpy as np
 import torch
 from numpy.typing import ArrayLike, NDArray
-from pydantic import BaseModel
 from scipy.special import expit, softmax
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils import check_random_state
@@ -52,7 +51,9 @@ class UnlearningClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc
     """
 
     _NEEDED_TO_UNLEARN: ClassVar[tuple[str, ...]] = ("remaining_", "_training_rows", "_training_labels")
-    _LEARNER: ClassVar[type[BaseModel]]
+    _LEARNER: ClassVar[Any]
+    _PLANNED: ClassVar[dict[str, str]] = {}
+    """What else the learner is told when it plans."""
 
     def __init__(
         self,
@@ -85,9 +86,23 @@ class UnlearningClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc
         self.device = device
         self.dtype = dtype
 
-    @abstractmethod
     def _plan(self, n: int, features: int, classes: int) -> Any:
         """Return the learner for so many records, columns of a row and classes."""
+        return self._LEARNER.plan(
+            n=n,
+            features=features,
+            classes=classes,
+            regularisation=self._regularisation(n),
+            epsilon=self.epsilon,
+            delta=self.delta,
+            sigma=self.sigma,
+            steps=self.steps,
+            records=self.records,
+            accountant=self.accountant,
+            adjacency=self.adjacency,
+            dtype=self.dtype,
+            **self._PLANNED,
+        )
 
     @abstractmethod
     def _learn(self, rows: torch.Tensor, labels: torch.Tensor) -> None:

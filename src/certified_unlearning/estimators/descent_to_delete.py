@@ -5,7 +5,7 @@ from typing import Any, ClassVar
 import numpy as np
 import torch
 
-from certified_unlearning.descent_learner import DescentLearner, DescentVariant
+from certified_unlearning.descent_learner import DescentLearner
 from certified_unlearning.estimators.base import UnlearningClassifier, shown_progress
 from certified_unlearning.learner import Removal
 
@@ -39,24 +39,6 @@ class _DescentToDelete(UnlearningClassifier):
 
     _LEARNER = DescentLearner
     _NEEDED_TO_UNLEARN = (*UnlearningClassifier._NEEDED_TO_UNLEARN, "_state")
-    _VARIANT: ClassVar[DescentVariant]
-
-    def _plan(self, n: int, features: int, classes: int) -> DescentLearner:
-        return DescentLearner.plan(
-            n=n,
-            features=features,
-            classes=classes,
-            regularisation=self._regularisation(n),
-            epsilon=self.epsilon,
-            delta=self.delta,
-            variant=self._VARIANT,
-            sigma=self.sigma,
-            steps=self.steps,
-            records=self.records,
-            accountant=self.accountant,
-            adjacency=self.adjacency,
-            dtype=self.dtype,
-        )
 
     def _remove(self, indices: Any) -> None:
         if self._learner.accountant == "shifted":
@@ -86,16 +68,16 @@ class _DescentToDelete(UnlearningClassifier):
     def _publish(self, weights: torch.Tensor, history: list[Removal]) -> None:
         published = self._learner.publish(weights, history, [self._noise_key()])
         self._weights = published.cpu().numpy()
-        self._state = (weights if self._VARIANT == "secret-state" else published).cpu().numpy()
+        self._state = (weights if self._learner.variant == "secret-state" else published).cpu().numpy()
 
 
 class SecretStateDescentToDelete(_DescentToDelete):
     """Descent-to-Delete that keeps the noiseless weights: they must stay secret, in memory and in saved files."""
 
-    _VARIANT = "secret-state"
+    _PLANNED: ClassVar = {"variant": "secret-state"}
 
 
 class PublishedStateDescentToDelete(_DescentToDelete):
     """Descent-to-Delete that keeps nothing but what it published, and goes on from there."""
 
-    _VARIANT = "published-state"
+    _PLANNED: ClassVar = {"variant": "published-state"}

@@ -41,22 +41,6 @@ class LangevinLogisticRegression(UnlearningClassifier):
 
     _LEARNER = LangevinLearner
 
-    def _plan(self, n: int, features: int, classes: int) -> LangevinLearner:
-        return LangevinLearner.plan(
-            n=n,
-            features=features,
-            classes=classes,
-            regularisation=self._regularisation(n),
-            epsilon=self.epsilon,
-            delta=self.delta,
-            sigma=self.sigma,
-            steps=self.steps,
-            records=self.records,
-            accountant=self.accountant,
-            adjacency=self.adjacency,
-            dtype=self.dtype,
-        )
-
     def _learn(self, rows: torch.Tensor, labels: torch.Tensor) -> None:
         progress = shown_progress("fit", self._learner.learning_steps)
         self._weights = self._learner.learn(rows, labels, [self._noise_key()], progress=progress).cpu().numpy()

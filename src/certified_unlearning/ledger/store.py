@@ -40,8 +40,12 @@ CREATE TRIGGER events_are_not_edited BEFORE UPDATE ON events
     BEGIN SELECT RAISE(ABORT, 'the ledger is append-only'); END;
 CREATE TRIGGER events_are_not_deleted BEFORE DELETE ON events
     BEGIN SELECT RAISE(ABORT, 'the ledger is append-only'); END;
-CREATE TABLE records (identifier TEXT NOT NULL, row INTEGER NOT NULL, tag BLOB NOT NULL, PRIMARY KEY (identifier, row))
-    STRICT, WITHOUT ROWID;
+CREATE TABLE records (
+    identifier TEXT NOT NULL,
+    row INTEGER NOT NULL UNIQUE,
+    tag BLOB NOT NULL,
+    PRIMARY KEY (identifier, row)
+) STRICT, WITHOUT ROWID;
 """
 _COLUMNS = "sequence, time, kind, subject, payload, previous_hash, hash"
 

@@ -59,9 +59,9 @@ def verify(path: Path, head: str | None = None) -> Verified:
         state = read_state(ledger)
         model = read_stored(directory, state)
         check_data(directory, ledger, model, state)
-        _check_tags(directory, ledger, ledger.records())
+        owned = _check_tags(directory, ledger, ledger.records())
         _check_batches(ledger, state)
-        row = training.first_row_left(directory, model.learner.features, [record.row for record in ledger.records()])
+        row = training.first_row_left(directory, model.learner.features, owned)
         if row is not None:
             raise LedgerError(
                 f"{ledger.path} was tampered with: row {row} of the training copy is nobody's, but is there"
@@ -106,11 +106,15 @@ def check_data(directory: ModelDirectory, ledger: Ledger, model: StoredModel, st
         raise LedgerError(f"{ledger.path} was tampered with: whose row is whose is not what was recorded")
 
 
-def _check_tags(directory: ModelDirectory, ledger: Ledger, records: Iterable[Record]) -> None:
+def _check_tags(directory: ModelDirectory, ledger: Ledger, records: Iterable[Record]) -> list[int]:
+    """Check that `init` wrote whose these rows are, and return the rows."""
+    rows = []
     key = read_key(directory.identifier_key)
     for identifier, row, tag in records:
         if not hmac.compare_digest(tag, training.tag(key, identifier, row)):
             raise LedgerError(f"{ledger.path} was tampered with: whose row is whose is not what was recorded")
+        rows.append(row)
+    return rows
 
 
 def _check_batches(ledger: Ledger, state: State) -> None:
