@@ -9,7 +9,6 @@ from collections.abc import Sequence
 from typing import Literal, get_args
 
 import torch
-from pydantic import BaseModel, ConfigDict
 from torch import Tensor
 
 from certified_unlearning import accounting, assumptions, dynamics, randomness
@@ -19,12 +18,10 @@ from certified_unlearning.accounting.descent_to_delete import extra_steps
 from certified_unlearning.accounting.search import least_whole
 from certified_unlearning.assumptions import NoiseSource
 from certified_unlearning.certificate import Certificate
-from certified_unlearning.devices import threads_for
 from certified_unlearning.errors import ParameterError
 from certified_unlearning.experiments.model import Accountant
 from certified_unlearning.files import content_key
-from certified_unlearning.learner import STATIONARITY, Removal, objective, require_number, require_one_of, unmeasured
-from certified_unlearning.objectives.constants import loss_constants, scores_per_record
+from certified_unlearning.learner import STATIONARITY, LinearLearner, Removal, require_number, require_one_of
 from certified_unlearning.parameters import DType
 from certified_unlearning.progress import Progress
 from certified_unlearning.version import code_version
@@ -34,7 +31,7 @@ DescentAccountant = Literal["shifted", "as published"]
 _Adjacency = Literal["zero-out", "replace"]
 
 
-class DescentLearner(BaseModel):
+class DescentLearner(LinearLearner):
     """Everything that is fixed before the first step.
 
     The loss and its constants are those of `learner.LangevinLearner`; the step size is ``2 / (L + m)``.
@@ -57,22 +54,11 @@ class DescentLearner(BaseModel):
         dtype: Of weights and rows.
     """
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-    n: int
-    features: int
-    classes: int
-    regularisation: float
-    epsilon: float
-    delta: float
-    sigma: float
     steps: int
-    learning_steps: int
     radius: float | None
     variant: DescentVariant
     accountant: DescentAccountant
     adjacency: _Adjacency
-    dtype: DType
 
     @classmethod
     def plan(
@@ -170,25 +156,9 @@ class DescentLearner(BaseModel):
         return learner.model_copy(update={"sigma": sigma, "learning_steps": learning_steps})
 
     @property
-    def dimension(self) -> int:
-        """``d``, the number of weights."""
-        return self.features * scores_per_record(self.classes)
-
-    @property
     def problem(self) -> Problem:
-        """The constants as the accountants take them."""
-        constants = loss_constants(
-            classes=self.classes, n=self.n, regularisation=self.regularisation, smoothness="bound", bounds="tight"
-        )
-        problem = Problem(
-            n=self.n,
-            strong_convexity=constants.strong_convexity,
-            smoothness=constants.smoothness,
-            lipschitz=constants.lipschitz,
-            step_size=1 / constants.smoothness,
-            adjacency=self.adjacency,
-        )
-        return accounting.descent_problem(problem)
+        """The constants as the accountants take them, with the step size ``2 / (L + m)``."""
+        return accounting.descent_problem(super().problem)
 
     def plan_removal(self, history: Sequence[Removal], records: int) -> Removal:
         """Return the least steps that remove ``records`` more records, given what was removed before.
@@ -228,7 +198,7 @@ class DescentLearner(BaseModel):
             Noiseless weights, shape ``(1, d)``: of one trial, for all are equal.
         """
         start = torch.zeros(1, self.dimension, dtype=rows.dtype, device=rows.device)
-        return self._descend(start, rows, labels, self.learning_steps, progress)
+        return self._steps(start, rows, labels, self.learning_steps, progress)
 
     def unlearn(
         self,
@@ -248,7 +218,7 @@ class DescentLearner(BaseModel):
             history: All removals so far, this one last.
             progress: Told of the work done, in steps of all trials.
         """
-        return self._descend(weights, rows, labels, history[-1].steps, progress)
+        return self._steps(weights, rows, labels, history[-1].steps, progress)
 
     def publish(self, weights: Tensor, history: Sequence[Removal], keys: Sequence[int]) -> Tensor:
         """Return weights with noise of standard deviation ``sigma``, one address of noise for each trial."""
@@ -360,19 +330,10 @@ class DescentLearner(BaseModel):
         learning_steps = accounting.least_learning_steps(problem, radius=radius, steps=first)
         return planned.model_copy(update={"learning_steps": learning_steps})
 
-    def _descend(self, start: Tensor, rows: Tensor, labels: Tensor, steps: int, progress: Progress | None) -> Tensor:
+    def _steps(self, start: Tensor, rows: Tensor, labels: Tensor, steps: int, progress: Progress | None) -> Tensor:
         trials = len(start)
         phase = dynamics.Phase(removed=0, steps=[steps] * trials, sigma=[0.0] * trials, keys=[0] * trials)
-        with threads_for(math.prod(rows.shape) * trials):
-            return dynamics.run(
-                objective(self.problem, self.classes, rows, labels, self.n),
-                start,
-                [phase],
-                step_size=self.problem.step_size,
-                measure=unmeasured,
-                radius=self.radius,
-                progress=progress,
-            ).weights
+        return self._descend(start, rows, labels, phase, normaliser=self.n, radius=self.radius, progress=progress)
 
 
 def require_records_one_by_one(records: int) -> None:

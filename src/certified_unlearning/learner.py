@@ -44,7 +44,83 @@ class Removal(NamedTuple):
     steps: int
 
 
-class LangevinLearner(BaseModel):
+class LinearLearner(BaseModel):
+    """What learners of l2-regularised logistic (two classes) or softmax regression on rows of norm at most 1 share.
+
+    Their constants hold for all such rows: ``L = 1/4 + lambda``, ``M = 1``, or ``L = 1/2 + lambda``, ``M = sqrt(2)``.
+
+    Attributes:
+        n: Number of records at the start.
+        features: Columns of a row.
+        classes: Number of classes, at least 2.
+        regularisation: ``lambda / n``, above 0; scikit-learn's ``C`` is ``1 / (n lambda)``.
+        epsilon: The target after every removal.
+        delta: Of the target.
+        sigma: Noise scale.
+        learning_steps: ``T``.
+        adjacency: What a model is compared with.
+        dtype: Of weights and rows.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    n: int
+    features: int
+    classes: int
+    regularisation: float
+    epsilon: float
+    delta: float
+    sigma: float
+    learning_steps: int
+    adjacency: Adjacency
+    dtype: DType
+
+    @property
+    def dimension(self) -> int:
+        """``d``, the number of weights."""
+        return self.features * scores_per_record(self.classes)
+
+    @property
+    def problem(self) -> Problem:
+        """The constants as the accountants take them, with the step size ``1 / L``."""
+        constants = loss_constants(
+            classes=self.classes, n=self.n, regularisation=self.regularisation, smoothness="bound", bounds="tight"
+        )
+        return Problem(
+            n=self.n,
+            strong_convexity=constants.strong_convexity,
+            smoothness=constants.smoothness,
+            lipschitz=constants.lipschitz,
+            step_size=1 / constants.smoothness,
+            adjacency=self.adjacency,
+        )
+
+    def _descend(
+        self,
+        start: Tensor,
+        rows: Tensor | StreamedRows,
+        labels: Tensor,
+        phase: dynamics.Phase,
+        *,
+        normaliser: int,
+        radius: float | None = None,
+        progress: Progress | None,
+    ) -> Tensor:
+        """Return all trials' weights after a phase."""
+        problem = self.problem
+        with threads_for(math.prod(rows.shape) * len(start)):
+            return dynamics.run(
+                _objective(problem, self.classes, rows, labels, normaliser),
+                start,
+                [phase],
+                step_size=problem.step_size,
+                measure=_unmeasured,
+                radius=radius,
+                progress=progress,
+            ).weights
+
+
+class LangevinLearner(LinearLearner):
     """Everything that is fixed before the first step: the constants of the problem, the noise, the target.
 
     The loss is l2-regularised logistic regression (two classes) or softmax regression on rows of norm at most 1, with
@@ -68,19 +144,7 @@ class LangevinLearner(BaseModel):
         dtype: Of weights and rows.
     """
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-    n: int
-    features: int
-    classes: int
-    regularisation: float
-    epsilon: float
-    delta: float
-    sigma: float
-    learning_steps: int
     accountant: AccountantName
-    adjacency: Adjacency
-    dtype: DType
 
     @classmethod
     def plan(
@@ -180,26 +244,6 @@ class LangevinLearner(BaseModel):
         assumptions.require_noise_above_rounding(problem, sigma=sigma, dtype=learner.dtype)
         return learner.model_copy(update={"sigma": sigma, "learning_steps": learning_steps})
 
-    @property
-    def dimension(self) -> int:
-        """``d``, the number of weights."""
-        return self.features * scores_per_record(self.classes)
-
-    @property
-    def problem(self) -> Problem:
-        """The constants as the accountants take them."""
-        constants = loss_constants(
-            classes=self.classes, n=self.n, regularisation=self.regularisation, smoothness="bound", bounds="tight"
-        )
-        return Problem(
-            n=self.n,
-            strong_convexity=constants.strong_convexity,
-            smoothness=constants.smoothness,
-            lipschitz=constants.lipschitz,
-            step_size=1 / constants.smoothness,
-            adjacency=self.adjacency,
-        )
-
     def schedule(self, history: Sequence[Removal]) -> Schedule:
         """Return the noisy steps of learning and of the removals so far."""
         return Schedule(
@@ -249,7 +293,7 @@ class LangevinLearner(BaseModel):
             strong_convexity=self.problem.strong_convexity,
             like=like,
         )
-        return self._descend(start, rows, labels, self.n, self.learning_steps, _addresses(keys, "learning"), progress)
+        return self._steps(start, rows, labels, self.n, self.learning_steps, _addresses(keys, "learning"), progress)
 
     def unlearn(
         self,
@@ -278,7 +322,7 @@ class LangevinLearner(BaseModel):
         removed = sum(removal.records for removal in history)
         normaliser = self.n - removed if self.adjacency == "remove" else self.n
         keys = _addresses(keys, f"removal-{len(history)}")
-        return self._descend(weights, rows, labels, normaliser, history[-1].steps, keys, progress)
+        return self._steps(weights, rows, labels, normaliser, history[-1].steps, keys, progress)
 
     def certificate(
         self,
@@ -346,7 +390,7 @@ class LangevinLearner(BaseModel):
             code_version=code_version(),
         )
 
-    def _descend(
+    def _steps(
         self,
         start: Tensor,
         rows: Tensor | StreamedRows,
@@ -358,15 +402,7 @@ class LangevinLearner(BaseModel):
     ) -> Tensor:
         trials = len(keys)
         phase = dynamics.Phase(removed=0, steps=[steps] * trials, sigma=[self.sigma] * trials, keys=keys)
-        with threads_for(math.prod(rows.shape) * trials):
-            return dynamics.run(
-                objective(self.problem, self.classes, rows, labels, normaliser),
-                start,
-                [phase],
-                step_size=self.problem.step_size,
-                measure=unmeasured,
-                progress=progress,
-            ).weights
+        return self._descend(start, rows, labels, phase, normaliser=normaliser, progress=progress)
 
 
 def require_number(delta: float | str) -> None:
@@ -382,7 +418,7 @@ def require_one_of(choices: Sequence[str], **values: str) -> None:
             raise ParameterError(f"{name} must be one of {', '.join(choices)}, got {value!r}")
 
 
-def objective(
+def _objective(
     problem: Problem, classes: int, rows: Tensor | StreamedRows, labels: Tensor, normaliser: int
 ) -> dynamics.Objective:
     """Return logistic regression for two classes, softmax regression for more, with a problem's constants."""
@@ -404,7 +440,7 @@ def objective(
     )
 
 
-def unmeasured(weights: Tensor) -> Tensor:
+def _unmeasured(weights: Tensor) -> Tensor:
     """Measure nothing: the dynamics ask for a number a trial."""
     return weights.new_zeros(len(weights))
 
