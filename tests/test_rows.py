@@ -181,19 +181,3 @@ def test_stored_rows_outlive_the_replacement_of_their_file_and_miss_what_was_cut
     assert np.array_equal(cut[:200], features()[:200])
     with pytest.raises(DataError, match=r"rows is damaged: it ends before row 203 of 203"):
         cut[190:]
-
-
-@pytest.mark.parametrize("threads", [1, 2, 3])
-@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
-def test_a_trial_s_noise_does_not_depend_on_how_many_threads_draw(threads: int, dtype: torch.dtype) -> None:
-    keys = [randomness.address("threads", trial) for trial in range(7)]
-    noise = torch.empty(7, randomness.BLOCK_STEPS, D, dtype=dtype)
-    before = torch.get_num_threads()
-    torch.set_num_threads(threads)
-    try:
-        randomness.fill_block(noise, keys, 4)
-    finally:
-        torch.set_num_threads(before)
-    for trial, key in zip(noise.numpy(), keys, strict=True):
-        stream = np.random.Generator(np.random.Philox(key=key, counter=4 << 64))
-        assert np.array_equal(trial, stream.standard_normal(trial.shape, dtype=trial.dtype.type))
