@@ -1,5 +1,6 @@
 """The command line `unlearn`: what the workflow's rules call, and people can call too."""
 
+import gc
 import io
 import os
 import shlex
@@ -30,10 +31,14 @@ def main() -> None:
         if isinstance(stream, io.TextIOWrapper):
             # A terminal that lacks a character gets a question mark, not a traceback.
             stream.reconfigure(errors="replace")
+    # PyTorch's import makes objects by the hundred thousand, all of which stay:
+    # to search them for garbage again and again, and once more at exit, takes a third of a short command's time.
+    gc.set_threshold(100_000)
     try:
         try:
             app()
         finally:
+            gc.freeze()
             print(end="", flush=True)
     except UnlearningError as error:
         print(f"error: {error}", file=sys.stderr)

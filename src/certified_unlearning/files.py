@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TypeVar
 
+import yaml
 from pydantic import BaseModel, ValidationError
 
 from certified_unlearning.errors import DataError, StorageError
@@ -50,6 +51,33 @@ def atomic_path(path: str | Path) -> Iterator[Path]:
         raise StorageError(f"cannot write {path}: {path.parent} is not a directory") from error
     except OSError as error:
         raise StorageError(f"cannot write {path}: {error.strerror or error}") from error
+
+
+def read_yaml(path: str | Path) -> Any:
+    """Read a YAML file in which no key stands twice: a parser would take the last one without a word.
+
+    Raises:
+        DataError: It cannot be read, or is not valid.
+    """
+    try:
+        return yaml.load(Path(path).read_text(encoding="utf-8"), _UniqueKeys)
+    except OSError as error:
+        raise DataError(f"cannot read {path}: {error.strerror or error}") from error
+    except (UnicodeDecodeError, yaml.YAMLError) as error:
+        raise DataError(f"{path} is not valid YAML: {' '.join(str(error).split())}") from error
+
+
+class _UniqueKeys(yaml.SafeLoader):
+    def compose_mapping_node(self, anchor: Any) -> yaml.MappingNode:
+        node = super().compose_mapping_node(anchor)
+        lines: dict[str, int] = {}
+        for key, _ in node.value:
+            if isinstance(key, yaml.ScalarNode):
+                line = key.start_mark.line + 1
+                if key.value in lines:
+                    raise yaml.YAMLError(f"the key {key.value!r} stands in lines {lines[key.value]} and {line}")
+                lines[key.value] = line
+        return node
 
 
 def write_text(path: str | Path, text: str) -> None:

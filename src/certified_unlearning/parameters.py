@@ -8,13 +8,13 @@ from pathlib import Path
 from typing import Annotated, Any, Literal, TypeVar, get_args
 
 import jsonschema
-import yaml
 from pydantic import BaseModel, ConfigDict, Field
 
 from certified_unlearning.data import declaration
 from certified_unlearning.data.declaration import Table
 from certified_unlearning.deletion.parameters import Deletion
-from certified_unlearning.errors import DataError, ParameterError
+from certified_unlearning.errors import ParameterError
+from certified_unlearning.files import read_yaml
 
 Dataset = Literal["digits", "mnist-3-vs-8", "adult", "cifar10-cat-vs-ship", "cifar10"]
 CLASSES: dict[Dataset, int] = {name: 10 if name == "cifar10" else 2 for name in get_args(Dataset)}
@@ -218,16 +218,10 @@ def load(path: str | Path = "params.yaml") -> Parameters:
     """Read and check a parameter file.
 
     Raises:
-        DataError: The file is missing or is no YAML.
+        DataError: The file is missing, is no YAML, or has a key twice.
         ParameterError: A key is unknown or missing, or a value is wrong; the message names the key.
     """
-    try:
-        content = yaml.safe_load(Path(path).read_text(encoding="utf-8"))
-    except OSError as error:
-        raise DataError(f"cannot read {path}: {error.strerror or error}") from error
-    except yaml.YAMLError as error:
-        raise DataError(f"{path} is not valid YAML: {' '.join(str(error).split())}") from error
-    return check(content, source=str(path))
+    return check(read_yaml(path), source=str(path))
 
 
 def check(content: Any, *, source: str = "params.yaml") -> Parameters:

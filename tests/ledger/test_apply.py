@@ -1,5 +1,6 @@
 """`apply` is Langevin unlearning on the data without the requested records, with noise that nobody can repeat."""
 
+import sqlite3
 from pathlib import Path
 
 import numpy as np
@@ -17,6 +18,7 @@ from certified_unlearning.ledger.application import apply
 from certified_unlearning.ledger.directory import ModelDirectory
 from certified_unlearning.ledger.initialisation import initialise
 from certified_unlearning.ledger.model import read_stored, with_intercept
+from certified_unlearning.ledger.store import Ledger
 from certified_unlearning.ledger.verification import verify
 from ledger.conftest import Original
 from ledger.tables import make_model
@@ -219,3 +221,11 @@ def test_a_table_that_changes_while_it_is_read_is_refused(
     with pytest.raises(DataError, match="was changed while it was read; try again"):
         make_model(tmp_path / "model", data)
     assert list(tmp_path.iterdir()) == [data]
+
+
+def test_what_sqlite_calls_an_input_output_error_is_most_often_a_full_disk(model: Path) -> None:
+    error = sqlite3.OperationalError("disk I/O error")
+    error.sqlite_errorcode = sqlite3.SQLITE_IOERR_WRITE
+    sentence = r"cannot use the ledger .*: disk I/O error; is the disk full\?$"
+    with pytest.raises(StorageError, match=sentence), Ledger.opened(ModelDirectory(model).ledger):
+        raise error

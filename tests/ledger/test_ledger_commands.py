@@ -66,6 +66,25 @@ def test_verify_says_of_a_directory_what_is_wrong_and_goes_on(model: Path, tmp_p
     assert "ledger.sqlite was tampered with: the receipt 000" in result.stderr
 
 
+def test_a_mistyped_receipt_is_no_tampering(model: Path, unlearn: Unlearn) -> None:
+    for head in ("6ef1", "0" * 63 + "O", "0" * 65):
+        result = unlearn("verify", model, "--head", head)
+        assert result.exit_code == 1
+        assert f"the receipt {head!r} is none: a receipt has 64 characters from 0 to 9 and a to f" in result.stderr
+
+
+def test_verify_names_files_that_are_no_part_of_the_model(model: Path, unlearn: Unlearn) -> None:
+    assert "no part" not in unlearn("verify", model).stdout
+    (model / "training" / "old").mkdir()
+    strangers = [model / "ledger.sqlite.bak", model / "training" / "old" / "features.float32", model / "weights-1.bak"]
+    for path in strangers:
+        path.write_bytes(b"rows")
+    result = unlearn("verify", model)
+    assert result.exit_code == 0
+    for path in strangers:
+        assert f"note: {path} is no part of the model; what it holds was not checked\n" in result.stdout
+
+
 def test_a_certificate_has_no_head(model: Path, unlearn: Unlearn) -> None:
     with pytest.raises(UnlearningError, match="--head is a receipt of a model directory; a certificate has none"):
         unlearn("verify", model / "certificate-1.json", "--head", "0" * 64)

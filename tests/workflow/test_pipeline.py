@@ -411,6 +411,14 @@ def test_a_misspelt_key_stops_snakemake_with_the_right_one(fresh_tree: WorkingTr
     assert "presets.digits.trails is not a known key; did you mean trials?\n" in refused.stdout
 
 
+def test_a_key_that_stands_twice_stops_snakemake(fresh_tree: WorkingTree) -> None:
+    path = fresh_tree.root / "params.yaml"
+    path.write_text(f"{path.read_text()}\ntables: {{}}\n")
+    refused = fresh_tree.snakemake()
+    assert refused.returncode == 1
+    assert "params.yaml is not valid YAML: the key 'tables' stands in lines " in refused.stdout
+
+
 @pytest.mark.parametrize(
     ("key", "value", "sentence"),
     [

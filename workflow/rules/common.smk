@@ -6,9 +6,11 @@ from pathlib import Path
 
 from certified_unlearning import parameters
 from certified_unlearning.errors import UnlearningError
-from certified_unlearning.files import content_key
+from certified_unlearning.files import content_key, read_yaml
 
 try:
+    for configfile in workflow.configfiles:
+        read_yaml(configfile)  # Snakemake would take the last of two equal keys.
     PARAMETERS = parameters.check(config)
 except UnlearningError as error:
     raise WorkflowError(str(error))

@@ -99,6 +99,8 @@ def verify(model_dir: Path, head: str | None) -> None:
     print(_epsilon(state.current))
     if verified.source is not None:
         print(f"note: {verified.source}")
+    for path in verified.strangers:
+        print(f"note: {path} is no part of the model; what it holds was not checked")
     _print_receipt(verified.head)
 
 

@@ -76,6 +76,17 @@ class ModelDirectory:
                 found.append(path)
         return found
 
+    def strangers(self) -> list[Path]:
+        """Return the files that are no part of a model directory: somebody put them there."""
+        database = [self.ledger.with_name(f"{self.ledger.name}{suffix}") for suffix in ("", "-wal", "-shm")]
+        own = {self.lock, *database, self.model, self.features, self.labels, self.identifier_key}
+        files = (path for path in self.path.rglob("*") if not path.is_dir() and path not in own)
+        return sorted(
+            path
+            for path in files
+            if path.parent != self.path or not (_VERSIONED.fullmatch(path.name) or _UNFINISHED.fullmatch(path.name))
+        )
+
     @contextmanager
     def locked(self, *, shared: bool = False) -> Iterator[None]:
         """Keep every other `apply` out for the time of the block.

@@ -7,7 +7,8 @@ from typing import Annotated, Any, Literal
 import typer
 
 from certified_unlearning.accounting import AccountantName
-from certified_unlearning.errors import DataError, ParameterError
+from certified_unlearning.errors import ParameterError
+from certified_unlearning.files import read_yaml
 from certified_unlearning.parameters import DType
 
 
@@ -113,17 +114,10 @@ def _from_flags(flags: dict[str, Any]) -> dict[str, Any]:
 
 
 def _from_file(path: Path, flags: dict[str, Any]) -> dict[str, Any]:
-    import yaml
-
     given = [key for key, value in flags.items() if value and key != "norm"]
     if given or flags["norm"] != "unit":
         raise ParameterError(f"--table declares everything: leave out the flags for {', '.join(given) or 'norm'}")
-    try:
-        declared = yaml.safe_load(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise DataError(f"cannot read {path}: {error.strerror}") from error
-    except (UnicodeDecodeError, yaml.YAMLError) as error:
-        raise DataError(f"{path} is not valid YAML: {' '.join(str(error).split())}") from error
+    declared = read_yaml(path)
     if not isinstance(declared, dict) or not isinstance(declared.get("path"), str):
         raise ParameterError(f"{path} is no declaration of a table: it must be a mapping with at least path and label")
     return declared | {"path": str(path.parent / declared["path"])}

@@ -137,7 +137,8 @@ def place_training(
     if directory.features.stat().st_size > memory // 4:
         stored = StoredRows(directory.features, 0, (learner.n, learner.features))
         return StreamedRows(stored, dtype=dtype, device=device), labels
-    rows = np.fromfile(directory.features, np.float32).reshape(learner.n, learner.features)
+    # The objective makes a copy of its own; until then the pages that the digests have read are memory enough.
+    rows = np.memmap(directory.features, np.float32, mode="c", shape=(learner.n, learner.features))
     return torch.from_numpy(rows).to(device, dtype), labels
 
 

@@ -276,7 +276,8 @@ def _connected(path: Path, mode: str) -> Iterator[sqlite3.Connection]:
         finally:
             connection.close()
     except sqlite3.OperationalError as error:
-        raise StorageError(f"cannot use the ledger {path}: {error}") from error
+        hint = "; is the disk full?" if getattr(error, "sqlite_errorcode", 0) & 0xFF == sqlite3.SQLITE_IOERR else ""
+        raise StorageError(f"cannot use the ledger {path}: {error}{hint}") from error
     except sqlite3.DatabaseError as error:
         raise DataError(f"the ledger {path} is damaged: {error}") from error
 

@@ -1,6 +1,7 @@
 """Whether a model directory is what its ledger says."""
 
 import hmac
+import re
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -8,6 +9,7 @@ from pathlib import Path
 
 from certified_unlearning import certificate
 from certified_unlearning.certificate import Certificate
+from certified_unlearning.errors import ParameterError
 from certified_unlearning.ledger import training
 from certified_unlearning.ledger.directory import ModelDirectory, file_sha256, read_key
 from certified_unlearning.ledger.model import StoredModel, history_of, read_stored, read_weights
@@ -26,6 +28,7 @@ class Verified:
         head: Its last hash.
         current: The current version's certificate.
         source: What is to be said of the file that the data came from, if anything.
+        strangers: Files in the directory that are no part of it, which nobody has checked.
     """
 
     state: State
@@ -33,6 +36,7 @@ class Verified:
     head: str
     current: Certificate
     source: str | None
+    strangers: tuple[Path, ...]
 
 
 def verify(path: Path, head: str | None = None) -> Verified:
@@ -44,10 +48,13 @@ def verify(path: Path, head: str | None = None) -> Verified:
 
     Raises:
         LedgerError: Something was tampered with, or an `apply` was interrupted.
+        ParameterError: ``head`` is no receipt.
         CertificateError: A certificate states something else than its constants give.
         DataError: A file cannot be read.
         StorageError: An `apply` is at work.
     """
+    if head is not None and not re.fullmatch(r"[0-9a-f]{64}", head):
+        raise ParameterError(f"the receipt {head!r} is none: a receipt has 64 characters from 0 to 9 and a to f")
     directory = ModelDirectory(path)
     with directory.locked(shared=True), Ledger.opened(directory.ledger, read_only=True) as ledger:
         events = ledger.verify_chain()
@@ -73,7 +80,8 @@ def verify(path: Path, head: str | None = None) -> Verified:
         if state.planned is not None or leftovers:
             what = leftovers[0] if leftovers else f"version {state.current.version + 1}, which is planned"
             raise LedgerError(f"an `apply` was interrupted ({what}); run `unlearn apply {path}` to finish it")
-        return Verified(state, events, ledger.head(), current, source_changed(directory, state, thorough=True))
+        source = source_changed(directory, state, thorough=True)
+        return Verified(state, events, ledger.head(), current, source, tuple(directory.strangers()))
 
 
 def check_data(directory: ModelDirectory, ledger: Ledger, model: StoredModel, state: State) -> None:
