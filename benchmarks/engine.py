@@ -20,7 +20,7 @@ from timing import SQUARE, in_turn, machine, shares, square_product
 
 STRENGTH, SIGMA, CLIP = 0.011982, 0.03, 1.0
 STEP_SIZE = 1 / (0.25 + STRENGTH)
-STEPS = randomness.BLOCK_STEPS
+STEPS = 4 * randomness.BLOCK_STEPS
 LOOPED = 5
 """Trials that the loop runs in a round."""
 
