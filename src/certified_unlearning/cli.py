@@ -121,7 +121,11 @@ def plan(
         Path | None, typer.Option(help="Also draw certified epsilon against steps, as .png and .pdf.")
     ] = None,
     deletion: Annotated[
-        bool, typer.Option("--deletion", help="Plan data deletion (Forget Unlearning) instead; needs the next four.")
+        bool,
+        typer.Option(
+            "--deletion",
+            help="Plan data deletion (Forget Unlearning) instead; needs the next four, and --records or --stream.",
+        ),
     ] = False,
     dimension: Annotated[int | None, typer.Option(help="Of deletion: d, the number of parameters.")] = None,
     alpha: Annotated[float | None, typer.Option(help="Of deletion: the Rényi order.")] = None,

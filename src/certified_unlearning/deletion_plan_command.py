@@ -1,6 +1,7 @@
 """The command `unlearn plan --deletion`: steps of learning and of every deletion of a stream, by Forget Unlearning."""
 
 import json
+import math
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -50,8 +51,8 @@ class DeletionOffer:
         learning_steps: ``K_A``.
         privacy_steps: Steps of every request that certify deletion.
         epsilon_dd: Reached by these, for requests fixed in advance.
-        epsilon_dd_adaptive: Reached for the last request where all depend on the learned model, and the learned and all
-            later models are seen.
+        epsilon_dd_adaptive: Reached for the last request where all depend on the learned model, and the learned one and
+            the one after the last request are seen.
         advantage: No test of the model after a request fixed in advance has a larger one.
         risk_steps: Steps of every request that certify the excess risk too.
         risk_bound: That risk, of every model of the stream.
@@ -128,7 +129,7 @@ def _offer(wish: DeletionWish, stream: Stream, form: DeletionForm) -> DeletionOf
     private = plan_deletion(**common, certify_risk=False)
     useful = plan_deletion(**common)
     assert useful.risk_bound is not None
-    return DeletionOffer(
+    offer = DeletionOffer(
         form=form,
         requests=stream.requests,
         records=stream.records,
@@ -144,6 +145,13 @@ def _offer(wish: DeletionWish, stream: Stream, form: DeletionForm) -> DeletionOf
         step_size=private.step_size,
         start_variance=private.start_variance,
     )
+    for name, value in asdict(offer).items():
+        if isinstance(value, float) and not math.isfinite(value):
+            raise ParameterError(
+                f"{name} would be {value}: lipschitz = {wish.lipschitz}, strong_convexity = {wish.strong_convexity} "
+                "and the targets are too far apart for floating point"
+            )
+    return offer
 
 
 def _adaptive(plan: DeletionPlan, requests: int, form: DeletionForm) -> float:
@@ -173,16 +181,22 @@ def _print(offers: Sequence[DeletionOffer], wish: DeletionWish) -> None:
             f"{offer.gradients_saved:,}",
         )
     console = Console()
-    console.width = max(console.width, 80)  # In less the numbers would be cut.
+    # In less the numbers would be cut.
+    console.width = max(console.width, console.measure(table, options=console.options.update(max_width=1000)).maximum)
     console.print(table)
     first = offers[0]
     saving = "" if first.gradients_saved > 0 else " Retraining is cheaper."
     console.print(
-        f"{first.requests:,} requests of {first.records:,} records each. Learn with K_A = {first.learning_steps:,} "
-        f"steps of size {first.step_size:.6g} and sigma = {first.sigma:.6g}, from a Gaussian start of variance "
-        f"{first.start_variance:.6g}; answer every request with K steps. epsilon_dd is a Rényi divergence of order "
+        f"{_count(first.requests, 'request')} of {_count(first.records, 'record')}. "
+        f"Learn with K_A = {first.learning_steps:,} steps of size {first.step_size:.6g} and sigma = {first.sigma:.6g}, "
+        f"from a Gaussian start of variance {first.start_variance:.6g}; answer every request with K steps. "
+        "epsilon_dd is a Rényi divergence of order "
         f"{wish.alpha:g} for one deleted record, under requests fixed in advance; adaptive, where they depend on the "
         "learned model. Advantage: of any test of the model after the deletion, by Theorem 4.1, requests fixed. With "
         f"K for the risk too every model's excess risk is at most {rounded_up(first.risk_bound)}; saved are gradients "
         f"of single records over retraining, in all, by that K.{saving}"
     )
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number:,} {noun if number == 1 else f'{noun}s'}"

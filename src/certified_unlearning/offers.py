@@ -12,6 +12,9 @@ from certified_unlearning import accounting
 from certified_unlearning.accounting.accountants import AccountantName
 from certified_unlearning.errors import ParameterError
 
+MOST_REQUESTS = 1_000_000
+"""Of a stream that is planned: every request is a step of the accounting."""
+
 
 @dataclasses.dataclass(frozen=True)
 class Stream:
@@ -35,6 +38,8 @@ class Stream:
         match = re.fullmatch(r"([1-9][0-9]*)x([1-9][0-9]*)", text)
         if match is None:
             raise ParameterError(f"stream must be REQUESTSxRECORDS, such as 5x20, got {text!r}")
+        if int(match[1]) > MOST_REQUESTS:
+            raise ParameterError(f"stream must have at most {MOST_REQUESTS:,} requests, got {text!r}")
         return cls(int(match[1]), int(match[2]))
 
 

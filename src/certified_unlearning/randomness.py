@@ -40,7 +40,8 @@ def fill_block(out: Tensor, keys: Sequence[int], block: int) -> None:
 
     Args:
         out: Shape ``(trials, steps, d)`` with ``steps <= BLOCK_STEPS``, contiguous; float32 or float64, CPU or CUDA.
-            Fewer steps are other numbers, not the first of more.
+            Fewer steps are other numbers, not the first of more, but made of the same bits: an address is to be used
+            in one shape and type only.
         keys: One address key for each trial.
         block: Number of the block in each trial's stream.
     """
@@ -68,7 +69,7 @@ def normal_rows(keys: Sequence[int], like: Tensor) -> Tensor:
 
 def _random_bits(keys: Sequence[int], block: int, count: int, dtype: torch.dtype) -> Tensor:
     """Return ``count`` random signed integers for each key, as wide as ``dtype``."""
-    bits = np.empty((len(keys), count), np.int32 if dtype == torch.float32 else np.int64)
+    bits = np.empty((len(keys), count), {torch.float32: np.int32, torch.float64: np.int64}[dtype])
     zeros = bytes(bits[0].nbytes)
     counter = modes.CTR((block << 64).to_bytes(16, "big"))
     for row, key in zip(bits, keys, strict=True):

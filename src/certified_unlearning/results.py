@@ -135,8 +135,10 @@ ATTACK_SCHEMA = pa.schema(
 )
 """Attacks on deletion, one row an attack and mechanism. ``right`` and ``wrong`` count how often the attack said 1 in so
 many ``interactions`` under hypothesis 1 and 0; their difference is the ``advantage``, from ``low`` to ``high`` in 95 %
-intervals. ``expected`` is the exact advantage, ``promised`` the largest by the published certificate, ``bound`` by one
-that holds; ``promise_broken`` and ``consistent`` are judged by intervals that all cells together miss below 1e-6."""
+intervals. ``expected`` is the advantage that theory gives: exact, but for counting, where it is that of infinitely many
+releases, and for encoded records, which it takes for read without error. ``promised`` is the largest by the published
+certificate, for requests fixed in advance, ``bound`` by one that holds. ``promise_broken`` and ``consistent`` are
+judged by intervals that all cells together miss below 1e-6."""
 
 RISK_SCHEMA = pa.schema(
     [

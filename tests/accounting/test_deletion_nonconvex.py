@@ -137,6 +137,16 @@ def test_a_fixed_range_makes_enough_noise_for_large_requests_too():
     assert plan.largest_loss >= 1e-6 * (1 - 1e-9)
 
 
+@pytest.mark.parametrize("alpha", [2.0, 64.0, 200.0])
+@pytest.mark.parametrize("largest", [1e-9, 1e-3, 0.1])
+def test_a_fixed_range_makes_enough_noise_where_the_order_limits_the_step_size(alpha, largest):
+    problem = BoundedProblem(n=1000, dimension=2, lipschitz=1, regularisation=1, smoothness=1.5, boundedness=2)
+    targets = {"alpha": alpha, "epsilon_dp": 1.0, "epsilon_dd": 0.5}
+    found = boundedness_of_range(problem, largest=largest, **targets)
+    plan = plan_nonconvex_deletion(dataclasses.replace(problem, boundedness=found), **targets)
+    assert largest <= plan.largest_loss <= 1.01 * largest
+
+
 def test_a_range_that_no_boundedness_serves_is_refused():
     with pytest.raises(InfeasibleError, match="no boundedness"):
         boundedness_of_range(BoundedProblem(n=10**3, **RANGE), largest=1e300, alpha=2.0, epsilon_dp=0.9, epsilon_dd=0.1)

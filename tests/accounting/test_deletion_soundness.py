@@ -2,6 +2,7 @@
 
 import math
 
+import mpmath
 import numpy as np
 import pytest
 from deletion_settings import quoted
@@ -192,3 +193,19 @@ def test_divergences_of_responses_and_laplace_laws_are_those_of_their_integrals(
 def test_values_that_make_no_sense_are_refused(call):
     with pytest.raises(ParameterError):
         call()
+
+
+@pytest.mark.parametrize("epsilon", [1e-9, 1e-4, 0.7, 30.0, 2000.0])
+@pytest.mark.parametrize("alpha", [1 + 1e-9, 1 + 1e-6, 1.5, 3.0, 200.0])
+def test_divergences_of_bits_keep_their_digits_at_extreme_orders(epsilon, alpha):
+    """Against 60 digits; the mean of gains that nearly cancel keeps half of a double's."""
+    with mpmath.workdps(60):
+        order = mpmath.mpf(alpha)
+        kept, flipped = (1 / (1 + mpmath.exp(sign * mpmath.mpf(epsilon))) for sign in (-1, 1))
+        for found, second in (
+            (coin_divergence(epsilon, alpha=alpha), (mpmath.mpf(1) / 2, mpmath.mpf(1) / 2)),
+            (randomised_response_divergence(epsilon, alpha=alpha), (flipped, kept)),
+        ):
+            terms = [p**order * q ** (1 - order) for p, q in zip((kept, flipped), second, strict=True)]
+            exact = float(mpmath.log(sum(terms)) / (order - 1))
+            assert found == pytest.approx(exact, rel=1e-5, abs=1e-16)

@@ -19,6 +19,7 @@ from certified_unlearning.deletion.curators import (
 )
 from certified_unlearning.deletion.encoding import FixedRequests, one_record
 from certified_unlearning.deletion.interaction import ForbiddenReleaseError, Request, identity, interact
+from certified_unlearning.deletion.measurement import Scenario
 from certified_unlearning.errors import ParameterError, UnlearningError
 
 DESCENT = PublishedStateCurator(replace(PLAN.problem, step_size=1.0), 0.5, 5, 3)
@@ -103,6 +104,63 @@ def test_what_is_handed_over_cannot_be_written_to():
         run(Peeking(0, 0), Writing(), published)
     with pytest.raises(ValueError, match="read-only"):
         run(Peeking(0, 0)).databases[:] = 0
+
+
+@dataclass(frozen=True)
+class Unlocking(Writing):
+    """Tries to make what it gets writeable first."""
+
+    def request(self, number, releases, own):
+        releases[0].flags.writeable = True
+        raise AssertionError("a release could be unlocked")
+
+    def answer(self, data, request, model, key):
+        data.flags.writeable = True
+        raise AssertionError("the data could be unlocked")
+
+
+def test_what_is_handed_over_cannot_be_made_writeable():
+    for requester, curator in ((Unlocking(), CURATORS["sum"]), (Peeking(0, 0), Unlocking())):
+        with pytest.raises(ValueError, match="cannot set WRITEABLE flag to True"):
+            run(requester, curator)
+
+
+def test_the_callers_own_data_stay_writeable():
+    data = databases()
+    run(Peeking(0, 0), data=data)
+    assert data.flags.writeable
+
+
+def test_a_call_s_key_tells_nothing_of_the_hypothesis_or_of_other_calls():
+    seen = []
+
+    class Noting(Remembering):
+        def learn(self, data, key):
+            seen.append(key)
+            return super().learn(data, key)
+
+        def answer(self, data, request, model, key):
+            seen.append(key)
+            return super().answer(data, request, model, key)
+
+    def requester(count, key):
+        seen.append(key)
+        return Peeking(0, 0)
+
+    scenario = Scenario(
+        databases=lambda hypothesis, count, key: databases()[:count],
+        curator=Noting(),
+        requester=requester,
+        publish=identity,
+        adversary=lambda released: released[0] > 0,
+        requests=3,
+        deletion=3,
+        target=N - 1,
+    )
+    for hypothesis in (0, 1):
+        scenario.guesses(hypothesis, len(databases()), ("mine",))
+    assert len(seen) == len(set(seen)) == 10
+    assert all(len(key) == 1 and len(key[0]) > 30 and key[0].isdigit() for key in seen)
 
 
 @dataclass

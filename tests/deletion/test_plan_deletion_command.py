@@ -43,9 +43,29 @@ def test_a_single_request_is_a_stream_of_one():
 def test_the_table_says_what_holds_and_what_it_is_about():
     printed = " ".join(plan("--deletion", *BUDGET, "--stream", "5x10").split())
     assert "│ Theorem 5.1 │ 56 │ 0.096972 │ 1.09666 │ 0.440391 │ 82 │ 560,000 │" in printed
-    assert "5 requests of 10 records each. Learn with K_A = 194 steps of size 1.66667" in printed
+    assert "5 requests of 10 records. Learn with K_A = 194 steps of size 1.66667" in printed
     assert "excess risk is at most 0.096" in printed
     assert "Retraining is cheaper" not in printed
+
+
+def test_no_number_of_the_table_is_cut_however_many_digits_it_has():
+    many = ["--n", "60000000", "--dimension", "50", "--strong-convexity", "0.0001", "--smoothness", "0.2501"]
+    targets = ["--alpha", "24", "--epsilon-dp", "0.5", "--epsilon-dd", "0.05", "--records", "100"]
+    printed = plan("--deletion", "--lipschitz", "1", *many, *targets)
+    assert "…" not in printed
+    assert "1 request of 100 records. " in printed
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (["--strong-convexity", "1e-300", "--records", "1"], "risk_bound would be inf: lipschitz = 1.0, strong_con"),
+        (["--stream", "1000001x1"], "stream must have at most 1,000,000 requests, got '1000001x1'"),
+    ],
+)
+def test_numbers_beyond_reason_are_refused(change, message):
+    with pytest.raises(ParameterError, match=message):
+        plan("--deletion", *BUDGET, *change)
 
 
 def test_a_deletion_that_costs_more_than_retraining_says_so():

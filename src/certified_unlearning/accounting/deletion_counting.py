@@ -90,7 +90,7 @@ def counting_advantage(epsilon: float, *, request: int = 1) -> float:
         # Of `|x| - |x - width|` where x is Laplace around width: atoms at both ends, a density between them.
         up, down = np.exp(1j * t * width) / 2, np.exp(-width - 1j * t * width) / 2
         log_phi += np.log(up + down + (up - down) / (1 + 2j * t))
-    return float(most / math.pi * _WEIGHTS @ (np.exp(log_phi).imag / t))
+    return min(1.0, float(most / math.pi * _WEIGHTS @ (np.exp(log_phi).imag / t)))
 
 
 def repaired_counting_success(epsilon: float, *, exposures: int) -> float:

@@ -8,7 +8,7 @@ the constant model 0 has a smaller excess risk (`NonconvexPlan.zero_model_risk`)
 """
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from certified_unlearning.accounting.checks import require_count, require_positive
 from certified_unlearning.accounting.deletion_conditions import (
@@ -28,7 +28,7 @@ from certified_unlearning.accounting.search import least_whole
 from certified_unlearning.errors import AssumptionError, InfeasibleError
 
 # exp(600) is the largest boundedness that is tried.
-LARGEST_LOG_BOUNDEDNESS = 600.0
+LARGEST_LOG_BOUNDEDNESS = 300.0
 
 
 @dataclass(frozen=True)
@@ -187,17 +187,24 @@ def boundedness_of_range(
 
     Raises:
         ParameterError: A value makes no sense.
-        InfeasibleError: ``log(B)`` would be above 600.
+        InfeasibleError: ``log(B)`` would be above 300.
     """
     require_positive(largest=largest)
     require_budgets(epsilon_dp, epsilon_dd)
     require_request_size(records, problem.n)
     check_order(alpha)
-    slope = _variance_per_time(problem, alpha, epsilon_dp)
 
     def makes_enough(log_boundedness: float) -> bool:
-        time = max(_times(problem.regularisation, log_boundedness, alpha, epsilon_dd, records / problem.n))
-        return slope * time >= 4 * largest / log_boundedness
+        if math.exp(log_boundedness) == 1:
+            return False
+        plan = plan_nonconvex_deletion(
+            replace(problem, boundedness=math.exp(log_boundedness)),
+            alpha=alpha,
+            epsilon_dp=epsilon_dp,
+            epsilon_dd=epsilon_dd,
+            records=records,
+        )
+        return plan.largest_loss >= largest
 
     if not makes_enough(LARGEST_LOG_BOUNDEDNESS):
         raise InfeasibleError(

@@ -46,8 +46,9 @@ def largest_advantage(epsilon: float, *, alpha: float) -> float:
 def advantage_under_unlearning(epsilon: float, delta: float = 0.0) -> float:
     """Return the largest advantage that unlearning allows on one release, for requests fixed in advance.
 
-    Both laws are ``(epsilon, delta)``-indistinguishable from one retrained model's, so ``(2 epsilon, delta')`` from
-    each other with ``delta' = (1 + exp(epsilon)) delta``: ``tanh(epsilon) + 2 delta' / (1 + exp(2 epsilon))``
+    Both laws are ``(epsilon, delta)``-indistinguishable from the law ``R`` of one retrained model. On any event ``A``
+    the one has at most ``1 - exp(-epsilon) (1 - R(A) - delta)`` and the other at least
+    ``exp(-epsilon) (R(A) - delta)``, which differ by ``1 - exp(-epsilon) (1 - 2 delta)``; ``R(A) = 1/2`` attains it
     (derived; the definition itself promises nothing on deleted records).
 
     Args:
@@ -60,9 +61,7 @@ def advantage_under_unlearning(epsilon: float, delta: float = 0.0) -> float:
     require_non_negative(epsilon=epsilon, delta=delta)
     if delta >= 1:
         raise ParameterError(f"delta must be below 1, got {delta}")
-    # (1 + e^x) / (1 + e^2x) = e^-x (1 + e^-x) / (1 + e^-2x)
-    shrunk = math.exp(-epsilon)
-    return min(1.0, math.tanh(epsilon) + 2 * delta * shrunk * (1 + shrunk) / (1 + shrunk**2))
+    return min(1.0, 2 * delta * math.exp(-epsilon) - math.expm1(-epsilon))
 
 
 def best_delta(epsilon: float, *, alpha: float) -> float:
@@ -190,7 +189,8 @@ def randomised_response_divergence(epsilon: float, *, alpha: float) -> float:
     """
     require_non_negative(epsilon=epsilon)
     check_order(alpha)
-    log_kept, log_flipped = -math.log1p(math.exp(-epsilon)), -math.log1p(math.exp(epsilon))
+    log_kept = -math.log1p(math.exp(-epsilon))
+    log_flipped = log_kept - epsilon
     return bernoulli_divergence(log_kept, log_flipped, log_flipped, log_kept, alpha=alpha)
 
 
@@ -202,7 +202,8 @@ def coin_divergence(epsilon: float, *, alpha: float) -> float:
     """
     require_non_negative(epsilon=epsilon)
     check_order(alpha)
-    log_kept, log_flipped = -math.log1p(math.exp(-epsilon)), -math.log1p(math.exp(epsilon))
+    log_kept = -math.log1p(math.exp(-epsilon))
+    log_flipped = log_kept - epsilon
     return bernoulli_divergence(log_kept, log_flipped, -math.log(2), -math.log(2), alpha=alpha)
 
 
@@ -210,6 +211,11 @@ def bernoulli_divergence(
     log_first: float, log_second: float, log_first_reference: float, log_second_reference: float, *, alpha: float
 ) -> float:
     """Return the Rényi divergence of two laws of a bit, given by logarithms of their probabilities."""
+    gains = [(alpha - 1) * (log_first - log_first_reference), (alpha - 1) * (log_second - log_second_reference)]
+    if max(gains) < 1:
+        # The sum below is near 1, and its logarithm would lose digits.
+        mean = math.exp(log_first) * math.expm1(gains[0]) + math.exp(log_second) * math.expm1(gains[1])
+        return math.log1p(max(0.0, mean)) / (alpha - 1)
     exponents = (
         alpha * log_first + (1 - alpha) * log_first_reference,
         alpha * log_second + (1 - alpha) * log_second_reference,

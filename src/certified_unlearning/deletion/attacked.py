@@ -35,6 +35,7 @@ from certified_unlearning.deletion.curators import (
 from certified_unlearning.deletion.interaction import Curator, identity
 from certified_unlearning.deletion.names import Mechanism
 from certified_unlearning.deletion.parameters import DeletionProblem
+from certified_unlearning.errors import AssumptionError, ParameterError
 
 # At which Descent-to-Delete's certificates are read.
 DELTA = 1e-6
@@ -89,7 +90,15 @@ def plan_of(problem: DeletionProblem) -> DeletionPlan:
 
 
 def attacked(plan: DeletionPlan) -> list[Attacked]:
-    """Return every mechanism, with the noise and the numbers of steps of a plan."""
+    """Return every mechanism, with the noise and the numbers of steps of a plan.
+
+    Raises:
+        ParameterError: A deletion takes no step, or too few for Descent-to-Delete.
+    """
+    if plan.deletion_steps == 0:
+        raise ParameterError(
+            "deletion.problem: epsilon_dd is met without any deletion step, so there is nothing to attack; lower it"
+        )
     noisy = _noisy(plan)
     retrained = replace(noisy, kept=0.0, drift=noisy.learned, fresh=noisy.variance, forgets=0.0)
     langevin = LangevinCurator(plan.problem, plan.sigma, plan.learning_steps, plan.deletion_steps)
@@ -142,15 +151,21 @@ def _descent_to_delete(plan: DeletionPlan) -> list[Attacked]:
     descent = PublishedStateCurator(problem, deviation, plan.learning_steps, steps)
     law = Releases(pull, plan.start_variance, kept, (1 - kept) * pull, plan.start_variance, kept)
 
-    def by_published(requests: int) -> float:
-        epsilon = accounting.published_state_epsilon(
-            problem, sigma=deviation, delta=DELTA, dimension=1, steps_per_request=[steps] * requests
-        )
+    def promise(epsilon_of: Callable[..., float], **deletions: Any) -> float:
+        try:
+            epsilon = epsilon_of(problem, sigma=deviation, delta=DELTA, **deletions)
+        except AssumptionError as error:
+            raise ParameterError(
+                f"deletion.problem: {steps} steps of a deletion are too few for Descent-to-Delete; lower epsilon_dd "
+                f"({error})"
+            ) from error
         return advantage_under_unlearning(epsilon, DELTA)
 
+    def by_published(requests: int) -> float:
+        return promise(accounting.published_state_epsilon, dimension=1, steps_per_request=[steps] * requests)
+
     def by_secret(requests: int) -> float:
-        epsilon = accounting.secret_state_epsilon(problem, sigma=deviation, delta=DELTA, steps=steps)
-        return advantage_under_unlearning(epsilon, DELTA)
+        return promise(accounting.secret_state_epsilon, steps=steps)
 
     return [
         Attacked("published-state", descent, identity, law, by_published),

@@ -16,7 +16,7 @@ class Case:
         scenario: Runs it.
         observed: ``p``, how many releases requests depend on.
         secret_state: Whether the mechanism keeps some.
-        expected: The exact advantage; None where it is not known.
+        expected: The advantage that theory gives (see `results.ATTACK_SCHEMA`); None where it is not known.
         promised: The largest advantage by the certificate that the mechanism is published with.
         bound: The largest advantage by a bound that holds; None where there is none below 1.
     """

@@ -5,7 +5,8 @@ the interactions on axis 0. A request replaces records, so the number of records
 
 What may be seen is enforced by not handing it over: requesters get the releases that they may see, and no others;
 curators get their arguments, each call on a fresh copy of the curator, so that what it keeps outside the model is lost;
-adversaries get what was released from the deletion on. All arrays that are handed over are read-only.
+adversaries get what was released from the deletion on. Arrays that are handed over, alone or in tuples, are read-only.
+Addresses of noise are hashed: a call's own tells it neither the hypothesis nor the noise of other calls.
 """
 
 import copy
@@ -16,6 +17,7 @@ from typing import Any, Generic, Protocol, TypeVar, cast
 import numpy as np
 import numpy.typing as npt
 
+from certified_unlearning import randomness
 from certified_unlearning.errors import ParameterError, UnlearningError
 
 Array = npt.NDArray[Any]
@@ -157,7 +159,7 @@ def interact(
         ForbiddenReleaseError: The requester asks for a release that it may not see.
     """
     databases = _read_only(databases.copy())
-    model = copy.deepcopy(curator).learn(databases, (*key, "learn"))
+    model = copy.deepcopy(curator).learn(databases, sealed(*key, "learn"))
     seen: dict[int, Release] = {}
     released: list[Release] = []
     own: list[Request] = []
@@ -168,7 +170,7 @@ def interact(
                 raise ParameterError(f"request {number} must delete record {target} in every interaction")
             own.append(request)
             after = request.applied_to(databases)
-            model = copy.deepcopy(curator).answer(databases, request, model, (*key, f"request {number}"))
+            model = copy.deepcopy(curator).answer(databases, request, model, sealed(*key, f"request {number}"))
             databases = after
         model = _read_only(model)
         release = _read_only(publish(model))
@@ -179,15 +181,22 @@ def interact(
     return Interaction(tuple(released), databases)
 
 
+def sealed(*key: str | int | float) -> Key:
+    """Return an address of its own for one call: it tells neither the hypothesis nor the addresses of other calls."""
+    return (str(randomness.address(*key)),)
+
+
 Value = TypeVar("Value")
 
 
 def _read_only(value: Value) -> Value:
-    """Return a value with views of its arrays that cannot be written to: an array, or a tuple with some."""
+    """Return a value whose arrays cannot be written to, nor be made so: an array, or a tuple with some."""
     if isinstance(value, np.ndarray):
-        view = value.view()
-        view.flags.writeable = False
-        return cast(Value, view)
+        owner: Any = value
+        while isinstance(owner, np.ndarray):
+            owner.flags.writeable = False
+            owner = owner.base
+        return cast(Value, value.view())
     if isinstance(value, tuple):
         parts = [_read_only(part) for part in value]
         return cast(Value, type(value)(*parts) if hasattr(value, "_fields") else tuple(parts))

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from certified_unlearning.deletion.advantage import Measured
-from certified_unlearning.deletion.interaction import Array, Curator, Key, Requester, interact
+from certified_unlearning.deletion.interaction import Array, Curator, Key, Requester, interact, sealed
 
 AT_ONCE = 10_000
 """Interactions that are held in memory at once."""
@@ -47,7 +47,7 @@ class Scenario:
             interaction = interact(
                 self.databases(hypothesis, count, (*address, "data")),
                 self.curator,
-                self.requester(count, (*address, "requester")),
+                self.requester(count, sealed(*address, "requester")),
                 self.publish,
                 requests=self.requests,
                 deletion=self.deletion,

@@ -76,7 +76,7 @@ def draw(attacks: pd.DataFrame, style: FigureStyle) -> Figure:
         count = int(attacks["interactions"].iloc[0])
         figure.supxlabel(
             f"{count:,} interactions under either hypothesis; in small print the exact 95 % interval. "
-            "▲ more than the mechanism’s published certificate promises. Grey: does not apply.",
+            "▲ more than the published certificate promises for requests fixed in advance. Grey: does not apply.",
             fontsize="x-small",
         )
     return figure
