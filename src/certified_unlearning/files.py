@@ -70,13 +70,13 @@ def read_yaml(path: str | Path) -> Any:
 class _UniqueKeys(yaml.SafeLoader):
     def compose_mapping_node(self, anchor: Any) -> yaml.MappingNode:
         node = super().compose_mapping_node(anchor)
-        lines: dict[str, int] = {}
+        lines: dict[tuple[str, str], int] = {}
         for key, _ in node.value:
             if isinstance(key, yaml.ScalarNode):
-                line = key.start_mark.line + 1
-                if key.value in lines:
-                    raise yaml.YAMLError(f"the key {key.value!r} stands in lines {lines[key.value]} and {line}")
-                lines[key.value] = line
+                name, line = (key.tag, key.value), key.start_mark.line + 1
+                if name in lines:
+                    raise yaml.YAMLError(f"the key {key.value!r} stands in lines {lines[name]} and {line}")
+                lines[name] = line
         return node
 
 

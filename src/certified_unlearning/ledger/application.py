@@ -5,6 +5,7 @@ is the current one and everything is done again from its weights, with new noise
 be deleted.
 """
 
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -24,7 +25,7 @@ from certified_unlearning.ledger.model import (
     read_weights,
     write_version,
 )
-from certified_unlearning.ledger.requests import source_changed
+from certified_unlearning.ledger.requests import source_changed, source_key
 from certified_unlearning.ledger.state import Batch, State, Version, read_state
 from certified_unlearning.ledger.store import Ledger, LedgerError
 from certified_unlearning.ledger.verification import check_data
@@ -71,19 +72,22 @@ def apply(path: Path, *, device: str | None = None) -> Applied:
         place = pick_device(device or model.device)
         try:
             deleted = _delete_leftovers(directory, state)
-            source = source_changed(directory, state, thorough=True)
-            if state.planned is not None:
-                made.append(_answer(directory, ledger, model, state, place))
-                state = read_state(ledger)
-            if state.waiting:
-                made.append(_answer(directory, ledger, model, state, place))
+            key = source_key(directory, state)
+            # Reading the whole file must not delay what was asked for, and its key may be gone before it is read.
+            with ThreadPoolExecutor(1) as beside:
+                source = beside.submit(source_changed, directory, state, key)
+                if state.planned is not None:
+                    made.append(_answer(directory, ledger, model, state, place))
+                    state = read_state(ledger)
+                if state.waiting:
+                    made.append(_answer(directory, ledger, model, state, place))
         except StorageError:
             raise
         except OSError as error:
             raise StorageError(
                 f"{path}: {error.strerror or error}; what was begun is finished by the next `unlearn apply`"
             ) from error
-        return Applied(tuple(made), deleted, ledger.head(), source)
+        return Applied(tuple(made), deleted, ledger.head(), source.result())
 
 
 def _answer(

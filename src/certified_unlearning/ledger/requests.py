@@ -9,7 +9,7 @@ from pathlib import Path
 
 from certified_unlearning.data.declaration import text_of
 from certified_unlearning.errors import DataError, ParameterError
-from certified_unlearning.ledger.directory import BusyError, ModelDirectory
+from certified_unlearning.ledger.directory import BusyError, ModelDirectory, read_key
 from certified_unlearning.ledger.state import State, read_state
 from certified_unlearning.ledger.store import Ledger
 from certified_unlearning.ledger.training import digest_of_file
@@ -154,7 +154,16 @@ def status(path: Path) -> Status:
     return Status(state, head, is_busy, tuple(leftovers), source_changed(directory, state))
 
 
-def source_changed(directory: ModelDirectory, state: State, *, thorough: bool = False) -> str | None:
+def source_key(directory: ModelDirectory, state: State) -> bytes | None:
+    """Return the key of the digest of the file that the data came from, which goes with the first removal.
+
+    Raises:
+        DataError: It cannot be read.
+    """
+    return read_key(directory.digest_key(1)) if len(state.versions) == 1 else None
+
+
+def source_changed(directory: ModelDirectory, state: State, key: bytes | None = None) -> str | None:
     """Return what is to be said of the file that the data came from: nothing while it is as it was.
 
     Only before the first removal: its digest's key goes with that, so that nobody can guess what was removed.
@@ -162,16 +171,16 @@ def source_changed(directory: ModelDirectory, state: State, *, thorough: bool = 
     Args:
         directory: The model's.
         state: What the ledger says.
-        thorough: Read the file even if it claims not to have been changed since.
+        key: Of its digest: then it is read even if it claims not to have been changed since.
     """
     start = state.start
     if len(state.versions) > 1:
         return None
     source = Path(start.source)
     try:
-        if source.stat().st_mtime_ns == start.source_modified and not thorough:
+        if source.stat().st_mtime_ns == start.source_modified and key is None:
             return None
-        found = digest_of_file(source, directory.digest_key(1).read_bytes())
+        found = digest_of_file(source, key or read_key(directory.digest_key(1)))
     except OSError as error:
         return f"{source} cannot be read any more ({error.strerror}); what counts is the copy in {directory.path}"
     if hmac.compare_digest(found, start.source_digest):

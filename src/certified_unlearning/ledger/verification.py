@@ -13,7 +13,7 @@ from certified_unlearning.errors import ParameterError
 from certified_unlearning.ledger import training
 from certified_unlearning.ledger.directory import ModelDirectory, file_sha256, read_key
 from certified_unlearning.ledger.model import StoredModel, history_of, read_stored, read_weights
-from certified_unlearning.ledger.requests import source_changed
+from certified_unlearning.ledger.requests import source_changed, source_key
 from certified_unlearning.ledger.state import State, Version, read_state
 from certified_unlearning.ledger.store import Ledger, LedgerError, Record
 
@@ -80,7 +80,7 @@ def verify(path: Path, head: str | None = None) -> Verified:
         if state.planned is not None or leftovers:
             what = leftovers[0] if leftovers else f"version {state.current.version + 1}, which is planned"
             raise LedgerError(f"an `apply` was interrupted ({what}); run `unlearn apply {path}` to finish it")
-        source = source_changed(directory, state, thorough=True)
+        source = source_changed(directory, state, source_key(directory, state))
         return Verified(state, events, ledger.head(), current, source, tuple(directory.strangers()))
 
 
