@@ -8,16 +8,18 @@ import pandas as pd
 import pytest
 from scipy import stats
 
-from certified_unlearning import parameters
+from certified_unlearning import certificate, parameters
 from certified_unlearning.data.prepared import PreparedData
 from certified_unlearning.devices import pick_device
-from certified_unlearning.errors import DataError, ParameterError
+from certified_unlearning.errors import AssumptionError, DataError, ParameterError
 from certified_unlearning.experiments import jobs
 from certified_unlearning.experiments.model import Plan
 from certified_unlearning.experiments.plan import make_plan
 from certified_unlearning.results import CURVE_SCHEMA, RECORD_SCHEMA, read_table
 
 FALSE_ALARM_RATE = 1e-9
+MANY_STEPS = 15
+"""Of Descent-to-Delete: it then needs so little noise that float32 would round it away."""
 PRESET = parameters.load("params.yaml").presets["smoke"]
 SWEEPS: dict[str, dict[str, Any]] = {
     "fig3a": {"epsilon": [1.0, 5.0], "descent_steps": [1, 3]},
@@ -160,3 +162,27 @@ def test_accuracies_do_not_depend_on_the_runs_beside_them(small_data, tmp_path) 
     beside = read_table(tmp_path / "records", RECORD_SCHEMA)
     assert np.array_equal(chosen["accuracy"], beside["accuracy"])
     assert (chosen["run_key"].to_numpy() == beside["run_key"].to_numpy()).all()
+
+
+def test_noise_that_float32_would_swallow_is_added_in_float64(small_data, tmp_path, monkeypatch) -> None:
+    monkeypatch.setitem(SWEEPS, "fig3a", SWEEPS["fig3a"] | {"descent_steps": [1, MANY_STEPS]})
+    whole = plan(small_data, "fig3a")
+    assert {run.dtype for run in plan(small_data, "fig3b").runs} == {"float32"}
+    assert {run.dtype for run in whole.of("descent-to-delete")} == {"float64"}
+    assert {run.dtype for run in whole.runs if run.mechanism != "descent-to-delete"} == {"float32"}
+    records, _ = run_all(whole, small_data, tmp_path)
+    assert set(records[records["mechanism"] == "descent-to-delete"]["dtype"]) == {"float64"}
+    assert set(records[records["mechanism"] != "descent-to-delete"]["dtype"]) == {"float32"}
+    for run in whole.of("descent-to-delete"):
+        stated = certificate.certify(whole, run)
+        assert stated.dtype == "float64"
+        assert any("computed in float64" in assumption.by for assumption in stated.assumptions)
+        certificate.verify(stated)
+    with pytest.raises(AssumptionError, match="too close to what float32 rounds away"):
+        certificate.verify(certificate.certify(whole, run.model_copy(update={"dtype": "float32"})))
+
+
+def test_noise_that_float64_would_swallow_is_refused_before_any_step(small_data, monkeypatch) -> None:
+    monkeypatch.setitem(SWEEPS, "fig3a", SWEEPS["fig3a"] | {"descent_steps": [1, 3 * MANY_STEPS]})
+    with pytest.raises(AssumptionError, match="too close to what float64 rounds away"):
+        plan(small_data, "fig3a")

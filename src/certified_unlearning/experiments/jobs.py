@@ -30,7 +30,7 @@ def learn(plan: Plan, data: PreparedData, output: Path) -> None:
         DataError: ``data`` is not what the plan was made for.
         StorageError: The file cannot be written.
     """
-    simulation = Simulation(plan, data, "learn", output)
+    simulation = Simulation(plan, "langevin", data, "learn", output)
     runs = list({run.sigma: run for run in plan.of("langevin")}.values())
     phase = langevin.learning_phase(plan.settings, runs, _curve_steps(runs))
     start = langevin.starting_weights(
@@ -60,7 +60,7 @@ def unlearn(plan: Plan, data: PreparedData, learned: Path, records: Path, curves
         DataError: ``data`` or ``learned`` is not what the plan was made for.
         StorageError: A file cannot be written.
     """
-    simulation = Simulation(plan, data, "unlearn", records)
+    simulation = Simulation(plan, "langevin", data, "unlearn", records)
     weights, learning_curves = _read_learned(learned, plan)
     tables = Tables(plan, str(simulation.device))
     groups = _same_removals(plan.of("langevin"))
@@ -85,7 +85,7 @@ def retrain(plan: Plan, data: PreparedData, records: Path, curves: Path) -> None
         DataError: ``data`` is not what the plan was made for.
         StorageError: A file cannot be written.
     """
-    simulation = Simulation(plan, data, "retrain", records)
+    simulation = Simulation(plan, "retraining", data, "retrain", records)
     tables = Tables(plan, str(simulation.device))
     groups = _same_removals(plan.of("retraining"))
     phases = [retraining.retraining_phase(plan.settings, runs, _curve_steps(runs)) for runs in groups]
@@ -113,7 +113,7 @@ def descend(plan: Plan, data: PreparedData, records: Path, curves: Path) -> None
         DataError: ``data`` is not what the plan was made for.
         StorageError: A file cannot be written.
     """
-    simulation = Simulation(plan, data, "descend", records)
+    simulation = Simulation(plan, "descent-to-delete", data, "descend", records)
     tables = Tables(plan, str(simulation.device))
     groups = _same_removals(plan.of("descent-to-delete"))
     phases = [descent_to_delete.phases(plan.settings, runs, _curve_steps(runs)) for runs in groups]

@@ -6,7 +6,7 @@ from typing import Literal
 from pydantic import BaseModel, ConfigDict
 
 from certified_unlearning.files import content_key, read_model, write_model
-from certified_unlearning.parameters import AccountantName, Common
+from certified_unlearning.parameters import AccountantName, Common, DType
 
 Experiment = Literal["fig3a", "fig3b", "fig3c", "fig4", "fig5a"]
 Mechanism = Literal["langevin", "descent-to-delete", "retraining"]
@@ -81,6 +81,7 @@ class Run(_Model):
         radius: Radius of the ball that every step projects on; None for no projection.
         extra_delta: Added to delta because learning is finite (see `accounting.stationarity`).
         records_per_request: Size of each request.
+        dtype: The type of its weights: the plan's, or float64 where the noise on publication needs it.
         requests: The requests in order.
     """
 
@@ -97,6 +98,7 @@ class Run(_Model):
     radius: float | None
     extra_delta: float
     records_per_request: int
+    dtype: DType
     requests: tuple[Request, ...]
 
 

@@ -1,5 +1,6 @@
 """From settings to runs: everything that can be computed before a single step is taken."""
 
+import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -8,7 +9,12 @@ from certified_unlearning import accounting
 from certified_unlearning.accounting import descent_shifted
 from certified_unlearning.accounting.accountants import AccountantName
 from certified_unlearning.accounting.search import least_whole
-from certified_unlearning.assumptions import guarantee, require_noise_above_rounding
+from certified_unlearning.assumptions import (
+    guarantee,
+    publication_above_rounding,
+    require_noise_above_rounding,
+    require_publication_above_rounding,
+)
 from certified_unlearning.errors import AssumptionError
 from certified_unlearning.experiments.model import Accountant, Constants, Experiment, Plan, Request, Run
 from certified_unlearning.mechanisms.learning_start import extra_delta, learned_steps
@@ -49,7 +55,7 @@ def make_plan(preset: str, settings: Common, experiment: Experiment, sweep: Swee
         settings=settings,
         features=data["features"],
         constants=planner.constants,
-        runs=tuple(runs),
+        runs=tuple(planner.in_one_type(runs)),
     )
 
 
@@ -123,6 +129,21 @@ class _Planner:
             langevin_problem=problem,
             descent_problem=accounting.descent_problem(problem),
         )
+
+    def in_one_type(self, runs: Iterable[Run]) -> Iterable[Run]:
+        """Raise Descent-to-Delete's runs, which are one job, to float64 where float32 would swallow their noise.
+
+        Raises:
+            AssumptionError: So would float64.
+        """
+        runs = list(runs)
+        descents = [run for run in runs if run.mechanism == "descent-to-delete"]
+        least = min((run.sigma for run in descents), default=math.inf)
+        dtype = self.settings.dtype
+        if least < publication_above_rounding(self.descent_problem, dtype=dtype):
+            dtype = "float64"
+            require_publication_above_rounding(self.descent_problem, sigma=least, dtype=dtype)
+        return [run.model_copy(update={"dtype": dtype}) if run in descents else run for run in runs]
 
     def figure_3a(self, sweep: Figure3a) -> Iterable[Run]:
         """One record removed: Langevin with K fixed and the least sigma, Descent-to-Delete, retraining."""
@@ -257,6 +278,7 @@ class _Planner:
             radius=self.settings.radius,
             extra_delta=self._extra_delta(accountant, sigma, learning_steps, largest),
             records_per_request=size,
+            dtype=self.settings.dtype,
             requests=tuple(requests),
         )
 
@@ -365,6 +387,7 @@ class _Planner:
             radius=radius,
             extra_delta=0.0,
             records_per_request=1,
+            dtype=self.settings.dtype,
             requests=tuple(requests),
         )
 

@@ -14,7 +14,7 @@ from certified_unlearning.data.requests import draw_removals
 from certified_unlearning.devices import pick_device
 from certified_unlearning.dynamics import Phase, Trajectory, run
 from certified_unlearning.errors import DataError
-from certified_unlearning.experiments.model import Plan
+from certified_unlearning.experiments.model import Mechanism, Plan
 from certified_unlearning.files import content_key
 from certified_unlearning.objectives import logistic, softmax
 from certified_unlearning.objectives.rows import StreamedRows
@@ -27,6 +27,7 @@ class Simulation:
 
     Args:
         plan: What to simulate.
+        mechanism: Whose runs.
         data: The plan's data set.
         name: The job's name, for its progress line and its checkpoints.
         output: The job's main output; checkpoints lie beside it until `finish`.
@@ -36,7 +37,7 @@ class Simulation:
         ParameterError: The plan's device is not there.
     """
 
-    def __init__(self, plan: Plan, data: PreparedData, name: str, output: Path) -> None:
+    def __init__(self, plan: Plan, mechanism: Mechanism, data: PreparedData, name: str, output: Path) -> None:
         if data.sha256 != plan.constants.data_sha256:
             raise DataError(
                 f"the data set {data.name} has digest {data.sha256[:12]}, but the plan was made for "
@@ -48,7 +49,7 @@ class Simulation:
         self._output = output
         self._checkpoints: list[Checkpoint] = []
         self._progress: Progress | None = None
-        dtype = getattr(torch, plan.settings.dtype)
+        dtype = getattr(torch, plan.of(mechanism)[0].dtype)
         binary = plan.constants.classes == 2
 
         def place(array: object) -> Tensor:

@@ -111,7 +111,7 @@ class Tables:
             "records_per_request": run.records_per_request,
             "seed": settings.seed,
             "device": self._device,
-            "dtype": settings.dtype,
+            "dtype": run.dtype,
             "data_sha256": constants.data_sha256,
             "code_version": code_version(),
         }
