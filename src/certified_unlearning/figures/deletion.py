@@ -75,7 +75,7 @@ def draw(attacks: pd.DataFrame, style: FigureStyle) -> Figure:
         figure.suptitle("What leaks to whom: the advantage in telling what a deleted record was")
         count = int(attacks["interactions"].iloc[0])
         figure.supxlabel(
-            f"{count:,} interactions under either hypothesis; in small print the exact 95 % interval. "
+            f"{count:,} interactions under either hypothesis; in small print the exact 95 % interval.\n"
             "▲ more than the published certificate promises for requests fixed in advance. Grey: does not apply.",
             fontsize="x-small",
         )
