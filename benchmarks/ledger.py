@@ -112,8 +112,8 @@ def main() -> None:
         "records": arguments.records,
         "features": arguments.features,
         "requests": arguments.requests,
+        "regularisation": arguments.regularisation,
     }
-    sizes |= {"regularisation": arguments.regularisation}
     results = machine() | sizes | measured
     print(json.dumps(results, indent=2))
     if arguments.output is not None:

@@ -19,7 +19,7 @@ from certified_unlearning.accounting.deletion import (
 from certified_unlearning.accounting.deletion_soundness import largest_advantage
 from certified_unlearning.errors import ParameterError
 from certified_unlearning.offers import Stream
-from certified_unlearning.rounding import rounded_up
+from certified_unlearning.rounding import counted, rounded_up
 
 FORMS: tuple[DeletionForm, ...] = ("simplified", "tight", "doubled", "shifted")
 
@@ -187,7 +187,7 @@ def _print(offers: Sequence[DeletionOffer], wish: DeletionWish) -> None:
     first = offers[0]
     saving = "" if first.gradients_saved > 0 else " Retraining is cheaper."
     console.print(
-        f"{_count(first.requests, 'request')} of {_count(first.records, 'record')}. "
+        f"{counted(first.requests, 'request')} of {counted(first.records, 'record')}. "
         f"Learn with K_A = {first.learning_steps:,} steps of size {first.step_size:.6g} and sigma = {first.sigma:.6g}, "
         f"from a Gaussian start of variance {first.start_variance:.6g}; answer every request with K steps. "
         "epsilon_dd is a Rényi divergence of order "
@@ -196,7 +196,3 @@ def _print(offers: Sequence[DeletionOffer], wish: DeletionWish) -> None:
         f"K for the risk too every model's excess risk is at most {rounded_up(first.risk_bound)}; saved are gradients "
         f"of single records over retraining, in all, by that K.{saving}"
     )
-
-
-def _count(number: int, noun: str) -> str:
-    return f"{number:,} {noun if number == 1 else f'{noun}s'}"

@@ -1,4 +1,4 @@
-"""Numbers for people: rounded to where they promise less."""
+"""Numbers for people: rounded to where they promise less, and counted."""
 
 import decimal
 
@@ -7,3 +7,9 @@ def rounded_up(value: float, digits: int = 6) -> str:
     """Return a number with so many digits, rounded up: a printed epsilon or sigma must still hold."""
     context = decimal.Context(prec=digits, rounding=decimal.ROUND_CEILING)
     return f"{float(context.create_decimal(repr(value))):.{digits}g}"
+
+
+def counted(number: int, noun: str) -> str:
+    """Return a number with its noun: 1 record, 2,000 people."""
+    plural = "people" if noun == "person" else f"{noun}s"
+    return f"{number:,} {noun if number == 1 else plural}"

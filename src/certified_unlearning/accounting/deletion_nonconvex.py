@@ -27,7 +27,7 @@ from certified_unlearning.accounting.gaussians import check_order
 from certified_unlearning.accounting.search import least_whole
 from certified_unlearning.errors import AssumptionError, InfeasibleError
 
-# exp(600) is the largest boundedness that is tried.
+# exp(300) is the largest boundedness that is tried: a plan's steps grow with its square.
 LARGEST_LOG_BOUNDEDNESS = 300.0
 
 

@@ -189,8 +189,7 @@ def randomised_response_divergence(epsilon: float, *, alpha: float) -> float:
     """
     require_non_negative(epsilon=epsilon)
     check_order(alpha)
-    log_kept = -math.log1p(math.exp(-epsilon))
-    log_flipped = log_kept - epsilon
+    log_kept, log_flipped = _kept_and_flipped(epsilon)
     return bernoulli_divergence(log_kept, log_flipped, log_flipped, log_kept, alpha=alpha)
 
 
@@ -202,9 +201,14 @@ def coin_divergence(epsilon: float, *, alpha: float) -> float:
     """
     require_non_negative(epsilon=epsilon)
     check_order(alpha)
-    log_kept = -math.log1p(math.exp(-epsilon))
-    log_flipped = log_kept - epsilon
+    log_kept, log_flipped = _kept_and_flipped(epsilon)
     return bernoulli_divergence(log_kept, log_flipped, -math.log(2), -math.log(2), alpha=alpha)
+
+
+def _kept_and_flipped(epsilon: float) -> tuple[float, float]:
+    """Return the logarithms of ``e^eps / (1 + e^eps)`` and of ``1 / (1 + e^eps)``."""
+    log_kept = -math.log1p(math.exp(-epsilon))
+    return log_kept, log_kept - epsilon
 
 
 def bernoulli_divergence(
@@ -216,10 +220,7 @@ def bernoulli_divergence(
         # The sum below is near 1, and its logarithm would lose digits.
         mean = math.exp(log_first) * math.expm1(gains[0]) + math.exp(log_second) * math.expm1(gains[1])
         return math.log1p(max(0.0, mean)) / (alpha - 1)
-    exponents = (
-        alpha * log_first + (1 - alpha) * log_first_reference,
-        alpha * log_second + (1 - alpha) * log_second_reference,
-    )
+    exponents = log_first + gains[0], log_second + gains[1]
     top = max(exponents)
     return (top + math.log(sum(math.exp(exponent - top) for exponent in exponents))) / (alpha - 1)
 

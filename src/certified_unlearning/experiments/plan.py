@@ -55,7 +55,7 @@ def make_plan(preset: str, settings: Common, experiment: Experiment, sweep: Swee
         settings=settings,
         features=data["features"],
         constants=planner.constants,
-        runs=tuple(planner.in_one_type(runs)),
+        runs=planner.in_one_type(runs),
     )
 
 
@@ -130,20 +130,20 @@ class _Planner:
             descent_problem=accounting.descent_problem(problem),
         )
 
-    def in_one_type(self, runs: Iterable[Run]) -> Iterable[Run]:
+    def in_one_type(self, runs: Iterable[Run]) -> tuple[Run, ...]:
         """Raise Descent-to-Delete's runs, which are one job, to float64 where float32 would swallow their noise.
 
         Raises:
             AssumptionError: So would float64.
         """
-        runs = list(runs)
-        descents = [run for run in runs if run.mechanism == "descent-to-delete"]
-        least = min((run.sigma for run in descents), default=math.inf)
-        dtype = self.settings.dtype
-        if least < publication_above_rounding(self.descent_problem, dtype=dtype):
-            dtype = "float64"
-            require_publication_above_rounding(self.descent_problem, sigma=least, dtype=dtype)
-        return [run.model_copy(update={"dtype": dtype}) if run in descents else run for run in runs]
+        runs = tuple(runs)
+        least = min((run.sigma for run in runs if run.mechanism == "descent-to-delete"), default=math.inf)
+        if least >= publication_above_rounding(self.descent_problem, dtype=self.settings.dtype):
+            return runs
+        require_publication_above_rounding(self.descent_problem, sigma=least, dtype="float64")
+        return tuple(
+            run.model_copy(update={"dtype": "float64"}) if run.mechanism == "descent-to-delete" else run for run in runs
+        )
 
     def figure_3a(self, sweep: Figure3a) -> Iterable[Run]:
         """One record removed: Langevin with K fixed and the least sigma, Descent-to-Delete, retraining."""

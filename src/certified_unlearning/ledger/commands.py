@@ -9,7 +9,7 @@ from certified_unlearning.ledger import requests
 from certified_unlearning.ledger.init_command import init
 from certified_unlearning.ledger.requests import Status
 from certified_unlearning.ledger.state import Version
-from certified_unlearning.rounding import rounded_up
+from certified_unlearning.rounding import counted, rounded_up
 
 ModelDir = Annotated[Path, typer.Argument(metavar="MODEL_DIR", help="The model directory.")]
 
@@ -33,7 +33,7 @@ def request(
     """Record that people's records are to be removed; `apply` removes them. All requests are recorded, or none."""
     receipt = requests.request(model_dir, identifier or [], file)
     print(
-        f"recorded: {_count(receipt.people, 'request')}, {_count(receipt.records, 'record')}; "
+        f"recorded: {counted(receipt.people, 'request')}, {counted(receipt.records, 'record')}; "
         f"{receipt.pending:,} pending, `unlearn apply {model_dir}` answers them"
     )
     _print_receipt(receipt.head)
@@ -70,9 +70,9 @@ def status(model_dir: ModelDir) -> None:
     state = found.state
     people, records = (sum(getattr(batch, name) for batch in state.batches) for name in ("requests", "records"))
     print(
-        f"{model_dir}: learned from {_count(state.start.records, 'record')} of {_count(state.start.people, 'person')}"
+        f"{model_dir}: learned from {counted(state.start.records, 'record')} of {counted(state.start.people, 'person')}"
     )
-    print(f"requests: {state.pending:,} pending, {people:,} applied ({_count(records, 'record')} removed)")
+    print(f"requests: {state.pending:,} pending, {people:,} applied ({counted(records, 'record')} removed)")
     for version in state.versions:
         print(_version(version))
     print(_epsilon(state.current))
@@ -92,8 +92,8 @@ def verify(model_dir: Path, head: str | None) -> None:
     verified = verify_directory(model_dir, head)
     state = verified.state
     print(
-        f"{model_dir}: {_count(verified.events, 'event')} in one chain, version {state.current.version} of the model, "
-        f"{_count(len(state.versions), 'certificate')}, the training copy and who has which rows are as recorded"
+        f"{model_dir}: {counted(verified.events, 'event')} in one chain, version {state.current.version} of the model, "
+        f"{counted(len(state.versions), 'certificate')}, the training copy and who has which rows are as recorded"
         + ("; the receipt is in the chain" if head else "")
     )
     print(_epsilon(state.current))
@@ -110,8 +110,8 @@ def _version(version: Version) -> str:
         return f"version 1 ({version.time}): learned"
     batch = version.batch
     return (
-        f"version {version.version} ({version.time}): removed {_count(batch.records, 'record')} of "
-        f"{_count(batch.requests, 'person')} by K = {batch.steps:,} steps"
+        f"version {version.version} ({version.time}): removed {counted(batch.records, 'record')} of "
+        f"{counted(batch.requests, 'person')} by K = {batch.steps:,} steps"
     )
 
 
@@ -138,8 +138,3 @@ def _print_notes(found: Status, model_dir: Path) -> None:
 
 def _print_receipt(head: str) -> None:
     print(f"receipt: {head}")
-
-
-def _count(number: int, noun: str) -> str:
-    plural = "people" if noun == "person" else f"{noun}s"
-    return f"{number:,} {noun if number == 1 else plural}"
