@@ -352,6 +352,47 @@ def test_a_table_of_another_kind_is_refused(unlearn: Unlearn, inputs: Inputs, ou
     assert not list(output.iterdir())
 
 
+@pytest.mark.parametrize("command", ["claims --check", "regression"])
+def test_a_missing_baseline_is_named_with_the_command_that_makes_one(
+    unlearn: Unlearn, output: Path, command: str
+) -> None:
+    (output / "mine").mkdir()
+    for name in ("claims.json", "records.parquet"):
+        (output / "mine" / name).write_text("[]")
+    arguments = [*command.split(), "--preset", "mine", "--results", output, "--baselines", output / "baselines"]
+    assert_one_sentence(
+        unlearn(*arguments),
+        f"preset mine has no baseline yet ({output}/baselines/mine.json does not exist)",
+        f"`unlearn {command.split()[0]} --preset mine --accept` makes one",
+    )
+
+
+# Packages that are not there.
+
+
+@pytest.mark.parametrize(
+    ("module", "package", "command"),
+    [
+        ("mlflow", "mlflow", "track --sync --results {output}"),
+        ("sqlalchemy", "mlflow", "track --sync --results {output}"),
+        ("matplotlib", "matplotlib", "track --sync --results {output}"),
+        ("mlflow", "mlflow", "pipeline track-store smoke --output {output}/status.json"),
+        ("seaborn", "seaborn", "plan --plot {output}/plot --epsilon 1 --sigma 0.03 --records 1 --n 1000"
+         " --strong-convexity 0.01 --smoothness 0.26 --lipschitz 1"),
+        ("jinja2", "jinja2", "pipeline report smoke --member smoke --output {output}/report.html"),
+        ("PIL", "pillow", "pipeline report smoke --member smoke --output {output}/report.html"),
+    ],
+)  # fmt: skip
+def test_a_missing_extra_is_named(output: Path, module: str, package: str, command: str) -> None:
+    (output / "smoke" / "plans").mkdir(parents=True)
+    # An entry of None is how Python's own tests hide a module.
+    hide = f"import sys; sys.modules[{module!r}] = None; from certified_unlearning.cli import main; main()"
+    arguments = command.format(output=output).split()
+    ended = subprocess.run([sys.executable, "-c", hide, *arguments], capture_output=True, text=True, cwd=output)
+    advice = f'this command needs {package}, which is not installed: pip install "certified-unlearning[workflow]"'
+    assert (ended.returncode, ended.stderr) == (1, f"error: {advice}\n")
+
+
 # Places that cannot be written to.
 
 WRITERS = [job for job in COMMANDS if job != "verify"]

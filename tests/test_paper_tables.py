@@ -159,8 +159,12 @@ def test_only_what_holds_is_called_a_bound(tables: dict[str, pd.DataFrame]) -> N
             assert set(guarantees) == {"heuristic" if rule == "spectral" else expected}
 
 
-def test_the_tables_are_those_of_the_plan_that_is_run(tables: dict[str, pd.DataFrame]) -> None:
-    planned = make_plan("mnist", SETTINGS, "fig3a", SWEEP, MNIST)
+def test_the_tables_are_those_of_the_plan_in_exact_arithmetic(tables: dict[str, pd.DataFrame]) -> None:
+    planned = make_plan("mnist", SETTINGS, "fig3a", SWEEP, MNIST, exact_arithmetic=True)
+    run = make_plan("mnist", SETTINGS, "fig3a", SWEEP, MNIST)
+    exact = [each.sigma for each in planned.runs if each.sigma]
+    assert [each.sigma for each in run.runs if each.sigma] == pytest.approx(exact, rel=2e-4)
+    assert all(each.sigma >= other for each, other in zip((x for x in run.runs if x.sigma), exact, strict=True))
     for name, mechanism in (("table2", "descent-to-delete"), ("table3", "langevin")):
         rows = tables[name].query("smoothness == 'bound'")
         found = set(zip(rows["accountant"], rows["unlearning_steps"], rows["sigma"], strict=True))

@@ -492,13 +492,6 @@ def test_a_figure_that_cannot_be_written_ends_in_one_sentence(plan: Plan, tmp_pa
     assert re.fullmatch(rf"error: cannot write {tmp_path}/file/delta\.png: [^\n]+\n", err)
 
 
-def test_a_figure_needs_the_workflow_extra(plan: Plan, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "certified_unlearning.figures", None)
-    status, out, err = plan(*QUESTION, *MNIST, "--plot", tmp_path / "curve")
-    assert (status, out) == (1, "")
-    assert err == "error: --plot needs the extra workflow (certified_unlearning.figures is not installed)\n"
-
-
 @pytest.mark.parametrize(("form", "unbuffered"), [([], ""), (["--json"], ""), (["--json"], "1")])
 def test_a_full_disk_ends_in_one_sentence(form: list[str], unbuffered: str) -> None:
     environment = {**os.environ, "PYTHONUNBUFFERED": unbuffered}

@@ -38,30 +38,37 @@ def integers(key: int, number: int, count: int, width: type) -> list[int]:
 @pytest.mark.parametrize(("steps", "d"), [(16, 37), (1, 5), (3, 3), (1, 1)])
 def test_numbers_are_box_and_muller_s_of_the_cipher_s_bits(steps: int, d: int, dtype: torch.dtype, width: type) -> None:
     keys = addresses(3)
-    noise = block(keys, 4, steps, d, dtype).double().numpy().reshape(3, -1)
-    count = steps * d
-    pairs = -(-count // 2)
+    noise = block(keys, 4, steps, d, dtype).double().numpy()
+    # A pair's two numbers belong to one step; of an odd number the last pair's second one is left out.
+    half = -(-d // 2)
+    pairs = steps * half
     scale = 2.0 ** (8 * np.dtype(width).itemsize - 1)
     for key, actual in zip(keys, noise, strict=True):
         bits = integers(key, 4, 2 * pairs, width)
         # The integers as numbers of the type: near 1 its spacing is what limits a small radius.
-        sizes = torch.tensor([max(abs(each), 0.25) / scale for each in bits[:pairs]], dtype=dtype).tolist()
-        radii = [math.sqrt(-2 * math.log(size)) for size in sizes]
-        angles = [math.pi * each / scale for each in bits[pairs:]]
-        expected = [r * math.cos(a) for r, a in zip(radii, angles, strict=True)]
-        expected += [r * math.sin(a) for r, a in zip(radii, angles, strict=True)]
-        np.testing.assert_allclose(actual, expected[:count], atol=8 * torch.finfo(dtype).eps)
+        sizes = torch.tensor([max(abs(each), 0.25) / scale for each in bits[:pairs]], dtype=dtype).double().numpy()
+        radii = np.sqrt(-2 * np.log(sizes)).reshape(steps, half)
+        angles = np.pi * (np.array(bits[pairs:], dtype=np.float64) / scale).reshape(steps, half)
+        expected = np.concatenate([radii * np.cos(angles), radii * np.sin(angles)], axis=1)[:, :d]
+        np.testing.assert_allclose(actual, expected, atol=8 * torch.finfo(dtype).eps)
 
 
 def test_the_smallest_integer_and_zero_give_finite_numbers() -> None:
     for dtype, width in ((torch.float32, torch.int32), (torch.float64, torch.int64)):
         least = torch.iinfo(width).min
-        radius = torch.tensor([[0, least, -1, 1, least + 1]], dtype=width)
+        bits = torch.tensor([[0, least, -1, 1, least + 1]], dtype=width)
+        radius = randomness._radius(bits, [0], 0)
+        assert bool(torch.isfinite(radius).all())
+        # 0, but for the logarithm's last bits.
+        assert float(radius[0, 1]) < torch.finfo(dtype).eps ** 0.5
+        # 128 more bits: as far out as the smallest of them, which would be 0 there.
+        assert float(radius.max()) < math.sqrt(-2 * math.log(2.0**-129 / -least))
+        assert float(radius[0, 0]) > math.sqrt(-2 * math.log(0.5 / -least))
         angle = torch.tensor([[least, 0, least, 0, 1]], dtype=width)
         out = torch.empty(1, 10, dtype=dtype)
         randomness._box_muller(radius, angle, out=out)
         assert bool(torch.isfinite(out).all())
-        assert float(out.abs().max()) == pytest.approx(math.sqrt(-2 * math.log(0.25 / -least)), rel=1e-6)
+        assert float(out.abs().max()) == pytest.approx(float(radius.max()), rel=1e-6)
 
 
 @pytest.mark.parametrize("threads", [1, 2, 3])
@@ -110,18 +117,18 @@ def test_numbers_are_standard_normal(many: NDArray[np.float64]) -> None:
 def test_numbers_are_independent_across_trials_steps_and_coordinates(many: NDArray[np.float64]) -> None:
     count = many.size
     limit = stats.norm.isf(FALSE_ALARM / 2)
-    flat = many.reshape(len(many), -1)
-    half = -(-flat.shape[1] // 2)
-    for values in (flat, flat**2 - 1):
+    half = -(-many.shape[2] // 2)
+    for power, values in ((1, many), (2, many**2 - 1)):
+        flat = values.reshape(len(many), -1)
         scale = math.sqrt(count) * float(np.mean(values**2))
         for one, other in (
-            (values[:, 1:], values[:, :-1]),
-            (values[:, 2501:], values[:, :-2501]),
-            (values[1:], values[:-1]),
+            (flat[:, 1:], flat[:, :-1]),
+            (flat[:, 2501:], flat[:, :-2501]),
+            (flat[1:], flat[:-1]),
             # The two numbers of a pair, which share a radius.
-            (values[:, :half], np.pad(values[:, half:], ((0, 0), (0, 2 * half - flat.shape[1])))),
+            (values[..., : many.shape[2] - half], values[..., half:]),
         ):
-            assert abs(float(np.sum(one * other))) / scale < limit
+            assert abs(float(np.sum(one * other))) / scale < limit, power
 
 
 def test_the_tests_of_the_law_see_planted_faults(many: NDArray[np.float64]) -> None:
@@ -130,3 +137,17 @@ def test_the_tests_of_the_law_see_planted_faults(many: NDArray[np.float64]) -> N
             test_numbers_are_standard_normal(fault(many))
     with pytest.raises(AssertionError):
         test_numbers_are_independent_across_trials_steps_and_coordinates(np.repeat(many[::2], 2, axis=0))
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_a_gpus_bits_have_full_range_and_belong_to_their_key_and_block(dtype: torch.dtype) -> None:
+    """The generator is PyTorch's on any device: here the CPU's stands for a GPU's."""
+    like = torch.empty(0, dtype=dtype)
+    bits = randomness._bits_of_torch([5, 6], 3, 4096, like)
+    limits = torch.iinfo(bits.dtype)
+    # Each eighth of the range is missed by all 4096 with probability (7/8)^4096, below 1e-200.
+    for row in bits:
+        assert row.min() < limits.min * 3 / 4
+        assert row.max() > limits.max * 3 / 4
+    torch.testing.assert_close(randomness._bits_of_torch([6], 3, 4096, like)[0], bits[1], rtol=0, atol=0)
+    assert (randomness._bits_of_torch([6], 4, 4096, like)[0] != bits[1]).any()

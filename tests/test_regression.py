@@ -49,6 +49,7 @@ SHARED: dict[str, Any] = {
     "initial_epsilon": None,
     "delta": 1 / 1437,
     "extra_delta": 0.0,
+    "rounding_error": 0.0,
     "n": 1437,
     "d": 64,
     "strong_convexity": 0.02874,

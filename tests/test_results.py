@@ -28,6 +28,7 @@ RECORD_COLUMNS = {
     "initial_epsilon": "double",
     "delta": "double",
     "extra_delta": "double",
+    "rounding_error": "double",
     "n": "int64",
     "d": "int64",
     "strong_convexity": "double",
@@ -78,7 +79,7 @@ def test_the_schema_is_fixed(schema: pa.Schema, columns: dict[str, str]) -> None
 
 
 def test_only_what_an_accountant_may_not_give_may_be_empty() -> None:
-    assert [field.name for field in RECORD_SCHEMA if field.nullable] == ["mu", "initial_epsilon"]
+    assert [field.name for field in RECORD_SCHEMA if field.nullable] == ["mu", "initial_epsilon", "rounding_error"]
     assert [field.name for field in CURVE_SCHEMA if field.nullable] == []
 
 

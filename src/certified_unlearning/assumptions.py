@@ -1,12 +1,10 @@
 """What a guarantee is, what it compares with, and what it rests on: for each accountant, in words."""
 
-import math
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from pydantic import BaseModel, ConfigDict
 
-from certified_unlearning.accounting import Problem
-from certified_unlearning.errors import AssumptionError
+from certified_unlearning.accounting import Adjacency
 from certified_unlearning.experiments.model import Accountant, Guarantee
 from certified_unlearning.parameters import DType, Features, Smoothness
 
@@ -14,6 +12,14 @@ CertifiedFeatures = Features | Literal["declared", "given"]
 """Features of images; or a table's, by its declaration; or a matrix as it was given to an estimator."""
 NoiseSource = Literal["seed", "system entropy"]
 """Where the noise comes from: a seed that can be repeated, or the operating system's entropy, which is not kept."""
+
+
+class Arithmetic(NamedTuple):
+    """How exact a run was: numbers that a certificate states under the same names."""
+
+    rounding_error: float
+    noise_delta: float
+    noise_resolution: float
 
 
 class Assumption(BaseModel):
@@ -60,6 +66,8 @@ _COMPARATORS: dict[Accountant, str] = {
     "shifted": "the same learning run from the same start on the data after the removals, for as many steps in all",
     "descent-to-delete N.1": _PUBLISHED,
     "descent-to-delete N.2": _PUBLISHED,
+    "descent-to-delete conditional": "a model retrained from the same start on the data after the removals, published "
+    "with the same noise, which is added once",
     "descent-to-delete shifted": "a model retrained from the same start on the data after the removals, for as many "
     "steps in all, published with the same noise",
 }
@@ -73,8 +81,10 @@ def assumptions(
     features: CertifiedFeatures | None,
     classes: int,
     noise_source: NoiseSource,
+    adjacency: Adjacency,
+    arithmetic: Arithmetic | None,
 ) -> tuple[Assumption, ...]:
-    """Return what a guarantee rests on."""
+    """Return what a guarantee rests on; ``arithmetic`` is None where rounding was not counted."""
     return (
         Assumption(
             statement="every record has norm at most 1, so its data-loss gradient has norm at most lipschitz",
@@ -98,16 +108,8 @@ def assumptions(
             status="assumed",
             by="the theorems say nothing of adaptive requests",
         ),
-        Assumption(
-            statement="step size, regularisation and normaliser are constants, not recomputed after a removal",
-            status="checked",
-            by="the mechanism runs with the constants of this certificate",
-        ),
-        Assumption(
-            statement="arithmetic and Gaussian noise are exact",
-            status="assumed",
-            by=f"computed in {dtype} with a pseudo-random generator; noise that rounding would swallow is refused",
-        ),
+        _constants(adjacency),
+        *_arithmetic(dtype, arithmetic),
         Assumption(
             statement="nobody who sees the model knows the noise",
             status="assumed" if noise_source == "seed" else "checked",
@@ -120,57 +122,47 @@ def assumptions(
     )
 
 
-PUBLICATION_TO_ROUNDING = 8
-"""How many times larger than that spacing noise must be that is added once, to what is published."""
-
-
-EPSILON_OF: dict[DType, float] = {"float32": 2.0**-23, "float64": 2.0**-52}
-"""Relative spacing of the numbers that weights are kept in."""
-NOISE_TO_ROUNDING = 16
-"""How many times larger than that spacing the noise of one step must be."""
-
-
-def require_noise_above_rounding(problem: Problem, *, sigma: float, dtype: DType) -> None:
-    """Refuse noise that rounding would swallow: every optimum lies within M/m of the origin.
-
-    Raises:
-        AssumptionError: The noise of a step is too small for the type.
-    """
-    if sigma < sigma_above_rounding(problem, dtype=dtype):
-        noise = math.sqrt(2 * problem.step_size) * sigma
-        raise AssumptionError(
-            f"sigma = {sigma:.6g} gives noise of {noise:.2g} a step, too close to what {dtype} rounds away near "
-            f"weights of {problem.lipschitz / problem.strong_convexity:.2g} ({_rounding(problem, dtype):.2g}); raise "
-            "sigma, or use dtype: float64"
+def _constants(adjacency: Adjacency) -> Assumption:
+    by = "the mechanism runs with the constants of this certificate"
+    if adjacency == "remove":
+        return Assumption(
+            statement="step size and regularisation are constants, not recomputed after a removal; the normaliser is "
+            "the number of records that are left, as adjacency remove has it",
+            status="checked",
+            by=f"{by}, and divides by that number",
         )
+    return Assumption(
+        statement="step size, regularisation and normaliser are constants, not recomputed after a removal",
+        status="checked",
+        by=by,
+    )
 
 
-def sigma_above_rounding(problem: Problem, *, dtype: DType) -> float:
-    """Return the least noise scale that `require_noise_above_rounding` takes."""
-    return NOISE_TO_ROUNDING * _rounding(problem, dtype) / math.sqrt(2 * problem.step_size)
-
-
-def publication_above_rounding(problem: Problem, *, dtype: DType) -> float:
-    """Return the least noise on publication that `require_publication_above_rounding` takes."""
-    return PUBLICATION_TO_ROUNDING * _rounding(problem, dtype)
-
-
-def require_publication_above_rounding(problem: Problem, *, sigma: float, dtype: DType) -> None:
-    """Refuse noise on publication that rounding would swallow, or that would not hide what rounding does.
-
-    Raises:
-        AssumptionError: The noise is too small for the type.
-    """
-    if sigma < publication_above_rounding(problem, dtype=dtype):
-        raise AssumptionError(
-            f"published noise of sigma = {sigma:.6g} is too close to what {dtype} rounds away near weights of "
-            f"{problem.lipschitz / problem.strong_convexity:.2g} ({_rounding(problem, dtype):.2g}); raise sigma (take "
-            "fewer steps), or use dtype: float64"
+def _arithmetic(dtype: DType, arithmetic: Arithmetic | None) -> tuple[Assumption, ...]:
+    if arithmetic is None:  # A certificate of before rounding was counted.
+        return (
+            Assumption(
+                statement="arithmetic and Gaussian noise are exact",
+                status="assumed",
+                by=f"computed in {dtype} with a pseudo-random generator; noise that rounding would swallow is refused",
+            ),
         )
-
-
-def _rounding(problem: Problem, dtype: DType) -> float:
-    return EPSILON_OF[dtype] * problem.lipschitz / problem.strong_convexity
+    return (
+        Assumption(
+            statement="rounding, and the random numbers that no sampler of finite range gives, are paid for",
+            status="checked",
+            by=f"epsilon counts that a step in {dtype} may end up to {arithmetic.rounding_error:.2g} away from the "
+            "exact one, in both runs; extra_delta counts random norms larger than that supposes, "
+            f"{arithmetic.noise_delta:.2g}",
+        ),
+        Assumption(
+            statement="nobody concludes anything from the last bits of the published weights' noise",
+            status="assumed",
+            by=f"it is within {arithmetic.noise_resolution:.2g} (Euclidean norm) of exact Gaussian noise, made of a "
+            "cipher's bits on a CPU, of PyTorch's generator's on a GPU; attacks on smaller differences (Mironov 2012) "
+            "are not excluded",
+        ),
+    )
 
 
 def _preprocessing(dataset: str, features: CertifiedFeatures | None) -> Assumption:
@@ -240,5 +232,6 @@ _OWN: dict[Accountant, tuple[Assumption, ...]] = {
     "shifted": (_PROJECTION,),
     "descent-to-delete N.1": _AS_PUBLISHED,
     "descent-to-delete N.2": _AS_PUBLISHED,
+    "descent-to-delete conditional": (_PROJECTION,),
     "descent-to-delete shifted": (_PROJECTION,),
 }

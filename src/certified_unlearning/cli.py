@@ -24,6 +24,17 @@ ledger_commands.register(app)
 Results = Annotated[Path, typer.Option(help="Directory of all results.")]
 Raw = Annotated[Path, typer.Option(help="Directory of the raw files.")]
 
+_PACKAGES = {
+    "jinja2": "jinja2",
+    "matplotlib": "matplotlib",
+    "mlflow": "mlflow",
+    "PIL": "pillow",
+    "requests": "mlflow",
+    "seaborn": "seaborn",
+    "sqlalchemy": "mlflow",
+}
+"""Which package of the extra `workflow` brings a module."""
+
 
 def main() -> None:
     """Run the command line; a mistake of the user's ends with one sentence and exit status 1."""
@@ -42,6 +53,13 @@ def main() -> None:
             print(end="", flush=True)
     except UnlearningError as error:
         print(f"error: {error}", file=sys.stderr)
+        sys.exit(1)
+    except ModuleNotFoundError as error:
+        package = _PACKAGES.get((error.name or "").partition(".")[0])
+        if package is None:
+            raise
+        advice = 'pip install "certified-unlearning[workflow]"'
+        print(f"error: this command needs {package}, which is not installed: {advice}", file=sys.stderr)
         sys.exit(1)
     except OSError as error:
         if error.filename is not None:
@@ -62,12 +80,18 @@ def show_command() -> None:
 
 
 @data_app.command("fetch")
-def data_fetch(dataset: str, manifest: Annotated[Path, typer.Option()], raw: Raw = Path("data/raw")) -> None:
-    """Put a data set's raw files in place, check them, and write a manifest of their digests."""
+def data_fetch(
+    dataset: str,
+    manifest: Annotated[Path | None, typer.Option(help="Also write a manifest of their digests (JSON).")] = None,
+    raw: Raw = Path("data/raw"),
+) -> None:
+    """Put a data set's raw files in place and check them."""
     from certified_unlearning.data import fetch
 
-    fetch.fetch(dataset, raw)
-    fetch.write_manifest(dataset, raw, manifest)
+    for path in fetch.fetch(dataset, raw):
+        print(path)
+    if manifest is not None:
+        fetch.write_manifest(dataset, raw, manifest)
 
 
 @data_app.command("prepare")
@@ -194,6 +218,7 @@ def show_claims(
         claims.accept(verdicts, baseline)
         print(f"accepted in {baseline}: {claims.counts(verdicts)}")
     elif check:
+        _require_baseline(baseline, "claims", name)
         changed = claims.compare_with_baseline(verdicts, baseline)
         for change in changed:
             print(change)
@@ -219,7 +244,10 @@ def check_regression(
 
     name = _active(preset)
     _made(results, name, "records.parquet")
-    regression.run(results, name, baselines / f"{name}.json", accept)
+    baseline = baselines / f"{name}.json"
+    if not accept:
+        _require_baseline(baseline, "regression", name)
+    regression.run(results, name, baseline, accept)
 
 
 @app.command("track")
@@ -292,3 +320,11 @@ def _made(results: Path, name: str, file: str) -> Path:
     if not path.exists():
         raise DataError(f"{path} does not exist; `snakemake --cores all --config preset={name}` makes it")
     return path
+
+
+def _require_baseline(path: Path, command: str, name: str) -> None:
+    if not path.exists():
+        raise DataError(
+            f"preset {name} has no baseline yet ({path} does not exist); "
+            f"`unlearn {command} --preset {name} --accept` makes one of the results at hand"
+        )

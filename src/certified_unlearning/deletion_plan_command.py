@@ -125,6 +125,7 @@ def _offer(wish: DeletionWish, stream: Stream, form: DeletionForm) -> DeletionOf
         "epsilon_dd": wish.epsilon_dd,
         "records": stream.records,
         "form": form,
+        "dtype": "float64",  # As `deletion.mechanism` computes.
     }
     private = plan_deletion(**common, certify_risk=False)
     useful = plan_deletion(**common)

@@ -11,24 +11,28 @@ from typing import Literal, get_args
 import torch
 from torch import Tensor
 
-from certified_unlearning import accounting, assumptions, dynamics, randomness
-from certified_unlearning.accounting import Problem, descent_shifted
+from certified_unlearning import accounting, certificate, dynamics, randomness
+from certified_unlearning.accounting import Problem, Schedule, descent_shifted
+from certified_unlearning.accounting.arithmetic import descent_floor
 from certified_unlearning.accounting.checks import require_count, require_positive, require_probability
+from certified_unlearning.accounting.descent_conditional import least_conditional_sigma, least_conditional_steps
 from certified_unlearning.accounting.descent_to_delete import extra_steps
+from certified_unlearning.accounting.rounding import longest_noise
 from certified_unlearning.accounting.search import least_whole
 from certified_unlearning.assumptions import NoiseSource
 from certified_unlearning.certificate import Certificate
-from certified_unlearning.errors import ParameterError
+from certified_unlearning.certificate.guarantee import conditions
+from certified_unlearning.errors import InfeasibleError, ParameterError
 from certified_unlearning.experiments.model import Accountant
-from certified_unlearning.files import content_key
-from certified_unlearning.learner import STATIONARITY, LinearLearner, Removal, require_number, require_one_of
+from certified_unlearning.learner import LinearLearner, Removal, require_number, require_one_of
 from certified_unlearning.parameters import DType
 from certified_unlearning.progress import Progress
-from certified_unlearning.version import code_version
 
 DescentVariant = Literal["secret-state", "published-state"]
-DescentAccountant = Literal["shifted", "as published"]
+DescentAccountant = Literal["shifted", "conditional", "as published"]
 _Adjacency = Literal["zero-out", "replace"]
+CONVERGENCE = 1e-8
+"""What learning leaves of the distance between the start and the optimum, where no theorem says for how long."""
 
 
 class DescentLearner(LinearLearner):
@@ -49,7 +53,9 @@ class DescentLearner(LinearLearner):
         radius: Of the ball that every step projects on, which the published theorems need; None for no projection.
         variant: ``secret-state`` keeps the noiseless weights and goes on from them (Theorem 9 there, N.1 of Langevin
             unlearning); ``published-state`` keeps what it published (Theorem 28, N.2).
-        accountant: ``shifted``, or the theorems ``as published``: one record at a time.
+        accountant: ``shifted``; ``conditional``, for published state, which compares with retraining noised once,
+            where ``shifted`` compares with a model that is published and continued at the same times; or the theorems
+            ``as published``: one record at a time.
         adjacency: ``zero-out`` or ``replace``.
         dtype: Of weights and rows.
     """
@@ -93,7 +99,7 @@ class DescentLearner(LinearLearner):
             steps: Steps of that request. None, with no ``sigma`` either: as many as let what was learned fade by a
                 factor ``e``.
             records: How many records ``steps`` steps shall be able to remove at once; 1 for ``as published``.
-            accountant: ``shifted`` or ``as published``.
+            accountant: ``shifted``, ``conditional`` (with published state) or ``as published``.
             adjacency: What a model is compared with.
             dtype: Of weights and rows.
 
@@ -111,6 +117,8 @@ class DescentLearner(LinearLearner):
         if sigma is not None and steps is not None:
             raise ParameterError(f"give sigma or steps, not both (the other is planned), got {sigma} and {steps}")
         require_one_of(get_args(DescentAccountant), accountant=accountant)
+        if accountant == "conditional" and variant != "published-state":
+            raise ParameterError("accountant conditional speaks of published state; with secret state use shifted")
         require_one_of(get_args(_Adjacency), adjacency=adjacency)
         require_one_of(get_args(DType), dtype=dtype)
         learner = cls.model_validate(
@@ -135,30 +143,42 @@ class DescentLearner(LinearLearner):
             require_count(least=1, steps=steps)
         # NumPy's whole numbers, as parameter searches give them, become Python's.
         records, steps = int(records), None if steps is None else int(steps)
-        problem = learner.problem
-        fading = 1 / (problem.step_size * problem.strong_convexity)
         if variant == "published-state" and accountant == "as published" and (sigma, steps) != (None, None):
             raise ParameterError("Theorem N.2 prescribes both sigma and steps: leave them out")
-        if steps is None and sigma is None:
-            steps = math.ceil(fading)
         if accountant == "as published":
             require_records_one_by_one(records)
-            planned = learner._as_published(problem, sigma, steps)
-            assumptions.require_publication_above_rounding(problem, sigma=planned.sigma, dtype=learner.dtype)
-            return planned
-        if steps is not None:
-            least = learner._mu([Removal(records, steps)]) / accounting.mu_from_epsilon(epsilon, learner.delta)
-            # Many steps need so little noise that rounding would swallow it; more than they need is as private.
-            sigma = max(least, assumptions.publication_above_rounding(problem, dtype=learner.dtype))
-        assert sigma is not None
-        assumptions.require_publication_above_rounding(problem, sigma=sigma, dtype=learner.dtype)
-        learning_steps = math.ceil(-math.log(STATIONARITY) * fading)
-        return learner.model_copy(update={"sigma": sigma, "learning_steps": learning_steps})
+        exact = learner.exact_problem
+        fading = 1 / (exact.step_size * exact.strong_convexity)
+        learner = learner._converging(1.0)
+        if steps is None and sigma is None:
+            steps = math.ceil(learner._fadings * fading)
+        least = learner._least_sigma(exact, steps, records) if sigma is None else sigma
+        learner = learner._converging(least)
+        # The published theorem prescribes its noise.
+        may_rise = sigma is None and not (variant == "published-state" and accountant == "as published")
+        learner = learner._computed_finely_enough(descent_floor, least, may_rise=may_rise)
+        problem = learner.problem
+        if sigma is None:
+            # Many steps need so little noise that rounding would take it; more than they need is as private.
+            sigma = learner._least_sigma(problem, steps, records)
+            if may_rise:
+                sigma = max(sigma, descent_floor(problem).least_sigma(epsilon, learner.delta))
+        if accountant == "as published":
+            return learner._as_published(sigma, steps)
+        return learner.model_copy(update={"sigma": sigma})
 
     @property
-    def problem(self) -> Problem:
-        """The constants as the accountants take them, with the step size ``2 / (L + m)``."""
-        return accounting.descent_problem(super().problem)
+    def exact_problem(self) -> Problem:
+        """The constants, with the step size ``2 / (L + m)`` and exact arithmetic."""
+        return accounting.descent_problem(super().exact_problem)
+
+    @property
+    def _variant(self) -> DescentVariant:
+        return self.variant
+
+    @property
+    def _projects(self) -> bool:
+        return self.accountant == "as published"
 
     def plan_removal(self, history: Sequence[Removal], records: int) -> Removal:
         """Return the least steps that remove ``records`` more records, given what was removed before.
@@ -176,14 +196,31 @@ class DescentLearner(LinearLearner):
                 extra = extra_steps(self.problem, delta=self.delta, dimension=self.dimension, request=len(history) + 1)
                 steps += math.ceil(extra)
             return Removal(1, steps)
-        target = accounting.mu_from_epsilon(self.epsilon, self.delta)
+        problem, target = self.problem, accounting.mu_from_epsilon(self.epsilon, self.delta)
+        if descent_floor(problem).mu(self.sigma) >= target:
+            raise InfeasibleError(
+                f"rounding in {self.dtype} alone takes more than epsilon = {self.epsilon} with sigma = "
+                f"{self.sigma:.6g}; learn again"
+            )
+        if self.accountant == "conditional":
+            steps = least_conditional_steps(
+                problem,
+                sigma=self.sigma,
+                records_per_request=tuple(removal.records for removal in history),
+                steps_per_request=tuple(removal.steps for removal in history),
+                next_records=records,
+                epsilon=self.epsilon,
+                delta=self.delta,
+                **conditions(problem, sigma=self.sigma, dimension=self.dimension, learning_steps=self.learning_steps),
+            )
+            return Removal(records, max(1, steps))
 
         def is_enough(steps: int) -> bool:
-            return self._mu([*history, Removal(records, steps)]) <= target
+            return self._mu(problem, [*history, Removal(records, steps)]) <= target
 
         # Each step takes away a share step_size * m of what the request leaves.
-        excess = self._mu([*history, Removal(records, 1)]) / target
-        estimate = math.log(max(excess, 1.0)) / -math.log1p(-self.problem.step_size * self.problem.strong_convexity)
+        excess = self._mu(problem, [*history, Removal(records, 1)]) / target
+        estimate = math.log(max(excess, 1.0)) / -math.log1p(-problem.step_size * problem.strong_convexity)
         return Removal(records, least_whole(estimate, is_enough, minimum=1))
 
     def learn(self, rows: Tensor, labels: Tensor, *, progress: Progress | None = None) -> Tensor:
@@ -235,93 +272,112 @@ class DescentLearner(LinearLearner):
         data_digest: str,
     ) -> Certificate:
         """Return what is guaranteed of the model published after all removals of ``history``; see `learner`."""
-        problem = self.problem
-        mu = None
-        if not history:
-            mu = epsilon = 0.0
-        elif self.accountant == "shifted":
-            mu = max(self._mu(history[: number + 1]) for number in range(len(history)))
-            epsilon = accounting.epsilon_from_mu(mu, self.delta)
-        elif self.variant == "secret-state":
-            epsilon = accounting.secret_state_epsilon(problem, sigma=self.sigma, delta=self.delta, steps=self.steps)
-        else:
-            epsilon = accounting.published_state_epsilon(
-                problem,
-                sigma=self.sigma,
-                delta=self.delta,
-                dimension=self.dimension,
-                steps_per_request=[removal.steps for removal in history],
-            )
-        return Certificate(
-            run_key=content_key([self.model_dump(mode="json"), history, data_digest]),
-            mechanism="descent-to-delete",
-            variant=self.variant,
-            accountant=self._accountant,
-            guarantee=assumptions.guarantee(self._accountant, "bound"),
-            comparator=assumptions.comparator(self._accountant, self.variant),
-            adjacency=self.adjacency,
-            epsilon=epsilon,
-            mu=mu,
-            delta=self.delta,
-            extra_delta=0.0,
-            n=self.n,
-            d=self.dimension,
-            classes=self.classes,
-            largest_eigenvalue=None,
-            strong_convexity=problem.strong_convexity,
-            smoothness="bound",
-            smoothness_constant=problem.smoothness,
-            lipschitz=problem.lipschitz,
-            step_size=problem.step_size,
+        schedule = Schedule(
             sigma=self.sigma,
-            learning_steps=self.learning_steps,
-            unlearning_steps=tuple(removal.steps for removal in history),
             records_per_request=tuple(removal.records for removal in history),
+            steps=tuple(removal.steps for removal in history),
+            learning_steps=self.learning_steps,
+        )
+        guaranteed = certificate.descent_guarantee(
+            self.problem,
+            schedule,
+            delta=self.delta,
+            accountant=self._accountant,
+            variant=self.variant,
+            dimension=self.dimension,
+        )
+        return self._certificate(
+            schedule,
+            guaranteed,
+            mechanism="descent-to-delete",
+            accountant=self._accountant,
             radius=self.radius,
-            start=0.0,
-            assumptions=assumptions.assumptions(
-                self._accountant, "bound", self.dtype, dataset, features, self.classes, noise_source
-            ),
-            dtype=self.dtype,
             dataset=dataset,
             features=features,
             noise_source=noise_source,
-            data_sha256=data_digest,
-            code_version=code_version(),
+            data_digest=data_digest,
         )
 
     @property
     def _accountant(self) -> Accountant:
-        if self.accountant == "shifted":
-            return "descent-to-delete shifted"
+        if self.accountant != "as published":
+            return "descent-to-delete shifted" if self.accountant == "shifted" else "descent-to-delete conditional"
         return "descent-to-delete N.1" if self.variant == "secret-state" else "descent-to-delete N.2"
 
-    def _mu(self, history: Sequence[Removal]) -> float:
+    def _mu(self, problem: Problem, history: Sequence[Removal]) -> float:
         records, steps = tuple(each.records for each in history), tuple(each.steps for each in history)
         if self.variant == "secret-state":
             return descent_shifted.secret_state_history_mu(
-                self.problem, sigma=self.sigma, records_per_request=records, steps_per_request=steps
+                problem, sigma=self.sigma, records_per_request=records, steps_per_request=steps
             )
         return descent_shifted.published_state_curve(
-            self.problem, sigma=self.sigma, steps_per_request=steps, records_per_request=records
+            problem, sigma=self.sigma, steps_per_request=steps, records_per_request=records
         ).mu
 
-    def _as_published(self, problem: Problem, sigma: float | None, steps: int | None) -> "DescentLearner":
-        """Return the plan of Theorem N.1 or N.2, with a ball that holds the optimum."""
+    def _least_sigma(self, problem: Problem, steps: int | None, records: int) -> float:
+        """Return the least noise with which the first request needs so many steps, or what Theorem N.2 prescribes."""
         epsilon, delta = self.epsilon, self.delta
-        if self.variant == "published-state":
-            plan = accounting.published_state_plan(
-                problem, epsilon=epsilon, delta=delta, dimension=self.dimension, request_count=1
+        if self.accountant == "conditional":
+            assert steps is not None
+            return self._least_conditional_sigma(problem, steps, records)
+        if self.accountant == "shifted":
+            assert steps is not None
+            unit = self.model_copy(update={"sigma": 1.0})
+            relative = descent_floor(problem).relative
+            room = accounting.mu_from_epsilon(epsilon, delta) - relative
+            if room <= 0:
+                return math.inf
+            return unit._mu(problem, [Removal(records, steps)]) / room
+        if self.variant == "secret-state":
+            assert steps is not None
+            return accounting.secret_state_sigma(problem, epsilon=epsilon, delta=delta, steps=steps)
+        return self._published_state_plan(problem).sigma
+
+    def _converging(self, sigma: float) -> "DescentLearner":
+        """Return the learner with so many learning steps that what they leave is small, for that noise too."""
+        problem = self.exact_problem
+        distance = problem.lipschitz / problem.strong_convexity
+        target = accounting.mu_from_epsilon(self.epsilon, self.delta)
+        left = CONVERGENCE * min(1.0, sigma * target / (1e-5 * distance))
+        fading = 1 / (problem.step_size * problem.strong_convexity)
+        return self.model_copy(update={"learning_steps": math.ceil(-math.log(left) * fading)})
+
+    def _least_conditional_sigma(self, problem: Problem, steps: int, records: int) -> float:
+        sigma = 0.0
+        while True:
+            # More noise makes for more rounding: a little, so this ends soon.
+            given = conditions(problem, sigma=sigma, dimension=self.dimension, learning_steps=self.learning_steps)
+            needed = least_conditional_sigma(
+                problem, steps=steps, records=records, epsilon=self.epsilon, delta=self.delta, **given
             )
-            sigma, steps = plan.sigma, max(1, math.ceil(plan.bound_on_steps))
-        elif steps is not None:
-            sigma = accounting.secret_state_sigma(problem, epsilon=epsilon, delta=delta, steps=steps)
-        else:
-            assert sigma is not None
-            given = sigma
+            if needed <= sigma:
+                return sigma
+            sigma = needed * (1 + 1e-9)
+
+    @property
+    def _fadings(self) -> float:
+        """How often what was learned shall fade by a factor ``e`` where nobody says how many steps a request takes."""
+        if self.accountant != "conditional":
+            return 1.0
+        # The noise that is fed back has to fade first.
+        return 1 + math.log(
+            max(1.0, longest_noise(self.dimension) / accounting.mu_from_epsilon(self.epsilon, self.delta))
+        )
+
+    def _published_state_plan(self, problem: Problem) -> accounting.PublishedStatePlan:
+        return accounting.published_state_plan(
+            problem, epsilon=self.epsilon, delta=self.delta, dimension=self.dimension, request_count=1
+        )
+
+    def _as_published(self, sigma: float, steps: int | None) -> "DescentLearner":
+        """Return the plan of Theorem N.1 or N.2, with a ball that holds the optimum."""
+        problem = self.problem
+        if self.variant == "published-state":
+            steps = max(1, math.ceil(self._published_state_plan(problem).bound_on_steps))
+        elif steps is None:
 
             def is_enough(steps: int) -> bool:
-                return accounting.secret_state_sigma(problem, epsilon=epsilon, delta=delta, steps=steps) <= given
+                return self._least_sigma(problem, steps, 1) <= sigma
 
             steps = least_whole(1.0, is_enough, minimum=1)
         radius = problem.lipschitz / problem.strong_convexity

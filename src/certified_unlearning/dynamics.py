@@ -18,6 +18,7 @@ from torch import Tensor
 
 from certified_unlearning import randomness
 from certified_unlearning.checkpoint import Checkpoint
+from certified_unlearning.errors import AssumptionError
 from certified_unlearning.progress import Progress
 
 Array = npt.NDArray[np.float64]
@@ -109,7 +110,15 @@ def run(
 
     Returns:
         The final weights and what was measured.
+
+    Raises:
+        AssumptionError: PyTorch is set to multiply float32 matrices with fewer bits: `accounting.rounding` counts all.
     """
+    if start.dtype == torch.float32 and torch.get_float32_matmul_precision() != "highest":
+        raise AssumptionError(
+            f"torch.get_float32_matmul_precision() is {torch.get_float32_matmul_precision()!r}, but the rounding that "
+            "guarantees count is that of 'highest'; set it so, or use dtype float64"
+        )
     state, first_phase, first_step = _resume(start, checkpoint)
     if progress is not None:
         progress.skip(_work_before(phases, first_phase, first_step))

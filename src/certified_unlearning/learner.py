@@ -7,7 +7,7 @@ whose requests are not known in advance. Source: Chien, Wang, Chen, Li, Langevin
 import math
 from collections.abc import Sequence
 from numbers import Real
-from typing import Literal, NamedTuple, get_args
+from typing import Literal, NamedTuple, Self, cast, get_args
 
 import torch
 from pydantic import BaseModel, ConfigDict
@@ -15,11 +15,13 @@ from torch import Tensor
 
 from certified_unlearning import accounting, assumptions, certificate, dynamics, randomness
 from certified_unlearning.accounting import AccountantName, Adjacency, Problem, Schedule
+from certified_unlearning.accounting.arithmetic import FloorOf, chosen_arithmetic, langevin_floor
 from certified_unlearning.accounting.checks import require_count, require_positive, require_probability
 from certified_unlearning.assumptions import NoiseSource
-from certified_unlearning.certificate import Certificate
+from certified_unlearning.certificate import Certificate, Variant
 from certified_unlearning.devices import threads_for
 from certified_unlearning.errors import ParameterError
+from certified_unlearning.experiments.model import Accountant, Mechanism
 from certified_unlearning.files import content_key
 from certified_unlearning.mechanisms.langevin import starting_weights
 from certified_unlearning.mechanisms.learning_start import learned_steps
@@ -33,8 +35,8 @@ from certified_unlearning.version import code_version
 
 START = 0.0
 """Mean of every coordinate of the start."""
-STATIONARITY = 1e-8
-"""The Gaussian-DP distance to the stationary law that counts as none, when the learning steps are learned."""
+ARITHMETICS: tuple[DType, ...] = get_args(DType)
+"""The types of weights, coarsest first."""
 
 
 class Removal(NamedTuple):
@@ -53,7 +55,8 @@ class LinearLearner(BaseModel):
         n: Number of records at the start.
         features: Columns of a row.
         classes: Number of classes, at least 2.
-        regularisation: ``lambda / n``, above 0; scikit-learn's ``C`` is ``1 / (n lambda)``.
+        regularisation: ``lambda / n``, above 0; `objectives.constants.regularisation_of` gives it for scikit-learn's
+            ``C``.
         epsilon: The target after every removal.
         delta: Of the target.
         sigma: Noise scale.
@@ -81,8 +84,8 @@ class LinearLearner(BaseModel):
         return self.features * scores_per_record(self.classes)
 
     @property
-    def problem(self) -> Problem:
-        """The constants as the accountants take them, with the step size ``1 / L``."""
+    def exact_problem(self) -> Problem:
+        """The constants, with the step size ``1 / L`` and exact arithmetic."""
         constants = loss_constants(
             classes=self.classes, n=self.n, regularisation=self.regularisation, smoothness="bound", bounds="tight"
         )
@@ -93,6 +96,113 @@ class LinearLearner(BaseModel):
             lipschitz=constants.lipschitz,
             step_size=1 / constants.smoothness,
             adjacency=self.adjacency,
+        )
+
+    @property
+    def _variant(self) -> Variant:
+        """What a certificate calls the form of the mechanism."""
+        return "least-steps"
+
+    @property
+    def problem(self) -> Problem:
+        """`exact_problem` as it is computed in ``dtype``: what the accountants take."""
+        return certificate.as_computed(
+            self.exact_problem,
+            dimension=self.dimension,
+            classes=self.classes,
+            dtype=self.dtype,
+            variant=self._variant,
+            start=START,
+            projects=self._projects,
+        )
+
+    @property
+    def _projects(self) -> bool:
+        """Whether every step projects on a ball."""
+        return False
+
+    def _computed_finely_enough(self, floor_of: FloorOf, sigma: float, *, may_rise: bool) -> Self:
+        """Return the learner in its type, or in a finer one where rounding would take too much of epsilon.
+
+        Args:
+            floor_of: What rounding costs.
+            sigma: The noise scale, or the least that does without rounding.
+            may_rise: Whether a larger one may be taken.
+
+        Raises:
+            AssumptionError: It would in all; the message names the noise that is enough.
+        """
+        finer = [dtype for dtype in ARITHMETICS if ARITHMETICS.index(dtype) >= ARITHMETICS.index(self.dtype)]
+        candidates = {dtype: self.model_copy(update={"dtype": dtype}) for dtype in finer}
+        chosen = chosen_arithmetic(
+            {dtype: learner.problem for dtype, learner in candidates.items()},
+            floor_of,
+            sigma=sigma,
+            may_rise=may_rise,
+            epsilon=self.epsilon,
+            delta=self.delta,
+        )
+        return candidates[cast(DType, chosen)]
+
+    def _certificate(
+        self,
+        schedule: Schedule,
+        guaranteed: certificate.Guaranteed,
+        *,
+        mechanism: Mechanism,
+        accountant: Accountant,
+        radius: float | None,
+        dataset: str,
+        features: Literal["declared", "given"],
+        noise_source: NoiseSource,
+        data_digest: str,
+        epsilon_all_published: float | None = None,
+    ) -> Certificate:
+        problem = self.problem
+        arithmetic = certificate.arithmetic_of(guaranteed)
+        return Certificate(
+            run_key=content_key([self.model_dump(mode="json"), schedule.records, schedule.steps, data_digest]),
+            mechanism=mechanism,
+            variant=self._variant,
+            accountant=accountant,
+            guarantee=assumptions.guarantee(accountant, "bound"),
+            comparator=assumptions.comparator(accountant, self._variant),
+            adjacency=self.adjacency,
+            **guaranteed._asdict(),
+            epsilon_all_published=epsilon_all_published,
+            delta=self.delta,
+            n=self.n,
+            d=self.dimension,
+            classes=self.classes,
+            largest_eigenvalue=None,
+            strong_convexity=problem.strong_convexity,
+            smoothness="bound",
+            smoothness_constant=problem.smoothness,
+            lipschitz=problem.lipschitz,
+            step_size=problem.step_size,
+            sigma=self.sigma,
+            learning_steps=self.learning_steps,
+            unlearning_steps=schedule.steps,
+            records_per_request=schedule.records,
+            radius=radius,
+            start=START,
+            assumptions=assumptions.assumptions(
+                accountant,
+                "bound",
+                self.dtype,
+                dataset,
+                features,
+                self.classes,
+                noise_source,
+                self.adjacency,
+                arithmetic,
+            ),
+            dtype=self.dtype,
+            dataset=dataset,
+            features=features,
+            noise_source=noise_source,
+            data_sha256=data_digest,
+            code_version=code_version(),
         )
 
     def _descend(
@@ -107,7 +217,7 @@ class LinearLearner(BaseModel):
         progress: Progress | None,
     ) -> Tensor:
         """Return all trials' weights after a phase."""
-        problem = self.problem
+        problem = self.exact_problem
         with threads_for(math.prod(rows.shape) * len(start)):
             return dynamics.run(
                 _objective(problem, self.classes, rows, labels, normaliser),
@@ -131,7 +241,8 @@ class LangevinLearner(LinearLearner):
         n: Number of records at the start: the normaliser, unless the adjacency is ``remove``.
         features: Columns of a row.
         classes: Number of classes, at least 2.
-        regularisation: ``lambda / n``, above 0; scikit-learn's ``C`` is ``1 / (n lambda)``.
+        regularisation: ``lambda / n``, above 0; `objectives.constants.regularisation_of` gives it for scikit-learn's
+            ``C``.
         epsilon: The target after every removal.
         delta: Of the target; learning that stops before stationarity adds ``extra_delta`` with ``lsi`` and
             ``lsi-tight``, nothing with ``shifted``.
@@ -222,12 +333,12 @@ class LangevinLearner(LinearLearner):
                 "dtype": dtype,
             }
         )
-        problem = learner.problem
-        if sigma is None:
-            # NumPy's whole numbers, as parameter searches give them, become Python's.
-            records, steps = int(records), None if steps is None else int(steps)
+        # NumPy's whole numbers, as parameter searches give them, become Python's.
+        records, steps = int(records), None if steps is None else int(steps)
+
+        def least_sigma(problem: Problem) -> float:
             fading = 1 / (problem.step_size * problem.strong_convexity)
-            least = accounting.least_sigma(
+            return accounting.least_sigma(
                 problem,
                 steps=math.ceil(fading) if steps is None else steps,
                 epsilon=epsilon,
@@ -235,13 +346,29 @@ class LangevinLearner(LinearLearner):
                 records=records,
                 accountant=learner.accountant,
             )
-            # Many steps need so little noise that rounding would swallow it; more than they need is as private.
-            sigma = max(least, assumptions.sigma_above_rounding(problem, dtype=learner.dtype))
+
+        least = least_sigma(learner.exact_problem) if sigma is None else sigma
+        learner = learner._computed_finely_enough(langevin_floor, least, may_rise=sigma is None)
+        problem = learner.problem
+        if sigma is None:
+            # Many steps need so little noise that rounding would take it; more than they need is as private.
+            sigma = max(least_sigma(problem), langevin_floor(problem).least_sigma(epsilon, learner.delta))
+        planned_steps = learned_steps(
+            problem, sigma=sigma, dimension=learner.dimension, start=START, epsilon=epsilon, delta=learner.delta
+        )
         if learning_steps is None:
-            learning_steps = learned_steps(
-                problem, sigma=sigma, dimension=learner.dimension, start=START, mu_tolerance=STATIONARITY
+            learning_steps = planned_steps
+        elif learning_steps < planned_steps and learner.accountant != "shifted":
+            # It may still do: the certificate refuses what does not.
+            certificate.require_stationarity(
+                problem,
+                sigma=sigma,
+                dimension=learner.dimension,
+                start=START,
+                learning_steps=learning_steps,
+                epsilon=epsilon,
+                delta=learner.delta,
             )
-        assumptions.require_noise_above_rounding(problem, sigma=sigma, dtype=learner.dtype)
         return learner.model_copy(update={"sigma": sigma, "learning_steps": learning_steps})
 
     def schedule(self, history: Sequence[Removal]) -> Schedule:
@@ -290,7 +417,7 @@ class LangevinLearner(LinearLearner):
             _addresses(keys, "start"),
             [self.sigma] * len(keys),
             mean=START,
-            strong_convexity=self.problem.strong_convexity,
+            strong_convexity=self.exact_problem.strong_convexity,
             like=like,
         )
         return self._steps(start, rows, labels, self.n, self.learning_steps, _addresses(keys, "learning"), progress)
@@ -351,43 +478,17 @@ class LangevinLearner(LinearLearner):
             dimension=self.dimension,
             start=START,
         )
-        return Certificate(
-            run_key=content_key([self.model_dump(mode="json"), history, data_digest]),
+        return self._certificate(
+            schedule,
+            guaranteed,
             mechanism="langevin",
-            variant="least-steps",
             accountant=self.accountant,
-            guarantee=assumptions.guarantee(self.accountant, "bound"),
-            comparator=assumptions.comparator(self.accountant, "least-steps"),
-            adjacency=self.adjacency,
-            epsilon=guaranteed.epsilon,
-            mu=guaranteed.mu,
-            epsilon_all_published=certificate.epsilon_all_published(problem, schedule, delta=self.delta),
-            delta=self.delta,
-            extra_delta=guaranteed.extra_delta,
-            n=self.n,
-            d=self.dimension,
-            classes=self.classes,
-            largest_eigenvalue=None,
-            strong_convexity=problem.strong_convexity,
-            smoothness="bound",
-            smoothness_constant=problem.smoothness,
-            lipschitz=problem.lipschitz,
-            step_size=problem.step_size,
-            sigma=self.sigma,
-            learning_steps=self.learning_steps,
-            unlearning_steps=schedule.steps,
-            records_per_request=schedule.records,
             radius=None,
-            start=START,
-            assumptions=assumptions.assumptions(
-                self.accountant, "bound", self.dtype, dataset, features, self.classes, noise_source
-            ),
-            dtype=self.dtype,
             dataset=dataset,
             features=features,
             noise_source=noise_source,
-            data_sha256=data_digest,
-            code_version=code_version(),
+            data_digest=data_digest,
+            epsilon_all_published=certificate.epsilon_all_published(problem, schedule, delta=self.delta),
         )
 
     def _steps(

@@ -153,16 +153,13 @@ class Common(_Model):
     )
     start: float = Field(description="the mean of every coordinate of the starting point (the paper: 1000)")
     learning_steps: Literal["learned"] | PositiveInt = Field(
-        description='"learned" (the least T that certifies stationarity) or a whole number, at least 1'
+        description='"learned" (the least T after which stopping adds little to delta) or a whole number, at least 1'
     )
     minimum_steps: Annotated[int, Field(ge=0)] = Field(
         description="the least K that a plan may have, a whole number: 1 as in the paper, or 0 (nothing to do where "
         "learning alone meets the target)"
     )
-    stationarity: PositiveFloat = Field(
-        description="the Gaussian-DP distance mu to the stationary law that counts as none, a number above 0"
-    )
-    dtype: DType = Field(description="float32 or float64")
+    dtype: DType = Field(description="float32 (float64 is taken where rounding would dominate epsilon) or float64")
     device: Literal["auto", "cpu", "cuda"] = Field(description="auto, cpu or cuda")
 
 

@@ -60,7 +60,8 @@ def run(constants: Constants, accountants: Sequence[str], wish: Wish, *, as_json
     except (AssumptionError, InfeasibleError, ParameterError) as error:
         raise type(error)(_with_flags(str(error))) from error
     if as_json:
-        constants_used = {**asdict(problem), "requests": 1 if stream is None else stream.requests}
+        used = {name: value for name, value in asdict(problem).items() if name != "rounding"}
+        constants_used = {**used, "requests": 1 if stream is None else stream.requests}
         print(json.dumps([each.as_dict() | constants_used for each in offers], indent=2))
     else:
         _print_table(offers, problem)
@@ -171,12 +172,9 @@ def _draw(problem: Problem, offers: Sequence[Offer], delta: float, plot: Path) -
         raise ParameterError("plot compares accountants at one sigma and for one number of records: give both")
     if isinstance(offers[0].steps, list):
         raise ParameterError("plot speaks of one request: leave out stream")
-    try:
-        import pandas as pd
+    import pandas as pd
 
-        from certified_unlearning.figures import render
-    except ImportError as error:
-        raise ParameterError(f"plot needs the extra workflow ({error.name} is not installed)") from error
+    from certified_unlearning.figures import render
     from certified_unlearning.parameters import FigureStyle
 
     most = max(50, *(each.steps for each in offers if not isinstance(each.steps, list)))

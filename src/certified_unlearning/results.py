@@ -29,6 +29,7 @@ RECORD_SCHEMA = pa.schema(
         pa.field("initial_epsilon", pa.float64()),
         pa.field("delta", pa.float64(), nullable=False),
         pa.field("extra_delta", pa.float64(), nullable=False),
+        pa.field("rounding_error", pa.float64()),
         pa.field("n", pa.int64(), nullable=False),
         pa.field("d", pa.int64(), nullable=False),
         pa.field("strong_convexity", pa.float64(), nullable=False),

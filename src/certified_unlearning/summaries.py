@@ -31,6 +31,7 @@ _DESCENT_FORMS = {
     "descent-to-delete N.1": "printed",
     "descent-to-delete N.2": "printed",
     "descent-to-delete shifted": "tightened",
+    "descent-to-delete conditional": "against retraining noised once",
 }
 _ACCOUNTANT_ORDER = (*LANGEVIN_ACCOUNTANTS, *_DESCENT_FORMS, "none")
 _POINT_ORDER = ("records_per_request", "epsilon_target", "sigma", "records_removed")

@@ -7,8 +7,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from paper_settings import MNIST, TEN_CLASSES
 from quadratic_streams import ORDERS, RECORDS, SIGMAS, problems
+from scipy.special import ndtr
 
 from certified_unlearning.accounting import Problem, RenyiCurve, Schedule, lsi, lsi_extras
+from certified_unlearning.accounting.stationarity import residual_mu, starting_distance
 from certified_unlearning.errors import AssumptionError, ParameterError
 
 
@@ -92,6 +94,74 @@ def test_curves_known_on_a_grid_of_orders_are_refused():
     for pair in ((grid, linear(1.0)), (linear(1.0), grid)):
         with pytest.raises(ParameterError, match="known at all orders, not on a grid"):
             lsi_extras.insufficient_training_curve(*pair)
+
+
+def gaussian_renyi(alpha, mean, variance_p, variance_q):
+    """The exact Rényi divergence of N(mean, variance_p) from N(0, variance_q); infinite where it does not exist."""
+    mixed = alpha * variance_q + (1 - alpha) * variance_p
+    if mixed <= 0:
+        return math.inf
+    logs = math.log(mixed) - (1 - alpha) * math.log(variance_p) - alpha * math.log(variance_q)
+    return alpha * mean**2 / (2 * mixed) - logs / (2 * (alpha - 1))
+
+
+@pytest.mark.parametrize("learning_steps", [20, 60])
+def test_a_distance_that_holds_with_high_probability_bounds_no_renyi_divergence(learning_steps):
+    sigma, start, problem = 0.03, 0.01, dataclasses.replace(MNIST, lipschitz=1e-3)
+    contraction = 1 - problem.step_size * problem.strong_convexity
+    stationary = 2 * problem.step_size * sigma**2 / (1 - contraction**2)
+    kept = contraction ** (2 * learning_steps)
+    law = (start * contraction**learning_steps, stationary * (1 - kept))
+    distance = starting_distance(problem, sigma=sigma, dimension=1, start_norm=start, start_std=0.0, beta=1e-6)
+    mu = residual_mu(problem, sigma=sigma, distance=distance, steps=learning_steps)
+
+    def exact(alpha):
+        # Of the run from the point, of curvature m, and of stationarity from each other.
+        return max(gaussian_renyi(alpha, law[0], law[1], stationary), gaussian_renyi(alpha, law[0], stationary, law[1]))
+
+    assert exact(1.01) < 1.01 * mu**2 / 2
+    # From the order c^(-2T) on it is infinite; just below, finite and larger all the same.
+    first_infinite, below = (1 + 1e-9) / kept, (1 - 1e-9) / kept
+    assert first_infinite < 300
+    assert exact(first_infinite) == math.inf
+    assert 1e4 * below * mu**2 / 2 < exact(below) < math.inf
+
+
+def projected_laws(problem, *, sigma, radius, start, learning_steps):
+    """Probabilities of x -> P(c x + tau Z) on [-R, R] after some steps from a point, and at stationarity.
+
+    Between the ends densities are sums over Gauss's nodes; both ends have a mass of their own.
+    """
+    contraction = 1 - problem.step_size * problem.strong_convexity
+    noise_std = math.sqrt(2 * problem.step_size) * sigma
+    nodes, weights = np.polynomial.legendre.leggauss(400)
+    nodes, weights = radius * nodes, radius * weights
+
+    def step(points):
+        z = (nodes - contraction * points[:, np.newaxis]) / noise_std
+        inside = weights * np.exp(-(z**2) / 2) / (noise_std * math.sqrt(2 * math.pi))
+        below, above = (ndtr(-(radius + sign * contraction * points) / noise_std) for sign in (1, -1))
+        return np.column_stack([below, inside, above])
+
+    kernel = step(np.concatenate([[-radius], nodes, [radius]]))
+    after = (step(np.array([start])) @ np.linalg.matrix_power(kernel, learning_steps - 1))[0]
+    stationary = np.linalg.matrix_power(kernel, 2**16)[0]
+    return after, stationary
+
+
+@pytest.mark.parametrize("start", [0.0, 0.05, -0.1])
+@pytest.mark.parametrize("learning_steps", [1, 5, 40])
+def test_a_distance_in_a_ball_bounds_every_renyi_divergence_from_stationarity(learning_steps, start):
+    # The ball's radius is a third of stationarity's standard deviation without it, or twice as much.
+    for sigma, radius in ((0.03, 0.1), (0.005, 0.1)):
+        after, stationary = projected_laws(
+            MNIST, sigma=sigma, radius=radius, start=start, learning_steps=learning_steps
+        )
+        assert after.sum() == pytest.approx(1, abs=1e-9)
+        mu = residual_mu(MNIST, sigma=sigma, distance=radius + abs(start), steps=learning_steps)
+        for alpha in (1.01, 1.5, 4.0, 30.0, 1e3):
+            exact = two_sided_renyi(alpha, after, stationary)
+            assert 0 < exact <= alpha * mu**2 / 2
 
 
 # --- Proposition E.1. ---------------------------------------------------------------------------------------

@@ -116,9 +116,6 @@ def test_on_quadratics_shifted_interpolation_is_exact(problem, sigma, requests, 
     last, alone = exact_stream_mus(problem, sigma=sigma, records=records, steps=steps, learning_steps=learning_steps)
     # A positive mu is never rounded down to 0.
     assert shifted.curve(problem, schedule).mu == pytest.approx(last, rel=ROUNDING, abs=1e-300)
-    assert shifted.pooled_mu(shifted.schedule_phases(problem, schedule)) == pytest.approx(
-        last, rel=ROUNDING, abs=1e-300
-    )
     # The learned model shown or not: without it, its phase and the first request's count as one.
     shown = shifted.joint_curve(problem, schedule, learned_published=True).mu
     assert shown == pytest.approx(math.hypot(*alone), rel=ROUNDING)

@@ -27,7 +27,6 @@ SETTINGS = Common(
     start=1000.0,
     learning_steps="learned",
     minimum_steps=1,
-    stationarity=1e-8,
     dtype="float32",
     device="cpu",
 )

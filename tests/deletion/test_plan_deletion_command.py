@@ -42,7 +42,7 @@ def test_a_single_request_is_a_stream_of_one():
 
 def test_the_table_says_what_holds_and_what_it_is_about():
     printed = " ".join(plan("--deletion", *BUDGET, "--stream", "5x10").split())
-    assert "│ Theorem 5.1 │ 56 │ 0.096972 │ 1.09666 │ 0.440391 │ 82 │ 560,000 │" in printed
+    assert "│ Theorem 5.1 │ 56 │ 0.0969722 │ 1.09666 │ 0.440392 │ 82 │ 560,000 │ │" in printed
     assert "5 requests of 10 records. Learn with K_A = 194 steps of size 1.66667" in printed
     assert "excess risk is at most 0.096" in printed
     assert "Retraining is cheaper" not in printed
@@ -59,12 +59,12 @@ def test_no_number_of_the_table_is_cut_however_many_digits_it_has():
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (["--strong-convexity", "1e-300", "--records", "1"], "risk_bound would be inf: lipschitz = 1.0, strong_con"),
+        (["--strong-convexity", "1e-300", "--records", "1"], "rounding alone may drive the weights anywhere"),
         (["--stream", "1000001x1"], "stream must have at most 1,000,000 requests, got '1000001x1'"),
     ],
 )
 def test_numbers_beyond_reason_are_refused(change, message):
-    with pytest.raises(ParameterError, match=message):
+    with pytest.raises((ParameterError, AssumptionError), match=message):
         plan("--deletion", *BUDGET, *change)
 
 

@@ -3,7 +3,6 @@
 import doctest
 import io
 import os
-import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -40,8 +39,8 @@ def run_page(page: Path, directory: Path) -> None:
     """Run a page's ``python`` blocks in one namespace and its ``console`` blocks as commands, from top to bottom.
 
     A ``text`` block right after a ``python`` block is what that prints; in a ``console`` block, the lines after a
-    command. ``...`` stands for anything, and the last shown digit of a decimal fraction may differ by one: a record on
-    the decision boundary falls to either side as another machine rounds.
+    command. ``...`` stands for anything; all else, every digit included, must be what is printed. Round numbers that
+    depend on how a machine rounds, or end them in ``...``.
     """
     namespace: dict[str, Any] = {"__name__": "__main__"}
     found = blocks(page)
@@ -98,22 +97,5 @@ def _run_command(command: str, directory: Path, page: Path) -> str:
 def _compare(shown: str, printed: str, place: str) -> None:
     options = doctest.ELLIPSIS | doctest.REPORT_NDIFF
     checker, example = doctest.OutputChecker(), doctest.Example("", shown)
-    if not checker.check_output(shown, _as_shown(shown, printed), options):
+    if not checker.check_output(shown, printed, options):
         raise AssertionError(f"{place}\n{checker.output_difference(example, printed, options)}")
-
-
-def _as_shown(shown: str, printed: str) -> str:
-    """Return what was printed, with the shown decimal fractions in the place of those that are near enough."""
-    fraction = re.compile(r"\d+\.(\d+)")
-    expected = list(fraction.finditer(shown))
-    if len(expected) != len(fraction.findall(printed)):
-        return printed
-    due = iter(expected)
-
-    def near(match: re.Match[str]) -> str:
-        wanted = next(due)
-        room = 1.5 * 10 ** -len(wanted[1])
-        same_digits = len(match[1]) == len(wanted[1])
-        return wanted[0] if same_digits and abs(float(match[0]) - float(wanted[0])) < room else match[0]
-
-    return fraction.sub(near, printed)

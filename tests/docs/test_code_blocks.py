@@ -32,7 +32,7 @@ def test_the_first_model_with_a_certificate_takes_at_most_ten_lines():
         ("python", "print(2)", "3"),
         ("python", "raise ValueError", ""),
         ("python", "print(1.23456)", "1.3..."),
-        ("python", "print(0.90)", "0.88"),
+        ("python", "print(f'{0.8933:.2f}')", "0.88"),
         ("python", "print(0.881)", "0.88"),
         ("console", "$ echo two", "three"),
         ("console", "$ false", ""),
@@ -52,7 +52,7 @@ def test_a_page_that_shows_what_happens_passes(tmp_path: Path):
     fenced = (
         ("python", "x = 1.23456"),
         ("python", "print(x, 0.88)"),
-        ("text", "1.2345... 0.89"),
+        ("text", "1.2345... 0.88"),
         ("console", "$ echo one \\\n  two\none two\n$ echo three > four\n$ cat four\nthree"),
     )
     content = "\nand then\n".join(f"{FENCE}{language}\n{text}\n{FENCE}" for language, text in fenced)

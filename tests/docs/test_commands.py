@@ -48,7 +48,10 @@ def presets_of_pages() -> set[str]:
 
 
 def unknown_names(command: list[str]) -> list[str]:
-    """Return what a command names and does not exist: a subcommand, an option, a preset, a target, an extra."""
+    """Return what a command names and does not exist: a subcommand, an option, a preset, a target, an extra.
+
+    Of `unlearn` also what is missing, unless ``...`` stands for it.
+    """
     program, *words = command
     if program == "unlearn":
         return _unknown_to_typer(words)
@@ -75,12 +78,31 @@ def _unknown_to_typer(words: list[str]) -> list[str]:
     if hasattr(command, "commands"):
         return words[:1]
     options = {name for parameter in command.params for name in (*parameter.opts, *parameter.secondary_opts)}
-    return [word for word in words if word.startswith("--") and word not in {*options, "--help"}]
+    unknown = [word for word in words if word.startswith("--") and word not in {*options, "--help"}]
+    if unknown or not {"...", "--help"}.isdisjoint(words):
+        return unknown
+    end = next((at for at, word in enumerate(words) if word in (";", "&&", "|", "||", ">")), None)
+    try:
+        command.make_context(command.name, [word.rstrip(";") for word in words[:end]])
+    except Exception as error:  # Typer has a Click of its own, or not.
+        return [error.format_message()]  # type: ignore[attr-defined]
+    return []
+
+
+def inline_commands() -> list[tuple[str, list[str]]]:
+    """Return commands of `unlearn` within sentences, which may leave out arguments."""
+    texts = {page: page.read_text(encoding="utf-8") for page in PAGES}
+    return [
+        (f"{page.relative_to(ROOT)}", [*shlex.split(found), "..."])
+        for page, text in texts.items()
+        for found in re.findall(r"`(unlearn [^`]+)`", text)
+    ]
 
 
 def test_every_command_that_is_shown_exists():
     shown = shown_commands()
     assert {"unlearn", "make", "snakemake", "pip"} <= {command[0] for _, command in shown}
+    shown += inline_commands()
     unknown = {f"{place}: {' '.join(command)}": unknown_names(command) for place, command in shown}
     assert {place: names for place, names in unknown.items() if names} == {}
 
@@ -91,6 +113,9 @@ def test_every_command_that_is_shown_exists():
         ("unlearn forget", ["forget"]),
         ("unlearn data forget", ["forget"]),
         ("unlearn verify --twice file", ["--twice"]),
+        ("unlearn data fetch", ["Missing argument 'dataset'."]),
+        ("unlearn data prepare digits --seed 1", ["Missing option '--output'."]),
+        ("unlearn data prepare digits ...", []),
         ("A=1 make everything", ["everything"]),
         ("snakemake --cores all --config preset=nothing", ["nothing"]),
         ('pip install -e ".[images,nothing]"', ["nothing"]),

@@ -164,25 +164,25 @@ def test_accuracies_do_not_depend_on_the_runs_beside_them(small_data, tmp_path) 
     assert (chosen["run_key"].to_numpy() == beside["run_key"].to_numpy()).all()
 
 
-def test_noise_that_float32_would_swallow_is_added_in_float64(small_data, tmp_path, monkeypatch) -> None:
+def test_runs_whose_guarantee_float32_would_take_are_computed_in_float64(small_data, tmp_path, monkeypatch) -> None:
+    """A job is in one type: Descent-to-Delete in float64 for its longest request, all else in float32 here."""
     monkeypatch.setitem(SWEEPS, "fig3a", SWEEPS["fig3a"] | {"descent_steps": [1, MANY_STEPS]})
-    whole = plan(small_data, "fig3a")
-    assert {run.dtype for run in plan(small_data, "fig3b").runs} == {"float32"}
+    whole = plan(small_data, "fig3a", start=0.0)
     assert {run.dtype for run in whole.of("descent-to-delete")} == {"float64"}
     assert {run.dtype for run in whole.runs if run.mechanism != "descent-to-delete"} == {"float32"}
     records, _ = run_all(whole, small_data, tmp_path)
     assert set(records[records["mechanism"] == "descent-to-delete"]["dtype"]) == {"float64"}
     assert set(records[records["mechanism"] != "descent-to-delete"]["dtype"]) == {"float32"}
-    for run in whole.of("descent-to-delete"):
+    for run in (*whole.of("langevin"), *whole.of("descent-to-delete")):
         stated = certificate.certify(whole, run)
-        assert stated.dtype == "float64"
-        assert any("computed in float64" in assumption.by for assumption in stated.assumptions)
+        assert any(f"a step in {run.dtype} may end up to" in assumption.by for assumption in stated.assumptions)
         certificate.verify(stated)
-    with pytest.raises(AssumptionError, match="too close to what float32 rounds away"):
-        certificate.verify(certificate.certify(whole, run.model_copy(update={"dtype": "float32"})))
+        assert run.requests[0].epsilon <= run.epsilon_target * (1 + 1e-12)
+    with pytest.raises(AssumptionError, match="with rounding epsilon is"):
+        certificate.certify(whole, run.model_copy(update={"dtype": "float32"}))
 
 
 def test_noise_that_float64_would_swallow_is_refused_before_any_step(small_data, monkeypatch) -> None:
     monkeypatch.setitem(SWEEPS, "fig3a", SWEEPS["fig3a"] | {"descent_steps": [1, 3 * MANY_STEPS]})
-    with pytest.raises(AssumptionError, match="too close to what float64 rounds away"):
+    with pytest.raises(AssumptionError, match=r"rounding in float64 would take more than 10% of .* is enough"):
         plan(small_data, "fig3a")

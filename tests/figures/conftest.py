@@ -70,7 +70,8 @@ STATIONARY = 9.2
 DEFAULTS = {
     "preset": "mnist", "dataset": "mnist-3-vs-8", "features": "pixels",
     "guarantee": "upper bound", "adjacency": "replace", "smoothness": "bound", "delta": 1 / 11982,
-    "extra_delta": 0.0, "n": 11982, "d": 784, "strong_convexity": 0.011982, "smoothness_constant": 0.261982,
+    "extra_delta": 0.0, "rounding_error": 0.0,
+    "n": 11982, "d": 784, "strong_convexity": 0.011982, "smoothness_constant": 0.261982,
     "lipschitz": 1.0, "step_size": 1 / 0.261982, "learning_steps": 400, "seed": 0, "seconds": 0.1,
     "device": "cpu", "dtype": "float32", "data_sha256": "0" * 64, "code_version": "0.1.0", "mu": None,
     "initial_epsilon": None, "sigma": 0.0, "epsilon_target": 1.0, "epsilon": 1.0,

@@ -192,7 +192,7 @@ def test_two_inits_of_one_model_do_not_mix(original: Original, tmp_path: Path) -
         ({}, {"C": 0}, "C must be a finite number above 0, got 0"),
         ({}, {"epsilon": -1}, "epsilon must be"),
         ({}, {"sigma": 1, "steps": 1}, "give sigma or steps, not both"),
-        ({}, {"sigma": 1e-12}, "too close to what float32 rounds away"),
+        ({}, {"sigma": 1e-12}, "rounding in float64 would take more than 10% of epsilon"),
     ],
 )
 def test_a_mistake_at_init_is_one_sentence_and_leaves_nothing(

@@ -1,5 +1,6 @@
 """The commands as people type them: what they print, what they refuse, and that the quick ones import little."""
 
+import re
 import subprocess
 import sys
 from collections.abc import Callable
@@ -11,9 +12,11 @@ from typer.testing import CliRunner, Result
 from certified_unlearning import certificate
 from certified_unlearning.cli import app
 from certified_unlearning.errors import UnlearningError
+from certified_unlearning.learner import LangevinLearner
 from certified_unlearning.ledger import requests
 from certified_unlearning.ledger.directory import ModelDirectory
 from certified_unlearning.ledger.model import read_stored
+from certified_unlearning.rounding import rounded_up
 from ledger.conftest import Original
 
 Unlearn = Callable[..., Result]
@@ -49,7 +52,8 @@ def test_init_request_apply_status_verify(original: Original, tmp_path: Path, un
     assert "requests: 0 pending, 2 applied (3 records removed)" in printed
     certified = certificate.read(ModelDirectory(model).certificate(2))
     assert certified.epsilon_all_published is not None
-    assert "epsilon = 1 at delta = 0.00222223 for whoever sees version 2 only; epsilon = 1.6" in printed
+    everything = rounded_up(certified.epsilon_all_published)
+    assert f"epsilon = 1 at delta = 0.00222223 for whoever sees version 2 only; epsilon = {everything} at" in printed
     assert f"weights: {model}/weights-2.safetensors" in printed
     assert "no request is pending" in unlearn("apply", model).stdout
     printed = unlearn("verify", model, "--head", receipt).stdout
@@ -144,3 +148,25 @@ def test_the_quick_commands_import_neither_torch_nor_pandas_nor_sklearn(model: P
     )
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_init_says_which_C_it_took(original: Original, tmp_path: Path, unlearn: Unlearn) -> None:
+    result = unlearn("init", tmp_path / "model", "--data", original.data, *FLAGS[:6])
+    assert result.exit_code == 0
+    assert re.match(r"C = 0\.2222, C n = 100: learning takes [\d,]+ steps\n", result.stdout)
+    assert result.stderr == ""
+
+
+def test_init_warns_before_it_learns_for_long(
+    original: Original, tmp_path: Path, unlearn: Unlearn, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupted(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(LangevinLearner, "learn", interrupted)
+    result = unlearn("init", tmp_path / "model", "--data", original.data, *FLAGS[:6], "--C", 100)
+    assert re.fullmatch(
+        r"warning: with C = 100, C n is 45,000 and learning takes \d{3},\d{3} steps; "
+        r"C = 0\.2222 \(100 / n\) would be quick\n",
+        result.stderr,
+    )

@@ -21,7 +21,9 @@ TRIALS = 4
 EPSILONS = {"first": (0.5, 1.0), "second": (1.0, 2.0)}
 DEFAULTS: dict[str, Any] = {
     "dataset": "digits", "features": "pixels", "guarantee": "upper bound", "adjacency": "replace",
-    "smoothness": "bound", "mu": None, "initial_epsilon": None, "delta": 1e-3, "extra_delta": 1e-8, "n": 1437, "d": 64,
+    "smoothness": "bound", "mu": None, "initial_epsilon": None, "delta": 1e-3, "extra_delta": 1e-8,
+    "rounding_error": 0.0,
+    "n": 1437, "d": 64,
     "strong_convexity": 0.03, "smoothness_constant": 0.28, "lipschitz": 1.0, "step_size": 3.5, "seed": 123,
     "seconds": 0.25, "device": "cpu", "dtype": "float32", "data_sha256": "5eed" * 16, "code_version": "0.1.0+abc1234",
     "request": 1, "records_per_request": 1, "records_removed": 1, "sigma": 0.03,

@@ -44,7 +44,7 @@ def write_results(results: Path, preset: str, experiment: str, sweep: dict[str, 
     settings = parameters.Common(
         dataset="digits", features=None, trials=TRIALS, seed=123, regularisation=2.0e-5, delta="1/n",
         adjacency="replace", smoothness="bound", step_size="1/L", radius=None, start=1000.0, learning_steps="learned",
-        minimum_steps=0, stationarity=1.0e-8, dtype="float32", device="cpu",
+        minimum_steps=0, dtype="float32", device="cpu",
     )  # fmt: skip
     sweep_type = parameters.Experiments.model_fields[experiment].annotation
     plan = make_plan(preset, settings, experiment, sweep_type(**sweep), DATA)

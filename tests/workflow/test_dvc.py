@@ -4,16 +4,19 @@ import hashlib
 import json
 import os
 import re
+import shlex
 import shutil
 import subprocess
 from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 from working_tree import BOUNDS, EXPERIMENTS, JOB, ROOT, WorkingTree, experiment
 
 pytestmark = pytest.mark.workflow
 
+README = ROOT / "README.md"
 UP_TO_DATE = "Data and pipelines are up to date."
 FIG4_EPSILON = "presets.smoke.experiments.fig4.epsilon"
 
@@ -111,6 +114,48 @@ def test_an_experiment_with_another_preset_runs_and_is_compared(after_snakemake:
     changed = repository.dvc_json("params", "diff", "HEAD", "short")
     assert changed == {"params.yaml": {"preset": {"old": "digits", "new": "smoke"}}}
     assert repository.jobs_to_run() == set()
+
+
+@pytest.mark.parametrize("state", ["after_snakemake", "committed"])
+def test_a_temporary_experiment_leaves_everything_as_it_was(
+    request: pytest.FixtureRequest, tmp_path: Path, state: str
+) -> None:
+    repository = copy(request.getfixturevalue(state), tmp_path / "repository")
+    before = repository.digests("**/*")
+    # As README prints it, but for the first stage only.
+    command = printed_command("dvc exp run")
+    assert "--temp" in command
+    repository.dvc(*command, "--name", "apart", "data")
+    assert repository.run("git", "status", "--porcelain").stdout == ""
+    assert repository.digests("**/*") == before
+    assert repository.dvc("exp", "list", "--name-only").split() == ["apart"]
+
+
+def test_an_experiment_in_place_is_undone_as_readme_says(repository: Repository) -> None:
+    content = yaml.safe_load((repository.root / "params.yaml").read_text())
+    repository.change_parameter("presets", lambda presets: presets | {"twin": content["presets"]["smoke"]})
+    repository.dvc("commit", "--force", "dvc.yaml")
+    repository.git("commit", "--quiet", "--all", "--message", "a twin")
+    before = repository.digests("**/*")
+    # What the twin takes from Snakemake is there already.
+    shutil.copytree(repository.results, repository.results.with_name("twin"))
+    repository.dvc("exp", "run", "--set-param", "preset=twin")
+    assert not (repository.results / "report.html").exists()
+
+    undo = re.search(r"To get back:\s+`(.*?)`", README.read_text(encoding="utf-8"))
+    assert undo is not None
+    done = repository.run("bash", "-e", "-c", undo[1])
+    assert done.returncode == 0, done.stdout
+    assert repository.run("git", "status", "--porcelain").stdout == ""
+    assert repository.digests("**/*") == before
+    assert UP_TO_DATE in repository.dvc("status", "dvc.yaml")
+    assert repository.jobs_to_run() == set()
+
+
+def printed_command(beginning: str) -> list[str]:
+    """Return the words after `dvc` of a command that README prints."""
+    (line,) = re.findall(rf"^{beginning} .*$", README.read_text(encoding="utf-8"), re.MULTILINE)
+    return shlex.split(line, comments=True)[1:]
 
 
 def test_metrics_are_epsilon_steps_and_accuracy_of_every_figure(committed: Repository) -> None:

@@ -3,6 +3,7 @@
 import functools
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -44,8 +45,8 @@ def slow_tree(to: Path) -> WorkingTree:
     return tree
 
 
-def start(tree: WorkingTree) -> subprocess.Popen[bytes]:
-    """Start Snakemake in a process group of its own, heeding Ctrl-C, as a terminal does."""
+def start(tree: WorkingTree, *, heeds_ctrl_c: bool = True) -> subprocess.Popen[bytes]:
+    """Start Snakemake in a process group of its own: as a terminal does, or by setsid in the background of a script."""
     command = ["snakemake", "--cores", "2", "--config", "preset=smoke", "--", *TARGETS]
     return subprocess.Popen(
         command,
@@ -54,7 +55,7 @@ def start(tree: WorkingTree) -> subprocess.Popen[bytes]:
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
         start_new_session=True,
-        preexec_fn=functools.partial(signal.signal, signal.SIGINT, signal.SIG_DFL),
+        preexec_fn=functools.partial(signal.signal, signal.SIGINT, signal.SIG_DFL if heeds_ctrl_c else signal.SIG_IGN),
     )
 
 
@@ -69,16 +70,29 @@ def steps_done(checkpoint: Path) -> int:
 
 def kill_while_learning(process: subprocess.Popen[bytes], signal_number: int, checkpoint: Path) -> int:
     """Send a signal to a process group once learning has got further; return how far it had got at least."""
+    steps = wait_while_learning(process, checkpoint)
+    os.killpg(process.pid, signal_number)
+    process.wait(timeout=60)
+    assert 0 < steps < LEARNING_STEPS
+    return steps
+
+
+def wait_while_learning(process: subprocess.Popen[bytes], checkpoint: Path) -> int:
+    """Return how many steps a checkpoint holds once learning has got further."""
     before = steps_done(checkpoint)
     deadline = time.monotonic() + 300
     while (steps := steps_done(checkpoint)) <= before:
         assert process.poll() is None, "it ended before it could be killed"
         assert time.monotonic() < deadline, "it never learned"
         time.sleep(0.02)
-    os.killpg(process.pid, signal_number)
-    process.wait(timeout=60)
-    assert 0 < steps < LEARNING_STEPS
     return steps
+
+
+def running(group: int) -> list[str]:
+    """Return the commands of a process group that have not ended (what nobody asks about ended stays as a zombie)."""
+    listed = subprocess.run(["ps", "-e", "-o", "pgid=,stat=,args="], capture_output=True, text=True, check=True).stdout
+    processes = (line.split(maxsplit=2) for line in listed.splitlines())
+    return [args for pgid, stat, args in processes if int(pgid) == group and not stat.startswith("Z")]
 
 
 def results_of(tree: WorkingTree) -> dict[str, pd.DataFrame]:
@@ -119,6 +133,24 @@ def test_a_pipeline_killed_twice_while_learning_ends_with_the_records_of_an_undi
         pd.testing.assert_frame_equal(found[name], expected[name], check_exact=True)
     assert (killed.root / MODEL).read_bytes() == (undisturbed.root / MODEL).read_bytes()
     assert not list(killed.results.rglob("[!.]*.checkpoint"))
+
+
+def test_a_run_in_the_background_is_stopped_with_its_jobs_as_the_page_says(tmp_path: Path) -> None:
+    tree = slow_tree(tmp_path / "tree")
+    tree.edit("src/certified_unlearning/checkpoint.py", "every_seconds: float = 20.0", "every_seconds: float = 0.2")
+    process = start(tree, heeds_ctrl_c=False)
+    wait_while_learning(process, tree.root / CHECKPOINT)
+    page = (ROOT / "docs" / "howto" / "presets.md").read_text(encoding="utf-8")
+    (command,) = re.findall(r"^kill .*$", page, re.MULTILINE)
+    subprocess.run(["bash", "-c", command.replace("PID", str(process.pid))], check=True)
+    process.wait(timeout=30)
+    deadline = time.monotonic() + 30
+    while running(process.pid):
+        assert time.monotonic() < deadline, "a job goes on"
+        time.sleep(0.1)
+    assert steps_done(tree.root / CHECKPOINT) < LEARNING_STEPS
+    assert not (tree.root / MODEL).exists()
+    assert "--unlock" not in tree.run("snakemake", "--dry-run", "--config", "preset=smoke", "--", *TARGETS).stdout
 
 
 # The same for one job, where it can be seen what the second process starts from.

@@ -268,6 +268,22 @@ def test_a_run_that_failed_fails_again_and_never_passes_for_up_to_date(smoke_tre
         assert "Nothing to be done" not in failed.stdout
 
 
+def test_a_preset_without_a_baseline_gets_one_as_the_page_says(smoke_tree: WorkingTree) -> None:
+    page = (ROOT / "docs" / "howto" / "baseline.md").read_text(encoding="utf-8").partition("## When it should have")[2]
+    accept = re.findall(r"^unlearn .* --preset smoke --accept", page, re.MULTILINE)
+    assert len(accept) == 2
+    compare = [line.replace(" --accept", " --check" if " claims " in line else "") for line in accept]
+    for path in (smoke_tree.root / "workflow" / "baselines").glob("*/smoke.json"):
+        path.unlink()
+    for line in compare:
+        missing = smoke_tree.run(*line.split())
+        assert (missing.returncode, missing.stdout.count("\n")) == (1, 1), missing.stdout
+        assert "preset smoke has no baseline yet" in missing.stdout
+    for line in [*accept, *compare]:
+        done = smoke_tree.run(*line.split())
+        assert done.returncode == 0, done.stdout
+
+
 def test_touched_but_equal_files_rerun_nothing(smoke_tree: WorkingTree) -> None:
     for path in [smoke_tree.root / "params.yaml", *smoke_tree.root.glob("src/**/*.py")]:
         path.touch()

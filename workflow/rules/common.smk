@@ -131,6 +131,7 @@ DATA_CODE = code("data/*.py")
 PLANNING_CODE = code(
     "accounting/*.py",
     "assumptions.py",
+    "certificate/*.py",
     "data/declaration.py",
     "deletion/parameters.py",
     "experiments/model.py",
@@ -138,6 +139,7 @@ PLANNING_CODE = code(
     "mechanisms/learning_start.py",
     "objectives/constants.py",
     "parameters.py",
+    "rounding.py",
 )
 ENGINE_CODE = code(
     "accounting/*.py",

@@ -11,7 +11,9 @@
 `conversion`           from curves to (epsilon, delta) and back
 `planning`             `least_steps`, `least_steps_after` a history, `least_stream_steps`, `least_sigma`, `most_records`
 `deletion*`            *Forget Unlearning*: plans, bounds, adaptive requests, risk, attacks, exact values
-`descent_to_delete`    the baseline as published; `descent_shifted`: its tighter form
+`descent_to_delete`    the baseline as published; `descent_shifted`: its tighter form; `descent_conditional`: against
+                       retraining noised once where the state is published
+`rounding`             what computed steps and drawn noise are off by; `arithmetic`: what that costs a guarantee
 `stationarity`         finite learning: `learned_steps`, `residual_mu`, `extra_delta`
 `search`, `checks`     searches and input checks that these share
 =====================  ====================================================================================

@@ -17,9 +17,11 @@ from dataclasses import dataclass, replace
 from typing import Literal, NamedTuple, get_args
 
 from certified_unlearning.accounting import hoelder, lsi, shifted
+from certified_unlearning.accounting.arithmetic import FREE, Price, langevin_floor, triangle_price
 from certified_unlearning.accounting.conversion import Conversion, epsilon_of
 from certified_unlearning.accounting.curves import GaussianCurve, PrivacyCurve, Schedule
 from certified_unlearning.accounting.problem import Problem
+from certified_unlearning.accounting.rounding import EXACT
 from certified_unlearning.errors import ParameterError
 
 AccountantName = Literal["lsi", "lsi-tight", "shifted"]
@@ -91,10 +93,9 @@ def unlearning_epsilon(
 ) -> float:
     """Return an upper bound on epsilon between unlearned and retrained model after the last request of a schedule.
 
-    `unlearning_curve`, converted; arguments and errors as there.
+    `unlearning_curve`, converted, and what rounding adds; arguments and errors as there.
     """
-    curve = unlearning_curve(problem, schedule, accountant=accountant)
-    return epsilon_of(curve, delta, conversion=accountant_called(accountant).conversion)
+    return certified(problem, schedule, delta=delta, accountant=accountant).epsilon
 
 
 class CertifiedRequest(NamedTuple):
@@ -102,6 +103,27 @@ class CertifiedRequest(NamedTuple):
 
     epsilon: float
     mu: float | None
+
+
+def certified(problem: Problem, schedule: Schedule, *, delta: float, accountant: AccountantName) -> CertifiedRequest:
+    """Return what holds after the last request of a schedule, with the rounding of the problem's arithmetic.
+
+    `shifted` counts it as sensitivity, the others by `arithmetic.triangle_price`; arguments and errors as for
+    `unlearning_curve`.
+    """
+    curve = unlearning_curve(problem, schedule, accountant=accountant)
+    epsilon = epsilon_of(curve, delta, conversion=accountant_called(accountant).conversion)
+    if isinstance(curve, GaussianCurve):
+        return CertifiedRequest(epsilon, curve.mu)
+    return CertifiedRequest(epsilon + rounding_price(problem, schedule, epsilon=epsilon, delta=delta).epsilon, None)
+
+
+def rounding_price(problem: Problem, schedule: Schedule, *, epsilon: float, delta: float) -> Price:
+    """Return what computed runs add to an analysis that knows exact ones only, ``lsi`` and ``lsi-tight``."""
+    if problem.rounding == EXACT:
+        return FREE
+    # Each run is one step error a step away from the exact one: half of what two runs are from each other.
+    return triangle_price(langevin_floor(problem).mu(schedule.sigma) / 2, epsilon=epsilon, delta=delta)
 
 
 def largest_guarantee(guarantees: Sequence[CertifiedRequest]) -> CertifiedRequest:
@@ -118,16 +140,17 @@ def stream_guarantees(
 ) -> list[CertifiedRequest]:
     """Return what holds after each request of a schedule, of the model published then.
 
-    `unlearning_curve` for the first requests of the schedule, converted; arguments and errors as there.
+    `certified` for the first requests of the schedule; arguments and errors as there.
     """
-    conversion = accountant_called(accountant).conversion
-    guarantees = []
-    for number in range(1, len(schedule.steps) + 1):
-        so_far = replace(schedule, records_per_request=schedule.records[:number], steps=schedule.steps[:number])
-        curve = unlearning_curve(problem, so_far, accountant=accountant)
-        mu = curve.mu if isinstance(curve, GaussianCurve) else None
-        guarantees.append(CertifiedRequest(epsilon_of(curve, delta, conversion=conversion), mu))
-    return guarantees
+    return [
+        certified(
+            problem,
+            replace(schedule, records_per_request=schedule.records[:number], steps=schedule.steps[:number]),
+            delta=delta,
+            accountant=accountant,
+        )
+        for number in range(1, len(schedule.steps) + 1)
+    ]
 
 
 def initial_epsilon(

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Sequence
-from numbers import Integral
+from numbers import Integral, Real
 
 from certified_unlearning.errors import ParameterError
 
@@ -10,27 +10,29 @@ from certified_unlearning.errors import ParameterError
 def require_positive(**values: float) -> None:
     """Raise `ParameterError` unless every value is finite and above 0."""
     for name, value in values.items():
-        if not (math.isfinite(value) and value > 0):
-            raise ParameterError(f"{name} must be a finite number above 0, got {value}")
+        if not (isinstance(value, Real) and math.isfinite(value) and value > 0):
+            raise ParameterError(f"{name} must be a finite number above 0, got {value!r}")
 
 
 def require_non_negative(**values: float) -> None:
     """Raise `ParameterError` unless every value is finite and at least 0."""
     for name, value in values.items():
-        if not (math.isfinite(value) and value >= 0):
-            raise ParameterError(f"{name} must be a finite number, at least 0, got {value}")
+        if not (isinstance(value, Real) and math.isfinite(value) and value >= 0):
+            raise ParameterError(f"{name} must be a finite number, at least 0, got {value!r}")
 
 
 def require_probability(**values: float) -> None:
     """Raise `ParameterError` unless every value lies strictly between 0 and 1."""
     for name, value in values.items():
-        if not 0 < value < 1:
-            raise ParameterError(f"{name} must lie strictly between 0 and 1, got {value}")
+        if not (isinstance(value, Real) and 0 < value < 1):
+            raise ParameterError(f"{name} must lie strictly between 0 and 1, got {value!r}")
 
 
 def require_count(*, least: int, **values: float) -> None:
     """Raise `ParameterError` unless every value is a whole number, at least ``least``."""
     for name, value in values.items():
+        if type(value) is int and value >= least:
+            continue  # Planners check often, and abstract types take time.
         if not isinstance(value, Integral) or value < least:
             raise ParameterError(f"{name} must be a whole number, at least {least}, got {value!r}")
 

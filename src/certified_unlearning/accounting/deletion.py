@@ -16,13 +16,14 @@ after any chain of calls for a record that stays; `dynamics.composition` is Theo
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Literal, get_args
 
 import numpy as np
 
 from certified_unlearning.accounting import shifted
+from certified_unlearning.accounting.arithmetic import computed, langevin_floor
 from certified_unlearning.accounting.checks import require_count, require_counts, require_positive
 from certified_unlearning.accounting.curves import RenyiCurve
 from certified_unlearning.accounting.deletion_conditions import (
@@ -35,8 +36,9 @@ from certified_unlearning.accounting.deletion_utility import certified_risk, ste
 from certified_unlearning.accounting.gaussians import check_order, check_steps, lemma_5_rate, linear_curve, sharp_rate
 from certified_unlearning.accounting.private_erm import calibrated_sigma
 from certified_unlearning.accounting.problem import Problem
+from certified_unlearning.accounting.rounding import EXACT
 from certified_unlearning.accounting.search import least_whole
-from certified_unlearning.errors import ParameterError
+from certified_unlearning.errors import AssumptionError, ParameterError
 
 # `simplified`: Theorem G.15 as stated. `tight`: the last line of its proof. The others are no claims of the paper.
 # `doubled`: while both runs see the same data their drifts coincide, and the divergence falls twice as fast. `shifted`:
@@ -69,7 +71,8 @@ def deletion_curve(
     ``alpha (s / sigma)^2 (1 - exp(-c eta steps_before)) exp(-c' eta steps) / (2 c)`` with ``s`` the sensitivity and
     ``c = c' = lambda / 2`` (`simplified`), ``c = c' = lambda (1 - eta lambda / 2)`` (`tight`) or the latter with
     ``c' = 2 c`` (`doubled`); `shifted` is `pooling.pooled_mu`. It holds for every start that depends on no data and any
-    requests before, whatever their number and sizes, fixed in advance. It is symmetric in the two laws.
+    requests before, whatever their number and sizes, fixed in advance. It is symmetric in the two laws. Where the
+    problem counts rounding, no form is below `shifted` with rounding, which holds of the computed runs.
 
     Args:
         problem: The constants.
@@ -83,7 +86,8 @@ def deletion_curve(
         ParameterError: A value makes no sense.
         AssumptionError: ``strong_convexity`` is 0, or ``step_size`` is not below ``1 / smoothness``.
     """
-    return linear_curve(problem.sensitivity(records), sigma, _factor(problem, steps, steps_before, form))
+    exact = linear_curve(problem.sensitivity(records), sigma, _factor(problem, steps, steps_before, form))
+    return _computed(problem, exact, [_mu(problem, sigma, records, steps, steps_before)])
 
 
 def adaptive_deletion_curve(
@@ -121,12 +125,14 @@ def adaptive_deletion_curve(
     require_counts("request_steps", request_steps, least=0)
     require_observable(observed, request=len(request_steps))
     present = [learning_steps, *request_steps[:-1]]
-    factor, since = 0.0, 0
+    parts, since = [], 0
     for model in observed:
-        factor += _factor(problem, 0, sum(present[since : model + 1]), form)
+        parts.append((0, sum(present[since : model + 1])))
         since = model + 1
-    factor += _factor(problem, request_steps[-1], sum(present[since:]), form)
-    return linear_curve(problem.sensitivity(records), sigma, factor)
+    parts.append((request_steps[-1], sum(present[since:])))
+    factor = sum(_factor(problem, steps, before, form) for steps, before in parts)
+    exact = linear_curve(problem.sensitivity(records), sigma, factor)
+    return _computed(problem, exact, [_mu(problem, sigma, records, steps, before) for steps, before in parts])
 
 
 @dataclass(frozen=True)
@@ -183,6 +189,7 @@ def plan_deletion(
     certify_risk: bool = True,
     gradient_field: GradientField = "lipschitz",
     form: DeletionForm = "simplified",
+    dtype: str | None = None,
 ) -> DeletionPlan:
     """Return Theorem 5.1's plan: the least steps that certify deletion and, if asked for, the excess risk.
 
@@ -205,11 +212,13 @@ def plan_deletion(
         gradient_field: What the steps follow. Of clipped gradients only ``clipped-convex`` are covered, and the risk
             is then that of the convex function whose gradients they are, not of the loss.
         form: Which bound the deletion steps are planned with.
+        dtype: ``float32`` or ``float64``: what rounding adds to logistic regression computed in that type is counted.
+            None: exact arithmetic, as in the theorem.
 
     Raises:
         ParameterError: A value makes no sense.
-        AssumptionError: ``strong_convexity`` is 0 or exceeds ``smoothness``, ``epsilon_dd`` exceeds ``epsilon_dp``, or
-            the theorem does not survive the clipping.
+        AssumptionError: ``strong_convexity`` is 0 or exceeds ``smoothness``, ``epsilon_dd`` exceeds ``epsilon_dp``, the
+            theorem does not survive the clipping, or the noise is so small that rounding breaks a promise.
     """
     require_survival("Theorem 5.1", gradient_field)
     require_positive(smoothness=smoothness)
@@ -217,6 +226,14 @@ def plan_deletion(
     check_order(alpha)
     problem = Problem(n, strong_convexity, smoothness, lipschitz, 1 / (2 * smoothness))
     sigma = calibrated_sigma(problem, alpha=alpha, epsilon=epsilon_dp, steps=math.inf)
+    if dtype is not None:
+        problem = computed(problem, features=dimension, classes=2, dtype=dtype)
+        present = _mu(problem, sigma, 1, 0, math.inf)
+        if alpha * present**2 / 2 > epsilon_dp or alpha * langevin_floor(problem).mu(sigma) ** 2 / 2 > epsilon_dd:
+            raise AssumptionError(
+                f"the noise that epsilon_dp = {epsilon_dp} asks for, sigma = {sigma:.6g}, is too small for {dtype}: "
+                "with rounding the promises do not hold; lower epsilon_dp, raise epsilon_dd, or use dtype float64"
+            )
     learning, deletion = steps_for_risk(problem, alpha=alpha, dimension=dimension, epsilon=epsilon_dp, records=records)
 
     def epsilon_after(steps: int) -> float:
@@ -254,9 +271,22 @@ def _factor(problem: Problem, steps: float, steps_before: float, form: DeletionF
     rate = _rate(problem, form)
     if form == "shifted":
         # The factor is that of every number of records and every noise: here both cancel.
-        phase = partial(shifted.phase, problem, sigma=problem.sensitivity(1))
-        mu = shifted.pooled_mu([phase(records=1, steps=steps_before), phase(records=0, steps=steps)])
-        return mu**2 / 2
+        exact = replace(problem, rounding=EXACT)
+        return _mu(exact, problem.sensitivity(1), 1, steps, steps_before) ** 2 / 2
     since = 2 * rate if form == "doubled" else rate
     grown = -math.expm1(-rate * problem.step_size * steps_before) / (2 * rate)
     return grown * math.exp(-since * problem.step_size * steps)
+
+
+def _mu(problem: Problem, sigma: float, records: int, steps: float, steps_before: float) -> float:
+    """Return shifted interpolation's ``mu`` of a deletion, with the rounding of the problem's arithmetic."""
+    phase = partial(shifted.phase, problem, sigma=sigma)
+    return shifted.pooled_mu([phase(records=records, steps=steps_before), phase(records=0, steps=steps)])
+
+
+def _computed(problem: Problem, exact: RenyiCurve, mus: Sequence[float]) -> RenyiCurve:
+    """Return what holds of computed runs: the larger of a bound on exact ones and of `shifted` with rounding."""
+    if problem.rounding == EXACT:
+        return exact
+    log_slope = 2 * math.log(math.hypot(*mus)) - math.log(2)
+    return RenyiCurve(lambda alpha: np.maximum(exact.log_divergence(alpha), np.log(alpha) + log_slope))

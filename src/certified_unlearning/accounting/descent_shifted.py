@@ -103,7 +103,7 @@ def secret_state_history_mu(
         AssumptionError: The step size is another one, or ``m = 0``.
     """
     require_descent_step_size(problem)
-    schedule = _schedule(sigma, records_per_request, steps_per_request, learning_steps)
+    schedule = request_schedule(sigma, records_per_request, steps_per_request, learning_steps)
     return pooled_mu([*_noiseless(problem, schedule), _published(sigma)])
 
 
@@ -138,7 +138,7 @@ def least_secret_state_steps(
     """
     require_positive(mu=mu)
     require_descent_step_size(problem)
-    earlier = _schedule(sigma, records_per_request, steps_per_request, learning_steps)
+    earlier = request_schedule(sigma, records_per_request, steps_per_request, learning_steps)
     problem.sensitivity(next_records, removed_before=sum(earlier.records))  # refuses more records than are left
     *before, unlearning = _noiseless(problem, earlier.followed_by(records=next_records, steps=0))
 
@@ -197,8 +197,8 @@ def published_state_curve(
 
     The noise is fed back: a request is one macro-step, of contraction ``gamma^I`` and sensitivity
     ``(1 - gamma^I) Delta``, then noise. So the bound compares *only* with a retrained model that is published, noised
-    and continued at the same times; one that adds its noise once has another covariance, and for it Theorem N.2
-    (`descent_to_delete.published_state_epsilon`) is the only statement.
+    and continued at the same times. One that adds its noise once has another covariance, and epsilon can be ten times
+    as large: for it see `descent_conditional`, or Theorem N.2 (`descent_to_delete.published_state_epsilon`).
 
     Args:
         problem: The constants; its step size must be `descent_step_size`.
@@ -212,14 +212,15 @@ def published_state_curve(
         AssumptionError: The step size is another one, or ``m = 0``.
     """
     require_descent_step_size(problem)
-    schedule = _schedule(sigma, records_per_request, steps_per_request, learning_steps)
+    schedule = request_schedule(sigma, records_per_request, steps_per_request, learning_steps)
     phases = _noiseless(problem, schedule)
     return GaussianCurve(pooled_mu([part for phase in phases for part in (phase, _published(sigma))]))
 
 
-def _schedule(
+def request_schedule(
     sigma: float, records_per_request: int | Sequence[int], steps_per_request: Sequence[int], learning_steps: float
 ) -> Schedule:
+    """Return the schedule of requests that are given as sequences, of any type."""
     return Schedule(
         sigma=sigma,
         records_per_request=(
@@ -251,4 +252,5 @@ def _endless_stream(problem: Problem, steps: int, records_per_request: int) -> l
         )
     unlearning = Phase(steps, contraction_gap(problem), 0.0, 0.0)
     distance = problem.sensitivity(records_per_request) / problem.strong_convexity
-    return [Phase(math.inf, -math.expm1(unlearning.log_decay), distance, 0.0), unlearning]
+    rounded = Phase(1, 0.0, 2 * problem.rounding.fixed / contraction_gap(problem), 0.0)
+    return [Phase(math.inf, -math.expm1(unlearning.log_decay), distance, 0.0), unlearning, rounded]

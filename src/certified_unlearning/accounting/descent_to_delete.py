@@ -14,6 +14,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
+from certified_unlearning.accounting.arithmetic import FREE, Price, descent_floor, triangle_price
 from certified_unlearning.accounting.checks import (
     require_count,
     require_counts,
@@ -21,7 +22,9 @@ from certified_unlearning.accounting.checks import (
     require_probability,
 )
 from certified_unlearning.accounting.problem import Problem
-from certified_unlearning.errors import AssumptionError
+from certified_unlearning.accounting.rounding import EXACT
+from certified_unlearning.accounting.shifted import contraction_gap
+from certified_unlearning.errors import AssumptionError, InfeasibleError
 
 # How far rounding may move a step size or a number of steps away from its formula, relatively.
 ROUNDING = 1e-12
@@ -65,7 +68,8 @@ def secret_state_sigma(problem: Problem, *, epsilon: float, delta: float, steps:
     require_positive(epsilon=epsilon)
     require_probability(delta=delta)
     require_count(least=1, steps=steps)
-    return 4 * math.sqrt(2) * _residual_distance(problem, steps) / _root_difference(-math.log(delta), epsilon)
+    distance = _rounded_distance(problem, steps)
+    return 4 * math.sqrt(2) * distance / _root_difference(-math.log(delta), epsilon)
 
 
 def secret_state_epsilon(problem: Problem, *, sigma: float, delta: float, steps: int) -> float:
@@ -76,7 +80,7 @@ def secret_state_epsilon(problem: Problem, *, sigma: float, delta: float, steps:
     require_positive(sigma=sigma)
     require_probability(delta=delta)
     require_count(least=1, steps=steps)
-    difference = 4 * math.sqrt(2) * _residual_distance(problem, steps) / sigma
+    difference = 4 * math.sqrt(2) * _rounded_distance(problem, steps) / sigma
     return difference * difference + 2 * difference * math.sqrt(-math.log(delta))
 
 
@@ -107,6 +111,18 @@ def published_state_plan(
     """
     require_positive(epsilon=epsilon)
     require_count(least=1, request_count=request_count)
+    if problem.rounding != EXACT:
+        # Less noise is none of its answers, so rounding, which less noise hides less of, then costs no more.
+        exact = published_state_plan(
+            replace(problem, rounding=EXACT),
+            epsilon=epsilon,
+            delta=delta,
+            dimension=dimension,
+            request_count=request_count,
+        )
+        epsilon -= published_state_price(problem, sigma=exact.sigma, epsilon=epsilon, delta=delta).epsilon
+        if epsilon <= 0:
+            raise InfeasibleError("rounding alone takes more than this epsilon; raise epsilon, or use dtype float64")
     bound = _bound_on_steps(problem, epsilon, delta, dimension)
     # At least 1: sigma is infinite at I = 0.
     steps = max(1, math.ceil(bound))
@@ -174,7 +190,14 @@ def published_state_epsilon(
             f"Theorem N.2 needs I >= {bound} steps besides the extra ones for the epsilon = {epsilon} of this "
             f"sigma, got {steps}"
         )
-    return epsilon
+    return epsilon + published_state_price(problem, sigma=sigma, epsilon=epsilon, delta=delta).epsilon
+
+
+def published_state_price(problem: Problem, *, sigma: float, epsilon: float, delta: float) -> Price:
+    """Return what computed runs add to Theorem N.2, which knows exact ones only."""
+    if problem.rounding == EXACT:
+        return FREE
+    return triangle_price(descent_floor(problem).mu(sigma) / 2, epsilon=epsilon, delta=delta)
 
 
 def least_learning_steps(problem: Problem, *, radius: float, steps: int) -> int:
@@ -210,6 +233,18 @@ def _residual_distance(problem: Problem, steps: int) -> float:
     exponent = steps * _log_inverse_contraction(problem)
     share = math.exp(-exponent) / -math.expm1(-exponent)
     return max(problem.lipschitz / (problem.strong_convexity * problem.n) * share, sys.float_info.min)
+
+
+def _rounded_distance(problem: Problem, steps: int) -> float:
+    """Return `_residual_distance` with what computed steps add: Theorem N.1 hides 8 times that by its noise.
+
+    Two computed runs end within ``2 rho / (1 - gamma)`` of the points that exact ones would reach.
+    """
+    distance = _residual_distance(problem, steps)
+    if problem.rounding == EXACT:
+        return distance
+    added = 2 * problem.rounding.fixed / contraction_gap(problem)
+    return distance * (1 + problem.rounding.norm_excess) + added / 8
 
 
 def _log_inverse_contraction(problem: Problem) -> float:

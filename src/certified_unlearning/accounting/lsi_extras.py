@@ -27,8 +27,12 @@ def insufficient_training_curve(unlearning: RenyiCurve, residual: RenyiCurve) ->
 
     Args:
         unlearning: ``eps``, between unlearned and retrained model at stationarity: `lsi.curve`.
-        residual: ``eps_T``, between the law after ``T`` steps and the stationary one, on any admissible data; with the
-            ``mu`` of `stationarity.residual_mu` it is ``alpha mu^2 / 2``.
+        residual: ``eps_T``, two-sided, between the law after ``T`` steps and the stationary one, on any admissible
+            data. It is ``alpha mu^2 / 2`` for a `stationarity.residual_mu` of a distance that is never exceeded
+            (``W_infinity``): ``R + ||x_0||`` where every step projects on a ball of radius ``R``. The distance of
+            `stationarity.starting_distance` is exceeded with probability ``beta``, which no Rényi divergence forgives:
+            on quadratics, without a ball, that of a run from a point is infinite from the order ``c^(-2T)`` on. With
+            that distance use `stationarity.extra_delta`.
 
     Raises:
         ParameterError: A curve is known at some orders only.

@@ -13,11 +13,13 @@ from typing import NamedTuple
 
 import numpy as np
 
-from certified_unlearning.accounting.accountants import AccountantName, accountant_called
+from certified_unlearning.accounting.accountants import AccountantName, accountant_called, certified, rounding_price
+from certified_unlearning.accounting.arithmetic import langevin_floor
 from certified_unlearning.accounting.checks import require_count, require_positive, require_probability
-from certified_unlearning.accounting.conversion import epsilon_of, least_over_orders, mu_from_epsilon, order_overhead
+from certified_unlearning.accounting.conversion import least_over_orders, mu_from_epsilon, order_overhead
 from certified_unlearning.accounting.curves import PrivacyCurve, RenyiCurve, Schedule
 from certified_unlearning.accounting.problem import Problem
+from certified_unlearning.accounting.rounding import EXACT
 from certified_unlearning.accounting.search import MOST_STEPS, Array, bisect, least_whole
 from certified_unlearning.errors import InfeasibleError
 
@@ -233,7 +235,7 @@ def _plan_next(schedule: Schedule, records: int, target: "_Target", minimum: int
     """Plan one more request after those of a schedule."""
 
     @cache
-    def certified(steps: int) -> float:
+    def epsilon_after(steps: int) -> float:
         return target.epsilon_of(schedule.followed_by(records=records, steps=steps))
 
     estimate = target.steps_needed(schedule.followed_by(records=records, steps=0))
@@ -243,8 +245,8 @@ def _plan_next(schedule: Schedule, records: int, target: "_Target", minimum: int
             f"sigma = {schedule.sigma} takes more than {MOST_STEPS:.0e} unlearning steps; raise sigma, epsilon or "
             "step_size * strong_convexity"
         )
-    steps = least_whole(estimate, lambda steps: certified(steps) <= target.epsilon, minimum=minimum)
-    return PlannedRequest(steps, certified(steps))
+    steps = least_whole(estimate, lambda steps: epsilon_after(steps) <= target.epsilon, minimum=minimum)
+    return PlannedRequest(steps, epsilon_after(steps))
 
 
 @dataclass(frozen=True)
@@ -265,7 +267,7 @@ class _Target:
 
     def epsilon_of(self, schedule: Schedule) -> float:
         """Return the epsilon that is certified for a schedule."""
-        return epsilon_of(self.curve(schedule), self.delta, conversion=accountant_called(self.accountant).conversion)
+        return certified(self.problem, schedule, delta=self.delta, accountant=self.accountant).epsilon
 
     def steps_needed(self, schedule: Schedule) -> float:
         """Return how many more steps meet the target, a real number that is right up to rounding."""
@@ -273,10 +275,11 @@ class _Target:
         gap = accountant_called(self.accountant).contraction_gap(self.problem)
         if isinstance(curve, RenyiCurve):
             # At each order K steps multiply the bound by exp(-gap K / alpha): the least K makes it equal to the room.
-            return self._least_over_orders(curve, lambda alpha, log_ratio: alpha / gap * log_ratio)
-        ratio = curve.mu / self._mu
-        if ratio <= 1:
+            return self._least_over_orders(curve, schedule, lambda alpha, log_ratio: alpha / gap * log_ratio)
+        floor = self._floor(schedule.sigma)
+        if curve.mu <= self._mu:
             return 0.0
+        ratio = (curve.mu - floor) / (self._mu - floor)
         if gap == 1:  # One step forgets everything.
             return 1.0
         # After N steps K more multiply mu^2 by c^(2 K) (1 - c^(2 N)) / (1 - c^(2 (N + K))), c = 1 - gap.
@@ -292,19 +295,44 @@ class _Target:
         curve = self.curve(schedule)
         # mu is proportional to 1 / sigma, a Rényi divergence to 1 / sigma^2 at every order.
         if isinstance(curve, RenyiCurve):
-            return math.exp(self._least_over_orders(curve, lambda _, log_ratio: log_ratio) / 2)
-        return curve.mu / self._mu
+            return math.exp(self._least_over_orders(curve, schedule, lambda _, log_ratio: log_ratio) / 2)
+        # But for the rounding of the noise itself, which grows with it.
+        relative = 0.0 if self.problem.rounding == EXACT else langevin_floor(self.problem).relative
+        self._require_room(relative, schedule.sigma)
+        return (curve.mu - relative) / (self._mu - relative)
 
     @cached_property
     def _mu(self) -> float:
         """The largest mu of Gaussian DP that meets the target."""
         return mu_from_epsilon(self.epsilon, self.delta)
 
-    def _least_over_orders(self, curve: RenyiCurve, requirement: Callable[[Array, Array], Array]) -> float:
+    def _floor(self, sigma: float) -> float:
+        """Return the mu that rounding costs however many steps are taken.
+
+        Raises:
+            InfeasibleError: It is above the target.
+        """
+        if self.problem.rounding == EXACT:
+            return 0.0
+        floor = langevin_floor(self.problem).mu(sigma)
+        self._require_room(floor, sigma)
+        return floor
+
+    def _require_room(self, floor: float, sigma: float) -> None:
+        if floor >= self._mu:
+            raise InfeasibleError(
+                f"rounding alone takes more than epsilon = {self.epsilon} at delta = {self.delta} with sigma = "
+                f"{sigma}; raise sigma or epsilon, or use dtype float64"
+            )
+
+    def _least_over_orders(
+        self, curve: RenyiCurve, schedule: Schedule, requirement: Callable[[Array, Array], Array]
+    ) -> float:
         """Return the least requirement over the orders that leave room for a Rényi divergence below the target.
 
         Args:
             curve: Upper bounds on Rényi divergences.
+            schedule: What they speak of.
             requirement: Maps orders, and the logarithm of divergence over room there, to what has to be minimised.
         """
         log_inverse_delta = -math.log(self.delta)
@@ -314,9 +342,16 @@ class _Target:
                 "raise epsilon or delta"
             )
         conversion = accountant_called(self.accountant).conversion
+        price = rounding_price(self.problem, schedule, epsilon=self.epsilon, delta=self.delta).epsilon
+        epsilon = self.epsilon - price
+        if epsilon <= 0:
+            raise InfeasibleError(
+                f"rounding alone takes {price:.2g} of epsilon = {self.epsilon} with sigma = {schedule.sigma}; raise "
+                "sigma or epsilon, or use dtype float64"
+            )
 
         def at(log_excess: Array) -> Array:
-            room = self.epsilon - order_overhead(log_excess, log_inverse_delta, conversion)
+            room = epsilon - order_overhead(log_excess, log_inverse_delta, conversion)
             alpha = 1 + np.exp(log_excess)
             with np.errstate(divide="ignore", invalid="ignore"):
                 needed = requirement(alpha, curve.log_divergence(alpha) - np.log(room))

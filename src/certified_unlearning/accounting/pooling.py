@@ -16,7 +16,7 @@ import math
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import NamedTuple
+from functools import lru_cache
 
 from certified_unlearning.accounting.checks import require_count, require_non_negative, require_positive
 from certified_unlearning.errors import AssumptionError, ParameterError
@@ -47,11 +47,14 @@ class Phase:
     noise_std: float
 
     def __post_init__(self) -> None:
-        if self.steps != math.inf:
+        # The usual types are tested at once: planners make thousands of phases.
+        if self.steps != math.inf and not (type(self.steps) is int and self.steps >= 0):
             require_count(least=0, steps=self.steps)
         if not 0 <= self.contraction_gap <= 1:
             raise ParameterError(f"contraction_gap must lie between 0 and 1, got {self.contraction_gap}")
-        require_non_negative(sensitivity=self.sensitivity, noise_std=self.noise_std)
+        usual = type(self.sensitivity) is type(self.noise_std) is float
+        if not (usual and 0 <= self.sensitivity < math.inf and 0 <= self.noise_std < math.inf):
+            require_non_negative(sensitivity=self.sensitivity, noise_std=self.noise_std)
         if self.steps == math.inf and self.contraction_gap == 0:
             raise AssumptionError(
                 "infinitely many steps need a contraction: strong_convexity above 0 and step_size below "
@@ -61,39 +64,7 @@ class Phase:
     @property
     def log_decay(self) -> float:
         """``log(c^steps)``, the logarithm of what the phase leaves of a distance."""
-        if self.steps == 0:
-            return 0.0
-        return self.steps * math.log1p(-self.contraction_gap) if self.contraction_gap < 1 else -math.inf
-
-
-class _Block(NamedTuple):
-    """The sums of ``p`` and ``q`` over neighbouring steps, as if the run ended with them."""
-
-    signal: float
-    noise: float
-    log_decay: float
-
-    @property
-    def only_decays(self) -> bool:
-        """Whether there is neither signal nor noise, nor an end to what came before."""
-        return self.signal == self.noise == 0 and self.log_decay > -math.inf
-
-    def has_larger_ratio_than(self, later: "_Block") -> bool:
-        """Compare signal over noise, both as the later block's end sees them; equal counts as larger."""
-        return self.signal * later.noise >= later.signal * self.noise * math.exp(later.log_decay)
-
-    def merged_with(self, later: "_Block") -> "_Block":
-        decay = math.exp(later.log_decay)
-        left = self.signal * decay
-        if self.signal > 0 and later.log_decay > -math.inf:
-            left = max(left, sys.float_info.min)
-        return _Block(left + later.signal, self.noise * decay**2 + later.noise, self.log_decay + later.log_decay)
-
-    @property
-    def mu(self) -> float:
-        if self.signal == 0:
-            return 0.0
-        return max(self.signal / math.sqrt(self.noise), sys.float_info.min) if self.noise > 0 else math.inf
+        return _log_decay(self.steps, self.contraction_gap)
 
 
 def pooled_mu(phases: Sequence[Phase], *, starting_distance: float = 0.0) -> float:
@@ -115,16 +86,29 @@ def pooled_mu(phases: Sequence[Phase], *, starting_distance: float = 0.0) -> flo
     """
     require_non_negative(starting_distance=starting_distance)
     # In these units squares neither overflow nor underflow.
-    signal_unit = max([starting_distance, *(phase.sensitivity for phase in phases)]) or 1.0
-    noise_unit = max((phase.noise_std for phase in phases), default=0.0) or 1.0
-    blocks = [_Block(starting_distance / signal_unit, 0.0, 0.0)]
+    signal_unit = max([starting_distance, *[phase.sensitivity for phase in phases]]) or 1.0
+    noise_unit = max([phase.noise_std for phase in phases], default=0.0) or 1.0
+    # Of neighbouring steps the sums of p and q, as if the run ended with them, and the logarithm of their decay.
+    blocks = [(starting_distance / signal_unit, 0.0, 0.0)]
     for phase in phases:
-        block = _as_block(phase, signal_unit, noise_unit)
+        signals, noises, log_decay = _sums(phase.steps, phase.contraction_gap)
+        noise_std = phase.noise_std / noise_unit
+        signal, noise = phase.sensitivity / signal_unit * signals, noise_std * noise_std * noises
         # Pure decay waits for the next block, which takes it over: at the end of the run it changes no ratio.
-        while not block.only_decays and blocks and blocks[-1].has_larger_ratio_than(block):
-            block = blocks.pop().merged_with(block)
-        blocks.append(block)
-    mu = math.hypot(*(block.mu for block in blocks))
+        while blocks and (signal > 0 or noise > 0 or log_decay == -math.inf):
+            earlier_signal, earlier_noise, earlier_log_decay = blocks[-1]
+            decay = math.exp(log_decay)
+            # The earlier ratio is the smaller one, as the end of the later block sees both.
+            if earlier_signal * noise < signal * earlier_noise * decay:
+                break
+            blocks.pop()
+            left = earlier_signal * decay
+            if left < sys.float_info.min and earlier_signal > 0 and log_decay > -math.inf:
+                left = sys.float_info.min
+            signal, noise = signal + left, noise + earlier_noise * decay * decay
+            log_decay += earlier_log_decay
+        blocks.append((signal, noise, log_decay))
+    mu = math.hypot(*[_block_mu(signal, noise) for signal, noise, _ in blocks])
     return max(mu * (signal_unit / noise_unit), sys.float_info.min) if mu > 0 else 0.0
 
 
@@ -150,12 +134,25 @@ def ball_mu(phases: Sequence[Phase], *, radius: float, starting_distance: float 
     return least
 
 
-def _as_block(phase: Phase, signal_unit: float, noise_unit: float) -> _Block:
-    """Return the sums over a phase's steps: ``s (1-c^k)/(1-c)`` and ``tau^2 (1-c^(2k))/(1-c^2)``."""
-    gap, log_decay = phase.contraction_gap, phase.log_decay
-    signals = -math.expm1(log_decay) / gap if gap > 0 else phase.steps
-    noises = -math.expm1(2 * log_decay) / (gap * (2 - gap)) if gap > 0 else phase.steps
-    return _Block(phase.sensitivity / signal_unit * signals, (phase.noise_std / noise_unit) ** 2 * noises, log_decay)
+@lru_cache(maxsize=4096)
+def _sums(steps: float, gap: float) -> tuple[float, float, float]:
+    """Return the sums ``(1-c^k)/(1-c)`` and ``(1-c^(2k))/(1-c^2)`` over ``k`` steps, and ``log(c^k)``."""
+    log_decay = _log_decay(steps, gap)
+    signals = -math.expm1(log_decay) / gap if gap > 0 else steps
+    noises = -math.expm1(2 * log_decay) / (gap * (2 - gap)) if gap > 0 else steps
+    return signals, noises, log_decay
+
+
+def _log_decay(steps: float, gap: float) -> float:
+    if steps == 0:
+        return 0.0
+    return steps * math.log1p(-gap) if gap < 1 else -math.inf
+
+
+def _block_mu(signal: float, noise: float) -> float:
+    if signal == 0:
+        return 0.0
+    return max(signal / math.sqrt(noise), sys.float_info.min) if noise > 0 else math.inf
 
 
 def _least_mu_anew(phase: Phase, later: Sequence[Phase], distance: float) -> float:

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from typing import Literal, get_args
 
 from certified_unlearning.accounting.checks import require_count, require_non_negative, require_positive
+from certified_unlearning.accounting.rounding import EXACT, Rounding
 from certified_unlearning.errors import AssumptionError, ParameterError
 
 Adjacency = Literal["replace", "zero-out", "remove"]
@@ -28,6 +29,7 @@ class Problem:
             record takes its place. ``zero-out``: its data loss becomes 0, while ``n``, the regulariser, the
             step size and the noise stay. ``remove``: the mean of the others, with their number as normaliser,
             while the regulariser, the step size and the noise stay.
+        rounding: What the arithmetic of a step adds; by default it is exact, as the papers assume.
 
     Raises:
         ParameterError: A value makes no sense.
@@ -40,6 +42,7 @@ class Problem:
     lipschitz: float
     step_size: float
     adjacency: Adjacency = "replace"
+    rounding: Rounding = EXACT
 
     def __post_init__(self) -> None:
         require_count(least=1, n=self.n)
@@ -63,7 +66,8 @@ class Problem:
 
         ``2 M S / n`` for ``replace``, ``M S / n`` for ``zero-out`` (Langevin unlearning's bounds have ``replace``;
         they use adjacency in nothing but this distance). ``2 M S / n_t`` for ``remove``, where ``n_t`` records are
-        left in the larger of the two sets: half from the records, half from the normaliser.
+        left in the larger of the two sets: half from the records, half from the normaliser. Where rounding is counted,
+        so is by how much a row may be longer than 1.
 
         Args:
             records: ``S``.
@@ -81,7 +85,7 @@ class Problem:
             raise ParameterError(f"adjacency remove needs a record to remain, got records = n = {self.n}")
         per_record = self.lipschitz if self.adjacency == "zero-out" else 2 * self.lipschitz
         normaliser = self.n - removed_before if self.adjacency == "remove" else self.n
-        return per_record * records / normaliser
+        return per_record * records / normaliser * (1 + self.rounding.norm_excess)
 
     def require_strong_convexity(self) -> None:
         """Raise `AssumptionError` unless ``strong_convexity`` is above 0."""

@@ -8,17 +8,14 @@ of the same algorithm, of the same constants, and speaks of requests that were f
 """
 
 import math
-import sys
 from dataclasses import replace
+from functools import lru_cache
 from itertools import accumulate
-
-import numpy as np
 
 from certified_unlearning.accounting.checks import require_count, require_positive
 from certified_unlearning.accounting.curves import GaussianCurve, Schedule
 from certified_unlearning.accounting.pooling import Phase, ball_mu, pooled_mu
 from certified_unlearning.accounting.problem import Problem
-from certified_unlearning.accounting.search import Array
 from certified_unlearning.errors import AssumptionError, ParameterError
 
 __all__ = [
@@ -48,8 +45,14 @@ def contraction_gap(problem: Problem) -> float:
             f"gradient steps contract only for step_size <= 2 / smoothness = {limit}, got {problem.step_size}"
         )
     if problem.step_size <= math.nextafter(2 / (problem.smoothness + problem.strong_convexity), math.inf):
-        return min(problem.step_size * problem.strong_convexity, 1.0)
-    return max(2 - problem.step_size * problem.smoothness, 0.0)
+        gap = min(problem.step_size * problem.strong_convexity, 1.0)
+        if problem.rounding.norm_excess == 0:
+            return gap
+    else:
+        gap = 1.0
+    # The curvature of longer rows is larger, by the square.
+    steepest = problem.smoothness * (1 + problem.rounding.norm_excess) ** 2
+    return max(min(gap, 2 - problem.step_size * steepest), 0.0)
 
 
 def phase(problem: Problem, *, sigma: float, records: int, steps: float, removed_before: int = 0) -> Phase:
@@ -58,7 +61,8 @@ def phase(problem: Problem, *, sigma: float, records: int, steps: float, removed
     Args:
         problem: The constants.
         sigma: Noise scale.
-        records: ``S``, in how many records the two data sets differ; 0 where they agree.
+        records: ``S``, in how many records the two data sets differ; 0 where they agree. What rounding adds is added
+            in either case.
         steps: Their number; may be infinite.
         removed_before: Records that neither data set holds any more.
 
@@ -68,9 +72,9 @@ def phase(problem: Problem, *, sigma: float, records: int, steps: float, removed
     """
     require_positive(sigma=sigma)
     require_count(least=0, records=records)
-    gradients = problem.sensitivity(records, removed_before=removed_before) if records else 0.0
     noise_std = math.sqrt(2 * problem.step_size) * sigma
-    return Phase(steps, contraction_gap(problem), problem.step_size * gradients, noise_std)
+    updates = _between_updates(problem, noise_std, records, removed_before)
+    return Phase(steps, contraction_gap(problem), updates, noise_std)
 
 
 def schedule_phases(problem: Problem, schedule: Schedule) -> list[Phase]:
@@ -82,11 +86,12 @@ def schedule_phases(problem: Problem, schedule: Schedule) -> list[Phase]:
         ParameterError: More records are removed than there are.
         AssumptionError: ``step_size`` exceeds ``2 / L``, or infinitely many steps do not contract.
     """
-    removed = (0, *accumulate(schedule.records))
-    return [
-        phase(problem, sigma=schedule.sigma, records=removed[-1] - before, steps=steps, removed_before=before)
-        for before, steps in zip(removed, (schedule.learning_steps, *schedule.steps), strict=True)
-    ]
+    # Planners try many numbers of steps for the last request.
+    phases = _all_but_last(
+        problem, schedule.sigma, schedule.learning_steps, tuple(schedule.records), tuple(schedule.steps[:-1])
+    )
+    last = phase(problem, sigma=schedule.sigma, records=0, steps=schedule.steps[-1]) if schedule.steps else None
+    return [*phases, last] if last else [*phases]
 
 
 def curve(problem: Problem, schedule: Schedule) -> GaussianCurve:
@@ -94,8 +99,7 @@ def curve(problem: Problem, schedule: Schedule) -> GaussianCurve:
 
     Retrained: the same learning run from the same start, on the data after all removals, for as many steps in all
     (learning and every request's); learning to stationarity is compared with stationarity. It is `pooled_mu` of
-    `schedule_phases` in closed form: the noise stays the same and the sensitivity never increases, so all is one block.
-    Request ``j``'s own records add ``s_j`` in every step before the request, which decays in all steps from it on.
+    `schedule_phases`: the noise stays the same and the sensitivity never increases, so all is one block.
 
     Args:
         problem: The constants.
@@ -105,24 +109,7 @@ def curve(problem: Problem, schedule: Schedule) -> GaussianCurve:
         ParameterError: More records are removed than there are.
         AssumptionError: ``step_size`` exceeds ``2 / L``, or infinitely many steps do not contract.
     """
-    removed = sum(schedule.records)
-    first = phase(problem, sigma=schedule.sigma, records=removed, steps=schedule.learning_steps)
-    gap = first.contraction_gap
-    if gap in (0, 1):  # The closed form needs a logarithm of c that is finite and below 0.
-        return GaussianCurve(pooled_mu(schedule_phases(problem, schedule)))
-    log_contraction = math.log1p(-gap)
-    steps = np.array(schedule.steps, dtype=np.float64)
-    until = np.cumsum(steps)
-    steps_before = first.steps + until - steps
-    if removed == 0 or steps_before[-1] == 0:
-        return GaussianCurve(0.0)
-    # The last request's decay is common to all; kept apart, it cannot make the sum underflow.
-    decay = np.exp(log_contraction * (until[-1] - until + steps - steps[-1]))
-    arrived = decay * -np.expm1(log_contraction * steps_before) / gap
-    signal = float(arrived @ _own_sensitivities(problem, schedule))
-    noise = -math.expm1(2 * log_contraction * (first.steps + until[-1])) / (gap * (2 - gap))
-    mu = math.exp(log_contraction * steps[-1]) * signal / (first.noise_std * math.sqrt(noise))
-    return GaussianCurve(max(mu, sys.float_info.min))
+    return GaussianCurve(pooled_mu(schedule_phases(problem, schedule)))
 
 
 def joint_curve(problem: Problem, schedule: Schedule, *, learned_published: bool) -> GaussianCurve:
@@ -219,17 +206,42 @@ def unknown_learning_curve(problem: Problem, *, sigma: float, records: int, step
     return GaussianCurve(pooled_mu([replace(learning, noise_std=0.0), unlearning]))
 
 
-def _own_sensitivities(problem: Problem, schedule: Schedule) -> Array:
-    """Return how much each request's records add to a step's sensitivity while they and all later ones are there.
+def _between_updates(problem: Problem, noise_std: float, records: int, removed_before: int) -> float:
+    """Return the largest distance between the two updates of one point, on data that differ in ``records``."""
+    gradients = problem.sensitivity(records, removed_before=removed_before) if records else 0.0
+    error = problem.rounding.step_error(noise_std)
+    if error == math.inf:
+        raise AssumptionError(
+            "rounding alone may drive the weights anywhere: step_size * strong_convexity = "
+            f"{problem.step_size * problem.strong_convexity:.2g} is too small for the type of the weights; raise the "
+            "regularisation, or use dtype float64"
+        )
+    # Each of the two runs may end a step error away from where exact arithmetic would.
+    return problem.step_size * gradients + 2 * error
 
-    In proportion to their number, except where the normaliser shrinks: with ``n_j`` records left after request ``j``
-    the sensitivity is ``2 eta M (n_j - n_r) / n_j``, and the differences of these are taken by hand, without
-    cancellation.
+
+@lru_cache(maxsize=64)
+def _all_but_last(
+    problem: Problem, sigma: float, learning_steps: float, records: tuple[int, ...], steps: tuple[int, ...]
+) -> tuple[Phase, ...]:
+    """Return the phases of `schedule_phases` without the last request's.
+
+    Args:
+        problem: The constants.
+        sigma: Noise scale.
+        learning_steps: ``T``.
+        records: How many records each request removes.
+        steps: Of each request but the last.
     """
-    records = np.array(schedule.records, dtype=np.float64)
-    largest = max(schedule.records)
-    own: Array = problem.step_size * problem.sensitivity(largest) * (records / largest)
-    if problem.adjacency == "remove":
-        left = problem.n - np.append(0.0, np.cumsum(records))
-        own = own * left[0] * left[-1] / (left[:-1] * left[1:])
-    return own
+    removed = list(accumulate(records))
+    total = removed[-1] if removed else 0
+    learning = phase(problem, sigma=sigma, records=total, steps=learning_steps)
+    gap, noise_std = learning.contraction_gap, learning.noise_std
+    requests = zip(steps, removed, strict=False)
+    return (
+        learning,
+        *[
+            Phase(count, gap, _between_updates(problem, noise_std, total - gone, gone), noise_std)
+            for count, gone in requests
+        ],
+    )

@@ -1,17 +1,32 @@
 """What is guaranteed, from which constants, under which assumptions; anyone can recompute it."""
 
-from certified_unlearning.certificate.guarantee import Guaranteed, epsilon_all_published, langevin_guarantee
-from certified_unlearning.certificate.model import Certificate, certify, read, write
+from certified_unlearning.certificate.guarantee import (
+    Guaranteed,
+    arithmetic_of,
+    as_computed,
+    descent_guarantee,
+    epsilon_all_published,
+    guarantee_of,
+    langevin_guarantee,
+    require_stationarity,
+)
+from certified_unlearning.certificate.model import Certificate, Variant, certify, read, write
 from certified_unlearning.certificate.verification import CertificateError, verify
 
 __all__ = [
     "Certificate",
     "CertificateError",
     "Guaranteed",
+    "Variant",
+    "arithmetic_of",
+    "as_computed",
     "certify",
+    "descent_guarantee",
     "epsilon_all_published",
+    "guarantee_of",
     "langevin_guarantee",
     "read",
+    "require_stationarity",
     "verify",
     "write",
 ]

@@ -1,23 +1,105 @@
-"""The numbers that a certificate of Langevin unlearning states."""
+"""The numbers that a certificate states: with what rounding adds, and as exact arithmetic would have them."""
 
-from typing import NamedTuple
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import NamedTuple, TypedDict, cast, get_args
 
 from certified_unlearning import accounting
-from certified_unlearning.accounting import shifted
-from certified_unlearning.accounting.accountants import AccountantName
-from certified_unlearning.mechanisms.learning_start import extra_delta
+from certified_unlearning.accounting import descent_shifted, shifted
+from certified_unlearning.accounting.accountants import AccountantName, rounding_price
+from certified_unlearning.accounting.arithmetic import computed, failure_delta
+from certified_unlearning.accounting.descent_conditional import conditional_epsilon
+from certified_unlearning.accounting.descent_to_delete import published_state_price
+from certified_unlearning.accounting.rounding import EXACT, Noise
+from certified_unlearning.assumptions import Arithmetic
+from certified_unlearning.errors import AssumptionError
+from certified_unlearning.mechanisms import learning_start
+from certified_unlearning.objectives.constants import scores_per_record
 
 
 class Guaranteed(NamedTuple):
-    """Numbers of a certificate that its constants give."""
+    """Numbers of a certificate that its constants give.
+
+    Attributes:
+        epsilon: With what rounding adds.
+        mu: The same as Gaussian differential privacy, where the accountant gives one.
+        extra_delta: Added to delta: for learning that stopped before stationarity, for rounding, for noise.
+        epsilon_in_exact_arithmetic: What the papers' analysis gives.
+        rounding_error: How far a computed step may end from the exact one.
+        noise_delta: The part of ``extra_delta`` that pays for random norms which are larger than supposed.
+        noise_resolution: How far a step's noise, or the published noise, may be from exact Gaussian noise.
+    """
 
     epsilon: float
     mu: float | None
     extra_delta: float
+    epsilon_in_exact_arithmetic: float | None = None
+    rounding_error: float | None = None
+    noise_delta: float | None = None
+    noise_resolution: float | None = None
 
 
-NOTHING = Guaranteed(0.0, 0.0, 0.0)
-"""What is guaranteed before anything was removed."""
+BETA_OF_BEFORE = 1e-12
+"""What `learning_start` took for its probability before that followed from epsilon and delta."""
+
+
+def as_computed(
+    problem: accounting.Problem,
+    *,
+    dimension: int,
+    classes: int,
+    dtype: str,
+    variant: str,
+    start: float = 0.0,
+    projects: bool = False,
+) -> accounting.Problem:
+    """Return a problem with the rounding of the engine, as each variant of a mechanism meets it.
+
+    Args:
+        problem: The constants.
+        dimension: ``d``.
+        classes: Number of classes.
+        dtype: Of weights and rows.
+        variant: ``secret-state`` and ``published-state`` add noise on publication, the others in every step.
+        start: Mean of every coordinate of the start.
+        projects: Whether every step projects on a ball.
+    """
+    noise: dict[str, Noise] = {"secret-state": "publication", "published-state": "publication, fed back"}
+    return computed(
+        problem,
+        features=max(1, dimension // scores_per_record(classes)),
+        classes=classes,
+        dtype=dtype,
+        start_norm=abs(start) * math.sqrt(dimension),
+        noise=noise.get(variant, "every step"),
+        projects=projects,
+    )
+
+
+def guarantee_of(
+    problem: accounting.Problem,
+    schedule: accounting.Schedule,
+    *,
+    accountant: str,
+    variant: str,
+    delta: float,
+    dimension: int,
+    start: float,
+) -> Guaranteed:
+    """Return what a certificate states, by `langevin_guarantee` or `descent_guarantee`; arguments and errors there."""
+    if accountant in get_args(AccountantName):
+        return langevin_guarantee(
+            problem,
+            schedule,
+            delta=delta,
+            accountant=cast(AccountantName, accountant),
+            dimension=dimension,
+            start=start,
+        )
+    return descent_guarantee(
+        problem, schedule, delta=delta, accountant=accountant, variant=variant, dimension=dimension
+    )
 
 
 def langevin_guarantee(
@@ -32,28 +114,130 @@ def langevin_guarantee(
     """Return what a certificate of Langevin unlearning states.
 
     Args:
-        problem: The constants.
+        problem: The constants. With exact arithmetic: what a certificate of before rounding was counted states.
         schedule: Noise, learning steps, and the steps of every request; 0 requests guarantee 0.
         delta: Strictly between 0 and 1.
         accountant: Which analysis.
         dimension: ``d``.
         start: Mean of every coordinate of the start.
+
+    Raises:
+        AssumptionError: More than delta would be added to delta.
     """
+    noise_std = math.sqrt(2 * problem.step_size) * schedule.sigma
     if not schedule.steps:
-        return NOTHING
-    guarantees = accounting.stream_guarantees(problem, schedule, delta=delta, accountant=accountant)
-    largest = accounting.largest_guarantee(guarantees)
-    if accountant == "shifted":
-        return Guaranteed(largest.epsilon, largest.mu, extra_delta=0.0)
-    extra = extra_delta(
+        return _nothing(problem, noise_std, noise_std)
+
+    def largest_in(arithmetic: accounting.Problem) -> accounting.CertifiedRequest:
+        guarantees = accounting.stream_guarantees(arithmetic, schedule, delta=delta, accountant=accountant)
+        return accounting.largest_guarantee(guarantees)
+
+    exact, largest = largest_in(replace(problem, rounding=EXACT)), largest_in(problem)
+    extra = 0.0
+    if accountant != "shifted":
+        extra = require_stationarity(
+            problem,
+            sigma=schedule.sigma,
+            dimension=dimension,
+            start=start,
+            learning_steps=int(schedule.learning_steps),
+            epsilon=exact.epsilon,
+            delta=delta,
+        )
+        extra += rounding_price(problem, schedule, epsilon=exact.epsilon, delta=delta + extra).delta
+    if problem.rounding == EXACT:
+        return Guaranteed(largest.epsilon, largest.mu, extra)
+    return _with_rounding(
         problem,
-        sigma=schedule.sigma,
+        largest,
+        exact.epsilon,
+        extra,
+        noise_std=noise_std,
+        published_std=noise_std,
+        steps=int(schedule.learning_steps) + sum(schedule.steps),
+        delta=delta,
+    )
+
+
+def require_stationarity(
+    problem: accounting.Problem,
+    *,
+    sigma: float,
+    dimension: int,
+    start: float,
+    learning_steps: int,
+    epsilon: float,
+    delta: float,
+) -> float:
+    """Return what stopping learning before stationarity adds to delta, for accountants that speak of stationarity.
+
+    Raises:
+        AssumptionError: It is more than delta.
+    """
+    extra = learning_start.extra_delta(
+        problem,
+        sigma=sigma,
         dimension=dimension,
         start=start,
-        learning_steps=int(schedule.learning_steps),
-        epsilon=largest.epsilon,
+        learning_steps=learning_steps,
+        epsilon=epsilon,
+        delta=delta,
+        beta=BETA_OF_BEFORE if problem.rounding == EXACT else None,
     )
-    return Guaranteed(largest.epsilon, largest.mu, extra)
+    if extra > delta:
+        raise AssumptionError(
+            f"after {learning_steps} learning steps at sigma = {sigma:.6g} the model is so far from its stationary "
+            f"law that {extra:.2g} would be added to delta = {delta:.2g} at epsilon = {epsilon:.6g}; use "
+            "learning_steps: learned, more steps, or the accountant shifted, which needs no stationarity"
+        )
+    return extra
+
+
+def arithmetic_of(guaranteed: Guaranteed) -> Arithmetic | None:
+    """Return how exact a run was; None where that was not counted."""
+    if guaranteed.rounding_error is None or guaranteed.noise_delta is None or guaranteed.noise_resolution is None:
+        return None
+    return Arithmetic(guaranteed.rounding_error, guaranteed.noise_delta, guaranteed.noise_resolution)
+
+
+def descent_guarantee(
+    problem: accounting.Problem,
+    schedule: accounting.Schedule,
+    *,
+    delta: float,
+    accountant: str,
+    variant: str,
+    dimension: int,
+) -> Guaranteed:
+    """Return what a certificate of Descent-to-Delete states; arguments and errors as for `langevin_guarantee`.
+
+    Args:
+        problem: The constants, with the step size that it prescribes.
+        schedule: Its ``sigma`` is the published noise; 0 requests guarantee 0.
+        delta: Strictly between 0 and 1.
+        accountant: Which analysis, as a certificate names it.
+        variant: ``secret-state`` or ``published-state``.
+        dimension: ``d``.
+    """
+    # `rounding` counts it in the units of a step's noise.
+    noise_std = math.sqrt(2 * problem.step_size) * schedule.sigma
+    if not schedule.steps:
+        return _nothing(problem, noise_std, schedule.sigma)
+    analysis = _DESCENT[accountant, variant]
+    exact = analysis(replace(problem, rounding=EXACT), schedule, delta, dimension)
+    if problem.rounding == EXACT:
+        return exact
+    rounded = analysis(problem, schedule, delta, dimension)
+    return _with_rounding(
+        problem,
+        accounting.CertifiedRequest(rounded.epsilon, rounded.mu),
+        exact.epsilon,
+        rounded.extra_delta,
+        noise_std=noise_std,
+        published_std=schedule.sigma,
+        steps=int(schedule.learning_steps) + sum(schedule.steps),
+        delta=delta,
+    )
 
 
 def epsilon_all_published(problem: accounting.Problem, schedule: accounting.Schedule, *, delta: float) -> float:
@@ -61,3 +245,147 @@ def epsilon_all_published(problem: accounting.Problem, schedule: accounting.Sche
     if not schedule.steps:
         return 0.0
     return accounting.epsilon_from_mu(shifted.joint_curve(problem, schedule, learned_published=True).mu, delta)
+
+
+def _nothing(problem: accounting.Problem, noise_std: float, published_std: float) -> Guaranteed:
+    """Return what is guaranteed before anything was removed."""
+    if problem.rounding == EXACT:
+        return Guaranteed(0.0, 0.0, 0.0)
+    return Guaranteed(
+        0.0,
+        0.0,
+        0.0,
+        epsilon_in_exact_arithmetic=0.0,
+        rounding_error=problem.rounding.step_error(noise_std),
+        noise_delta=0.0,
+        noise_resolution=problem.rounding.resolution * published_std,
+    )
+
+
+def _with_rounding(
+    problem: accounting.Problem,
+    largest: accounting.CertifiedRequest,
+    exact_epsilon: float,
+    extra_delta: float,
+    *,
+    noise_std: float,
+    published_std: float,
+    steps: int,
+    delta: float,
+) -> Guaranteed:
+    """Return the numbers of computed runs; what may be unbounded is refused."""
+    noise_delta = failure_delta(problem, steps=steps, epsilon=largest.epsilon)
+    extra_delta += noise_delta
+    if extra_delta > delta:
+        raise AssumptionError(
+            f"with rounding epsilon is {largest.epsilon:.6g} ({exact_epsilon:.6g} in exact arithmetic) and "
+            f"{extra_delta:.2g} would be added to delta = {delta:.2g}; raise sigma or delta, or use dtype float64"
+        )
+    return Guaranteed(
+        largest.epsilon,
+        largest.mu,
+        extra_delta,
+        epsilon_in_exact_arithmetic=exact_epsilon,
+        rounding_error=problem.rounding.step_error(noise_std),
+        noise_delta=noise_delta,
+        noise_resolution=problem.rounding.resolution * published_std,
+    )
+
+
+def _secret_state(
+    problem: accounting.Problem, schedule: accounting.Schedule, delta: float, dimension: int
+) -> Guaranteed:
+    epsilon = accounting.secret_state_epsilon(problem, sigma=schedule.sigma, delta=delta, steps=min(schedule.steps))
+    return Guaranteed(epsilon, None, 0.0)
+
+
+def _published_state(
+    problem: accounting.Problem, schedule: accounting.Schedule, delta: float, dimension: int
+) -> Guaranteed:
+    epsilon = accounting.published_state_epsilon(
+        problem, sigma=schedule.sigma, delta=delta, dimension=dimension, steps_per_request=schedule.steps
+    )
+    price = published_state_price(problem, sigma=schedule.sigma, epsilon=epsilon, delta=delta)
+    return Guaranteed(epsilon, None, price.delta)
+
+
+class Conditions(TypedDict):
+    """What `descent_conditional` needs besides the requests."""
+
+    dimension: int
+    learning_steps: float
+    starting_distance: float
+    rounding_distance: float
+
+
+def conditions(problem: accounting.Problem, *, sigma: float, dimension: int, learning_steps: float) -> Conditions:
+    """Return what `descent_conditional` needs of learning from the origin, as it is computed.
+
+    Args:
+        problem: The constants.
+        sigma: Standard deviation of the published noise.
+        dimension: ``d``.
+        learning_steps: ``T``.
+    """
+    error = problem.rounding.step_error(math.sqrt(2 * problem.step_size) * sigma)
+    return {
+        "dimension": dimension,
+        "learning_steps": learning_steps,
+        "starting_distance": (1 + problem.rounding.norm_excess) * problem.lipschitz / problem.strong_convexity,
+        "rounding_distance": error / shifted.contraction_gap(problem),
+    }
+
+
+def _conditional(
+    problem: accounting.Problem, schedule: accounting.Schedule, delta: float, dimension: int
+) -> Guaranteed:
+    given = conditions(problem, sigma=schedule.sigma, dimension=dimension, learning_steps=schedule.learning_steps)
+    epsilon = max(
+        conditional_epsilon(
+            problem,
+            sigma=schedule.sigma,
+            records_per_request=schedule.records[:number],
+            steps_per_request=schedule.steps[:number],
+            delta=delta,
+            **given,
+        )
+        for number in range(1, len(schedule.steps) + 1)
+    )
+    return Guaranteed(epsilon, None, 0.0)
+
+
+def _tightened(of_history: Callable[..., float]) -> "Analysis":
+    def analysis(
+        problem: accounting.Problem, schedule: accounting.Schedule, delta: float, dimension: int
+    ) -> Guaranteed:
+        mu = max(
+            of_history(
+                problem,
+                sigma=schedule.sigma,
+                records_per_request=schedule.records[:number],
+                steps_per_request=schedule.steps[:number],
+            )
+            for number in range(1, len(schedule.steps) + 1)
+        )
+        return Guaranteed(accounting.epsilon_from_mu(mu, delta), mu, 0.0)
+
+    return analysis
+
+
+def published_state_mu(
+    problem: accounting.Problem, *, sigma: float, records_per_request: Sequence[int], steps_per_request: Sequence[int]
+) -> float:
+    """Return the ``mu`` of `descent_shifted.published_state_curve`."""
+    return descent_shifted.published_state_curve(
+        problem, sigma=sigma, steps_per_request=steps_per_request, records_per_request=tuple(records_per_request)
+    ).mu
+
+
+Analysis = Callable[[accounting.Problem, accounting.Schedule, float, int], Guaranteed]
+_DESCENT: dict[tuple[str, str], Analysis] = {
+    ("descent-to-delete N.1", "secret-state"): _secret_state,
+    ("descent-to-delete N.2", "published-state"): _published_state,
+    ("descent-to-delete conditional", "published-state"): _conditional,
+    ("descent-to-delete shifted", "secret-state"): _tightened(descent_shifted.secret_state_history_mu),
+    ("descent-to-delete shifted", "published-state"): _tightened(published_state_mu),
+}

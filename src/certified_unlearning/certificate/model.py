@@ -7,7 +7,8 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from certified_unlearning import accounting, assumptions
 from certified_unlearning.accounting import Adjacency
-from certified_unlearning.assumptions import Assumption, CertifiedFeatures, NoiseSource
+from certified_unlearning.assumptions import Arithmetic, Assumption, CertifiedFeatures, NoiseSource
+from certified_unlearning.certificate.guarantee import arithmetic_of, as_computed, guarantee_of
 from certified_unlearning.experiments.model import Accountant, Guarantee, Mechanism, Plan, Run
 from certified_unlearning.files import read_model, write_model
 from certified_unlearning.parameters import CLASSES, DType, Smoothness
@@ -28,6 +29,11 @@ class Certificate(_Model):
     Both speak of the model published last; ``epsilon_all_published``, where it is stated, of all models that were
     published, the learned one included: what somebody who kept them can tell (at delta alone, by shifted
     interpolation). Without any request nothing was removed, and both are 0.
+
+    What is computed is rounded: ``epsilon`` counts that a step may end ``rounding_error`` away from the exact one, and
+    ``epsilon_in_exact_arithmetic`` is what it would be otherwise; ``noise_delta``, a part of ``extra_delta``, pays for
+    random norms that are larger than supposed, and differences of the published weights below ``noise_resolution`` are
+    outside the statement (`accounting.rounding`). All four are None in certificates of before this was counted.
     """
 
     run_key: str
@@ -40,6 +46,10 @@ class Certificate(_Model):
     epsilon: float
     mu: float | None
     epsilon_all_published: float | None = None
+    epsilon_in_exact_arithmetic: float | None = None
+    rounding_error: float | None = None
+    noise_delta: float | None = None
+    noise_resolution: float | None = None
     delta: float
     extra_delta: float
     n: int = Field(ge=1)
@@ -67,7 +77,7 @@ class Certificate(_Model):
 
     @property
     def schedule(self) -> accounting.Schedule:
-        """The noisy steps that the certificate speaks of."""
+        """The steps that the certificate speaks of, and their noise; Descent-to-Delete's is that of publication."""
         return accounting.Schedule(
             sigma=self.sigma,
             records_per_request=self.records_per_request if self.unlearning_steps else (),
@@ -75,15 +85,50 @@ class Certificate(_Model):
             learning_steps=self.learning_steps,
         )
 
+    @property
+    def arithmetic(self) -> Arithmetic | None:
+        """How exact the run was; None where the certificate does not say."""
+        if self.rounding_error is None or self.noise_delta is None or self.noise_resolution is None:
+            return None
+        return Arithmetic(self.rounding_error, self.noise_delta, self.noise_resolution)
+
 
 def certify(plan: Plan, run: Run) -> Certificate:
     """Return the certificate of a Langevin or Descent-to-Delete run."""
     constants, settings = plan.constants, plan.settings
-    langevin = run.mechanism == "langevin"
     own = settings.dataset not in CLASSES
     features: CertifiedFeatures | None = "declared" if own else settings.features
-    largest = accounting.largest_guarantee(
-        [accounting.CertifiedRequest(request.epsilon, request.mu) for request in run.requests]
+    start = settings.start if run.mechanism == "langevin" else 0.0
+    problem = as_computed(
+        accounting.Problem(
+            n=constants.n,
+            strong_convexity=constants.strong_convexity,
+            smoothness=constants.smoothness_constant,
+            lipschitz=constants.lipschitz,
+            step_size=run.step_size,
+            adjacency=settings.adjacency,
+        ),
+        dimension=constants.d,
+        classes=constants.classes,
+        dtype=run.dtype,
+        variant=run.variant,
+        start=start,
+        projects=run.radius is not None,
+    )
+    schedule = accounting.Schedule(
+        sigma=run.sigma,
+        records_per_request=run.records_per_request,
+        steps=tuple(request.unlearning_steps for request in run.requests),
+        learning_steps=run.learning_steps,
+    )
+    guaranteed = guarantee_of(
+        problem,
+        schedule,
+        accountant=run.accountant,
+        variant=run.variant,
+        delta=constants.delta,
+        dimension=constants.d,
+        start=start,
     )
     return Certificate(
         run_key=plan.key(run),
@@ -93,10 +138,8 @@ def certify(plan: Plan, run: Run) -> Certificate:
         guarantee=run.guarantee,
         comparator=assumptions.comparator(run.accountant, run.variant),
         adjacency=settings.adjacency,
-        epsilon=largest.epsilon,
-        mu=largest.mu,
+        **guaranteed._asdict(),
         delta=constants.delta,
-        extra_delta=run.extra_delta,
         n=constants.n,
         d=constants.d,
         classes=constants.classes,
@@ -109,10 +152,10 @@ def certify(plan: Plan, run: Run) -> Certificate:
         step_size=run.step_size,
         sigma=run.sigma,
         learning_steps=run.learning_steps,
-        unlearning_steps=tuple(request.unlearning_steps for request in run.requests),
+        unlearning_steps=schedule.steps,
         records_per_request=run.records_per_request,
         radius=run.radius,
-        start=settings.start if langevin else 0.0,
+        start=start,
         assumptions=assumptions.assumptions(
             run.accountant,
             settings.smoothness,
@@ -121,6 +164,8 @@ def certify(plan: Plan, run: Run) -> Certificate:
             features,
             constants.classes,
             "seed",
+            settings.adjacency,
+            arithmetic_of(guaranteed),
         ),
         dtype=run.dtype,
         dataset=settings.dataset,

@@ -1,13 +1,11 @@
 """Recompute what a certificate states, in numbers and in words."""
 
 import math
-from collections.abc import Callable
-from typing import cast, get_args
+from typing import get_args
 
 from certified_unlearning import accounting, assumptions
-from certified_unlearning.accounting import descent_shifted
 from certified_unlearning.accounting.accountants import AccountantName
-from certified_unlearning.certificate.guarantee import NOTHING, Guaranteed, epsilon_all_published, langevin_guarantee
+from certified_unlearning.certificate.guarantee import Guaranteed, as_computed, epsilon_all_published, guarantee_of
 from certified_unlearning.certificate.model import Certificate, Variant
 from certified_unlearning.errors import UnlearningError
 from certified_unlearning.experiments.model import Accountant, Mechanism
@@ -16,6 +14,8 @@ from certified_unlearning.parameters import CLASSES, IMAGES, Features
 
 TOLERANCE = 1e-9
 """Relative difference up to which a recomputed epsilon counts as equal: the minimisation's own accuracy."""
+NEGLIGIBLE = 0.01
+"""What rounding may add to the epsilon of a certificate that was made before it was counted."""
 
 
 class CertificateError(UnlearningError):
@@ -45,12 +45,13 @@ def verify(certificate: Certificate) -> None:
 
 
 def _verify_numbers(certificate: Certificate) -> None:
-    guaranteed = _RECOMPUTE[certificate.accountant](certificate) if certificate.unlearning_steps else NOTHING
+    if certificate.accountant in ("descent-to-delete N.1", "descent-to-delete N.2"):
+        _require_learning_steps(certificate)
+    problem = _problem(certificate)
+    guaranteed = _guaranteed(certificate, problem)
     due: dict[str, float | None] = guaranteed._asdict()
     if certificate.epsilon_all_published is not None:
-        due["epsilon_all_published"] = epsilon_all_published(
-            _problem(certificate), certificate.schedule, delta=certificate.delta
-        )
+        due["epsilon_all_published"] = epsilon_all_published(problem, certificate.schedule, delta=certificate.delta)
     for name, computed in due.items():
         stated = getattr(certificate, name)
         if stated is None or computed is None:
@@ -62,12 +63,40 @@ def _verify_numbers(certificate: Certificate) -> None:
                 f"the certificate of run {certificate.run_key[:12]} states {name} = {stated!r}, "
                 f"but its constants give {computed!r}"
             )
+    if certificate.arithmetic is None and certificate.unlearning_steps:
+        _require_rounding_to_be_negligible(certificate)
+
+
+def _require_rounding_to_be_negligible(certificate: Certificate) -> None:
+    """Refuse a certificate of before rounding was counted where it is more than `NEGLIGIBLE` of epsilon."""
+    try:
+        rounded = _guaranteed(certificate, _as_computed(certificate, _exact_problem(certificate))).epsilon
+    except UnlearningError:
+        rounded = math.inf
+    if not rounded <= certificate.epsilon * (1 + NEGLIGIBLE):
+        raise CertificateError(
+            f"the certificate of run {certificate.run_key[:12]} states epsilon = {certificate.epsilon!r}, but assumes "
+            f"exact arithmetic: with the rounding of {certificate.dtype} its constants give {rounded:.6g}; learn again"
+        )
+
+
+def _guaranteed(certificate: Certificate, problem: accounting.Problem) -> Guaranteed:
+    return guarantee_of(
+        problem,
+        certificate.schedule,
+        accountant=certificate.accountant,
+        variant=certificate.variant,
+        delta=certificate.delta,
+        dimension=certificate.d,
+        start=certificate.start,
+    )
 
 
 _SCOPE: dict[Accountant, tuple[Mechanism, tuple[Variant, ...]]] = {
     **dict.fromkeys(get_args(AccountantName), ("langevin", ("least-sigma", "least-steps"))),
     "descent-to-delete N.1": ("descent-to-delete", ("secret-state",)),
     "descent-to-delete N.2": ("descent-to-delete", ("published-state",)),
+    "descent-to-delete conditional": ("descent-to-delete", ("published-state",)),
     "descent-to-delete shifted": ("descent-to-delete", ("secret-state", "published-state")),
 }
 """What each accountant speaks of."""
@@ -103,6 +132,7 @@ def _verify_scope(certificate: Certificate) -> None:
     if certificate.mechanism != "langevin":
         scope["epsilon_all_published"] = (certificate.epsilon_all_published is None, "null")
         scope["adjacency"] = (certificate.adjacency != "remove", "replace or zero-out")
+        scope["start"] = (certificate.start == 0, "0, the origin")
     elif certificate.features == "given" or certificate.noise_source == "system entropy":
         scope["epsilon_all_published"] = (certificate.epsilon_all_published is not None, "stated: models are published")
     if certificate.largest_eigenvalue is not None:
@@ -129,20 +159,12 @@ def _verify_scope(certificate: Certificate) -> None:
 
 def _verify_words(certificate: Certificate) -> None:
     """Check the words: they follow from the mechanism, the accountant, the smoothness rule and the data set."""
-    mechanism, smoothness = certificate.mechanism, certificate.smoothness
+    smoothness = certificate.smoothness
     needed = _least_constants(certificate)
     if certificate.lipschitz < needed.lipschitz * (1 - TOLERANCE):
         raise CertificateError(
             f"the certificate of run {certificate.run_key[:12]} states lipschitz = {certificate.lipschitz!r}, but the "
             f"gradients of records of norm 1 are bounded by {needed.lipschitz!r} only"
-        )
-    if mechanism == "langevin":
-        assumptions.require_noise_above_rounding(
-            _problem(certificate), sigma=certificate.sigma, dtype=certificate.dtype
-        )
-    else:
-        assumptions.require_publication_above_rounding(
-            _problem(certificate), sigma=certificate.sigma, dtype=certificate.dtype
         )
     if certificate.smoothness_constant < needed.smoothness * (1 - TOLERANCE):
         raise CertificateError(
@@ -161,6 +183,8 @@ def _verify_words(certificate: Certificate) -> None:
             certificate.features,
             certificate.classes,
             certificate.noise_source,
+            certificate.adjacency,
+            certificate.arithmetic,
         ),
     )
     for name, said, right in zip(("guarantee", "comparator", "assumptions"), stated, due, strict=True):
@@ -185,6 +209,23 @@ def _least_constants(certificate: Certificate) -> LossConstants:
 
 
 def _problem(certificate: Certificate) -> accounting.Problem:
+    problem = _exact_problem(certificate)
+    return problem if certificate.arithmetic is None else _as_computed(certificate, problem)
+
+
+def _as_computed(certificate: Certificate, problem: accounting.Problem) -> accounting.Problem:
+    return as_computed(
+        problem,
+        dimension=certificate.d,
+        classes=certificate.classes,
+        dtype=certificate.dtype,
+        variant=certificate.variant,
+        start=certificate.start,
+        projects=certificate.radius is not None,
+    )
+
+
+def _exact_problem(certificate: Certificate) -> accounting.Problem:
     return accounting.Problem(
         n=certificate.n,
         strong_convexity=certificate.strong_convexity,
@@ -195,73 +236,16 @@ def _problem(certificate: Certificate) -> accounting.Problem:
     )
 
 
-def _recompute_langevin(certificate: Certificate) -> Guaranteed:
-    return langevin_guarantee(
-        _problem(certificate),
-        certificate.schedule,
-        delta=certificate.delta,
-        accountant=cast(AccountantName, certificate.accountant),
-        dimension=certificate.d,
-        start=certificate.start,
-    )
-
-
-def _recompute_secret_state(certificate: Certificate) -> Guaranteed:
-    problem = _problem(certificate)
-    steps = min(certificate.unlearning_steps)
-    epsilon = accounting.secret_state_epsilon(problem, sigma=certificate.sigma, delta=certificate.delta, steps=steps)
-    _require_learning_steps(certificate, problem, steps)
-    return Guaranteed(epsilon, None, 0.0)
-
-
-def _recompute_published_state(certificate: Certificate) -> Guaranteed:
-    problem = _problem(certificate)
-    epsilon = accounting.published_state_epsilon(
-        problem,
-        sigma=certificate.sigma,
-        delta=certificate.delta,
-        dimension=certificate.d,
-        steps_per_request=certificate.unlearning_steps,
-    )
-    _require_learning_steps(certificate, problem, min(certificate.unlearning_steps))
-    return Guaranteed(epsilon, None, 0.0)
-
-
-def _recompute_tightened(certificate: Certificate) -> Guaranteed:
-    problem, steps = _problem(certificate), certificate.unlearning_steps
-    sizes = certificate.schedule.records
-    so_far = [(sizes[:number], steps[:number]) for number in range(1, len(steps) + 1)]
-    if certificate.variant == "published-state":
-        mu = max(
-            descent_shifted.published_state_curve(
-                problem, sigma=certificate.sigma, steps_per_request=until, records_per_request=records
-            ).mu
-            for records, until in so_far
-        )
-    else:
-        mu = max(
-            descent_shifted.secret_state_history_mu(
-                problem, sigma=certificate.sigma, records_per_request=records, steps_per_request=until
-            )
-            for records, until in so_far
-        )
-    return Guaranteed(accounting.epsilon_from_mu(mu, certificate.delta), mu, 0.0)
-
-
-def _require_learning_steps(certificate: Certificate, problem: accounting.Problem, steps: int) -> None:
+def _require_learning_steps(certificate: Certificate) -> None:
     if certificate.radius is None:
         raise CertificateError("Descent-to-Delete's theorems need a ball, but the certificate states no radius")
-    needed = accounting.least_learning_steps(problem, radius=certificate.radius, steps=steps)
+    if not certificate.unlearning_steps:
+        return
+    needed = accounting.least_learning_steps(
+        _exact_problem(certificate), radius=certificate.radius, steps=min(certificate.unlearning_steps)
+    )
     if certificate.learning_steps < needed:
         raise CertificateError(
             f"the certificate of run {certificate.run_key[:12]} states {certificate.learning_steps} learning "
             f"steps, but the theorem needs {needed}"
         )
-
-
-_RECOMPUTE: dict[Accountant, Callable[[Certificate], Guaranteed]] = {
-    **dict.fromkeys(get_args(AccountantName), _recompute_langevin),
-    "descent-to-delete N.1": _recompute_secret_state,
-    "descent-to-delete N.2": _recompute_published_state,
-    "descent-to-delete shifted": _recompute_tightened,
-}

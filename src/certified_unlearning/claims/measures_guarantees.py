@@ -8,13 +8,23 @@ import pandas as pd
 
 from certified_unlearning import accounting
 from certified_unlearning.accounting import Problem, Schedule
+from certified_unlearning.accounting.rounding import NORM_EXCESS, Rounding
 from certified_unlearning.claims.evidence import Evidence, some
 from certified_unlearning.claims.registry import measure
 from certified_unlearning.claims.relations import Quantity
 from certified_unlearning.errors import UnlearningError
 
 _GUARANTEE = ["epsilon", "epsilon_target", "delta", "sigma", "step_size", "learning_steps", "unlearning_steps", "mu"]
-_CONSTANTS = ["n", "d", "strong_convexity", "smoothness_constant", "lipschitz", "adjacency", "records_per_request"]
+_CONSTANTS = [
+    "n",
+    "d",
+    "strong_convexity",
+    "smoothness_constant",
+    "lipschitz",
+    "adjacency",
+    "records_per_request",
+    "rounding_error",
+]
 Row = dict[str, Any]
 ROUNDING = 1e-12
 """Smaller deviations are not worth telling."""
@@ -92,6 +102,9 @@ def _epsilon(row: Row, steps: list[int]) -> float:
         lipschitz=row["lipschitz"],
         step_size=row["step_size"],
         adjacency=row["adjacency"],
+        rounding=Rounding(
+            fixed=0.0 if pd.isna(row["rounding_error"]) else row["rounding_error"], norm_excess=NORM_EXCESS
+        ),
     )
     sigma, delta = row["sigma"], row["delta"]
     match row["mechanism"], row["accountant"]:

@@ -86,7 +86,7 @@ class Attacked:
 
 def plan_of(problem: DeletionProblem) -> DeletionPlan:
     """Return the plan of noisy gradient descent: the least steps, by shifted interpolation."""
-    return plan_deletion(**problem.model_dump(), dimension=1, certify_risk=False, form="shifted")
+    return plan_deletion(**problem.model_dump(), dimension=1, certify_risk=False, form="shifted", dtype="float64")
 
 
 def attacked(plan: DeletionPlan) -> list[Attacked]:

@@ -24,7 +24,8 @@ class NoisyGradientDeletion:
     Weights are float64: noise shrinks like ``1 / n``.
 
     Attributes:
-        plan: Noise, steps, step size and start. What it certifies holds for the losses that it was made for.
+        plan: Noise, steps, step size and start. What it certifies holds for the losses that it was made for; rounding
+            is counted where the plan was made with ``dtype="float64"`` (not in `NonconvexPlan`).
     """
 
     plan: DeletionPlan | NonconvexPlan

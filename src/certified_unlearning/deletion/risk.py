@@ -88,6 +88,7 @@ def plan_of(settings: DeletionRisk, *, n: int, dimension: int) -> DeletionPlan:
         epsilon_dp=settings.epsilon_dp,
         epsilon_dd=settings.epsilon_dd,
         records=settings.records,
+        dtype="float64",
     )
 
 

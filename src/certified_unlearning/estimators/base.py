@@ -28,6 +28,7 @@ from certified_unlearning.devices import pick_device
 from certified_unlearning.errors import DataError, ParameterError
 from certified_unlearning.estimators import report, storage
 from certified_unlearning.learner import Removal, require_one_of
+from certified_unlearning.objectives.constants import regularisation_of
 from certified_unlearning.parameters import DType
 from certified_unlearning.progress import Progress
 
@@ -92,7 +93,7 @@ class UnlearningClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc
             n=n,
             features=features,
             classes=classes,
-            regularisation=self._regularisation(n),
+            regularisation=regularisation_of(C=self.C, n=n, intercept=self.fit_intercept),
             epsilon=self.epsilon,
             delta=self.delta,
             sigma=self.sigma,
@@ -141,9 +142,9 @@ class UnlearningClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc
         classes, encoded = np.unique(y, return_inverse=True)
         if len(classes) < 2:
             raise DataError(f"y holds one class only ({classes[0]!r}); a classifier needs samples of two classes")
-        rows = self._rows(X)
         labels = 2 * encoded - 1 if len(classes) == 2 else encoded
-        self._learner = self._plan(n=rows.shape[0], features=rows.shape[1], classes=len(classes))
+        self._learner = self._plan(n=X.shape[0], features=X.shape[1] + self.fit_intercept, classes=len(classes))
+        rows = self._rows(X)
         self._learn(*self._tensors(rows, labels, len(classes)))
         self._noise_source: NoiseSource = "system entropy" if self.random_state is None else "seed"
         self.removals_: list[Removal] = []
@@ -288,7 +289,7 @@ class UnlearningClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc
         if self.fit_intercept:
             features = np.column_stack([features, np.ones(len(features))]) / np.sqrt(2)
         # A copy in any case: what the caller does to X later must not reach the training records.
-        return np.array(features, dtype=self.dtype, order="C")
+        return np.array(features, dtype=self._learner.dtype, order="C")
 
     def _keep(self, rows: NDArray[Any], labels: NDArray[np.int64]) -> None:
         self._training_rows, self._training_labels = rows, labels
@@ -319,10 +320,6 @@ class UnlearningClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc
         device = pick_device(self.device)
         tensor = torch.as_tensor(rows, device=device)
         return tensor, torch.as_tensor(labels, device=device, dtype=tensor.dtype if classes == 2 else torch.int64)
-
-    def _regularisation(self, n: int) -> float:
-        """Return ``lambda / n`` of the rows: scikit-learn's ``C`` is ``1 / (n lambda)`` where there is no intercept."""
-        return 1 / (self.C * n * n * (2 if self.fit_intercept else 1))
 
     def _places(self, indices: Any) -> NDArray[np.int64]:
         """Return where in ``remaining_`` the records are that were at these positions of the fitted ``X``."""

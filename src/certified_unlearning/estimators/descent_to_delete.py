@@ -1,6 +1,6 @@
 """Logistic and softmax regression by the two variants of Descent-to-Delete."""
 
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 import torch
@@ -22,26 +22,28 @@ class _DescentToDelete(UnlearningClassifier):
         sigma: Standard deviation of the published noise. None: the least with which ``steps`` steps unlearn
             ``records`` records in the first request.
         steps: Steps of that request. Not together with ``sigma``. With neither, as many as it takes for what was
-            learned to fade by a factor ``e``.
+            learned to fade by a factor ``e`` (with ``conditional``: the published noise too).
         C: Inverse strength of the regulariser, as in scikit-learn.
         records: How many records ``steps`` steps shall be able to unlearn at once.
-        accountant: ``shifted``: tight distances, and any number of records at once. ``as published``: the theorems,
-            stated for adding or removing one record and applied to the adjacency unchanged; several records are
-            unlearned one after another.
+        accountant: ``shifted``: tight distances, and any number of records at once; *with published state it compares
+            with a model that is published, noised and continued at the same times, and says nothing of one that is
+            retrained and noised once*. ``conditional``, with published state and its default: any number of
+            records, compared with retraining noised once. ``as published``: the theorems, stated for adding or
+            removing one record and applied to the adjacency unchanged; several records are unlearned one after another.
         adjacency: ``zero-out`` or ``replace``, as in `LangevinLogisticRegression`.
         normalize: Whether every row is divided by its own norm. Otherwise a row longer than 1 is an error.
         fit_intercept: Whether there is an intercept, which is regularised.
         random_state: None: noise from the operating system's entropy, which is not kept. A number makes results
             repeatable, but whoever knows it can subtract the noise.
         device: ``auto``, ``cpu`` or ``cuda``.
-        dtype: ``float32`` or ``float64``.
+        dtype: ``float32``, or ``float64`` where rounding would take more than a tenth of epsilon; or ``float64``.
     """
 
     _LEARNER = DescentLearner
     _NEEDED_TO_UNLEARN = (*UnlearningClassifier._NEEDED_TO_UNLEARN, "_state")
 
     def _remove(self, indices: Any) -> None:
-        if self._learner.accountant == "shifted":
+        if self._learner.accountant != "as published":
             super()._remove(indices)
             return
         self._places(indices)  # All are checked before the first goes.
@@ -81,3 +83,36 @@ class PublishedStateDescentToDelete(_DescentToDelete):
     """Descent-to-Delete that keeps nothing but what it published, and goes on from there."""
 
     _PLANNED: ClassVar = {"variant": "published-state"}
+
+    def __init__(
+        self,
+        epsilon: float = 1.0,
+        delta: float | Literal["1/n"] = "1/n",
+        *,
+        sigma: float | None = None,
+        steps: int | None = None,
+        C: float = 1.0,
+        records: int = 1,
+        accountant: str = "conditional",
+        adjacency: str = "zero-out",
+        normalize: bool = False,
+        fit_intercept: bool = True,
+        random_state: int | np.random.RandomState | None = None,
+        device: str = "cpu",
+        dtype: str = "float32",
+    ) -> None:
+        super().__init__(
+            epsilon,
+            delta,
+            sigma=sigma,
+            steps=steps,
+            C=C,
+            records=records,
+            accountant=accountant,
+            adjacency=adjacency,
+            normalize=normalize,
+            fit_intercept=fit_intercept,
+            random_state=random_state,
+            device=device,
+            dtype=dtype,
+        )

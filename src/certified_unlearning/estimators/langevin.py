@@ -36,7 +36,7 @@ class LangevinLogisticRegression(UnlearningClassifier):
         random_state: None: noise from the operating system's entropy, which is not kept. A number makes results
             repeatable, but whoever knows it can subtract the noise.
         device: ``auto``, ``cpu`` or ``cuda``.
-        dtype: ``float32`` or ``float64``.
+        dtype: ``float32``, or ``float64`` where rounding would take more than a tenth of epsilon; or ``float64``.
     """
 
     _LEARNER = LangevinLearner

@@ -8,6 +8,8 @@ from certified_unlearning.errors import InfeasibleError, ParameterError
 from certified_unlearning.learner import LangevinLearner, Removal
 from certified_unlearning.rounding import rounded_up
 
+WORTH_SAYING = 0.01
+"""Share of epsilon from which on what rounding adds is said."""
 Learner = LangevinLearner | DescentLearner
 
 
@@ -34,11 +36,22 @@ def guarantee(certificate: Certificate) -> list[str]:
     if not certificate.unlearning_steps:
         return ["Nothing was removed yet, so there is nothing to guarantee yet."]
     delta = certificate.delta + certificate.extra_delta
-    return [
+    said = [
         f"Guaranteed ({certificate.guarantee}, by {certificate.accountant}): epsilon = "
         f"{rounded_up(certificate.epsilon)} at delta = {rounded_up(delta)}, adjacency {certificate.adjacency}.",
-        f"Compared with: {certificate.comparator}.",
     ]
+    exact = certificate.epsilon_in_exact_arithmetic
+    if exact is not None and certificate.epsilon > exact * (1 + WORTH_SAYING):
+        said.append(
+            f"In exact arithmetic it would be {rounded_up(exact)}: the rest is rounding in {certificate.dtype}."
+        )
+    said.append(f"Compared with: {certificate.comparator}.")
+    if (certificate.accountant, certificate.variant) == ("descent-to-delete shifted", "published-state"):
+        said.append(
+            "That is no statement about a model that is retrained and noised once, from which this one may be told "
+            "apart far better: accountant='conditional' speaks of that."
+        )
+    return said
 
 
 def rests_on(certificate: Certificate) -> list[str]:

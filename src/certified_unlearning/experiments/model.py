@@ -10,7 +10,9 @@ from certified_unlearning.parameters import AccountantName, Common, DType
 
 Experiment = Literal["fig3a", "fig3b", "fig3c", "fig4", "fig5a"]
 Mechanism = Literal["langevin", "descent-to-delete", "retraining"]
-DescentAccountant = Literal["descent-to-delete N.1", "descent-to-delete N.2", "descent-to-delete shifted"]
+DescentAccountant = Literal[
+    "descent-to-delete N.1", "descent-to-delete N.2", "descent-to-delete shifted", "descent-to-delete conditional"
+]
 Accountant = AccountantName | DescentAccountant | Literal["none"]
 Guarantee = Literal["upper bound", "exact", "as published", "heuristic"]
 
@@ -79,7 +81,8 @@ class Run(_Model):
         step_size: ``eta``.
         learning_steps: ``T``.
         radius: Radius of the ball that every step projects on; None for no projection.
-        extra_delta: Added to delta because learning is finite (see `accounting.stationarity`).
+        extra_delta: Added to delta: for finite learning (`accounting.stationarity`), rounding and noise.
+        rounding_error: How far a computed step may end from the exact one; None where nothing is guaranteed.
         records_per_request: Size of each request.
         dtype: The type of its weights: the plan's, or float64 where the noise on publication needs it.
         requests: The requests in order.
@@ -97,6 +100,7 @@ class Run(_Model):
     learning_steps: int
     radius: float | None
     extra_delta: float
+    rounding_error: float | None
     records_per_request: int
     dtype: DType
     requests: tuple[Request, ...]

@@ -1,28 +1,32 @@
 """From settings to runs: everything that can be computed before a single step is taken."""
 
-import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from functools import cached_property
+from typing import Any, get_args
 
 from certified_unlearning import accounting
 from certified_unlearning.accounting import descent_shifted
 from certified_unlearning.accounting.accountants import AccountantName
+from certified_unlearning.accounting.arithmetic import FloorOf, chosen_arithmetic, descent_floor, langevin_floor
 from certified_unlearning.accounting.search import least_whole
-from certified_unlearning.assumptions import (
-    guarantee,
-    publication_above_rounding,
-    require_noise_above_rounding,
-    require_publication_above_rounding,
-)
-from certified_unlearning.errors import AssumptionError
+from certified_unlearning.assumptions import guarantee
+from certified_unlearning.certificate.guarantee import as_computed, guarantee_of
 from certified_unlearning.experiments.model import Accountant, Constants, Experiment, Plan, Request, Run
-from certified_unlearning.mechanisms.learning_start import extra_delta, learned_steps
+from certified_unlearning.mechanisms.learning_start import learned_steps
 from certified_unlearning.objectives.constants import loss_constants, scores_per_record
-from certified_unlearning.parameters import Common, Figure3a, Figure3b, Figure3c, Figure4, Sweep
+from certified_unlearning.parameters import Common, DType, Figure3a, Figure3b, Figure3c, Figure4, Sweep
 
 
-def make_plan(preset: str, settings: Common, experiment: Experiment, sweep: Sweep, data: Mapping[str, Any]) -> Plan:
+def make_plan(
+    preset: str,
+    settings: Common,
+    experiment: Experiment,
+    sweep: Sweep,
+    data: Mapping[str, Any],
+    *,
+    exact_arithmetic: bool = False,
+) -> Plan:
     """Plan one experiment.
 
     Args:
@@ -31,6 +35,7 @@ def make_plan(preset: str, settings: Common, experiment: Experiment, sweep: Swee
         experiment: Its name.
         sweep: What it sweeps over.
         data: Summary of the prepared data set (`data.prepared.PreparedData.summary`).
+        exact_arithmetic: Whether rounding counts for nothing, as in the papers: for plans that are not carried out.
 
     Returns:
         All runs with their certified epsilon.
@@ -40,7 +45,7 @@ def make_plan(preset: str, settings: Common, experiment: Experiment, sweep: Swee
         AssumptionError: A theorem's assumption does not hold.
         InfeasibleError: A target cannot be met.
     """
-    planner = _Planner.of(settings, experiment, data, records=_most_records(sweep))
+    planner = _Planner.of(settings, experiment, data, sweep, exact_arithmetic)
     match sweep:
         case Figure3a():
             runs = planner.figure_3a(sweep)
@@ -55,7 +60,7 @@ def make_plan(preset: str, settings: Common, experiment: Experiment, sweep: Swee
         settings=settings,
         features=data["features"],
         constants=planner.constants,
-        runs=planner.in_one_type(runs),
+        runs=tuple(runs),
     )
 
 
@@ -113,36 +118,121 @@ def _most_records(sweep: Sweep) -> int:
 
 @dataclass(frozen=True)
 class _Planner:
+    """Plans the runs of one experiment.
+
+    A job's runs are one batch in one type: the settings' type, or float64 where in any of the runs rounding would take
+    too much of epsilon. Learning serves all runs alike, so it is as long as the largest epsilon asks for.
+    """
+
     settings: Common
     experiment: Experiment
     constants: Constants
-    langevin_problem: accounting.Problem
-    descent_problem: accounting.Problem
+    exact: accounting.Problem
+    sweep: Sweep
+    exact_arithmetic: bool
 
     @classmethod
-    def of(cls, settings: Common, experiment: Experiment, data: Mapping[str, Any], *, records: int) -> "_Planner":
-        constants, problem = constants_and_problem(settings, data, records=records)
-        return cls(
-            settings=settings,
-            experiment=experiment,
-            constants=constants,
-            langevin_problem=problem,
-            descent_problem=accounting.descent_problem(problem),
-        )
+    def of(
+        cls,
+        settings: Common,
+        experiment: Experiment,
+        data: Mapping[str, Any],
+        sweep: Sweep,
+        exact_arithmetic: bool,
+    ) -> "_Planner":
+        constants, problem = constants_and_problem(settings, data, records=_most_records(sweep))
+        return cls(settings, experiment, constants, problem, sweep, exact_arithmetic)
 
-    def in_one_type(self, runs: Iterable[Run]) -> tuple[Run, ...]:
-        """Raise Descent-to-Delete's runs, which are one job, to float64 where float32 would swallow their noise.
+    @property
+    def targets(self) -> list[float]:
+        """Every epsilon that is asked for."""
+        epsilon = self.sweep.epsilon
+        return list(epsilon) if isinstance(epsilon, Sequence) else [epsilon]
 
-        Raises:
-            AssumptionError: So would float64.
-        """
-        runs = tuple(runs)
-        least = min((run.sigma for run in runs if run.mechanism == "descent-to-delete"), default=math.inf)
-        if least >= publication_above_rounding(self.descent_problem, dtype=self.settings.dtype):
-            return runs
-        require_publication_above_rounding(self.descent_problem, sigma=least, dtype="float64")
-        return tuple(
-            run.model_copy(update={"dtype": "float64"}) if run.mechanism == "descent-to-delete" else run for run in runs
+    @cached_property
+    def langevin_problem(self) -> accounting.Problem:
+        """The problem as Langevin unlearning computes it."""
+        return self._computed(self.exact, "least-sigma", self.langevin_dtype)
+
+    @cached_property
+    def langevin_dtype(self) -> DType:
+        """The type in which rounding takes little of every target."""
+        match self.sweep:
+            case Figure3a():
+                noise = [
+                    (self._exact_least_sigma(accountant, epsilon, self.sweep.unlearning_steps), epsilon)
+                    for accountant in self.sweep.accountants
+                    for epsilon in self.sweep.epsilon
+                ]
+            case Figure3c():
+                noise = [(sigma, self.sweep.epsilon) for sigma in self.sweep.sigma]
+            case _:
+                noise = [(self.sweep.sigma, epsilon) for epsilon in self.targets]
+        return self._finest(self.exact, langevin_floor, "least-sigma", noise)
+
+    def descent(self, variant: str) -> tuple[accounting.Problem, DType]:
+        """Return the problem as a variant of Descent-to-Delete computes it, and in which type."""
+        return self._descent_problems[variant]
+
+    @cached_property
+    def _descent_problems(self) -> dict[str, tuple[accounting.Problem, DType]]:
+        exact = accounting.descent_problem(self.exact)
+        match self.sweep:
+            case Figure3a():
+                variant = "secret-state"
+                noise = [
+                    (sigma, epsilon)
+                    for epsilon in self.sweep.epsilon
+                    for steps in self.sweep.descent_steps
+                    for sigma in (
+                        accounting.secret_state_sigma(exact, epsilon=epsilon, delta=self.constants.delta, steps=steps),
+                        descent_shifted.secret_state_sigma(
+                            exact, mu=accounting.mu_from_epsilon(epsilon, self.constants.delta), steps=steps
+                        ),
+                    )
+                ]
+            case Figure3b():
+                variant = "published-state"
+                printed = self._printed(exact, self.sweep)
+                noise = [(printed.sigma, self.sweep.epsilon)]
+            case _:
+                return {}
+        dtype = self._finest(exact, descent_floor, variant, noise)
+        return {variant: (self._computed(exact, variant, dtype), dtype)}
+
+    def _finest(
+        self,
+        exact: accounting.Problem,
+        floor_of: FloorOf,
+        variant: str,
+        noise: Sequence[tuple[float, float]],
+    ) -> DType:
+        """Return the one type for all pairs of sigma and epsilon."""
+        candidates = {
+            dtype: self._computed(exact, variant, dtype)
+            for dtype in get_args(DType)
+            if dtype == "float64" or self.settings.dtype == "float32"
+        }
+        chosen = {
+            chosen_arithmetic(
+                candidates, floor_of, sigma=sigma, may_rise=False, epsilon=epsilon, delta=self.constants.delta
+            )
+            for sigma, epsilon in noise
+        }
+        return "float64" if "float64" in chosen else "float32"
+
+    def _computed(self, exact: accounting.Problem, variant: str, dtype: DType) -> accounting.Problem:
+        if self.exact_arithmetic:
+            return exact
+        descent = variant.endswith("-state")
+        return as_computed(
+            exact,
+            dimension=self.constants.d,
+            classes=self.constants.classes,
+            dtype=dtype,
+            variant=variant,
+            start=0.0 if descent else self.settings.start,
+            projects=descent or self.settings.radius is not None,
         )
 
     def figure_3a(self, sweep: Figure3a) -> Iterable[Run]:
@@ -167,13 +257,7 @@ class _Planner:
             for size in sweep.records_per_request
         ]
         yield from langevin
-        printed = accounting.published_state_plan(
-            self.descent_problem,
-            epsilon=sweep.epsilon,
-            delta=self.constants.delta,
-            dimension=self.constants.d,
-            request_count=sweep.records,
-        )
+        printed = self._printed(self.descent("published-state")[0], sweep)
         yield self._published_state(printed, sweep.epsilon)
         yield self._tightened_published_state(printed, sweep)
         yield from self._retraining(langevin)
@@ -199,16 +283,34 @@ class _Planner:
             yield from langevin
             yield from self._retraining(langevin)
 
+    def _printed(self, problem: accounting.Problem, sweep: Figure3b) -> accounting.PublishedStatePlan:
+        """Return Theorem N.2's plan."""
+        return accounting.published_state_plan(
+            problem,
+            epsilon=sweep.epsilon,
+            delta=self.constants.delta,
+            dimension=self.constants.d,
+            request_count=sweep.records,
+        )
+
+    def _exact_least_sigma(self, accountant: AccountantName, epsilon: float, steps: int) -> float:
+        return self._least_sigma_in(self.exact, accountant, epsilon, steps)
+
     def _least_sigma(self, accountant: AccountantName, epsilon: float, steps: int) -> Run:
-        sigma = accounting.least_sigma(
-            self.langevin_problem,
+        sigma = self._least_sigma_in(self.langevin_problem, accountant, epsilon, steps)
+        return self._langevin(accountant, "least-sigma", sigma, epsilon, 1, [steps])
+
+    def _least_sigma_in(
+        self, problem: accounting.Problem, accountant: AccountantName, epsilon: float, steps: int
+    ) -> float:
+        return accounting.least_sigma(
+            problem,
             steps=steps,
             epsilon=epsilon,
             delta=self.constants.delta,
             records=1,
             accountant=accountant,
         )
-        return self._langevin(accountant, "least-sigma", sigma, epsilon, 1, [steps])
 
     def _least_steps(self, accountant: AccountantName, sigma: float, epsilon: float, records: int) -> Run:
         steps = accounting.least_steps(
@@ -239,7 +341,6 @@ class _Planner:
     def _langevin(
         self, accountant: AccountantName, variant: str, sigma: float, epsilon: float, size: int, steps: list[int]
     ) -> Run:
-        require_noise_above_rounding(self.langevin_problem, sigma=sigma, dtype=self.settings.dtype)
         learning_steps = self._learning_steps(sigma)
         schedule = accounting.Schedule(
             sigma=sigma, records_per_request=size, steps=tuple(steps), learning_steps=learning_steps
@@ -256,7 +357,15 @@ class _Planner:
             )
             for number, after in enumerate(certified)
         ]
-        largest = max(request.epsilon for request in requests)
+        guaranteed = guarantee_of(
+            self.langevin_problem,
+            schedule,
+            accountant=accountant,
+            variant=variant,
+            delta=self.constants.delta,
+            dimension=self.constants.d,
+            start=self.settings.start,
+        )
         initial = accounting.initial_epsilon(
             self.langevin_problem,
             sigma=sigma,
@@ -276,9 +385,10 @@ class _Planner:
             step_size=self.langevin_problem.step_size,
             learning_steps=learning_steps,
             radius=self.settings.radius,
-            extra_delta=self._extra_delta(accountant, sigma, learning_steps, largest),
+            extra_delta=guaranteed.extra_delta,
+            rounding_error=guaranteed.rounding_error,
             records_per_request=size,
-            dtype=self.settings.dtype,
+            dtype=self.langevin_dtype,
             requests=tuple(requests),
         )
 
@@ -291,41 +401,21 @@ class _Planner:
             sigma=sigma,
             dimension=self.constants.d,
             start=self.settings.start,
-            mu_tolerance=self.settings.stationarity,
+            epsilon=max(self.targets),
+            delta=self.constants.delta,
         )
-
-    def _extra_delta(self, accountant: AccountantName, sigma: float, learning_steps: int, epsilon: float) -> float:
-        """Return what is added to delta because an accountant speaks of stationarity and learning is finite."""
-        if accountant == "shifted":
-            return 0.0
-        extra = extra_delta(
-            self.langevin_problem,
-            sigma=sigma,
-            dimension=self.constants.d,
-            start=self.settings.start,
-            learning_steps=learning_steps,
-            epsilon=epsilon,
-        )
-        if extra > self.constants.delta:
-            raise AssumptionError(
-                f"after {learning_steps} learning steps at sigma = {sigma:.6g} the model is so far from its stationary "
-                f"law that {extra:.2g} would be added to delta = {self.constants.delta:.2g} at epsilon = "
-                f"{epsilon:.6g}; use learning_steps: learned, more steps, a smaller stationarity, or the accountant "
-                "shifted, which needs no stationarity"
-            )
-        return extra
 
     def _secret_state(self, epsilon: float, steps: int) -> Run:
-        sigma = accounting.secret_state_sigma(
-            self.descent_problem, epsilon=epsilon, delta=self.constants.delta, steps=steps
-        )
+        problem, _ = self.descent("secret-state")
+        sigma = accounting.secret_state_sigma(problem, epsilon=epsilon, delta=self.constants.delta, steps=steps)
         request = Request(records_removed=1, unlearning_steps=steps, epsilon=epsilon, mu=None)
         return self._descent("secret-state", "descent-to-delete N.1", sigma, epsilon, [request])
 
     def _tightened_secret_state(self, epsilon: float, steps: int) -> Run:
         """The same mechanism with the least noise that its distance after one request needs."""
         mu = accounting.mu_from_epsilon(epsilon, self.constants.delta)
-        sigma = descent_shifted.secret_state_sigma(self.descent_problem, mu=mu, steps=steps)
+        problem, _ = self.descent("secret-state")
+        sigma = descent_shifted.secret_state_sigma(problem, mu=mu, steps=steps)
         certified = accounting.epsilon_from_mu(mu, self.constants.delta)
         request = Request(records_removed=1, unlearning_steps=steps, epsilon=certified, mu=mu)
         return self._descent("secret-state", "descent-to-delete shifted", sigma, epsilon, [request])
@@ -341,11 +431,12 @@ class _Planner:
         """The same mechanism with the published theorem's noise and the least steps a request that it really needs."""
         delta = self.constants.delta
         target = accounting.mu_from_epsilon(sweep.epsilon, delta)
+        problem, _ = self.descent("published-state")
 
         def after_each_request(steps: int) -> list[float]:
             return [
                 descent_shifted.published_state_curve(
-                    self.descent_problem, sigma=printed.sigma, steps_per_request=[steps] * request
+                    problem, sigma=printed.sigma, steps_per_request=[steps] * request
                 ).mu
                 for request in range(1, sweep.records + 1)
             ]
@@ -373,6 +464,23 @@ class _Planner:
         # Every optimum lies within M/m of the origin, where learning starts.
         radius = self.settings.radius or self.constants.lipschitz / self.constants.strong_convexity
         steps = min(request.unlearning_steps for request in requests)
+        problem, dtype = self.descent(variant)
+        learning_steps = accounting.least_learning_steps(problem, radius=radius, steps=steps)
+        schedule = accounting.Schedule(
+            sigma=sigma,
+            records_per_request=1,
+            steps=tuple(request.unlearning_steps for request in requests),
+            learning_steps=learning_steps,
+        )
+        guaranteed = guarantee_of(
+            problem,
+            schedule,
+            accountant=accountant,
+            variant=variant,
+            delta=self.constants.delta,
+            dimension=self.constants.d,
+            start=0.0,
+        )
         return Run(
             experiment=self.experiment,
             mechanism="descent-to-delete",
@@ -382,12 +490,13 @@ class _Planner:
             epsilon_target=epsilon,
             initial_epsilon=None,
             sigma=sigma,
-            step_size=self.descent_problem.step_size,
-            learning_steps=accounting.least_learning_steps(self.descent_problem, radius=radius, steps=steps),
+            step_size=problem.step_size,
+            learning_steps=learning_steps,
             radius=radius,
-            extra_delta=0.0,
+            extra_delta=guaranteed.extra_delta,
+            rounding_error=guaranteed.rounding_error,
             records_per_request=1,
-            dtype=self.settings.dtype,
+            dtype=dtype,
             requests=tuple(requests),
         )
 
@@ -420,6 +529,7 @@ class _Planner:
                 "sigma": sigma,
                 "learning_steps": steps,
                 "extra_delta": 0.0,
+                "rounding_error": None,
                 "records_per_request": removed,
                 "requests": (Request(records_removed=removed, unlearning_steps=0, epsilon=0.0, mu=0.0),),
             }

@@ -30,7 +30,7 @@ def plans_by_smoothness(
     for rule in get_args(Smoothness):
         changed = settings.model_copy(update={"smoothness": rule, "step_size": "1/L"})
         # The preset's name is part of records only, and there will be none.
-        yield make_plan(settings.dataset, changed, experiment, sweep, data)
+        yield make_plan(settings.dataset, changed, experiment, sweep, data, exact_arithmetic=True)
 
 
 def smoothness_table(settings: Common, sweep: Figure3b, data: Mapping[str, Any]) -> pd.DataFrame:

@@ -100,6 +100,7 @@ class Tables:
             "initial_epsilon": run.initial_epsilon,
             "delta": constants.delta,
             "extra_delta": run.extra_delta,
+            "rounding_error": run.rounding_error,
             "n": constants.n,
             "d": constants.d,
             "strong_convexity": constants.strong_convexity,

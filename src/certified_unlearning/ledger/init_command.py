@@ -1,8 +1,9 @@
 """The command `init`: flags become a table's declaration and a learner's parameters."""
 
 import json
+import sys
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
@@ -11,18 +12,24 @@ from certified_unlearning.errors import ParameterError
 from certified_unlearning.files import read_yaml
 from certified_unlearning.parameters import DType
 
+if TYPE_CHECKING:
+    from certified_unlearning.learner import LangevinLearner
+
+SLOW = 3
+"""From how many times the advised ``C n`` on `init` warns."""
+
 
 def init(
     model_dir: Annotated[Path, typer.Argument(metavar="MODEL_DIR", help="Where the model goes: a new directory.")],
     epsilon: Annotated[float, typer.Option(help="The target after every removal.")],
     inverse_strength: Annotated[
-        float,
+        float | None,
         typer.Option(
             "--C",
-            help="Inverse strength of the regulariser, as in scikit-learn: lambda = 1 / (C n). With lambda of about "
-            "0.01, that is C of about 100 / n, removals are short and noise is small.",
+            help="Inverse strength of the regulariser, as in scikit-learn, but the intercept is regularised too; by "
+            "default 100 / n. With C n of 30 to 100 removals are short and noise is small.",
         ),
-    ],
+    ] = None,
     data: Annotated[Path | None, typer.Option(help="The records: a .csv, .csv.gz or .parquet file.")] = None,
     label: Annotated[str | None, typer.Option(help="The column to predict.")] = None,
     identifier: Annotated[
@@ -97,11 +104,27 @@ def init(
         dtype=dtype,
         device=device,
         intercept=intercept,
+        planned=_announce,
     )
     start = made.state.start
     print(f"{model_dir}: version 1 learned from {start.records:,} records of {start.people:,} people")
     print(f"{start.source} is still there: what is removed from the model must be removed there too")
     print(f"receipt: {made.head}")
+
+
+def _announce(C: float, learner: "LangevinLearner") -> None:
+    """Print which ``C`` was taken, and a warning where learning will take long."""
+    from certified_unlearning.ledger.initialisation import QUICK_CONDITION
+
+    condition, quick = C * learner.n, QUICK_CONDITION / learner.n
+    if condition > SLOW * QUICK_CONDITION:
+        print(
+            f"warning: with C = {C:.4g}, C n is {condition:,.0f} and learning takes {learner.learning_steps:,} steps; "
+            f"C = {quick:.4g} ({QUICK_CONDITION} / n) would be quick",
+            file=sys.stderr,
+            flush=True,
+        )
+    print(f"C = {C:.4g}, C n = {condition:,.0f}: learning takes {learner.learning_steps:,} steps", flush=True)
 
 
 def _from_flags(flags: dict[str, Any]) -> dict[str, Any]:

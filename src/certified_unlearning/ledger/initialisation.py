@@ -2,7 +2,7 @@
 
 import os
 import shutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Literal
@@ -16,12 +16,22 @@ from certified_unlearning.files import write_model
 from certified_unlearning.learner import LangevinLearner
 from certified_unlearning.ledger import training
 from certified_unlearning.ledger.directory import ModelDirectory, file_sha256, new_key, synchronise
-from certified_unlearning.ledger.model import StoredModel, noise_key, place_training, with_intercept, write_version
+from certified_unlearning.ledger.model import (
+    StoredModel,
+    noise_key,
+    place_training,
+    with_intercept,
+    write_version,
+)
 from certified_unlearning.ledger.requests import Status, status
 from certified_unlearning.ledger.state import Start
 from certified_unlearning.ledger.store import Ledger, Record
+from certified_unlearning.objectives.constants import regularisation_of
 from certified_unlearning.parameters import DType
 from certified_unlearning.progress import Progress
+
+QUICK_CONDITION = 100
+"""``C n`` of a model that learns and forgets in few steps."""
 
 
 def initialise(
@@ -29,7 +39,7 @@ def initialise(
     table: Table,
     *,
     epsilon: float,
-    C: float,
+    C: float | None = None,
     delta: float | Literal["1/n"] = "1/n",
     sigma: float | None = None,
     steps: int | None = None,
@@ -38,6 +48,7 @@ def initialise(
     dtype: DType = "float32",
     device: Literal["auto", "cpu", "cuda"] = "auto",
     intercept: bool = True,
+    planned: Callable[[float, LangevinLearner], None] | None = None,
 ) -> Status:
     """Copy a table's records, learn version 1 of a model from them, and begin its ledger.
 
@@ -46,7 +57,8 @@ def initialise(
         table: The records: where they lie, and how they become rows, labels and identifiers. All are training
             records, so it must have no split.
         epsilon: The target after every removal.
-        C: Inverse strength of the regulariser, as in scikit-learn: ``lambda = 1 / (C n)``.
+        C: Inverse strength of the regulariser, as in scikit-learn: the objective is
+            ``C sum_i loss_i + ||(coef, intercept)||^2 / 2``. None: 100 / n.
         delta: Of the target.
         sigma: Noise scale. None: the least with which ``steps`` steps remove ``records`` records.
         steps: Steps that a removal of ``records`` records shall take. None: as the learner chooses.
@@ -55,6 +67,7 @@ def initialise(
         dtype: Of the weights.
         device: Where noisy steps are taken, now and later.
         intercept: Whether rows ``x`` become ``(x, 1) / sqrt(2)``, which gives the model an intercept.
+        planned: Called with ``C`` and the learner before learning begins.
 
     Returns:
         Where the model stands.
@@ -65,7 +78,8 @@ def initialise(
         InfeasibleError: The target cannot be met.
         StorageError: The directory cannot be written, or another `init` is making it.
     """
-    require_positive(C=C)
+    if C is not None:
+        require_positive(C=C)
     if table.identifier is None:
         raise ParameterError("identifier is missing: without a column that says whose a record is nobody can ask")
     if table.split is not None:
@@ -77,11 +91,12 @@ def initialise(
         source = Path(table.path)
         modified = _modified(source)
         n, features = _copy(directory, ledger, table, intercept)
+        C = QUICK_CONDITION / n if C is None else C
         learner = LangevinLearner.plan(
             n=n,
             features=features,
             classes=len(table.classes or ()),
-            regularisation=1 / (C * n * n),
+            regularisation=regularisation_of(C=C, n=n, intercept=intercept),
             epsilon=epsilon,
             delta=delta,
             sigma=sigma,
@@ -115,6 +130,8 @@ def initialise(
         if _modified(source) != modified:
             raise DataError(f"{source} was changed while it was read; try again")
         rows, labels = place_training(directory, model, place)
+        if planned is not None:
+            planned(C, learner)
         progress = Progress("init", learner.learning_steps)
         weights = learner.learn(rows, labels, [noise_key()], progress=progress)[0].cpu().numpy()
         version = write_version(directory, model, 1, weights, [], start.training_digest)

@@ -1,12 +1,15 @@
 """Where Langevin learning starts, how long it takes to forget that, and what stopping earlier costs. Free of torch."""
 
 import math
+import sys
 from typing import TypedDict
+
+import numpy as np
 
 from certified_unlearning import accounting
 
-BETA = 1e-12
-"""Probability with which each of the two random distances to stationarity may be exceeded."""
+DELTA_SHARE = 0.01
+"""Share of delta that is left to pay for learning that stops before stationarity, where its steps are planned."""
 
 
 def starting_std(*, sigma: float, strong_convexity: float) -> float:
@@ -15,18 +18,23 @@ def starting_std(*, sigma: float, strong_convexity: float) -> float:
 
 
 def learned_steps(
-    problem: accounting.Problem, *, sigma: float, dimension: int, start: float, mu_tolerance: float
+    problem: accounting.Problem, *, sigma: float, dimension: int, start: float, epsilon: float, delta: float
 ) -> int:
-    """Return the least learning steps after which the law is ``mu_tolerance``-Gaussian-DP from stationarity.
+    """Return the least learning steps after which stopping adds no more than `DELTA_SHARE` of delta to it.
 
     Args:
         problem: The constants.
         sigma: Noise scale.
         dimension: ``d``.
         start: Mean of every coordinate of the start.
-        mu_tolerance: The largest distance that counts as none.
+        epsilon: The largest epsilon that is going to be certified.
+        delta: Of the guarantee.
     """
-    return accounting.learned_steps(problem, mu_tolerance=mu_tolerance, **_start(problem, sigma, dimension, start))
+    beta = _beta(epsilon, delta)
+    # erf(mu / sqrt(8)) is at most mu / sqrt(2 pi); so much total variation the two betas pay for as well.
+    return accounting.learned_steps(
+        problem, mu_tolerance=math.sqrt(2 * math.pi) * 2 * beta, **_start(problem, sigma, dimension, start, beta)
+    )
 
 
 def extra_delta(
@@ -37,6 +45,8 @@ def extra_delta(
     start: float,
     learning_steps: int,
     epsilon: float,
+    delta: float,
+    beta: float | None = None,
 ) -> float:
     """Return what learning for ``learning_steps`` only, not to stationarity, adds to delta.
 
@@ -47,10 +57,13 @@ def extra_delta(
         start: Mean of every coordinate of the start.
         learning_steps: ``T``.
         epsilon: The epsilon of the guarantee.
+        delta: Of the guarantee at stationarity.
+        beta: Probability with which each of the two random distances may be exceeded; None for a share of delta.
     """
-    distance = accounting.starting_distance(problem, **_start(problem, sigma, dimension, start))
+    beta = _beta(epsilon, delta) if beta is None else beta
+    distance = accounting.starting_distance(problem, **_start(problem, sigma, dimension, start, beta))
     mu = accounting.residual_mu(problem, sigma=sigma, distance=distance, steps=learning_steps)
-    return accounting.extra_delta(mu=mu, betas_total=2 * BETA, epsilon=epsilon)
+    return accounting.extra_delta(mu=mu, betas_total=2 * beta, epsilon=epsilon)
 
 
 class _Start(TypedDict):
@@ -61,11 +74,19 @@ class _Start(TypedDict):
     beta: float
 
 
-def _start(problem: accounting.Problem, sigma: float, dimension: int, start: float) -> _Start:
+def _beta(epsilon: float, delta: float) -> float:
+    """Return the probability with which each of the two random distances to stationarity may be exceeded.
+
+    Both together take half of `DELTA_SHARE` of delta, as `accounting.extra_delta` counts them.
+    """
+    return max(DELTA_SHARE * delta / 4 * math.exp(-float(np.logaddexp(0.0, epsilon))), sys.float_info.min)
+
+
+def _start(problem: accounting.Problem, sigma: float, dimension: int, start: float, beta: float) -> _Start:
     return {
         "sigma": sigma,
         "dimension": dimension,
         "start_norm": abs(start) * math.sqrt(dimension),
         "start_std": starting_std(sigma=sigma, strong_convexity=problem.strong_convexity),
-        "beta": BETA,
+        "beta": beta,
     }

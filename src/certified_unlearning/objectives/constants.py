@@ -109,6 +109,14 @@ def loss_constants(
     )
 
 
+def regularisation_of(*, C: float, n: int, intercept: bool) -> float:
+    """Return ``lambda / n`` of the rows for scikit-learn's ``C``, whose regulariser includes the intercept here.
+
+    The weights of rows ``(x, 1) / sqrt(2)`` are scikit-learn's times ``sqrt(2)``, so its regulariser is halved.
+    """
+    return 1 / (C * n * n * (2 if intercept else 1))
+
+
 def scores_per_record(classes: int) -> int:
     """Return how many scores a model gives a record, each by as many weights as there are features."""
     return 1 if classes == 2 else classes
