@@ -6,7 +6,7 @@ import math
 
 import pytest
 
-from certified_unlearning import certificate, parameters
+from certified_unlearning import accounting, assumptions, certificate, parameters
 from certified_unlearning.certificate import CertificateError
 from certified_unlearning.errors import AssumptionError, DataError
 from certified_unlearning.experiments.plan import make_plan
@@ -283,3 +283,36 @@ def test_a_certificate_with_impossible_fields_is_not_read(tmp_path, change: dict
     path.write_text(json.dumps(json.loads(original.model_dump_json()) | change))
     with pytest.raises(DataError, match=r"is (not a|no) certificate"):
         certificate.read(path)
+
+
+STRIPPED = dict.fromkeys(("epsilon_in_exact_arithmetic", "rounding_error", "noise_delta", "noise_resolution"))
+
+
+def of_before(certified: certificate.Certificate) -> certificate.Certificate:
+    """Return the certificate as it was written when arithmetic was assumed to be exact."""
+    words = assumptions.assumptions(
+        certified.accountant, certified.smoothness, certified.dtype, certified.dataset, certified.features,
+        certified.classes, certified.noise_source, certified.adjacency, None,
+    )  # fmt: skip
+    exact = {"epsilon": certified.epsilon_in_exact_arithmetic, "extra_delta": 0.0, "assumptions": words}
+    if certified.mu is not None:
+        exact["mu"] = accounting.mu_from_epsilon(certified.epsilon_in_exact_arithmetic, certified.delta)
+    return certified.model_copy(update=STRIPPED | exact)
+
+
+def test_a_certificate_of_before_is_taken_where_rounding_is_negligible_and_refused_where_it_is_not() -> None:
+    certified = next(each for each in certificates("fig4") if each.accountant == "shifted")
+    before = of_before(certified)
+    certificate.verify(before)
+    coarse = assumptions.assumptions(
+        before.accountant, before.smoothness, "float32", before.dataset, before.features, before.classes,
+        before.noise_source, before.adjacency, None,
+    )  # fmt: skip
+    with pytest.raises(CertificateError, match=r"assumes exact arithmetic: with the rounding of float32"):
+        certificate.verify(before.model_copy(update={"dtype": "float32", "assumptions": coarse}))
+
+
+def test_stripping_what_rounding_adds_hides_no_delta() -> None:
+    certified = next(each for each in certificates("fig4") if each.accountant == "lsi")
+    with pytest.raises(CertificateError):
+        certificate.verify(of_before(certified))

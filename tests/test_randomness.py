@@ -61,7 +61,7 @@ def test_the_smallest_integer_and_zero_give_finite_numbers() -> None:
         assert bool(torch.isfinite(radius).all())
         # 0, but for the logarithm's last bits.
         assert float(radius[0, 1]) < torch.finfo(dtype).eps ** 0.5
-        # 128 more bits: as far out as the smallest of them, which would be 0 there.
+        # 1024 more bits: as far out as the smallest of them, which would be 0 there.
         assert float(radius.max()) < math.sqrt(-2 * math.log(2.0**-129 / -least))
         assert float(radius[0, 0]) > math.sqrt(-2 * math.log(0.5 / -least))
         angle = torch.tensor([[least, 0, least, 0, 1]], dtype=width)

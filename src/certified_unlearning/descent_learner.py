@@ -5,6 +5,7 @@ whose requests are not known in advance.
 """
 
 import math
+import sys
 from collections.abc import Sequence
 from typing import Literal, get_args
 
@@ -13,18 +14,21 @@ from torch import Tensor
 
 from certified_unlearning import accounting, certificate, dynamics, randomness
 from certified_unlearning.accounting import Problem, Schedule, descent_shifted
-from certified_unlearning.accounting.arithmetic import descent_floor
+from certified_unlearning.accounting.arithmetic import descent_floor, triangle_floor
 from certified_unlearning.accounting.checks import require_count, require_positive, require_probability
-from certified_unlearning.accounting.descent_conditional import least_conditional_sigma, least_conditional_steps
+from certified_unlearning.accounting.descent_conditional import (
+    conditions_of,
+    fed_back_noise,
+    least_conditional_sigma,
+    least_conditional_steps,
+)
 from certified_unlearning.accounting.descent_to_delete import extra_steps
-from certified_unlearning.accounting.rounding import longest_noise
 from certified_unlearning.accounting.search import least_whole
 from certified_unlearning.assumptions import NoiseSource
 from certified_unlearning.certificate import Certificate
-from certified_unlearning.certificate.guarantee import conditions
 from certified_unlearning.errors import InfeasibleError, ParameterError
 from certified_unlearning.experiments.model import Accountant
-from certified_unlearning.learner import LinearLearner, Removal, require_number, require_one_of
+from certified_unlearning.learner import LinearLearner, Removal, require_number, require_one_of, required_sigma
 from certified_unlearning.parameters import DType
 from certified_unlearning.progress import Progress
 
@@ -109,8 +113,9 @@ class DescentLearner(LinearLearner):
         """
         require_positive(epsilon=epsilon, regularisation=regularisation)
         require_count(least=1, n=n, features=features, records=records)
+        epsilon = float(epsilon)  # Parameter searches give NumPy's numbers, which are no JSON and may be short.
         if sigma is not None:
-            require_positive(sigma=sigma)
+            sigma = required_sigma(sigma)
         if delta != "1/n":
             require_number(delta=delta)
             require_probability(delta=delta)
@@ -128,7 +133,7 @@ class DescentLearner(LinearLearner):
                 "classes": classes,
                 "regularisation": regularisation,
                 "epsilon": epsilon,
-                "delta": 1 / n if delta == "1/n" else delta,
+                "delta": 1 / n if delta == "1/n" else float(delta),
                 "sigma": 1.0,
                 "steps": 0,
                 "learning_steps": 1,
@@ -156,7 +161,8 @@ class DescentLearner(LinearLearner):
         learner = learner._converging(least)
         # The published theorem prescribes its noise.
         may_rise = sigma is None and not (variant == "published-state" and accountant == "as published")
-        learner = learner._computed_finely_enough(descent_floor, least, may_rise=may_rise)
+        floor_of = descent_floor if may_rise or sigma is not None else triangle_floor(descent_floor)
+        learner = learner._computed_finely_enough(floor_of, least, may_rise=may_rise)
         problem = learner.problem
         if sigma is None:
             # Many steps need so little noise that rounding would take it; more than they need is as private.
@@ -211,7 +217,9 @@ class DescentLearner(LinearLearner):
                 next_records=records,
                 epsilon=self.epsilon,
                 delta=self.delta,
-                **conditions(problem, sigma=self.sigma, dimension=self.dimension, learning_steps=self.learning_steps),
+                **conditions_of(
+                    problem, sigma=self.sigma, dimension=self.dimension, learning_steps=self.learning_steps
+                ),
             )
             return Removal(records, max(1, steps))
 
@@ -338,7 +346,7 @@ class DescentLearner(LinearLearner):
         problem = self.exact_problem
         distance = problem.lipschitz / problem.strong_convexity
         target = accounting.mu_from_epsilon(self.epsilon, self.delta)
-        left = CONVERGENCE * min(1.0, sigma * target / (1e-5 * distance))
+        left = CONVERGENCE * min(1.0, max(sigma, sys.float_info.min) * target / (1e-5 * distance))
         fading = 1 / (problem.step_size * problem.strong_convexity)
         return self.model_copy(update={"learning_steps": math.ceil(-math.log(left) * fading)})
 
@@ -346,7 +354,7 @@ class DescentLearner(LinearLearner):
         sigma = 0.0
         while True:
             # More noise makes for more rounding: a little, so this ends soon.
-            given = conditions(problem, sigma=sigma, dimension=self.dimension, learning_steps=self.learning_steps)
+            given = conditions_of(problem, sigma=sigma, dimension=self.dimension, learning_steps=self.learning_steps)
             needed = least_conditional_sigma(
                 problem, steps=steps, records=records, epsilon=self.epsilon, delta=self.delta, **given
             )
@@ -360,9 +368,8 @@ class DescentLearner(LinearLearner):
         if self.accountant != "conditional":
             return 1.0
         # The noise that is fed back has to fade first.
-        return 1 + math.log(
-            max(1.0, longest_noise(self.dimension) / accounting.mu_from_epsilon(self.epsilon, self.delta))
-        )
+        target = accounting.mu_from_epsilon(self.epsilon, self.delta)
+        return 1 + math.log(max(1.0, fed_back_noise(self.dimension, self.delta) / target))
 
     def _published_state_plan(self, problem: Problem) -> accounting.PublishedStatePlan:
         return accounting.published_state_plan(

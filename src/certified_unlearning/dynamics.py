@@ -114,11 +114,7 @@ def run(
     Raises:
         AssumptionError: PyTorch is set to multiply float32 matrices with fewer bits: `accounting.rounding` counts all.
     """
-    if start.dtype == torch.float32 and torch.get_float32_matmul_precision() != "highest":
-        raise AssumptionError(
-            f"torch.get_float32_matmul_precision() is {torch.get_float32_matmul_precision()!r}, but the rounding that "
-            "guarantees count is that of 'highest'; set it so, or use dtype float64"
-        )
+    _require_full_precision(start.dtype)
     state, first_phase, first_step = _resume(start, checkpoint)
     if progress is not None:
         progress.skip(_work_before(phases, first_phase, first_step))
@@ -147,6 +143,20 @@ def run(
             state.weights = published
         save(number + 1, 0, force=number + 1 == len(phases))
     return state
+
+
+def _require_full_precision(dtype: torch.dtype) -> None:
+    if dtype != torch.float32:
+        return
+    try:
+        precision = torch.get_float32_matmul_precision()
+    except RuntimeError:  # It was set for one device or library only, and so has no one name.
+        precision = "mixed"
+    if precision != "highest":
+        raise AssumptionError(
+            f"PyTorch multiplies float32 matrices with precision {precision!r}, but the rounding that guarantees count "
+            "is that of 'highest'; call torch.set_float32_matmul_precision('highest'), or use dtype float64"
+        )
 
 
 def _run_phase(

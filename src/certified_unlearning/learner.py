@@ -15,8 +15,9 @@ from torch import Tensor
 
 from certified_unlearning import accounting, assumptions, certificate, dynamics, randomness
 from certified_unlearning.accounting import AccountantName, Adjacency, Problem, Schedule
-from certified_unlearning.accounting.arithmetic import FloorOf, chosen_arithmetic, langevin_floor
+from certified_unlearning.accounting.arithmetic import FloorOf, chosen_arithmetic, langevin_floor, triangle_floor
 from certified_unlearning.accounting.checks import require_count, require_positive, require_probability
+from certified_unlearning.accounting.rounding import LARGEST_SIGMA
 from certified_unlearning.assumptions import NoiseSource
 from certified_unlearning.certificate import Certificate, Variant
 from certified_unlearning.devices import threads_for
@@ -302,13 +303,14 @@ class LangevinLearner(LinearLearner):
             InfeasibleError: The target cannot be met.
         """
         require_positive(epsilon=epsilon, regularisation=regularisation)
+        epsilon = float(epsilon)  # Parameter searches give NumPy's numbers, which are no JSON and may be short.
         require_count(least=1, n=n, features=features, records=records)
         require_count(least=2, classes=classes)
         require_one_of(get_args(AccountantName), accountant=accountant)
         require_one_of(get_args(Adjacency), adjacency=adjacency)
         require_one_of(get_args(DType), dtype=dtype)
         if sigma is not None:
-            require_positive(sigma=sigma)
+            sigma = required_sigma(sigma)
         if steps is not None:
             require_count(least=1, steps=steps)
         if learning_steps is not None:
@@ -325,7 +327,7 @@ class LangevinLearner(LinearLearner):
                 "classes": classes,
                 "regularisation": regularisation,
                 "epsilon": epsilon,
-                "delta": 1 / n if delta == "1/n" else delta,
+                "delta": 1 / n if delta == "1/n" else float(delta),
                 "sigma": 1.0 if sigma is None else sigma,
                 "learning_steps": 1 if learning_steps is None else learning_steps,
                 "accountant": accountant,
@@ -348,28 +350,36 @@ class LangevinLearner(LinearLearner):
             )
 
         least = least_sigma(learner.exact_problem) if sigma is None else sigma
-        learner = learner._computed_finely_enough(langevin_floor, least, may_rise=sigma is None)
+        floor_of = langevin_floor if learner.accountant == "shifted" else triangle_floor(langevin_floor)
+        learner = learner._computed_finely_enough(floor_of, least, may_rise=sigma is None)
         problem = learner.problem
         if sigma is None:
             # Many steps need so little noise that rounding would take it; more than they need is as private.
-            sigma = max(least_sigma(problem), langevin_floor(problem).least_sigma(epsilon, learner.delta))
+            sigma = max(least_sigma(problem), floor_of(problem).least_sigma(epsilon, learner.delta))
         planned_steps = learned_steps(
             problem, sigma=sigma, dimension=learner.dimension, start=START, epsilon=epsilon, delta=learner.delta
         )
         if learning_steps is None:
             learning_steps = planned_steps
-        elif learning_steps < planned_steps and learner.accountant != "shifted":
-            # It may still do: the certificate refuses what does not.
-            certificate.require_stationarity(
-                problem,
-                sigma=sigma,
-                dimension=learner.dimension,
-                start=START,
-                learning_steps=learning_steps,
-                epsilon=epsilon,
-                delta=learner.delta,
-            )
-        return learner.model_copy(update={"sigma": sigma, "learning_steps": learning_steps})
+        learner = learner.model_copy(update={"sigma": sigma, "learning_steps": learning_steps})
+        learner._require_payable([])
+        return learner
+
+    def _require_payable(self, history: Sequence[Removal]) -> None:
+        """Raise `AssumptionError` if so much would be added to delta that no certificate can be written.
+
+        Called before anything is removed: then it is too late.
+        """
+        certificate.added_to_delta(
+            self.problem,
+            self.schedule(history),
+            delta=self.delta,
+            accountant=self.accountant,
+            dimension=self.dimension,
+            start=START,
+            exact_epsilon=self.epsilon,
+            epsilon=self.epsilon,
+        )
 
     def schedule(self, history: Sequence[Removal]) -> Schedule:
         """Return the noisy steps of learning and of the removals so far."""
@@ -385,6 +395,7 @@ class LangevinLearner(LinearLearner):
 
         Raises:
             ParameterError: More records are removed than there are.
+            AssumptionError: Learning, rounding or noise would add more than delta to delta.
             InfeasibleError: The target cannot be met.
         """
         planned = accounting.least_steps_after(
@@ -396,7 +407,9 @@ class LangevinLearner(LinearLearner):
             minimum_steps=1,
             accountant=self.accountant,
         )
-        return Removal(records, planned.steps)
+        removal = Removal(records, planned.steps)
+        self._require_payable([*history, removal])
+        return removal
 
     def learn(
         self, rows: Tensor | StreamedRows, labels: Tensor, keys: Sequence[int], *, progress: Progress | None = None
@@ -510,6 +523,18 @@ def require_number(delta: float | str) -> None:
     """Raise `ParameterError` unless ``delta``, if not "1/n", is a number."""
     if not isinstance(delta, Real):
         raise ParameterError(f'delta must be "1/n" or a number strictly between 0 and 1, got {delta!r}')
+
+
+def required_sigma(sigma: float) -> float:
+    """Return a noise scale as a number of Python's.
+
+    Raises:
+        ParameterError: It is not above 0, or so large that weights could overflow.
+    """
+    require_positive(sigma=sigma)
+    if sigma > LARGEST_SIGMA:
+        raise ParameterError(f"sigma must be at most {LARGEST_SIGMA:g}, or weights may overflow, got {sigma}")
+    return float(sigma)
 
 
 def require_one_of(choices: Sequence[str], **values: str) -> None:

@@ -24,7 +24,7 @@ NUMBERS_AT_ONCE = 1 << 17
 """About as many numbers are made together as stay in a processor's cache; this changes none of them."""
 FINE_FROM = {torch.float32: (2.0**12, 2.0**31 - 2.0**15), torch.float64: (2.0**40, 2.0**63 - 2.0**43)}
 """Between these sizes a whole number gives a radius finely enough. Nearer to 0, where radii are large, it is too
-coarse, nearer to the largest, where they are small, a float is: such a radius is drawn with 128 more bits.
+coarse, nearer to the largest, where they are small, a float is: such a radius is drawn with 1024 more bits.
 
 `accounting.rounding.resolution` rests on it.
 """
@@ -109,9 +109,9 @@ def _radius(bits: Tensor, keys: Sequence[int], block: int) -> Tensor:
 
 def _fine_radius(number: int, largest: int, key: int, block: int, place: int) -> float:
     """Return ``sqrt(-2 log U)`` for a ``U`` drawn uniformly from those that round to ``number / largest``."""
-    counter = modes.CTR((block << 64 | 1 << 63 | place).to_bytes(16, "big"))
-    drawn = Cipher(algorithms.AES128(key.to_bytes(16, "little")), counter).encryptor().update(bytes(16))
-    share = (int.from_bytes(drawn, "little") + 1) / 2**128
+    counter = modes.CTR((block << 64 | 1 << 63 | 8 * place).to_bytes(16, "big"))
+    drawn = Cipher(algorithms.AES128(key.to_bytes(16, "little")), counter).encryptor().update(bytes(128))
+    share = (int.from_bytes(drawn, "little") + 1) / 2**1024
     if number == 0:  # It comes up half as often as each other size, which has two signs.
         return math.sqrt(-2 * (math.log(share / 2) - math.log(largest)))
     if number == largest:  # Likewise: nothing is above 1.

@@ -25,6 +25,7 @@ from certified_unlearning.accounting.arithmetic import (
     langevin_floor,
     triangle_price,
 )
+from certified_unlearning.accounting.deletion import plan_deletion
 from certified_unlearning.accounting.descent_to_delete import descent_problem
 from certified_unlearning.accounting.problem import Problem
 from certified_unlearning.accounting.rounding import (
@@ -346,9 +347,10 @@ def radius_of(uniform):
 
 def refined(number, largest, key, block, place):
     """The uniform number that a coarse integer becomes, from the cipher alone."""
-    counter = (block << 64 | 1 << 63 | place).to_bytes(16, "big")
+    first = block << 64 | 1 << 63 | 8 * place
+    counters = b"".join((first + number).to_bytes(16, "big") for number in range(8))
     cipher = Cipher(algorithms.AES128(key.to_bytes(16, "little")), modes.ECB()).encryptor()
-    share = mpmath.mpf(int.from_bytes(cipher.update(counter), "little") + 1) / 2**128
+    share = mpmath.mpf(int.from_bytes(cipher.update(counters), "little") + 1) / mpmath.mpf(2) ** 1024
     if abs(number) == largest:
         return 1 - share / 2 / largest
     return (share / 2 if number == 0 else abs(number) - mpmath.mpf(0.5) + share) / largest
@@ -750,10 +752,35 @@ def test_a_phase_counts_two_step_errors_also_where_the_data_agree():
     )
 
 
-@pytest.mark.parametrize("step_size", [0.5, 1.0, 1.9, 2.0])
+@pytest.mark.parametrize("step_size", [0.5, 1.0, 1.9])
 def test_the_contraction_allows_for_rows_that_are_too_long(step_size):
     """Quadratic losses whose curvature is larger by the square of the excess, at either end."""
     problem = Problem(100, 0.2, 1.0, 1.0, step_size, rounding=Rounding(norm_excess=1e-3))
     curvatures = [0.2, 1.0, 0.2 + 0.8 * 1.001**2]
     largest = max(abs(1 - step_size * curvature) for curvature in curvatures)
     assert 1 - contraction_gap(problem) >= min(largest, 1.0) - 1e-15
+
+
+def test_steps_that_rows_too_long_could_drive_apart_are_refused():
+    with pytest.raises(AssumptionError, match=r"rows may be longer than 1 by 0\.001"):
+        contraction_gap(Problem(100, 0.2, 1.0, 1.0, 2.0, rounding=Rounding(norm_excess=1e-3)))
+
+
+@pytest.mark.parametrize("norm", [1.0, 128.0, 1e-3])
+def test_deletion_on_rows_of_another_norm_is_that_on_unit_rows_scaled(norm):
+    """Rows of norm R are unit rows with weights R times as large: step errors shrink by R, in bits for powers of 2."""
+    common = {"n": 5000, "dimension": 100, "alpha": 8.0, "epsilon_dp": 1.0, "epsilon_dd": 0.1, "dtype": "float64"}
+    unit = plan_deletion(lipschitz=1.0, strong_convexity=0.05, smoothness=0.3, **common).problem.rounding
+    scaled = plan_deletion(
+        lipschitz=norm, strong_convexity=0.05 * norm**2, smoothness=0.3 * norm**2, **common
+    ).problem.rounding
+    assert scaled.fixed * norm == pytest.approx(unit.fixed, rel=1e-12)
+    assert scaled.per_noise == pytest.approx(unit.per_noise, rel=1e-12)
+
+
+def test_clipped_gradients_have_no_bound_on_rounding():
+    with pytest.raises(AssumptionError, match="gradients that are not clipped"):
+        plan_deletion(
+            n=50, dimension=3, lipschitz=1.0, strong_convexity=0.05, smoothness=0.3, alpha=8.0, epsilon_dp=1.0,
+            epsilon_dd=0.1, gradient_field="clipped-convex", dtype="float64",
+        )  # fmt: skip

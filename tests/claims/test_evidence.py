@@ -91,7 +91,7 @@ def test_swapped_epsilons_contradict(copied):
     guarantees = verdict_of("runs-guarantees", evidence)
     assert guarantees.verdict == "contradicted"
     assert re.search(
-        r"mnist-3-vs-8, fig3a, langevin \(lsi\), epsilon = 4\.9999\d+ where its constants give 0\.49999",
+        r"mnist-3-vs-8, fig3a, langevin \(lsi\), epsilon = 5 where its constants give 0\.5",
         guarantees.reason,
     )
     assert verdict_of("runs-targets", evidence).verdict == "contradicted"

@@ -267,12 +267,34 @@ class TestMistakes:
         assert fitted.unlearn([3]).certificate_.dtype == "float64"
 
     def test_what_rounding_adds_is_said_where_it_matters(self, parity):
-        fitted = model(sigma=0.2, epsilon=1.0).fit(*parity)
+        fitted = model(sigma=0.5, epsilon=1.0).fit(*parity)
         assert fitted._weights.dtype == np.float32
         stated = fitted.unlearn(range(40)).certificate_
         assert 1.01 * stated.epsilon_in_exact_arithmetic < stated.epsilon <= 1.0
         assert "In exact arithmetic it would be" in fitted.privacy_report()
         assert "In exact arithmetic" not in model(sigma=0.005).fit(*parity).unlearn([3]).privacy_report()
+
+    @pytest.mark.parametrize("accountant", ["lsi", "lsi-tight", "shifted"])
+    def test_what_was_planned_can_be_certified_also_at_a_large_epsilon(self, parity, accountant):
+        fitted = model(accountant=accountant, epsilon=12, steps=1000).fit(*parity).unlearn([3])
+        certificate.verify(fitted.certificate_)
+        assert fitted.certificate_.epsilon <= 12
+
+    def test_a_removal_that_no_certificate_could_state_is_refused_before_it_is_carried_out(self, parity):
+        fitted = model(accountant="lsi").fit(*parity)
+        fitted._learner = fitted._learner.model_copy(update={"learning_steps": 5})
+        weights = fitted._weights.copy()
+        with pytest.raises(AssumptionError, match=r"after 5 learning steps"):
+            fitted.unlearn([3])
+        np.testing.assert_array_equal(fitted._weights, weights)
+        assert len(fitted.remaining_) == 600
+
+    def test_short_floats_and_text_are_taken_or_refused(self, parity):
+        fitted = model(epsilon=np.float32(0.5), delta=np.float32(1e-3)).fit(*parity).unlearn([3])
+        certificate.verify(fitted.certificate_)
+        for wrong in ({"epsilon": "a"}, {"sigma": "a"}, {"sigma": 1e300}, {"delta": "a"}):
+            with pytest.raises(ParameterError, match=next(iter(wrong))):
+                model(**wrong).fit(*parity)
 
     def test_huge_and_tiny_rows_are_normalised_like_others(self, parity):
         fitted = model(normalize=True).fit(*parity)

@@ -115,15 +115,17 @@ def certified(problem: Problem, schedule: Schedule, *, delta: float, accountant:
     epsilon = epsilon_of(curve, delta, conversion=accountant_called(accountant).conversion)
     if isinstance(curve, GaussianCurve):
         return CertifiedRequest(epsilon, curve.mu)
-    return CertifiedRequest(epsilon + rounding_price(problem, schedule, epsilon=epsilon, delta=delta).epsilon, None)
+    return CertifiedRequest(
+        epsilon + rounding_price(problem, sigma=schedule.sigma, epsilon=epsilon, delta=delta).epsilon, None
+    )
 
 
-def rounding_price(problem: Problem, schedule: Schedule, *, epsilon: float, delta: float) -> Price:
+def rounding_price(problem: Problem, *, sigma: float, epsilon: float, delta: float) -> Price:
     """Return what computed runs add to an analysis that knows exact ones only, ``lsi`` and ``lsi-tight``."""
     if problem.rounding == EXACT:
         return FREE
     # Each run is one step error a step away from the exact one: half of what two runs are from each other.
-    return triangle_price(langevin_floor(problem).mu(schedule.sigma) / 2, epsilon=epsilon, delta=delta)
+    return triangle_price(langevin_floor(problem).mu(sigma) / 2, epsilon=epsilon, delta=delta)
 
 
 def largest_guarantee(guarantees: Sequence[CertifiedRequest]) -> CertifiedRequest:
@@ -178,4 +180,7 @@ def initial_epsilon(
     """
     method = accountant_called(accountant)
     curve = method.initial_curve(problem, sigma=sigma, records=records, learning_steps=learning_steps)
-    return epsilon_of(curve, delta, conversion=method.conversion)
+    epsilon = epsilon_of(curve, delta, conversion=method.conversion)
+    if isinstance(curve, GaussianCurve):
+        return epsilon
+    return epsilon + rounding_price(problem, sigma=sigma, epsilon=epsilon, delta=delta).epsilon

@@ -65,6 +65,18 @@ def computed(
 
 
 FloorOf = Callable[[Problem], Floor]
+TRIANGLE_FACTOR = 10.0
+"""So many times more counts what has to be compared with exact runs, for it costs delta as well."""
+
+
+def triangle_floor(floor_of: FloorOf) -> FloorOf:
+    """Return the floor for analyses that know exact steps only."""
+
+    def floor(problem: Problem) -> Floor:
+        per_precision, relative = floor_of(problem)
+        return Floor(TRIANGLE_FACTOR * per_precision, TRIANGLE_FACTOR * relative)
+
+    return floor
 
 
 def langevin_floor(problem: Problem) -> Floor:

@@ -159,6 +159,7 @@ def epsilon_from_mu(mu: float, delta: float) -> float:
         ParameterError: ``mu`` is negative, or ``delta`` is not strictly between 0 and 1.
     """
     require_probability(delta=delta)
+    mu, delta = float(mu), float(delta)
     if delta_from_mu(mu, 0.0) * (1 + ROUNDING) <= delta:
         return 0.0
     if math.isinf(mu):
@@ -204,6 +205,7 @@ def mu_from_epsilon(epsilon: float, delta: float) -> float:
     """
     require_positive(epsilon=epsilon)
     require_probability(delta=delta)
+    epsilon, delta = float(epsilon), float(delta)  # NumPy's short floats are too coarse.
     from scipy.special import ndtri
 
     a = float(ndtri(delta))

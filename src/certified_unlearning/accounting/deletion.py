@@ -212,8 +212,9 @@ def plan_deletion(
         gradient_field: What the steps follow. Of clipped gradients only ``clipped-convex`` are covered, and the risk
             is then that of the convex function whose gradients they are, not of the loss.
         form: Which bound the deletion steps are planned with.
-        dtype: ``float32`` or ``float64``: what rounding adds to logistic regression computed in that type is counted.
-            None: exact arithmetic, as in the theorem.
+        dtype: ``float32`` or ``float64``: what rounding adds to logistic regression, on rows of norm ``lipschitz`` and
+            computed in that type, is counted; the promises then hold but for a total variation of
+            ``problem.rounding.failure`` a step. None: exact arithmetic, as in the theorem.
 
     Raises:
         ParameterError: A value makes no sense.
@@ -227,7 +228,12 @@ def plan_deletion(
     problem = Problem(n, strong_convexity, smoothness, lipschitz, 1 / (2 * smoothness))
     sigma = calibrated_sigma(problem, alpha=alpha, epsilon=epsilon_dp, steps=math.inf)
     if dtype is not None:
-        problem = computed(problem, features=dimension, classes=2, dtype=dtype)
+        if gradient_field != "lipschitz":
+            raise AssumptionError(
+                "rounding is bounded for gradients that are not clipped (rows of norm at most lipschitz): leave out "
+                f"dtype, or set gradient_field to 'lipschitz', got {gradient_field!r}"
+            )
+        problem = _computed_on_rows(problem, dimension, dtype)
         present = _mu(problem, sigma, 1, 0, math.inf)
         if alpha * present**2 / 2 > epsilon_dp or alpha * langevin_floor(problem).mu(sigma) ** 2 / 2 > epsilon_dd:
             raise AssumptionError(
@@ -276,6 +282,23 @@ def _factor(problem: Problem, steps: float, steps_before: float, form: DeletionF
     since = 2 * rate if form == "doubled" else rate
     grown = -math.expm1(-rate * problem.step_size * steps_before) / (2 * rate)
     return grown * math.exp(-since * problem.step_size * steps)
+
+
+def _computed_on_rows(problem: Problem, dimension: int, dtype: str) -> Problem:
+    """Return the problem as logistic regression on rows of norm ``L`` is computed.
+
+    It is the one on rows of norm 1 with all weights ``L`` times as large: step size, regulariser and noise follow.
+    """
+    norm = problem.lipschitz
+    unit = Problem(
+        problem.n,
+        problem.strong_convexity / norm**2,
+        problem.smoothness / norm**2,
+        1.0,
+        problem.step_size * norm**2,
+    )
+    of_unit = computed(unit, features=dimension, classes=2, dtype=dtype).rounding
+    return replace(problem, rounding=replace(of_unit, fixed=of_unit.fixed / norm))
 
 
 def _mu(problem: Problem, sigma: float, records: int, steps: float, steps_before: float) -> float:

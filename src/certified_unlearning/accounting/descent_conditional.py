@@ -38,7 +38,7 @@ e_(j-1) + rho``, ``e_0 = rho``, of the exact one, and retraining within ``rho``;
 import math
 import sys
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import NamedTuple, TypedDict
 
 from certified_unlearning.accounting.checks import (
     require_count,
@@ -56,6 +56,38 @@ from certified_unlearning.errors import InfeasibleError
 
 # The part of delta that is spent on distances that may fail.
 BETA_SHARE = 0.01
+
+
+class Conditions(TypedDict):
+    """What the functions of this module need besides requests and target, by their arguments' names."""
+
+    dimension: int
+    learning_steps: float
+    starting_distance: float
+    rounding_distance: float
+
+
+def conditions_of(problem: Problem, *, sigma: float, dimension: int, learning_steps: float) -> Conditions:
+    """Return what this module needs of learning from the origin, as it is computed.
+
+    Args:
+        problem: The constants.
+        sigma: Standard deviation of the published noise.
+        dimension: ``d``.
+        learning_steps: ``T``.
+    """
+    error = problem.rounding.step_error(math.sqrt(2 * problem.step_size) * sigma)
+    return {
+        "dimension": dimension,
+        "learning_steps": learning_steps,
+        "starting_distance": (1 + problem.rounding.norm_excess) * problem.lipschitz / problem.strong_convexity,
+        "rounding_distance": error / contraction_gap(problem),
+    }
+
+
+def fed_back_noise(dimension: int, delta: float) -> float:
+    """Return the norm, in standard deviations, of the noise that a first request has to let fade below ``mu``."""
+    return math.sqrt(dimension) + _deviation(_shares(delta)[0])
 
 
 def conditional_mu(

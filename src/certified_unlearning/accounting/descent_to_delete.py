@@ -112,17 +112,17 @@ def published_state_plan(
     require_positive(epsilon=epsilon)
     require_count(least=1, request_count=request_count)
     if problem.rounding != EXACT:
-        # Less noise is none of its answers, so rounding, which less noise hides less of, then costs no more.
-        exact = published_state_plan(
-            replace(problem, rounding=EXACT),
-            epsilon=epsilon,
-            delta=delta,
-            dimension=dimension,
-            request_count=request_count,
-        )
-        epsilon -= published_state_price(problem, sigma=exact.sigma, epsilon=epsilon, delta=delta).epsilon
-        if epsilon <= 0:
-            raise InfeasibleError("rounding alone takes more than this epsilon; raise epsilon, or use dtype float64")
+        exact, inner, share = replace(problem, rounding=EXACT), epsilon, 1e-12
+        while inner > 0:
+            plan = published_state_plan(
+                exact, epsilon=inner, delta=delta, dimension=dimension, request_count=request_count
+            )
+            price = published_state_price(problem, sigma=plan.sigma, epsilon=inner, delta=delta).epsilon
+            if inner + price <= epsilon:
+                return plan
+            # A smaller epsilon may take more steps and less noise, so this may take several turns.
+            inner, share = min(epsilon - price, inner * (1 - share)), 2 * share
+        raise InfeasibleError("rounding alone takes more than this epsilon; raise epsilon, or use dtype float64")
     bound = _bound_on_steps(problem, epsilon, delta, dimension)
     # At least 1: sigma is infinite at I = 0.
     steps = max(1, math.ceil(bound))

@@ -183,6 +183,9 @@ def least_sigma(
     schedule = Schedule(sigma=1.0, records_per_request=records, steps=(steps,))
     # Where even the least double would do, it is what is returned.
     sigma = max(target.noise_factor_needed(schedule), sys.float_info.min)
+    if problem.rounding != EXACT:
+        # What rounding costs depends on the noise.
+        sigma *= target.noise_factor_needed(replace(schedule, sigma=sigma))
     nudge = 1e-15
     while target.epsilon_of(replace(schedule, sigma=sigma)) > epsilon:
         sigma *= 1 + nudge
@@ -342,7 +345,7 @@ class _Target:
                 "raise epsilon or delta"
             )
         conversion = accountant_called(self.accountant).conversion
-        price = rounding_price(self.problem, schedule, epsilon=self.epsilon, delta=self.delta).epsilon
+        price = rounding_price(self.problem, sigma=schedule.sigma, epsilon=self.epsilon, delta=self.delta).epsilon
         epsilon = self.epsilon - price
         if epsilon <= 0:
             raise InfeasibleError(

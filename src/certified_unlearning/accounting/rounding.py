@@ -34,14 +34,16 @@ UNIT_ROUNDOFF = {"float32": 2.0**-24, "float64": 2.0**-53}
 SMALLEST_NORMAL = {"float32": 2.0**-126, "float64": 2.0**-1022}
 RADIUS_ERROR = {"float32": 2.0**-14, "float64": 2.0**-42}
 """How far a radius of `randomness` may be from the exact one, besides relative errors."""
-NORM_EXCESS = 1e-6
-"""How far a row may be longer than 1: what every row is checked to."""
-FAILURE = 2.0**-128
+NORM_EXCESS = 1.1e-6
+"""How far a row may be longer than 1: every row is checked to 1e-6, before it may become float32."""
+FAILURE = 2.0**-512
 """Probability with which one random norm may be exceeded, and below which the sampler ends."""
 ROWS_IN_A_ROW = 65_536
 """Rows whose gradients are added one after another, at most: the largest block of `objectives`."""
 LEAST_BLOCK = 1024
 """Rows of its smallest block."""
+LARGEST_SIGMA = 1e15
+"""Weights with more noise may be larger than the largest float32."""
 SHARE = 0.1
 """A plan spends at most this share of a guarantee on rounding."""
 
@@ -153,7 +155,7 @@ def resolution(dimension: int, dtype: str) -> float:
     A pair of Box and Muller's numbers has radius ``r = sqrt(-2 log U)``, off by at most `RADIUS_ERROR` and ``4 u r``:
     an integer gives ``U`` to ``2^-w``, with ``w`` 31 or 63, and a float to ``u``, so ``r^2`` is off by
     ``2^-w / U + 2 u`` and by what logarithm and root round; where that is much, for the smallest and the largest ``U``,
-    they are drawn with 128 more bits. The angle is off by ``18 u``. With the scaling by the noise's standard deviation
+    they are drawn with 1024 more bits. The angle is off by ``18 u``. With the scaling by the noise's standard deviation
     that is `RADIUS_ERROR` and ``24 u r`` for each of ``ceil(d / 2)`` pairs.
     """
     pairs = -(-dimension // 2)

@@ -52,7 +52,14 @@ def contraction_gap(problem: Problem) -> float:
         gap = 1.0
     # The curvature of longer rows is larger, by the square.
     steepest = problem.smoothness * (1 + problem.rounding.norm_excess) ** 2
-    return max(min(gap, 2 - problem.step_size * steepest), 0.0)
+    gap = min(gap, 2 - problem.step_size * steepest)
+    if gap <= 0 < problem.rounding.norm_excess:
+        raise AssumptionError(
+            f"rows may be longer than 1 by {problem.rounding.norm_excess}, and then steps of step_size = "
+            f"{problem.step_size} need not contract where strong_convexity = {problem.strong_convexity:.3g} is so much "
+            "smaller than smoothness; raise the regularisation (a smaller C)"
+        )
+    return max(gap, 0.0)
 
 
 def phase(problem: Problem, *, sigma: float, records: int, steps: float, removed_before: int = 0) -> Phase:

@@ -95,7 +95,8 @@ def starting_distance(
     typical_norm = math.sqrt(dimension) + math.sqrt(-2 * math.log(beta))
     stationary_radius = _stationary_std(problem, sigma) * typical_norm
     start_radius = start_norm + start_std * typical_norm
-    return start_radius + problem.lipschitz / problem.strong_convexity + stationary_radius
+    longest = problem.lipschitz * (1 + problem.rounding.norm_excess)
+    return start_radius + longest / problem.strong_convexity + stationary_radius
 
 
 def residual_mu(problem: Problem, *, sigma: float, distance: float, steps: int) -> float:

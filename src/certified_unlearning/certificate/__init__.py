@@ -2,13 +2,13 @@
 
 from certified_unlearning.certificate.guarantee import (
     Guaranteed,
+    added_to_delta,
     arithmetic_of,
     as_computed,
     descent_guarantee,
     epsilon_all_published,
     guarantee_of,
     langevin_guarantee,
-    require_stationarity,
 )
 from certified_unlearning.certificate.model import Certificate, Variant, certify, read, write
 from certified_unlearning.certificate.verification import CertificateError, verify
@@ -18,6 +18,7 @@ __all__ = [
     "CertificateError",
     "Guaranteed",
     "Variant",
+    "added_to_delta",
     "arithmetic_of",
     "as_computed",
     "certify",
@@ -26,7 +27,6 @@ __all__ = [
     "guarantee_of",
     "langevin_guarantee",
     "read",
-    "require_stationarity",
     "verify",
     "write",
 ]

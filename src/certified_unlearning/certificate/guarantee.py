@@ -3,13 +3,13 @@
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import NamedTuple, TypedDict, cast, get_args
+from typing import NamedTuple, cast, get_args
 
 from certified_unlearning import accounting
 from certified_unlearning.accounting import descent_shifted, shifted
 from certified_unlearning.accounting.accountants import AccountantName, rounding_price
 from certified_unlearning.accounting.arithmetic import computed, failure_delta
-from certified_unlearning.accounting.descent_conditional import conditional_epsilon
+from certified_unlearning.accounting.descent_conditional import conditional_epsilon, conditions_of
 from certified_unlearning.accounting.descent_to_delete import published_state_price
 from certified_unlearning.accounting.rounding import EXACT, Noise
 from certified_unlearning.assumptions import Arithmetic
@@ -133,6 +133,54 @@ def langevin_guarantee(
         return accounting.largest_guarantee(guarantees)
 
     exact, largest = largest_in(replace(problem, rounding=EXACT)), largest_in(problem)
+    added = added_to_delta(
+        problem,
+        schedule,
+        delta=delta,
+        accountant=accountant,
+        dimension=dimension,
+        start=start,
+        exact_epsilon=exact.epsilon,
+        epsilon=largest.epsilon,
+    )
+    if problem.rounding == EXACT:
+        return Guaranteed(largest.epsilon, largest.mu, added.all)
+    return _with_rounding(problem, largest, exact.epsilon, added, noise_std=noise_std, published_std=noise_std)
+
+
+class Added(NamedTuple):
+    """What is added to delta: in all, and of that for random norms that are larger than supposed."""
+
+    all: float
+    noise: float
+
+
+def added_to_delta(
+    problem: accounting.Problem,
+    schedule: accounting.Schedule,
+    *,
+    delta: float,
+    accountant: AccountantName,
+    dimension: int,
+    start: float,
+    exact_epsilon: float,
+    epsilon: float,
+) -> Added:
+    """Return what Langevin unlearning adds to delta: for stopping before stationarity, for rounding, for noise.
+
+    Args:
+        problem: The constants.
+        schedule: Noise, learning steps, and the steps of every request.
+        delta: Strictly between 0 and 1.
+        accountant: Which analysis.
+        dimension: ``d``.
+        start: Mean of every coordinate of the start.
+        exact_epsilon: The epsilon in exact arithmetic; nothing here falls as it grows.
+        epsilon: With rounding.
+
+    Raises:
+        AssumptionError: It is more than delta.
+    """
     extra = 0.0
     if accountant != "shifted":
         extra = require_stationarity(
@@ -141,22 +189,29 @@ def langevin_guarantee(
             dimension=dimension,
             start=start,
             learning_steps=int(schedule.learning_steps),
-            epsilon=exact.epsilon,
+            epsilon=exact_epsilon,
             delta=delta,
         )
-        extra += rounding_price(problem, schedule, epsilon=exact.epsilon, delta=delta + extra).delta
-    if problem.rounding == EXACT:
-        return Guaranteed(largest.epsilon, largest.mu, extra)
-    return _with_rounding(
-        problem,
-        largest,
-        exact.epsilon,
-        extra,
-        noise_std=noise_std,
-        published_std=noise_std,
-        steps=int(schedule.learning_steps) + sum(schedule.steps),
-        delta=delta,
-    )
+        extra += rounding_price(problem, sigma=schedule.sigma, epsilon=exact_epsilon, delta=delta + extra).delta
+    return _added(problem, schedule, extra, exact_epsilon, epsilon, delta)
+
+
+def _added(
+    problem: accounting.Problem,
+    schedule: accounting.Schedule,
+    extra: float,
+    exact_epsilon: float,
+    epsilon: float,
+    delta: float,
+) -> Added:
+    noise = failure_delta(problem, steps=schedule.learning_steps + sum(schedule.steps), epsilon=epsilon)
+    if extra + noise > delta:
+        raise AssumptionError(
+            f"with rounding epsilon is {epsilon:.6g} ({exact_epsilon:.6g} in exact arithmetic) and {extra + noise:.2g} "
+            f"would be added to delta = {delta:.2g}; this takes more noise (a larger sigma, fewer steps), a larger "
+            "delta or a smaller epsilon"
+        )
+    return Added(extra + noise, noise)
 
 
 def require_stationarity(
@@ -232,19 +287,27 @@ def descent_guarantee(
         problem,
         accounting.CertifiedRequest(rounded.epsilon, rounded.mu),
         exact.epsilon,
-        rounded.extra_delta,
+        _added(problem, schedule, rounded.extra_delta, exact.epsilon, rounded.epsilon, delta),
         noise_std=noise_std,
         published_std=schedule.sigma,
-        steps=int(schedule.learning_steps) + sum(schedule.steps),
-        delta=delta,
     )
 
 
-def epsilon_all_published(problem: accounting.Problem, schedule: accounting.Schedule, *, delta: float) -> float:
-    """Return the epsilon for whoever kept every published model, the learned one included; 0 without requests."""
+def epsilon_all_published(problem: accounting.Problem, schedule: accounting.Schedule, *, delta: float) -> float | None:
+    """Return the epsilon for whoever kept every published model, the learned one included; 0 without requests.
+
+    None where it is so large that the probabilities which `rounding` leaves out would take all of delta.
+    """
     if not schedule.steps:
         return 0.0
-    return accounting.epsilon_from_mu(shifted.joint_curve(problem, schedule, learned_published=True).mu, delta)
+    mu = shifted.joint_curve(problem, schedule, learned_published=True).mu
+    # A millionth of delta pays for them; it changes epsilon by about as little.
+    share = 1e-6 if problem.rounding != EXACT else 0.0
+    epsilon = accounting.epsilon_from_mu(mu, delta * (1 - share))
+    steps = int(schedule.learning_steps) + sum(schedule.steps)
+    if failure_delta(problem, steps=steps, epsilon=epsilon) > share * delta:
+        return None
+    return epsilon
 
 
 def _nothing(problem: accounting.Problem, noise_std: float, published_std: float) -> Guaranteed:
@@ -266,28 +329,18 @@ def _with_rounding(
     problem: accounting.Problem,
     largest: accounting.CertifiedRequest,
     exact_epsilon: float,
-    extra_delta: float,
+    added: Added,
     *,
     noise_std: float,
     published_std: float,
-    steps: int,
-    delta: float,
 ) -> Guaranteed:
-    """Return the numbers of computed runs; what may be unbounded is refused."""
-    noise_delta = failure_delta(problem, steps=steps, epsilon=largest.epsilon)
-    extra_delta += noise_delta
-    if extra_delta > delta:
-        raise AssumptionError(
-            f"with rounding epsilon is {largest.epsilon:.6g} ({exact_epsilon:.6g} in exact arithmetic) and "
-            f"{extra_delta:.2g} would be added to delta = {delta:.2g}; raise sigma or delta, or use dtype float64"
-        )
     return Guaranteed(
         largest.epsilon,
         largest.mu,
-        extra_delta,
+        added.all,
         epsilon_in_exact_arithmetic=exact_epsilon,
         rounding_error=problem.rounding.step_error(noise_std),
-        noise_delta=noise_delta,
+        noise_delta=added.noise,
         noise_resolution=problem.rounding.resolution * published_std,
     )
 
@@ -309,37 +362,10 @@ def _published_state(
     return Guaranteed(epsilon, None, price.delta)
 
 
-class Conditions(TypedDict):
-    """What `descent_conditional` needs besides the requests."""
-
-    dimension: int
-    learning_steps: float
-    starting_distance: float
-    rounding_distance: float
-
-
-def conditions(problem: accounting.Problem, *, sigma: float, dimension: int, learning_steps: float) -> Conditions:
-    """Return what `descent_conditional` needs of learning from the origin, as it is computed.
-
-    Args:
-        problem: The constants.
-        sigma: Standard deviation of the published noise.
-        dimension: ``d``.
-        learning_steps: ``T``.
-    """
-    error = problem.rounding.step_error(math.sqrt(2 * problem.step_size) * sigma)
-    return {
-        "dimension": dimension,
-        "learning_steps": learning_steps,
-        "starting_distance": (1 + problem.rounding.norm_excess) * problem.lipschitz / problem.strong_convexity,
-        "rounding_distance": error / shifted.contraction_gap(problem),
-    }
-
-
 def _conditional(
     problem: accounting.Problem, schedule: accounting.Schedule, delta: float, dimension: int
 ) -> Guaranteed:
-    given = conditions(problem, sigma=schedule.sigma, dimension=dimension, learning_steps=schedule.learning_steps)
+    given = conditions_of(problem, sigma=schedule.sigma, dimension=dimension, learning_steps=schedule.learning_steps)
     epsilon = max(
         conditional_epsilon(
             problem,
@@ -372,7 +398,7 @@ def _tightened(of_history: Callable[..., float]) -> "Analysis":
     return analysis
 
 
-def published_state_mu(
+def _published_state_mu(
     problem: accounting.Problem, *, sigma: float, records_per_request: Sequence[int], steps_per_request: Sequence[int]
 ) -> float:
     """Return the ``mu`` of `descent_shifted.published_state_curve`."""
@@ -387,5 +413,5 @@ _DESCENT: dict[tuple[str, str], Analysis] = {
     ("descent-to-delete N.2", "published-state"): _published_state,
     ("descent-to-delete conditional", "published-state"): _conditional,
     ("descent-to-delete shifted", "secret-state"): _tightened(descent_shifted.secret_state_history_mu),
-    ("descent-to-delete shifted", "published-state"): _tightened(published_state_mu),
+    ("descent-to-delete shifted", "published-state"): _tightened(_published_state_mu),
 }

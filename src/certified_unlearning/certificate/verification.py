@@ -5,6 +5,7 @@ from typing import get_args
 
 from certified_unlearning import accounting, assumptions
 from certified_unlearning.accounting.accountants import AccountantName
+from certified_unlearning.accounting.rounding import LARGEST_SIGMA
 from certified_unlearning.certificate.guarantee import Guaranteed, as_computed, epsilon_all_published, guarantee_of
 from certified_unlearning.certificate.model import Certificate, Variant
 from certified_unlearning.errors import UnlearningError
@@ -50,7 +51,7 @@ def _verify_numbers(certificate: Certificate) -> None:
     problem = _problem(certificate)
     guaranteed = _guaranteed(certificate, problem)
     due: dict[str, float | None] = guaranteed._asdict()
-    if certificate.epsilon_all_published is not None:
+    if certificate.epsilon_all_published is not None or _models_are_published(certificate):
         due["epsilon_all_published"] = epsilon_all_published(problem, certificate.schedule, delta=certificate.delta)
     for name, computed in due.items():
         stated = getattr(certificate, name)
@@ -69,15 +70,31 @@ def _verify_numbers(certificate: Certificate) -> None:
 
 def _require_rounding_to_be_negligible(certificate: Certificate) -> None:
     """Refuse a certificate of before rounding was counted where it is more than `NEGLIGIBLE` of epsilon."""
+    problem = _as_computed(certificate, _exact_problem(certificate))
     try:
-        rounded = _guaranteed(certificate, _as_computed(certificate, _exact_problem(certificate))).epsilon
+        guaranteed = _guaranteed(certificate, problem)
+        rounded, extra_delta = guaranteed.epsilon, guaranteed.extra_delta
+        all_published = epsilon_all_published(problem, certificate.schedule, delta=certificate.delta)
     except UnlearningError:
-        rounded = math.inf
-    if not rounded <= certificate.epsilon * (1 + NEGLIGIBLE):
+        rounded = extra_delta = all_published = math.inf
+    stated = certificate.epsilon_all_published
+    negligible = (
+        rounded <= certificate.epsilon * (1 + NEGLIGIBLE)
+        and extra_delta <= certificate.extra_delta + NEGLIGIBLE * certificate.delta
+        and (stated is None or (all_published is not None and all_published <= stated * (1 + NEGLIGIBLE)))
+    )
+    if not negligible:
         raise CertificateError(
             f"the certificate of run {certificate.run_key[:12]} states epsilon = {certificate.epsilon!r}, but assumes "
             f"exact arithmetic: with the rounding of {certificate.dtype} its constants give {rounded:.6g}; learn again"
         )
+
+
+def _models_are_published(certificate: Certificate) -> bool:
+    """Return whether the certificate is an estimator's or a ledger's, which speak of all their models too."""
+    return certificate.mechanism == "langevin" and (
+        certificate.features == "given" or certificate.noise_source == "system entropy"
+    )
 
 
 def _guaranteed(certificate: Certificate, problem: accounting.Problem) -> Guaranteed:
@@ -119,6 +136,7 @@ def _verify_scope(certificate: Certificate) -> None:
         "variant": (certificate.variant in variants, f"one of {variants}, of which the accountant speaks"),
         "delta": (0 < certificate.delta < 1, "strictly between 0 and 1"),
         "extra_delta": (0 <= certificate.extra_delta <= certificate.delta, f"at most delta = {certificate.delta!r}"),
+        "sigma": (certificate.sigma <= LARGEST_SIGMA, f"at most {LARGEST_SIGMA:g}, or weights may overflow"),
         "learning_steps": (certificate.learning_steps >= 1, "at least 1"),
         "unlearning_steps": (min(steps, default=0) >= 0, "at least 0 each"),
         "records_per_request": (
@@ -133,8 +151,6 @@ def _verify_scope(certificate: Certificate) -> None:
         scope["epsilon_all_published"] = (certificate.epsilon_all_published is None, "null")
         scope["adjacency"] = (certificate.adjacency != "remove", "replace or zero-out")
         scope["start"] = (certificate.start == 0, "0, the origin")
-    elif certificate.features == "given" or certificate.noise_source == "system entropy":
-        scope["epsilon_all_published"] = (certificate.epsilon_all_published is not None, "stated: models are published")
     if certificate.largest_eigenvalue is not None:
         scope["largest_eigenvalue"] = (
             least_eigenvalue <= certificate.largest_eigenvalue <= 1 + 1e-5,
@@ -149,6 +165,8 @@ def _verify_scope(certificate: Certificate) -> None:
         )
     else:
         scope["features"] = (certificate.features in ("declared", "given"), "'declared' or 'given'")
+    scores = scores_per_record(certificate.classes)
+    scope["d"] = (certificate.d % scores == 0, f"a multiple of the {scores} scores of a record")
     for name, (holds, right) in scope.items():
         if not holds:
             raise CertificateError(

@@ -8,7 +8,13 @@ from typing import Any, get_args
 from certified_unlearning import accounting
 from certified_unlearning.accounting import descent_shifted
 from certified_unlearning.accounting.accountants import AccountantName
-from certified_unlearning.accounting.arithmetic import FloorOf, chosen_arithmetic, descent_floor, langevin_floor
+from certified_unlearning.accounting.arithmetic import (
+    FloorOf,
+    chosen_arithmetic,
+    descent_floor,
+    langevin_floor,
+    triangle_floor,
+)
 from certified_unlearning.accounting.search import least_whole
 from certified_unlearning.assumptions import guarantee
 from certified_unlearning.certificate.guarantee import as_computed, guarantee_of
@@ -168,7 +174,9 @@ class _Planner:
                 noise = [(sigma, self.sweep.epsilon) for sigma in self.sweep.sigma]
             case _:
                 noise = [(self.sweep.sigma, epsilon) for epsilon in self.targets]
-        return self._finest(self.exact, langevin_floor, "least-sigma", noise)
+        exact_analyses = set(self.sweep.accountants) - {"shifted"}
+        floor_of = triangle_floor(langevin_floor) if exact_analyses else langevin_floor
+        return self._finest(self.exact, floor_of, "least-sigma", noise)
 
     def descent(self, variant: str) -> tuple[accounting.Problem, DType]:
         """Return the problem as a variant of Descent-to-Delete computes it, and in which type."""
@@ -197,7 +205,8 @@ class _Planner:
                 noise = [(printed.sigma, self.sweep.epsilon)]
             case _:
                 return {}
-        dtype = self._finest(exact, descent_floor, variant, noise)
+        floor_of = triangle_floor(descent_floor) if variant == "published-state" else descent_floor
+        dtype = self._finest(exact, floor_of, variant, noise)
         return {variant: (self._computed(exact, variant, dtype), dtype)}
 
     def _finest(
@@ -421,8 +430,15 @@ class _Planner:
         return self._descent("secret-state", "descent-to-delete shifted", sigma, epsilon, [request])
 
     def _published_state(self, printed: accounting.PublishedStatePlan, epsilon: float) -> Run:
+        certified = accounting.published_state_epsilon(
+            self.descent("published-state")[0],
+            sigma=printed.sigma,
+            delta=self.constants.delta,
+            dimension=self.constants.d,
+            steps_per_request=printed.steps_per_request,
+        )
         requests = [
-            Request(records_removed=number + 1, unlearning_steps=steps, epsilon=epsilon, mu=None)
+            Request(records_removed=number + 1, unlearning_steps=steps, epsilon=certified, mu=None)
             for number, steps in enumerate(printed.steps_per_request)
         ]
         return self._descent("published-state", "descent-to-delete N.2", printed.sigma, epsilon, requests)
