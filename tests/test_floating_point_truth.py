@@ -563,7 +563,7 @@ def test_the_law_of_data_deletion_in_few_digits(toy_rounding):
     finite = 0
     above_exact, worst = dict.fromkeys(get_args(DeletionForm), 0), dict.fromkeys(get_args(DeletionForm), 0.0)
     orders = np.array([1.5, 2.0, 4.0])
-    while finite < 70:
+    while finite < 300:
         case = toy_case(rng, descent=False, requests=1, replaces=True)
         # The start is as long as random weights are.
         problem = toy_rounding(case, "every step")
@@ -598,7 +598,7 @@ def noiseless(case, law, data, steps):
     return law, seen
 
 
-@pytest.mark.parametrize(("requests", "count"), [(1, 100), (2, 50)])
+@pytest.mark.parametrize(("requests", "count"), [(1, 200), (2, 100)])
 @pytest.mark.parametrize("variant", VARIANTS)
 def test_the_law_of_descent_to_delete_in_few_digits(variant, requests, count, toy_rounding):
     """Noise on publication: what goes on is the noiseless state, or what was published."""

@@ -105,6 +105,18 @@ class TestUnlearning:
         assert 1e-7 < fitted.certificate_.extra_delta < 0.11 / 600
         assert fitted.certificate_.epsilon <= 1
 
+    def test_what_is_constant_is_said_as_the_adjacency_has_it(self, parity):
+        for adjacency, said in (
+            ("remove", "the normaliser is the number of records that are left"),
+            ("zero-out", "step size, regularisation and normaliser are constants"),
+        ):
+            stated = model(adjacency=adjacency).fit(*parity).unlearn([0]).certificate_
+            certificate.verify(stated)
+            assert any(said in each.statement for each in stated.assumptions)
+        words = model(adjacency="remove").fit(*parity).unlearn([0]).certificate_.assumptions
+        with pytest.raises(certificate.CertificateError, match="other assumptions"):
+            certificate.verify(stated.model_copy(update={"assumptions": words}))
+
     def test_before_any_removal_the_certificate_guarantees_nothing(self, parity):
         fitted = model().fit(*parity)
         certificate.verify(fitted.certificate_)

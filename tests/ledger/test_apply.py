@@ -11,8 +11,8 @@ import torch
 from certified_unlearning import certificate
 from certified_unlearning.accounting import Schedule
 from certified_unlearning.data.table import Table, read_blocks
-from certified_unlearning.errors import DataError, ParameterError, StorageError, UnlearningError
-from certified_unlearning.learner import Removal
+from certified_unlearning.errors import AssumptionError, DataError, ParameterError, StorageError, UnlearningError
+from certified_unlearning.learner import LangevinLearner, Removal
 from certified_unlearning.ledger import application, load_model, requests
 from certified_unlearning.ledger.application import apply
 from certified_unlearning.ledger.directory import ModelDirectory
@@ -229,3 +229,34 @@ def test_what_sqlite_calls_an_input_output_error_is_most_often_a_full_disk(model
     sentence = r"cannot use the ledger .*: disk I/O error; is the disk full\?$"
     with pytest.raises(StorageError, match=sentence), Ledger.opened(ModelDirectory(model).ledger):
         raise error
+
+
+@pytest.mark.parametrize(("epsilon", "delta", "steps"), [(1.0, 1e-9, 20), (10.0, 1e-5, 3000)])
+def test_what_the_papers_accountant_plans_is_published_with_a_certificate_that_verifies(
+    original: Original, tmp_path: Path, epsilon: float, delta: float, steps: int
+) -> None:
+    """Learning was too short for so small a delta, and rounding too much for so large an epsilon."""
+    table = Table(path=str(original.data), label="ill", identifier="person")
+    path = tmp_path / "model"
+    initialise(path, table, epsilon=epsilon, delta=delta, C=0.1, steps=steps, accountant="lsi", device="cpu")
+    requests.request(path, ["p3"])
+    apply(path)
+    stated = verify(path).current
+    assert stated.epsilon <= epsilon
+    assert stated.extra_delta <= 0.05 * delta
+
+
+def test_a_batch_that_no_certificate_could_state_is_refused_before_a_row_is_touched(
+    model: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: object) -> None:
+        raise AssumptionError("more than delta would be added to delta")
+
+    requests.request(model, ["p3"])
+    monkeypatch.setattr(LangevinLearner, "_require_payable", refuse)
+    with pytest.raises(AssumptionError):
+        apply(model)
+    monkeypatch.undo()
+    assert requests.status(model).state.planned is None
+    assert verify(model).state.current.version == 1
+    assert apply(model).versions[0].version == 2

@@ -25,6 +25,8 @@ from certified_unlearning.errors import InfeasibleError
 
 # The conversion searches orders up to 5e34, and the best one may lie well above the least feasible.
 LARGEST_EXCESS = 1e25
+# From the least positive sigma to the largest.
+MOST_DOUBLINGS = 2200
 
 
 class PlannedRequest(NamedTuple):
@@ -184,13 +186,34 @@ def least_sigma(
     # Where even the least double would do, it is what is returned.
     sigma = max(target.noise_factor_needed(schedule), sys.float_info.min)
     if problem.rounding != EXACT:
-        # What rounding costs depends on the noise.
-        sigma *= target.noise_factor_needed(replace(schedule, sigma=sigma))
+        sigma = _with_room_for_rounding(target, replace(schedule, sigma=sigma))
     nudge = 1e-15
     while target.epsilon_of(replace(schedule, sigma=sigma)) > epsilon:
         sigma *= 1 + nudge
         nudge *= 2
     return sigma
+
+
+def _with_room_for_rounding(target: "_Target", schedule: Schedule) -> float:
+    """Return a noise scale that meets the target with what rounding costs at that scale, from a smaller one on.
+
+    Raises:
+        InfeasibleError: Rounding takes too much at every scale.
+    """
+    sigma = schedule.sigma
+    for _ in range(MOST_DOUBLINGS):
+        try:
+            needed = sigma * target.noise_factor_needed(replace(schedule, sigma=sigma))
+        except InfeasibleError:
+            sigma *= 2
+            continue
+        if needed <= sigma:
+            return sigma
+        sigma = needed
+    raise InfeasibleError(
+        f"rounding takes too much of epsilon = {target.epsilon} at delta = {target.delta} whatever sigma is; raise "
+        "epsilon, or use dtype float64"
+    )
 
 
 def most_records(
