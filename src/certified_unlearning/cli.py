@@ -298,8 +298,10 @@ def verify(
             continue
         delta = certified.delta + certified.extra_delta
         assumed = sum(each.status == "assumed" for each in certified.assumptions)
+        exact = certified.epsilon_without_rounding
+        rounding = "" if exact is None else f" ({rounded_up(exact)} in exact arithmetic)"
         print(
-            f"{path}: epsilon = {rounded_up(certified.epsilon)} at delta = {rounded_up(delta)} "
+            f"{path}: epsilon = {rounded_up(certified.epsilon)}{rounding} at delta = {rounded_up(delta)} "
             f"under {certified.adjacency} ({certified.guarantee} by {certified.accountant}; "
             f"{assumed} assumptions not checked)"
         )

@@ -10,12 +10,15 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import Normalizer
+from typer.testing import CliRunner
 
 from certified_unlearning import certificate
 from certified_unlearning.certificate import CertificateError
+from certified_unlearning.cli import app
 from certified_unlearning.errors import AssumptionError, DataError, ParameterError, StorageError
 from certified_unlearning.estimators import LangevinLogisticRegression
 from certified_unlearning.learner import LangevinLearner
+from certified_unlearning.rounding import rounded_up
 
 ALMOST_NO_NOISE = {"sigma": 1e-9, "dtype": "float64", "random_state": 1}
 
@@ -278,12 +281,15 @@ class TestMistakes:
         assert fitted._weights.dtype == np.float64
         assert fitted.unlearn([3]).certificate_.dtype == "float64"
 
-    def test_what_rounding_adds_is_said_where_it_matters(self, parity):
+    def test_what_rounding_adds_is_said_where_it_matters(self, parity, tmp_path):
         fitted = model(sigma=0.5, epsilon=1.0).fit(*parity)
         assert fitted._weights.dtype == np.float32
         stated = fitted.unlearn(range(40)).certificate_
         assert 1.01 * stated.epsilon_in_exact_arithmetic < stated.epsilon <= 1.0
         assert "In exact arithmetic it would be" in fitted.privacy_report()
+        certificate.write(stated, tmp_path / "certificate.json")
+        said = CliRunner().invoke(app, ["verify", str(tmp_path / "certificate.json")]).output
+        assert f"({rounded_up(stated.epsilon_in_exact_arithmetic)} in exact arithmetic) at delta" in said
         assert "In exact arithmetic" not in model(sigma=0.005).fit(*parity).unlearn([3]).privacy_report()
 
     @pytest.mark.parametrize("accountant", ["lsi", "lsi-tight", "shifted"])

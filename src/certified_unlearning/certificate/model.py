@@ -15,6 +15,8 @@ from certified_unlearning.parameters import CLASSES, DType, Smoothness
 from certified_unlearning.version import code_version
 
 Variant = Literal["least-sigma", "least-steps", "secret-state", "published-state"]
+WORTH_SAYING = 0.01
+"""Share of epsilon from which on what rounding adds is said."""
 
 
 class _Model(BaseModel):
@@ -91,6 +93,12 @@ class Certificate(_Model):
         if self.rounding_error is None or self.noise_delta is None or self.noise_resolution is None:
             return None
         return Arithmetic(self.rounding_error, self.noise_delta, self.noise_resolution)
+
+    @property
+    def epsilon_without_rounding(self) -> float | None:
+        """``epsilon_in_exact_arithmetic`` where rounding matters: where it is more than `WORTH_SAYING` of epsilon."""
+        exact = self.epsilon_in_exact_arithmetic
+        return exact if exact is not None and self.epsilon > exact * (1 + WORTH_SAYING) else None
 
 
 def certify(plan: Plan, run: Run) -> Certificate:

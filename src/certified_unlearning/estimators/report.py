@@ -8,8 +8,6 @@ from certified_unlearning.errors import InfeasibleError, ParameterError
 from certified_unlearning.learner import LangevinLearner, Removal
 from certified_unlearning.rounding import rounded_up
 
-WORTH_SAYING = 0.01
-"""Share of epsilon from which on what rounding adds is said."""
 Learner = LangevinLearner | DescentLearner
 
 
@@ -40,8 +38,8 @@ def guarantee(certificate: Certificate) -> list[str]:
         f"Guaranteed ({certificate.guarantee}, by {certificate.accountant}): epsilon = "
         f"{rounded_up(certificate.epsilon)} at delta = {rounded_up(delta)}, adjacency {certificate.adjacency}.",
     ]
-    exact = certificate.epsilon_in_exact_arithmetic
-    if exact is not None and certificate.epsilon > exact * (1 + WORTH_SAYING):
+    exact = certificate.epsilon_without_rounding
+    if exact is not None:
         said.append(
             f"In exact arithmetic it would be {rounded_up(exact)}: the rest is rounding in {certificate.dtype}."
         )
