@@ -87,7 +87,8 @@ def test_every_target_is_there_and_nothing_is_half_written(finished) -> None:
 def test_the_records_follow_the_schema_and_hold_every_trial_of_every_run(finished) -> None:
     records = read_table(finished.results / "records.parquet", RECORD_SCHEMA)
     assert set(DEMANDED_COLUMNS.split(", ")) <= set(records.columns)
-    assert records.drop(columns=["initial_epsilon", "mu"]).notna().all(axis=None)
+    assert records.drop(columns=["initial_epsilon", "mu", "rounding_error"]).notna().all(axis=None)
+    assert (records["rounding_error"].notna() == (records["mechanism"] != "retraining")).all()
     langevin = records[records["mechanism"] == "langevin"]
     assert set(langevin["accountant"]) == {"lsi", "lsi-tight", "shifted"}
     assert (langevin["mu"].notna() == (langevin["accountant"] == "shifted")).all()

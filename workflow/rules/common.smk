@@ -131,11 +131,11 @@ DATA_CODE = code("data/*.py")
 PLANNING_CODE = code(
     "accounting/*.py",
     "assumptions.py",
-    "certificate/*.py",
     "data/declaration.py",
     "deletion/parameters.py",
     "experiments/model.py",
     "experiments/plan.py",
+    "guarantees.py",
     "mechanisms/learning_start.py",
     "objectives/constants.py",
     "parameters.py",
@@ -160,6 +160,7 @@ ENGINE_CODE = code(
     "parameters.py",
     "randomness.py",
     "results.py",
+    "rounding.py",
 )
 TRACKING_CODE = code(
     "data/declaration.py",

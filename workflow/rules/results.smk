@@ -39,7 +39,7 @@ rule certify:
     input:
         plan="results/{preset}/plans/{experiment}.json",
         records=job_tables("records"),
-        code=PLANNING_CODE,
+        code=[*PLANNING_CODE, *code("certificate/*.py")],
     output:
         directory("results/{preset}/certificates/{experiment}"),
     log:

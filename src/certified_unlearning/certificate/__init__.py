@@ -1,6 +1,8 @@
 """What is guaranteed, from which constants, under which assumptions; anyone can recompute it."""
 
-from certified_unlearning.certificate.guarantee import (
+from certified_unlearning.certificate.model import Certificate, Variant, certify, read, write
+from certified_unlearning.certificate.verification import CertificateError, verify
+from certified_unlearning.guarantees import (
     Guaranteed,
     added_to_delta,
     arithmetic_of,
@@ -10,8 +12,6 @@ from certified_unlearning.certificate.guarantee import (
     guarantee_of,
     langevin_guarantee,
 )
-from certified_unlearning.certificate.model import Certificate, Variant, certify, read, write
-from certified_unlearning.certificate.verification import CertificateError, verify
 
 __all__ = [
     "Certificate",

@@ -8,9 +8,9 @@ from pydantic import BaseModel, ConfigDict, Field
 from certified_unlearning import accounting, assumptions
 from certified_unlearning.accounting import Adjacency
 from certified_unlearning.assumptions import Arithmetic, Assumption, CertifiedFeatures, NoiseSource
-from certified_unlearning.certificate.guarantee import arithmetic_of, as_computed, guarantee_of
 from certified_unlearning.experiments.model import Accountant, Guarantee, Mechanism, Plan, Run
 from certified_unlearning.files import read_model, write_model
+from certified_unlearning.guarantees import arithmetic_of, as_computed, guarantee_of
 from certified_unlearning.parameters import CLASSES, DType, Smoothness
 from certified_unlearning.version import code_version
 

@@ -6,10 +6,10 @@ from typing import get_args
 from certified_unlearning import accounting, assumptions
 from certified_unlearning.accounting.accountants import AccountantName
 from certified_unlearning.accounting.rounding import LARGEST_SIGMA
-from certified_unlearning.certificate.guarantee import Guaranteed, as_computed, epsilon_all_published, guarantee_of
 from certified_unlearning.certificate.model import Certificate, Variant
 from certified_unlearning.errors import UnlearningError
 from certified_unlearning.experiments.model import Accountant, Mechanism
+from certified_unlearning.guarantees import Guaranteed, as_computed, epsilon_all_published, guarantee_of
 from certified_unlearning.objectives.constants import LossConstants, loss_constants, scores_per_record
 from certified_unlearning.parameters import CLASSES, IMAGES, Features
 

@@ -6,7 +6,7 @@ from functools import cached_property
 from typing import Any, get_args
 
 from certified_unlearning import accounting
-from certified_unlearning.accounting import descent_shifted
+from certified_unlearning.accounting import descent_shifted, lsi
 from certified_unlearning.accounting.accountants import AccountantName
 from certified_unlearning.accounting.arithmetic import (
     FloorOf,
@@ -17,8 +17,8 @@ from certified_unlearning.accounting.arithmetic import (
 )
 from certified_unlearning.accounting.search import least_whole
 from certified_unlearning.assumptions import guarantee
-from certified_unlearning.certificate.guarantee import as_computed, guarantee_of
 from certified_unlearning.experiments.model import Accountant, Constants, Experiment, Plan, Request, Run
+from certified_unlearning.guarantees import as_computed, guarantee_of
 from certified_unlearning.mechanisms.learning_start import learned_steps
 from certified_unlearning.objectives.constants import loss_constants, scores_per_record
 from certified_unlearning.parameters import Common, DType, Figure3a, Figure3b, Figure3c, Figure4, Sweep
@@ -175,6 +175,8 @@ class _Planner:
             case _:
                 noise = [(self.sweep.sigma, epsilon) for epsilon in self.targets]
         exact_analyses = set(self.sweep.accountants) - {"shifted"}
+        for sigma, _ in noise if exact_analyses else ():
+            lsi.check_assumptions(self.exact, sigma)
         floor_of = triangle_floor(langevin_floor) if exact_analyses else langevin_floor
         return self._finest(self.exact, floor_of, "least-sigma", noise)
 
