@@ -314,15 +314,8 @@ def _nothing(problem: accounting.Problem, noise_std: float, published_std: float
     """Return what is guaranteed before anything was removed."""
     if problem.rounding == EXACT:
         return Guaranteed(0.0, 0.0, 0.0)
-    return Guaranteed(
-        0.0,
-        0.0,
-        0.0,
-        epsilon_in_exact_arithmetic=0.0,
-        rounding_error=problem.rounding.step_error(noise_std),
-        noise_delta=0.0,
-        noise_resolution=problem.rounding.resolution * published_std,
-    )
+    nothing = accounting.CertifiedRequest(0.0, 0.0)
+    return _with_rounding(problem, nothing, 0.0, Added(0.0, 0.0), noise_std=noise_std, published_std=published_std)
 
 
 def _with_rounding(

@@ -166,7 +166,7 @@ class _Planner:
         match self.sweep:
             case Figure3a():
                 noise = [
-                    (self._exact_least_sigma(accountant, epsilon, self.sweep.unlearning_steps), epsilon)
+                    (self._least_sigma_in(self.exact, accountant, epsilon, self.sweep.unlearning_steps), epsilon)
                     for accountant in self.sweep.accountants
                     for epsilon in self.sweep.epsilon
                 ]
@@ -180,12 +180,9 @@ class _Planner:
         floor_of = triangle_floor(langevin_floor) if exact_analyses else langevin_floor
         return self._finest(self.exact, floor_of, "least-sigma", noise)
 
-    def descent(self, variant: str) -> tuple[accounting.Problem, DType]:
-        """Return the problem as a variant of Descent-to-Delete computes it, and in which type."""
-        return self._descent_problems[variant]
-
     @cached_property
-    def _descent_problems(self) -> dict[str, tuple[accounting.Problem, DType]]:
+    def descent(self) -> tuple[accounting.Problem, DType]:
+        """The problem as the sweep's variant of Descent-to-Delete computes it, and in which type."""
         exact = accounting.descent_problem(self.exact)
         match self.sweep:
             case Figure3a():
@@ -203,13 +200,12 @@ class _Planner:
                 ]
             case Figure3b():
                 variant = "published-state"
-                printed = self._printed(exact, self.sweep)
-                noise = [(printed.sigma, self.sweep.epsilon)]
+                noise = [(self._printed(exact, self.sweep).sigma, self.sweep.epsilon)]
             case _:
-                return {}
+                raise AssertionError(f"{self.experiment} has no Descent-to-Delete")
         floor_of = triangle_floor(descent_floor) if variant == "published-state" else descent_floor
         dtype = self._finest(exact, floor_of, variant, noise)
-        return {variant: (self._computed(exact, variant, dtype), dtype)}
+        return self._computed(exact, variant, dtype), dtype
 
     def _finest(
         self,
@@ -268,7 +264,7 @@ class _Planner:
             for size in sweep.records_per_request
         ]
         yield from langevin
-        printed = self._printed(self.descent("published-state")[0], sweep)
+        printed = self._printed(self.descent[0], sweep)
         yield self._published_state(printed, sweep.epsilon)
         yield self._tightened_published_state(printed, sweep)
         yield from self._retraining(langevin)
@@ -303,9 +299,6 @@ class _Planner:
             dimension=self.constants.d,
             request_count=sweep.records,
         )
-
-    def _exact_least_sigma(self, accountant: AccountantName, epsilon: float, steps: int) -> float:
-        return self._least_sigma_in(self.exact, accountant, epsilon, steps)
 
     def _least_sigma(self, accountant: AccountantName, epsilon: float, steps: int) -> Run:
         sigma = self._least_sigma_in(self.langevin_problem, accountant, epsilon, steps)
@@ -417,7 +410,7 @@ class _Planner:
         )
 
     def _secret_state(self, epsilon: float, steps: int) -> Run:
-        problem, _ = self.descent("secret-state")
+        problem, _ = self.descent
         sigma = accounting.secret_state_sigma(problem, epsilon=epsilon, delta=self.constants.delta, steps=steps)
         request = Request(records_removed=1, unlearning_steps=steps, epsilon=epsilon, mu=None)
         return self._descent("secret-state", "descent-to-delete N.1", sigma, epsilon, [request])
@@ -425,7 +418,7 @@ class _Planner:
     def _tightened_secret_state(self, epsilon: float, steps: int) -> Run:
         """The same mechanism with the least noise that its distance after one request needs."""
         mu = accounting.mu_from_epsilon(epsilon, self.constants.delta)
-        problem, _ = self.descent("secret-state")
+        problem, _ = self.descent
         sigma = descent_shifted.secret_state_sigma(problem, mu=mu, steps=steps)
         certified = accounting.epsilon_from_mu(mu, self.constants.delta)
         request = Request(records_removed=1, unlearning_steps=steps, epsilon=certified, mu=mu)
@@ -433,7 +426,7 @@ class _Planner:
 
     def _published_state(self, printed: accounting.PublishedStatePlan, epsilon: float) -> Run:
         certified = accounting.published_state_epsilon(
-            self.descent("published-state")[0],
+            self.descent[0],
             sigma=printed.sigma,
             delta=self.constants.delta,
             dimension=self.constants.d,
@@ -449,7 +442,7 @@ class _Planner:
         """The same mechanism with the published theorem's noise and the least steps a request that it really needs."""
         delta = self.constants.delta
         target = accounting.mu_from_epsilon(sweep.epsilon, delta)
-        problem, _ = self.descent("published-state")
+        problem, _ = self.descent
 
         def after_each_request(steps: int) -> list[float]:
             return [
@@ -482,7 +475,7 @@ class _Planner:
         # Every optimum lies within M/m of the origin, where learning starts.
         radius = self.settings.radius or self.constants.lipschitz / self.constants.strong_convexity
         steps = min(request.unlearning_steps for request in requests)
-        problem, dtype = self.descent(variant)
+        problem, dtype = self.descent
         learning_steps = accounting.least_learning_steps(problem, radius=radius, steps=steps)
         schedule = accounting.Schedule(
             sigma=sigma,
