@@ -1,8 +1,9 @@
-# Two commands: `make reproduce` and `make test`. Both set up .venv from the pinned constraints first.
+# Two commands: `make reproduce` and `make test`. Each first installs into .venv what it needs, from the pinned constraints.
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
+INSTALL := $(BIN)/python -m pip install --quiet --constraint constraints.txt
 CORES ?= all
 export PATH := $(abspath $(BIN)):$(PATH)
 
@@ -12,17 +13,17 @@ reproduce: $(READY)
 	snakemake --cores $(CORES)
 
 # Two workers of one thread each: threads of several processes wait for each other.
-test: $(READY)
+test: $(VENV)/.ready-test
 	OMP_NUM_THREADS=1 pytest --numprocesses 2 --dist loadfile
 
-lint: $(READY)
+lint: $(VENV)/.ready-lint
 	ruff check .
 	ruff format --check .
 	mypy
 	snakefmt --check Snakefile workflow
 	snakemake --lint
 
-format: $(READY)
+format: $(VENV)/.ready-lint
 	ruff check --fix .
 	ruff format .
 	snakefmt Snakefile workflow
@@ -39,13 +40,27 @@ regression: $(READY)
 report: $(READY)
 	snakemake --report report.html
 
-docs: $(READY)
+docs: $(VENV)/.ready-docs
 	sphinx-build -W docs site
 
 $(READY): pyproject.toml constraints.txt
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or newer is needed, this is " + sys.version)'
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable ".[workflow,images,docs,test,lint]"
+	$(INSTALL) --editable ".[workflow,images]"
+	unlearn schema
+	touch $@
+
+# What only tests, linters and documentation need.
+$(VENV)/.ready-test: $(READY)
+	$(INSTALL) --editable ".[docs,test]"
+	touch $@
+
+$(VENV)/.ready-lint: $(READY)
+	$(INSTALL) --editable ".[lint]"
+	touch $@
+
+$(VENV)/.ready-docs: $(READY)
+	$(INSTALL) --editable ".[docs]"
 	touch $@
 
 clean:

@@ -15,16 +15,12 @@ container: "docker://python:3.11-slim"
 
 
 include: "workflow/rules/common.smk"
+include: "workflow/rules/files.smk"
+include: "workflow/rules/code.smk"
 include: "workflow/rules/data.smk"
-include: "workflow/rules/accounting.smk"
-include: "workflow/rules/deletion.smk"
-include: "workflow/rules/learning.smk"
-include: "workflow/rules/unlearning.smk"
-include: "workflow/rules/baselines.smk"
-include: "workflow/rules/results.smk"
-include: "workflow/rules/figures.smk"
-include: "workflow/rules/report.smk"
-include: "workflow/rules/tracking.smk"
+include: "workflow/rules/run.smk"
+include: "workflow/rules/show.smk"
+include: "workflow/rules/track.smk"
 
 
 localrules:
@@ -39,36 +35,8 @@ rule all:
             name=PARAMETERS.preset,
             file=["claims.json", "report.html"],
         ),
-        expand(
-            "results/{preset}/{file}",
-            preset=PARAMETERS.members(PARAMETERS.preset),
-            file=[
-                "data.safetensors",
-                "records.parquet",
-                "metrics.json",
-                "parameters.html",
-                # Intermediate files too: one that a failed job took with it must not pass for up to date.
-                *expand("plans/{experiment}.json", experiment=EXPERIMENTS),
-                *expand("models/{experiment}.safetensors", experiment=EXPERIMENTS),
-                *[
-                    f"{kind}/{experiment}-{mechanism}.parquet"
-                    for kind in ("records", "curves")
-                    for experiment in EXPERIMENTS
-                    for mechanism in mechanisms(experiment)
-                ],
-                *expand("certificates/{experiment}", experiment=EXPERIMENTS),
-                *expand("bounds/{bound}.parquet", bound=BOUNDS),
-                *expand("deletion/{table}.parquet", table=["attacks", "risk"]),
-                *expand(
-                    "figures/{figure}.png", figure=[*EXPERIMENTS, *BOUNDS, "deletion"]
-                ),
-                *expand(
-                    "plots/{figure}.csv", figure=[*EXPERIMENTS, *BOUNDS, "deletion"]
-                ),
-                "accountants.md",
-                "tables.md",
-                *expand(
-                    "tracking/{experiment}.json", experiment=[*EXPERIMENTS, "deletion"]
-                ),
-            ],
-        ),
+        [
+            file
+            for member in PARAMETERS.members(PARAMETERS.preset)
+            for file in everything_of(member)
+        ],

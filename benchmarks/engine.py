@@ -13,9 +13,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from certified_unlearning import dynamics, randomness
+from certified_unlearning.engine import descent, randomness
+from certified_unlearning.engine.objectives.logistic import LogisticObjective
 from certified_unlearning.files import write_json
-from certified_unlearning.objectives.logistic import LogisticObjective
 from timing import SQUARE, in_turn, machine, shares, square_product
 
 STRENGTH, SIGMA, CLIP = 0.011982, 0.03, 1.0
@@ -45,14 +45,14 @@ def data(n: int, d: int) -> tuple[Tensor, Tensor]:
 def engine(features: Tensor, labels: Tensor, trials: int) -> Callable[[], object]:
     """Return `STEPS` learning steps of the engine, noise included."""
     objective = LogisticObjective(features, labels, strong_convexity=STRENGTH, lipschitz=CLIP)
-    phase = dynamics.Phase(
+    phase = descent.Phase(
         removed=0,
         steps=[STEPS] * trials,
         sigma=[SIGMA] * trials,
         keys=[randomness.address("benchmark", trial) for trial in range(trials)],
     )
     start = torch.zeros(trials, features.shape[1])
-    return lambda: dynamics.run(objective, start, [phase], step_size=STEP_SIZE, measure=lambda weights: weights[:, 0])
+    return lambda: descent.run(objective, start, [phase], step_size=STEP_SIZE, measure=lambda weights: weights[:, 0])
 
 
 def main() -> None:

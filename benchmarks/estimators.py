@@ -13,8 +13,8 @@ from sklearn.linear_model import LogisticRegression
 
 from certified_unlearning.estimators import LangevinLogisticRegression
 
-sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
-from adult_table import adult
+sys.path.insert(0, str(Path(__file__).parents[1]))
+from tests.support.adult_table import adult
 
 C = 0.003
 RECORDS = 100

@@ -61,7 +61,7 @@ def steps_alone(model: Path) -> float:
     state = requests.status(model).state
     stored = read_stored(directory, state)
     rows, labels = place_training(directory, stored, torch.device("cpu"))
-    weights = torch.zeros(1, stored.learner.dimension)
+    weights = torch.zeros(1, stored.learner.dimension, dtype=rows.dtype)
     return seconds(lambda: stored.learner.unlearn(weights, rows, labels, history_of(state), [1]))
 
 

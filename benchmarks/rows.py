@@ -19,12 +19,12 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from certified_unlearning import dynamics, randomness
 from certified_unlearning.data.prepared import PreparedData
 from certified_unlearning.data.requests import draw_removals
+from certified_unlearning.engine import descent, randomness
+from certified_unlearning.engine.objectives.logistic import LogisticObjective, accuracy
+from certified_unlearning.engine.objectives.rows import StreamedRows
 from certified_unlearning.files import write_json
-from certified_unlearning.objectives.logistic import LogisticObjective, accuracy
-from certified_unlearning.objectives.rows import StreamedRows
 from timing import machine, seconds
 
 STRENGTH, SIGMA, REMOVED = 0.01, 0.03, 10
@@ -73,7 +73,7 @@ def learn(path: Path, trials: int, steps: int, in_memory: bool) -> dict[str, Any
     )
     test = torch.from_numpy(data.test_features), torch.from_numpy(data.test_labels)
     phases = [
-        dynamics.Phase(
+        descent.Phase(
             removed=removed,
             steps=[steps] * trials,
             sigma=[SIGMA] * trials,
@@ -81,7 +81,7 @@ def learn(path: Path, trials: int, steps: int, in_memory: bool) -> dict[str, Any
         )
         for removed in (0, REMOVED)
     ]
-    trajectory = dynamics.run(
+    trajectory = descent.run(
         objective,
         torch.zeros(trials, data.d),
         phases,

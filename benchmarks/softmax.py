@@ -14,10 +14,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from certified_unlearning import dynamics, randomness
+from certified_unlearning.accounting.core.losses import softmax_constants
+from certified_unlearning.engine import descent, randomness
+from certified_unlearning.engine.objectives.softmax import SoftmaxObjective
 from certified_unlearning.files import write_json
-from certified_unlearning.objectives.constants import softmax_constants
-from certified_unlearning.objectives.softmax import SoftmaxObjective
 from timing import SQUARE, in_turn, machine, shares, square_product
 
 SIGMA = 0.03
@@ -58,7 +58,7 @@ def main() -> None:
     )
 
     def engine(trials: int) -> None:
-        phase = dynamics.Phase(
+        phase = descent.Phase(
             removed=0,
             steps=[STEPS] * trials,
             sigma=[SIGMA] * trials,
@@ -66,7 +66,7 @@ def main() -> None:
         )
         start = torch.zeros(trials, classes * d)
         step_size = 1 / constants.smoothness
-        dynamics.run(objective, start, [phase], step_size=step_size, measure=lambda weights: weights[:, 0])
+        descent.run(objective, start, [phase], step_size=step_size, measure=lambda weights: weights[:, 0])
 
     def measured(trials: int) -> dict[str, Any]:
         actions = {

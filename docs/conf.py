@@ -23,6 +23,7 @@ autodoc_default_options = {
     "exclude-members": "model_config, get_metadata_routing, set_score_request",  # Pydantic's and scikit-learn's
 }
 autodoc_member_order = "bysource"
+autodoc_mock_imports = ["PIL", "matplotlib", "mlflow", "seaborn"]  # so that the extra `docs` is enough
 napoleon_use_ivar = True  # attributes that a docstring lists are not documented a second time
 
 

@@ -5,8 +5,8 @@ import math
 import numpy as np
 import pytest
 
-from certified_unlearning.accounting.curves import RenyiCurve
-from certified_unlearning.accounting.problem import Problem
+from certified_unlearning.accounting.core.curves import RenyiCurve
+from certified_unlearning.accounting.core.problem import Problem
 
 SIGMA = 0.02
 QUOTED, CLOSED_FORM = 1e-5, 1e-10

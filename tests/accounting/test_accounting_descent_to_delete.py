@@ -4,7 +4,6 @@ import math
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from paper_settings import ADULT, CIFAR, CIFAR_SPECTRAL, EPSILONS, MNIST, MNIST_SPECTRAL, TEN_CLASSES, for_descent
 
 from certified_unlearning.accounting import (
     Problem,
@@ -15,8 +14,18 @@ from certified_unlearning.accounting import (
     secret_state_epsilon,
     secret_state_sigma,
 )
-from certified_unlearning.accounting.descent_to_delete import extra_steps
+from certified_unlearning.accounting.descent.published import extra_steps
 from certified_unlearning.errors import AssumptionError, ParameterError
+from tests.accounting.paper_settings import (
+    ADULT,
+    CIFAR,
+    CIFAR_SPECTRAL,
+    EPSILONS,
+    MNIST,
+    MNIST_SPECTRAL,
+    TEN_CLASSES,
+    for_descent,
+)
 
 # --- Theorem N.1, secret state. -----------------------------------------------------------------------------
 

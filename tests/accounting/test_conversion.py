@@ -10,7 +10,7 @@ from dp_accounting import gaussian_mechanism, rdp
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from certified_unlearning.accounting.conversion import (
+from certified_unlearning.accounting.core.conversion import (
     delta_from_mu,
     delta_from_renyi,
     epsilon_from_mu,
@@ -20,7 +20,7 @@ from certified_unlearning.accounting.conversion import (
     mu_from_epsilon,
     order_overhead,
 )
-from certified_unlearning.accounting.curves import GaussianCurve, RenyiCurve
+from certified_unlearning.accounting.core.curves import GaussianCurve, RenyiCurve
 from certified_unlearning.errors import ParameterError
 
 SCALES = st.floats(-25, 25).map(lambda exponent: 10**exponent)

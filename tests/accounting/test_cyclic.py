@@ -7,12 +7,12 @@ import pytest
 from dp_accounting.gaussian_mechanism import get_epsilon_gaussian
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from paper_settings import MNIST
 
-from certified_unlearning.accounting.cyclic import cyclic_curve
-from certified_unlearning.accounting.problem import Problem
-from certified_unlearning.accounting.shifted import Phase, pooled_mu
+from certified_unlearning.accounting.core.problem import Problem
+from certified_unlearning.accounting.shifted.cyclic import cyclic_curve
+from certified_unlearning.accounting.shifted.interpolation import Phase, pooled_mu
 from certified_unlearning.errors import AssumptionError, ParameterError
+from tests.accounting.paper_settings import MNIST
 
 
 def assert_printed(value, printed):

@@ -8,20 +8,20 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from deletion_settings import C1, C2, at, quoted
 
-from certified_unlearning.accounting.deletion import (
+from certified_unlearning.accounting.core.problem import Problem
+from certified_unlearning.accounting.deletion.planning import (
     adaptive_deletion_curve,
     deletion_curve,
     plan_deletion,
     start_variance,
 )
-from certified_unlearning.accounting.deletion_exact import exact_deletion_curve
-from certified_unlearning.accounting.deletion_soundness import adaptive_epsilon
-from certified_unlearning.accounting.deletion_utility import certified_risk, gradients_saved, steps_for_risk
-from certified_unlearning.accounting.dynamics import composition, corollary_1
-from certified_unlearning.accounting.problem import Problem
+from certified_unlearning.accounting.deletion.soundness import adaptive_epsilon
+from certified_unlearning.accounting.deletion.utility import certified_risk, gradients_saved, steps_for_risk
+from certified_unlearning.accounting.renyi.dynamics import composition, corollary_1
 from certified_unlearning.errors import AssumptionError, ParameterError
+from certified_unlearning.papers.forget_unlearning.theory.exact import exact_deletion_curve
+from tests.accounting.deletion_settings import C1, C2, at, quoted
 
 FORMS = ("simplified", "tight", "doubled", "shifted")
 PROBLEM = plan_deletion(**C1).problem
@@ -358,7 +358,9 @@ def test_the_saving_before_rounding_is_that_of_the_sheet_and_of_the_plan():
 
 
 def test_importing_the_accounting_of_deletion_imports_neither_torch_nor_scipy():
-    modules = ["deletion", "deletion_attacks", "deletion_counting", "deletion_exact", "deletion_nonconvex"]
-    imports = "; ".join(f"import certified_unlearning.accounting.{module}" for module in modules)
+    deletion, theory = "accounting.deletion", "papers.forget_unlearning.theory"
+    modules = [f"{deletion}.planning", f"{deletion}.nonconvex"]
+    modules += [f"{theory}.{module}" for module in ("attacks", "counting", "exact")]
+    imports = "; ".join(f"import certified_unlearning.{module}" for module in modules)
     code = f"{imports}; import sys; print([name for name in ('torch', 'scipy') if name in sys.modules])"
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "[]\n"

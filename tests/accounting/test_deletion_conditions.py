@@ -4,15 +4,15 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from deletion_settings import quoted
 
-from certified_unlearning.accounting.deletion_conditions import (
+from certified_unlearning.accounting.deletion.conditions import (
     THEOREMS,
     require_gradient_norm,
     require_survival,
     surviving_theorems,
 )
 from certified_unlearning.errors import AssumptionError, ParameterError
+from tests.accounting.deletion_settings import quoted
 
 
 def test_lipschitz_losses_lose_no_theorem():

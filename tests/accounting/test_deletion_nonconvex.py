@@ -5,10 +5,8 @@ import math
 
 import numpy as np
 import pytest
-from deletion_settings import quoted
 
-from certified_unlearning.accounting.deletion_exact import GaussianLaw, gaussian_divergence
-from certified_unlearning.accounting.deletion_gibbs import (
+from certified_unlearning.accounting.deletion.gibbs import (
     BoundedProblem,
     divergence_from_gibbs,
     gibbs_divergence,
@@ -16,8 +14,10 @@ from certified_unlearning.accounting.deletion_gibbs import (
     largest_step_size,
     nonconvex_risk,
 )
-from certified_unlearning.accounting.deletion_nonconvex import boundedness_of_range, plan_nonconvex_deletion
+from certified_unlearning.accounting.deletion.nonconvex import boundedness_of_range, plan_nonconvex_deletion
 from certified_unlearning.errors import AssumptionError, InfeasibleError, ParameterError
+from certified_unlearning.papers.forget_unlearning.theory.exact import GaussianLaw, gaussian_divergence
+from tests.accounting.deletion_settings import quoted
 
 N1 = BoundedProblem(n=10**4, dimension=20, lipschitz=1.0, regularisation=1.0, smoothness=1.5, boundedness=2.0)
 TARGETS = {"alpha": 2.0, "epsilon_dp": 1.0, "epsilon_dd": 0.1, "records": 100}

@@ -5,13 +5,12 @@ import math
 import mpmath
 import numpy as np
 import pytest
-from deletion_settings import quoted
 from scipy.special import ndtr
 
-from certified_unlearning.accounting.conversion import epsilon_from_renyi
-from certified_unlearning.accounting.curves import RenyiCurve
-from certified_unlearning.accounting.deletion_attacks import keyed_count_advantage, majority_advantage
-from certified_unlearning.accounting.deletion_soundness import (
+from certified_unlearning.accounting.core.conversion import epsilon_from_renyi
+from certified_unlearning.accounting.core.curves import RenyiCurve
+from certified_unlearning.accounting.core.problem import Problem
+from certified_unlearning.accounting.deletion.soundness import (
     adaptive_epsilon,
     adaptive_epsilon_by_calls,
     best_delta,
@@ -23,10 +22,11 @@ from certified_unlearning.accounting.deletion_soundness import (
     least_possible_epsilon,
     randomised_response_divergence,
 )
-from certified_unlearning.accounting.dynamics import composition
-from certified_unlearning.accounting.private_erm import sigma_of_noise_multiplier
-from certified_unlearning.accounting.problem import Problem
+from certified_unlearning.accounting.renyi.dynamics import composition
+from certified_unlearning.accounting.renyi.private_erm import sigma_of_noise_multiplier
 from certified_unlearning.errors import ParameterError
+from certified_unlearning.papers.forget_unlearning.theory.attacks import keyed_count_advantage, majority_advantage
+from tests.accounting.deletion_settings import quoted
 
 
 def second_entry_of_10(alpha, epsilon):

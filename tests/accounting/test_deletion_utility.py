@@ -5,10 +5,9 @@ import math
 
 import numpy as np
 import pytest
-from deletion_settings import C1, C2, quoted
 
-from certified_unlearning.accounting.deletion import plan_deletion
-from certified_unlearning.accounting.deletion_utility import (
+from certified_unlearning.accounting.deletion.planning import plan_deletion
+from certified_unlearning.accounting.deletion.utility import (
     certified_risk,
     gradients_saved,
     minimiser_shift,
@@ -20,6 +19,7 @@ from certified_unlearning.accounting.deletion_utility import (
     table_1,
 )
 from certified_unlearning.errors import AssumptionError, ParameterError
+from tests.accounting.deletion_settings import C1, C2, quoted
 
 PLAN = plan_deletion(**C1)
 NOISE = {"sigma": PLAN.sigma, "dimension": 10}

@@ -7,22 +7,22 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from paper_settings import MNIST, for_descent
-from quadratic_streams import mean_gradient_gaps
 from scipy.optimize import brentq
 from scipy.stats import binom, chi2, ncx2
 
-from certified_unlearning.accounting import descent_conditional
-from certified_unlearning.accounting.conversion import delta_from_mu, epsilon_from_mu, mu_from_epsilon
-from certified_unlearning.accounting.descent_conditional import (
+from certified_unlearning.accounting.core.conversion import delta_from_mu, epsilon_from_mu, mu_from_epsilon
+from certified_unlearning.accounting.core.problem import Problem
+from certified_unlearning.accounting.descent import conditional as descent_conditional
+from certified_unlearning.accounting.descent.conditional import (
     conditional_epsilon,
     conditional_mu,
     least_conditional_sigma,
     least_conditional_steps,
 )
-from certified_unlearning.accounting.descent_shifted import published_state_curve
-from certified_unlearning.accounting.problem import Problem
+from certified_unlearning.accounting.descent.shifted import published_state_curve
 from certified_unlearning.errors import AssumptionError, InfeasibleError, ParameterError
+from tests.accounting.paper_settings import MNIST, for_descent
+from tests.accounting.quadratic_streams import mean_gradient_gaps
 
 DESCENT = for_descent(MNIST)
 # gamma = (L - m) / (L + m) = 3/5.

@@ -6,17 +6,17 @@ import math
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from paper_settings import MNIST, for_descent
-from quadratic_streams import mean_gradient_gaps
 
-from certified_unlearning.accounting.descent_shifted import (
+from certified_unlearning.accounting.core.problem import Problem
+from certified_unlearning.accounting.descent.shifted import (
     least_secret_state_steps,
     published_state_curve,
     secret_state_history_mu,
     secret_state_mu,
 )
-from certified_unlearning.accounting.problem import Problem
 from certified_unlearning.errors import AssumptionError, InfeasibleError, ParameterError
+from tests.accounting.paper_settings import MNIST, for_descent
+from tests.accounting.quadratic_streams import mean_gradient_gaps
 
 # gamma = (L - m) / (L + m) = 3/5.
 SMALL = for_descent(Problem(100, 0.5, 2.0, 3.0, 1.0))

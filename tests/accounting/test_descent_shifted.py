@@ -6,16 +6,12 @@ from decimal import Decimal
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from paper_settings import MNIST, for_descent
 
-from certified_unlearning.accounting import descent_to_delete
-from certified_unlearning.accounting.descent_shifted import (
-    published_state_curve,
-    secret_state_mu,
-    secret_state_sigma,
-)
-from certified_unlearning.accounting.problem import Problem
+from certified_unlearning.accounting.core.problem import Problem
+from certified_unlearning.accounting.descent import published as descent_to_delete
+from certified_unlearning.accounting.descent.shifted import published_state_curve, secret_state_mu, secret_state_sigma
 from certified_unlearning.errors import AssumptionError, ParameterError
+from tests.accounting.paper_settings import MNIST, for_descent
 
 DESCENT = for_descent(MNIST)
 # gamma = (L - m) / (L + m) = 3/5.

@@ -5,14 +5,22 @@ import math
 
 import numpy as np
 import pytest
-from dynamics_settings import BY_HAND, SIGMA, UNIT, equal, linear, paper, quoted, value
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from mpmath import mp
 
-from certified_unlearning.accounting.conversion import epsilon_from_renyi
-from certified_unlearning.accounting.curves import RenyiCurve
-from certified_unlearning.accounting.dynamics import (
+from certified_unlearning.accounting.core.conversion import epsilon_from_renyi
+from certified_unlearning.accounting.core.curves import RenyiCurve
+from certified_unlearning.accounting.core.gaussians import (
+    exact_hessian,
+    exact_quadratic,
+    inverse_lsi,
+    lemma_5_rate,
+    sharp_rate,
+    theorem_3,
+    tracked_inverse_lsi,
+)
+from certified_unlearning.accounting.renyi.dynamics import (
     CROSSOVER,
     best_gamma,
     composition,
@@ -29,16 +37,8 @@ from certified_unlearning.accounting.dynamics import (
     theorem_2_from,
     time_optimal,
 )
-from certified_unlearning.accounting.gaussians import (
-    exact_hessian,
-    exact_quadratic,
-    inverse_lsi,
-    lemma_5_rate,
-    sharp_rate,
-    theorem_3,
-    tracked_inverse_lsi,
-)
 from certified_unlearning.errors import ParameterError
+from tests.accounting.dynamics_settings import BY_HAND, SIGMA, UNIT, equal, linear, paper, quoted, value
 
 # --- Section 7.1, by hand --------------------------------------------------------------------------------------------
 

@@ -4,18 +4,8 @@ import dataclasses
 import math
 
 import pytest
-from dynamics_settings import SIGMA, UNIT, equal, linear, paper, value
 
-from certified_unlearning.accounting.dynamics import (
-    BOUNDS,
-    corollary_2,
-    crossover_steps,
-    sharp_crossover_steps,
-    theorem_1,
-    theorem_2,
-    theorem_2_from,
-)
-from certified_unlearning.accounting.gaussians import (
+from certified_unlearning.accounting.core.gaussians import (
     exact_hessian,
     exact_quadratic,
     inverse_lsi,
@@ -24,8 +14,18 @@ from certified_unlearning.accounting.gaussians import (
     sharp_rate,
     theorem_3,
 )
-from certified_unlearning.accounting.problem import Problem
+from certified_unlearning.accounting.core.problem import Problem
+from certified_unlearning.accounting.renyi.dynamics import (
+    BOUNDS,
+    corollary_2,
+    crossover_steps,
+    sharp_crossover_steps,
+    theorem_1,
+    theorem_2,
+    theorem_2_from,
+)
 from certified_unlearning.errors import AssumptionError, ParameterError
+from tests.accounting.dynamics_settings import SIGMA, UNIT, equal, linear, paper, value
 
 LEMMA_5 = ["theorem-2", "theorem-2-best", "corollary-1", "accountant", "envelope", "sharp-envelope", "sharp-lsi"]
 

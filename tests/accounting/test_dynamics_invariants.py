@@ -4,11 +4,18 @@ import dataclasses
 import math
 
 import pytest
-from dynamics_settings import SIGMA, UNIT, equal, paper, quoted, value
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from certified_unlearning.accounting.dynamics import (
+from certified_unlearning.accounting.core.gaussians import (
+    exact_quadratic,
+    inverse_lsi,
+    lower_bound,
+    sharp_rate,
+    theorem_3,
+)
+from certified_unlearning.accounting.core.problem import Problem
+from certified_unlearning.accounting.renyi.dynamics import (
     BOUNDS,
     CROSSOVER,
     accountant,
@@ -22,14 +29,7 @@ from certified_unlearning.accounting.dynamics import (
     theorem_2,
     theorem_2_best,
 )
-from certified_unlearning.accounting.gaussians import (
-    exact_quadratic,
-    inverse_lsi,
-    lower_bound,
-    sharp_rate,
-    theorem_3,
-)
-from certified_unlearning.accounting.problem import Problem
+from tests.accounting.dynamics_settings import SIGMA, UNIT, equal, paper, quoted, value
 
 # --- What the paper gets wrong, where a number can show it (section 6.2) ---------------------------------------------
 

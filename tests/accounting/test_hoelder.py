@@ -5,12 +5,13 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from paper_settings import MNIST
-from quadratic_streams import ORDERS, RECORDS, SIGMAS, STEPS, exact_stream_renyi, problems
 from scipy.optimize import minimize, minimize_scalar
 
-from certified_unlearning.accounting import Problem, Schedule, epsilon_from_renyi, hoelder, lsi
+from certified_unlearning.accounting import Problem, Schedule, epsilon_from_renyi
+from certified_unlearning.accounting.langevin import hoelder, lsi
 from certified_unlearning.errors import AssumptionError, ParameterError
+from tests.accounting.paper_settings import MNIST
+from tests.accounting.quadratic_streams import ORDERS, RECORDS, SIGMAS, STEPS, exact_stream_renyi, problems
 
 
 def value_at(curve, alpha):

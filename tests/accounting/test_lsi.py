@@ -6,12 +6,13 @@ import numpy as np
 import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
-from paper_settings import CIFAR, MNIST, TEN_CLASSES
-from quadratic_streams import ORDERS, RECORDS, SIGMAS, STEPS, exact_stream_renyi, problems
 from scipy.special import log_ndtr, ndtr
 
-from certified_unlearning.accounting import Problem, Schedule, epsilon_from_renyi, lsi
+from certified_unlearning.accounting import Problem, Schedule, epsilon_from_renyi
+from certified_unlearning.accounting.langevin import lsi
 from certified_unlearning.errors import AssumptionError, ParameterError
+from tests.accounting.paper_settings import CIFAR, MNIST, TEN_CLASSES
+from tests.accounting.quadratic_streams import ORDERS, RECORDS, SIGMAS, STEPS, exact_stream_renyi, problems
 
 
 def value_at(curve, alpha):

@@ -7,21 +7,10 @@ import re
 import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
-from paper_settings import (
-    ADULT,
-    CIFAR,
-    CIFAR_SPECTRAL,
-    EPSILONS,
-    MNIST,
-    MNIST_SPECTRAL,
-    TEN_CLASSES,
-    for_descent,
-)
 
 from certified_unlearning.accounting import (
     Problem,
     Schedule,
-    accountants,
     initial_epsilon,
     least_sigma,
     least_steps,
@@ -31,7 +20,18 @@ from certified_unlearning.accounting import (
     stream_guarantees,
     unlearning_epsilon,
 )
+from certified_unlearning.accounting.langevin import accountants
 from certified_unlearning.errors import AssumptionError, InfeasibleError, ParameterError
+from tests.accounting.paper_settings import (
+    ADULT,
+    CIFAR,
+    CIFAR_SPECTRAL,
+    EPSILONS,
+    MNIST,
+    MNIST_SPECTRAL,
+    TEN_CLASSES,
+    for_descent,
+)
 
 NAMES = ("lsi", "lsi-tight", "shifted")
 FIG4_EPSILONS = (0.5, 1, 2, 5)

@@ -7,19 +7,19 @@ import re
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from paper_settings import MNIST
-from quadratic_streams import problems, unequal_requests
 
 from certified_unlearning.accounting import (
     PlannedRequest,
     Schedule,
-    accountants,
     least_steps,
     least_steps_after,
     least_stream_steps,
     unlearning_epsilon,
 )
+from certified_unlearning.accounting.langevin import accountants
 from certified_unlearning.errors import AssumptionError, InfeasibleError, ParameterError
+from tests.accounting.paper_settings import MNIST
+from tests.accounting.quadratic_streams import problems, unequal_requests
 
 NAMES = ("lsi", "lsi-tight", "shifted")
 TARGET = {"epsilon": 1.0, "delta": 1e-5}

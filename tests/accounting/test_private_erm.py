@@ -8,9 +8,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from certified_unlearning.accounting.conversion import epsilon_from_renyi
-from certified_unlearning.accounting.dynamics import BOUNDS, CROSSOVER, composition, corollary_1
-from certified_unlearning.accounting.private_erm import (
+from certified_unlearning.accounting.core.conversion import epsilon_from_renyi
+from certified_unlearning.accounting.core.problem import Problem
+from certified_unlearning.accounting.renyi.dynamics import BOUNDS, CROSSOVER, composition, corollary_1
+from certified_unlearning.accounting.renyi.private_erm import (
     calibrated_sigma,
     lemma_6,
     recipe_for_dp,
@@ -19,7 +20,6 @@ from certified_unlearning.accounting.private_erm import (
     sigma_of_noise_multiplier,
     table_1,
 )
-from certified_unlearning.accounting.problem import Problem
 from certified_unlearning.errors import AssumptionError, InfeasibleError, ParameterError
 
 PAPER = Problem(5000, 1, 4, 2, 0.02)

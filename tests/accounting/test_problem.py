@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from paper_settings import MNIST
 
 from certified_unlearning.accounting import Problem
 from certified_unlearning.errors import AssumptionError, ParameterError
+from tests.accounting.paper_settings import MNIST
 
 NAN, INF = math.nan, math.inf
 SMALL = Problem(n=10, strong_convexity=0.1, smoothness=1.0, lipschitz=3.0, step_size=0.5)

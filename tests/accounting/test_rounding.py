@@ -13,22 +13,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from certified_unlearning import dynamics, randomness
-from certified_unlearning.accounting import Schedule, delta_from_mu, descent_shifted, mu_from_epsilon, shifted
-from certified_unlearning.accounting import rounding as rounding_module
-from certified_unlearning.accounting.arithmetic import (
-    FREE,
-    chosen_arithmetic,
-    computed,
-    descent_floor,
-    failure_delta,
-    langevin_floor,
-    triangle_price,
-)
-from certified_unlearning.accounting.deletion import plan_deletion
-from certified_unlearning.accounting.descent_to_delete import descent_problem
-from certified_unlearning.accounting.problem import Problem
-from certified_unlearning.accounting.rounding import (
+from certified_unlearning.accounting import Schedule, delta_from_mu, mu_from_epsilon
+from certified_unlearning.accounting.core import rounding as rounding_module
+from certified_unlearning.accounting.core.losses import loss_constants
+from certified_unlearning.accounting.core.problem import Problem
+from certified_unlearning.accounting.core.rounding import (
     EXACT,
     RADIUS_ERROR,
     SHARE,
@@ -37,13 +26,27 @@ from certified_unlearning.accounting.rounding import (
     resolution,
     rounding,
 )
-from certified_unlearning.accounting.shifted import contraction_gap, phase
-from certified_unlearning.descent_learner import DescentLearner
+from certified_unlearning.accounting.deletion.planning import plan_deletion
+from certified_unlearning.accounting.descent import shifted as descent_shifted
+from certified_unlearning.accounting.descent.published import descent_problem
+from certified_unlearning.accounting.shifted import interpolation as shifted
+from certified_unlearning.accounting.shifted.arithmetic import (
+    FREE,
+    chosen_arithmetic,
+    computed,
+    descent_floor,
+    failure_delta,
+    langevin_floor,
+    triangle_price,
+)
+from certified_unlearning.accounting.shifted.interpolation import contraction_gap, phase
+from certified_unlearning.engine import descent as engine_descent
+from certified_unlearning.engine import randomness
+from certified_unlearning.engine.objectives.logistic import LogisticObjective
+from certified_unlearning.engine.objectives.softmax import SoftmaxObjective
 from certified_unlearning.errors import AssumptionError
-from certified_unlearning.learner import LangevinLearner
-from certified_unlearning.objectives.constants import loss_constants
-from certified_unlearning.objectives.logistic import LogisticObjective
-from certified_unlearning.objectives.softmax import SoftmaxObjective
+from certified_unlearning.mechanisms.descent_learner import DescentLearner
+from certified_unlearning.mechanisms.learner import LangevinLearner
 
 DTYPES = pytest.mark.parametrize("dtype", ["float32", "float64"])
 TORCH = {"float32": torch.float32, "float64": torch.float64}
@@ -257,7 +260,7 @@ def test_a_projection_errs_by_less_than_what_is_counted_for_it():
             exact = weights.double().numpy()
             exact = exact * np.minimum(radius / np.linalg.norm(exact, axis=1, keepdims=True), 1)
             projected = weights.clone()
-            dynamics._project(projected, radius)
+            engine_descent._project(projected, radius)
             errors = np.linalg.norm(projected.double().numpy() - exact, axis=1)
             assert (errors <= (d + 6) * unit * np.linalg.norm(exact, axis=1)).all()
 

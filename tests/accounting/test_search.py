@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from certified_unlearning.accounting.search import least_whole, minimise
+from certified_unlearning.accounting.core.search import least_whole, minimise
 
 
 @pytest.mark.parametrize("bottom", [-30.0, -29.99, -3.7, 0.0, 12.345678, 59.5, 60.0])

@@ -8,12 +8,10 @@ from dp_accounting.gaussian_mechanism import get_epsilon_gaussian
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from mpmath import mpf, sqrt, workdps
-from paper_settings import MNIST
-from quadratic_streams import mean_gradient_gaps
 
-from certified_unlearning.accounting.curves import GaussianCurve, Schedule
-from certified_unlearning.accounting.problem import Problem
-from certified_unlearning.accounting.shifted import (
+from certified_unlearning.accounting.core.curves import GaussianCurve, Schedule
+from certified_unlearning.accounting.core.problem import Problem
+from certified_unlearning.accounting.shifted.interpolation import (
     Phase,
     ball_mu,
     contraction_gap,
@@ -27,6 +25,8 @@ from certified_unlearning.accounting.shifted import (
     unknown_learning_curve,
 )
 from certified_unlearning.errors import AssumptionError, ParameterError
+from tests.accounting.paper_settings import MNIST
+from tests.accounting.quadratic_streams import mean_gradient_gaps
 
 PROBLEM = Problem(1000, 0.05, 0.8, 1, 1 / 0.8)
 ZERO_OUT = dataclasses.replace(PROBLEM, adjacency="zero-out")

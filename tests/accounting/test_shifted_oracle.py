@@ -11,9 +11,9 @@ from mpmath import matrix, mp, mpf
 from mpmath import sqrt as root
 from scipy.optimize import minimize
 
-from certified_unlearning.accounting.curves import Schedule
-from certified_unlearning.accounting.problem import Problem
-from certified_unlearning.accounting.shifted import (
+from certified_unlearning.accounting.core.curves import Schedule
+from certified_unlearning.accounting.core.problem import Problem
+from certified_unlearning.accounting.shifted.interpolation import (
     Phase,
     curve,
     initial_curve,

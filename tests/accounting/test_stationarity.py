@@ -4,7 +4,6 @@ import math
 import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
-from paper_settings import MNIST
 from scipy.special import log_ndtr, ndtr
 from scipy.stats import chi2
 
@@ -14,9 +13,10 @@ from certified_unlearning.accounting import (
     learned_steps,
     residual_mu,
     starting_distance,
-    stationarity,
 )
+from certified_unlearning.accounting.langevin import stationarity
 from certified_unlearning.errors import AssumptionError, InfeasibleError, ParameterError
+from tests.accounting.paper_settings import MNIST
 
 MNIST_START = {"sigma": 0.03, "dimension": 784, "start_norm": 28_000.0, "start_std": 0.0, "beta": 1e-12}
 

@@ -7,8 +7,19 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from paper_settings import MNIST
-from quadratic_streams import (
+
+from certified_unlearning.accounting import (
+    Schedule,
+    stream_guarantees,
+    unlearning_curve,
+    unlearning_epsilon,
+)
+from certified_unlearning.accounting.langevin import hoelder, lsi
+from certified_unlearning.accounting.shifted import interpolation as shifted
+from certified_unlearning.errors import ParameterError
+from certified_unlearning.papers.langevin_unlearning.theory import general as lsi_general
+from tests.accounting.paper_settings import MNIST
+from tests.accounting.quadratic_streams import (
     ORDERS,
     SIGMAS,
     exact_stream_mus,
@@ -18,18 +29,6 @@ from quadratic_streams import (
     sequential_bound,
     unequal_requests,
 )
-
-from certified_unlearning.accounting import (
-    Schedule,
-    hoelder,
-    lsi,
-    lsi_general,
-    shifted,
-    stream_guarantees,
-    unlearning_curve,
-    unlearning_epsilon,
-)
-from certified_unlearning.errors import ParameterError
 
 NAMES = ("lsi", "lsi-tight", "shifted")
 ADJACENCIES = ("replace", "zero-out", "remove")

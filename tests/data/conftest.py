@@ -6,7 +6,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from certified_unlearning.data.adult import ADULT
 from certified_unlearning.data.fetch import fetch
+from certified_unlearning.data.mnist import THREE_AGAINST_EIGHT
 from certified_unlearning.data.prepared import PreparedData, unit_rows
 
 
@@ -34,6 +36,6 @@ def real_raw_root(tmp_path_factory: pytest.TempPathFactory) -> Path:
     if "UNLEARNING_DATA" not in os.environ:
         pytest.skip("UNLEARNING_DATA is not set: no real MNIST and Adult here")
     root = tmp_path_factory.mktemp("raw")
-    for dataset in ("mnist-3-vs-8", "adult"):
-        fetch(dataset, root)
+    for data_set in (THREE_AGAINST_EIGHT, ADULT):
+        fetch(data_set, root)
     return root

@@ -14,11 +14,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from certified_unlearning.data import cifar10, hog, prepare, sources
-from certified_unlearning.data.cifar10 import CLASSES, parse_binary, parse_jpeg
+from certified_unlearning.data import cifar10, hog
+from certified_unlearning.data.adult import ADULT
+from certified_unlearning.data.cifar10 import CAT_AGAINST_SHIP, CLASSES, TEN_CLASSES, parse_binary, parse_jpeg
+from certified_unlearning.data.dataset import DataSet
 from certified_unlearning.data.features import Extractor, extract
 from certified_unlearning.data.fetch import fetch
-from certified_unlearning.data.sources import RawFile
+from certified_unlearning.data.raw_file import RawFile
 from certified_unlearning.errors import DataError, ParameterError
 
 needs_pillow = pytest.mark.skipif(find_spec("PIL") is None, reason="the extra 'images' is not installed")
@@ -89,9 +91,8 @@ def publish(monkeypatch: pytest.MonkeyPatch, binary: bytes, copy: bytes = b"") -
     def raw(path: str, content: bytes, lossy_copy: RawFile | None = None) -> RawFile:
         return RawFile(path, hashlib.sha256(content).hexdigest(), "", (), lossy_copy=lossy_copy)
 
-    files = (raw("cifar10/batches.tar.gz", binary, raw("cifar10/jpeg.zip", copy)),)
-    for dataset in ("cifar10", "cifar10-cat-vs-ship"):
-        monkeypatch.setitem(sources.RAW_FILES, dataset, files)
+    archive = raw("cifar10/batches.tar.gz", binary, raw("cifar10/jpeg.zip", copy))
+    monkeypatch.setattr(cifar10, "ARCHIVE", archive)
 
 
 def put(root: Path, name: str, content: bytes) -> None:
@@ -172,7 +173,7 @@ def test_the_order_of_the_zip_archive_is_irrelevant_to_the_split(
         copy = zipped(jpegs(), order)
         publish(monkeypatch, b"", copy)
         put(tmp_path, "jpeg.zip", copy)
-        digests.add((prepare("cifar10", tmp_path, 0).sha256, prepare("cifar10-cat-vs-ship", tmp_path, 7).sha256))
+        digests.add((TEN_CLASSES.prepare(tmp_path, 0).sha256, CAT_AGAINST_SHIP.prepare(tmp_path, 7).sha256))
     assert len(digests) == 1
 
 
@@ -226,7 +227,7 @@ def test_cat_is_plus_one_and_ship_minus_one_and_rows_have_norm_one(
     content = tar(batches())
     publish(monkeypatch, content)
     put(tmp_path, "batches.tar.gz", content)
-    data = prepare("cifar10-cat-vs-ship", tmp_path, 0)
+    data = CAT_AGAINST_SHIP.prepare(tmp_path, 0)
     assert data.train_labels.tolist() == [1, -1] * 3
     assert data.test_labels.tolist() == [1, -1] * 2
     colours = np.concatenate([images(6, seed=at) for at in range(5)])[[3, 8, 13, 18, 23, 28]].mean(axis=(1, 2))
@@ -245,11 +246,11 @@ def test_ten_classes_have_the_labels_0_to_9(
     content = tar(batches())
     publish(monkeypatch, content)
     put(tmp_path, "batches.tar.gz", content)
-    data = prepare("cifar10", tmp_path, 0, features="hog")
+    data = TEN_CLASSES.prepare(tmp_path, 0, features="hog")
     assert data.train_labels.tolist() == [*range(10)] * 3
     assert data.summary()["classes"]["test"] == dict.fromkeys(CLASSES, 2)
     np.testing.assert_allclose(np.linalg.norm(data.train_features, axis=1), 1, atol=1e-6)
-    assert data.sha256 == prepare("cifar10", tmp_path, 1).sha256
+    assert data.sha256 == TEN_CLASSES.prepare(tmp_path, 1).sha256
 
 
 @needs_pillow
@@ -259,11 +260,11 @@ def test_the_original_images_are_preferred_and_the_record_says_which_were_used(
     binary, copy = tar(batches()), zipped(jpegs())
     publish(monkeypatch, binary, copy)
     put(tmp_path, "jpeg.zip", copy)
-    lossy = prepare("cifar10", tmp_path, 0)
+    lossy = TEN_CLASSES.prepare(tmp_path, 0)
     assert lossy.features == "mean colour of lossy JPEG copies of the images"
     assert "lossy JPEG copies" in lossy.preprocessing
     put(tmp_path, "batches.tar.gz", binary)
-    original = prepare("cifar10", tmp_path, 0)
+    original = TEN_CLASSES.prepare(tmp_path, 0)
     assert original.features == "mean colour of original images"
     assert "lossy" not in original.preprocessing
     assert original.sha256 != lossy.sha256
@@ -279,29 +280,29 @@ def test_an_archive_with_another_digest_is_refused(
     with pytest.raises(
         DataError, match=r"jpeg\.zip is not the published cifar10/jpeg\.zip: the SHA-256 of its content"
     ):
-        prepare("cifar10", tmp_path, 0)
+        TEN_CLASSES.prepare(tmp_path, 0)
     put(tmp_path, "batches.tar.gz", tar(batches() | {"data_batch_1.bin": batch(images(6, seed=99), np.arange(6))}))
     with pytest.raises(DataError, match=r"batches\.tar\.gz is not the published cifar10/batches\.tar\.gz"):
-        prepare("cifar10", tmp_path, 0)
+        TEN_CLASSES.prepare(tmp_path, 0)
 
 
 def test_a_missing_archive_is_named(tmp_path: Path, mean_colours: None) -> None:
     with pytest.raises(DataError, match=r"cannot read .*cifar-10-binary\.tar\.gz: No such file"):
-        prepare("cifar10", tmp_path, 0)
+        TEN_CLASSES.prepare(tmp_path, 0)
 
 
 @pytest.mark.parametrize(
-    ("dataset", "features", "message"),
+    ("data_set", "features", "message"),
     [
-        ("cifar10", "pixels", "there are no features 'pixels' of cifar10, which has hog and resnet18"),
-        ("adult", "hog", "there are no features 'hog' of adult, which offers no choice"),
+        (TEN_CLASSES, "pixels", "there are no features 'pixels' of cifar10, which has hog and resnet18"),
+        (ADULT, "hog", "there are no features 'hog' of adult, which offers no choice"),
     ],
 )
 def test_features_that_a_data_set_does_not_have_are_refused(
-    tmp_path: Path, dataset: str, features: str, message: str
+    tmp_path: Path, data_set: DataSet, features: str, message: str
 ) -> None:
     with pytest.raises(ParameterError, match=message):
-        prepare(dataset, tmp_path, 0, features=features)
+        data_set.prepare(tmp_path, 0, features=features)
 
 
 @needs_pillow
@@ -311,7 +312,7 @@ def test_a_part_of_the_real_copy_is_prepared_and_cats_can_be_told_from_ships(tmp
     pytest.importorskip("skimage", reason="the extra 'images' is not installed")
     from sklearn.linear_model import LogisticRegression
 
-    (path,) = fetch("cifar10", tmp_path)  # Checks the digest.
+    (path,) = fetch(TEN_CLASSES, tmp_path)  # Checks the digest.
     if path.suffix != ".zip":
         pytest.skip("UNLEARNING_DATA holds the original images, this test reads the JPEG copy")
     with zipfile.ZipFile(path) as archive:

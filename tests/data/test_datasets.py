@@ -9,8 +9,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from certified_unlearning.data import adult, mnist, prepare
-from certified_unlearning.data.sources import RAW_FILES
+from certified_unlearning.data import adult, mnist
+from certified_unlearning.data.adult import ADULT
+from certified_unlearning.data.cifar10 import TEN_CLASSES
+from certified_unlearning.data.dataset import DataSet
+from certified_unlearning.data.digits import DIGITS
+from certified_unlearning.data.mnist import THREE_AGAINST_EIGHT
+from certified_unlearning.data.sets import find
 from certified_unlearning.errors import DataError, ParameterError
 
 
@@ -141,38 +146,41 @@ def test_too_few_adult_records_are_refused(tmp_path: Path) -> None:
     (tmp_path / "adult").mkdir()
     (tmp_path / "adult" / "adult.data").write_text(f"{adult_line()}\n")
     with pytest.raises(DataError, match="has 1 records, expected 32561"):
-        prepare("adult", tmp_path, 0)
+        ADULT.prepare(tmp_path, 0)
 
 
 def test_a_missing_raw_file_is_named(tmp_path: Path) -> None:
     with pytest.raises(DataError, match=r"cannot read .*train-images-idx3-ubyte\.gz: No such file"):
-        prepare("mnist-3-vs-8", tmp_path, 0)
+        THREE_AGAINST_EIGHT.prepare(tmp_path, 0)
 
 
 def test_digits_are_split_by_the_seed_and_stratified(tmp_path: Path) -> None:
-    data = prepare("digits", tmp_path, 123)
+    data = DIGITS.prepare(tmp_path, 123)
     assert (data.n, len(data.test_labels), data.d) == (1437, 360, 64)
-    assert data.sha256 == prepare("digits", tmp_path, 123).sha256
-    assert data.sha256 != prepare("digits", tmp_path, 124).sha256
+    assert data.sha256 == DIGITS.prepare(tmp_path, 123).sha256
+    assert data.sha256 != DIGITS.prepare(tmp_path, 124).sha256
     # 891 of the 1 797 digits are even.
     assert np.count_nonzero(data.train_labels == 1) == pytest.approx(891 * 0.8, abs=1)
     np.testing.assert_allclose(np.linalg.norm(data.train_features, axis=1), 1, atol=1e-6)
 
 
-def test_an_unknown_data_set_is_refused(tmp_path: Path) -> None:
+def test_an_unknown_data_set_is_refused() -> None:
     known = "digits, mnist-3-vs-8, adult, cifar10-cat-vs-ship, cifar10"
     with pytest.raises(ParameterError, match=f"'mnist'; known are {known}"):
-        prepare("mnist", tmp_path, 0)
+        find("mnist")
 
 
-def test_importing_the_package_is_cheap() -> None:
-    code = "import sys, certified_unlearning.data; print({'sklearn', 'torch', 'numpy'} & set(sys.modules))"
+@pytest.mark.parametrize(
+    ("module", "costly"), [("data", {"sklearn", "torch", "numpy"}), ("data.sets", {"sklearn", "torch", "pandas"})]
+)
+def test_importing_the_package_and_the_list_of_data_sets_is_cheap(module: str, costly: set[str]) -> None:
+    code = f"import sys, certified_unlearning.{module}; print({costly} & set(sys.modules))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "set()"
 
 
 def test_real_mnist_is_as_published(real_raw_root: Path) -> None:
-    data = prepare("mnist-3-vs-8", real_raw_root, 0)
+    data = THREE_AGAINST_EIGHT.prepare(real_raw_root, 0)
     assert (data.n, len(data.test_labels), data.d) == (11_982, 1_984, 784)
     assert np.count_nonzero(data.train_labels == 1) == 6131
     # Specification, section 5: the value that reproduces Table 2; 1e-8 leaves room for float32 storage.
@@ -180,13 +188,13 @@ def test_real_mnist_is_as_published(real_raw_root: Path) -> None:
 
 
 def test_real_adult_is_as_published(real_raw_root: Path) -> None:
-    data = prepare("adult", real_raw_root, 123)
+    data = ADULT.prepare(real_raw_root, 123)
     assert (data.n, len(data.test_labels), data.d) == (29_304, 3_257, 6)
 
 
-@pytest.mark.parametrize("dataset", ["mnist-3-vs-8", "adult"])
-def test_the_real_files_in_place_are_the_published_bytes(real_raw_root: Path, dataset: str) -> None:
-    for raw in RAW_FILES[dataset]:
+@pytest.mark.parametrize("data_set", [THREE_AGAINST_EIGHT, ADULT], ids=lambda data_set: data_set.name)
+def test_the_real_files_in_place_are_the_published_bytes(real_raw_root: Path, data_set: DataSet) -> None:
+    for raw in data_set.raw_files:
         assert hashlib.md5((real_raw_root / raw.path).read_bytes()).hexdigest() == raw.md5
 
 
@@ -195,13 +203,13 @@ def test_a_real_file_with_another_content_is_refused(real_raw_root: Path, tmp_pa
     content = (real_raw_root / "adult" / "adult.data").read_text().replace("39,", "38,", 1)
     (tmp_path / "adult" / "adult.data").write_text(content)
     with pytest.raises(DataError, match=r"is not the published adult/adult\.data"):
-        prepare("adult", tmp_path, 0)
+        ADULT.prepare(tmp_path, 0)
 
 
 def test_dvc_files_name_the_published_md5_and_address() -> None:
     yaml = pytest.importorskip("yaml")
     root = Path(__file__).parents[2] / "data" / "raw"
-    for raw in (*RAW_FILES["mnist-3-vs-8"], *RAW_FILES["adult"], *RAW_FILES["cifar10"]):
+    for raw in (*THREE_AGAINST_EIGHT.raw_files, *ADULT.raw_files, *TEN_CLASSES.raw_files):
         content = yaml.safe_load((root / f"{raw.path}.dvc").read_text())
         assert content["meta"]["source"] == raw.addresses[0]
         assert content["outs"][0]["md5"] == raw.md5

@@ -9,9 +9,10 @@ from types import ModuleType
 import numpy as np
 import pytest
 
-from certified_unlearning.data import _DATA_SETS, hog, resnet18
+from certified_unlearning.data import hog, resnet18
 from certified_unlearning.data.features import CHUNK, Extractor, extract, import_extra
-from certified_unlearning.data.sources import RawFile
+from certified_unlearning.data.raw_file import RawFile
+from certified_unlearning.data.sets import DATA_SETS
 from certified_unlearning.errors import DataError, ParameterError, StorageError
 
 
@@ -121,7 +122,7 @@ def test_an_extra_that_is_installed_but_broken_is_named(tmp_path: Path, monkeypa
 
 
 def test_every_choice_of_features_has_its_module() -> None:
-    choices = {name for dataset in _DATA_SETS.values() for name in dataset.features}
+    choices = {name for data_set in DATA_SETS for name in data_set.features}
     assert choices == {"hog", "resnet18"}
     for name in choices:
         assert callable(import_extra(f"certified_unlearning.data.{name}", "", "").load)

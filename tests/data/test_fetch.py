@@ -8,15 +8,16 @@ from dataclasses import replace
 from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from typing import get_args
 
 import pytest
 
-from certified_unlearning.data import fetch as fetching
+from certified_unlearning.data.adult import ADULT
+from certified_unlearning.data.cifar10 import TEN_CLASSES
+from certified_unlearning.data.digits import DIGITS
 from certified_unlearning.data.fetch import as_published, fetch, fetch_file, in_place, write_manifest
-from certified_unlearning.data.sources import RAW_FILES, RawFile
+from certified_unlearning.data.raw_file import RawFile
+from certified_unlearning.data.sets import DATA_SETS, find
 from certified_unlearning.errors import DataError, ParameterError, StorageError
-from certified_unlearning.parameters import Dataset
 
 CONTENT = b"\x00\x00\x08\x01\x00\x00\x00\x03abc"
 PUBLISHED = gzip.compress(CONTENT, mtime=0)
@@ -254,44 +255,46 @@ def test_without_the_original_the_lossy_copy_is_named(tmp_path: Path) -> None:
     assert in_place(archive(), tmp_path) == archive()
 
 
-def test_the_manifest_says_that_the_lossy_copy_was_taken(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(fetching.RAW_FILES, "cifar10", (archive(),))
+def test_the_manifest_says_that_the_lossy_copy_was_taken(tmp_path: Path) -> None:
+    data_set = replace(TEN_CLASSES, raw_files=(archive(),))
     place(tmp_path / "small" / "copy.zip", COPY)
-    write_manifest("cifar10", tmp_path, tmp_path / "manifest.json")
+    write_manifest(data_set, tmp_path, tmp_path / "manifest.json")
     assert '"small/copy.zip"' in (tmp_path / "manifest.json").read_text()
     place(tmp_path / "small" / "archive.tar.gz", ARCHIVE)
-    write_manifest("cifar10", tmp_path, tmp_path / "manifest.json")
+    write_manifest(data_set, tmp_path, tmp_path / "manifest.json")
     assert '"small/archive.tar.gz"' in (tmp_path / "manifest.json").read_text()
 
 
-def test_every_data_set_has_its_list_of_raw_files() -> None:
-    # Ten classes can be prepared, but no experiment takes them yet.
-    assert set(RAW_FILES) == {*get_args(Dataset), "cifar10"}
+def test_every_data_set_has_its_own_name_and_either_raw_files_or_a_package_with_a_digest() -> None:
+    assert len({data_set.name for data_set in DATA_SETS}) == len(DATA_SETS)
+    for data_set in DATA_SETS:
+        assert bool(data_set.raw_files) != bool(data_set.package)
+        assert bool(data_set.package) == (data_set.content_sha256 is not None)
 
 
 def test_digits_need_no_file_and_an_unknown_data_set_is_refused(tmp_path: Path) -> None:
-    assert fetch("digits", tmp_path) == []
+    assert fetch(DIGITS, tmp_path) == []
     with pytest.raises(ParameterError, match="'digit'; known are digits, mnist-3-vs-8, adult"):
-        fetch("digit", tmp_path)
+        find("digit")
 
 
-def test_the_manifest_depends_on_the_content_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(fetching.RAW_FILES, "adult", (raw_file(),))
+def test_the_manifest_depends_on_the_content_alone(tmp_path: Path) -> None:
+    data_set = replace(ADULT, raw_files=(raw_file(),))
     manifests = []
     for level in (1, 9):
         place(tmp_path / "small" / "values.gz", gzip.compress(CONTENT, level, mtime=level))
-        write_manifest("adult", tmp_path, tmp_path / f"{level}.json")
+        write_manifest(data_set, tmp_path, tmp_path / f"{level}.json")
         manifests.append((tmp_path / f"{level}.json").read_bytes())
     assert manifests[0] == manifests[1]
     assert raw_file().sha256.encode() in manifests[0]
     place(tmp_path / "small" / "values.gz", gzip.compress(CONTENT + b"!"))
     with pytest.raises(DataError, match="is not the published"):
-        write_manifest("adult", tmp_path, tmp_path / "wrong.json")
+        write_manifest(data_set, tmp_path, tmp_path / "wrong.json")
     assert not (tmp_path / "wrong.json").exists()
 
 
 def test_the_manifest_of_digits_names_its_source(tmp_path: Path) -> None:
-    write_manifest("digits", tmp_path, tmp_path / "manifest.json")
+    write_manifest(DIGITS, tmp_path, tmp_path / "manifest.json")
     text = (tmp_path / "manifest.json").read_text()
     assert "scikit-learn (embedded)" in text
     assert "f6d9e39f37dc45d327f6db33428ee58970ccceabb2535a5c179de35886b70443" in text

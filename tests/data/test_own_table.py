@@ -15,13 +15,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from certified_unlearning.data import declaration, table, table_file
 from certified_unlearning.data.adult import COLUMNS, NUMERIC_COLUMNS
-from certified_unlearning.data.declaration import Table, text_of
-from certified_unlearning.data.declared import prepare_table
 from certified_unlearning.data.prepared import PreparedData
-from certified_unlearning.data.table import Block, feature_names, preprocessing, read_blocks, resolve
-from certified_unlearning.data.table_values import Rows
+from certified_unlearning.data.tables import declaration, table, table_file
+from certified_unlearning.data.tables.declaration import Table, text_of
+from certified_unlearning.data.tables.declared import prepare_table
+from certified_unlearning.data.tables.table import Block, feature_names, preprocessing, read_blocks, resolve
+from certified_unlearning.data.tables.table_values import Rows
 from certified_unlearning.errors import DataError, ParameterError
 
 ROWS: list[dict[str, Any]] = [

@@ -1,7 +1,8 @@
 from pathlib import Path
 
 import pytest
-from building import ROOT, build
+
+from tests.docs.building import ROOT, build
 
 
 @pytest.fixture(scope="session")

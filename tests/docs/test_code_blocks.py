@@ -3,7 +3,8 @@
 from pathlib import Path
 
 import pytest
-from code_blocks import blocks, run_page
+
+from tests.docs.code_blocks import blocks, run_page
 
 ROOT = Path(__file__).parents[2]
 PAGES = [

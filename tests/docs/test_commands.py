@@ -9,13 +9,13 @@ from pathlib import Path
 import pytest
 import typer
 import yaml
-from code_blocks import blocks
 
-from certified_unlearning import parameters
 from certified_unlearning.cli import app
+from certified_unlearning.papers import parameters
+from tests.docs.code_blocks import blocks
 
 ROOT = Path(__file__).parents[2]
-PAGES = (ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md")))
+PAGES = (ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md")))
 
 
 def commands(text: str) -> Iterator[list[str]]:
@@ -125,14 +125,13 @@ def test_a_command_that_does_not_exist_is_found(text, unknown):
     assert [unknown_names(command) for command in commands(text)] == [unknown]
 
 
-def test_each_preset_has_a_section_with_the_time_that_readme_states():
+def test_each_preset_has_a_section_with_the_time_that_the_table_of_presets_states():
     page = (ROOT / "docs" / "howto" / "presets.md").read_text(encoding="utf-8")
     sections = dict(re.findall(r"^## (.+?)\n(.*?)(?=^## |\Z)", page, re.MULTILINE | re.DOTALL))
-    readme = (ROOT / "README.md").read_text(encoding="utf-8")
-    rows = re.findall(r"^\| (`.*?) \|.*\| (.*?) \|$", readme.split("## Presets")[1].split("\n\n## ")[0], re.MULTILINE)
+    rows = re.findall(r"^\| (`.*?) \|.*\| (.*?) \|$", sections["All presets"], re.MULTILINE)
     known = parameters.load(ROOT / "params.yaml")
     named = {name for names, _ in rows for name in re.findall(r"`(.+?)`", names)}
     assert named == {*known.presets, *known.collections}
     for names, time in rows:
         heading = ", ".join(re.findall(r"`(.+?)`", names))
-        assert time.lower() in " ".join(sections[heading].split()).lower(), f"{heading}: README says {time!r}"
+        assert time.lower() in " ".join(sections[heading].split()).lower(), f"{heading}: the table says {time!r}"

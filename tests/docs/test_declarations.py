@@ -6,11 +6,11 @@ from pathlib import Path
 
 import numpy as np
 import yaml
-from code_blocks import blocks
 
-from certified_unlearning import parameters
-from certified_unlearning.data.declaration import Table, parse
-from certified_unlearning.data.table import feature_names, read_blocks, resolve
+from certified_unlearning.data.tables.declaration import Table, parse
+from certified_unlearning.data.tables.table import feature_names, read_blocks, resolve
+from certified_unlearning.papers import parameters
+from tests.docs.code_blocks import blocks
 
 ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs" / "howto" / "own-data.md"
@@ -19,10 +19,10 @@ PAGE = ROOT / "docs" / "howto" / "own-data.md"
 def test_the_declaration_reads_the_table_that_the_page_shows(tmp_path: Path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     found = {block.language: block.text for block in reversed(blocks(PAGE))}
-    declared = yaml.safe_load(found["yaml"])["tables"]["customers"]
+    declared = yaml.safe_load(found["yaml"])["own_data"]["customers"]
     Path(declared["path"]).parent.mkdir(parents=True)
     Path(declared["path"]).write_text(found["text"], encoding="utf-8")
-    table = resolve(parse(json.dumps(declared), "tables.customers"))
+    table = resolve(parse(json.dumps(declared), "own_data.customers"))
     (block,) = read_blocks(table)
     assert block.identifiers == ["1001", "1002", "1003"]
     assert block.labels.tolist() == [-1, 1, -1]
@@ -36,9 +36,21 @@ def test_the_declaration_reads_the_table_that_the_page_shows(tmp_path: Path, mon
 def test_the_page_makes_a_valid_parameter_file():
     content = yaml.safe_load((ROOT / "params.yaml").read_text(encoding="utf-8"))
     declared = [yaml.safe_load(block.text) for block in blocks(PAGE) if block.language == "yaml"]
-    content["tables"] = declared[0]["tables"]
-    content["presets"]["customers"] = content["presets"]["mnist"] | declared[1]["presets"]["customers"]
-    assert "customers" in parameters.check(content).tables
+    content["own_data"] = declared[0]["own_data"]
+    content["presets"] |= declared[1]["presets"]
+    checked = parameters.check(content)
+    assert "customers" in checked.own_data
+    assert checked.presets["customers"].settings.dataset == "customers"
+
+
+def test_the_preset_on_the_page_of_presets_is_valid_and_runs_what_it_shows():
+    content = yaml.safe_load((ROOT / "params.yaml").read_text(encoding="utf-8"))
+    (shown,) = (block.text for block in blocks(ROOT / "docs" / "howto" / "presets.md") if block.language == "yaml")
+    declared = yaml.safe_load(shown)["presets"]
+    content["presets"] |= declared
+    checked = parameters.check(content)
+    for name, preset in declared.items():
+        assert [experiment.name for _, experiment in checked.shown(name)] == preset["shows"]
 
 
 def test_the_declaration_on_the_ledger_page_is_valid():

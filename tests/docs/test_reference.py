@@ -5,29 +5,28 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from links import Page
+from tests.docs.building import ROOT
+from tests.docs.links import Page
 
-SOURCE = Path(__file__).parents[2] / "src" / "certified_unlearning"
-DOCUMENTED = (
-    "estimators", "learner", "descent_learner", "ledger", "certificate", "assumptions", "accounting", "offers",
-    "dynamics", "randomness", "objectives", "data", "devices", "errors",
-)  # fmt: skip
+SOURCE = ROOT / "src" / "certified_unlearning"
+ROOMS = ("accounting", "certificate", "data", "engine", "estimators", "ledger", "mechanisms", "reproduction")
+"""A page each."""
+OF_PAPERS = ("all.py", "parameters.py", "*/theory/*.py", "*/services/*.py")
+"""What others may build on; the rest of a paper only its experiments use."""
 EXPORTED = re.compile(r"^(certified_unlearning\.(?:estimators|certificate))\.\w+(\.\w)")
 """Estimators and certificates are shown where one imports them from, not where they are defined."""
-NOT_SHOWN = tuple(
-    f"certified_unlearning.{name}"
-    for name in ("estimators.report", "estimators.storage", "ledger.commands", "ledger.init_command")
-)
+NOT_SHOWN = ("cli", "estimators.report", "estimators.storage")
 """What estimators and the command line are made of: `LangevinLogisticRegression` and `--help` say what they do."""
 
 
 def public_modules() -> Iterator[tuple[str, Path]]:
-    for name in DOCUMENTED:
-        for path in sorted((SOURCE / name).glob("*.py")) or [SOURCE / f"{name}.py"]:
-            relative = path.relative_to(SOURCE.parent).with_suffix("")
-            module = ".".join(relative.parts).removesuffix(".__init__")
-            if module not in NOT_SHOWN:
-                yield module, path
+    ground = SOURCE.glob("*.py")
+    rooms = (path for room in ROOMS for path in (SOURCE / room).rglob("*.py"))
+    of_papers = (path for pattern in OF_PAPERS for path in (SOURCE / "papers").glob(pattern))
+    for path in (*ground, *rooms, *of_papers):
+        module = ".".join(path.relative_to(SOURCE.parent).with_suffix("").parts).removesuffix(".__init__")
+        if module.removeprefix("certified_unlearning.") not in NOT_SHOWN:
+            yield module, path
 
 
 def public_names(module: str, path: Path) -> Iterator[str]:
@@ -44,5 +43,20 @@ def test_everything_public_is_in_the_reference(site: Path):
     anchors = {anchor for page in (site / "api").glob("*.html") for anchor in Page(page).anchors}
     names = {name for module, path in public_modules() for name in public_names(module, path)}
     assert "certified_unlearning.certificate.verification.verify" in names
+    assert "certified_unlearning.accounting.langevin.lsi.curve" in names
     missing = {name for name in names if name not in anchors and EXPORTED.sub(r"\1\2", name) not in anchors}
     assert missing == set(), "name their modules in docs/api, and give them docstrings"
+
+
+def test_every_room_that_is_no_command_has_its_page():
+    rooms = {path.parent.name for path in SOURCE.glob("*/__init__.py")} - {"commands"}
+    assert rooms == {*ROOMS, "papers"}
+    pages = {page.stem for page in (ROOT / "docs" / "api").glob("*.rst")}
+    assert pages == {*rooms, "ground"}
+
+
+def test_every_page_names_the_modules_of_its_room_alone():
+    for room in (*ROOMS, "papers"):
+        page = (ROOT / "docs" / "api" / f"{room}.rst").read_text(encoding="utf-8")
+        named = re.findall(r"^\.\. automodule:: certified_unlearning\.(\w+)", page, re.MULTILINE)
+        assert {*named} == {room}

@@ -9,11 +9,16 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from code_blocks import blocks
+
+from tests.docs.code_blocks import blocks
 
 ROOT = Path(__file__).parents[2]
 README = ROOT / "README.md"
 LEDGER = ROOT / "docs" / "howto" / "ledger.md"
+PLANS = {
+    "unlearn plan --deletion": ROOT / "docs" / "howto" / "deletion.md",
+    "unlearn plan --stream": ROOT / "docs" / "accountants.md",
+}
 
 
 def block_with(page: Path, text: str) -> str:
@@ -76,17 +81,18 @@ def test_the_page_of_the_ledger(tmp_path: Path) -> None:
     assert "the receipt is in the chain" in run(verify, tmp_path)
 
 
-@pytest.mark.parametrize("text", ["unlearn plan --deletion", "unlearn plan --stream"])
-def test_the_plans_of_readme(tmp_path: Path, text: str) -> None:
-    block = block_with(README, text)
+@pytest.mark.parametrize("text", PLANS)
+def test_the_plans_of_the_documents(tmp_path: Path, text: str) -> None:
+    block = block_with(PLANS[text], text)
     constants = re.search(r"--n .*(?:\\\n.*?)?--lipschitz \S+", block)
     assert constants is not None
     for command in re.sub(r" \.\.\. ", f" {constants[0]} ", block).replace("\\\n", " ").splitlines():
         assert run(command, tmp_path).strip()
 
 
-def test_raw_files_are_fetched_as_readme_says(tmp_path: Path) -> None:
-    (command,) = re.findall(r"`(unlearn data fetch[^`]*)`", README.read_text(encoding="utf-8"))
+def test_raw_files_are_fetched_as_the_page_of_dvc_says(tmp_path: Path) -> None:
+    page = (ROOT / "docs" / "howto" / "dvc.md").read_text(encoding="utf-8")
+    (command,) = re.findall(r"`(unlearn data fetch[^`]*)`", page)
     mnist = Path(os.environ.get("UNLEARNING_DATA", "nowhere")) / "mnist"
     if not mnist.is_dir():
         pytest.skip("UNLEARNING_DATA names no directory with MNIST, and tests download nothing")

@@ -5,12 +5,12 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 import pytest
-from building import ROOT, build
-from links import anchors_of_markdown, broken_links, loaded_from_elsewhere, markdown_links
 
-from browser import chromium
+from tests.docs.building import ROOT, build
+from tests.docs.links import anchors_of_markdown, broken_links, loaded_from_elsewhere, markdown_links
+from tests.support.browser import chromium
 
-OF_THE_REPOSITORY = [ROOT / "README.md", *sorted((ROOT / "benchmarks").glob("*.md"))]
+OF_THE_REPOSITORY = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "benchmarks").glob("*.md"))]
 
 
 def test_every_page_is_built_and_no_link_is_broken(site: Path):
@@ -65,9 +65,9 @@ def few_pages(tmp_path: Path) -> Path:
     source = tmp_path / "docs"
     shutil.copytree(ROOT / "docs", source, ignore=shutil.ignore_patterns("api"))
     (source / "api").mkdir()
-    shutil.copy(ROOT / "docs" / "api" / "errors.rst", source / "api")
-    index = (source / "index.md").read_text(encoding="utf-8").replace("(api/index.md)", "(api/errors.rst)")
-    (source / "index.md").write_text(index.replace("api/index", "api/errors"), encoding="utf-8")
+    shutil.copy(ROOT / "docs" / "api" / "ground.rst", source / "api")
+    index = (source / "index.md").read_text(encoding="utf-8").replace("(api/index.md)", "(api/ground.rst)")
+    (source / "index.md").write_text(index.replace("api/index", "api/ground"), encoding="utf-8")
     return source
 
 
@@ -78,7 +78,7 @@ def few_pages(tmp_path: Path) -> Path:
         ("guarantees.md", "\n[nowhere](nowhere.md)\n", "nowhere"),
         ("guarantees.md", "\n[nowhere](#nowhere)\n", "nowhere"),
         ("lost.md", "# In no table of contents\n", "toctree"),
-        ("api/errors.rst", "\n.. automodule:: certified_unlearning.nothing\n", "certified_unlearning.nothing"),
+        ("api/ground.rst", "\n.. automodule:: certified_unlearning.nothing\n", "certified_unlearning.nothing"),
     ],
     ids=["as they are", "no such page", "no such heading", "page that nothing leads to", "no such module"],
 )

@@ -4,9 +4,9 @@ import numpy as np
 import torch
 from sklearn.linear_model import LogisticRegression
 
-from adult_table import adult
+from certified_unlearning.engine.objectives import logistic
 from certified_unlearning.estimators import LangevinLogisticRegression
-from certified_unlearning.objectives import logistic
+from tests.support.adult_table import adult
 
 C = 0.003
 STEPS = 32

@@ -17,8 +17,8 @@ from certified_unlearning.certificate import CertificateError
 from certified_unlearning.cli import app
 from certified_unlearning.errors import AssumptionError, DataError, ParameterError, StorageError
 from certified_unlearning.estimators import LangevinLogisticRegression
-from certified_unlearning.learner import LangevinLearner
-from certified_unlearning.rounding import rounded_up
+from certified_unlearning.mechanisms.learner import LangevinLearner
+from certified_unlearning.text import rounded_up
 
 ALMOST_NO_NOISE = {"sigma": 1e-9, "dtype": "float64", "random_state": 1}
 
@@ -412,6 +412,13 @@ class TestFiles:
             model(random_state=np.random.RandomState(0)).fit(*parity).save(tmp_path / "model")
         with pytest.raises(StorageError, match="is not a directory"):
             model().fit(*parity).save(tmp_path / "text" / "model")
+
+    def test_a_file_with_an_accountant_that_there_is_not_is_refused(self, parity, tmp_path):
+        path = tmp_path / "model.safetensors"
+        model().fit(*parity).save(path)
+        path.write_bytes(path.read_bytes().replace(b"shifted", b"shiftes"))
+        with pytest.raises(DataError, match="accountant must be one of lsi, lsi-tight, shifted, got 'shiftes'"):
+            LangevinLogisticRegression.load(path)
 
     def test_a_file_holds_json_and_numbers_only(self, parity, tmp_path):
         model().fit(*parity).save(tmp_path / "model.safetensors")

@@ -12,7 +12,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from ledger.tables import make_model, write_table
+from tests.ledger.tables import make_model, write_table
 
 
 @dataclass(frozen=True)
@@ -42,12 +42,12 @@ class Forks:
     """The process of `forking`."""
 
     def __init__(self) -> None:
-        here = Path(__file__).parent
         self.process = subprocess.Popen(
-            [sys.executable, here / "forking.py"],
+            [sys.executable, "-m", "tests.ledger.forking"],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
+            cwd=Path(__file__).parents[2],
             env=os.environ | {"OMP_NUM_THREADS": "1"},
         )
 

@@ -19,11 +19,10 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
-from tables import make_model, write_table
-
 from certified_unlearning.errors import UnlearningError
 from certified_unlearning.ledger import requests
 from certified_unlearning.ledger.application import apply
+from tests.ledger.tables import make_model, write_table
 
 CHANGES = {
     "posix": {"fsync", "pwrite", "rename", "replace", "unlink"},

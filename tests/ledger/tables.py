@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from certified_unlearning.data.table import Table
+from certified_unlearning.data.tables.table import Table
 from certified_unlearning.ledger.initialisation import initialise
 from certified_unlearning.ledger.requests import Status
 

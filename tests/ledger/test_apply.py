@@ -10,9 +10,14 @@ import torch
 
 from certified_unlearning import certificate
 from certified_unlearning.accounting import Schedule
-from certified_unlearning.data.table import Table, read_blocks
-from certified_unlearning.errors import AssumptionError, DataError, ParameterError, StorageError, UnlearningError
-from certified_unlearning.learner import LangevinLearner, Removal
+from certified_unlearning.data.tables.table import Table, read_blocks
+from certified_unlearning.errors import (
+    AssumptionError,
+    DataError,
+    ParameterError,
+    StorageError,
+    UnlearningError,
+)
 from certified_unlearning.ledger import application, load_model, requests
 from certified_unlearning.ledger.application import apply
 from certified_unlearning.ledger.directory import ModelDirectory
@@ -20,8 +25,9 @@ from certified_unlearning.ledger.initialisation import initialise
 from certified_unlearning.ledger.model import read_stored, with_intercept
 from certified_unlearning.ledger.store import Ledger
 from certified_unlearning.ledger.verification import verify
-from ledger.conftest import Original
-from ledger.tables import make_model
+from certified_unlearning.mechanisms.learner import LangevinLearner, Removal
+from tests.ledger.conftest import Original
+from tests.ledger.tables import make_model
 
 
 def test_apply_takes_the_planned_noisy_steps_on_the_data_without_the_records(

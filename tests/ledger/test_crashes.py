@@ -12,7 +12,7 @@ import pytest
 from certified_unlearning.ledger import requests
 from certified_unlearning.ledger.directory import ModelDirectory, file_sha256
 from certified_unlearning.ledger.verification import verify
-from ledger.conftest import Forks, Original
+from tests.ledger.conftest import Forks, Original
 
 RANDOM_KILLS = 200
 KILLED = -signal.SIGKILL

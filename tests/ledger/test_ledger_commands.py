@@ -12,12 +12,12 @@ from typer.testing import CliRunner, Result
 from certified_unlearning import certificate
 from certified_unlearning.cli import app
 from certified_unlearning.errors import UnlearningError
-from certified_unlearning.learner import LangevinLearner
 from certified_unlearning.ledger import requests
 from certified_unlearning.ledger.directory import ModelDirectory
 from certified_unlearning.ledger.model import read_stored
-from certified_unlearning.rounding import rounded_up
-from ledger.conftest import Original
+from certified_unlearning.mechanisms.learner import LangevinLearner
+from certified_unlearning.text import rounded_up
+from tests.ledger.conftest import Original
 
 Unlearn = Callable[..., Result]
 

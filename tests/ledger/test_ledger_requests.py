@@ -12,7 +12,7 @@ from certified_unlearning.ledger.application import apply
 from certified_unlearning.ledger.directory import ModelDirectory
 from certified_unlearning.ledger.state import read_state
 from certified_unlearning.ledger.store import Ledger
-from ledger.conftest import Forks
+from tests.ledger.conftest import Forks
 
 
 def test_all_rows_of_a_person_are_requested(model: Path) -> None:

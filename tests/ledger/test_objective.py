@@ -7,13 +7,13 @@ import pytest
 from scipy.optimize import minimize
 from sklearn.linear_model import LogisticRegression
 
-from certified_unlearning.data.table import Table
+from certified_unlearning.data.tables.table import Table
 from certified_unlearning.errors import InfeasibleError
 from certified_unlearning.estimators import LangevinLogisticRegression
-from certified_unlearning.learner import LangevinLearner
 from certified_unlearning.ledger.initialisation import initialise
-from ledger.conftest import Original
-from ledger.tables import FEATURES
+from certified_unlearning.mechanisms.learner import LangevinLearner
+from tests.ledger.conftest import Original
+from tests.ledger.tables import FEATURES
 
 C = 0.2
 

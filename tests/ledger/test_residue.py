@@ -12,8 +12,8 @@ from certified_unlearning.ledger import requests
 from certified_unlearning.ledger.application import apply
 from certified_unlearning.ledger.directory import ModelDirectory
 from certified_unlearning.ledger.store import Ledger
-from ledger.conftest import Original
-from ledger.tables import FEATURES
+from tests.ledger.conftest import Original
+from tests.ledger.tables import FEATURES
 
 REMOVED = ["p3", "p4", "p150"]
 
@@ -91,7 +91,7 @@ def test_who_had_which_row_is_forgotten(model: Path) -> None:
 
 
 def test_digests_of_the_same_data_differ_from_directory_to_directory(original: Original, tmp_path: Path) -> None:
-    from ledger.tables import make_model
+    from tests.ledger.tables import make_model
 
     # Unkeyed, a digest of the data before a removal would let everybody check a guess of what was removed.
     starts = [make_model(tmp_path / name, original.data).state.start for name in ("one", "other")]

@@ -14,10 +14,10 @@ import pytest
 import torch
 from scipy import stats
 
-from certified_unlearning import dynamics, randomness
 from certified_unlearning.accounting import Problem, Schedule, unlearning_curve
-from certified_unlearning.dynamics import Phase
-from certified_unlearning.objectives.logistic import LogisticObjective
+from certified_unlearning.engine import descent, randomness
+from certified_unlearning.engine.descent import Phase
+from certified_unlearning.engine.objectives.logistic import LogisticObjective
 
 TRIALS = 100_000
 THRESHOLDS = np.linspace(0.02, 0.98, 33)
@@ -52,7 +52,7 @@ def simulate(seed: str, learning_removed: int) -> np.ndarray:
 
     todo = [phase("learning", learning_removed, LEARNING), phase("unlearning", 1, UNLEARNING)]
     start = torch.zeros(TRIALS, 2, dtype=torch.float64)
-    done = dynamics.run(objective, start, todo, step_size=PROBLEM.step_size, measure=lambda weights: weights[:, 0])
+    done = descent.run(objective, start, todo, step_size=PROBLEM.step_size, measure=lambda weights: weights[:, 0])
     return done.weights.numpy()
 
 

@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 import torch
 
-from adult_table import adult
-from certified_unlearning.learner import LangevinLearner, Removal
-from statistical.energy import differ
+from certified_unlearning.mechanisms.learner import LangevinLearner, Removal
+from tests.statistical.energy import differ
+from tests.support.adult_table import adult
 
 TRIALS = 1000
 RECORDS = 6000

@@ -7,18 +7,23 @@ import re
 import shlex
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
-from working_tree import BOUNDS, EXPERIMENTS, JOB, ROOT, WorkingTree, experiment
+
+from tests.workflow.conftest import SmokeRun
+from tests.workflow.jobs import DRAWN, EXPERIMENTS, LEARNING, VERDICTS, Name, each, jobs_in
+from tests.workflow.working_tree import ROOT, WorkingTree
 
 pytestmark = pytest.mark.workflow
 
-README = ROOT / "README.md"
+PAGE = ROOT / "docs" / "howto" / "dvc.md"
 UP_TO_DATE = "Data and pipelines are up to date."
-FIG4_EPSILON = "presets.smoke.experiments.fig4.epsilon"
+SHORT = ("fig3a", "table2", "dynamics1")
+"""Experiments of a preset that takes little time: one that mechanisms run, a table, bounds."""
+EPSILON = "presets.smoke.papers.langevin_unlearning.fig3a.epsilon"
 
 
 class Repository(WorkingTree):
@@ -41,6 +46,12 @@ class Repository(WorkingTree):
         assert ROOT not in (self.root, *self.root.parents)
         subprocess.run(["git", "-C", self.root, *arguments], env=self.environment, check=True)
 
+    def commit(self, message: str) -> None:
+        """Let DVC take note of what Snakemake made, and git of that."""
+        self.dvc("commit", "--force", "dvc.yaml")
+        self.git("add", "--all")
+        self.git("commit", "--quiet", "--message", message)
+
     def dvc(self, *arguments: str | Path) -> str:
         """Run DVC; return what it and the commands of its stages printed."""
         finished = self.run("dvc", *arguments)
@@ -59,16 +70,15 @@ class Repository(WorkingTree):
         return {str(path.relative_to(self.results)): hashlib.sha256(path.read_bytes()).hexdigest() for path in files}
 
 
-def jobs(printed: str) -> set[tuple[str, str]]:
-    """Return the rule and experiment of every job that ran."""
-    return {(job["rule"], experiment(job)) for job in JOB.finditer(printed)} - {("all", "")}
+def jobs(printed: str) -> set[Name]:
+    """Return every job that ran."""
+    return {job.name for job in jobs_in(printed)}
 
 
 @pytest.fixture(scope="module")
-def after_snakemake(smoke_run: tuple[WorkingTree, str], tmp_path_factory: pytest.TempPathFactory) -> Repository:
+def after_snakemake(smoke_run: SmokeRun, tmp_path_factory: pytest.TempPathFactory) -> Repository:
     """A repository in which Snakemake ran the smoke preset, and DVC knows nothing yet. Look, do not touch."""
-    repository = Repository(tmp_path_factory.mktemp("dvc") / "repository")
-    shutil.copytree(smoke_run[0].root, repository.root, symlinks=True)
+    repository = Repository(smoke_run.tree.copy(tmp_path_factory.mktemp("dvc") / "repository").root)
     (repository.root / "dvc.lock").unlink(missing_ok=True)
     repository.git("init", "--quiet")
     repository.git("add", "--all")
@@ -79,23 +89,38 @@ def after_snakemake(smoke_run: tuple[WorkingTree, str], tmp_path_factory: pytest
 @pytest.fixture(scope="module")
 def committed(after_snakemake: Repository) -> Repository:
     """The same after `dvc commit` and a git commit with the smoke preset. Look, do not touch."""
-    repository = copy(after_snakemake, after_snakemake.root.parent / "committed")
+    repository = after_snakemake.copy(after_snakemake.root.parent / "committed")
     repository.change_parameter("preset", lambda _: "smoke")
-    repository.dvc("commit", "--force", "dvc.yaml")
-    repository.git("add", "--all")
-    repository.git("commit", "--quiet", "--message", "the smoke preset")
+    repository.commit("the smoke preset")
+    return repository
+
+
+@pytest.fixture(scope="module")
+def committed_short(after_snakemake: Repository) -> Repository:
+    """The same with few experiments. Look, do not touch."""
+    repository = after_snakemake.copy(after_snakemake.root.parent / "short")
+    repository.change_parameter("preset", lambda _: "smoke")
+    repository.change_parameter("presets.smoke.shows", lambda _: list(SHORT))
+    for shown in ("figures", "plots"):
+        for path in (repository.results / shown).glob("*/*"):
+            if path.stem not in SHORT:
+                path.unlink()
+    finished = repository.snakemake()
+    assert finished.returncode == 0, finished.stdout
+    repository.commit("the smoke preset with few experiments")
     return repository
 
 
 @pytest.fixture
 def repository(committed: Repository, tmp_path: Path) -> Repository:
     """A copy of the committed repository, to change at will."""
-    return copy(committed, tmp_path / "repository")
+    return committed.copy(tmp_path / "repository")
 
 
-def copy(repository: Repository, to: Path) -> Repository:
-    shutil.copytree(repository.root, to, symlinks=True)
-    return Repository(to)
+@pytest.fixture
+def short(committed_short: Repository, tmp_path: Path) -> Repository:
+    """A copy of the one with few experiments, to change at will."""
+    return committed_short.copy(tmp_path / "repository")
 
 
 def test_after_snakemake_one_commit_leaves_dvc_nothing_to_do(committed: Repository) -> None:
@@ -107,7 +132,7 @@ def test_after_snakemake_one_commit_leaves_dvc_nothing_to_do(committed: Reposito
 
 
 def test_an_experiment_with_another_preset_runs_and_is_compared(after_snakemake: Repository, tmp_path: Path) -> None:
-    repository = copy(after_snakemake, tmp_path / "repository")
+    repository = after_snakemake.copy(tmp_path / "repository")
     printed = repository.dvc("exp", "run", "--name", "short", "--set-param", "preset=smoke", "records")
     assert jobs(printed) == {("prepare", ""), ("collect", ""), ("metrics", "")}
     assert repository.dvc("exp", "list", "--name-only").split() == ["short"]
@@ -120,9 +145,9 @@ def test_an_experiment_with_another_preset_runs_and_is_compared(after_snakemake:
 def test_a_temporary_experiment_leaves_everything_as_it_was(
     request: pytest.FixtureRequest, tmp_path: Path, state: str
 ) -> None:
-    repository = copy(request.getfixturevalue(state), tmp_path / "repository")
+    repository = request.getfixturevalue(state).copy(tmp_path / "repository")
     before = repository.digests("**/*")
-    # As README prints it, but for the first stage only.
+    # As the page prints it, but for the first stage only.
     command = printed_command("dvc exp run")
     assert "--temp" in command
     repository.dvc(*command, "--name", "apart", "data")
@@ -131,18 +156,17 @@ def test_a_temporary_experiment_leaves_everything_as_it_was(
     assert repository.dvc("exp", "list", "--name-only").split() == ["apart"]
 
 
-def test_an_experiment_in_place_is_undone_as_readme_says(repository: Repository) -> None:
-    content = yaml.safe_load((repository.root / "params.yaml").read_text())
-    repository.change_parameter("presets", lambda presets: presets | {"twin": content["presets"]["smoke"]})
-    repository.dvc("commit", "--force", "dvc.yaml")
-    repository.git("commit", "--quiet", "--all", "--message", "a twin")
+def test_an_experiment_in_place_is_undone_as_the_page_says(short: Repository) -> None:
+    repository = short
+    twin = {"extends": "smoke", "shows": ["fig4"], "trials": 2}
+    repository.change_parameter("presets", lambda presets: presets | {"twin": twin})
+    repository.commit("a twin")
     before = repository.digests("**/*")
-    # What the twin takes from Snakemake is there already.
-    shutil.copytree(repository.results, repository.results.with_name("twin"))
     repository.dvc("exp", "run", "--set-param", "preset=twin")
+    assert (repository.results.with_name("twin") / "report.html").exists()
     assert not (repository.results / "report.html").exists()
 
-    undo = re.search(r"To get back:\s+`(.*?)`", README.read_text(encoding="utf-8"))
+    undo = re.search(r"To get back:\s+`(.*?)`", PAGE.read_text(encoding="utf-8"))
     assert undo is not None
     done = repository.run("bash", "-e", "-c", undo[1])
     assert done.returncode == 0, done.stdout
@@ -153,8 +177,8 @@ def test_an_experiment_in_place_is_undone_as_readme_says(repository: Repository)
 
 
 def printed_command(beginning: str) -> list[str]:
-    """Return the words after `dvc` of a command that README prints."""
-    (line,) = re.findall(rf"^{beginning} .*$", README.read_text(encoding="utf-8"), re.MULTILINE)
+    """Return the words after `dvc` of a command that the page prints."""
+    (line,) = re.findall(rf"^{beginning} .*$", PAGE.read_text(encoding="utf-8"), re.MULTILINE)
     return shlex.split(line, comments=True)[1:]
 
 
@@ -173,7 +197,7 @@ def test_plots_show_every_figure_and_its_numbers_by_mechanism(committed: Reposit
     plots = committed.dvc_json("plots", "show")["data"]
     curves = {name: plot[0]["content"] for name, plot in plots.items() if plot[0]["type"] == "vega"}
     for name in EXPERIMENTS:
-        assert f"results_smoke_figures_{name}.png" in html
+        assert f"results_smoke_figures_langevin_unlearning_{name}.png" in html
         assert any(title.startswith(f"Fig. {name.removeprefix('fig')},") for title in curves)
     for title, curve in curves.items():
         assert title in html
@@ -192,21 +216,30 @@ def page(printed: str) -> str:
     return Path(path[1]).read_text()
 
 
-def test_a_changed_plot_parameter_redraws_the_figures_and_reruns_nothing_else(repository: Repository) -> None:
-    kept = ("data.*", "records.parquet", "records/*", "models/*", "metrics.json", "plots/*")
-    before, figures = repository.digests(*kept), repository.digests("figures/*.png")
-    times = {path: path.stat().st_mtime_ns for path in repository.results.glob("records/*")}
+def test_a_changed_plot_parameter_redraws_the_figures_and_reruns_nothing_else(short: Repository) -> None:
+    repository = short
+    kept = (
+        "data.*",
+        "records.parquet",
+        "langevin_unlearning/*/*.*",
+        "privacy_dynamics/*/*.*",
+        "metrics.json",
+        "plots/*/*",
+    )
+    before, figures = repository.digests(*kept), repository.digests("figures/*/*.png")
+    times = {path: path.stat().st_mtime_ns for path in repository.results.glob("*/*/*.rows.parquet")}
+    # As if DVC had put a table of other parameters there.
+    (repository.results / "plots/langevin_unlearning/table2.csv").write_text("stale\n")
 
     repository.change_parameter("figures.palette", lambda _: "deep")
     printed = repository.dvc("repro")
 
     # MLflow and the report show the figures, so they get the new ones. The claims are an out, which DVC deletes first.
-    redraw = {(rule, name) for rule in ("figure", "track") for name in EXPERIMENTS} | {("claims", ""), ("page", "")}
-    redraw |= {("bound_figure", name) for name in BOUNDS} | {("deletion_figure", ""), ("track_deletion", "")}
-    assert jobs(printed) == redraw
+    drawn = {*each("draw", set(SHORT) & set(DRAWN)), ("tabulate", "table2")}
+    assert jobs(printed) == {*drawn, ("track", "fig3a"), *VERDICTS}
     assert repository.digests(*kept) == before
     assert {path: path.stat().st_mtime_ns for path in times} == times
-    redrawn = repository.digests("figures/*.png")
+    redrawn = repository.digests("figures/*/*.png")
     assert redrawn.keys() == figures.keys()
     assert all(redrawn[name] != figures[name] for name in figures)
     assert repository.jobs_to_run() == set()
@@ -214,30 +247,33 @@ def test_a_changed_plot_parameter_redraws_the_figures_and_reruns_nothing_else(re
     assert changed == {"params.yaml": {"figures.palette": {"old": "colorblind", "new": "deep"}}}
     assert repository.dvc_json("metrics", "diff") == {}
     html = page(repository.dvc("plots", "diff"))
-    assert all(f"{revision}_results_smoke_figures_fig3a.png" in html for revision in ("HEAD", "workspace"))
+    name = "results_smoke_figures_langevin_unlearning_fig3a.png"
+    assert all(f"{revision}_{name}" in html for revision in ("HEAD", "workspace"))
 
 
-def test_metrics_are_compared_between_commits_and_each_is_its_parameters_own(repository: Repository) -> None:
+def test_metrics_are_compared_between_commits_and_each_is_its_parameters_own(short: Repository) -> None:
+    repository = short
     before = repository.digests("records.parquet")
-    repository.change_parameter(FIG4_EPSILON, lambda _: [1.0, 4.0])
-    assert ("learn", "fig4") in jobs(repository.snakemake("results/smoke/metrics.json").stdout)
+    repository.change_parameter(EPSILON, lambda _: [1.0, 4.0])
+    assert ("learn", "fig3a/langevin") in jobs(repository.snakemake("results/smoke/metrics.json").stdout)
+    repository.dvc("commit", "--force", "data")
     repository.dvc("commit", "--force", "records")
     after = repository.digests("records.parquet")
     changed = repository.dvc_json("metrics", "diff")["results/smoke/metrics.json"]
     assert changed
-    assert all(name.startswith("fig4.") for name in changed)
+    assert all(name.startswith("fig3a.") for name in changed)
 
     # Back to the commit, and there again: what DVC put in place is not taken for what Snakemake made last.
     repository.git("checkout", "--quiet", "HEAD", "--", "params.yaml", "dvc.lock")
     repository.dvc("checkout", "dvc.yaml")
     assert repository.digests("records.parquet") == before
-    repository.change_parameter(FIG4_EPSILON, lambda _: [1.0, 4.0])
-    assert jobs(repository.dvc("repro", "records")) == {("collect", ""), ("metrics", "")}
+    repository.change_parameter(EPSILON, lambda _: [1.0, 4.0])
+    assert jobs(repository.dvc("repro", "records")) == {("prepare", ""), ("collect", ""), ("metrics", "")}
     assert repository.digests("records.parquet") == after
 
 
 def test_a_wiped_cache_is_pulled_back_byte_for_byte(repository: Repository, tmp_path: Path) -> None:
-    results = ("data.*", "records.parquet", "metrics.json", "claims.json", "report.html", "figures/*", "plots/*")
+    results = ("data.*", "records.parquet", "metrics.json", "claims.json", "report.html", "figures/*/*", "plots/*/*")
     before = repository.digests(*results)
     repository.dvc("remote", "add", "--local", "--default", "here", tmp_path / "remote")
     repository.dvc("push", "dvc.yaml")
@@ -251,4 +287,10 @@ def test_a_wiped_cache_is_pulled_back_byte_for_byte(repository: Repository, tmp_
     repository.change_parameter("presets.smoke.seed", lambda seed: seed + 1)
     assert jobs(repository.dvc("repro", "data")) >= {("prepare", "")}
     assert repository.digests("data.safetensors") != {name: before[name] for name in ("data.safetensors",)}
-    assert repository.jobs_to_run() >= {("learn", name) for name in EXPERIMENTS} | {("collect", ""), ("metrics", "")}
+    assert repository.jobs_to_run() >= LEARNING | {("collect", ""), ("metrics", "")}
+
+
+def test_the_plots_are_those_that_the_papers_declare() -> None:
+    script = [sys.executable, "workflow/scripts/dvc_plots.py"]
+    printed = subprocess.run(script, cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    assert (ROOT / "dvc.yaml").read_text().partition("\nplots:")[2] == printed.removeprefix("plots:")

@@ -17,31 +17,47 @@ import pandas as pd
 import pytest
 import safetensors
 import torch
-from working_tree import ROOT, WorkingTree, copy_working_tree
 
-from certified_unlearning import dynamics, parameters
-from certified_unlearning.data import prepare
+from certified_unlearning.data.digits import DIGITS
 from certified_unlearning.data.prepared import PreparedData
+from certified_unlearning.engine import descent
 from certified_unlearning.errors import DataError
-from certified_unlearning.experiments import jobs
-from certified_unlearning.experiments.model import Plan
-from certified_unlearning.experiments.plan import make_plan
-from certified_unlearning.results import CURVE_SCHEMA, RECORD_SCHEMA, read_table
+from certified_unlearning.mechanisms.langevin import LANGEVIN
+from certified_unlearning.mechanisms.run import Plan
+from certified_unlearning.reproduction import jobs
+from certified_unlearning.reproduction.rows import CURVE_ROWS, RUN_ROWS, read_table
+from tests.support.planning import make, settings_of, sweep_of
+from tests.workflow.working_tree import ROOT, WorkingTree, copy_working_tree
 
 pytestmark = pytest.mark.workflow
 
-LEARNING_STEPS = 60_000
+LEARNING_STEPS = 40_000
 """Some six seconds of learning on the digits: a busy machine may be late with the kill."""
 MECHANISMS = ("langevin", "retraining")
-TARGETS = [f"results/smoke/records/fig3a-{mechanism}.parquet" for mechanism in MECHANISMS]
-MODEL = "results/smoke/models/fig3a.safetensors"
-CHECKPOINT = "results/smoke/models/fig3a.group-0.checkpoint"
+FIG3A = "results/smoke/langevin_unlearning/fig3a"
+TARGETS = [f"{FIG3A}/{mechanism}.rows.parquet" for mechanism in MECHANISMS]
+MODEL = f"{FIG3A}/langevin.learned.safetensors"
+CHECKPOINT = f"{FIG3A}/langevin.learned.group-0.checkpoint"
 
 
-def slow_tree(to: Path) -> WorkingTree:
-    tree = copy_working_tree(to)
+@pytest.fixture(scope="module")
+def planned(tmp_path_factory: pytest.TempPathFactory) -> WorkingTree:
+    """A working tree in which slow learning is planned."""
+    tree = copy_working_tree(tmp_path_factory.mktemp("planned") / "tree")
     tree.change_parameter("presets.smoke.learning_steps", lambda _: LEARNING_STEPS)
     tree.change_parameter("presets.smoke.trials", lambda _: 2)
+    tree.change_parameter("presets.smoke.accountants", lambda _: ["shifted"])
+    planned = tree.snakemake(f"{FIG3A}/plan.json")
+    assert planned.returncode == 0, planned.stdout
+    return tree
+
+
+@pytest.fixture
+def watched(planned: WorkingTree, tmp_path: Path) -> WorkingTree:
+    """A copy whose learning saves its state so often that it can be watched."""
+    tree = planned.copy(tmp_path / "watched")
+    path = "src/certified_unlearning/engine/checkpoint.py"
+    tree.edit(path, "every_seconds: float = 20.0", "every_seconds: float = 0.2")
     return tree
 
 
@@ -96,21 +112,19 @@ def running(group: int) -> list[str]:
 
 
 def results_of(tree: WorkingTree) -> dict[str, pd.DataFrame]:
-    tables = {}
-    for name in sorted(path.name for path in (tree.results / "records").glob("*.parquet")):
-        records = read_table(tree.results / "records" / name, RECORD_SCHEMA)
-        tables[f"records/{name}"] = records.drop(columns=["seconds", "code_version"])
-        tables[f"curves/{name}"] = read_table(tree.results / "curves" / name, CURVE_SCHEMA)
-    return tables
+    directory = tree.root / FIG3A
+    rows = {path.name: read_table(path, RUN_ROWS) for path in directory.glob("*.rows.parquet")}
+    curves = {path.name: read_table(path, CURVE_ROWS) for path in directory.glob("*.curves.parquet")}
+    return {name: table.drop(columns=["seconds", "code_version"]) for name, table in rows.items()} | curves
 
 
-def test_a_pipeline_killed_twice_while_learning_ends_with_the_records_of_an_undisturbed_run(tmp_path: Path) -> None:
-    undisturbed = slow_tree(tmp_path / "undisturbed")
+def test_a_pipeline_killed_twice_while_learning_ends_with_the_records_of_an_undisturbed_run(
+    planned: WorkingTree, watched: WorkingTree, tmp_path: Path
+) -> None:
+    undisturbed, killed = planned.copy(tmp_path / "undisturbed"), watched
     finished = undisturbed.snakemake(*TARGETS)
     assert finished.returncode == 0, finished.stdout
 
-    killed = slow_tree(tmp_path / "killed")
-    killed.edit("src/certified_unlearning/checkpoint.py", "every_seconds: float = 20.0", "every_seconds: float = 0.2")
     first = kill_while_learning(start(killed), signal.SIGINT, killed.root / CHECKPOINT)
     assert not (killed.root / MODEL).exists()
     assert not list(killed.results.rglob(".*")), "Ctrl-C leaves no temporary file"
@@ -135,9 +149,8 @@ def test_a_pipeline_killed_twice_while_learning_ends_with_the_records_of_an_undi
     assert not list(killed.results.rglob("[!.]*.checkpoint"))
 
 
-def test_a_run_in_the_background_is_stopped_with_its_jobs_as_the_page_says(tmp_path: Path) -> None:
-    tree = slow_tree(tmp_path / "tree")
-    tree.edit("src/certified_unlearning/checkpoint.py", "every_seconds: float = 20.0", "every_seconds: float = 0.2")
+def test_a_run_in_the_background_is_stopped_with_its_jobs_as_the_page_says(watched: WorkingTree) -> None:
+    tree = watched
     process = start(tree, heeds_ctrl_c=False)
     wait_while_learning(process, tree.root / CHECKPOINT)
     page = (ROOT / "docs" / "howto" / "presets.md").read_text(encoding="utf-8")
@@ -178,19 +191,20 @@ def killed_job(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Killed]:
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
     directory = tmp_path_factory.mktemp("killed")
-    data = prepare("digits", Path(), seed=1)
-    preset = parameters.load(ROOT / "params.yaml").presets["smoke"]
-    common = preset.model_dump(include=set(parameters.Common.model_fields))
-    settings = parameters.Common(**common | {"learning_steps": 10_000, "trials": 2})
-    plan = make_plan("smoke", settings, "fig3a", preset.experiments.fig3a, data.summary())
-    jobs.learn(plan, data, directory / "undisturbed.safetensors")
+    data = DIGITS.prepare(Path(), 1, None)
+    settings = settings_of("smoke", learning_steps=10_000, trials=2, accountants=["shifted"])
+    plan = make("fig3a", settings, sweep_of("smoke", "fig3a"), data.summary())
+    jobs.learn(LANGEVIN, plan, data, directory / "undisturbed.safetensors")
 
     plan.write(directory / "plan.json")
     data.save(directory / "data.safetensors")
     model = directory / "model.safetensors"
-    save_always = "checkpoint.Checkpoint.is_due = lambda self: True"
-    code = f"from certified_unlearning import checkpoint, cli; {save_always}; cli.main()"
-    arguments = f"pipeline learn --plan {directory}/plan.json --data {directory}/data.safetensors --output {model}"
+    save_always = "Checkpoint.is_due = lambda self: True"
+    imports = "from certified_unlearning.cli import main; from certified_unlearning.engine.checkpoint import Checkpoint"
+    code = f"{imports}; {save_always}; main()"
+    arguments = (
+        f"pipeline learn langevin --plan {directory}/plan.json --data {directory}/data.safetensors --output {model}"
+    )
     # As many threads as here: the rounding of matrix products depends on it.
     environment = os.environ | {"OMP_NUM_THREADS": "1"}
     command = [sys.executable, "-c", code, *arguments.split()]
@@ -211,13 +225,13 @@ def killed(killed_job: Killed, tmp_path: Path) -> Killed:
 def first_steps(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """The step at which every phase starts that is run from now on."""
     steps: list[int] = []
-    run_phase = dynamics._run_phase
-    monkeypatch.setattr(dynamics, "_run_phase", lambda *each: (steps.append(each[4]), run_phase(*each)))
+    run_phase = descent._run_phase
+    monkeypatch.setattr(descent, "_run_phase", lambda *each: (steps.append(each[4]), run_phase(*each)))
     return steps
 
 
 def test_a_killed_job_goes_on_from_its_checkpoint(killed: Killed, first_steps: list[int]) -> None:
-    jobs.learn(killed.plan, killed.data, killed.model)
+    jobs.learn(LANGEVIN, killed.plan, killed.data, killed.model)
     assert len(first_steps) == 1
     assert 0 < first_steps[0] < 10_000
     assert killed.model.read_bytes() == killed.undisturbed
@@ -229,7 +243,7 @@ def test_a_killed_job_goes_on_from_its_checkpoint(killed: Killed, first_steps: l
 def test_a_resumption_that_forgets_a_part_of_the_state_is_caught(
     killed: Killed, monkeypatch: pytest.MonkeyPatch, forgotten: str
 ) -> None:
-    resume = dynamics._resume
+    resume = descent._resume
 
     def forgetful(start, checkpoint):
         state, phase, step = resume(start, checkpoint)
@@ -238,14 +252,14 @@ def test_a_resumption_that_forgets_a_part_of_the_state_is_caught(
         state.weights = start.clone()
         return state, phase, step
 
-    monkeypatch.setattr(dynamics, "_resume", forgetful)
-    jobs.learn(killed.plan, killed.data, killed.model)
+    monkeypatch.setattr(descent, "_resume", forgetful)
+    jobs.learn(LANGEVIN, killed.plan, killed.data, killed.model)
     assert killed.model.read_bytes() != killed.undisturbed
 
 
 def test_a_checkpoint_of_another_plan_is_not_used(killed: Killed, first_steps: list[int]) -> None:
     other_seed = killed.plan.settings.model_copy(update={"seed": 7})
-    jobs.learn(killed.plan.model_copy(update={"settings": other_seed}), killed.data, killed.model)
+    jobs.learn(LANGEVIN, killed.plan.model_copy(update={"settings": other_seed}), killed.data, killed.model)
     assert first_steps == [0]
 
 
@@ -253,4 +267,4 @@ def test_a_damaged_checkpoint_is_named_with_what_to_do(killed: Killed) -> None:
     checkpoint = killed.model.parent / "model.group-0.checkpoint"
     checkpoint.write_bytes(checkpoint.read_bytes()[:-1])
     with pytest.raises(DataError, match=rf"^{checkpoint} is damaged .*; delete it to start over$"):
-        jobs.learn(killed.plan, killed.data, killed.model)
+        jobs.learn(LANGEVIN, killed.plan, killed.data, killed.model)

@@ -1,18 +1,17 @@
 """A table of one's own through the whole workflow: from a CSV file to the report."""
 
-import copy
 import json
 import random
 import re
-import shutil
 import subprocess
 from pathlib import Path
 
 import pytest
 import yaml
-from working_tree import EXPERIMENTS, JOB, ROOT, WorkingTree, copy_working_tree
 
-from certified_unlearning.results import RECORD_SCHEMA, read_table
+from certified_unlearning.reproduction.rows import RUN_ROWS, read_table
+from tests.workflow.jobs import EXPERIMENTS, jobs_in
+from tests.workflow.working_tree import ROOT, WorkingTree, copy_working_tree
 
 pytestmark = pytest.mark.workflow
 
@@ -25,13 +24,22 @@ TABLE = {
     "ranges": {"income": [0, 100_000], "age": [18, 100]},
     "split": {"test": 0.2},
 }
-ALL_SHIFTED = {"accountants": ["shifted"]}
 SWEEPS = {
     "fig3a": {"epsilon": [0.5, 1.0], "unlearning_steps": 1, "descent_steps": [1]},
     "fig3b": {"epsilon": 1.0, "sigma": 0.1, "records": 4, "records_per_request": [2]},
     "fig3c": {"epsilon": 1.0, "sigma": [0.1, 0.2], "records": 4},
     "fig4": {"epsilon": [1.0, 5.0], "sigma": 0.1, "records": [4]},
     "fig5a": {"epsilon": [1.0], "sigma": 0.1, "records": [1, 4]},
+    "recuperation": {"steps": 20, "records": 4, "sigma": 0.1},
+}
+OWN = {
+    "extends": "smoke",
+    "dataset": "loans",
+    "trials": 10,
+    "regularisation": 1e-4,
+    "accountants": ["shifted"],
+    "shows": ["langevin_unlearning"],
+    "papers": {"langevin_unlearning": SWEEPS},
 }
 
 
@@ -40,7 +48,7 @@ def test_git_ignores_tables_and_dvc_notices_them() -> None:
     assert ignored.returncode == 0
     stage = yaml.safe_load((ROOT / "dvc.yaml").read_text())["stages"]["data"]
     assert "data/tables" in stage["deps"]
-    assert {"tables", "presets.${preset}.dataset"} <= set(stage["params"])
+    assert {"own_data", "presets", "settings.dataset"} <= set(stage["params"])
 
 
 def write_loans(path: Path) -> None:
@@ -60,15 +68,11 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> WorkingTree:
     write_loans(tree.root / TABLE["path"])
     path = tree.root / "params.yaml"
     content = yaml.safe_load(path.read_text())
-    own = copy.deepcopy(content["presets"]["smoke"])
-    own |= {"dataset": "loans", "trials": 10, "regularisation": 1e-4}
-    own["experiments"] = {name: ALL_SHIFTED | sweep for name, sweep in SWEEPS.items()}
-    own["bounds"]["recuperation"] |= {"steps": 20, "records": 4, "sigma": 0.1}
-    content |= {"preset": "own", "presets": content["presets"] | {"own": own}, "tables": {"loans": TABLE}}
+    content |= {"preset": "own", "presets": content["presets"] | {"own": OWN}, "own_data": {"loans": TABLE}}
     path.write_text(yaml.safe_dump(content, sort_keys=False))
     run = tree.run(
         "snakemake", "--cores", "2", "--", "results/own/report.html", "results/own/metrics.json",
-        "results/own/tracking/fig3a.json",
+        "results/own/tracking/langevin_unlearning-fig3a.json",
     )  # fmt: skip
     assert run.returncode == 0, run.stdout
     return tree
@@ -77,8 +81,7 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> WorkingTree:
 @pytest.fixture
 def own_tree(finished: WorkingTree, tmp_path: Path) -> WorkingTree:
     """A copy of the finished working tree, to change at will."""
-    shutil.copytree(finished.root, tmp_path / "tree", symlinks=True)
-    return WorkingTree(tmp_path / "tree")
+    return finished.copy(tmp_path / "tree")
 
 
 def test_a_table_becomes_a_report_with_verified_certificates(finished: WorkingTree) -> None:
@@ -88,12 +91,12 @@ def test_a_table_becomes_a_report_with_verified_certificates(finished: WorkingTr
     assert summary["n"] + summary["n_test"] == ROWS
     assert summary["d"] == 5
     assert summary["classes"]["train"].keys() == {"no", "yes"}
-    records = read_table(results / "records.parquet", RECORD_SCHEMA)
+    records = read_table(results / "records.parquet", RUN_ROWS)
     assert set(records["experiment"]) == set(EXPERIMENTS)
     assert set(records["dataset"]) == {"loans"}
     noiseless = records[(records["mechanism"] == "retraining") & (records["variant"] == "noiseless")]
     assert noiseless["accuracy"].mean() > 0.75, "the records lost what they say of the label"
-    certificates = sorted(results.glob("certificates/*/*.json"))
+    certificates = sorted(results.glob("*/*/certificates/*.json"))
     stated = [json.loads(path.read_text()) for path in certificates]
     assert {(each["dataset"], each["features"]) for each in stated} == {("loans", "declared")}
     verified = finished.run("unlearn", "verify", *certificates)
@@ -122,18 +125,18 @@ def test_mlflow_knows_the_table_by_its_name(finished: WorkingTree) -> None:
 def rerun(tree: WorkingTree) -> set[str]:
     dry = tree.run("snakemake", "--dry-run", "--", "results/own/data.safetensors")
     assert dry.returncode == 0, dry.stdout
-    return {job["rule"] for job in JOB.finditer(dry.stdout)}
+    return {rule for (rule, _), _ in jobs_in(dry.stdout)}
 
 
 def test_a_changed_file_and_a_changed_declaration_are_prepared_again_and_another_table_is_nothing(
     own_tree: WorkingTree,
 ) -> None:
     assert rerun(own_tree) == set()
-    own_tree.change_parameter("tables", lambda tables: tables | {"other": TABLE | {"path": "data/tables/other.csv"}})
+    own_tree.change_parameter("own_data", lambda tables: tables | {"other": TABLE | {"path": "data/tables/other.csv"}})
     assert rerun(own_tree) == set()
-    own_tree.change_parameter("tables.loans.ranges.age", lambda _: [18, 110])
+    own_tree.change_parameter("own_data.loans.ranges.age", lambda _: [18, 110])
     assert rerun(own_tree) == {"prepare"}
-    own_tree.change_parameter("tables.loans.ranges.age", lambda _: [18, 100])
+    own_tree.change_parameter("own_data.loans.ranges.age", lambda _: [18, 100])
     assert rerun(own_tree) == set()
     path = own_tree.root / TABLE["path"]
     path.write_text(path.read_text().replace("\n0,", "\n7,", 1))
@@ -141,7 +144,7 @@ def test_a_changed_file_and_a_changed_declaration_are_prepared_again_and_another
 
 
 def test_a_value_that_is_not_declared_stops_the_job_with_one_sentence(own_tree: WorkingTree) -> None:
-    own_tree.change_parameter("tables.loans.categories.job", lambda jobs: jobs[:2])
+    own_tree.change_parameter("own_data.loans.categories.job", lambda jobs: jobs[:2])
     refused = own_tree.run("snakemake", "--cores", "1", "--", "results/own/data.safetensors")
     assert refused.returncode == 1
     (line,) = re.findall(r"^error: .*", refused.stdout, re.MULTILINE)

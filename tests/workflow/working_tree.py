@@ -1,20 +1,21 @@
 """Copies of the working tree in which the real commands run as a user runs them."""
 
 import os
-import re
 import shutil
+import sqlite3
 import subprocess
 import sys
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import yaml
 
+from certified_unlearning.papers import parameters
+from tests.workflow.jobs import PAPER_OF, Job, Name, jobs_in
+
 ROOT = Path(__file__).parents[2]
-EXPERIMENTS = ("fig3a", "fig3b", "fig3c", "fig4", "fig5a")
-BOUNDS = ("recuperation", "smoothness", "dynamics1", "dynamics2")
-JOB = re.compile(r"^(?:local)?rule (?P<rule>\w+):\n(?P<fields>(?:    .*\n)+)", re.MULTILINE)
 
 
 class WorkingTree:
@@ -37,6 +38,19 @@ class WorkingTree:
     def results(self) -> Path:
         return self.root / "results" / "smoke"
 
+    def of(self, experiment: str) -> Path:
+        """Return where the results of an experiment lie."""
+        return self.results / PAPER_OF[experiment] / experiment
+
+    def copy(self, to: Path) -> Self:
+        """Return a copy with the same times, whose MLflow writes to the copy."""
+        shutil.copytree(self.root, to, symlinks=True)
+        if (to / "mlflow.db").exists():
+            with closing(sqlite3.connect(to / "mlflow.db")) as store, store:
+                for table, column in (("experiments", "artifact_location"), ("runs", "artifact_uri")):
+                    store.execute(f"update {table} set {column} = replace({column}, ?, ?)", (str(self.root), str(to)))
+        return type(self)(to)
+
     def run(self, *command: str | Path, **options: Any) -> subprocess.CompletedProcess[str]:
         """Run a command to its end; what it prints on both streams is in ``stdout``."""
         return subprocess.run(
@@ -50,36 +64,45 @@ class WorkingTree:
         """Run Snakemake on the smoke preset."""
         return self.run("snakemake", "--cores", "2", "--config", "preset=smoke", "--", *arguments)
 
-    def jobs_to_run(self) -> set[tuple[str, str]]:
-        """Return the rule and experiment of every job that Snakemake would run now (`all` is no job)."""
-        dry = self.run("snakemake", "--dry-run", "--config", "preset=smoke")
+    def jobs_to_run(self) -> set[Name]:
+        """Return every job that Snakemake would run now."""
+        return {job.name for job in self.dry_run()}
+
+    def dry_run(self, *targets: str) -> list[Job]:
+        """Return what Snakemake would run now."""
+        dry = self.run("snakemake", "--dry-run", "--config", "preset=smoke", "--", *targets)
         assert dry.returncode == 0, dry.stdout
-        jobs = {(job["rule"], experiment(job)) for job in JOB.finditer(dry.stdout)} - {("all", "")}
+        jobs = jobs_in(dry.stdout)
         assert bool(jobs) != ("Nothing to be done" in dry.stdout), dry.stdout
         return jobs
 
     def change_parameter(self, key: str, change: Callable[[Any], Any]) -> None:
-        """Replace the value of a key of `params.yaml`, such as ``presets.smoke.trials``, by ``change`` of it."""
+        """Set a key of `params.yaml`, such as ``presets.smoke.trials``, to ``change`` of its value.
+
+        What a preset has from elsewhere is set for this preset only.
+        """
         path = self.root / "params.yaml"
         content = yaml.safe_load(path.read_text())
         *parents, last = key.split(".")
         mapping = content
         for part in parents:
-            mapping = mapping[part]
-        mapping[last] = change(mapping[last])
+            mapping = mapping.setdefault(part, {})
+        inherited = parents[:1] == ["presets"] and last not in mapping
+        mapping[last] = change(self._inherited(*parents[1:], last) if inherited else mapping.get(last))
         path.write_text(yaml.safe_dump(content, sort_keys=False))
+
+    def _inherited(self, preset: str, *keys: str) -> Any:
+        """Return what a preset has from what it extends; None where that is nothing."""
+        value: Any = parameters.as_written(parameters.load(self.root / "params.yaml").presets[preset])
+        for key in keys:
+            value = (value or {}).get(key)
+        return value
 
     def edit(self, path: str, old: str, new: str) -> None:
         """Replace the only occurrence of ``old`` in a file."""
         content = (self.root / path).read_text()
         assert content.count(old) == 1, f"{path} holds {content.count(old)} times {old!r}"
         (self.root / path).write_text(content.replace(old, new))
-
-
-def experiment(job: re.Match[str]) -> str:
-    """Return the experiment (or bound, or the figure's number) of a job that Snakemake printed, or nothing."""
-    named = re.search(r"wildcards: .*(?:experiment|bound|number)=(\w+)", job["fields"])
-    return named[1] if named else ""
 
 
 def copy_working_tree(to: Path) -> WorkingTree:

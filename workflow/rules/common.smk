@@ -1,12 +1,19 @@
-import json
 import os
+import json
 import shlex
 import shutil
-from pathlib import Path
+from functools import cache
 
-from certified_unlearning import parameters
+from certified_unlearning.data.sets import built_in, find
 from certified_unlearning.errors import UnlearningError
 from certified_unlearning.files import content_key, read_yaml
+from certified_unlearning.papers import parameters
+from certified_unlearning.papers.all import data_sets
+from certified_unlearning.reproduction import declared
+from certified_unlearning.reproduction.code import digest
+
+digest = cache(digest)
+PACKAGE = "certified_unlearning"
 
 try:
     for configfile in workflow.configfiles:
@@ -15,73 +22,113 @@ try:
 except UnlearningError as error:
     raise WorkflowError(str(error))
 
-EXPERIMENTS = sorted(parameters.Experiments.model_fields)
+EXPERIMENTS = {
+    (paper.name, each.name): (paper, each)
+    for paper in PARAMETERS.known
+    for each in paper.experiments
+}
+MECHANISMS = sorted(
+    {name for _, each in EXPERIMENTS.values() for name in each.mechanisms}
+)
+MECHANISM_BY_NAME = {declared.mechanism_name(each): each for each in MECHANISMS}
 
 
 wildcard_constraints:
     preset="|".join(PARAMETERS.presets),
     name="|".join([*PARAMETERS.presets, *PARAMETERS.collections]),
-    experiment="|".join(EXPERIMENTS),
+    paper="|".join(paper.name for paper in PARAMETERS.known),
+    experiment="|".join({name for _, name in EXPERIMENTS}),
+    mechanism="|".join(MECHANISM_BY_NAME),
 
 
 def preset(wildcards):
     return PARAMETERS.presets[wildcards.preset]
 
 
+def experiment(wildcards):
+    """The experiment that a job is about."""
+    return EXPERIMENTS[wildcards.paper, wildcards.experiment][1]
+
+
+def module_of(reference):
+    """The module of a reference."""
+    return reference.partition(":")[0]
+
+
+def shown(name, wanted=lambda each: True):
+    """Paper and experiment of all that a preset runs, as pairs of names, where the experiment is wanted."""
+    return [
+        (paper.name, each.name)
+        for paper, each in PARAMETERS.shown(name)
+        if wanted(each)
+    ]
+
+
 def settings(wildcards):
     """What all experiments of a preset share, as JSON for the command line."""
-    common = preset(wildcards).model_dump(
-        mode="json", include=set(parameters.Common.model_fields)
-    )
-    return json.dumps(common)
+    return preset(wildcards).settings.model_dump_json()
+
+
+def needed_settings(wildcards):
+    """The settings, where the experiment depends on the data set; otherwise a change of theirs is none of its own."""
+    return settings(wildcards) if experiment(wildcards).needs_data else ""
 
 
 def sweep(wildcards):
     """One experiment's sweep, as JSON for the command line."""
-    return getattr(
-        preset(wildcards).experiments, wildcards.experiment
-    ).model_dump_json()
+    return (
+        preset(wildcards)
+        .papers[wildcards.paper][wildcards.experiment]
+        .model_dump_json()
+    )
+
+
+def others():
+    """The papers of others, for the command line."""
+    return " ".join(
+        f"--other {shlex.quote(each)}" for each in config.get("papers_of_others", [])
+    )
+
+
+def others_of(name):
+    """The papers of others, where the data set may be theirs: one more of them must not prepare ours again."""
+    return others() if built_in(name) is None else ""
+
+
+def flag(name, values):
+    """A flag for each value, for the command line."""
+    return " ".join(f"--{name} {shlex.quote(str(value))}" for value in values)
+
+
+def members(wildcards):
+    """The presets that a name stands for, each with what it runs, for the command line."""
+    return flag(
+        "shows",
+        (
+            f"{member}={','.join(name for _, name in shown(member))}"
+            for member in PARAMETERS.members(wildcards.name)
+        ),
+    )
 
 
 def features(wildcards):
     """The choice of features of images, for the command line."""
-    chosen = preset(wildcards).features
+    chosen = preset(wildcards).settings.features
     return f"--features {chosen}" if chosen else ""
-
-
-def declared(wildcards):
-    """The declaration of the table that a preset is about; None of a built-in data set."""
-    return PARAMETERS.tables.get(preset(wildcards).dataset)
-
-
-def data_source(wildcards):
-    """What a data set is prepared from: the manifest of its raw files, or the table itself."""
-    own = declared(wildcards)
-    return own.path if own else f"data/manifests/{preset(wildcards).dataset}.json"
 
 
 def table(wildcards):
     """The declaration of a table, for the command line."""
-    own = declared(wildcards)
+    own = PARAMETERS.own_data.get(preset(wildcards).settings.dataset)
     return f"--table {shlex.quote(own.model_dump_json())}" if own else ""
 
 
-def members(wildcards):
-    """The presets that a name stands for, for the command line."""
-    return " ".join(f"--member {each}" for each in PARAMETERS.members(wildcards.name))
-
-
-def member_files(*files):
-    """Files of every preset that a name stands for."""
-
-    def paths(wildcards):
-        return [
-            f"results/{member}/{file}"
-            for member in PARAMETERS.members(wildcards.name)
-            for file in files
-        ]
-
-    return paths
+def caption(wildcards):
+    """Where the paper has an experiment, what it shows, how to read it."""
+    paper, shown = EXPERIMENTS[wildcards.paper, wildcards.experiment]
+    source = shown.sources.get(preset(wildcards).settings.dataset, shown.source)
+    place = f"{source} of {paper.title}: " if source else ""
+    return f"{place}{shown.caption.title}. {shown.caption.text}"
 
 
 def threads(wildcards):
@@ -90,84 +137,8 @@ def threads(wildcards):
 
 def gpu(wildcards):
     """GPUs of a simulation job; the profile says how many there are. Without one, jobs share the cores only."""
-    device = preset(wildcards).device
+    device = preset(wildcards).settings.device
     return int(
         device == "cuda"
         or (device == "auto" and shutil.which("nvidia-smi") is not None)
     )
-
-
-def mechanisms(experiment):
-    """The mechanisms an experiment compares."""
-    with_descent = {"fig3a", "fig3b"}
-    return [
-        "langevin",
-        "retraining",
-        *(["descent-to-delete"] if experiment in with_descent else []),
-    ]
-
-
-def job_tables(kind, experiments=None):
-    """The tables of all jobs of an experiment (or of all experiments)."""
-
-    def paths(wildcards):
-        return [
-            f"results/{wildcards.preset}/{kind}/{experiment}-{mechanism}.parquet"
-            for experiment in experiments or [wildcards.experiment]
-            for mechanism in mechanisms(experiment)
-        ]
-
-    return paths
-
-
-def code(*parts):
-    """The modules a rule's command runs: declared as input, a change of theirs reruns the rule."""
-    root = Path(workflow.basedir) / "src/certified_unlearning"
-    files = [file for part in parts for file in sorted(root.glob(part))]
-    return [str(file.relative_to(workflow.basedir)) for file in files]
-
-
-DATA_CODE = code("data/*.py")
-PLANNING_CODE = code(
-    "accounting/*.py",
-    "assumptions.py",
-    "data/declaration.py",
-    "deletion/parameters.py",
-    "experiments/model.py",
-    "experiments/plan.py",
-    "guarantees.py",
-    "mechanisms/learning_start.py",
-    "objectives/constants.py",
-    "parameters.py",
-    "rounding.py",
-)
-ENGINE_CODE = code(
-    "accounting/*.py",
-    "checkpoint.py",
-    "data/declaration.py",
-    "deletion/parameters.py",
-    "data/prepared.py",
-    "data/requests.py",
-    "data/stored_rows.py",
-    "devices.py",
-    "dynamics.py",
-    "experiments/jobs.py",
-    "experiments/model.py",
-    "experiments/simulation.py",
-    "experiments/tables.py",
-    "mechanisms/*.py",
-    "objectives/*.py",
-    "parameters.py",
-    "randomness.py",
-    "results.py",
-    "rounding.py",
-)
-TRACKING_CODE = code(
-    "data/declaration.py",
-    "deletion/parameters.py",
-    "experiments/model.py",
-    "parameters.py",
-    "results.py",
-    "summaries.py",
-    "tracking/*.py",
-)

@@ -2,8 +2,6 @@
 
 
 rule fetch:
-    input:
-        code=DATA_CODE,
     output:
         manifest="data/manifests/{dataset}.json",
     log:
@@ -14,14 +12,16 @@ rule fetch:
     resources:
         mem_mb=1000,
         runtime=60,
+    params:
+        code=lambda wildcards: data_code(wildcards.dataset),
+        others=lambda wildcards: others_of(wildcards.dataset),
     shell:
-        "unlearn data fetch {wildcards.dataset} --manifest {output.manifest} 2>&1 | tee {log}"
+        "unlearn data fetch {wildcards.dataset} --manifest {output.manifest} {params.others} 2>&1 | tee {log}"
 
 
 rule prepare:
     input:
         source=data_source,
-        code=DATA_CODE,
     output:
         data="results/{preset}/data.safetensors",
         summary="results/{preset}/data.json",
@@ -33,32 +33,12 @@ rule prepare:
         mem_mb=2500,
         runtime=120,
     params:
-        dataset=lambda wildcards: preset(wildcards).dataset,
-        seed=lambda wildcards: preset(wildcards).seed,
+        code=lambda wildcards: data_code(preset(wildcards).settings.dataset),
+        dataset=lambda wildcards: preset(wildcards).settings.dataset,
+        seed=lambda wildcards: preset(wildcards).settings.seed,
         features=features,
         table=table,
+        others=lambda wildcards: others_of(preset(wildcards).settings.dataset),
     shell:
         "unlearn data prepare {params.dataset} {params.features} {params.table} --seed {params.seed}"
-        " --output {output.data} --summary {output.summary} 2>&1 | tee {log}"
-
-
-rule plan:
-    input:
-        summary="results/{preset}/data.json",
-        code=PLANNING_CODE,
-    output:
-        "results/{preset}/plans/{experiment}.json",
-    log:
-        "logs/{preset}/plan-{experiment}.log",
-    benchmark:
-        "benchmarks/results/{preset}/plan-{experiment}.tsv"
-    resources:
-        mem_mb=500,
-        runtime=10,
-    params:
-        settings=settings,
-        sweep=sweep,
-    shell:
-        "unlearn pipeline plan {wildcards.experiment} --preset {wildcards.preset}"
-        " --settings {params.settings:q} --sweep {params.sweep:q}"
-        " --summary {input.summary} --output {output} 2>&1 | tee {log}"
+        " --output {output.data} --summary {output.summary} {params.others} 2>&1 | tee {log}"

@@ -1,35 +1,23 @@
-"""What is guaranteed, as pure functions of numbers: no data, no tensors, quick to import.
+"""What is guaranteed, as pure functions of numbers: no data, no tensors, quick to import. One room an analysis.
 
-=====================  ====================================================================================
-`problem`              `Problem`: the constants n, m, L, M, eta, and the adjacency; sensitivity
-`curves`               `Schedule`, and the privacy curves: `RenyiCurve`, `GaussianCurve`
-`lsi`, `hoelder`       Langevin unlearning's accountant, as published and with optimised exponents
-`lsi_general`          its convex and non-convex cases; `lsi_extras`: insufficient training, saved steps
-`shifted`, `cyclic`    shifted interpolation, exact on quadratics; cyclic mini-batches; both by `pooling`
-`dynamics`             *Differential Privacy Dynamics*, `gaussians`: exact values; `private_erm`: its recipe
-`accountants`          the interchangeable ones by name: `unlearning_curve`, `unlearning_epsilon`
-`conversion`           from curves to (epsilon, delta) and back
-`planning`             `least_steps`, `least_steps_after` a history, `least_stream_steps`, `least_sigma`, `most_records`
-`deletion*`            *Forget Unlearning*: plans, bounds, adaptive requests, risk, attacks, exact values
-`descent_to_delete`    the baseline as published; `descent_shifted`: its tighter form; `descent_conditional`: against
-                       retraining noised once where the state is published
-`rounding`             what computed steps and drawn noise are off by; `arithmetic`: what that costs a guarantee
-`stationarity`         finite learning: `learned_steps`, `residual_mu`, `extra_delta`
-`search`, `checks`     searches and input checks that these share
-=====================  ====================================================================================
+===============  ==========================================================================================
+`core`           what all share: the constants (`problem`, `losses`), `curves` and their `conversion`, `rounding`
+`langevin`       Langevin unlearning: `lsi` as published, `hoelder` with optimised exponents; `planning`: steps, noise
+                 or records; `stationarity`: finite learning; `accountants`: the interchangeable ones by name
+`shifted`        shifted interpolation, exact on quadratics: `interpolation`, `cyclic` mini-batches, and `arithmetic`:
+                 what rounding costs
+`descent`        Descent-to-Delete: `published`, `shifted` (its tighter form), `conditional` (against retraining noised
+                 once where the state is published)
+`renyi`          *Differential Privacy Dynamics*: `dynamics`, and `private_erm`, its recipe
+`deletion`       *Forget Unlearning*: plans, bounds, adaptive requests, risk
+`accountant`     what an accountant declares; `accountants`: all of them; `assumptions`: their words; `guarantees`: the
+                 numbers of a certificate
+===============  ==========================================================================================
+
+Formulas that only a paper's claims and figures need stand in `papers`, in the paper's ``theory``.
 """
 
-from certified_unlearning.accounting.accountants import (
-    ACCOUNTANTS,
-    AccountantName,
-    CertifiedRequest,
-    initial_epsilon,
-    largest_guarantee,
-    stream_guarantees,
-    unlearning_curve,
-    unlearning_epsilon,
-)
-from certified_unlearning.accounting.conversion import (
+from certified_unlearning.accounting.core.conversion import (
     EpsilonAtOrder,
     delta_from_mu,
     delta_from_renyi,
@@ -38,8 +26,9 @@ from certified_unlearning.accounting.conversion import (
     epsilon_of,
     mu_from_epsilon,
 )
-from certified_unlearning.accounting.curves import GaussianCurve, PrivacyCurve, RenyiCurve, Schedule
-from certified_unlearning.accounting.descent_to_delete import (
+from certified_unlearning.accounting.core.curves import GaussianCurve, PrivacyCurve, RenyiCurve, Schedule
+from certified_unlearning.accounting.core.problem import Problem
+from certified_unlearning.accounting.descent.published import (
     PublishedStatePlan,
     descent_problem,
     descent_step_size,
@@ -49,7 +38,17 @@ from certified_unlearning.accounting.descent_to_delete import (
     secret_state_epsilon,
     secret_state_sigma,
 )
-from certified_unlearning.accounting.planning import (
+from certified_unlearning.accounting.langevin.accountants import (
+    ACCOUNTANTS,
+    AccountantName,
+    CertifiedRequest,
+    initial_epsilon,
+    largest_guarantee,
+    stream_guarantees,
+    unlearning_curve,
+    unlearning_epsilon,
+)
+from certified_unlearning.accounting.langevin.planning import (
     PlannedRequest,
     least_sigma,
     least_steps,
@@ -57,13 +56,13 @@ from certified_unlearning.accounting.planning import (
     least_stream_steps,
     most_records,
 )
-from certified_unlearning.accounting.problem import Adjacency, Problem
-from certified_unlearning.accounting.stationarity import (
+from certified_unlearning.accounting.langevin.stationarity import (
     extra_delta,
     learned_steps,
     residual_mu,
     starting_distance,
 )
+from certified_unlearning.vocabulary import Adjacency
 
 __all__ = [
     "ACCOUNTANTS",

@@ -1,20 +1,23 @@
-"""A certificate: what is stated, and everything needed to recompute it; how a plan's run gets one."""
+"""A certificate: what is stated, and everything needed to recompute it; how a run gets one."""
 
+from collections.abc import Iterable
 from pathlib import Path
-from typing import Literal, cast
+from typing import Annotated
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
-from certified_unlearning import accounting, assumptions
-from certified_unlearning.accounting import Adjacency
-from certified_unlearning.assumptions import Arithmetic, Assumption, CertifiedFeatures, NoiseSource
-from certified_unlearning.experiments.model import Accountant, Guarantee, Mechanism, Plan, Run
+from certified_unlearning import accounting
+from certified_unlearning.accounting import assumptions
+from certified_unlearning.accounting.accountant import Assumption
+from certified_unlearning.accounting.accountants import ACCOUNTANTS
+from certified_unlearning.accounting.assumptions import Arithmetic
+from certified_unlearning.accounting.guarantees import arithmetic_of, epsilon_all_published
+from certified_unlearning.certificate.preprocessing import preprocessing
 from certified_unlearning.files import read_model, write_model
-from certified_unlearning.guarantees import arithmetic_of, as_computed, guarantee_of
-from certified_unlearning.parameters import CLASSES, DType, Smoothness
+from certified_unlearning.mechanisms.run import Run
 from certified_unlearning.version import code_version
+from certified_unlearning.vocabulary import Adjacency, DType, Guarantee, NoiseSource, Smoothness
 
-Variant = Literal["least-sigma", "least-steps", "secret-state", "published-state"]
 WORTH_SAYING = 0.01
 """Share of epsilon from which on what rounding adds is said."""
 
@@ -23,10 +26,21 @@ class _Model(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
+def _one_of(names: Iterable[str]) -> AfterValidator:
+    known = list(dict.fromkeys(names))
+
+    def check(value: str) -> str:
+        if value not in known:
+            raise ValueError(f"must be one of {', '.join(known)}, not {value!r}")
+        return value
+
+    return AfterValidator(check)
+
+
 class Certificate(_Model):
     """An (epsilon, delta + extra_delta) unlearning statement and everything needed to recompute it.
 
-    Attributes are named as in `experiments.model.Run` and `Constants`; ``epsilon`` is the
+    Attributes are named as in `mechanisms.run.Run` and `Constants`; ``epsilon`` is the
     largest over all requests, and ``mu`` the same as Gaussian differential privacy, where the accountant gives one.
     Both speak of the model published last; ``epsilon_all_published``, where it is stated, of all models that were
     published, the learned one included: what somebody who kept them can tell (at delta alone, by shifted
@@ -35,13 +49,13 @@ class Certificate(_Model):
     What is computed is rounded: ``epsilon`` counts that a step may end ``rounding_error`` away from the exact one, and
     ``epsilon_in_exact_arithmetic`` is what it would be otherwise; ``noise_delta``, a part of ``extra_delta``, pays for
     random norms that are larger than supposed, and differences of the published weights below ``noise_resolution`` are
-    outside the statement (`accounting.rounding`). All four are None in certificates of before this was counted.
+    outside the statement (`accounting.core.rounding`). All four are None in certificates of before this was counted.
     """
 
     run_key: str
-    mechanism: Mechanism
-    variant: Variant
-    accountant: Accountant
+    mechanism: Annotated[str, _one_of(each.mechanism for each in ACCOUNTANTS.values())]
+    variant: Annotated[str, _one_of(name for each in ACCOUNTANTS.values() for name in each.variants)]
+    accountant: Annotated[str, _one_of(ACCOUNTANTS)]
     guarantee: Guarantee
     comparator: str
     adjacency: Adjacency
@@ -72,7 +86,7 @@ class Certificate(_Model):
     assumptions: tuple[Assumption, ...]
     dtype: DType
     dataset: str
-    features: CertifiedFeatures | None
+    features: str | None
     noise_source: NoiseSource
     data_sha256: str | None
     code_version: str
@@ -101,85 +115,50 @@ class Certificate(_Model):
         return exact if exact is not None and self.epsilon > exact * (1 + WORTH_SAYING) else None
 
 
-def certify(plan: Plan, run: Run) -> Certificate:
-    """Return the certificate of a Langevin or Descent-to-Delete run."""
-    constants, settings = plan.constants, plan.settings
-    own = settings.dataset not in CLASSES
-    features: CertifiedFeatures | None = "declared" if own else settings.features
-    start = settings.start if run.mechanism == "langevin" else 0.0
-    problem = as_computed(
-        accounting.Problem(
-            n=constants.n,
-            strong_convexity=constants.strong_convexity,
-            smoothness=constants.smoothness_constant,
-            lipschitz=constants.lipschitz,
-            step_size=run.step_size,
-            adjacency=settings.adjacency,
-        ),
-        dimension=constants.d,
-        classes=constants.classes,
-        dtype=run.dtype,
-        variant=run.variant,
-        start=start,
-        projects=run.radius is not None,
-    )
-    schedule = accounting.Schedule(
-        sigma=run.sigma,
-        records_per_request=run.records_per_request,
-        steps=tuple(request.unlearning_steps for request in run.requests),
-        learning_steps=run.learning_steps,
-    )
-    guaranteed = guarantee_of(
-        problem,
-        schedule,
-        accountant=run.accountant,
-        variant=run.variant,
-        delta=constants.delta,
-        dimension=constants.d,
-        start=start,
-    )
+def of(run: Run, *, key: str, noise_source: NoiseSource, all_published: bool = False) -> Certificate:
+    """Return what is guaranteed of a run that unlearns, after all its requests.
+
+    Args:
+        run: What was run.
+        key: Its content key.
+        noise_source: Where its noise came from.
+        all_published: Whether to state epsilon for who kept every published model, too.
+
+    Raises:
+        AssumptionError: More than delta would be added to delta.
+    """
+    constants, guaranteed = run.constants, run.guaranteed()
+    schedule = run.schedule
+    joint = epsilon_all_published(run.computed_problem, schedule, delta=constants.delta) if all_published else None
     return Certificate(
-        run_key=plan.key(run),
+        run_key=key,
         mechanism=run.mechanism,
-        variant=cast(Variant, run.variant),
+        variant=run.variant,
         accountant=run.accountant,
         guarantee=run.guarantee,
         comparator=assumptions.comparator(run.accountant, run.variant),
-        adjacency=settings.adjacency,
         **guaranteed._asdict(),
-        delta=constants.delta,
-        n=constants.n,
-        d=constants.d,
-        classes=constants.classes,
-        # Of a table of one's own a digest or an eigenvalue would let whoever has the other records guess a removed one.
-        largest_eigenvalue=None if own and settings.smoothness == "bound" else constants.largest_eigenvalue,
-        strong_convexity=constants.strong_convexity,
-        smoothness=settings.smoothness,
-        smoothness_constant=constants.smoothness_constant,
-        lipschitz=constants.lipschitz,
+        epsilon_all_published=joint,
+        **constants.model_dump(),
         step_size=run.step_size,
         sigma=run.sigma,
         learning_steps=run.learning_steps,
         unlearning_steps=schedule.steps,
         records_per_request=run.records_per_request,
         radius=run.radius,
-        start=start,
+        start=run.start,
         assumptions=assumptions.assumptions(
             run.accountant,
-            settings.smoothness,
+            constants.smoothness,
             run.dtype,
-            settings.dataset,
-            features,
+            preprocessing(constants.dataset, constants.features),
             constants.classes,
-            "seed",
-            settings.adjacency,
+            noise_source,
+            constants.adjacency,
             arithmetic_of(guaranteed),
         ),
         dtype=run.dtype,
-        dataset=settings.dataset,
-        features=features,
-        noise_source="seed",
-        data_sha256=None if own else constants.data_sha256,
+        noise_source=noise_source,
         code_version=code_version(),
     )
 

@@ -1,17 +1,23 @@
 """Recompute what a certificate states, in numbers and in words."""
 
 import math
-from typing import get_args
 
-from certified_unlearning import accounting, assumptions
-from certified_unlearning.accounting.accountants import AccountantName
-from certified_unlearning.accounting.rounding import LARGEST_SIGMA
-from certified_unlearning.certificate.model import Certificate, Variant
+from certified_unlearning import accounting
+from certified_unlearning.accounting import assumptions
+from certified_unlearning.accounting.accountants import ACCOUNTANTS
+from certified_unlearning.accounting.core.losses import LossConstants, loss_constants, scores_per_record
+from certified_unlearning.accounting.core.rounding import LARGEST_SIGMA
+from certified_unlearning.accounting.guaranteed import Guaranteed
+from certified_unlearning.accounting.guarantees import (
+    as_computed,
+    epsilon_all_published,
+    guarantee_of,
+)
+from certified_unlearning.accounting.langevin.accountants import LangevinAccountant
+from certified_unlearning.certificate.model import Certificate
+from certified_unlearning.certificate.preprocessing import DECLARED, GIVEN, preprocessing
+from certified_unlearning.data.sets import built_in
 from certified_unlearning.errors import UnlearningError
-from certified_unlearning.experiments.model import Accountant, Mechanism
-from certified_unlearning.guarantees import Guaranteed, as_computed, epsilon_all_published, guarantee_of
-from certified_unlearning.objectives.constants import LossConstants, loss_constants, scores_per_record
-from certified_unlearning.parameters import CLASSES, IMAGES, Features
 
 TOLERANCE = 1e-9
 """Relative difference up to which a recomputed epsilon counts as equal: the minimisation's own accuracy."""
@@ -46,7 +52,7 @@ def verify(certificate: Certificate) -> None:
 
 
 def _verify_numbers(certificate: Certificate) -> None:
-    if certificate.accountant in ("descent-to-delete N.1", "descent-to-delete N.2"):
+    if ACCOUNTANTS[certificate.accountant].as_published:
         _require_learning_steps(certificate)
     problem = _problem(certificate)
     guaranteed = _guaranteed(certificate, problem)
@@ -92,7 +98,7 @@ def _require_rounding_to_be_negligible(certificate: Certificate) -> None:
 
 def _models_are_published(certificate: Certificate) -> bool:
     """Return whether the certificate is an estimator's or a ledger's, which speak of all their models too."""
-    return certificate.mechanism == "langevin" and (
+    return _every_step_is_noisy(certificate) and (
         certificate.features == "given" or certificate.noise_source == "system entropy"
     )
 
@@ -109,28 +115,22 @@ def _guaranteed(certificate: Certificate, problem: accounting.Problem) -> Guaran
     )
 
 
-_SCOPE: dict[Accountant, tuple[Mechanism, tuple[Variant, ...]]] = {
-    **dict.fromkeys(get_args(AccountantName), ("langevin", ("least-sigma", "least-steps"))),
-    "descent-to-delete N.1": ("descent-to-delete", ("secret-state",)),
-    "descent-to-delete N.2": ("descent-to-delete", ("published-state",)),
-    "descent-to-delete conditional": ("descent-to-delete", ("published-state",)),
-    "descent-to-delete shifted": ("descent-to-delete", ("secret-state", "published-state")),
-}
-"""What each accountant speaks of."""
+def _every_step_is_noisy(certificate: Certificate) -> bool:
+    return isinstance(ACCOUNTANTS.get(certificate.accountant), LangevinAccountant)
 
 
 def _verify_scope(certificate: Certificate) -> None:
     """Check that the accountant speaks of this mechanism and these requests, and that the data set can be this one."""
-    mechanism, variants = _SCOPE.get(certificate.accountant, (None, ()))
+    known = ACCOUNTANTS.get(certificate.accountant)
+    mechanism, variants = (known.mechanism, tuple(known.variants)) if known is not None else (None, ())
     steps, sizes = certificate.unlearning_steps, certificate.records_per_request
     sizes = (sizes,) * len(steps) if isinstance(sizes, int) else sizes
     features = certificate.d // scores_per_record(certificate.classes)
     # The published theorems of Descent-to-Delete are stated for one record a request.
-    largest_size = 1 if certificate.accountant in ("descent-to-delete N.1", "descent-to-delete N.2") else certificate.n
-    known_classes = {str(name): count for name, count in CLASSES.items()}.get(certificate.dataset)
-    built_in = known_classes is not None
+    largest_size = 1 if known is not None and known.as_published else certificate.n
+    data_set = built_in(certificate.dataset)
     # The eigenvalues of X'X / n, as many as features, sum up to 1 for rows of norm 1; those of a table may be shorter.
-    least_eigenvalue = 0.0 if not built_in else (1 - 1e-5) / features if features else math.inf
+    least_eigenvalue = 0.0 if data_set is None else (1 - 1e-5) / features if features else math.inf
     scope = {
         "mechanism": (mechanism == certificate.mechanism, f"{mechanism!r}, of which the accountant speaks"),
         "variant": (certificate.variant in variants, f"one of {variants}, of which the accountant speaks"),
@@ -147,24 +147,24 @@ def _verify_scope(certificate: Certificate) -> None:
             f"between 1 and {largest_size}, and at most n = {certificate.n} in {len(steps)} requests",
         ),
     }
-    if certificate.mechanism != "langevin":
+    if not _every_step_is_noisy(certificate):
         scope["epsilon_all_published"] = (certificate.epsilon_all_published is None, "null")
         scope["adjacency"] = (certificate.adjacency != "remove", "replace or zero-out")
         scope["start"] = (certificate.start == 0, "0, the origin")
     if certificate.largest_eigenvalue is not None:
         scope["largest_eigenvalue"] = (
             least_eigenvalue <= certificate.largest_eigenvalue <= 1 + 1e-5,
-            f"between {least_eigenvalue:g} and 1: rows have norm {'1' if built_in else 'at most 1'}",
+            f"between {least_eigenvalue:g} and 1: rows have norm {'at most 1' if data_set is None else '1'}",
         )
-    if built_in:
-        images = certificate.dataset in IMAGES
-        scope["classes"] = (certificate.classes == known_classes, f"{known_classes}")
+    if data_set is not None:
+        choice = data_set.features
+        scope["classes"] = (certificate.classes == data_set.classes, f"{data_set.classes}")
         scope["features"] = (
-            certificate.features is None or (images and certificate.features in get_args(Features)),
-            f"one of {get_args(Features)}, or null" if images else "null: the data are no images",
+            certificate.features is None or certificate.features in choice,
+            f"one of {choice}, or null" if choice else "null: the data are no images",
         )
     else:
-        scope["features"] = (certificate.features in ("declared", "given"), "'declared' or 'given'")
+        scope["features"] = (certificate.features in (DECLARED, GIVEN), f"{DECLARED!r} or {GIVEN!r}")
     scores = scores_per_record(certificate.classes)
     scope["d"] = (certificate.d % scores == 0, f"a multiple of the {scores} scores of a record")
     for name, (holds, right) in scope.items():
@@ -197,8 +197,7 @@ def _verify_words(certificate: Certificate) -> None:
             certificate.accountant,
             smoothness,
             certificate.dtype,
-            certificate.dataset,
-            certificate.features,
+            preprocessing(certificate.dataset, certificate.features),
             certificate.classes,
             certificate.noise_source,
             certificate.adjacency,

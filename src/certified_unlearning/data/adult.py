@@ -4,13 +4,21 @@ from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.model_selection import train_test_split
 
+from certified_unlearning.data.dataset import DataSet
 from certified_unlearning.data.fetch import check, read
 from certified_unlearning.data.prepared import PreparedData, unit_rows
-from certified_unlearning.data.sources import RAW_FILES
+from certified_unlearning.data.raw_file import RawFile
 from certified_unlearning.errors import DataError
 
+RAW_FILES = (
+    RawFile(
+        "adult/adult.data",
+        "5b00264637dbfec36bdeaab5676b0b309ff9eb788d63554ca0a249491c86603d",
+        "5d7c39d7b8804f071cdd1f2a7c460872",
+        ("https://archive.ics.uci.edu/ml/machine-learning-databases/adult/adult.data",),
+    ),
+)
 RECORDS = 32_561
 COLUMNS = (
     "age",
@@ -45,7 +53,7 @@ def prepare(raw_root: Path, seed: int) -> PreparedData:
     Raises:
         DataError: The file is missing, damaged or not the published one.
     """
-    (raw,) = RAW_FILES["adult"]
+    (raw,) = RAW_FILES
     path = raw_root / raw.path
     content = read(raw, path)
     values, labels = parse(content, path)  # First: it says more than a wrong digest does.
@@ -96,6 +104,8 @@ def split_and_scale(values: NDArray[np.float64], labels: NDArray[np.int8], seed:
     Raises:
         DataError: A column is constant or empty in the training part, or a class has no records.
     """
+    from sklearn.model_selection import train_test_split  # Not at the top: it takes seconds, and lists import this.
+
     train, test, train_labels, test_labels = train_test_split(values, labels, test_size=0.1, random_state=seed)
     for column, known in zip(NUMERIC_COLUMNS, train.T, strict=True):
         if len(np.unique(known[~np.isnan(known)])) < 2:
@@ -128,3 +138,12 @@ def _number(text: str, where: str) -> float:
     if not np.isfinite(number):
         raise DataError(f"{where} is {text!r}, expected a finite number or {MISSING}")
     return number
+
+
+ADULT = DataSet(
+    "adult",
+    "Adult",
+    prepare,
+    raw_files=RAW_FILES,
+    learned_from="medians, means and scales of the training part are taken for public constants",
+)

@@ -4,7 +4,6 @@ import io
 import tarfile
 import zipfile
 import zlib
-from importlib import import_module
 from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -12,12 +11,27 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from certified_unlearning.data.dataset import DataSet
 from certified_unlearning.data.features import Extractor, extract, import_extra
 from certified_unlearning.data.fetch import check, in_place, read
 from certified_unlearning.data.prepared import PreparedData, unit_rows
-from certified_unlearning.data.sources import RAW_FILES
+from certified_unlearning.data.raw_file import RawFile
 from certified_unlearning.errors import DataError
 
+ARCHIVE = RawFile(
+    # Of the published versions (Python, Matlab, binary) the only one that is plain bytes: the batches of the Python
+    # version are pickles, and unpickling can run code.
+    "cifar10/cifar-10-binary.tar.gz",
+    "c4a38c50a1bc5f3a1c5537f2155ab9d68f9f25eb1ed8d9ddda3db29a59bca1dd",
+    "c32a1d4ab5d03f1284b67883e8d87530",
+    ("https://www.cs.toronto.edu/~kriz/cifar-10-binary.tar.gz",),
+    lossy_copy=RawFile(
+        "cifar10/cifar10-jpeg.zip",
+        "cd7a4371e075145697873ef11961d3a787889dbb1058f046d9987108fd0a738b",
+        "8f4cdc0a4df8039470218bea174c0511",
+        (),
+    ),
+)
 CLASSES = ("airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck")
 PIXELS = 32
 """Height and width of an image."""
@@ -72,7 +86,7 @@ def read_images(raw_root: Path) -> tuple[Part, Part, str]:
         DataError: The archive is missing, damaged or not the published one.
         ParameterError: It is the JPEG copy, and Pillow is not installed.
     """
-    (published,) = RAW_FILES["cifar10"]
+    published = ARCHIVE
     raw = in_place(published, raw_root)
     path = raw_root / raw.path
     content = read(raw, path)
@@ -153,7 +167,7 @@ def _prepare(
     name: str, raw_root: Path, features: str, labels: dict[int, int], meaning: str, classes: tuple[str, ...]
 ) -> PreparedData:
     # First: a missing extra should not cost the time of decoding. Imported here: PyTorch takes seconds.
-    extractor: Extractor = import_module(f"certified_unlearning.data.{features}").load(raw_root)
+    extractor = _extractor(features, raw_root)
     train, test, source = read_images(raw_root)
 
     def prepared(part: Part, where: str) -> tuple[NDArray[np.float32], NDArray[np.int8]]:
@@ -194,3 +208,21 @@ def _decode(pillow: Any, content: bytes, where: str) -> NDArray[np.uint8]:
             return np.asarray(image)
     except OSError as error:
         raise DataError(f"{where} is no whole JPEG image") from error
+
+
+def _extractor(features: str, raw_root: Path) -> Extractor:
+    # Imported here: each needs a package of its own.
+    if features == "resnet18":
+        from certified_unlearning.data import resnet18
+
+        return resnet18.load(raw_root)
+    from certified_unlearning.data import hog
+
+    return hog.load(raw_root)
+
+
+FEATURES = ("hog", "resnet18")
+CAT_AGAINST_SHIP = DataSet(
+    "cifar10-cat-vs-ship", "CIFAR-10 cat vs ship", cat_vs_ship, raw_files=(ARCHIVE,), features=FEATURES
+)
+TEN_CLASSES = DataSet("cifar10", "CIFAR-10", ten_classes, classes=10, raw_files=(ARCHIVE,), features=FEATURES)

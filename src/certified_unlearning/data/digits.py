@@ -5,9 +5,8 @@ from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.datasets import load_digits
-from sklearn.model_selection import train_test_split
 
+from certified_unlearning.data.dataset import DataSet
 from certified_unlearning.data.prepared import PreparedData, unit_rows
 
 
@@ -18,6 +17,8 @@ def prepare(raw_root: Path, seed: int) -> PreparedData:
         raw_root: Not used: scikit-learn brings the records.
         seed: Of the split.
     """
+    from sklearn.model_selection import train_test_split  # Not at the top: it takes seconds, and lists import this.
+
     pixels, digits = _records()
     labels = np.where(digits % 2 == 0, 1, -1).astype(np.int8)
     features = unit_rows(pixels / 16 - 0.5, "digits")
@@ -43,5 +44,10 @@ def content_sha256() -> str:
 
 def _records() -> tuple[NDArray[np.float64], NDArray[np.int64]]:
     """Return the pixels, 0 to 16 in shape ``(1797, 64)``, and the digits."""
+    from sklearn.datasets import load_digits
+
     pixels, digits = load_digits(return_X_y=True)
     return pixels, digits
+
+
+DIGITS = DataSet("digits", "digits even vs odd", prepare, package="scikit-learn", content_sha256=content_sha256)

@@ -18,25 +18,23 @@ from pathlib import Path
 from typing import Any
 from urllib.error import HTTPError, URLError
 
-from certified_unlearning.data import check_name
-from certified_unlearning.data.sources import RAW_FILES, RawFile
+from certified_unlearning.data.dataset import DataSet
+from certified_unlearning.data.raw_file import RawFile
 from certified_unlearning.errors import DataError
 from certified_unlearning.files import atomic_path, write_json
 
 
-def fetch(dataset: str, raw_root: Path) -> list[Path]:
+def fetch(data_set: DataSet, raw_root: Path) -> list[Path]:
     """Put the raw files of a data set in place.
 
     Returns:
         Their paths; empty for a data set that needs none.
 
     Raises:
-        ParameterError: The data set is unknown.
         DataError: A file is damaged, or is found nowhere.
         StorageError: ``raw_root`` cannot be written to.
     """
-    check_name(dataset)
-    return [fetch_file(raw, raw_root) for raw in RAW_FILES[dataset]]
+    return [fetch_file(raw, raw_root) for raw in data_set.raw_files]
 
 
 def fetch_file(raw: RawFile, raw_root: Path, *, timeout: float = 20.0) -> Path:
@@ -145,24 +143,20 @@ def as_published(raw: RawFile, content: bytes) -> bytes:
     return content
 
 
-def write_manifest(dataset: str, raw_root: Path, path: Path) -> None:
+def write_manifest(data_set: DataSet, raw_root: Path, path: Path) -> None:
     """Write what a data set is made from: each raw file with the size and SHA-256 of its decompressed bytes.
 
     The manifest depends on content alone: not on where the files came from, nor on how they are compressed.
 
     Raises:
-        ParameterError: The data set is unknown.
         DataError: A raw file is missing or damaged.
         StorageError: The manifest cannot be written.
     """
-    check_name(dataset)
-    manifest: dict[str, Any] = {"dataset": dataset}
-    if dataset == "digits":
-        from certified_unlearning.data import digits
-
-        manifest |= {"source": "scikit-learn (embedded)", "sha256": digits.content_sha256()}
-    else:
-        manifest["files"] = [_entry(in_place(raw, raw_root), raw_root) for raw in RAW_FILES[dataset]]
+    manifest: dict[str, Any] = {"dataset": data_set.name}
+    if data_set.content_sha256 is not None:
+        manifest |= {"source": f"{data_set.package} (embedded)", "sha256": data_set.content_sha256()}
+    if data_set.raw_files:
+        manifest["files"] = [_entry(in_place(raw, raw_root), raw_root) for raw in data_set.raw_files]
     write_json(path, manifest)
 
 

@@ -6,11 +6,46 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from certified_unlearning.data.dataset import DataSet
 from certified_unlearning.data.fetch import check, read
 from certified_unlearning.data.prepared import PreparedData, unit_rows
-from certified_unlearning.data.sources import RAW_FILES
+from certified_unlearning.data.raw_file import RawFile
 from certified_unlearning.errors import DataError
 
+
+def _mnist(name: str, sha256: str, md5: str, gzip_header: bytes | None = None) -> RawFile:
+    mirrors = (
+        "https://ossci-datasets.s3.amazonaws.com/mnist",
+        "https://storage.googleapis.com/cvdf-datasets/mnist",
+    )
+    addresses = tuple(f"{mirror}/{name}" for mirror in mirrors)
+    return RawFile(f"mnist/{name}", sha256, md5, addresses, gzip_header)
+
+
+RAW_FILES = (
+    _mnist(
+        "train-images-idx3-ubyte.gz",
+        "ba891046e6505d7aadcbbe25680a0738ad16aec93bde7f9b65e87a2fc25776db",
+        "f68b3c2dcbeaaa9fbdd348bbdeb94873",
+        # RFC 1952: deflate, with name; written 1996-11-18 15:36:26 UTC on Unix.
+        b"\x1f\x8b\x08\x08" + (848_331_386).to_bytes(4, "little") + b"\x00\x03train-images.idx3-ubyte\x00",
+    ),
+    _mnist(
+        "train-labels-idx1-ubyte.gz",
+        "65a50cbbf4e906d70832878ad85ccda5333a97f0f4c3dd2ef09a8a9eef7101c5",
+        "d53e105ee54ea40749a09fcbcd1e9432",
+    ),
+    _mnist(
+        "t10k-images-idx3-ubyte.gz",
+        "0fa7898d509279e482958e8ce81c8e77db3f2f8254e26661ceb7762c4d494ce7",
+        "9fb629c4189551a2d022fa330f9573f3",
+    ),
+    _mnist(
+        "t10k-labels-idx1-ubyte.gz",
+        "ff7bcfd416de33731a308c3f266cc351222c34898ecbeaf847f06e48f7ec33f2",
+        "ec29112dd5afa0611ce80d1b7f02629c",
+    ),
+)
 PIXELS = 28
 """Height and width of an image."""
 
@@ -28,7 +63,7 @@ def prepare(raw_root: Path, seed: int) -> PreparedData:
         DataError: A file is missing, damaged or not the published one.
     """
     arrays = []
-    for raw, dimensions in zip(RAW_FILES["mnist-3-vs-8"], (3, 1, 3, 1), strict=True):
+    for raw, dimensions in zip(RAW_FILES, (3, 1, 3, 1), strict=True):
         path = raw_root / raw.path
         content = read(raw, path)
         arrays.append(parse_idx(content, dimensions, path))  # First: it says more than a wrong digest does.
@@ -109,3 +144,6 @@ def _select(
     pixels = images[chosen].reshape(-1, PIXELS**2)
     labels = np.where(digits[chosen] == 3, 1, -1).astype(np.int8)
     return unit_rows(pixels / 255 - 0.5, where), labels
+
+
+THREE_AGAINST_EIGHT = DataSet("mnist-3-vs-8", "MNIST 3 vs 8", prepare, raw_files=RAW_FILES, preset="mnist")

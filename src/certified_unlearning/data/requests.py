@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from certified_unlearning.data.prepared import PreparedData, unit_rows
 from certified_unlearning.errors import ParameterError
-from certified_unlearning.parameters import Adjacency
+from certified_unlearning.vocabulary import PipelineAdjacency
 
 
 @dataclass(frozen=True, eq=False)
@@ -29,7 +29,7 @@ class Removals:
     indices: NDArray[np.int64]
     features: NDArray[np.float32]
     labels: NDArray[np.int8]
-    adjacency: Adjacency
+    adjacency: PipelineAdjacency
 
     def apply(
         self, features: NDArray[np.float32], labels: NDArray[np.int8], removed: int
@@ -47,7 +47,7 @@ class Removals:
         return features, labels
 
 
-def draw_removals(data: PreparedData, *, records: int, adjacency: Adjacency, seed: int) -> Removals:
+def draw_removals(data: PreparedData, *, records: int, adjacency: PipelineAdjacency, seed: int) -> Removals:
     """Draw the records to remove, uniformly without replacement, and what replaces them.
 
     The first ``r`` removals are the same whatever ``records`` is.
@@ -63,8 +63,9 @@ def draw_removals(data: PreparedData, *, records: int, adjacency: Adjacency, see
     Raises:
         ParameterError: ``records`` is negative or exceeds the training records, or the adjacency is unknown.
     """
-    if adjacency not in get_args(Adjacency):
-        raise ParameterError(f"adjacency is {adjacency!r}, but must be one of {', '.join(get_args(Adjacency))}")
+    known = get_args(PipelineAdjacency)
+    if adjacency not in known:
+        raise ParameterError(f"adjacency is {adjacency!r}, but must be one of {', '.join(known)}")
     if not 0 <= records <= data.n:
         raise ParameterError(f"{records} records are to be removed, but {data.name} has {data.n} training records")
     choice, gaussian, coin = (

@@ -14,7 +14,7 @@ from torch import Tensor
 
 from certified_unlearning.data.features import Extractor, import_extra
 from certified_unlearning.data.fetch import check, fetch_file, read
-from certified_unlearning.data.sources import RawFile
+from certified_unlearning.data.raw_file import RawFile
 from certified_unlearning.errors import DataError
 
 IMAGENET = RawFile(

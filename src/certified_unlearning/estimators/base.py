@@ -13,24 +13,25 @@ from typing import Any, ClassVar, Literal, Self, get_args
 import numpy as np
 import torch
 from numpy.typing import ArrayLike, NDArray
+from pydantic import ValidationError
 from scipy.special import expit, softmax
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from certified_unlearning import randomness
-from certified_unlearning.accounting.checks import require_positive
-from certified_unlearning.assumptions import NoiseSource
+from certified_unlearning import certificate
+from certified_unlearning.accounting.core.checks import require_positive
+from certified_unlearning.accounting.core.losses import regularisation_of
 from certified_unlearning.certificate import Certificate
 from certified_unlearning.data.prepared import NORM_TOLERANCE
-from certified_unlearning.devices import pick_device
+from certified_unlearning.engine import randomness
+from certified_unlearning.engine.devices import pick_device
+from certified_unlearning.engine.progress import Progress
 from certified_unlearning.errors import DataError, ParameterError
 from certified_unlearning.estimators import report, storage
-from certified_unlearning.learner import Removal, require_one_of
-from certified_unlearning.objectives.constants import regularisation_of
-from certified_unlearning.parameters import DType
-from certified_unlearning.progress import Progress
+from certified_unlearning.mechanisms.learner import Removal, require_one_of
+from certified_unlearning.vocabulary import DType, NoiseSource
 
 Array = NDArray[np.float64]
 
@@ -229,14 +230,13 @@ class UnlearningClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc
     def certificate_(self) -> Certificate:
         """What is guaranteed of the model as it is now; `certificate.write` makes a file for ``unlearn verify``."""
         self._require_fitted()
-        certificate: Certificate = self._learner.certificate(
-            self.removals_,
-            dataset="own",
-            features="given",
+        run = self._learner.run(self.removals_, dataset="own", features="given", data_digest=self._data_digest)
+        return certificate.of(
+            run,
+            key=self._learner.run_key(self.removals_, self._data_digest),
             noise_source=self._noise_source,
-            data_digest=self._data_digest,
+            all_published=self._learner.all_published_is_known,
         )
-        return certificate
 
     def privacy_report(self) -> str:
         """Return in words what is guaranteed, compared with what, and what was not checked."""
@@ -258,7 +258,26 @@ class UnlearningClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc
             StorageError: The file cannot be written.
         """
         self._require_fitted()
-        storage.save(self, path, training_data=training_data)
+        parameters = self.get_params(deep=False)
+        if not training_data:
+            parameters["random_state"] = None
+        if not isinstance(parameters["random_state"], int | np.integer | None):
+            raise ParameterError(
+                "an estimator whose random_state is a generator cannot be saved; give a number or None"
+            )
+        header = {
+            "class": type(self).__name__,
+            "parameters": parameters,
+            "classes": [self.classes_.dtype.str, self.classes_.tolist()],
+            "n_features_in": self.n_features_in_,
+            "feature_names_in": getattr(self, "feature_names_in_", np.array([])).tolist(),
+            "learner": self._learner.model_dump(mode="json"),
+            "removals": self.removals_,
+            "data_digest": self._data_digest,
+            "noise_source": self._noise_source,
+        }
+        names = self._NEEDED_TO_UNLEARN if training_data else ()
+        storage.write(path, header, {name: getattr(self, name) for name in ("_weights", *names)})
 
     @classmethod
     def load(cls, path: str | Path) -> Self:
@@ -267,7 +286,24 @@ class UnlearningClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc
         Raises:
             DataError: The file is missing, damaged, or holds something else.
         """
-        return storage.load(cls, path)
+        header, arrays = storage.read(path, cls.__name__)
+        try:
+            estimator = cls(**header["parameters"])
+            dtype, classes = header["classes"]
+            estimator.classes_ = np.array(classes, dtype=dtype)
+            estimator.n_features_in_ = header["n_features_in"]
+            if header["feature_names_in"]:
+                estimator.feature_names_in_ = np.array(header["feature_names_in"], dtype=object)
+            estimator._learner = cls._LEARNER.model_validate(header["learner"])
+            estimator.removals_ = [Removal(*removal) for removal in header["removals"]]
+            estimator._known_digest = header["data_digest"]
+            estimator._noise_source = header["noise_source"]
+            estimator._weights = arrays["_weights"]
+            for name in cls._NEEDED_TO_UNLEARN:
+                setattr(estimator, name, arrays.get(name))
+        except (KeyError, TypeError, ValidationError) as error:
+            raise storage.no_estimator(path, error) from error
+        return estimator
 
     def _by_class(self) -> Array:
         self._require_fitted()

@@ -5,9 +5,9 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 import torch
 
-from certified_unlearning.descent_learner import DescentLearner
 from certified_unlearning.estimators.base import UnlearningClassifier, shown_progress
-from certified_unlearning.learner import Removal
+from certified_unlearning.mechanisms.descent_learner import DescentLearner
+from certified_unlearning.mechanisms.learner import Removal
 
 
 class _DescentToDelete(UnlearningClassifier):

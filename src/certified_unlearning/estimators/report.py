@@ -3,10 +3,10 @@
 from collections.abc import Sequence
 
 from certified_unlearning.certificate import Certificate
-from certified_unlearning.descent_learner import DescentLearner
 from certified_unlearning.errors import InfeasibleError, ParameterError
-from certified_unlearning.learner import LangevinLearner, Removal
-from certified_unlearning.rounding import rounded_up
+from certified_unlearning.mechanisms.descent_learner import DescentLearner
+from certified_unlearning.mechanisms.learner import LangevinLearner, Removal
+from certified_unlearning.text import rounded_up
 
 Learner = LangevinLearner | DescentLearner
 

@@ -11,9 +11,9 @@ from pathlib import Path
 
 import torch
 
-from certified_unlearning.devices import pick_device
+from certified_unlearning.engine.devices import pick_device
+from certified_unlearning.engine.progress import Progress
 from certified_unlearning.errors import StorageError
-from certified_unlearning.learner import Removal
 from certified_unlearning.ledger import training
 from certified_unlearning.ledger.directory import ModelDirectory, destroy, new_key, read_key, synchronise
 from certified_unlearning.ledger.model import (
@@ -29,7 +29,7 @@ from certified_unlearning.ledger.requests import source_changed, source_key
 from certified_unlearning.ledger.state import Batch, State, Version, read_state
 from certified_unlearning.ledger.store import Ledger, LedgerError
 from certified_unlearning.ledger.verification import check_data
-from certified_unlearning.progress import Progress
+from certified_unlearning.mechanisms.learner import Removal
 
 
 @dataclass(frozen=True)

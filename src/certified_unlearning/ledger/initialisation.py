@@ -8,12 +8,13 @@ from pathlib import Path
 from typing import Literal
 
 from certified_unlearning.accounting import AccountantName
-from certified_unlearning.accounting.checks import require_positive
-from certified_unlearning.data.table import Table, read_blocks, resolve
-from certified_unlearning.devices import pick_device
+from certified_unlearning.accounting.core.checks import require_positive
+from certified_unlearning.accounting.core.losses import regularisation_of
+from certified_unlearning.data.tables.table import Table, read_blocks, resolve
+from certified_unlearning.engine.devices import pick_device
+from certified_unlearning.engine.progress import Progress
 from certified_unlearning.errors import DataError, ParameterError, StorageError
 from certified_unlearning.files import write_model
-from certified_unlearning.learner import LangevinLearner
 from certified_unlearning.ledger import training
 from certified_unlearning.ledger.directory import ModelDirectory, file_sha256, new_key, synchronise
 from certified_unlearning.ledger.model import (
@@ -26,9 +27,8 @@ from certified_unlearning.ledger.model import (
 from certified_unlearning.ledger.requests import Status, status
 from certified_unlearning.ledger.state import Start
 from certified_unlearning.ledger.store import Ledger, Record
-from certified_unlearning.objectives.constants import regularisation_of
-from certified_unlearning.parameters import DType
-from certified_unlearning.progress import Progress
+from certified_unlearning.mechanisms.learner import LangevinLearner
+from certified_unlearning.vocabulary import DType
 
 QUICK_CONDITION = 100
 """``C n`` of a model that learns and forgets in few steps."""

@@ -15,16 +15,16 @@ from pydantic import BaseModel, ConfigDict
 from torch import Tensor
 
 from certified_unlearning import certificate
-from certified_unlearning.data.declaration import Table
+from certified_unlearning.accounting.core.losses import scores_per_record
 from certified_unlearning.data.stored_rows import StoredRows
+from certified_unlearning.data.tables.declaration import Table
+from certified_unlearning.engine.objectives.rows import StreamedRows
 from certified_unlearning.errors import DataError
 from certified_unlearning.files import atomic_path, read_model
-from certified_unlearning.learner import LangevinLearner, Removal
 from certified_unlearning.ledger.directory import ModelDirectory, file_sha256
 from certified_unlearning.ledger.state import State, Version
 from certified_unlearning.ledger.store import LedgerError
-from certified_unlearning.objectives.constants import scores_per_record
-from certified_unlearning.objectives.rows import StreamedRows
+from certified_unlearning.mechanisms.learner import LangevinLearner, Removal
 
 
 class StoredModel(BaseModel):
@@ -105,12 +105,11 @@ def write_version(
     by_score = weights.reshape(scores_per_record(model.learner.classes), -1)
     with atomic_path(directory.weights(version)) as temporary:
         safetensors.numpy.save_file({"weights": by_score}, temporary, {"version": str(version)})
-    certified = model.learner.certificate(
-        history,
-        dataset=model.dataset,
-        features="declared",
+    certified = certificate.of(
+        model.learner.run(history, dataset=model.dataset, features="declared", data_digest=data_digest),
+        key=model.learner.run_key(history, data_digest),
         noise_source="system entropy",
-        data_digest=data_digest,
+        all_published=model.learner.all_published_is_known,
     )
     certificate.write(certified, directory.certificate(version))
     return {

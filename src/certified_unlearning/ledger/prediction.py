@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from certified_unlearning.data.table import feature_names
+from certified_unlearning.data.tables.table import feature_names
 from certified_unlearning.errors import DataError, ParameterError
 from certified_unlearning.ledger.directory import ModelDirectory
 from certified_unlearning.ledger.model import StoredModel, read_stored, read_weights, with_intercept
@@ -37,7 +37,8 @@ class LoadedModel:
         """Return scores, shape ``(n,)`` for two classes (above 0: the second), else ``(n, classes)``.
 
         Args:
-            rows: Shape ``(n, len(feature_names))``, made by the table's declaration: `data.table.read_blocks` does it.
+            rows: Shape ``(n, len(feature_names))``, made by the table's declaration
+                (`data.tables.table.read_blocks`).
 
         Raises:
             ParameterError: The rows have another number of features.

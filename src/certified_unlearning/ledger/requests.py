@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from certified_unlearning.data.declaration import text_of
+from certified_unlearning.data.tables.declaration import text_of
 from certified_unlearning.errors import DataError, ParameterError
 from certified_unlearning.ledger.directory import BusyError, ModelDirectory, read_key
 from certified_unlearning.ledger.state import State, read_state

@@ -1,4 +1,4 @@
-"""Mechanisms: how each learns and unlearns, written as phases for the dynamics.
+"""Mechanisms: how each learns and unlearns, written as phases of descent.
 
 A mechanism turns runs that pass through the same data sets into phases; the trials of all runs form one batch, run
 by run. The randomness of a trial has the address (seed, data set, mechanism, sweep point, trial, phase).

@@ -2,11 +2,11 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import TypeVar, cast
 
-from certified_unlearning import randomness
-from certified_unlearning.experiments.model import Run
-from certified_unlearning.parameters import Common
+from certified_unlearning.engine.addresses import address
+from certified_unlearning.mechanisms.run import Run
+from certified_unlearning.mechanisms.settings import Settings
 
 Number = TypeVar("Number", int, float)
 
@@ -21,7 +21,7 @@ class Batch:
         trials: Trials of each run; 1 where a run is deterministic.
     """
 
-    settings: Common
+    settings: Settings
     runs: Sequence[Run]
     trials: int
 
@@ -32,7 +32,7 @@ class Batch:
     def keys(self, phase: str, *, trials: int | None = None) -> list[int]:
         """Return the address of every trial's noise in a phase that belongs to its run."""
         return [
-            randomness.address(
+            address(
                 self.settings.seed,
                 self.settings.dataset,
                 run.mechanism,
@@ -40,7 +40,7 @@ class Batch:
                 run.variant,
                 run.epsilon_target,
                 run.sigma,
-                run.records_per_request,
+                cast(int, run.records_per_request),  # of a plan: all requests are of one size
                 run.requests[-1].records_removed,
                 run.requests[0].unlearning_steps,
                 trial,

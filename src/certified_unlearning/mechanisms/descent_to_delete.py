@@ -5,14 +5,19 @@ Theorem 28) keeps nothing but what it published.
 """
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
-from certified_unlearning.dynamics import Phase
-from certified_unlearning.experiments.model import Run
+from certified_unlearning.engine.phase import Phase
 from certified_unlearning.mechanisms.batch import Batch
-from certified_unlearning.parameters import Common
+from certified_unlearning.mechanisms.mechanism import Mechanism
+from certified_unlearning.mechanisms.run import Run
+from certified_unlearning.mechanisms.settings import Settings
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 
-def phases(settings: Common, runs: Sequence[Run], measure_at: Sequence[int]) -> list[Phase]:
+def phases(settings: Settings, runs: Sequence[Run], measure_at: Sequence[Sequence[int]]) -> list[Phase]:
     """Return learning and one phase for each request; the runs share variant and removed records.
 
     Learning is deterministic, so it takes one trial a run. With secret state so do the requests, and the trials are
@@ -21,7 +26,7 @@ def phases(settings: Common, runs: Sequence[Run], measure_at: Sequence[int]) -> 
     Args:
         settings: The plan's settings.
         runs: Runs of one variant with the same ``records_removed`` request by request.
-        measure_at: Steps of learning at which the (noiseless) weights are measured.
+        measure_at: A list of the steps of learning at which the (noiseless) weights are measured.
     """
     feeds_back = runs[0].variant == "published-state"
     learner = Batch(settings, runs, trials=1)
@@ -39,7 +44,7 @@ def phases(settings: Common, runs: Sequence[Run], measure_at: Sequence[int]) -> 
             measure_at=measured,
         )
 
-    learning = phase("learning", learner, 0, [run.learning_steps for run in runs], measure_at)
+    learning = phase("learning", learner, 0, [run.learning_steps for run in runs], measure_at[0])
     return [learning] + [
         phase(
             f"request-{number + 1}",
@@ -50,3 +55,17 @@ def phases(settings: Common, runs: Sequence[Run], measure_at: Sequence[int]) -> 
         )
         for number, request in enumerate(runs[0].requests)
     ]
+
+
+def _start(settings: Settings, runs: Sequence[Run], like: "Tensor") -> "Tensor":
+    return like.new_zeros(len(runs), like.shape[1])
+
+
+DESCENT_TO_DELETE = Mechanism(
+    "descent-to-delete",
+    "Descent-to-Delete",
+    _start,
+    phases,
+    answers=1,
+    states={"secret-state": "secret state", "published-state": "state published"},
+)

@@ -5,20 +5,23 @@ there is no secret state.
 """
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
-from torch import Tensor
-
-from certified_unlearning import randomness
-from certified_unlearning.dynamics import Phase
-from certified_unlearning.experiments.model import Run
+from certified_unlearning.accounting.langevin.learning_start import starting_std
+from certified_unlearning.engine.addresses import address
+from certified_unlearning.engine.phase import Phase
 from certified_unlearning.mechanisms.batch import Batch
-from certified_unlearning.mechanisms.learning_start import starting_std
-from certified_unlearning.parameters import Common
+from certified_unlearning.mechanisms.mechanism import Mechanism
+from certified_unlearning.mechanisms.run import Run
+from certified_unlearning.mechanisms.settings import Settings
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 
 def starting_weights(
-    keys: Sequence[int], sigma: Sequence[float], *, mean: float, strong_convexity: float, like: Tensor
-) -> Tensor:
+    keys: Sequence[int], sigma: Sequence[float], *, mean: float, strong_convexity: float, like: "Tensor"
+) -> "Tensor":
     """Draw ``w_0 ~ N(mean * ones, C_LSI I)`` for each trial (paper, section 5).
 
     Args:
@@ -31,21 +34,23 @@ def starting_weights(
     Returns:
         Shape ``(trials, d)``.
     """
+    from certified_unlearning.engine import randomness  # Not at the top: plans need no torch.
+
     std = [starting_std(sigma=value, strong_convexity=strong_convexity) for value in sigma]
     shape = like.new_empty(len(keys), like.shape[1])
     return mean + like.new_tensor(std)[:, None] * randomness.normal_rows(keys, shape)
 
 
-def learning_keys(settings: Common, runs: Sequence[Run], phase: str) -> list[int]:
+def learning_keys(settings: Settings, runs: Sequence[Run], phase: str) -> list[int]:
     """Return the addresses of learning: they depend on sigma, not on the experiment, which only unlearns later."""
     return [
-        randomness.address(settings.seed, settings.dataset, "langevin", run.sigma, trial, phase)
+        address(settings.seed, settings.dataset, "langevin", run.sigma, trial, phase)
         for run in runs
         for trial in range(settings.trials)
     ]
 
 
-def learning_phase(settings: Common, runs: Sequence[Run], measure_at: Sequence[int]) -> Phase:
+def learning_phase(settings: Settings, runs: Sequence[Run], measure_at: Sequence[int]) -> Phase:
     """Return the phase that learns one model for each run (give runs with distinct sigma) and trial."""
     batch = Batch(settings, runs, settings.trials)
     return Phase(
@@ -57,7 +62,7 @@ def learning_phase(settings: Common, runs: Sequence[Run], measure_at: Sequence[i
     )
 
 
-def unlearning_phases(settings: Common, runs: Sequence[Run], measure_at: Sequence[Sequence[int]]) -> list[Phase]:
+def unlearning_phases(settings: Settings, runs: Sequence[Run], measure_at: Sequence[Sequence[int]]) -> list[Phase]:
     """Return one phase for each request of the runs, which all remove the same records.
 
     Args:
@@ -76,3 +81,17 @@ def unlearning_phases(settings: Common, runs: Sequence[Run], measure_at: Sequenc
         )
         for number in range(len(runs[0].requests))
     ]
+
+
+def _start(settings: Settings, runs: Sequence[Run], like: "Tensor") -> "Tensor":
+    batch = Batch(settings, runs, settings.trials)
+    return starting_weights(
+        learning_keys(settings, runs, "start"),
+        batch.spread([run.sigma for run in runs]),
+        mean=settings.start,
+        strong_convexity=runs[0].constants.strong_convexity,
+        like=like,
+    )
+
+
+LANGEVIN = Mechanism("langevin", "Langevin", _start, unlearning_phases, learning=learning_phase)

@@ -1,0 +1,68 @@
+"""What an accountant is: an analysis with its name, its words, and what it rests on; declared beside its formulas."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal, NamedTuple
+
+
+@dataclass(frozen=True)
+class Assumption:
+    """Something the guarantee needs.
+
+    Attributes:
+        statement: What must hold.
+        status: Whether the software checked it or takes it for granted.
+        by: What checked it, or why it is taken for granted.
+    """
+
+    statement: str
+    status: Literal["checked", "assumed"]
+    by: str
+
+
+class Look(NamedTuple):
+    """How lines of an accountant are drawn, the same in every figure.
+
+    Attributes:
+        place: In the palette.
+        shade: The colour is darkened by this factor.
+        marker: Its shape.
+        marker_size: In units of the context's.
+    """
+
+    place: int
+    shade: float
+    marker: str
+    marker_size: float
+
+
+@dataclass(frozen=True)
+class Accountant:
+    """An analysis of a mechanism.
+
+    Attributes:
+        name: Of the accountant, as records and certificates have it.
+        form: Its name in labels, beside the mechanism's.
+        mechanism: Whose runs it speaks of.
+        variants: Which forms of the mechanism, each with what the unlearned model is indistinguishable from.
+        assumptions: What it needs beside what all accountants need.
+        source: Whether the analysis is a paper's or derived here.
+        as_published: Whether its theorem is applied outside its statement, unchanged, as a paper does.
+        look: How its lines are drawn; None for the next look that is free.
+    """
+
+    name: str
+    form: str
+    mechanism: str
+    variants: Mapping[str, str]
+    assumptions: tuple[Assumption, ...] = ()
+    source: Literal["paper", "derived"] = "derived"
+    as_published: bool = False
+    look: Look | None = None
+
+
+PROJECTION = Assumption(
+    statement="projection on a ball",
+    status="checked",
+    by="not needed: the radius enters none of the strongly convex bounds, and a projection loosens none",
+)

@@ -1,0 +1,139 @@
+"""What a guarantee is, what it compares with, and what it rests on: for each accountant, in words."""
+
+from typing import NamedTuple
+
+from certified_unlearning.accounting.accountant import Assumption
+from certified_unlearning.accounting.accountants import ACCOUNTANTS, NO_ACCOUNTANT
+from certified_unlearning.vocabulary import Adjacency, DType, Guarantee, NoiseSource, Smoothness
+
+
+class Arithmetic(NamedTuple):
+    """How exact a run was: numbers that a certificate states under the same names."""
+
+    rounding_error: float
+    noise_delta: float
+    noise_resolution: float
+
+
+def guarantee(accountant: str, smoothness: Smoothness) -> Guarantee:
+    """Return what an accountant's epsilon is; ``none`` for what needs no accountant, retraining."""
+    if accountant == NO_ACCOUNTANT:
+        return "exact"
+    if smoothness == "spectral":
+        # That L depends on the data: without a margin for the removed records it certifies nothing.
+        return "heuristic"
+    return "as published" if ACCOUNTANTS[accountant].as_published else "upper bound"
+
+
+def comparator(accountant: str, variant: str) -> str:
+    """Return what the unlearned model is indistinguishable from."""
+    return f"{ACCOUNTANTS[accountant].variants[variant]}; the model published last"
+
+
+def assumptions(
+    accountant: str,
+    smoothness: Smoothness,
+    dtype: DType,
+    preprocessing: Assumption,
+    classes: int,
+    noise_source: NoiseSource,
+    adjacency: Adjacency,
+    arithmetic: Arithmetic | None,
+) -> tuple[Assumption, ...]:
+    """Return what a guarantee rests on.
+
+    ``preprocessing`` says what the features rest on; ``arithmetic`` is None where rounding was not counted.
+    """
+    return (
+        Assumption(
+            statement="every record has norm at most 1, so its data-loss gradient has norm at most lipschitz",
+            status="checked",
+            by="every row and every replacement, to 1e-6 (32-bit rounding)",
+        ),
+        preprocessing,
+        _curvature(smoothness, classes),
+        Assumption(
+            statement="the objective is strongly convex",
+            status="checked",
+            by="the l2 regulariser, which clipping leaves alone",
+        ),
+        Assumption(
+            statement="the step size is within the analysis' limit",
+            status="checked",
+            by="the accountant, at planning and at verification",
+        ),
+        Assumption(
+            statement="requests are fixed in advance and do not depend on published models",
+            status="assumed",
+            by="the theorems say nothing of adaptive requests",
+        ),
+        _constants(adjacency),
+        *_arithmetic(dtype, arithmetic),
+        Assumption(
+            statement="nobody who sees the model knows the noise",
+            status="assumed" if noise_source == "seed" else "checked",
+            by="it can be repeated from a seed: whoever knows it can subtract the noise, and two models made with "
+            "one seed cancel each other's"
+            if noise_source == "seed"
+            else "its keys come from the operating system's entropy and are not kept",
+        ),
+        *ACCOUNTANTS[accountant].assumptions,
+    )
+
+
+def _constants(adjacency: Adjacency) -> Assumption:
+    by = "the mechanism runs with the constants of this certificate"
+    if adjacency == "remove":
+        return Assumption(
+            statement="step size and regularisation are constants, not recomputed after a removal; the normaliser is "
+            "the number of records that are left, as adjacency remove has it",
+            status="checked",
+            by=f"{by}, and divides by that number",
+        )
+    return Assumption(
+        statement="step size, regularisation and normaliser are constants, not recomputed after a removal",
+        status="checked",
+        by=by,
+    )
+
+
+def _arithmetic(dtype: DType, arithmetic: Arithmetic | None) -> tuple[Assumption, ...]:
+    if arithmetic is None:  # A certificate of before rounding was counted.
+        return (
+            Assumption(
+                statement="arithmetic and Gaussian noise are exact",
+                status="assumed",
+                by=f"computed in {dtype} with a pseudo-random generator; noise that rounding would swallow is refused",
+            ),
+        )
+    return (
+        Assumption(
+            statement="rounding, and the random numbers that no sampler of finite range gives, are paid for",
+            status="checked",
+            by=f"epsilon counts that a step in {dtype} may end up to {arithmetic.rounding_error:.2g} away from the "
+            "exact one, in both runs; extra_delta counts random norms larger than that supposes, "
+            f"{arithmetic.noise_delta:.2g}",
+        ),
+        Assumption(
+            statement="nobody concludes anything from the last bits of the published weights' noise",
+            status="assumed",
+            by=f"it is within {arithmetic.noise_resolution:.2g} (Euclidean norm) of exact Gaussian noise, made of a "
+            "cipher's bits on a CPU, of PyTorch's generator's on a GPU; attacks on smaller differences (Mironov 2012) "
+            "are not excluded",
+        ),
+    )
+
+
+def _curvature(smoothness: Smoothness, classes: int) -> Assumption:
+    statement = "smoothness_constant bounds the curvature before and after every removal"
+    if smoothness == "spectral":
+        by = "computed from this data set, without a margin for removals: no guarantee"
+        return Assumption(statement=statement, status="assumed", by=by)
+    if smoothness == "spectral-with-margin":
+        by = (
+            "computed from this data set with a margin of (records removed) / n on the largest eigenvalue; that the "
+            "step size, which follows from it, tells nothing of single records is taken for granted"
+        )
+        return Assumption(statement=statement, status="assumed", by=by)
+    by = f"{'1/4' if classes == 2 else '1/2'} + strong_convexity holds for every data set of such records"
+    return Assumption(statement=statement, status="checked", by=by)

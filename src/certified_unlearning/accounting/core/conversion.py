@@ -1,0 +1,255 @@
+"""From privacy curves to (epsilon, delta) and back.
+
+Rényi curves: the conversion of Langevin unlearning (Prop. M.2), or the tight one of Canonne, Kamath and Steinke
+(2020, Prop. 12). Where a curve is known at all orders the order is found by continuous minimisation, so no grid of
+orders can be too coarse. Gaussian curves: the exact conversion. dp-accounting is what the tests compare with; its own
+root search stops at an absolute tolerance and fails for ``mu`` below 1e-14.
+"""
+
+import math
+import sys
+from collections.abc import Callable
+from typing import Literal, NamedTuple
+
+import numpy as np
+
+from certified_unlearning.accounting.core.checks import require_non_negative, require_positive, require_probability
+from certified_unlearning.accounting.core.curves import GaussianCurve, PrivacyCurve, RenyiCurve
+from certified_unlearning.accounting.core.search import Array, minimise
+from certified_unlearning.errors import ParameterError
+
+Conversion = Literal["paper", "tight"]
+
+# Orders searched: from the least double above 1 to 5e34.
+LEAST_LOG_EXCESS = math.log(sys.float_info.epsilon)
+LARGEST_LOG_EXCESS = 80.0
+# How far, relatively, an exact epsilon may be off: results are moved to the safe side by it.
+ROUNDING = 1e-14
+# Newton's method squares its error: a last step of so much leaves less than rounding does.
+LAST_STEP = 1e-9
+# Below it exp(-a^2 / 2) is below the least double.
+LEAST_A = -40
+# Above it the start of `mu_from_epsilon` is off by less than 1e-12, and rounding hides the root.
+LARGE_MU = 1e14
+# Below it delta is integrated, by Gauss's rule of so many points.
+SMALL_MU = 0.3
+_NODES, _WEIGHTS = np.polynomial.legendre.leggauss(8)
+
+
+class EpsilonAtOrder(NamedTuple):
+    """An epsilon and the Rényi order ``alpha`` that gives it."""
+
+    epsilon: float
+    alpha: float
+
+
+def epsilon_of(curve: PrivacyCurve, delta: float, *, conversion: Conversion = "tight") -> float:
+    """Return the least epsilon that a privacy curve gives at ``delta``.
+
+    Args:
+        curve: What an accountant returned.
+        delta: Strictly between 0 and 1.
+        conversion: For Rényi curves, see `epsilon_from_renyi`; a Gaussian curve has only the exact one.
+
+    Raises:
+        ParameterError: ``delta`` is out of range, or the curve gives NaN.
+    """
+    if isinstance(curve, GaussianCurve):
+        return epsilon_from_mu(curve.mu, delta)
+    return epsilon_from_renyi(curve, delta, conversion=conversion).epsilon
+
+
+def epsilon_from_renyi(curve: RenyiCurve, delta: float, *, conversion: Conversion = "tight") -> EpsilonAtOrder:
+    """Return the least epsilon that a Rényi curve gives at ``delta``.
+
+    ``min over alpha > 1 of curve(alpha) + overhead(alpha)`` with ``overhead`` as in `order_overhead`. Every order
+    gives a valid epsilon and the one returned is the value at the returned order, so it is an upper bound even
+    where the search should stop short of the minimum.
+
+    Args:
+        curve: Upper bounds on Rényi divergences.
+        delta: Strictly between 0 and 1.
+        conversion: ``paper`` or ``tight``.
+
+    Raises:
+        ParameterError: ``delta`` is out of range, or the curve gives NaN.
+    """
+    require_probability(delta=delta)
+    log_inverse_delta = -math.log(delta)
+
+    def epsilons(log_excess: Array) -> Array:
+        alpha = 1 + np.exp(log_excess)
+        return curve(alpha) + order_overhead(log_excess, log_inverse_delta, conversion)
+
+    value, log_excess = least_over_orders(epsilons, curve)
+    return EpsilonAtOrder(max(0.0, value), 1 + math.exp(log_excess))
+
+
+def delta_from_renyi(curve: RenyiCurve, epsilon: float, *, conversion: Conversion = "tight") -> float:
+    """Return the least delta, at most 1, that a Rényi curve gives at ``epsilon``: the inverse of `epsilon_from_renyi`.
+
+    Args:
+        curve: Upper bounds on Rényi divergences.
+        epsilon: At least 0.
+        conversion: ``paper`` or ``tight``.
+
+    Raises:
+        ParameterError: ``epsilon`` is out of range, or the curve gives NaN.
+    """
+    require_non_negative(epsilon=epsilon)
+
+    def log_deltas(log_excess: Array) -> Array:
+        alpha = 1 + np.exp(log_excess)
+        # overhead = extra + log(1/delta) / (alpha - 1); solved for log(delta).
+        return np.exp(log_excess) * (curve(alpha) - epsilon + order_overhead(log_excess, 0.0, conversion))
+
+    value, _ = least_over_orders(log_deltas, curve)
+    return math.exp(min(0.0, value))
+
+
+def least_over_orders(function: Callable[[Array], Array], curve: RenyiCurve) -> tuple[float, float]:
+    """Return the least value over the orders of a curve, and ``log(alpha - 1)`` there.
+
+    Args:
+        function: Maps an array of ``log(alpha - 1)`` to an array of values.
+        curve: Says at which orders.
+
+    Raises:
+        ParameterError: A value is NaN, hence the curve gives NaN.
+    """
+    if curve.orders is None:
+        log_excess, value = minimise(function, LEAST_LOG_EXCESS, LARGEST_LOG_EXCESS)
+    else:
+        grid = np.log(curve.orders - 1)
+        values = function(grid)
+        best = int(np.argmin(values))
+        log_excess, value = float(grid[best]), float(values[best])
+    if math.isnan(value):
+        raise ParameterError("the Rényi curve must give numbers, got NaN")
+    return value, log_excess
+
+
+def order_overhead(log_excess: Array, log_inverse_delta: float, conversion: Conversion) -> Array:
+    """Return what converting at each order adds to the Rényi divergence.
+
+    ``paper``: ``log(1/delta) / (alpha - 1)``; ``tight``:
+    ``log(1 - 1/alpha) - (log(delta) + log(alpha)) / (alpha - 1)``.
+
+    Args:
+        log_excess: ``log(alpha - 1)``.
+        log_inverse_delta: ``log(1/delta)``.
+        conversion: ``paper`` or ``tight``.
+    """
+    inverse_excess = np.exp(-log_excess)
+    overhead: Array = log_inverse_delta * inverse_excess
+    if conversion == "tight":
+        log_alpha = np.logaddexp(0, log_excess)
+        overhead = overhead - np.logaddexp(0, -log_excess) - log_alpha * inverse_excess
+    return overhead
+
+
+def epsilon_from_mu(mu: float, delta: float) -> float:
+    """Return the exact epsilon of ``mu``-Gaussian DP at ``delta``, rounded up by about 1e-14.
+
+    Solves ``delta = Phi(a) - e^eps Phi(a - mu)`` for ``a = mu/2 - eps/mu`` (Balle and Wang 2018, Theorem 8) by Newton's
+    method. ``log(delta)`` is concave in ``a`` and ``Phi(a) = delta`` is a start below the root, so every step stays
+    below it: epsilon is approached from above. Within 1e-6 of 1, delta itself is too coarse for so many digits.
+
+    Raises:
+        ParameterError: ``mu`` is negative, or ``delta`` is not strictly between 0 and 1.
+    """
+    require_probability(delta=delta)
+    mu, delta = float(mu), float(delta)
+    if delta_from_mu(mu, 0.0) * (1 + ROUNDING) <= delta:
+        return 0.0
+    if math.isinf(mu):
+        return math.inf
+    from scipy.special import ndtri
+
+    a, step = float(ndtri(delta)), math.inf
+    while step > LAST_STEP:
+        log_found = _log_delta(a, mu)
+        slope = mu * _mills_ratio(a - mu) * math.exp(_log_density(a) - log_found)
+        step = (math.log(delta) - log_found) / slope
+        a += step
+    epsilon = max(0.0, mu * (mu / 2 - a))
+    return epsilon + ROUNDING * (epsilon + mu)
+
+
+def delta_from_mu(mu: float, epsilon: float) -> float:
+    """Return the exact delta of ``mu``-Gaussian DP at ``epsilon``, to about 1e-13 relative.
+
+    ``Phi(a) - e^eps Phi(a - mu)`` with ``a = mu/2 - eps/mu``.
+
+    Raises:
+        ParameterError: A value is negative.
+    """
+    require_non_negative(epsilon=epsilon)
+    if not mu >= 0:
+        raise ParameterError(f"mu must be at least 0, got {mu}")
+    if mu == 0:
+        return 0.0
+    if math.isinf(mu):
+        return 1.0
+    return math.exp(_log_delta(mu / 2 - epsilon / mu, mu))
+
+
+def mu_from_epsilon(epsilon: float, delta: float) -> float:
+    """Return the largest ``mu`` whose `epsilon_from_mu` at ``delta`` is at most ``epsilon``, to about 1e-12.
+
+    Newton's method for ``log(mu)``, in which ``log(delta)`` is concave; ``Phi(mu/2 - eps/mu) = delta`` is a start below
+    the root.
+
+    Raises:
+        ParameterError: ``epsilon`` is not above 0, or ``delta`` is not strictly between 0 and 1.
+    """
+    require_positive(epsilon=epsilon)
+    require_probability(delta=delta)
+    epsilon, delta = float(epsilon), float(delta)  # NumPy's short floats are too coarse.
+    from scipy.special import ndtri
+
+    a = float(ndtri(delta))
+    root = math.hypot(a, math.sqrt(2) * math.sqrt(epsilon))
+    mu, step = root + a if a > 0 else 2 * (epsilon / (root - a)), math.inf
+    # From a large mu on the start is the root, up to rounding.
+    while step > LAST_STEP and mu < LARGE_MU:
+        a = mu / 2 - epsilon / mu
+        log_found = _log_delta(a, mu)
+        # The derivative of delta by mu is phi(a).
+        step = (math.log(delta) - log_found) / (mu * math.exp(_log_density(a) - log_found))
+        mu *= math.exp(step)
+    nudge = ROUNDING
+    while epsilon_from_mu(mu, delta) > epsilon:
+        mu *= 1 - nudge
+        nudge *= 2
+    return mu
+
+
+def _log_delta(a: float, mu: float) -> float:
+    """Return ``log(Phi(a) - phi(a) R(a - mu))`` with Mills' ratio ``R = Phi/phi``.
+
+    Below 0 it is ``log(phi(a)) + log(R(a) - R(a - mu))``, which loses no digit to a small ``phi(a)``. For small ``mu``
+    the difference is integrated from ``R'(x) = 1 + x R(x)``: subtracting would lose them all.
+    """
+    from scipy.special import ndtr
+
+    if a < LEAST_A:
+        return -math.inf
+    if mu <= SMALL_MU:
+        points = [a - mu / 2 + mu / 2 * node for node in _NODES.tolist()]
+        slopes = [1 + x * _mills_ratio(x) for x in points]
+        return _log_density(a) + math.log(mu / 2 * float(_WEIGHTS @ slopes))
+    if a < 0:
+        return _log_density(a) + math.log(_mills_ratio(a) - _mills_ratio(a - mu))
+    return math.log(float(ndtr(a)) - math.exp(_log_density(a)) * _mills_ratio(a - mu))
+
+
+def _mills_ratio(x: float) -> float:
+    """Return ``Phi(x) / phi(x)``."""
+    from scipy.special import erfcx
+
+    return math.sqrt(math.pi / 2) * float(erfcx(-x / math.sqrt(2)))
+
+
+def _log_density(x: float) -> float:
+    return -x * x / 2 - math.log(2 * math.pi) / 2

@@ -1,0 +1,173 @@
+"""Shifted interpolation (Bok, Su, Altschuler, ICML 2024): Gaussian DP of noisy gradient steps, exact on quadratics.
+
+Two runs take the same noisy gradient steps, in number, size, noise and ball; only their data differ. With weights
+``w_t = prod_{u > t} c_u``, the signal and the noise that are left of step ``t`` at the end are ``p_t = w_t s_t`` and
+``q_t = w_t^2 tau_t^2``; the first ``p`` is enlarged by ``w_0 z_0`` where the runs start ``z_0`` apart
+(``W_infinity``). Noise hides signal of its own step and of earlier ones, so the least cost is a shortest path: merge
+neighbours, the earlier of which has the larger ratio ``p/q`` or the same; then ``mu^2`` is the sum of the blocks'
+``p^2/q``: the *pooled* value. For smooth, strongly convex or convex losses the final laws are ``mu``-Gaussian DP,
+two-sided. Where all steps end in one block it is the closed form ``mu = sum p / sqrt(sum q)``, which is too small where
+they do not. No smaller value holds for maps that are known to be ``c_t``-Lipschitz only.
+
+A guarantee compares with a run of the same algorithm, and speaks of requests that were fixed in advance.
+"""
+
+import math
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache
+
+from certified_unlearning.accounting.core.checks import require_count, require_non_negative, require_positive
+from certified_unlearning.errors import AssumptionError, ParameterError
+
+# A weight of exp(-40) no longer changes any digit of a sum.
+FORGOTTEN = 40
+ZOOM_POINTS = 16
+
+
+@dataclass(frozen=True)
+class Phase:
+    """Equal noisy gradient steps, on two data sets that stay the same.
+
+    Attributes:
+        steps: Their number; infinite for a run to stationarity.
+        contraction_gap: ``1 - c``, where a step brings two points nearer by the factor ``c``.
+        sensitivity: ``s``, the largest distance between the two updates of one point.
+        noise_std: ``tau``, standard deviation of a step's noise in every coordinate; 0 for noiseless steps.
+
+    Raises:
+        ParameterError: A value makes no sense.
+        AssumptionError: Infinitely many steps that do not contract.
+    """
+
+    steps: float
+    contraction_gap: float
+    sensitivity: float
+    noise_std: float
+
+    def __post_init__(self) -> None:
+        # The usual types are tested at once: planners make thousands of phases.
+        if self.steps != math.inf and not (type(self.steps) is int and self.steps >= 0):
+            require_count(least=0, steps=self.steps)
+        if not 0 <= self.contraction_gap <= 1:
+            raise ParameterError(f"contraction_gap must lie between 0 and 1, got {self.contraction_gap}")
+        usual = type(self.sensitivity) is type(self.noise_std) is float
+        if not (usual and 0 <= self.sensitivity < math.inf and 0 <= self.noise_std < math.inf):
+            require_non_negative(sensitivity=self.sensitivity, noise_std=self.noise_std)
+        if self.steps == math.inf and self.contraction_gap == 0:
+            raise AssumptionError(
+                "infinitely many steps need a contraction: strong_convexity above 0 and step_size below "
+                "2 / smoothness, got a contraction_gap of 0"
+            )
+
+    @property
+    def log_decay(self) -> float:
+        """``log(c^steps)``, the logarithm of what the phase leaves of a distance."""
+        return _log_decay(self.steps, self.contraction_gap)
+
+
+def pooled_mu(phases: Sequence[Phase], *, starting_distance: float = 0.0) -> float:
+    """Return the least ``mu`` of Gaussian DP that holds after phases of noisy steps.
+
+    The pooled value of the module's docstring. Within a phase ``p_t/q_t = s / (w_t tau^2)`` never increases, so a phase
+    is one block and its sums are geometric: the cost is linear in the number of phases, whatever their steps.
+
+    Args:
+        phases: In order.
+        starting_distance: ``z_0``, how far apart the runs start (``W_infinity``).
+
+    Returns:
+        ``mu``, to about 1e-13 relative; infinite where some signal meets no noise. A positive value that would
+        underflow is rounded up, to the least normal double or a few orders above it.
+
+    Raises:
+        ParameterError: ``starting_distance`` is negative.
+    """
+    require_non_negative(starting_distance=starting_distance)
+    # In these units squares neither overflow nor underflow.
+    signal_unit = max([starting_distance, *[phase.sensitivity for phase in phases]]) or 1.0
+    noise_unit = max([phase.noise_std for phase in phases], default=0.0) or 1.0
+    # Of neighbouring steps the sums of p and q, as if the run ended with them, and the logarithm of their decay.
+    blocks = [(starting_distance / signal_unit, 0.0, 0.0)]
+    for phase in phases:
+        signals, noises, log_decay = _sums(phase.steps, phase.contraction_gap)
+        noise_std = phase.noise_std / noise_unit
+        signal, noise = phase.sensitivity / signal_unit * signals, noise_std * noise_std * noises
+        # Pure decay waits for the next block, which takes it over: at the end of the run it changes no ratio.
+        while blocks and (signal > 0 or noise > 0 or log_decay == -math.inf):
+            earlier_signal, earlier_noise, earlier_log_decay = blocks[-1]
+            decay = math.exp(log_decay)
+            # The earlier ratio is the smaller one, as the end of the later block sees both.
+            if earlier_signal * noise < signal * earlier_noise * decay:
+                break
+            blocks.pop()
+            left = earlier_signal * decay
+            if left < sys.float_info.min and earlier_signal > 0 and log_decay > -math.inf:
+                left = sys.float_info.min
+            signal, noise = signal + left, noise + earlier_noise * decay * decay
+            log_decay += earlier_log_decay
+        blocks.append((signal, noise, log_decay))
+    mu = math.hypot(*[_block_mu(signal, noise) for signal, noise, _ in blocks])
+    return max(mu * (signal_unit / noise_unit), sys.float_info.min) if mu > 0 else 0.0
+
+
+def ball_mu(phases: Sequence[Phase], *, radius: float, starting_distance: float = 0.0) -> float:
+    """Return the least ``mu`` found where every step projects on a ball: no two points are farther apart than ``2 R``.
+
+    Counting may start anew after any step with starting distance ``2 R``. Every start is valid; the best one is
+    searched phase by phase, on finer and finer grids of whole numbers.
+
+    Args:
+        phases: In order.
+        radius: ``R``.
+        starting_distance: ``z_0``, which may exceed ``2 R``.
+
+    Raises:
+        ParameterError: A value makes no sense.
+    """
+    require_positive(radius=radius)
+    least = pooled_mu(phases, starting_distance=starting_distance)
+    for index, phase in enumerate(phases):
+        if phase.steps > 0:
+            least = min(least, _least_mu_anew(phase, phases[index + 1 :], 2 * radius))
+    return least
+
+
+@lru_cache(maxsize=4096)
+def _sums(steps: float, gap: float) -> tuple[float, float, float]:
+    """Return the sums ``(1-c^k)/(1-c)`` and ``(1-c^(2k))/(1-c^2)`` over ``k`` steps, and ``log(c^k)``."""
+    log_decay = _log_decay(steps, gap)
+    signals = -math.expm1(log_decay) / gap if gap > 0 else steps
+    noises = -math.expm1(2 * log_decay) / (gap * (2 - gap)) if gap > 0 else steps
+    return signals, noises, log_decay
+
+
+def _log_decay(steps: float, gap: float) -> float:
+    if steps == 0:
+        return 0.0
+    return steps * math.log1p(-gap) if gap < 1 else -math.inf
+
+
+def _block_mu(signal: float, noise: float) -> float:
+    if signal == 0:
+        return 0.0
+    return max(signal / math.sqrt(noise), sys.float_info.min) if noise > 0 else math.inf
+
+
+def _least_mu_anew(phase: Phase, later: Sequence[Phase], distance: float) -> float:
+    """Return the least ``mu`` found if counting starts anew, ``distance`` apart, after any step of a phase."""
+
+    def mu(steps_left: int) -> float:
+        return pooled_mu([replace(phase, steps=steps_left), *later], starting_distance=distance)
+
+    most = int(phase.steps) - 1 if phase.steps < math.inf else math.ceil(FORGOTTEN / phase.contraction_gap)
+    points = sorted({0, most, *(2**power for power in range(most.bit_length()))})
+    while True:
+        values = [mu(steps_left) for steps_left in points]
+        least = min(values)
+        if len(points) == points[-1] - points[0] + 1:
+            return least
+        best = values.index(least)
+        low, high = points[max(best - 1, 0)], points[min(best + 1, len(points) - 1)]
+        points = sorted({low + (high - low) * part // ZOOM_POINTS for part in range(ZOOM_POINTS + 1)})

@@ -1,0 +1,95 @@
+"""The constants of a learning problem, as every accountant needs them."""
+
+from dataclasses import dataclass
+from typing import get_args
+
+from certified_unlearning.accounting.core.checks import require_count, require_non_negative, require_positive
+from certified_unlearning.accounting.core.rounding import EXACT, Rounding
+from certified_unlearning.errors import AssumptionError, ParameterError
+from certified_unlearning.vocabulary import Adjacency
+
+
+@dataclass(frozen=True)
+class Problem:
+    """The mean of ``n`` losses with a regulariser, ``f(x) = (1/n) sum_i l(x; d_i) + (m/2) ||x||^2``, and the step size.
+
+    These are constants of the *algorithm*: the same numbers in learning, unlearning and the retraining that a
+    guarantee compares with, never recomputed from the data that remain. Each theorem's condition on
+    ``step_size`` is checked where the theorem is used.
+
+    Attributes:
+        n: Number of training records, the normaliser of the mean.
+        strong_convexity: ``m``, of each record's loss with the regulariser; 0 where the losses are merely convex.
+        smoothness: ``L``, of each record's loss with the regulariser.
+        lipschitz: ``M``, bounds the norm of each record's *data-loss* gradient (the regulariser cancels in
+            every difference of two data sets).
+        step_size: ``eta``.
+        adjacency: What erasing a record means in the data set compared with. ``replace``: another admissible
+            record takes its place. ``zero-out``: its data loss becomes 0, while ``n``, the regulariser, the
+            step size and the noise stay. ``remove``: the mean of the others, with their number as normaliser,
+            while the regulariser, the step size and the noise stay.
+        rounding: What the arithmetic of a step adds; by default it is exact, as the papers assume.
+
+    Raises:
+        ParameterError: A value makes no sense.
+        AssumptionError: ``strong_convexity`` exceeds ``smoothness``.
+    """
+
+    n: int
+    strong_convexity: float
+    smoothness: float
+    lipschitz: float
+    step_size: float
+    adjacency: Adjacency = "replace"
+    rounding: Rounding = EXACT
+
+    def __post_init__(self) -> None:
+        require_count(least=1, n=self.n)
+        require_non_negative(strong_convexity=self.strong_convexity)
+        require_positive(
+            smoothness=self.smoothness,
+            lipschitz=self.lipschitz,
+            step_size=self.step_size,
+        )
+        if self.adjacency not in get_args(Adjacency):
+            known = ", ".join(get_args(Adjacency))
+            raise ParameterError(f"adjacency must be one of {known}, got {self.adjacency!r}")
+        if self.strong_convexity > self.smoothness:
+            raise AssumptionError(
+                "strong_convexity must be at most smoothness (no function is more convex than it is smooth), "
+                f"got strong_convexity = {self.strong_convexity} > smoothness = {self.smoothness}"
+            )
+
+    def sensitivity(self, records: int, *, removed_before: int = 0) -> float:
+        """Return the largest distance between the gradients of ``f_D`` and ``f_D'`` that differ in ``records``.
+
+        ``2 M S / n`` for ``replace``, ``M S / n`` for ``zero-out`` (Langevin unlearning's bounds have ``replace``;
+        they use adjacency in nothing but this distance). ``2 M S / n_t`` for ``remove``, where ``n_t`` records are
+        left in the larger of the two sets: half from the records, half from the normaliser. Where rounding is counted,
+        so is by how much a row may be longer than 1.
+
+        Args:
+            records: ``S``.
+            removed_before: Records that neither data set holds any more.
+
+        Raises:
+            ParameterError: ``records`` is no whole number from 1 to the number of records that are left.
+        """
+        require_count(least=1, records=records)
+        require_count(least=0, removed_before=removed_before)
+        if records + removed_before > self.n:
+            already = f" (after {removed_before} that were removed before)" if removed_before else ""
+            raise ParameterError(f"records must be at most n = {self.n}, got {records}{already}")
+        if self.adjacency == "remove" and records + removed_before == self.n:
+            raise ParameterError(f"adjacency remove needs a record to remain, got records = n = {self.n}")
+        per_record = self.lipschitz if self.adjacency == "zero-out" else 2 * self.lipschitz
+        normaliser = self.n - removed_before if self.adjacency == "remove" else self.n
+        return per_record * records / normaliser * (1 + self.rounding.norm_excess)
+
+    def require_strong_convexity(self) -> None:
+        """Raise `AssumptionError` unless ``strong_convexity`` is above 0."""
+        if self.strong_convexity == 0:
+            raise AssumptionError(
+                "this bound needs a strongly convex objective: strong_convexity must be above 0, got 0 "
+                "(add an l2 regulariser)"
+            )

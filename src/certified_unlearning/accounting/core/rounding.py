@@ -1,0 +1,171 @@
+"""What floating-point arithmetic and a discrete sampler of noise add to a guarantee.
+
+A computed step ends near the exact one. Two runs of noisy steps, computed, are therefore two runs whose updates of one
+point differ by up to *two* step errors more than their data make them, in every step, also where the data agree: that
+is what shifted interpolation (`pooling`) takes as sensitivity. Derivation.
+
+Let ``A_t`` be what a step computes before its noise, a function of the weights it starts from, and ``V_t = A_t + tau
+Z_t`` with exact Gaussian noise. The computed weights are the rounding of ``A_t + tau z_t``, where ``z_t`` is what the
+sampler made of the same uniform numbers, so that ``|z_t - Z_t| <= kappa``: *rounding* of a sum, and a projection, are
+functions of the sum, so they reveal nothing that the sum does not, and come back as a displacement of at most ``u |V|``
+where the next step starts; so does ``tau kappa``. Hence ``V_(t+1) = phi(V_t) + e_t + tau Z_(t+1)``, where ``phi`` is
+the exact update and ``|e_t|``, a function of the past, is at most the *step error* ``rho``: all that the interpolation
+asks for (its shifts may depend on the past, but not on the noise to come; a pair of Box and Muller's numbers is
+used within one step). It speaks of ``V_T``; what is published is its rounding, with noise that is off by up to
+``tau kappa``, the *resolution*: questions about smaller differences, such as attacks on the last bits of floating-point
+noise (Mironov, CCS 2012), are outside the guarantee.
+
+The step error, for losses of linear scores of rows of norm at most 1 as `objectives` computes them, with unit roundoff
+``u`` and ``gamma_k = k u / (1 - k u)`` (Higham, Accuracy and Stability of Numerical Algorithms, section 3.1; every
+order of summation of ``k`` terms): a score is off by ``gamma_f |w|``, a coefficient by ``q`` times that (``q`` bounds
+its derivative) and by the rounding of sigmoid or softmax, the sum of ``n`` gradients by ``gamma_D n``, where ``D`` is
+how many numbers are added one after another at most; the rest of the update is five roundings. ``|w|`` is at most
+``|w_0| + M/m`` and the norm of the accumulated noise, which is Gaussian because the regulariser is linear.
+"""
+
+import math
+from dataclasses import dataclass
+from typing import Literal
+
+from certified_unlearning.accounting.core.checks import require_count, require_positive
+
+UNIT_ROUNDOFF = {"float32": 2.0**-24, "float64": 2.0**-53}
+"""Largest relative error of one operation."""
+SMALLEST_NORMAL = {"float32": 2.0**-126, "float64": 2.0**-1022}
+RADIUS_ERROR = {"float32": 2.0**-14, "float64": 2.0**-42}
+"""How far a radius of `randomness` may be from the exact one, besides relative errors."""
+NORM_EXCESS = 1.1e-6
+"""How far a row may be longer than 1: every row is checked to 1e-6, before it may become float32."""
+FAILURE = 2.0**-512
+"""Probability with which one random norm may be exceeded, and below which the sampler ends."""
+ROWS_IN_A_ROW = 65_536
+"""Rows whose gradients are added one after another, at most: the largest block of `objectives`."""
+LEAST_BLOCK = 1024
+"""Rows of its smallest block."""
+LARGEST_SIGMA = 1e15
+"""Weights with more noise may be larger than the largest float32."""
+SHARE = 0.1
+"""A plan spends at most this share of a guarantee on rounding."""
+
+Noise = Literal["every step", "publication", "publication, fed back"]
+"""Where noise is added: `publication` leaves it out of the weights that go on, `fed back` goes on from them."""
+
+
+@dataclass(frozen=True)
+class Rounding:
+    """How far a computed step may end from the exact one, and what is taken for granted nowhere.
+
+    Attributes:
+        fixed: The part of the step error that does not depend on the noise.
+        per_noise: Times the standard deviation ``tau`` of a step's noise, the part that does.
+        resolution: ``kappa``: how far the sampler's noise is from exact noise, in standard deviations.
+        failure: Probability, per step, that weights or noise are longer than that supposes.
+        norm_excess: How much longer than 1 a row may be.
+    """
+
+    fixed: float = 0.0
+    per_noise: float = 0.0
+    resolution: float = 0.0
+    failure: float = 0.0
+    norm_excess: float = 0.0
+
+    def step_error(self, noise_std: float) -> float:
+        """Return ``rho`` for steps with noise of that standard deviation."""
+        return self.fixed + self.per_noise * noise_std
+
+    def failure_of(self, steps: float) -> float:
+        """Return the probability that a run of so many steps is none of those that a guarantee speaks of."""
+        return self.failure * steps
+
+
+EXACT = Rounding()
+"""Exact arithmetic and exact noise, as the papers assume them."""
+
+
+def rounding(
+    *,
+    n: int,
+    features: int,
+    classes: int,
+    strong_convexity: float,
+    lipschitz: float,
+    step_size: float,
+    dtype: str,
+    start_norm: float = 0.0,
+    noise: Noise = "every step",
+    projects: bool = False,
+) -> Rounding:
+    """Return what one computed step of logistic (two classes) or softmax regression adds; see the module.
+
+    Args:
+        n: Number of records.
+        features: Columns of a row.
+        classes: Number of classes, at least 2.
+        strong_convexity: ``m``, of the regulariser.
+        lipschitz: ``M``.
+        step_size: ``eta``.
+        dtype: ``float32`` or ``float64``.
+        start_norm: Norm of the start's mean.
+        noise: Where noise is added.
+        projects: Whether every step projects on a ball.
+
+    Returns:
+        The step error; infinite where weights may grow by rounding alone.
+
+    Raises:
+        ParameterError: A value makes no sense.
+    """
+    require_count(least=1, n=n, features=features)
+    require_count(least=2, classes=classes)
+    require_positive(strong_convexity=strong_convexity, lipschitz=lipschitz, step_size=step_size)
+    unit = UNIT_ROUNDOFF[dtype]
+    dimension = features if classes == 2 else features * classes
+    slope, coefficient_error, sums = (0.25, 8.0, 1) if classes == 2 else (0.5, 2.0 * classes + 16, 2)
+    longest_sum = min(n, ROWS_IN_A_ROW) + math.ceil(n / LEAST_BLOCK) + 2
+    gradient_error = coefficient_error * unit + sums * _gamma(longest_sum, unit)
+    # 1.01 is for what these errors do to each other and for rows that are up to `NORM_EXCESS` too long.
+    at_origin = 1.01 * step_size * gradient_error + 20 * unit * step_size * max(lipschitz, 1.0)
+    at_origin += 8 * (1 + step_size) * math.sqrt(dimension) * SMALLEST_NORMAL[dtype]
+    per_norm = 1.01 * step_size * slope * _gamma(features, unit) + 6 * unit
+    if projects:
+        per_norm += (dimension + 6) * unit
+    rate = min(step_size * strong_convexity, 1.0)
+    growth = per_norm / rate
+    if growth >= 0.5:
+        return Rounding(math.inf, math.inf, resolution(dimension, dtype), 0.0, NORM_EXCESS)
+    # The weights' norm: the start and M / m, the noise so far, and what earlier step errors add to both.
+    norm = (start_norm + lipschitz / strong_convexity + at_origin / rate) / (1 - growth)
+    kappa = resolution(dimension, dtype)
+    longest = longest_noise(dimension)
+    norm_per_noise = (longest * (1 / math.sqrt(rate * (2 - rate)) + 1 / math.sqrt(rate)) + kappa / rate) / (1 - growth)
+    if noise == "publication":
+        norm_per_noise, fed_back = 0.0, 0.0
+    else:
+        fed_back = kappa
+    per_noise = per_norm * norm_per_noise + fed_back
+    if noise != "every step":
+        # Accountants speak of sigma where a step's noise would be sqrt(2 eta) sigma; here it is sigma itself.
+        per_noise /= math.sqrt(2 * step_size)
+    return Rounding(at_origin + per_norm * norm, per_noise, kappa, (dimension + 4) * FAILURE, NORM_EXCESS)
+
+
+def resolution(dimension: int, dtype: str) -> float:
+    """Return ``kappa``: how far one step's noise of `randomness` may be from exact noise, in standard deviations.
+
+    A pair of Box and Muller's numbers has radius ``r = sqrt(-2 log U)``, off by at most `RADIUS_ERROR` and ``4 u r``:
+    an integer gives ``U`` to ``2^-w``, with ``w`` 31 or 63, and a float to ``u``, so ``r^2`` is off by
+    ``2^-w / U + 2 u`` and by what logarithm and root round; where that is much, for the smallest and the largest ``U``,
+    they are drawn with 1024 more bits. The angle is off by ``18 u``. With the scaling by the noise's standard deviation
+    that is `RADIUS_ERROR` and ``24 u r`` for each of ``ceil(d / 2)`` pairs.
+    """
+    pairs = -(-dimension // 2)
+    return RADIUS_ERROR[dtype] * math.sqrt(pairs) + 24 * UNIT_ROUNDOFF[dtype] * longest_noise(2 * pairs)
+
+
+def longest_noise(dimension: int) -> float:
+    """Return what the norm of ``d`` standard normal numbers exceeds with probability `FAILURE` at most."""
+    return math.sqrt(dimension) + math.sqrt(-2 * math.log(FAILURE))
+
+
+def _gamma(count: int, unit: float) -> float:
+    return count * unit / (1 - count * unit) if count * unit < 0.5 else math.inf

@@ -1,0 +1,1 @@
+"""Data deletion under adaptive requests (*Forget Unlearning*): plans, bounds, soundness."""

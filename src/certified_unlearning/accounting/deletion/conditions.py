@@ -1,0 +1,89 @@
+"""What the theorems on data deletion assume, checked: budgets, requests, and what clipped gradients leave of them.
+
+Source: Chourasia and Shah, Forget Unlearning (ICML 2023); which theorems survive clipping is derived: Lemmas F.3 and
+F.4, by which all would, are wrong (clipped gradients of a convex loss need be neither monotone nor a gradient).
+"""
+
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import Literal, get_args
+
+from certified_unlearning.accounting.core.checks import require_count, require_positive
+from certified_unlearning.errors import AssumptionError, ParameterError
+
+# `lipschitz`: the gradients of a loss that is L-Lipschitz by itself. The others are clipped to length L, each record's:
+# `clipped-convex`, and are the gradient of a convex function (losses phi(<theta, x>) with convex phi);
+# `clipped-bounded`, and are the gradient of a function within the range that Theorem 5.2 needs, checked directly;
+# `clipped`, nothing more is known.
+GradientField = Literal["lipschitz", "clipped-convex", "clipped-bounded", "clipped"]
+
+_COVERED: dict[str, tuple[GradientField, ...]] = {
+    "Theorem G.7": get_args(GradientField),
+    "Theorem G.9": ("lipschitz", "clipped-convex"),
+    "Theorem G.15": ("lipschitz", "clipped-convex"),
+    "Theorem 5.1": ("lipschitz", "clipped-convex"),
+    "Theorem G.22": ("lipschitz", "clipped-bounded"),
+    "Theorem 5.2": ("lipschitz", "clipped-bounded"),
+}
+THEOREMS = tuple(_COVERED)
+
+
+def surviving_theorems(gradient_field: GradientField) -> tuple[str, ...]:
+    """Return which of `THEOREMS` hold for steps that follow such gradients, if their other conditions do.
+
+    Of their statements on risk only those about the function whose gradients are followed.
+
+    Raises:
+        ParameterError: ``gradient_field`` is unknown.
+    """
+    if gradient_field not in get_args(GradientField):
+        known = ", ".join(get_args(GradientField))
+        raise ParameterError(f"gradient_field must be one of {known}, got {gradient_field!r}")
+    return tuple(theorem for theorem, fields in _COVERED.items() if gradient_field in fields)
+
+
+def require_survival(theorem: str, gradient_field: GradientField) -> None:
+    """Raise `AssumptionError` unless a theorem holds for such gradients."""
+    if theorem not in surviving_theorems(gradient_field):
+        needed = " or ".join(_COVERED[theorem])
+        raise AssumptionError(
+            f"{theorem} does not survive this clipping: gradient_field must be {needed}, got {gradient_field!r} "
+            "(Theorem G.7 holds for every clipping)"
+        )
+
+
+def require_budgets(epsilon_dp: float, epsilon_dd: float) -> None:
+    """Raise `ParameterError` unless both are above 0, `AssumptionError` unless ``epsilon_dd <= epsilon_dp``."""
+    require_positive(epsilon_dp=epsilon_dp, epsilon_dd=epsilon_dd)
+    if epsilon_dd > epsilon_dp:
+        raise AssumptionError(
+            f"deleted records need at least the protection of present ones: epsilon_dd must be at most "
+            f"epsilon_dp = {epsilon_dp}, got epsilon_dd = {epsilon_dd}"
+        )
+
+
+def require_request_size(records: int, n: int) -> None:
+    """Raise `ParameterError` unless a request replaces 1 to ``n`` records."""
+    require_count(least=1, records=records)
+    if records > n:
+        raise ParameterError(f"records must be at most n = {n}, got {records}")
+
+
+def require_observable(observed: Sequence[int], *, request: int) -> None:
+    """Raise `ParameterError` unless the observed models are increasing and come before the request that deletes."""
+    for position, model in enumerate(observed):
+        require_count(least=0, **{f"observed[{position}]": model})
+    if any(later <= earlier for earlier, later in pairwise(observed)):
+        raise ParameterError(f"observed must be increasing, got {list(observed)}")
+    if observed and observed[-1] >= request:
+        raise ParameterError(
+            f"observed models must come before the deletion, request {request}, got observed[-1] = {observed[-1]}"
+        )
+
+
+def require_gradient_norm(largest: float, lipschitz: float) -> None:
+    """Raise `AssumptionError` unless the largest gradient norm of a record's loss is at most ``lipschitz``."""
+    if not largest <= lipschitz:
+        raise AssumptionError(
+            f"bounded gradients: no loss may have a gradient longer than lipschitz = {lipschitz}, got length {largest}"
+        )

@@ -1,0 +1,321 @@
+"""Data deletion by noisy gradient descent on convex losses: what is certified, and how many steps that takes.
+
+Source: Chourasia and Shah, Forget Unlearning: Towards True Data-Deletion in Machine Learning (ICML 2023). A model is
+learned by ``K_A`` steps ``theta <- theta - eta grad f_D(theta) + sqrt(2 eta) sigma N(0, I)`` from a Gaussian start;
+every request replaces up to ``r`` records and is answered by ``K`` such steps on the new data, from the model that was
+published. The model and nothing else is carried on. Two promises, Rényi divergences of one order ``alpha`` (the
+paper's ``q``): ``epsilon_dp``, of two data sets that differ in one *present* record; ``epsilon_dd``, of the model from
+one that never saw a *deleted* record: the reference of every bound here is the same run from the data with that record
+replaced at the start, not retraining.
+
+In a `Problem`, ``strong_convexity`` is the weight ``lambda`` of the regulariser, ``smoothness`` is the paper's
+``lambda + beta``, ``lipschitz`` its ``L`` (without the regulariser), and ``sensitivity(records)`` its ``2 L m / n``:
+bounds are about ``records`` records jointly, 1 for the paper's. `dynamics.corollary_1` is Theorem G.9, the divergence
+after any chain of calls for a record that stays; `dynamics.composition` is Theorem G.7, which needs no convexity.
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Literal, get_args
+
+import numpy as np
+
+from certified_unlearning.accounting.core.checks import require_count, require_counts, require_positive
+from certified_unlearning.accounting.core.curves import RenyiCurve
+from certified_unlearning.accounting.core.gaussians import (
+    check_order,
+    check_steps,
+    lemma_5_rate,
+    linear_curve,
+    sharp_rate,
+)
+from certified_unlearning.accounting.core.problem import Problem
+from certified_unlearning.accounting.core.rounding import EXACT
+from certified_unlearning.accounting.core.search import least_whole
+from certified_unlearning.accounting.deletion.conditions import (
+    GradientField,
+    require_budgets,
+    require_observable,
+    require_survival,
+)
+from certified_unlearning.accounting.deletion.utility import certified_risk, steps_for_risk
+from certified_unlearning.accounting.renyi.private_erm import calibrated_sigma
+from certified_unlearning.accounting.shifted import interpolation as shifted
+from certified_unlearning.accounting.shifted.arithmetic import computed, langevin_floor
+from certified_unlearning.errors import AssumptionError, ParameterError
+
+# `simplified`: Theorem G.15 as stated. `tight`: the last line of its proof. The others are no claims of the paper.
+# `doubled`: while both runs see the same data their drifts coincide, and the divergence falls twice as fast. `shifted`:
+# the same two phases by shifted interpolation, which no bound for all these losses and starts can be below.
+DeletionForm = Literal["simplified", "tight", "doubled", "shifted"]
+
+
+def start_variance(problem: Problem, sigma: float) -> float:
+    """Return the variance of the paper's start, ``sigma^2 / (lambda (1 - eta lambda / 2))``: noise alone keeps it.
+
+    Raises:
+        ParameterError: ``sigma`` is not above 0.
+        AssumptionError: ``strong_convexity`` is 0, or ``step_size`` is not below ``1 / smoothness``.
+    """
+    require_positive(sigma=sigma)
+    return 2 * sigma**2 / sharp_rate(problem)
+
+
+def deletion_curve(
+    problem: Problem,
+    *,
+    sigma: float,
+    steps: float,
+    steps_before: float = math.inf,
+    records: int = 1,
+    form: DeletionForm = "simplified",
+) -> RenyiCurve:
+    """Return Theorem G.15: the divergence of the model from one that never saw the deleted records.
+
+    ``alpha (s / sigma)^2 (1 - exp(-c eta steps_before)) exp(-c' eta steps) / (2 c)`` with ``s`` the sensitivity and
+    ``c = c' = lambda / 2`` (`simplified`), ``c = c' = lambda (1 - eta lambda / 2)`` (`tight`) or the latter with
+    ``c' = 2 c`` (`doubled`); `shifted` is `pooling.pooled_mu`. It holds for every start that depends on no data and any
+    requests before, whatever their number and sizes, fixed in advance. It is symmetric in the two laws. Where the
+    problem counts rounding, no form is below `shifted` with rounding, which holds of the computed runs.
+
+    Args:
+        problem: The constants.
+        sigma: Noise scale.
+        steps: ``K``, steps since the deletion; may be infinite.
+        steps_before: Steps of learning and of all requests while the records were present; may be infinite.
+        records: Records deleted, jointly protected.
+        form: See `DeletionForm`.
+
+    Raises:
+        ParameterError: A value makes no sense.
+        AssumptionError: ``strong_convexity`` is 0, or ``step_size`` is not below ``1 / smoothness``.
+    """
+    exact = linear_curve(problem.sensitivity(records), sigma, _factor(problem, steps, steps_before, form))
+    return _computed(problem, exact, [_mu(problem, sigma, records, steps, steps_before)])
+
+
+def adaptive_deletion_curve(
+    problem: Problem,
+    *,
+    sigma: float,
+    learning_steps: int,
+    request_steps: Sequence[int],
+    observed: Sequence[int],
+    records: int = 1,
+    form: DeletionForm = "simplified",
+) -> RenyiCurve:
+    """Return Theorem 4.3 made right for convex losses: requests may depend on observed models.
+
+    Between observed models requests are fixed, so `deletion_curve` (Theorem G.9 where no step was taken since) holds
+    from *every* observed model on; the divergences add up. They are at most the printed ``epsilon_dd + p epsilon_dp``,
+    and bound the observed models and the released one jointly, so all later releases too: Theorem 4.1 does not.
+    Of `shifted` more is true: no test has an advantage above `soundness.gaussian_advantage` of it.
+
+    Args:
+        problem: The constants.
+        sigma: Noise scale.
+        learning_steps: ``K_A``; for records that came with a request, the steps of that request, and the clock starts
+            there.
+        request_steps: Steps of every request up to the one that deletes the records, which is the last.
+        observed: Which models requests may depend on, increasing: 0 is the learned one, ``j`` that after request ``j``.
+        records: Records deleted, jointly protected.
+        form: See `DeletionForm`.
+
+    Raises:
+        ParameterError: A value makes no sense, or an observed model comes after the deletion.
+        AssumptionError: ``strong_convexity`` is 0, or ``step_size`` is not below ``1 / smoothness``.
+    """
+    require_count(least=0, learning_steps=learning_steps)
+    require_counts("request_steps", request_steps, least=0)
+    require_observable(observed, request=len(request_steps))
+    present = [learning_steps, *request_steps[:-1]]
+    parts, since = [], 0
+    for model in observed:
+        parts.append((0, sum(present[since : model + 1])))
+        since = model + 1
+    parts.append((request_steps[-1], sum(present[since:])))
+    factor = sum(_factor(problem, steps, before, form) for steps, before in parts)
+    exact = linear_curve(problem.sensitivity(records), sigma, factor)
+    return _computed(problem, exact, [_mu(problem, sigma, records, steps, before) for steps, before in parts])
+
+
+@dataclass(frozen=True)
+class DeletionPlan:
+    """How to learn and to answer requests (Theorem 5.1), and what is then certified, at the planned whole steps.
+
+    Attributes:
+        problem: The constants with the step size, ``1 / (2 smoothness)``; adjacency ``replace``.
+        sigma: Noise scale.
+        start_variance: Variance of the Gaussian start in every coordinate.
+        alpha: Rényi order.
+        learning_steps: ``K_A``.
+        deletion_steps: ``K``, of every request.
+        epsilon_dp: Bounds the divergence for a present record, after any number of requests.
+        epsilon_dd: Bounds the divergence for a deleted record, under requests fixed in advance.
+        risk_bound: The excess risk of every published model is at most this; None where steps were planned for
+            privacy alone.
+        gradient_field: What the steps follow.
+    """
+
+    problem: Problem
+    sigma: float
+    start_variance: float
+    alpha: float
+    learning_steps: int
+    deletion_steps: int
+    epsilon_dp: float
+    epsilon_dd: float
+    risk_bound: float | None
+    gradient_field: GradientField = "lipschitz"
+
+    @property
+    def step_size(self) -> float:
+        """``eta``."""
+        return self.problem.step_size
+
+    @property
+    def gradients_saved(self) -> int:
+        """``n (K_A - K)``, gradients of single records at every request; negative where retraining is cheaper."""
+        return self.problem.n * (self.learning_steps - self.deletion_steps)
+
+
+def plan_deletion(
+    *,
+    n: int,
+    dimension: int,
+    lipschitz: float,
+    strong_convexity: float,
+    smoothness: float,
+    alpha: float,
+    epsilon_dp: float,
+    epsilon_dd: float,
+    records: int = 1,
+    certify_risk: bool = True,
+    gradient_field: GradientField = "lipschitz",
+    form: DeletionForm = "simplified",
+    dtype: str | None = None,
+) -> DeletionPlan:
+    """Return Theorem 5.1's plan: the least steps that certify deletion and, if asked for, the excess risk.
+
+    ``eta = 1 / (2 smoothness)``, ``sigma^2 = 4 alpha L^2 / (lambda epsilon_dp n^2)``,
+    ``K_A = 4 kappa log(epsilon_dp n^2 / (4 alpha d))`` and, in the form `simplified`,
+    ``K = 4 kappa log(max(epsilon_dp / epsilon_dd, 5 kappa, 8 epsilon_dp r^2 / (alpha d)))``; the latter two for the
+    risk only. Counts below 0 become 0.
+
+    Args:
+        n: Number of records.
+        dimension: ``d``.
+        lipschitz: ``L``, of each record's loss *without* its regulariser.
+        strong_convexity: ``lambda``, the weight of the regulariser ``lambda |theta|^2 / 2``.
+        smoothness: ``lambda + beta``, of each record's loss with its regulariser.
+        alpha: Rényi order, above 1.
+        epsilon_dp: Target for present records.
+        epsilon_dd: Target for deleted records, at most ``epsilon_dp``.
+        records: ``r``, the most records of one request; the deletion steps of a privacy-only plan do not depend on it.
+        certify_risk: Whether steps must suffice for the risk bound too.
+        gradient_field: What the steps follow. Of clipped gradients only ``clipped-convex`` are covered, and the risk
+            is then that of the convex function whose gradients they are, not of the loss.
+        form: Which bound the deletion steps are planned with.
+        dtype: ``float32`` or ``float64``: what rounding adds to logistic regression, on rows of norm ``lipschitz`` and
+            computed in that type, is counted; the promises then hold but for a total variation of
+            ``problem.rounding.failure`` a step. None: exact arithmetic, as in the theorem.
+
+    Raises:
+        ParameterError: A value makes no sense.
+        AssumptionError: ``strong_convexity`` is 0 or exceeds ``smoothness``, ``epsilon_dd`` exceeds ``epsilon_dp``, the
+            theorem does not survive the clipping, or the noise is so small that rounding breaks a promise.
+    """
+    require_survival("Theorem 5.1", gradient_field)
+    require_positive(smoothness=smoothness)
+    require_budgets(epsilon_dp, epsilon_dd)
+    check_order(alpha)
+    problem = Problem(n, strong_convexity, smoothness, lipschitz, 1 / (2 * smoothness))
+    sigma = calibrated_sigma(problem, alpha=alpha, epsilon=epsilon_dp, steps=math.inf)
+    if dtype is not None:
+        if gradient_field != "lipschitz":
+            raise AssumptionError(
+                "rounding is bounded for gradients that are not clipped (rows of norm at most lipschitz): leave out "
+                f"dtype, or set gradient_field to 'lipschitz', got {gradient_field!r}"
+            )
+        problem = _computed_on_rows(problem, dimension, dtype)
+        present = _mu(problem, sigma, 1, 0, math.inf)
+        if alpha * present**2 / 2 > epsilon_dp or alpha * langevin_floor(problem).mu(sigma) ** 2 / 2 > epsilon_dd:
+            raise AssumptionError(
+                f"the noise that epsilon_dp = {epsilon_dp} asks for, sigma = {sigma:.6g}, is too small for {dtype}: "
+                "with rounding the promises do not hold; lower epsilon_dp, raise epsilon_dd, or use dtype float64"
+            )
+    learning, deletion = steps_for_risk(problem, alpha=alpha, dimension=dimension, epsilon=epsilon_dp, records=records)
+
+    def epsilon_after(steps: int) -> float:
+        return float(deletion_curve(problem, sigma=sigma, steps=steps, form=form)(np.array([alpha]))[0])
+
+    estimate = math.log(epsilon_dp / epsilon_dd) / (_rate(problem, form) * problem.step_size)
+    for_privacy = least_whole(estimate, lambda steps: epsilon_after(steps) <= epsilon_dd, minimum=0)
+    risk_bound = certified_risk(problem, alpha=alpha, dimension=dimension, epsilon=epsilon_dp)
+    deletion_steps = max(for_privacy, math.ceil(deletion)) if certify_risk else for_privacy
+    return DeletionPlan(
+        problem,
+        sigma=sigma,
+        start_variance=start_variance(problem, sigma),
+        alpha=alpha,
+        learning_steps=math.ceil(learning),
+        deletion_steps=deletion_steps,
+        epsilon_dp=epsilon_dp,
+        epsilon_dd=epsilon_after(deletion_steps),
+        risk_bound=risk_bound if certify_risk else None,
+        gradient_field=gradient_field,
+    )
+
+
+def _rate(problem: Problem, form: DeletionForm) -> float:
+    """Return ``c``, a rate at which the divergence falls while drifts may differ."""
+    if form not in get_args(DeletionForm):
+        raise ParameterError(f"form must be one of {', '.join(get_args(DeletionForm))}, got {form!r}")
+    return lemma_5_rate(problem) / 2 if form == "simplified" else sharp_rate(problem) / 2
+
+
+def _factor(problem: Problem, steps: float, steps_before: float, form: DeletionForm) -> float:
+    """Return what `linear_curve` takes: the divergence is ``alpha (sensitivity / sigma)^2`` times this time."""
+    check_steps(steps)
+    check_steps(steps_before)
+    rate = _rate(problem, form)
+    if form == "shifted":
+        # The factor is that of every number of records and every noise: here both cancel.
+        exact = replace(problem, rounding=EXACT)
+        return _mu(exact, problem.sensitivity(1), 1, steps, steps_before) ** 2 / 2
+    since = 2 * rate if form == "doubled" else rate
+    grown = -math.expm1(-rate * problem.step_size * steps_before) / (2 * rate)
+    return grown * math.exp(-since * problem.step_size * steps)
+
+
+def _computed_on_rows(problem: Problem, dimension: int, dtype: str) -> Problem:
+    """Return the problem as logistic regression on rows of norm ``L`` is computed.
+
+    It is the one on rows of norm 1 with all weights ``L`` times as large: step size, regulariser and noise follow.
+    """
+    norm = problem.lipschitz
+    unit = Problem(
+        problem.n,
+        problem.strong_convexity / norm**2,
+        problem.smoothness / norm**2,
+        1.0,
+        problem.step_size * norm**2,
+    )
+    of_unit = computed(unit, features=dimension, classes=2, dtype=dtype).rounding
+    return replace(problem, rounding=replace(of_unit, fixed=of_unit.fixed / norm))
+
+
+def _mu(problem: Problem, sigma: float, records: int, steps: float, steps_before: float) -> float:
+    """Return shifted interpolation's ``mu`` of a deletion, with the rounding of the problem's arithmetic."""
+    phase = partial(shifted.phase, problem, sigma=sigma)
+    return shifted.pooled_mu([phase(records=records, steps=steps_before), phase(records=0, steps=steps)])
+
+
+def _computed(problem: Problem, exact: RenyiCurve, mus: Sequence[float]) -> RenyiCurve:
+    """Return what holds of computed runs: the larger of a bound on exact ones and of `shifted` with rounding."""
+    if problem.rounding == EXACT:
+        return exact
+    log_slope = 2 * math.log(math.hypot(*mus)) - math.log(2)
+    return RenyiCurve(lambda alpha: np.maximum(exact.log_divergence(alpha), np.log(alpha) + log_slope))

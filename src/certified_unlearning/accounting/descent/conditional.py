@@ -1,0 +1,392 @@
+"""Descent-to-Delete with a published state, compared with real retraining, whose noise is added once.
+
+The algorithm is `descent.shifted.published_state_curve`'s: every request continues, without noise, from the last
+published model ``w_(j-1)``, and publishes ``w_j = phi_j(w_(j-1)) + sigma Z_j``; learning publishes ``w_0``. That curve
+compares with a retrained model that was published, noised and continued at the same times. Here the retrained model
+has been trained once and noised once, as anybody would: then fed-back noise tells the two apart, more so the more
+parameters there are.
+
+Derivation. The ``I_j`` steps ``phi_j`` contract by ``gamma^(I_j)`` towards the optimum ``w*_j``, with projection on a
+ball or without, and removing ``b_j`` records moves it by at most ``Delta_j = sensitivity(b_j) / m``. So the distance
+``N_j = ||phi_j(w_(j-1)) - w*_j||`` is at most ``gamma^(I_j) (||phi_(j-1)(w_(j-2)) - w*_(j-1) + sigma Z_(j-1)|| +
+Delta_j)``, and
+
+* its root mean square is at most ``r_j = gamma^(I_j) (sqrt(r_(j-1)^2 + sigma^2 d) + Delta_j)``, ``r_0 = gamma^T D``,
+  as the noise is independent of what came before (Minkowski);
+* as a function of ``Z_0, ..., Z_(j-1)`` it is Lipschitz, of constant ``l_j = gamma^(I_j) sqrt(l_(j-1)^2 + sigma^2)``,
+  ``l_0 = 0``;
+* hence, by the concentration of Gaussian measure, ``N_j <= r_j + l_j sqrt(2 log(1/beta))`` but for a probability
+  ``beta``, one for all requests together.
+
+Given the past, the last model's law is ``N(phi_j(w_(j-1)), sigma^2 I)``, that of the retrained one is ``N(w*_j + v,
+sigma^2 I)`` with ``||v|| <= gamma^T D`` from learning of its own. Where ``N_j`` keeps its bound the two are
+``mu``-Gaussian-DP with ``mu = (r_j + l_j sqrt(2 log(1/beta)) + gamma^T D) / sigma``. The hockey-stick divergence is
+jointly convex and at most 1, and the retrained law is a mixture over the same pasts, too, of equal laws: so in *both*
+directions
+
+    ``delta <= (1 - beta) delta_of(mu, epsilon) + beta``,
+
+without a factor ``e^epsilon``: in ``Q(E) <= e^epsilon P(E) + ...`` a past that breaks the bound adds ``Q(E) <= 1``
+with its own weight.
+
+It speaks of the last model, and of requests that were fixed in advance. Computed phases may end up to
+``rounding_distance``, ``rho``, from exact ones: with the same noise the computed run is within ``e_j = gamma^(I_j)
+e_(j-1) + rho``, ``e_0 = rho``, of the exact one, and retraining within ``rho``; that makes ``mu`` larger by
+``(e_j + rho) / sigma``.
+"""
+
+import math
+import sys
+from collections.abc import Sequence
+from typing import NamedTuple, TypedDict
+
+from certified_unlearning.accounting.core.checks import require_count, require_non_negative, require_probability
+from certified_unlearning.accounting.core.conversion import epsilon_from_mu, mu_from_epsilon
+from certified_unlearning.accounting.core.curves import Schedule
+from certified_unlearning.accounting.core.problem import Problem
+from certified_unlearning.accounting.core.search import MOST_STEPS, least_whole
+from certified_unlearning.accounting.descent.published import ROUNDING, require_descent_step_size
+from certified_unlearning.accounting.descent.shifted import request_schedule
+from certified_unlearning.accounting.shifted.interpolation import Phase, contraction_gap
+from certified_unlearning.errors import InfeasibleError
+
+# The part of delta that is spent on distances that may fail.
+BETA_SHARE = 0.01
+
+
+class Conditions(TypedDict):
+    """What the functions of this module need besides requests and target, by their arguments' names."""
+
+    dimension: int
+    learning_steps: float
+    starting_distance: float
+    rounding_distance: float
+
+
+def conditions_of(problem: Problem, *, sigma: float, dimension: int, learning_steps: float) -> Conditions:
+    """Return what this module needs of learning from the origin, as it is computed.
+
+    Args:
+        problem: The constants.
+        sigma: Standard deviation of the published noise.
+        dimension: ``d``.
+        learning_steps: ``T``.
+    """
+    error = problem.rounding.step_error(math.sqrt(2 * problem.step_size) * sigma)
+    return {
+        "dimension": dimension,
+        "learning_steps": learning_steps,
+        "starting_distance": (1 + problem.rounding.norm_excess) * problem.lipschitz / problem.strong_convexity,
+        "rounding_distance": error / contraction_gap(problem),
+    }
+
+
+def fed_back_noise(dimension: int, delta: float) -> float:
+    """Return the norm, in standard deviations, of the noise that a first request has to let fade below ``mu``."""
+    return math.sqrt(dimension) + _deviation(_shares(delta)[0])
+
+
+def conditional_mu(
+    problem: Problem,
+    *,
+    sigma: float,
+    dimension: int,
+    records_per_request: int | Sequence[int],
+    steps_per_request: Sequence[int],
+    learning_steps: float,
+    starting_distance: float,
+    beta: float,
+    rounding_distance: float = 0.0,
+) -> float:
+    """Return the ``mu`` of Gaussian DP that holds, given the past, for all pasts but a share ``beta``.
+
+    ``(r_j + l_j sqrt(2 log(1/beta)) + e_j + gamma^T D + rho) / sigma``, see the module's docstring; the delta of it has
+    to be enlarged by ``beta``.
+
+    Args:
+        problem: The constants; its step size must be `descent_step_size`.
+        sigma: Standard deviation of the published noise, of the learned model's too.
+        dimension: ``d``, the number of parameters.
+        records_per_request: ``b_1, b_2, ...``, or one size for all.
+        steps_per_request: ``I_1, I_2, ...``.
+        learning_steps: ``T``, of learning and of retraining; infinite for converged learning.
+        starting_distance: ``D``, how far the start of learning is at most from the optimum, on any admissible data:
+            ``2 R`` in a ball of radius ``R``, ``M / m`` from 0.
+        beta: The share of pasts that may have a larger ``mu``.
+        rounding_distance: ``rho``, how far at most a computed noiseless phase ends from the exact one, whatever it
+            started from; nothing of ``problem.rounding`` but its ``norm_excess`` is counted besides.
+
+    Raises:
+        ParameterError: A value makes no sense, or more records are removed than there are.
+        AssumptionError: The step size is another one, or ``m = 0``.
+    """
+    require_probability(beta=beta)
+    schedule = request_schedule(sigma, records_per_request, steps_per_request, learning_steps)
+    learned = _learned(problem, learning_steps, starting_distance, rounding_distance)
+    distance = _last_distance(problem, schedule, dimension, learned)
+    return _mu(distance, learned, sigma, beta)
+
+
+def conditional_epsilon(
+    problem: Problem,
+    *,
+    sigma: float,
+    dimension: int,
+    records_per_request: int | Sequence[int],
+    steps_per_request: Sequence[int],
+    learning_steps: float,
+    starting_distance: float,
+    delta: float,
+    rounding_distance: float = 0.0,
+) -> float:
+    """Return the epsilon at ``delta`` between the last published model and one that was retrained and noised once.
+
+    Two-sided. A hundredth of ``delta`` is spent on ``beta``, the rest on the Gaussian.
+
+    Args:
+        problem: The constants; its step size must be `descent_step_size`.
+        sigma: Standard deviation of the published noise, of the learned model's too.
+        dimension: ``d``, the number of parameters.
+        records_per_request: ``b_1, b_2, ...``, or one size for all.
+        steps_per_request: ``I_1, I_2, ...``.
+        learning_steps: ``T``, of learning and of retraining; infinite for converged learning.
+        starting_distance: ``D``, see `conditional_mu`.
+        delta: Strictly between 0 and 1.
+        rounding_distance: ``rho``, how far at most a computed noiseless phase ends from the exact one.
+
+    Raises:
+        ParameterError: A value makes no sense, or more records are removed than there are.
+        AssumptionError: The step size is another one, or ``m = 0``.
+    """
+    beta, gaussian_delta = _shares(delta)
+    mu = conditional_mu(
+        problem,
+        sigma=sigma,
+        dimension=dimension,
+        records_per_request=records_per_request,
+        steps_per_request=steps_per_request,
+        learning_steps=learning_steps,
+        starting_distance=starting_distance,
+        beta=beta,
+        rounding_distance=rounding_distance,
+    )
+    return epsilon_from_mu(mu, gaussian_delta)
+
+
+def least_conditional_steps(
+    problem: Problem,
+    *,
+    sigma: float,
+    dimension: int,
+    records_per_request: int | Sequence[int],
+    steps_per_request: Sequence[int],
+    next_records: int,
+    learning_steps: float,
+    starting_distance: float,
+    epsilon: float,
+    delta: float,
+    rounding_distance: float = 0.0,
+) -> int:
+    """Return the least steps of one more request after which `conditional_epsilon` is at most ``epsilon``.
+
+    Args:
+        problem: The constants; its step size must be `descent_step_size`.
+        sigma: Standard deviation of the published noise, of the learned model's too.
+        dimension: ``d``, the number of parameters.
+        records_per_request: ``b_1, b_2, ...`` of the earlier requests, none before the first one.
+        steps_per_request: ``I_1, I_2, ...`` of the earlier requests.
+        next_records: Records removed by the next request.
+        learning_steps: ``T``, of learning and of retraining; infinite for converged learning.
+        starting_distance: ``D``, see `conditional_mu`.
+        epsilon: The target.
+        delta: Strictly between 0 and 1.
+        rounding_distance: ``rho``, how far at most a computed noiseless phase ends from the exact one.
+
+    Returns:
+        The steps; 0 where the target is met without any.
+
+    Raises:
+        ParameterError: A value makes no sense, or fewer records are left.
+        AssumptionError: The step size is another one, or ``m = 0``.
+        InfeasibleError: No number of steps meets the target, or more than 10^12 would be needed.
+    """
+    beta, gaussian_delta = _shares(delta)
+    mu = mu_from_epsilon(epsilon, gaussian_delta)
+    earlier = request_schedule(sigma, records_per_request, steps_per_request, learning_steps)
+    learned = _learned(problem, learning_steps, starting_distance, rounding_distance)
+    before = _last_distance(problem, earlier, dimension, learned)
+    moved = _moved(problem, next_records, sum(earlier.records))
+
+    def distance_after(steps: int) -> _Distance:
+        return _answered(before, _decay(problem, steps), moved, sigma, dimension, rounding_distance)
+
+    def is_enough(steps: int) -> bool:
+        return epsilon_from_mu(_mu(distance_after(steps), learned, sigma, beta), gaussian_delta) <= epsilon
+
+    room = mu * sigma - learned.bound(beta) - rounding_distance
+    if room <= ROUNDING * mu * sigma:
+        raise InfeasibleError(
+            f"no number of steps removes {next_records} records with epsilon = {epsilon} at delta = {delta}: learning "
+            f"and rounding alone leave {learned.bound(beta) + rounding_distance}, which sigma = {sigma} does not hide; "
+            "raise sigma, epsilon or learning_steps"
+        )
+    if is_enough(0):
+        return 0
+    # Where m = L one step forgets everything, and any estimate will do.
+    to_forget = distance_after(0).bound(beta) - rounding_distance
+    rate = -Phase(1, contraction_gap(problem), 0.0, 0.0).log_decay
+    estimate = math.log(to_forget / room) / rate if rate > 0 else math.inf
+    if estimate > MOST_STEPS:
+        raise InfeasibleError(
+            f"removing {next_records} records with epsilon = {epsilon} and sigma = {sigma} takes more than "
+            f"{MOST_STEPS:.0e} steps; raise sigma, epsilon or step_size * strong_convexity"
+        )
+    return least_whole(estimate, is_enough, minimum=1)
+
+
+def least_conditional_sigma(
+    problem: Problem,
+    *,
+    dimension: int,
+    records: int,
+    steps: int,
+    learning_steps: float,
+    starting_distance: float,
+    epsilon: float,
+    delta: float,
+    rounding_distance: float = 0.0,
+) -> float:
+    """Return the least published noise with which a first request meets ``epsilon`` by `conditional_epsilon`.
+
+    ``mu`` falls with ``sigma`` towards ``gamma^I (sqrt(d) + sqrt(2 log(1/beta)))``, what feeding the noise back costs:
+    no noise makes up for too few steps. Else it is the root of a quadratic equation; what is returned meets the target.
+
+    Args:
+        problem: The constants; its step size must be `descent_step_size`.
+        dimension: ``d``, the number of parameters.
+        records: How many the first request removes.
+        steps: ``I_1``, its steps.
+        learning_steps: ``T``, of learning and of retraining; infinite for converged learning.
+        starting_distance: ``D``, see `conditional_mu`.
+        epsilon: The target.
+        delta: Strictly between 0 and 1.
+        rounding_distance: ``rho``, how far at most a computed noiseless phase ends from the exact one.
+
+    Raises:
+        ParameterError: A value makes no sense, or more records are removed than there are.
+        AssumptionError: The step size is another one, or ``m = 0``.
+        InfeasibleError: The steps are too few for any noise.
+    """
+    beta, gaussian_delta = _shares(delta)
+    mu = mu_from_epsilon(epsilon, gaussian_delta)
+    require_count(least=0, steps=steps)
+    require_count(least=1, dimension=dimension)
+    learned = _learned(problem, learning_steps, starting_distance, rounding_distance)
+    decay = _decay(problem, steps)
+    left = mu - decay * _deviation(beta)
+    slope = (left - decay * math.sqrt(dimension)) * (left + decay * math.sqrt(dimension))
+    if left <= decay * math.sqrt(dimension) * (1 + ROUNDING):
+        raise InfeasibleError(
+            f"after steps = {steps} the noise of the learned model, fed back, is above epsilon = {epsilon} at "
+            f"delta = {delta} whatever its size; raise steps or epsilon"
+        )
+    # decay sqrt(learned^2 + sigma^2 d) = left sigma - fixed.
+    fixed = decay * (_moved(problem, records, 0) + learned.rounding) + rounding_distance + learned.bound(beta)
+    spread = math.sqrt(dimension * fixed**2 + slope * learned.root_mean_square**2)
+    sigma = max((left * fixed + decay * spread) / slope, sys.float_info.min)
+    nudge = 1e-15
+    while (
+        conditional_epsilon(
+            problem,
+            sigma=sigma,
+            dimension=dimension,
+            records_per_request=records,
+            steps_per_request=(steps,),
+            learning_steps=learning_steps,
+            starting_distance=starting_distance,
+            delta=delta,
+            rounding_distance=rounding_distance,
+        )
+        > epsilon
+    ):
+        sigma *= 1 + nudge
+        nudge *= 2
+    return sigma
+
+
+class _Distance(NamedTuple):
+    """How far noiseless parameters are from the optimum.
+
+    Attributes:
+        root_mean_square: ``r_j``.
+        lipschitz: ``l_j``, in all noise published before.
+        rounding: ``e_j``.
+    """
+
+    root_mean_square: float
+    lipschitz: float
+    rounding: float
+
+    def bound(self, beta: float) -> float:
+        """Return what the distance exceeds with probability ``beta`` at most."""
+        return self.root_mean_square + self.lipschitz * _deviation(beta) + self.rounding
+
+
+def _learned(problem: Problem, learning_steps: float, starting_distance: float, rounding_distance: float) -> _Distance:
+    """Return the distance after learning, or retraining."""
+    require_descent_step_size(problem)
+    require_non_negative(starting_distance=starting_distance, rounding_distance=rounding_distance)
+    return _Distance(_decay(problem, learning_steps) * starting_distance, 0.0, rounding_distance)
+
+
+def _last_distance(problem: Problem, schedule: Schedule, dimension: int, learned: _Distance) -> _Distance:
+    """Return the distance after a schedule's requests, before the last noise."""
+    require_count(least=1, dimension=dimension)
+    distance, removed = learned, 0
+    for records, steps in zip(schedule.records, schedule.steps, strict=True):
+        moved = _moved(problem, records, removed)
+        # Learning has the rounding of a phase.
+        distance = _answered(
+            distance, _decay(problem, steps), moved, schedule.sigma, dimension, rounding_distance=learned.rounding
+        )
+        removed += records
+    return distance
+
+
+def _answered(
+    before: _Distance, decay: float, moved: float, sigma: float, dimension: int, rounding_distance: float
+) -> _Distance:
+    """Return the distance after a model was published and a request was answered from it, before its noise."""
+    return _Distance(
+        decay * (math.hypot(before.root_mean_square, sigma * math.sqrt(dimension)) + moved),
+        decay * math.hypot(before.lipschitz, sigma),
+        decay * before.rounding + rounding_distance,
+    )
+
+
+def _moved(problem: Problem, records: int, removed_before: int) -> float:
+    """Return ``Delta``, how far removing records moves the optimum at most."""
+    gradients = problem.sensitivity(records, removed_before=removed_before)
+    return gradients / problem.strong_convexity
+
+
+def _decay(problem: Problem, steps: float) -> float:
+    """Return ``gamma^steps``."""
+    return math.exp(Phase(steps, contraction_gap(problem), 0.0, 0.0).log_decay)
+
+
+def _deviation(beta: float) -> float:
+    """Return what a standard Gaussian's Lipschitz function exceeds its mean by with probability ``beta`` at most."""
+    return math.sqrt(-2 * math.log(beta))
+
+
+def _mu(distance: _Distance, learned: _Distance, sigma: float, beta: float) -> float:
+    """Return the sum of both models' distances over the noise; never rounded down to 0."""
+    return max((distance.bound(beta) + learned.bound(beta)) / sigma, sys.float_info.min)
+
+
+def _shares(delta: float) -> tuple[float, float]:
+    """Return ``beta`` and what it leaves of ``delta`` to the Gaussian."""
+    require_probability(delta=delta)
+    beta = BETA_SHARE * delta
+    return beta, delta - beta

@@ -1,0 +1,256 @@
+"""Descent-to-Delete with the least noise that its distances need, by shifted interpolation; see `interpolation`.
+
+The algorithm is `published`'s: noiseless projected gradient steps of size ``2 / (L + m)``, which contract by
+``gamma = (L - m) / (L + m)``, and noise on publication. Its theorems allow for more than four times the distance that
+an endless stream can have.
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+
+from certified_unlearning.accounting.core.checks import require_count, require_positive
+from certified_unlearning.accounting.core.curves import GaussianCurve, Schedule
+from certified_unlearning.accounting.core.problem import Problem
+from certified_unlearning.accounting.core.search import MOST_STEPS, least_whole
+from certified_unlearning.accounting.descent.published import require_descent_step_size
+from certified_unlearning.accounting.shifted.interpolation import Phase, contraction_gap, pooled_mu, schedule_phases
+from certified_unlearning.errors import AssumptionError, InfeasibleError
+
+
+def secret_state_mu(
+    problem: Problem,
+    *,
+    sigma: float,
+    steps: int,
+    records_per_request: int = 1,
+    request: float = 1,
+    learning_steps: float = math.inf,
+    radius: float | None = None,
+) -> float:
+    """Return the ``mu`` of Gaussian DP between a published model and a retrained one, with the state kept secret.
+
+    The noiseless parameters after request ``i`` are within ``e_i = gamma^I (e_(i-1) + Delta)`` of the retrained ones,
+    ``Delta = 2 M b / (m n)``, and noise is added on publication only:
+
+        ``mu = Delta/sigma gamma^I (1 - gamma^(i I)) / (1 - gamma^I)`` after converged learning.
+
+    It speaks of request ``i``'s model only. The secret state is never noised, so every further publication that an
+    observer keeps adds its own ``mu^2``.
+
+    Args:
+        problem: The constants; its step size must be `descent_step_size`.
+        sigma: Standard deviation of the published noise.
+        steps: ``I``, the steps of each request, at least 1.
+        records_per_request: ``b``.
+        request: ``i``, counted from 1; infinite for a value that holds after every request of an endless stream.
+        learning_steps: ``T``; infinite for converged learning.
+        radius: None compares with retraining from the same start for as many steps in all, ``T + i I``. A number
+            ``R``, of the ball that every step projects on and that holds the start, compares with retraining for
+            ``T`` steps of its own: both are then near the optimum only, which adds
+            ``2 R (gamma^T + gamma^(T + i I)) / sigma`` to the value of converged learning.
+
+    Raises:
+        ParameterError: A value makes no sense.
+        AssumptionError: The step size is another one, ``m = 0``, or an endless stream of removals.
+    """
+    require_positive(sigma=sigma)
+    require_count(least=1, steps=steps)
+    require_descent_step_size(problem)
+    if request == math.inf:
+        noiseless = _endless_stream(problem, steps, records_per_request)
+    else:
+        require_count(least=1, request=request)
+        schedule = Schedule(
+            sigma=sigma,
+            records_per_request=records_per_request,
+            steps=(steps,) * int(request),
+            learning_steps=learning_steps if radius is None else math.inf,
+        )
+        noiseless = _noiseless(problem, schedule)
+    mu = pooled_mu([*noiseless, _published(sigma)])
+    if radius is None:
+        return mu
+    require_positive(radius=radius)
+    learning = Phase(learning_steps, contraction_gap(problem), 0.0, 0.0)
+    # The earliest request is the worst of an endless stream.
+    unlearning = replace(learning, steps=steps * (1 if request == math.inf else request))
+    return mu + 2 * radius / sigma * math.exp(learning.log_decay) * (1 + math.exp(unlearning.log_decay))
+
+
+def secret_state_history_mu(
+    problem: Problem,
+    *,
+    sigma: float,
+    records_per_request: int | Sequence[int],
+    steps_per_request: Sequence[int],
+    learning_steps: float = math.inf,
+) -> float:
+    """Return `secret_state_mu` after requests of unequal sizes and unequal numbers of steps.
+
+    ``e_i = gamma^(I_i) (e_(i-1) + Delta_(b_i))``, ``Delta_b = 2 M b / (m n)``, after converged learning; compared with
+    retraining from the same start for as many steps in all.
+
+    Args:
+        problem: The constants; its step size must be `descent_step_size`.
+        sigma: Standard deviation of the published noise.
+        records_per_request: ``b_1, b_2, ...``, or one size for all.
+        steps_per_request: ``I_1, I_2, ...``.
+        learning_steps: ``T``; infinite for converged learning.
+
+    Raises:
+        ParameterError: A value makes no sense.
+        AssumptionError: The step size is another one, or ``m = 0``.
+    """
+    require_descent_step_size(problem)
+    schedule = request_schedule(sigma, records_per_request, steps_per_request, learning_steps)
+    return pooled_mu([*_noiseless(problem, schedule), _published(sigma)])
+
+
+def least_secret_state_steps(
+    problem: Problem,
+    *,
+    sigma: float,
+    records_per_request: int | Sequence[int],
+    steps_per_request: Sequence[int],
+    next_records: int,
+    mu: float,
+    learning_steps: float = math.inf,
+) -> int:
+    """Return the least steps of one more request after which `secret_state_history_mu` is at most ``mu``.
+
+    Args:
+        problem: The constants; its step size must be `descent_step_size`.
+        sigma: Standard deviation of the published noise.
+        records_per_request: ``b_1, b_2, ...`` of the earlier requests, none before the first one.
+        steps_per_request: ``I_1, I_2, ...`` of the earlier requests.
+        next_records: Records removed by the next request.
+        mu: The target; `conversion.mu_from_epsilon` gives that of an epsilon.
+        learning_steps: ``T``; infinite for converged learning.
+
+    Returns:
+        The steps; 0 where the target is met without any.
+
+    Raises:
+        ParameterError: A value makes no sense, or fewer records are left.
+        AssumptionError: The step size is another one, or ``m = 0``.
+        InfeasibleError: More than 10^12 steps would be needed.
+    """
+    require_positive(mu=mu)
+    require_descent_step_size(problem)
+    earlier = request_schedule(sigma, records_per_request, steps_per_request, learning_steps)
+    problem.sensitivity(next_records, removed_before=sum(earlier.records))  # refuses more records than are left
+    *before, unlearning = _noiseless(problem, earlier.followed_by(records=next_records, steps=0))
+
+    def mu_after(steps: int) -> float:
+        return pooled_mu([*before, replace(unlearning, steps=steps), _published(sigma)])
+
+    at_once = mu_after(0)
+    if at_once <= mu:
+        return 0
+    # Where m = L one step forgets everything, and any estimate will do.
+    estimate = math.log(at_once / mu) / -replace(unlearning, steps=1).log_decay
+    if estimate > MOST_STEPS:
+        raise InfeasibleError(
+            f"removing {next_records} records with mu = {mu} and sigma = {sigma} takes more than {MOST_STEPS:.0e} "
+            "steps; raise sigma, mu or step_size * strong_convexity"
+        )
+    return least_whole(estimate, lambda steps: mu_after(steps) <= mu, minimum=1)
+
+
+def secret_state_sigma(
+    problem: Problem,
+    *,
+    mu: float,
+    steps: int,
+    records_per_request: int = 1,
+    request: float = 1,
+    learning_steps: float = math.inf,
+    radius: float | None = None,
+) -> float:
+    """Return the least published noise that gives ``mu``: the inverse of `secret_state_mu`; arguments and errors there.
+
+    ``mu`` is proportional to ``1 / sigma``; `conversion.mu_from_epsilon` gives that of an epsilon.
+    """
+    require_positive(mu=mu)
+    mu_of_unit_noise = secret_state_mu(
+        problem,
+        sigma=1.0,
+        steps=steps,
+        records_per_request=records_per_request,
+        request=request,
+        learning_steps=learning_steps,
+        radius=radius,
+    )
+    return mu_of_unit_noise / mu
+
+
+def published_state_curve(
+    problem: Problem,
+    *,
+    sigma: float,
+    steps_per_request: Sequence[int],
+    records_per_request: int | Sequence[int] = 1,
+    learning_steps: float = math.inf,
+) -> GaussianCurve:
+    """Return the curve of the last published model, where each request continues from what was published.
+
+    The noise is fed back: a request is one macro-step, of contraction ``gamma^I`` and sensitivity
+    ``(1 - gamma^I) Delta``, then noise. So the bound compares *only* with a retrained model that is published, noised
+    and continued at the same times. One that adds its noise once has another covariance, and epsilon can be ten times
+    as large: for it see `conditional`, or Theorem N.2 (`published.published_state_epsilon`).
+
+    Args:
+        problem: The constants; its step size must be `descent_step_size`.
+        sigma: Standard deviation of the published noise, of the learned model's too.
+        steps_per_request: Steps of the requests, in order.
+        records_per_request: ``b``, or one number for each request.
+        learning_steps: ``T``; infinite for converged learning.
+
+    Raises:
+        ParameterError: A value makes no sense.
+        AssumptionError: The step size is another one, or ``m = 0``.
+    """
+    require_descent_step_size(problem)
+    schedule = request_schedule(sigma, records_per_request, steps_per_request, learning_steps)
+    phases = _noiseless(problem, schedule)
+    return GaussianCurve(pooled_mu([part for phase in phases for part in (phase, _published(sigma))]))
+
+
+def request_schedule(
+    sigma: float, records_per_request: int | Sequence[int], steps_per_request: Sequence[int], learning_steps: float
+) -> Schedule:
+    """Return the schedule of requests that are given as sequences, of any type."""
+    return Schedule(
+        sigma=sigma,
+        records_per_request=(
+            tuple(records_per_request) if isinstance(records_per_request, Sequence) else records_per_request
+        ),
+        steps=tuple(steps_per_request),
+        learning_steps=learning_steps,
+    )
+
+
+def _noiseless(problem: Problem, schedule: Schedule) -> list[Phase]:
+    """Return the phases of a schedule, without noise in the steps."""
+    return [replace(phase, noise_std=0.0) for phase in schedule_phases(problem, schedule)]
+
+
+def _published(sigma: float) -> Phase:
+    """Return the noise that is added on publication."""
+    return Phase(1, 0.0, 0.0, sigma)
+
+
+def _endless_stream(problem: Problem, steps: int, records_per_request: int) -> list[Phase]:
+    """Return noiseless phases that lead to the largest distance after a request.
+
+    When a request's data have just changed it is ``Delta / (1 - gamma^I)``; then the request's steps follow.
+    """
+    if problem.adjacency == "remove":
+        raise AssumptionError(
+            "an endless stream must not run out of records: adjacency must be replace or zero-out, got remove"
+        )
+    unlearning = Phase(steps, contraction_gap(problem), 0.0, 0.0)
+    distance = problem.sensitivity(records_per_request) / problem.strong_convexity
+    rounded = Phase(1, 0.0, 2 * problem.rounding.fixed / contraction_gap(problem), 0.0)
+    return [Phase(math.inf, -math.expm1(unlearning.log_decay), distance, 0.0), unlearning, rounded]

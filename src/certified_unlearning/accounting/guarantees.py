@@ -1,0 +1,320 @@
+"""The numbers that a certificate states: with what rounding adds, and as exact arithmetic would have them."""
+
+import math
+from dataclasses import replace
+from typing import NamedTuple
+
+from certified_unlearning import accounting
+from certified_unlearning.accounting.assumptions import Arithmetic
+from certified_unlearning.accounting.core.losses import scores_per_record
+from certified_unlearning.accounting.core.rounding import EXACT, Noise
+from certified_unlearning.accounting.descent.accountants import ACCOUNTANTS as DESCENT_ACCOUNTANTS
+from certified_unlearning.accounting.guaranteed import Guaranteed
+from certified_unlearning.accounting.langevin import learning_start
+from certified_unlearning.accounting.langevin.accountants import ACCOUNTANTS, AccountantName, rounding_price
+from certified_unlearning.accounting.shifted import interpolation as shifted
+from certified_unlearning.accounting.shifted.arithmetic import computed, failure_delta
+from certified_unlearning.errors import AssumptionError, ParameterError
+
+BETA_OF_BEFORE = 1e-12
+"""What `learning_start` took for its probability before that followed from epsilon and delta."""
+
+
+def as_computed(
+    problem: accounting.Problem,
+    *,
+    dimension: int,
+    classes: int,
+    dtype: str,
+    variant: str,
+    start: float = 0.0,
+    projects: bool = False,
+) -> accounting.Problem:
+    """Return a problem with the rounding of the engine, as each variant of a mechanism meets it.
+
+    Args:
+        problem: The constants.
+        dimension: ``d``.
+        classes: Number of classes.
+        dtype: Of weights and rows.
+        variant: ``secret-state`` and ``published-state`` add noise on publication, the others in every step.
+        start: Mean of every coordinate of the start.
+        projects: Whether every step projects on a ball.
+    """
+    noise: dict[str, Noise] = {"secret-state": "publication", "published-state": "publication, fed back"}
+    return computed(
+        problem,
+        features=max(1, dimension // scores_per_record(classes)),
+        classes=classes,
+        dtype=dtype,
+        start_norm=abs(start) * math.sqrt(dimension),
+        noise=noise.get(variant, "every step"),
+        projects=projects,
+    )
+
+
+def guarantee_of(
+    problem: accounting.Problem,
+    schedule: accounting.Schedule,
+    *,
+    accountant: str,
+    variant: str,
+    delta: float,
+    dimension: int,
+    start: float,
+) -> Guaranteed:
+    """Return what a certificate states, by `langevin_guarantee` or `descent_guarantee`; arguments and errors there.
+
+    Raises:
+        ParameterError: No accountant has this name.
+    """
+    if accountant not in (*ACCOUNTANTS, *DESCENT_ACCOUNTANTS):
+        raise ParameterError(f"there is no accountant {accountant!r}, so nothing is guaranteed")
+    if accountant in ACCOUNTANTS:
+        return langevin_guarantee(
+            problem,
+            schedule,
+            delta=delta,
+            accountant=accountant,
+            dimension=dimension,
+            start=start,
+        )
+    return descent_guarantee(
+        problem, schedule, delta=delta, accountant=accountant, variant=variant, dimension=dimension
+    )
+
+
+def langevin_guarantee(
+    problem: accounting.Problem,
+    schedule: accounting.Schedule,
+    *,
+    delta: float,
+    accountant: AccountantName,
+    dimension: int,
+    start: float,
+) -> Guaranteed:
+    """Return what a certificate of Langevin unlearning states.
+
+    Args:
+        problem: The constants. With exact arithmetic: what a certificate of before rounding was counted states.
+        schedule: Noise, learning steps, and the steps of every request; 0 requests guarantee 0.
+        delta: Strictly between 0 and 1.
+        accountant: Which analysis.
+        dimension: ``d``.
+        start: Mean of every coordinate of the start.
+
+    Raises:
+        AssumptionError: More than delta would be added to delta.
+    """
+    noise_std = math.sqrt(2 * problem.step_size) * schedule.sigma
+    if not schedule.steps:
+        return _nothing(problem, noise_std, noise_std)
+
+    def largest_in(arithmetic: accounting.Problem) -> accounting.CertifiedRequest:
+        guarantees = accounting.stream_guarantees(arithmetic, schedule, delta=delta, accountant=accountant)
+        return accounting.largest_guarantee(guarantees)
+
+    exact, largest = largest_in(replace(problem, rounding=EXACT)), largest_in(problem)
+    added = added_to_delta(
+        problem,
+        schedule,
+        delta=delta,
+        accountant=accountant,
+        dimension=dimension,
+        start=start,
+        exact_epsilon=exact.epsilon,
+        epsilon=largest.epsilon,
+    )
+    if problem.rounding == EXACT:
+        return Guaranteed(largest.epsilon, largest.mu, added.all)
+    return _with_rounding(problem, largest, exact.epsilon, added, noise_std=noise_std, published_std=noise_std)
+
+
+class Added(NamedTuple):
+    """What is added to delta: in all, and of that for random norms that are larger than supposed."""
+
+    all: float
+    noise: float
+
+
+def added_to_delta(
+    problem: accounting.Problem,
+    schedule: accounting.Schedule,
+    *,
+    delta: float,
+    accountant: AccountantName,
+    dimension: int,
+    start: float,
+    exact_epsilon: float,
+    epsilon: float,
+) -> Added:
+    """Return what Langevin unlearning adds to delta: for stopping before stationarity, for rounding, for noise.
+
+    Args:
+        problem: The constants.
+        schedule: Noise, learning steps, and the steps of every request.
+        delta: Strictly between 0 and 1.
+        accountant: Which analysis.
+        dimension: ``d``.
+        start: Mean of every coordinate of the start.
+        exact_epsilon: The epsilon in exact arithmetic; nothing here falls as it grows.
+        epsilon: With rounding.
+
+    Raises:
+        AssumptionError: It is more than delta.
+    """
+    extra = 0.0
+    if ACCOUNTANTS[accountant].stationary:
+        extra = require_stationarity(
+            problem,
+            sigma=schedule.sigma,
+            dimension=dimension,
+            start=start,
+            learning_steps=int(schedule.learning_steps),
+            epsilon=exact_epsilon,
+            delta=delta,
+        )
+        extra += rounding_price(problem, sigma=schedule.sigma, epsilon=exact_epsilon, delta=delta + extra).delta
+    return _added(problem, schedule, extra, exact_epsilon, epsilon, delta)
+
+
+def _added(
+    problem: accounting.Problem,
+    schedule: accounting.Schedule,
+    extra: float,
+    exact_epsilon: float,
+    epsilon: float,
+    delta: float,
+) -> Added:
+    noise = failure_delta(problem, steps=schedule.learning_steps + sum(schedule.steps), epsilon=epsilon)
+    if extra + noise > delta:
+        raise AssumptionError(
+            f"with rounding epsilon is {epsilon:.6g} ({exact_epsilon:.6g} in exact arithmetic) and {extra + noise:.2g} "
+            f"would be added to delta = {delta:.2g}; this takes more noise (a larger sigma, fewer steps), a larger "
+            "delta or a smaller epsilon"
+        )
+    return Added(extra + noise, noise)
+
+
+def require_stationarity(
+    problem: accounting.Problem,
+    *,
+    sigma: float,
+    dimension: int,
+    start: float,
+    learning_steps: int,
+    epsilon: float,
+    delta: float,
+) -> float:
+    """Return what stopping learning before stationarity adds to delta, for accountants that speak of stationarity.
+
+    Raises:
+        AssumptionError: It is more than delta.
+    """
+    extra = learning_start.extra_delta(
+        problem,
+        sigma=sigma,
+        dimension=dimension,
+        start=start,
+        learning_steps=learning_steps,
+        epsilon=epsilon,
+        delta=delta,
+        beta=BETA_OF_BEFORE if problem.rounding == EXACT else None,
+    )
+    if extra > delta:
+        raise AssumptionError(
+            f"after {learning_steps} learning steps at sigma = {sigma:.6g} the model is so far from its stationary "
+            f"law that {extra:.2g} would be added to delta = {delta:.2g} at epsilon = {epsilon:.6g}; use "
+            "learning_steps: learned, more steps, or the accountant shifted, which needs no stationarity"
+        )
+    return extra
+
+
+def arithmetic_of(guaranteed: Guaranteed) -> Arithmetic | None:
+    """Return how exact a run was; None where that was not counted."""
+    if guaranteed.rounding_error is None or guaranteed.noise_delta is None or guaranteed.noise_resolution is None:
+        return None
+    return Arithmetic(guaranteed.rounding_error, guaranteed.noise_delta, guaranteed.noise_resolution)
+
+
+def descent_guarantee(
+    problem: accounting.Problem,
+    schedule: accounting.Schedule,
+    *,
+    delta: float,
+    accountant: str,
+    variant: str,
+    dimension: int,
+) -> Guaranteed:
+    """Return what a certificate of Descent-to-Delete states; arguments and errors as for `langevin_guarantee`.
+
+    Args:
+        problem: The constants, with the step size that it prescribes.
+        schedule: Its ``sigma`` is the published noise; 0 requests guarantee 0.
+        delta: Strictly between 0 and 1.
+        accountant: Which analysis, as a certificate names it.
+        variant: ``secret-state`` or ``published-state``.
+        dimension: ``d``.
+    """
+    # `rounding` counts it in the units of a step's noise.
+    noise_std = math.sqrt(2 * problem.step_size) * schedule.sigma
+    if not schedule.steps:
+        return _nothing(problem, noise_std, schedule.sigma)
+    analysis = DESCENT_ACCOUNTANTS[accountant].analyses[variant]
+    exact = analysis(replace(problem, rounding=EXACT), schedule, delta, dimension)
+    if problem.rounding == EXACT:
+        return exact
+    rounded = analysis(problem, schedule, delta, dimension)
+    return _with_rounding(
+        problem,
+        accounting.CertifiedRequest(rounded.epsilon, rounded.mu),
+        exact.epsilon,
+        _added(problem, schedule, rounded.extra_delta, exact.epsilon, rounded.epsilon, delta),
+        noise_std=noise_std,
+        published_std=schedule.sigma,
+    )
+
+
+def epsilon_all_published(problem: accounting.Problem, schedule: accounting.Schedule, *, delta: float) -> float | None:
+    """Return the epsilon for whoever kept every published model, the learned one included; 0 without requests.
+
+    None where it is so large that the probabilities which `rounding` leaves out would take all of delta.
+    """
+    if not schedule.steps:
+        return 0.0
+    mu = shifted.joint_curve(problem, schedule, learned_published=True).mu
+    # A millionth of delta pays for them; it changes epsilon by about as little.
+    share = 1e-6 if problem.rounding != EXACT else 0.0
+    epsilon = accounting.epsilon_from_mu(mu, delta * (1 - share))
+    steps = int(schedule.learning_steps) + sum(schedule.steps)
+    if failure_delta(problem, steps=steps, epsilon=epsilon) > share * delta:
+        return None
+    return epsilon
+
+
+def _nothing(problem: accounting.Problem, noise_std: float, published_std: float) -> Guaranteed:
+    """Return what is guaranteed before anything was removed."""
+    if problem.rounding == EXACT:
+        return Guaranteed(0.0, 0.0, 0.0)
+    nothing = accounting.CertifiedRequest(0.0, 0.0)
+    return _with_rounding(problem, nothing, 0.0, Added(0.0, 0.0), noise_std=noise_std, published_std=published_std)
+
+
+def _with_rounding(
+    problem: accounting.Problem,
+    largest: accounting.CertifiedRequest,
+    exact_epsilon: float,
+    added: Added,
+    *,
+    noise_std: float,
+    published_std: float,
+) -> Guaranteed:
+    return Guaranteed(
+        largest.epsilon,
+        largest.mu,
+        added.all,
+        epsilon_in_exact_arithmetic=exact_epsilon,
+        rounding_error=problem.rounding.step_error(noise_std),
+        noise_delta=added.noise,
+        noise_resolution=problem.rounding.resolution * published_std,
+    )

@@ -1,0 +1,1 @@
+"""Langevin unlearning: log-Sobolev analyses, its interchangeable accountants, planning with them, finite learning."""

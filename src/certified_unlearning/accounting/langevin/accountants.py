@@ -1,0 +1,243 @@
+"""The interchangeable accountants of Langevin unlearning, by name.
+
+=============  ====================================================================================================
+``lsi``        the paper: log-Sobolev inequality, Corollary 3.4 with Hölder exponent 2, conversion of Prop. M.2
+``lsi-tight``  the same analysis without slack: exponents optimised at every request, tight conversion
+``shifted``    shifted interpolation: exact on quadratic losses for step sizes up to 2 / (L + m), exact conversion
+=============  ====================================================================================================
+
+Both ``lsi`` accountants speak of learning run to stationarity (`stationarity` says what a finite run adds to delta) and
+compare with a retrained model at stationarity. ``shifted`` compares with the same learning run for as many steps in
+all, whatever their number.
+"""
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import NamedTuple
+
+from certified_unlearning.accounting.accountant import PROJECTION, Accountant, Assumption, Look
+from certified_unlearning.accounting.core.conversion import Conversion, epsilon_of
+from certified_unlearning.accounting.core.curves import GaussianCurve, PrivacyCurve, Schedule
+from certified_unlearning.accounting.core.problem import Problem
+from certified_unlearning.accounting.core.rounding import EXACT
+from certified_unlearning.accounting.langevin import hoelder, lsi
+from certified_unlearning.accounting.shifted import interpolation as shifted
+from certified_unlearning.accounting.shifted.arithmetic import FREE, Price, langevin_floor, triangle_price
+from certified_unlearning.errors import ParameterError
+
+AccountantName = str
+"""One of `ACCOUNTANTS`."""
+
+
+@dataclass(frozen=True)
+class LangevinAccountant(Accountant):
+    """How a schedule of noisy steps becomes a privacy curve, and the curve an epsilon.
+
+    Attributes:
+        unlearning_curve: The unlearned model, after the last request of a schedule, against the retrained one.
+        initial_curve: Learning alone, on data sets that differ in some records.
+        contraction_gap: ``1 - c``, where a step multiplies ``mu`` by ``c`` and a Rényi divergence of order ``alpha`` by
+            about ``c^(1 / alpha)``.
+        conversion: How a Rényi curve is converted.
+        stationary: Whether it speaks of learning to stationarity, and so has to be paid for stopping earlier.
+        counts_rounding: Whether its curve counts rounding; otherwise the triangle does.
+    """
+
+    unlearning_curve: Callable[[Problem, Schedule], PrivacyCurve] = field(kw_only=True)
+    initial_curve: Callable[..., PrivacyCurve] = field(kw_only=True)
+    contraction_gap: Callable[[Problem], float] = field(kw_only=True)
+    conversion: Conversion = field(default="tight", kw_only=True)
+    stationary: bool = field(default=False, kw_only=True)
+    counts_rounding: bool = field(default=False, kw_only=True)
+
+
+def _lsi_gap(problem: Problem) -> float:
+    return problem.step_size * problem.strong_convexity
+
+
+def _both(comparator: str) -> dict[str, str]:
+    return dict.fromkeys(("least-sigma", "least-steps"), comparator)
+
+
+_AT_STATIONARITY = _both("the same learning run from scratch on the data after the removals")
+_STATIONARITY = (
+    Assumption(
+        statement="learning has reached its stationary law",
+        status="checked",
+        by="extra_delta pays for the distance that is left after learning_steps; more than delta is refused",
+    ),
+    PROJECTION,
+)
+ACCOUNTANTS: dict[str, LangevinAccountant] = {
+    each.name: each
+    for each in (
+        LangevinAccountant(
+            "lsi",
+            "lsi",
+            "langevin",
+            _AT_STATIONARITY,
+            _STATIONARITY,
+            "paper",
+            look=Look(9, 1.0, "o", 1.4),
+            unlearning_curve=lsi.curve,
+            initial_curve=lsi.initial_curve,
+            contraction_gap=_lsi_gap,
+            conversion="paper",
+            stationary=True,
+        ),
+        LangevinAccountant(
+            "lsi-tight",
+            "lsi-tight",
+            "langevin",
+            _AT_STATIONARITY,
+            _STATIONARITY,
+            look=Look(0, 1.0, "D", 0.9),
+            unlearning_curve=hoelder.curve,
+            initial_curve=lsi.initial_curve,
+            contraction_gap=_lsi_gap,
+            stationary=True,
+        ),
+        LangevinAccountant(
+            "shifted",
+            "shifted",
+            "langevin",
+            _both("the same learning run from the same start on the data after the removals, for as many steps in all"),
+            (PROJECTION,),
+            look=Look(3, 1.0, "s", 0.65),
+            unlearning_curve=shifted.curve,
+            initial_curve=shifted.initial_curve,
+            contraction_gap=shifted.contraction_gap,
+            counts_rounding=True,
+        ),
+    )
+}
+"""The only list of them, from loose to tight; figures and tables keep this order."""
+
+
+def accountant_called(name: str) -> LangevinAccountant:
+    """Return the accountant of that name.
+
+    Raises:
+        ParameterError: There is none.
+    """
+    if name not in ACCOUNTANTS:
+        raise ParameterError(f"accountant must be one of {', '.join(ACCOUNTANTS)}, got {name!r}")
+    return ACCOUNTANTS[name]
+
+
+def unlearning_curve(problem: Problem, schedule: Schedule, *, accountant: AccountantName = "lsi") -> PrivacyCurve:
+    """Return how well the model after the last request of a schedule can be told from a retrained one.
+
+    It speaks of that model only, not of all published models jointly (`interpolation.joint_curve` does), and of
+    requests fixed in advance. ``lsi`` and ``lsi-tight`` speak of learning to stationarity, whatever the schedule's
+    learning steps: what stopping earlier adds to delta is `stationarity.extra_delta`.
+
+    Args:
+        problem: The constants.
+        schedule: Noise, learning steps, and the steps of every request.
+        accountant: Which analysis.
+
+    Raises:
+        ParameterError: A value makes no sense.
+        AssumptionError: The analysis needs another step size, or strong convexity.
+    """
+    return accountant_called(accountant).unlearning_curve(problem, schedule)
+
+
+def unlearning_epsilon(
+    problem: Problem, schedule: Schedule, *, delta: float, accountant: AccountantName = "lsi"
+) -> float:
+    """Return an upper bound on epsilon between unlearned and retrained model after the last request of a schedule.
+
+    `unlearning_curve`, converted, and what rounding adds; arguments and errors as there.
+    """
+    return certified(problem, schedule, delta=delta, accountant=accountant).epsilon
+
+
+class CertifiedRequest(NamedTuple):
+    """What holds after a request: epsilon, and ``mu`` of Gaussian DP where the accountant gives one."""
+
+    epsilon: float
+    mu: float | None
+
+
+def certified(problem: Problem, schedule: Schedule, *, delta: float, accountant: AccountantName) -> CertifiedRequest:
+    """Return what holds after the last request of a schedule, with the rounding of the problem's arithmetic.
+
+    `shifted` counts it as sensitivity, the others by `arithmetic.triangle_price`; arguments and errors as for
+    `unlearning_curve`.
+    """
+    curve = unlearning_curve(problem, schedule, accountant=accountant)
+    epsilon = epsilon_of(curve, delta, conversion=accountant_called(accountant).conversion)
+    if isinstance(curve, GaussianCurve):
+        return CertifiedRequest(epsilon, curve.mu)
+    return CertifiedRequest(
+        epsilon + rounding_price(problem, sigma=schedule.sigma, epsilon=epsilon, delta=delta).epsilon, None
+    )
+
+
+def rounding_price(problem: Problem, *, sigma: float, epsilon: float, delta: float) -> Price:
+    """Return what computed runs add to an analysis that knows exact ones only, ``lsi`` and ``lsi-tight``."""
+    if problem.rounding == EXACT:
+        return FREE
+    # Each run is one step error a step away from the exact one: half of what two runs are from each other.
+    return triangle_price(langevin_floor(problem).mu(sigma) / 2, epsilon=epsilon, delta=delta)
+
+
+def largest_guarantee(guarantees: Sequence[CertifiedRequest]) -> CertifiedRequest:
+    """Return what holds after every request: the largest epsilon, and the largest ``mu`` where all have one.
+
+    Each on its own: epsilons may be equal, 0 above all, where the ``mu`` are not.
+    """
+    mus = [each.mu for each in guarantees if each.mu is not None]
+    return CertifiedRequest(max(each.epsilon for each in guarantees), max(mus) if len(mus) == len(guarantees) else None)
+
+
+def stream_guarantees(
+    problem: Problem, schedule: Schedule, *, delta: float, accountant: AccountantName = "lsi"
+) -> list[CertifiedRequest]:
+    """Return what holds after each request of a schedule, of the model published then.
+
+    `certified` for the first requests of the schedule; arguments and errors as there.
+    """
+    return [
+        certified(
+            problem,
+            replace(schedule, records_per_request=schedule.records[:number], steps=schedule.steps[:number]),
+            delta=delta,
+            accountant=accountant,
+        )
+        for number in range(1, len(schedule.steps) + 1)
+    ]
+
+
+def initial_epsilon(
+    problem: Problem,
+    *,
+    sigma: float,
+    delta: float,
+    records: int,
+    learning_steps: float = math.inf,
+    accountant: AccountantName = "lsi",
+) -> float:
+    """Return an upper bound on epsilon between models learned on data that differ in ``records``.
+
+    Args:
+        problem: The constants.
+        sigma: Noise scale.
+        delta: Strictly between 0 and 1.
+        records: ``S``.
+        learning_steps: ``T``; infinite for learning to stationarity.
+        accountant: Which analysis.
+
+    Raises:
+        ParameterError: A value makes no sense.
+        AssumptionError: The analysis needs another step size, or strong convexity.
+    """
+    method = accountant_called(accountant)
+    curve = method.initial_curve(problem, sigma=sigma, records=records, learning_steps=learning_steps)
+    epsilon = epsilon_of(curve, delta, conversion=method.conversion)
+    if isinstance(curve, GaussianCurve):
+        return epsilon
+    return epsilon + rounding_price(problem, sigma=sigma, epsilon=epsilon, delta=delta).epsilon

@@ -1,0 +1,391 @@
+"""The least unlearning steps, the least noise, the most records that meet a target: for every accountant.
+
+Plans are made for learning to stationarity, but for `least_steps_after`. For ``shifted`` they then hold after any
+number of learning steps: fewer give less to unlearn, and retraining stops as early.
+"""
+
+import math
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import cache, cached_property
+from typing import NamedTuple
+
+import numpy as np
+
+from certified_unlearning.accounting.core.checks import require_count, require_positive, require_probability
+from certified_unlearning.accounting.core.conversion import least_over_orders, mu_from_epsilon, order_overhead
+from certified_unlearning.accounting.core.curves import PrivacyCurve, RenyiCurve, Schedule
+from certified_unlearning.accounting.core.problem import Problem
+from certified_unlearning.accounting.core.rounding import EXACT
+from certified_unlearning.accounting.core.search import MOST_STEPS, Array, bisect, least_whole
+from certified_unlearning.accounting.langevin.accountants import (
+    AccountantName,
+    accountant_called,
+    certified,
+    rounding_price,
+)
+from certified_unlearning.accounting.shifted.arithmetic import langevin_floor
+from certified_unlearning.errors import InfeasibleError
+
+# The conversion searches orders up to 5e34, and the best one may lie well above the least feasible.
+LARGEST_EXCESS = 1e25
+# From the least positive sigma to the largest.
+MOST_DOUBLINGS = 2200
+
+
+class PlannedRequest(NamedTuple):
+    """The steps of one request and the epsilon that is certified after them."""
+
+    steps: int
+    epsilon: float
+
+
+def least_steps(
+    problem: Problem,
+    *,
+    sigma: float,
+    epsilon: float,
+    delta: float,
+    records: int,
+    minimum_steps: int = 0,
+    accountant: AccountantName = "lsi",
+) -> int:
+    """Return the least number of unlearning steps after which the certified epsilon is at most ``epsilon``.
+
+    Langevin unlearning, Algorithm 5, solved exactly. 0 where learning itself already meets the target.
+
+    Args:
+        problem: The constants.
+        sigma: Noise scale.
+        epsilon: The target.
+        delta: Strictly between 0 and 1.
+        records: Number of records removed at once.
+        minimum_steps: Where to count from (the paper counts from 1).
+        accountant: Which analysis.
+
+    Raises:
+        ParameterError: A value makes no sense.
+        AssumptionError: The analysis needs another step size, or strong convexity.
+        InfeasibleError: More than 10^12 steps would be needed, or the target is below about 1e-24.
+    """
+    plan = least_stream_steps(
+        problem,
+        sigma=sigma,
+        epsilon=epsilon,
+        delta=delta,
+        records_per_request=records,
+        requests=1,
+        minimum_steps=minimum_steps,
+        accountant=accountant,
+    )
+    return plan[0].steps
+
+
+def least_stream_steps(
+    problem: Problem,
+    *,
+    sigma: float,
+    epsilon: float,
+    delta: float,
+    records_per_request: int,
+    requests: int,
+    minimum_steps: int = 0,
+    accountant: AccountantName = "lsi",
+) -> list[PlannedRequest]:
+    """Return for each request in turn the least steps that meet the target, given those of earlier requests.
+
+    Langevin unlearning, Algorithms 6 to 8.
+
+    Args:
+        problem: The constants.
+        sigma: Noise scale.
+        epsilon: The target after every request.
+        delta: Strictly between 0 and 1.
+        records_per_request: Records removed by each request.
+        requests: Number of requests.
+        minimum_steps: Where to count from (the paper counts from 1).
+        accountant: Which analysis.
+
+    Raises:
+        ParameterError: A value makes no sense.
+        AssumptionError: The analysis needs another step size, or strong convexity.
+        InfeasibleError: A request would need more than 10^12 steps, or the target is below about 1e-24.
+    """
+    target = _Target(problem, accountant, epsilon, delta)
+    require_count(least=0, minimum_steps=minimum_steps)
+    require_count(least=1, requests=requests, records_per_request=records_per_request)
+    problem.sensitivity(records_per_request * requests)  # refuses more records than there are
+    schedule = Schedule(sigma=sigma, records_per_request=(), steps=())
+    planned = []
+    for _ in range(requests):
+        request = _plan_next(schedule, records_per_request, target, minimum_steps)
+        schedule = schedule.followed_by(records=records_per_request, steps=request.steps)
+        planned.append(request)
+    return planned
+
+
+def least_steps_after(
+    problem: Problem,
+    schedule: Schedule,
+    *,
+    records: int,
+    epsilon: float,
+    delta: float,
+    minimum_steps: int = 0,
+    accountant: AccountantName = "lsi",
+) -> PlannedRequest:
+    """Return the least steps of one more request that meet the target, given the requests before.
+
+    What it certifies is `unlearning_epsilon` of the schedule with that request: for ``shifted`` after the schedule's
+    own number of learning steps, for the others always after learning to stationarity.
+
+    Args:
+        problem: The constants.
+        schedule: Noise, learning steps, records and steps of the earlier requests; none before the first request.
+        records: Records removed by the next request.
+        epsilon: The target.
+        delta: Strictly between 0 and 1.
+        minimum_steps: Where to count from (the paper counts from 1).
+        accountant: Which analysis.
+
+    Raises:
+        ParameterError: A value makes no sense, or fewer records are left.
+        AssumptionError: The analysis needs another step size, or strong convexity.
+        InfeasibleError: More than 10^12 steps would be needed, or the target is below about 1e-24.
+    """
+    target = _Target(problem, accountant, epsilon, delta)
+    require_count(least=0, minimum_steps=minimum_steps)
+    problem.sensitivity(records, removed_before=sum(schedule.records))  # refuses more records than are left
+    return _plan_next(schedule, records, target, minimum_steps)
+
+
+def least_sigma(
+    problem: Problem,
+    *,
+    steps: int,
+    epsilon: float,
+    delta: float,
+    records: int,
+    accountant: AccountantName = "lsi",
+) -> float:
+    """Return the least noise scale at which the certified epsilon after ``steps`` steps is at most ``epsilon``.
+
+    Langevin unlearning, Algorithm 4, solved to about 1e-12 relative; the returned scale meets the target.
+
+    Args:
+        problem: The constants.
+        steps: Number of unlearning steps.
+        epsilon: The target.
+        delta: Strictly between 0 and 1.
+        records: Number of records removed at once.
+        accountant: Which analysis.
+
+    Raises:
+        ParameterError: A value makes no sense.
+        AssumptionError: The analysis needs another step size, or strong convexity.
+        InfeasibleError: The target is below about 1e-24.
+    """
+    target = _Target(problem, accountant, epsilon, delta)
+    schedule = Schedule(sigma=1.0, records_per_request=records, steps=(steps,))
+    # Where even the least double would do, it is what is returned.
+    sigma = max(target.noise_factor_needed(schedule), sys.float_info.min)
+    if problem.rounding != EXACT:
+        sigma = _with_room_for_rounding(target, replace(schedule, sigma=sigma))
+    nudge = 1e-15
+    while target.epsilon_of(replace(schedule, sigma=sigma)) > epsilon:
+        sigma *= 1 + nudge
+        nudge *= 2
+    return sigma
+
+
+def _with_room_for_rounding(target: "_Target", schedule: Schedule) -> float:
+    """Return a noise scale that meets the target with what rounding costs at that scale, from a smaller one on.
+
+    Raises:
+        InfeasibleError: Rounding takes too much at every scale.
+    """
+    sigma = schedule.sigma
+    for _ in range(MOST_DOUBLINGS):
+        try:
+            needed = sigma * target.noise_factor_needed(replace(schedule, sigma=sigma))
+        except InfeasibleError:
+            sigma *= 2
+            continue
+        if needed <= sigma:
+            return sigma
+        sigma = needed
+    raise InfeasibleError(
+        f"rounding takes too much of epsilon = {target.epsilon} at delta = {target.delta} whatever sigma is; raise "
+        "epsilon, or use dtype float64"
+    )
+
+
+def most_records(
+    problem: Problem,
+    *,
+    sigma: float,
+    steps: int,
+    epsilon: float,
+    delta: float,
+    accountant: AccountantName = "lsi",
+) -> int:
+    """Return the largest group of records that ``steps`` steps can remove at once with at most ``epsilon``.
+
+    Args:
+        problem: The constants.
+        sigma: Noise scale.
+        steps: Number of unlearning steps.
+        epsilon: The target.
+        delta: Strictly between 0 and 1.
+        accountant: Which analysis.
+
+    Returns:
+        ``S``, at most ``n`` (with adjacency ``remove``: at most ``n - 1``).
+
+    Raises:
+        ParameterError: A value makes no sense.
+        AssumptionError: The analysis needs another step size, or strong convexity.
+        InfeasibleError: Not even one record can be removed.
+    """
+    target = _Target(problem, accountant, epsilon, delta)
+
+    def is_too_many(records: int) -> bool:
+        return target.epsilon_of(Schedule(sigma=sigma, records_per_request=records, steps=(steps,))) > epsilon
+
+    if is_too_many(1):
+        raise InfeasibleError(
+            f"after steps = {steps} at sigma = {sigma} not even one record meets epsilon = {epsilon}; "
+            "raise steps, sigma or epsilon"
+        )
+    limit = problem.n - 1 if problem.adjacency == "remove" else problem.n
+    return bisect(1, limit + 1, is_too_many) - 1
+
+
+def _plan_next(schedule: Schedule, records: int, target: "_Target", minimum: int) -> PlannedRequest:
+    """Plan one more request after those of a schedule."""
+
+    @cache
+    def epsilon_after(steps: int) -> float:
+        return target.epsilon_of(schedule.followed_by(records=records, steps=steps))
+
+    estimate = target.steps_needed(schedule.followed_by(records=records, steps=0))
+    if estimate > MOST_STEPS:
+        raise InfeasibleError(
+            f"removing {records} records at a time with epsilon = {target.epsilon} and "
+            f"sigma = {schedule.sigma} takes more than {MOST_STEPS:.0e} unlearning steps; raise sigma, epsilon or "
+            "step_size * strong_convexity"
+        )
+    steps = least_whole(estimate, lambda steps: epsilon_after(steps) <= target.epsilon, minimum=minimum)
+    return PlannedRequest(steps, epsilon_after(steps))
+
+
+@dataclass(frozen=True)
+class _Target:
+    """An (epsilon, delta) to meet, by one accountant's reckoning."""
+
+    problem: Problem
+    accountant: AccountantName
+    epsilon: float
+    delta: float
+
+    def __post_init__(self) -> None:
+        require_positive(epsilon=self.epsilon)
+        require_probability(delta=self.delta)
+
+    def curve(self, schedule: Schedule) -> PrivacyCurve:
+        return accountant_called(self.accountant).unlearning_curve(self.problem, schedule)
+
+    def epsilon_of(self, schedule: Schedule) -> float:
+        """Return the epsilon that is certified for a schedule."""
+        return certified(self.problem, schedule, delta=self.delta, accountant=self.accountant).epsilon
+
+    def steps_needed(self, schedule: Schedule) -> float:
+        """Return how many more steps meet the target, a real number that is right up to rounding."""
+        curve = self.curve(schedule)
+        gap = accountant_called(self.accountant).contraction_gap(self.problem)
+        if isinstance(curve, RenyiCurve):
+            # At each order K steps multiply the bound by exp(-gap K / alpha): the least K makes it equal to the room.
+            return self._least_over_orders(curve, schedule, lambda alpha, log_ratio: alpha / gap * log_ratio)
+        floor = self._floor(schedule.sigma)
+        if curve.mu <= self._mu:
+            return 0.0
+        ratio = (curve.mu - floor) / (self._mu - floor)
+        if gap == 1:  # One step forgets everything.
+            return 1.0
+        # After N steps K more multiply mu^2 by c^(2 K) (1 - c^(2 N)) / (1 - c^(2 (N + K))), c = 1 - gap.
+        taken = schedule.learning_steps + sum(schedule.steps)
+        if gap == 0:
+            return taken * (ratio * ratio - 1)
+        log_decay = 2 * math.log1p(-gap)
+        log_least = np.logaddexp(log_decay * taken, 2 * math.log(ratio) + math.log(-math.expm1(log_decay * taken)))
+        return float(log_least) / -log_decay
+
+    def noise_factor_needed(self, schedule: Schedule) -> float:
+        """Return by what factor on all noise the target is just met, right up to rounding."""
+        curve = self.curve(schedule)
+        # mu is proportional to 1 / sigma, a Rényi divergence to 1 / sigma^2 at every order.
+        if isinstance(curve, RenyiCurve):
+            return math.exp(self._least_over_orders(curve, schedule, lambda _, log_ratio: log_ratio) / 2)
+        # But for the rounding of the noise itself, which grows with it.
+        relative = 0.0 if self.problem.rounding == EXACT else langevin_floor(self.problem).relative
+        self._require_room(relative, schedule.sigma)
+        return (curve.mu - relative) / (self._mu - relative)
+
+    @cached_property
+    def _mu(self) -> float:
+        """The largest mu of Gaussian DP that meets the target."""
+        return mu_from_epsilon(self.epsilon, self.delta)
+
+    def _floor(self, sigma: float) -> float:
+        """Return the mu that rounding costs however many steps are taken.
+
+        Raises:
+            InfeasibleError: It is above the target.
+        """
+        if self.problem.rounding == EXACT:
+            return 0.0
+        floor = langevin_floor(self.problem).mu(sigma)
+        self._require_room(floor, sigma)
+        return floor
+
+    def _require_room(self, floor: float, sigma: float) -> None:
+        if floor >= self._mu:
+            raise InfeasibleError(
+                f"rounding alone takes more than epsilon = {self.epsilon} at delta = {self.delta} with sigma = "
+                f"{sigma}; raise sigma or epsilon, or use dtype float64"
+            )
+
+    def _least_over_orders(
+        self, curve: RenyiCurve, schedule: Schedule, requirement: Callable[[Array, Array], Array]
+    ) -> float:
+        """Return the least requirement over the orders that leave room for a Rényi divergence below the target.
+
+        Args:
+            curve: Upper bounds on Rényi divergences.
+            schedule: What they speak of.
+            requirement: Maps orders, and the logarithm of divergence over room there, to what has to be minimised.
+        """
+        log_inverse_delta = -math.log(self.delta)
+        if log_inverse_delta / self.epsilon > LARGEST_EXCESS:
+            raise InfeasibleError(
+                f"epsilon = {self.epsilon} at delta = {self.delta} takes Rényi orders above {LARGEST_EXCESS:.0e}; "
+                "raise epsilon or delta"
+            )
+        conversion = accountant_called(self.accountant).conversion
+        price = rounding_price(self.problem, sigma=schedule.sigma, epsilon=self.epsilon, delta=self.delta).epsilon
+        epsilon = self.epsilon - price
+        if epsilon <= 0:
+            raise InfeasibleError(
+                f"rounding alone takes {price:.2g} of epsilon = {self.epsilon} with sigma = {schedule.sigma}; raise "
+                "sigma or epsilon, or use dtype float64"
+            )
+
+        def at(log_excess: Array) -> Array:
+            room = epsilon - order_overhead(log_excess, log_inverse_delta, conversion)
+            alpha = 1 + np.exp(log_excess)
+            with np.errstate(divide="ignore", invalid="ignore"):
+                needed = requirement(alpha, curve.log_divergence(alpha) - np.log(room))
+            return np.where(room > 0, needed, np.inf)
+
+        return least_over_orders(at, curve)[0]

@@ -1,0 +1,1 @@
+"""Rényi analyses of noisy gradient descent (*Differential Privacy Dynamics*)."""

@@ -1,0 +1,1 @@
+"""Shifted interpolation, exact on quadratics: whole data sets, cyclic mini-batches, and what rounding costs."""

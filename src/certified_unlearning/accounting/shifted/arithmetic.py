@@ -1,0 +1,169 @@
+"""What computed steps cost a guarantee, in which arithmetic a run is to be computed, and how much noise that takes.
+
+What it rests on is `rounding`. `shifted` and what `pooling` gives count a step error as sensitivity. Analyses that know
+exact steps only get there by the triangle: a computed run is indistinguishable from the exact one on the same data, the
+exact runs from each other, and the other exact run from the computed one.
+"""
+
+import math
+from collections.abc import Callable
+from dataclasses import replace
+from typing import NamedTuple
+
+from certified_unlearning.accounting.core.conversion import epsilon_from_mu, mu_from_epsilon
+from certified_unlearning.accounting.core.pooling import Phase, pooled_mu
+from certified_unlearning.accounting.core.problem import Problem
+from certified_unlearning.accounting.core.rounding import SHARE, Noise, rounding
+from certified_unlearning.accounting.shifted.interpolation import contraction_gap
+from certified_unlearning.errors import AssumptionError
+from certified_unlearning.text import rounded_up
+
+TRIANGLE_SHARE = 1e-6
+"""Share of delta that comparing a computed run with the exact one may take."""
+
+
+class Floor(NamedTuple):
+    """The ``mu`` that rounding alone costs, however many steps are taken: ``per_precision / sigma + relative``."""
+
+    per_precision: float
+    relative: float
+
+    def mu(self, sigma: float) -> float:
+        """Return it at a noise scale."""
+        return self.per_precision / sigma + self.relative
+
+    def least_sigma(self, epsilon: float, delta: float) -> float:
+        """Return the least noise scale at which it is `SHARE` of a target's ``mu``; infinite where none is."""
+        room = SHARE * mu_from_epsilon(epsilon, delta) - self.relative
+        return self.per_precision / room if room > 0 else math.inf
+
+
+def computed(
+    problem: Problem,
+    *,
+    features: int,
+    classes: int,
+    dtype: str,
+    start_norm: float = 0.0,
+    noise: Noise = "every step",
+    projects: bool = False,
+) -> Problem:
+    """Return a problem of logistic or softmax regression as it is computed; arguments as for `rounding.rounding`."""
+    counted = rounding(
+        n=problem.n,
+        features=features,
+        classes=classes,
+        strong_convexity=problem.strong_convexity,
+        lipschitz=problem.lipschitz,
+        step_size=problem.step_size,
+        dtype=dtype,
+        start_norm=start_norm,
+        noise=noise,
+        projects=projects,
+    )
+    return replace(problem, rounding=counted)
+
+
+FloorOf = Callable[[Problem], Floor]
+TRIANGLE_FACTOR = 10.0
+"""So many times more counts what has to be compared with exact runs, for it costs delta as well."""
+
+
+def triangle_floor(floor_of: FloorOf) -> FloorOf:
+    """Return the floor for analyses that know exact steps only."""
+
+    def floor(problem: Problem) -> Floor:
+        per_precision, relative = floor_of(problem)
+        return Floor(TRIANGLE_FACTOR * per_precision, TRIANGLE_FACTOR * relative)
+
+    return floor
+
+
+def langevin_floor(problem: Problem) -> Floor:
+    """Return the floor of noisy steps: ``2 rho / tau sqrt((1 + c) / (1 - c))``."""
+    problem.require_strong_convexity()
+    noise_std = math.sqrt(2 * problem.step_size)  # of sigma = 1
+    of_unit_error = pooled_mu([Phase(math.inf, contraction_gap(problem), 2.0, noise_std)])
+    return Floor(problem.rounding.fixed * of_unit_error, problem.rounding.per_noise * noise_std * of_unit_error)
+
+
+def descent_floor(problem: Problem) -> Floor:
+    """Return the floor of noiseless steps and published noise, whether or not it is fed back.
+
+    Both runs end within ``rho / (1 - c)`` of where exact ones would. Fed back, requests of ``I`` steps add up to
+    ``sqrt((1 + c^I) (1 - c^I))`` times that, of one phase, and its noise: at most ``sqrt(2)`` times.
+    """
+    problem.require_strong_convexity()
+    of_unit_error = math.sqrt(2) * 2 / contraction_gap(problem)
+    noise_std = math.sqrt(2 * problem.step_size)
+    return Floor(problem.rounding.fixed * of_unit_error, problem.rounding.per_noise * noise_std * of_unit_error)
+
+
+def chosen_arithmetic(
+    candidates: dict[str, Problem], floor_of: FloorOf, *, sigma: float, may_rise: bool, epsilon: float, delta: float
+) -> str:
+    """Return the first type in which rounding takes no more than `SHARE` of the target's ``mu``.
+
+    Args:
+        candidates: The problem in each type, with its rounding, coarsest first.
+        floor_of: `langevin_floor` or `descent_floor`.
+        sigma: The noise scale, or the least that does without rounding.
+        may_rise: Whether a larger one may be taken with the finest type.
+        epsilon: The target.
+        delta: Of the target.
+
+    Raises:
+        AssumptionError: Rounding would dominate in all of them; the message names the noise that would be enough.
+    """
+    for dtype, problem in candidates.items():
+        least = floor_of(problem).least_sigma(epsilon, delta)
+        if sigma >= least:
+            return dtype
+    if least == math.inf:
+        raise AssumptionError(
+            f"epsilon = {epsilon} at delta = {delta:.6g} is too small for {dtype}: rounding would take more than "
+            f"{SHARE:.0%} of it at every sigma; raise epsilon, delta or the regularisation"
+        )
+    if may_rise:
+        return dtype
+    raise AssumptionError(
+        f"with sigma = {sigma:.6g} rounding in {dtype} would take more than {SHARE:.0%} of epsilon = {epsilon} at "
+        f"delta = {delta:.6g}; sigma = {rounded_up(least)} is enough"
+    )
+
+
+class Price(NamedTuple):
+    """What is added to epsilon and to delta."""
+
+    epsilon: float
+    delta: float
+
+
+FREE = Price(0.0, 0.0)
+
+
+def triangle_price(mu: float, *, epsilon: float, delta: float, sides: int = 2) -> Price:
+    """Return what a guarantee of exact runs costs more for computed ones, ``mu``-Gaussian-DP from the exact ones.
+
+    With ``(e, d)`` of that distance, ``P(E) <= exp(e) P'(E) + d`` on either side of
+    ``P'(E) <= exp(epsilon) Q'(E) + delta`` gives ``epsilon + 2 e`` and
+    ``exp(e) delta + d (1 + exp(epsilon + e))``; ``d`` is chosen so that it matters little.
+
+    Args:
+        mu: From a computed run to the exact one.
+        epsilon: Of the exact runs.
+        delta: Of the exact runs.
+        sides: In how many runs arithmetic is not exact.
+    """
+    if mu == 0:
+        return FREE
+    own_delta = max(TRIANGLE_SHARE * delta * math.exp(-min(epsilon, 600.0)), 1e-300)
+    own = epsilon_from_mu(mu, own_delta)
+    grown = own_delta * math.exp(min(epsilon + own, 700.0))
+    return Price(sides * own, min(1.0, math.expm1(min(own, 700.0)) * delta + own_delta + grown))
+
+
+def failure_delta(problem: Problem, *, steps: float, epsilon: float) -> float:
+    """Return what two runs of so many steps may add to delta because random norms are larger than supposed."""
+    failure = problem.rounding.failure_of(steps)
+    return min(1.0, failure + failure * math.exp(min(epsilon, 700.0)))

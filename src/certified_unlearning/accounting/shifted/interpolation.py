@@ -1,0 +1,254 @@
+"""Shifted interpolation for learning and unlearning by noisy gradient descent.
+
+Exact on quadratics for step sizes up to ``2 / (L + m)``; beyond, an upper bound.
+
+The phases of a run, and what its end reveals by `pooling` (Bok, Su, Altschuler, ICML 2024). The losses must be smooth,
+and strongly convex or convex; every value holds with and without projection on a ball. A guarantee compares with a run
+of the same algorithm, of the same constants, and speaks of requests that were fixed in advance.
+"""
+
+import math
+from dataclasses import replace
+from functools import lru_cache
+from itertools import accumulate
+
+from certified_unlearning.accounting.core.checks import require_count, require_positive
+from certified_unlearning.accounting.core.curves import GaussianCurve, Schedule
+from certified_unlearning.accounting.core.pooling import Phase, ball_mu, pooled_mu
+from certified_unlearning.accounting.core.problem import Problem
+from certified_unlearning.errors import AssumptionError, ParameterError
+
+__all__ = [
+    "Phase",
+    "ball_mu",
+    "contraction_gap",
+    "curve",
+    "fixed_retraining_curve",
+    "initial_curve",
+    "joint_curve",
+    "phase",
+    "pooled_mu",
+    "schedule_phases",
+    "unknown_learning_curve",
+]
+
+
+def contraction_gap(problem: Problem) -> float:
+    """Return ``1 - c`` for gradient steps, ``c = max(|1 - eta m|, |1 - eta L|)``: exactly ``eta m`` up to ``2/(L+m)``.
+
+    Raises:
+        AssumptionError: ``step_size`` exceeds ``2 / L``, so that steps may drive points apart.
+    """
+    limit = 2 / problem.smoothness
+    if problem.step_size > math.nextafter(limit, math.inf):
+        raise AssumptionError(
+            f"gradient steps contract only for step_size <= 2 / smoothness = {limit}, got {problem.step_size}"
+        )
+    if problem.step_size <= math.nextafter(2 / (problem.smoothness + problem.strong_convexity), math.inf):
+        gap = min(problem.step_size * problem.strong_convexity, 1.0)
+        if problem.rounding.norm_excess == 0:
+            return gap
+    else:
+        gap = 1.0
+    # The curvature of longer rows is larger, by the square.
+    steepest = problem.smoothness * (1 + problem.rounding.norm_excess) ** 2
+    gap = min(gap, 2 - problem.step_size * steepest)
+    if gap <= 0 < problem.rounding.norm_excess:
+        raise AssumptionError(
+            f"rows may be longer than 1 by {problem.rounding.norm_excess}, and then steps of step_size = "
+            f"{problem.step_size} need not contract where strong_convexity = {problem.strong_convexity:.3g} is so much "
+            "smaller than smoothness; raise the regularisation (a smaller C)"
+        )
+    return max(gap, 0.0)
+
+
+def phase(problem: Problem, *, sigma: float, records: int, steps: float, removed_before: int = 0) -> Phase:
+    """Return a phase of noisy gradient steps ``x - eta grad f(x) + sqrt(2 eta) sigma N(0, I)``.
+
+    Args:
+        problem: The constants.
+        sigma: Noise scale.
+        records: ``S``, in how many records the two data sets differ; 0 where they agree. What rounding adds is added
+            in either case.
+        steps: Their number; may be infinite.
+        removed_before: Records that neither data set holds any more.
+
+    Raises:
+        ParameterError: A value makes no sense.
+        AssumptionError: ``step_size`` exceeds ``2 / L``, or infinitely many steps do not contract.
+    """
+    require_positive(sigma=sigma)
+    require_count(least=0, records=records)
+    noise_std = math.sqrt(2 * problem.step_size) * sigma
+    updates = _between_updates(problem, noise_std, records, removed_before)
+    return Phase(steps, contraction_gap(problem), updates, noise_std)
+
+
+def schedule_phases(problem: Problem, schedule: Schedule) -> list[Phase]:
+    """Return the phases of a schedule, against the same run on what is left after all its requests.
+
+    Learning differs in the records of all requests, the steps of request ``j`` in those of the later ones.
+
+    Raises:
+        ParameterError: More records are removed than there are.
+        AssumptionError: ``step_size`` exceeds ``2 / L``, or infinitely many steps do not contract.
+    """
+    # Planners try many numbers of steps for the last request.
+    phases = _all_but_last(
+        problem, schedule.sigma, schedule.learning_steps, tuple(schedule.records), tuple(schedule.steps[:-1])
+    )
+    last = phase(problem, sigma=schedule.sigma, records=0, steps=schedule.steps[-1]) if schedule.steps else None
+    return [*phases, last] if last else [*phases]
+
+
+def curve(problem: Problem, schedule: Schedule) -> GaussianCurve:
+    """Return how well the model after the last request of a schedule can be told from a retrained one.
+
+    Retrained: the same learning run from the same start, on the data after all removals, for as many steps in all
+    (learning and every request's); learning to stationarity is compared with stationarity. It is `pooled_mu` of
+    `schedule_phases`: the noise stays the same and the sensitivity never increases, so all is one block.
+
+    Args:
+        problem: The constants.
+        schedule: Noise, learning steps, and the steps of every request.
+
+    Raises:
+        ParameterError: More records are removed than there are.
+        AssumptionError: ``step_size`` exceeds ``2 / L``, or infinitely many steps do not contract.
+    """
+    return GaussianCurve(pooled_mu(schedule_phases(problem, schedule)))
+
+
+def joint_curve(problem: Problem, schedule: Schedule, *, learned_published: bool) -> GaussianCurve:
+    """Return what an observer learns who keeps every published model, not only the last.
+
+    Given the models published so far, both runs continue from the same point: each phase counts on its own, and the
+    ``mu^2`` add up (adaptive composition of Gaussian DP). Where the learned model was published it is about learning's
+    own ``mu``: nothing recalls what was shown. It compares with the retrained run's models at the same times. The
+    order and the content of requests may depend on published models, as long as the group of records that they remove,
+    their sizes and their numbers of steps are fixed in advance.
+
+    Args:
+        problem: The constants.
+        schedule: Noise, learning steps, and the steps of every request.
+        learned_published: Whether the learned model was published too, or only the model after each request.
+
+    Raises:
+        ParameterError: More records are removed than there are.
+        AssumptionError: ``step_size`` exceeds ``2 / L``, or infinitely many steps do not contract.
+    """
+    phases = schedule_phases(problem, schedule)
+    first = 1 if learned_published else 2
+    parts = [phases[:first], *([phase] for phase in phases[first:])]
+    return GaussianCurve(math.hypot(*(pooled_mu(part) for part in parts)))
+
+
+def initial_curve(problem: Problem, *, sigma: float, records: int, learning_steps: float = math.inf) -> GaussianCurve:
+    """Return how well models learned on data that differ in ``records`` can be told apart.
+
+    ``s/tau sqrt((1+c)(1-c^T) / ((1-c)(1+c^T)))`` (Bok et al., strongly convex noisy gradient descent).
+
+    Args:
+        problem: The constants.
+        sigma: Noise scale.
+        records: ``S``.
+        learning_steps: ``T``; infinite for learning to stationarity.
+
+    Raises:
+        ParameterError: A value makes no sense.
+        AssumptionError: ``step_size`` exceeds ``2 / L``, or infinitely many steps do not contract.
+    """
+    return GaussianCurve(pooled_mu([phase(problem, sigma=sigma, records=records, steps=learning_steps)]))
+
+
+def fixed_retraining_curve(
+    problem: Problem, *, sigma: float, records: int, steps: int, learning_steps: int, radius: float
+) -> GaussianCurve:
+    """Return how well the unlearned model can be told from one that was retrained for the learning steps only.
+
+    The ends are aligned: the unlearned run's first ``K`` steps leave it somewhere in the ball, at most ``2 R`` from the
+    start of retraining; then the data differ for ``T - K`` steps and agree for ``K``. It does not go to 0 with ``K``.
+    Without unlearning steps both runs start alike.
+
+    Args:
+        problem: The constants.
+        sigma: Noise scale.
+        records: ``S``.
+        steps: ``K``, at most ``T``.
+        learning_steps: ``T``, of learning and of retraining.
+        radius: ``R``, of the ball that every step projects on and that holds the start.
+
+    Raises:
+        ParameterError: A value makes no sense.
+        AssumptionError: ``step_size`` exceeds ``2 / L``.
+    """
+    require_count(least=0, steps=steps, learning_steps=learning_steps)
+    if steps > learning_steps:
+        raise ParameterError(f"steps must be at most learning_steps = {learning_steps}, got {steps}")
+    phases = [
+        phase(problem, sigma=sigma, records=records, steps=learning_steps - steps),
+        phase(problem, sigma=sigma, records=0, steps=steps),
+    ]
+    return GaussianCurve(ball_mu(phases, radius=radius, starting_distance=2 * radius if steps else 0.0))
+
+
+def unknown_learning_curve(problem: Problem, *, sigma: float, records: int, steps: int) -> GaussianCurve:
+    """Return how well the unlearned model can be told from a retrained one, after unknown learning.
+
+    However long both learned, for as many steps, they are within ``Z = s / (1 - c)`` (``W_infinity``); only the noise
+    of the unlearning steps hides it.
+
+    Args:
+        problem: The constants.
+        sigma: Noise scale.
+        records: ``S``.
+        steps: ``K``; without any, ``mu`` is infinite.
+
+    Raises:
+        ParameterError: A value makes no sense.
+        AssumptionError: ``step_size`` exceeds ``2 / L``, or steps do not contract.
+    """
+    learning = phase(problem, sigma=sigma, records=records, steps=math.inf)
+    unlearning = phase(problem, sigma=sigma, records=0, steps=steps)
+    return GaussianCurve(pooled_mu([replace(learning, noise_std=0.0), unlearning]))
+
+
+def _between_updates(problem: Problem, noise_std: float, records: int, removed_before: int) -> float:
+    """Return the largest distance between the two updates of one point, on data that differ in ``records``."""
+    gradients = problem.sensitivity(records, removed_before=removed_before) if records else 0.0
+    error = problem.rounding.step_error(noise_std)
+    if error == math.inf:
+        raise AssumptionError(
+            "rounding alone may drive the weights anywhere: step_size * strong_convexity = "
+            f"{problem.step_size * problem.strong_convexity:.2g} is too small for the type of the weights; raise the "
+            "regularisation, or use dtype float64"
+        )
+    # Each of the two runs may end a step error away from where exact arithmetic would.
+    return problem.step_size * gradients + 2 * error
+
+
+@lru_cache(maxsize=64)
+def _all_but_last(
+    problem: Problem, sigma: float, learning_steps: float, records: tuple[int, ...], steps: tuple[int, ...]
+) -> tuple[Phase, ...]:
+    """Return the phases of `schedule_phases` without the last request's.
+
+    Args:
+        problem: The constants.
+        sigma: Noise scale.
+        learning_steps: ``T``.
+        records: How many records each request removes.
+        steps: Of each request but the last.
+    """
+    removed = list(accumulate(records))
+    total = removed[-1] if removed else 0
+    learning = phase(problem, sigma=sigma, records=total, steps=learning_steps)
+    gap, noise_std = learning.contraction_gap, learning.noise_std
+    requests = zip(steps, removed, strict=False)
+    return (
+        learning,
+        *[
+            Phase(count, gap, _between_updates(problem, noise_std, total - gone, gone), noise_std)
+            for count, gone in requests
+        ],
+    )

@@ -1,0 +1,30 @@
+"""The commands of the program `unlearn`, one module each; what they run is imported when they are called."""
+
+import shlex
+import sys
+
+import typer
+
+from certified_unlearning.commands import claims, data, ledger, pipeline, plan, regression, schema, track, verify
+
+app = typer.Typer(
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    help="The command line `unlearn`: what the workflow's rules call, and people can call too.",
+)
+app.add_typer(data.app, name="data")
+app.add_typer(pipeline.app, name="pipeline")
+app.command("plan")(plan.plan)
+app.command("claims")(claims.show_claims)
+app.command("regression")(regression.check_regression)
+app.command("schema")(schema.schema)
+app.command("track")(track.track)
+app.command("verify")(verify.verify)
+ledger.register(app)
+
+
+@data.app.callback()
+@pipeline.app.callback()
+def show_command() -> None:
+    """Print the command itself first: a job's log says how to repeat the job by hand."""
+    print("$", shlex.join(["unlearn", *sys.argv[1:]]), flush=True)

@@ -1,0 +1,71 @@
+"""The commands `unlearn data ...`: raw files and prepared data sets."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from certified_unlearning.commands.options import OthersPapers
+
+if TYPE_CHECKING:
+    from certified_unlearning.data.dataset import DataSet
+
+app = typer.Typer(no_args_is_help=True, help="Raw files and prepared data sets.")
+
+Raw = Annotated[Path, typer.Option(help="Directory of the raw files.")]
+
+
+@app.command("fetch")
+def fetch(
+    dataset: str,
+    manifest: Annotated[Path | None, typer.Option(help="Also write a manifest of their digests (JSON).")] = None,
+    raw: Raw = Path("data/raw"),
+    other: OthersPapers = None,
+) -> None:
+    """Put a data set's raw files in place and check them."""
+    from certified_unlearning.data import fetch
+
+    data_set = _data_set(dataset, other)
+    for path in fetch.fetch(data_set, raw):
+        print(path)
+    if manifest is not None:
+        fetch.write_manifest(data_set, raw, manifest)
+
+
+@app.command("prepare")
+def prepare(
+    dataset: str,
+    output: Annotated[Path, typer.Option(help="Where the data set goes (safetensors).")],
+    summary: Annotated[Path, typer.Option(help="Where its summary goes (JSON).")],
+    seed: Annotated[int, typer.Option(help="Seed of the split.", min=0, max=2**32 - 1)],
+    raw: Raw = Path("data/raw"),
+    features: Annotated[str | None, typer.Option(help="Of images: hog or resnet18.")] = None,
+    table: Annotated[
+        str | None, typer.Option(help="Of your own data: the declaration in `own_data` of params.yaml, as JSON.")
+    ] = None,
+    other: OthersPapers = None,
+) -> None:
+    """Turn raw files into labelled rows of norm at most 1, split into training and test records."""
+    from certified_unlearning.files import write_json
+
+    if table is None:
+        prepared = _data_set(dataset, other).prepare(raw, seed, features)
+    else:
+        from certified_unlearning.data.tables import declaration
+        from certified_unlearning.data.tables.declared import prepare_table
+
+        prepared = prepare_table(dataset, declaration.parse(table, "--table"), seed, output.parent)
+    prepared.save(output)
+    write_json(summary, prepared.summary())
+
+
+def _data_set(name: str, others: list[str] | None) -> "DataSet":
+    """Return the data set of that name; papers are asked only where it is none of this package's."""
+    from certified_unlearning.data import sets
+
+    own = sets.built_in(name)
+    if own is not None:
+        return own
+    from certified_unlearning.papers import all
+
+    return sets.find(name, all.data_sets(all.papers(others or ())))

@@ -1,0 +1,168 @@
+"""The command `init`: flags become a table's declaration and a learner's parameters."""
+
+import json
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+import typer
+
+from certified_unlearning.accounting import ACCOUNTANTS
+from certified_unlearning.errors import ParameterError
+from certified_unlearning.files import read_yaml
+from certified_unlearning.vocabulary import DType
+
+if TYPE_CHECKING:
+    from certified_unlearning.mechanisms.learner import LangevinLearner
+
+SLOW = 3
+"""From how many times the advised ``C n`` on `init` warns."""
+
+
+def init(
+    model_dir: Annotated[Path, typer.Argument(metavar="MODEL_DIR", help="Where the model goes: a new directory.")],
+    epsilon: Annotated[float, typer.Option(help="The target after every removal.")],
+    inverse_strength: Annotated[
+        float | None,
+        typer.Option(
+            "--C",
+            help="Inverse strength of the regulariser, as in scikit-learn, but the intercept is regularised too; by "
+            "default 100 / n. With C n of 30 to 100 removals are short and noise is small.",
+        ),
+    ] = None,
+    data: Annotated[Path | None, typer.Option(help="The records: a .csv, .csv.gz or .parquet file.")] = None,
+    label: Annotated[str | None, typer.Option(help="The column to predict.")] = None,
+    identifier: Annotated[
+        str | None, typer.Option("--id", help="The column that says whose a record is; several may be one person's.")
+    ] = None,
+    feature: Annotated[
+        list[str] | None, typer.Option(help="A column to predict from; repeatable; by default all others.")
+    ] = None,
+    category: Annotated[
+        list[str] | None,
+        typer.Option(help="column=a,b,c: all values that a column of categories may have; repeatable."),
+    ] = None,
+    bounds: Annotated[
+        list[str] | None,
+        typer.Option("--range", help="column=low:high, a range known beforehand, which becomes -1 to 1; repeatable."),
+    ] = None,
+    label_value: Annotated[
+        list[str] | None,
+        typer.Option("--class", help="A value of the label; repeatable, in order; by default those in the file."),
+    ] = None,
+    norm: Annotated[
+        Literal["unit", "at-most-1"],
+        typer.Option(help="unit: each row is divided by its own norm; at-most-1: a longer row is an error."),
+    ] = "unit",
+    table: Annotated[
+        Path | None,
+        typer.Option(help="A YAML file with the whole declaration, as `own_data` has it in params.yaml, instead."),
+    ] = None,
+    intercept: Annotated[bool, typer.Option(help="Whether the model has an intercept.")] = True,
+    delta: Annotated[str, typer.Option(help="1/n, or a number strictly between 0 and 1.")] = "1/n",
+    sigma: Annotated[
+        float | None, typer.Option(help="Noise scale; by default the least that does, for --steps and --records.")
+    ] = None,
+    steps: Annotated[
+        int | None, typer.Option(help="Steps that shall remove --records records; not together with --sigma.")
+    ] = None,
+    records: Annotated[int, typer.Option(help="Records that --steps steps shall be able to remove at once.")] = 1,
+    accountant: Annotated[str, typer.Option(help=f"Which analysis: {', '.join(ACCOUNTANTS)}.")] = "shifted",
+    dtype: Annotated[DType, typer.Option(help="Of the weights.")] = "float32",
+    device: Annotated[
+        Literal["auto", "cpu", "cuda"], typer.Option(help="Where noisy steps are taken, now and later.")
+    ] = "auto",
+) -> None:
+    """Learn a model from people's records, so that they can be removed from it with a certificate.
+
+    The directory holds a copy of the records, the model and its ledger. It appears whole or not at all.
+    """
+    from certified_unlearning.data.tables import declaration
+    from certified_unlearning.ledger.initialisation import initialise
+
+    flags = {
+        "path": None if data is None else str(data),
+        "label": label,
+        "identifier": identifier,
+        "features": feature or None,
+        "classes": label_value or None,
+        "categories": dict(_category(text) for text in category or []),
+        "ranges": dict(_range(text) for text in bounds or []),
+        "norm": norm,
+    }
+    declared = _from_flags(flags) if table is None else _from_file(table, flags)
+    made = initialise(
+        model_dir,
+        declaration.parse(json.dumps(declared), "the table" if table is None else str(table)),
+        epsilon=epsilon,
+        C=inverse_strength,
+        delta="1/n" if delta == "1/n" else _number("--delta", delta, "1/n or a number"),
+        sigma=sigma,
+        steps=steps,
+        records=records,
+        accountant=accountant,
+        dtype=dtype,
+        device=device,
+        intercept=intercept,
+        planned=_announce,
+    )
+    start = made.state.start
+    print(f"{model_dir}: version 1 learned from {start.records:,} records of {start.people:,} people")
+    print(f"{start.source} is still there: what is removed from the model must be removed there too")
+    print(f"receipt: {made.head}")
+
+
+def _announce(C: float, learner: "LangevinLearner") -> None:
+    """Print which ``C`` was taken, and a warning where learning will take long."""
+    from certified_unlearning.ledger.initialisation import QUICK_CONDITION
+
+    condition, quick = C * learner.n, QUICK_CONDITION / learner.n
+    if condition > SLOW * QUICK_CONDITION:
+        print(
+            f"warning: with C = {C:.4g}, C n is {condition:,.0f} and learning takes {learner.learning_steps:,} steps; "
+            f"C = {quick:.4g} ({QUICK_CONDITION} / n) would be quick",
+            file=sys.stderr,
+            flush=True,
+        )
+    print(f"C = {C:.4g}, C n = {condition:,.0f}: learning takes {learner.learning_steps:,} steps", flush=True)
+
+
+def _from_flags(flags: dict[str, Any]) -> dict[str, Any]:
+    missing = [
+        flag for flag, key in (("--data", "path"), ("--label", "label"), ("--id", "identifier")) if not flags[key]
+    ]
+    if missing:
+        raise ParameterError(f"{' and '.join(missing)} must be given, or --table with a file that declares the table")
+    return flags
+
+
+def _from_file(path: Path, flags: dict[str, Any]) -> dict[str, Any]:
+    given = [key for key, value in flags.items() if value and key != "norm"]
+    if given or flags["norm"] != "unit":
+        raise ParameterError(f"--table declares everything: leave out the flags for {', '.join(given) or 'norm'}")
+    declared = read_yaml(path)
+    if not isinstance(declared, dict) or not isinstance(declared.get("path"), str):
+        raise ParameterError(f"{path} is no declaration of a table: it must be a mapping with at least path and label")
+    return declared | {"path": str(path.parent / declared["path"])}
+
+
+def _category(text: str) -> tuple[str, list[str | None]]:
+    column, separator, values = text.partition("=")
+    if not separator or not values:
+        raise ParameterError(f"--category is {text!r}, but must be like colour=red,green,blue (nothing: missing)")
+    return column, [value or None for value in values.split(",")]
+
+
+def _range(text: str) -> tuple[str, list[float]]:
+    column, _, numbers = text.partition("=")
+    low, separator, high = numbers.partition(":")
+    if not separator:
+        raise ParameterError(f"--range is {text!r}, but must be like age=0:100")
+    return column, [_number("--range", number, "like age=0:100") for number in (low, high)]
+
+
+def _number(flag: str, text: str, right: str) -> float:
+    try:
+        return float(text)
+    except ValueError as error:
+        raise ParameterError(f"{flag} has {text!r}, but must be {right}") from error

@@ -1,0 +1,310 @@
+"""The commands `unlearn pipeline ...`: the jobs of the workflow, one command each.
+
+A job is given its experiment and its mechanism as ``module:name`` and imports these: no list of papers, so that a
+paper's change reruns nothing of another.
+"""
+
+import sys
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from certified_unlearning.commands.options import OthersPapers, Results
+
+app = typer.Typer(no_args_is_help=True, help="The jobs of the workflow, one command each.")
+
+Reference = Annotated[str, typer.Argument(metavar="MODULE:NAME", help="Where it is declared.")]
+PlanFile = Annotated[Path, typer.Option("--plan", help="A plan made by `unlearn pipeline plan`.")]
+DataFile = Annotated[Path, typer.Option("--data", help="A data set made by `unlearn data prepare`.")]
+Preset = Annotated[str, typer.Option(help="Name of the preset, for the rows.")]
+SettingsText = Annotated[str, typer.Option("--settings", help="The preset's settings as JSON.")]
+SweepText = Annotated[str, typer.Option("--sweep", help="The experiment's sweep as JSON.")]
+Shows = Annotated[
+    list[str],
+    typer.Option("--shows", help="PRESET=EXPERIMENT,EXPERIMENT: a preset, and what it runs; repeatable."),
+]
+
+SUMMARY_KEYS = ("features", "n", "n_test", "d", "classes", "largest_eigenvalue", "sha256")
+"""What plans and tables need of a data set's summary."""
+
+
+@app.command("plan")
+def plan(
+    experiment: Reference,
+    preset: Preset,
+    settings: SettingsText,
+    sweep: SweepText,
+    summary: Annotated[Path, typer.Option(help="Summary of the prepared data set.")],
+    output: Annotated[Path, typer.Option(help="Where the plan goes (JSON).")],
+) -> None:
+    """Plan an experiment: every run with its noise, steps and certified epsilon."""
+    from certified_unlearning.errors import ParameterError
+    from certified_unlearning.mechanisms.run import Plan
+    from certified_unlearning.reproduction import declared
+
+    found = declared.experiment(experiment)
+    made = found.make(_inputs(found, preset, settings, sweep, summary, []))
+    if not isinstance(made, Plan):
+        raise ParameterError(f"{experiment} makes a table, not a plan; `unlearn pipeline make` runs it")
+    made.write(output)
+
+
+@app.command("learn")
+def learn(
+    mechanism: Reference,
+    plan: PlanFile,
+    data: DataFile,
+    output: Annotated[Path, typer.Option(help="Where the weights go.")],
+) -> None:
+    """Learn the models that a mechanism's unlearning starts from."""
+    from certified_unlearning.data.prepared import PreparedData
+    from certified_unlearning.mechanisms.run import Plan
+    from certified_unlearning.reproduction import declared, jobs
+
+    jobs.learn(declared.mechanism(mechanism), Plan.read(plan), PreparedData.load(data), output)
+
+
+@app.command("unlearn")
+def unlearn(
+    mechanism: Reference,
+    plan: PlanFile,
+    data: DataFile,
+    rows: Annotated[Path, typer.Option(help="Where the rows go (Parquet).")],
+    curves: Annotated[Path, typer.Option(help="Where the learning curves go (Parquet).")],
+    learned: Annotated[Path | None, typer.Option(help="Weights made by `unlearn pipeline learn`.")] = None,
+) -> None:
+    """Answer all removal requests of a mechanism's runs; retraining does so from scratch."""
+    from certified_unlearning.data.prepared import PreparedData
+    from certified_unlearning.mechanisms.run import Plan
+    from certified_unlearning.reproduction import declared, jobs
+
+    found = declared.mechanism(mechanism)
+    jobs.unlearn(found, Plan.read(plan), PreparedData.load(data), learned, rows, curves)
+
+
+@app.command("make")
+def make(
+    experiment: Reference,
+    preset: Preset,
+    settings: SettingsText,
+    sweep: SweepText,
+    output: Annotated[Path, typer.Option(help="Where the rows go (Parquet).")],
+    summary: Annotated[Path | None, typer.Option(help="Summary of the prepared data set, if it is needed.")] = None,
+    plan: Annotated[list[Path] | None, typer.Option(help="A plan that is read; repeatable.")] = None,
+) -> None:
+    """Make the rows of an experiment that no mechanism runs: bounds, attacks, tables."""
+    from certified_unlearning.errors import ParameterError
+    from certified_unlearning.mechanisms.run import Plan
+    from certified_unlearning.reproduction import declared
+    from certified_unlearning.reproduction.rows import write_table
+
+    found = declared.experiment(experiment)
+    made = found.make(_inputs(found, preset, settings, sweep, summary, plan or []))
+    if isinstance(made, Plan):
+        raise ParameterError(f"{experiment} makes a plan, not a table; `unlearn pipeline plan` writes it")
+    write_table(output, made, found.rows)
+
+
+@app.command("certify")
+def certify(plan: PlanFile, output: Annotated[Path, typer.Option(help="Directory, one certificate a run.")]) -> None:
+    """Write the certificates of a plan's runs that unlearn, each verified."""
+    from certified_unlearning import certificate
+    from certified_unlearning.accounting.accountants import ACCOUNTANTS
+    from certified_unlearning.errors import StorageError
+    from certified_unlearning.mechanisms.run import Plan
+
+    whole = Plan.read(plan)
+    try:
+        output.mkdir(parents=True, exist_ok=True)  # Also where there is nothing to certify.
+    except OSError as error:
+        raise StorageError(f"cannot write {output}/: {error.strerror or error}") from error
+    for run in whole.runs:
+        accountant = ACCOUNTANTS.get(run.accountant)
+        if accountant is None or accountant.mechanism != run.mechanism:
+            continue  # What others are compared with.
+        certified = certificate.of(run, key=whole.key(run), noise_source="seed")
+        certificate.verify(certified)
+        certificate.write(certified, output / f"{certified.run_key}.json")
+
+
+@app.command("collect")
+def collect(
+    output: Annotated[Path, typer.Option(help="Where all rows go (Parquet).")],
+    rows: Annotated[list[Path] | None, typer.Argument(help="Rows of the jobs.")] = None,
+) -> None:
+    """Join the rows of all runs into one table, which is empty where nothing was run."""
+    from certified_unlearning.reproduction.rows import RUN_ROWS, concatenate, write_table
+
+    write_table(output, concatenate(rows or [], RUN_ROWS), RUN_ROWS)
+
+
+@app.command("draw")
+def draw(
+    experiment: Reference,
+    rows: Annotated[list[Path], typer.Option(help="Rows of the experiment; repeatable.")],
+    numbers: Annotated[Path, typer.Option(help="Where the shown numbers go (CSV).")],
+    style: Annotated[str | None, typer.Option(help="The figures' style as JSON.")] = None,
+    figure: Annotated[Path | None, typer.Option(help="Where the figure goes, without ending (PNG and PDF).")] = None,
+    page: Annotated[Path | None, typer.Option(help="Where the table for people goes (Markdown).")] = None,
+) -> None:
+    """Draw one figure, or lay out a table, and write the numbers it shows."""
+    from certified_unlearning.files import write_text
+    from certified_unlearning.reproduction import declared, summaries
+    from certified_unlearning.reproduction.figure_style import FigureStyle
+    from certified_unlearning.reproduction.parsing import parse
+    from certified_unlearning.reproduction.rows import concatenate
+    from certified_unlearning.reproduction.tabulation import tabulate
+
+    found = declared.experiment(experiment)
+    made = concatenate(rows, found.rows)
+    if figure is None or style is None:
+        summaries.write_csv(numbers, made)
+    else:
+        from certified_unlearning.reproduction.figures.drawing import render, shown
+
+        render(found, made, parse(FigureStyle, style, source="--style"), figure)
+        summaries.write_csv(numbers, shown(found, made))
+    if page is not None:
+        title = f"{found.source}: {found.caption.title}" if found.source else found.caption.title
+        write_text(page, tabulate(found, made).markdown(title, found.caption.text))
+
+
+@app.command("metrics")
+def metrics(
+    records: Annotated[Path, typer.Option(help="The rows of all runs.")],
+    output: Annotated[Path, typer.Option(help="Where the metrics go (JSON).")],
+) -> None:
+    """Write epsilon, K and accuracy of every sweep point, for `dvc metrics`."""
+    from certified_unlearning.files import write_json
+    from certified_unlearning.reproduction import summaries
+    from certified_unlearning.reproduction.rows import RUN_ROWS, read_table
+
+    rows = read_table(records, RUN_ROWS)
+    write_json(output, {} if rows.empty else summaries.metrics(rows))
+
+
+@app.command("claims")
+def claims(
+    shows: Shows,
+    output: Annotated[Path, typer.Option(help="Where the verdicts go (JSON).")],
+    results: Results = Path("results"),
+    other: OthersPapers = None,
+) -> None:
+    """Give a verdict on every claim of the papers, from what presets left behind."""
+    from certified_unlearning.papers import all
+    from certified_unlearning.reproduction import claims
+
+    known = all.papers(other or ())
+    shown, claims_of = _shown(shows, known), claims.claims_of(known)
+    verdicts = [
+        verdict
+        for paper in known
+        for verdict in claims.evaluate(
+            claims_of.get(paper.name, []),
+            [claims.Evidence.read(results, preset, paper) for preset, own in shown.items() if paper in dict(own)],
+        )
+    ]
+    claims.write(output, verdicts)
+
+
+@app.command("report")
+def report(
+    name: Annotated[str, typer.Argument(help="The preset or collection.")],
+    shows: Shows,
+    output: Annotated[Path, typer.Option(help="Where the page goes (HTML).")],
+    results: Results = Path("results"),
+    other: OthersPapers = None,
+) -> None:
+    """Write the report: one page that needs no network."""
+    from certified_unlearning.papers import all
+    from certified_unlearning.reproduction.report import write_report
+
+    write_report(results, name, _shown(shows, all.papers(other or ())), output)
+
+
+@app.command("track-store")
+def track_store(
+    preset: str, output: Annotated[Path, typer.Option(help="Where the store's status goes (JSON).")]
+) -> None:
+    """Create the MLflow store and the preset's MLflow experiment, once, before jobs fan out."""
+    from certified_unlearning.reproduction import tracking
+
+    status = tracking.prepare_store(preset)
+    _warn(status.warning)
+    status.write(output)
+
+
+@app.command("track")
+def track(
+    experiment: Reference,
+    paper: Annotated[str, typer.Option(help="The paper's name.")],
+    preset: Annotated[str, typer.Option(help="The preset.")],
+    store: Annotated[Path, typer.Option(help="Status made by `unlearn pipeline track-store`.")],
+    output: Annotated[Path, typer.Option(help="Where it is noted what was tracked (JSON).")],
+    results: Results = Path("results"),
+) -> None:
+    """Log an experiment's runs to MLflow; a store that does not answer costs a warning, never a result."""
+    from certified_unlearning.reproduction import declared, tracking
+    from certified_unlearning.reproduction.layout import Layout
+
+    status = tracking.StoreStatus.read(store)
+    tracked = tracking.track_experiment(Layout(results, preset), paper, declared.experiment(experiment), status)
+    if status.warning is None:
+        _warn(tracked.warning)
+    tracked.write(output)
+
+
+@app.command("parameters")
+def parameters(
+    preset: str,
+    values: Annotated[str, typer.Option(help="The preset's parameters as JSON.")],
+    output: Annotated[Path, typer.Option(help="Where the table goes (HTML).")],
+) -> None:
+    """Write a preset's parameters as an HTML table, for the report."""
+    import json
+
+    import pandas as pd
+
+    from certified_unlearning.files import write_text
+
+    (flat,) = pd.json_normalize(json.loads(values)).to_dict(orient="records")
+    table = pd.DataFrame({"parameter": list(flat), preset: [str(value) for value in flat.values()]})
+    write_text(output, table.to_html(index=False, border=0))
+
+
+def _inputs(experiment: Any, preset: str, settings: str, sweep: str, summary: Path | None, plans: list[Path]) -> Any:
+    from certified_unlearning.errors import ParameterError
+    from certified_unlearning.files import read_json
+    from certified_unlearning.mechanisms.run import Plan
+    from certified_unlearning.mechanisms.settings import Settings
+    from certified_unlearning.reproduction.experiment import Inputs
+    from certified_unlearning.reproduction.parsing import parse
+
+    read = {plan.runs[0].experiment: plan for plan in map(Plan.read, plans)}
+    missing = [name for name in experiment.uses if name not in read]
+    if missing:
+        raise ParameterError(f"{experiment.name} reads the plan of {', '.join(missing)}: give it by --plan")
+    if experiment.needs_data and summary is None:
+        raise ParameterError(f"{experiment.name} depends on the data set: give its --summary")
+    return Inputs(
+        preset,
+        parse(Settings, settings, source="--settings"),
+        parse(experiment.sweep, sweep, source="--sweep"),
+        {} if summary is None else read_json(summary, keys=SUMMARY_KEYS),
+        read,
+    )
+
+
+def _shown(shows: list[str], known: Any) -> dict[str, Any]:
+    """Return each preset's experiments with their papers, in the papers' order."""
+    named = {preset: set(names.split(",")) for preset, _, names in (each.partition("=") for each in shows)}
+    return {
+        preset: [(paper, each) for paper in known for each in paper.experiments if each.name in names]
+        for preset, names in named.items()
+    }
+
+
+def _warn(message: str | None) -> None:
+    if message is not None:
+        print(f"warning: {message}", file=sys.stderr)

@@ -1,0 +1,199 @@
+"""The command `unlearn plan --deletion`: steps of learning and of every deletion of a stream, by Forget Unlearning."""
+
+import json
+import math
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+from rich.console import Console
+from rich.table import Table
+
+from certified_unlearning.accounting.deletion.planning import (
+    DeletionForm,
+    DeletionPlan,
+    adaptive_deletion_curve,
+    plan_deletion,
+)
+from certified_unlearning.accounting.deletion.soundness import largest_advantage
+from certified_unlearning.accounting.langevin.offers import Stream
+from certified_unlearning.errors import ParameterError
+from certified_unlearning.text import counted, rounded_up
+
+FORMS: tuple[DeletionForm, ...] = ("simplified", "tight", "doubled", "shifted")
+
+
+@dataclass(frozen=True)
+class DeletionWish:
+    """The flags of a plan of deletions; None where one was left out."""
+
+    n: int
+    strong_convexity: float
+    smoothness: float
+    lipschitz: float
+    dimension: int | None
+    alpha: float | None
+    epsilon_dp: float | None
+    epsilon_dd: float | None
+    records: int | None
+    stream: str | None
+
+
+@dataclass(frozen=True)
+class DeletionOffer:
+    """What one form of the deletion bound asks for, and what is then certified.
+
+    Attributes:
+        form: Which bound plans the deletion steps.
+        requests: How many there are.
+        records: Records replaced by each.
+        learning_steps: ``K_A``.
+        privacy_steps: Steps of every request that certify deletion.
+        epsilon_dd: Reached by these, for requests fixed in advance.
+        epsilon_dd_adaptive: Reached for the last request where all depend on the learned model, and the learned one and
+            the one after the last request are seen.
+        advantage: No test of the model after a request fixed in advance has a larger one.
+        risk_steps: Steps of every request that certify the excess risk too.
+        risk_bound: That risk, of every model of the stream.
+        gradients_saved: Over retraining, gradients of single records in the whole stream, by ``risk_steps``.
+        sigma: Noise scale.
+        step_size: ``eta``.
+        start_variance: Of the start of learning.
+    """
+
+    form: DeletionForm
+    requests: int
+    records: int
+    learning_steps: int
+    privacy_steps: int
+    epsilon_dd: float
+    epsilon_dd_adaptive: float
+    advantage: float
+    risk_steps: int
+    risk_bound: float
+    gradients_saved: int
+    sigma: float
+    step_size: float
+    start_variance: float
+
+
+def run(wish: DeletionWish, *, as_json: bool) -> None:
+    """Print what every form of the bound asks for.
+
+    Raises:
+        UnlearningError: A flag is missing or makes no sense; the message names it.
+    """
+    offers = deletion_offers(wish)
+    if as_json:
+        print(json.dumps([asdict(offer) for offer in offers], indent=2))
+    else:
+        _print(offers, wish)
+
+
+def deletion_offers(wish: DeletionWish) -> list[DeletionOffer]:
+    """Return the offers of `FORMS`.
+
+    Raises:
+        ParameterError: A flag is missing or makes no sense.
+        AssumptionError: A theorem's assumption does not hold.
+    """
+    stream = _stream(wish)
+    needed = {"dimension": wish.dimension, "alpha": wish.alpha, "epsilon-dp": wish.epsilon_dp}
+    needed["epsilon-dd"] = wish.epsilon_dd
+    missing = [f"--{name}" for name, value in needed.items() if value is None]
+    if missing:
+        raise ParameterError(f"with --deletion, give {', '.join(missing)}")
+    return [_offer(wish, stream, form) for form in FORMS]
+
+
+def _stream(wish: DeletionWish) -> Stream:
+    if (wish.stream is None) == (wish.records is None):
+        raise ParameterError("with --deletion, give either --stream, such as 5x20, or --records of a single request")
+    return Stream(1, wish.records) if wish.records is not None else Stream.parse(str(wish.stream))
+
+
+def _offer(wish: DeletionWish, stream: Stream, form: DeletionForm) -> DeletionOffer:
+    common: dict[str, Any] = {
+        "n": wish.n,
+        "dimension": wish.dimension,
+        "lipschitz": wish.lipschitz,
+        "strong_convexity": wish.strong_convexity,
+        "smoothness": wish.smoothness,
+        "alpha": wish.alpha,
+        "epsilon_dp": wish.epsilon_dp,
+        "epsilon_dd": wish.epsilon_dd,
+        "records": stream.records,
+        "form": form,
+        "dtype": "float64",  # As `mechanisms.noisy_gradient_deletion` computes.
+    }
+    private = plan_deletion(**common, certify_risk=False)
+    useful = plan_deletion(**common)
+    assert useful.risk_bound is not None
+    offer = DeletionOffer(
+        form=form,
+        requests=stream.requests,
+        records=stream.records,
+        learning_steps=private.learning_steps,
+        privacy_steps=private.deletion_steps,
+        epsilon_dd=private.epsilon_dd,
+        epsilon_dd_adaptive=_adaptive(private, stream.requests, form),
+        advantage=largest_advantage(private.epsilon_dd, alpha=private.alpha),
+        risk_steps=useful.deletion_steps,
+        risk_bound=useful.risk_bound,
+        gradients_saved=stream.requests * useful.gradients_saved,
+        sigma=private.sigma,
+        step_size=private.step_size,
+        start_variance=private.start_variance,
+    )
+    for name, value in asdict(offer).items():
+        if isinstance(value, float) and not math.isfinite(value):
+            raise ParameterError(
+                f"{name} would be {value}: lipschitz = {wish.lipschitz}, strong_convexity = {wish.strong_convexity} "
+                "and the targets are too far apart for floating point"
+            )
+    return offer
+
+
+def _adaptive(plan: DeletionPlan, requests: int, form: DeletionForm) -> float:
+    curve = adaptive_deletion_curve(
+        plan.problem,
+        sigma=plan.sigma,
+        learning_steps=plan.learning_steps,
+        request_steps=[plan.deletion_steps] * requests,
+        observed=[0],
+        form=form,
+    )
+    return float(curve(np.array([plan.alpha]))[0])
+
+
+def _print(offers: Sequence[DeletionOffer], wish: DeletionWish) -> None:
+    table = Table()
+    for name in ("bound", "K", "epsilon_dd", "adaptive", "advantage", "K, risk", "saved"):
+        table.add_column(name, justify="left" if name == "bound" else "right", no_wrap=True)
+    for offer in offers:
+        table.add_row(
+            "Theorem 5.1" if offer.form == "simplified" else offer.form,
+            f"{offer.privacy_steps:,}",
+            rounded_up(offer.epsilon_dd),
+            rounded_up(offer.epsilon_dd_adaptive),
+            rounded_up(offer.advantage),
+            f"{offer.risk_steps:,}",
+            f"{offer.gradients_saved:,}",
+        )
+    console = Console()
+    # In less the numbers would be cut.
+    console.width = max(console.width, console.measure(table, options=console.options.update(max_width=1000)).maximum)
+    console.print(table)
+    first = offers[0]
+    saving = "" if first.gradients_saved > 0 else " Retraining is cheaper."
+    console.print(
+        f"{counted(first.requests, 'request')} of {counted(first.records, 'record')}. "
+        f"Learn with K_A = {first.learning_steps:,} steps of size {first.step_size:.6g} and sigma = {first.sigma:.6g}, "
+        f"from a Gaussian start of variance {first.start_variance:.6g}; answer every request with K steps. "
+        "epsilon_dd is a Rényi divergence of order "
+        f"{wish.alpha:g} for one deleted record, under requests fixed in advance; adaptive, where they depend on the "
+        "learned model. Advantage: of any test of the model after the deletion, by Theorem 4.1, requests fixed. With "
+        f"K for the risk too every model's excess risk is at most {rounded_up(first.risk_bound)}; saved are gradients "
+        f"of single records over retraining, in all, by that K.{saving}"
+    )

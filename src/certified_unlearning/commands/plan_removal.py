@@ -1,0 +1,191 @@
+"""The command `unlearn plan`: offers of all accountants as a table, as JSON, as a figure."""
+
+import json
+import math
+import re
+import sys
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from rich.console import Console
+from rich.table import Table
+
+from certified_unlearning.accounting import AccountantName, Adjacency, Problem
+from certified_unlearning.accounting.langevin.accountants import accountant_called
+from certified_unlearning.accounting.langevin.offers import Offer, Stream, offer, recuperation, steps_up_to
+from certified_unlearning.errors import AssumptionError, InfeasibleError, ParameterError
+from certified_unlearning.text import rounded_up
+
+PLOT_POINTS = 60
+
+
+@dataclass(frozen=True)
+class Constants:
+    """The constants as the flags give them; ``step_size`` and ``delta`` are a number or ``1/L`` and ``1/n``."""
+
+    n: int
+    strong_convexity: float
+    smoothness: float
+    lipschitz: float
+    step_size: str
+    adjacency: Adjacency
+    delta: str
+
+
+@dataclass(frozen=True)
+class Wish:
+    """What is asked for: all but one of ``records``, ``epsilon``, ``sigma`` and ``steps``, or a stream."""
+
+    records: int | None
+    epsilon: float | None
+    sigma: float | None
+    steps: int | None
+    stream: str | None
+
+
+def run(constants: Constants, accountants: Sequence[str], wish: Wish, *, as_json: bool, plot: Path | None) -> None:
+    """Print every accountant's offer; draw the privacy recuperation where a plot is asked for.
+
+    Raises:
+        UnlearningError: A flag makes no sense, or a target cannot be met; the message names the flags.
+    """
+    try:
+        problem, delta = _problem(constants)
+        stream = None if wish.stream is None else Stream.parse(wish.stream)
+        names = [accountant_called(name).name for name in dict.fromkeys(accountants)]
+        offers = _offers(problem, names, delta, wish, stream)
+        if plot is not None:
+            _draw(problem, offers, delta, plot)
+    except (AssumptionError, InfeasibleError, ParameterError) as error:
+        raise type(error)(_with_flags(str(error))) from error
+    if as_json:
+        used = {name: value for name, value in asdict(problem).items() if name != "rounding"}
+        constants_used = {**used, "requests": 1 if stream is None else stream.requests}
+        print(json.dumps([each.as_dict() | constants_used for each in offers], indent=2))
+    else:
+        _print_table(offers, problem)
+
+
+def _offers(
+    problem: Problem, accountants: Sequence[AccountantName], delta: float, wish: Wish, stream: Stream | None
+) -> list[Offer]:
+    """Return the offers of all accountants whose assumptions hold; say of the others why there is none."""
+    offers, refusals = [], []
+    for accountant in accountants:
+        try:
+            offers.append(_offer(problem, accountant, delta, wish, stream))
+        except AssumptionError as error:
+            refusals.append(error)
+    if not offers:
+        raise refusals[0]
+    for refusal in refusals:
+        print(f"warning: {_with_flags(str(refusal))}", file=sys.stderr)
+    return offers
+
+
+def _offer(problem: Problem, accountant: AccountantName, delta: float, wish: Wish, stream: Stream | None) -> Offer:
+    try:
+        return offer(
+            problem,
+            accountant,
+            delta=delta,
+            records=wish.records,
+            epsilon=wish.epsilon,
+            sigma=wish.sigma,
+            steps=wish.steps,
+            stream=stream,
+        )
+    except AssumptionError as error:
+        # Another accountant may do: they assume different things.
+        raise AssumptionError(f"accountant {accountant}: {error}") from error
+
+
+def _problem(constants: Constants) -> tuple[Problem, float]:
+    smoothness = constants.smoothness
+    if constants.step_size == "1/L":
+        if not smoothness > 0:
+            raise ParameterError(f"smoothness must be a finite number above 0, got {smoothness}")
+        step_size = 1 / smoothness
+    else:
+        step_size = _number("step_size", constants.step_size, "1/L")
+    problem = Problem(
+        n=constants.n,
+        strong_convexity=constants.strong_convexity,
+        smoothness=smoothness,
+        lipschitz=constants.lipschitz,
+        step_size=step_size,
+        adjacency=constants.adjacency,
+    )
+    return problem, 1 / problem.n if constants.delta == "1/n" else _number("delta", constants.delta, "1/n")
+
+
+def _number(name: str, text: str, word: str) -> float:
+    try:
+        return float(text)
+    except ValueError as error:
+        raise ParameterError(f"{name} must be a number or {word}, got {text!r}") from error
+
+
+# Names that are no words of a sentence; the others are flags only where they stand as names do.
+_NAMES = "accountant|adjacency|delta|epsilon|lipschitz|plot|sigma|smoothness|step_size|strong_convexity"
+_WORDS = r"(?:n|records|steps|stream)(?= must| =| and| or| says| are missing|[,:]|$)"
+
+
+def _with_flags(message: str) -> str:
+    """Write the parameters in a message as the flags they came from."""
+    message = re.sub(r"records_per_request|records\[0\]", "records", message).replace("steps[0]", "steps")
+    return re.sub(rf"(?<![/'])\b(?:{_NAMES}|{_WORDS})\b", lambda match: "--" + match[0].replace("_", "-"), message)
+
+
+def _print_table(offers: Sequence[Offer], problem: Problem) -> None:
+    """Print one line an accountant, numbers rounded to where they promise less."""
+    table = Table()
+    for name in ("accountant", "records", "steps K", "sigma", "epsilon", "delta", "mu"):
+        table.add_column(name, justify="left" if name == "accountant" else "right", no_wrap=name != "steps K")
+    for each in offers:
+        steps = each.steps if isinstance(each.steps, list) else [each.steps]
+        shown = f"{steps[0]:,}" if len(steps) == 1 else f"{' '.join(map(str, steps))} ({sum(steps):,} in all)"
+        table.add_row(
+            each.accountant,
+            f"{each.records:,}" if len(steps) == 1 else f"{len(steps)} x {each.records:,}",
+            shown,
+            rounded_up(each.sigma),
+            rounded_up(each.epsilon),
+            rounded_up(each.delta),
+            "" if each.mu is None else rounded_up(each.mu),
+        )
+    console = Console()
+    console.width = max(console.width, 80)  # In less the numbers would be cut.
+    console.print(table)
+    console.print(
+        f"Adjacency {problem.adjacency}. Every epsilon is an upper bound, after every request, for requests fixed in "
+        "advance, of the model published last; lsi and lsi-tight after learning to stationarity, shifted against "
+        "retraining for as many steps in all. A step's noise is sqrt(2 step_size) = "
+        f"{math.sqrt(2 * problem.step_size):.4g} times sigma in every coordinate."
+    )
+
+
+def _draw(problem: Problem, offers: Sequence[Offer], delta: float, plot: Path) -> None:
+    """Draw certified epsilon against steps for the first offer's noise and records."""
+    if len({each.sigma for each in offers}) > 1 or len({each.records for each in offers}) > 1:
+        raise ParameterError("plot compares accountants at one sigma and for one number of records: give both")
+    if isinstance(offers[0].steps, list):
+        raise ParameterError("plot speaks of one request: leave out stream")
+    import pandas as pd
+
+    from certified_unlearning.papers.langevin_unlearning.recuperation import RECUPERATION
+    from certified_unlearning.reproduction.figure_style import FigureStyle
+    from certified_unlearning.reproduction.figures.drawing import render
+
+    most = max(50, *(each.steps for each in offers if not isinstance(each.steps, list)))
+    rows = recuperation(
+        problem,
+        [each.accountant for each in offers],
+        sigma=offers[0].sigma,
+        records=offers[0].records,
+        delta=delta,
+        steps=steps_up_to(1.25 * most, points=PLOT_POINTS),
+    )
+    style = FigureStyle(context="paper", palette="colorblind", width_inches=3.4, height_inches=2.7, dots_per_inch=300)
+    render(RECUPERATION, pd.DataFrame(rows), style, plot.with_suffix("") if plot.suffix in (".png", ".pdf") else plot)

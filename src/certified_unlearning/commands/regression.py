@@ -1,0 +1,25 @@
+"""The command `unlearn regression`: a preset's records against the committed ones."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from certified_unlearning.commands.options import Results, active, made, require_baseline
+
+
+def check_regression(
+    preset: Annotated[str | None, typer.Option(help="A preset; by default that of params.yaml.")] = None,
+    accept: Annotated[bool, typer.Option("--accept", help="Make these records the baseline.")] = False,
+    results: Results = Path("results"),
+    baselines: Annotated[Path, typer.Option(help="Directory of the baselines.")] = Path("workflow/baselines/metrics"),
+) -> None:
+    """Compare a preset's records with the committed baseline; exit with 1 and a table when something moved."""
+    from certified_unlearning.reproduction import regression
+
+    name = active(preset)
+    made(results, name, "records.parquet")
+    baseline = baselines / f"{name}.json"
+    if not accept:
+        require_baseline(baseline, "regression", name)
+    regression.run(results, name, baseline, accept)

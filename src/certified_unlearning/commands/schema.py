@@ -1,0 +1,23 @@
+"""The command `unlearn schema`: what `params.yaml` may contain, for editors."""
+
+import json
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from certified_unlearning.commands.options import OthersPapers
+
+
+def schema(
+    output: Annotated[Path, typer.Option(help="Where the JSON schema goes; params.yaml names this place.")] = Path(
+        "workflow/schemas/params.schema.json"
+    ),
+    other: OthersPapers = None,
+) -> None:
+    """Write the JSON schema of params.yaml, which an editor completes and checks keys by."""
+    from certified_unlearning.files import write_text
+    from certified_unlearning.papers import all, parameters
+
+    write_text(output, json.dumps(parameters.schema(all.papers(other or ())), indent=2, ensure_ascii=False) + "\n")
+    print(f"written: {output}")

@@ -1,0 +1,52 @@
+"""The command `unlearn verify`: certificates and model directories recomputed."""
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from certified_unlearning.commands import ledger
+from certified_unlearning.errors import ParameterError, UnlearningError
+
+
+def verify(
+    paths: Annotated[list[Path], typer.Argument(help="Certificates, or model directories of `unlearn init`.")],
+    head: Annotated[
+        str | None,
+        typer.Option(help="A receipt that a command on the model directory printed: it must be in the ledger."),
+    ] = None,
+) -> None:
+    """Recompute what certificates and model directories state; exit with 1 when something is not as stated."""
+    from certified_unlearning import certificate
+    from certified_unlearning.text import rounded_up
+
+    if head is not None and not all(path.is_dir() for path in paths):
+        raise ParameterError("--head is a receipt of a model directory; a certificate has none")
+    wrong = 0
+    for path in paths:
+        try:
+            if path.is_dir():
+                ledger.verify(path, head)
+                continue
+            certified = certificate.read(path)
+            certificate.verify(certified)
+        except UnlearningError as error:
+            message = str(error) if str(path) in str(error) else f"{path}: {error}"
+            print(f"error: {message}", file=sys.stderr)
+            wrong += 1
+            continue
+        if not certified.unlearning_steps:
+            print(f"{path}: nothing was removed yet, so nothing is guaranteed")
+            continue
+        delta = certified.delta + certified.extra_delta
+        assumed = sum(each.status == "assumed" for each in certified.assumptions)
+        exact = certified.epsilon_without_rounding
+        rounding = "" if exact is None else f" ({rounded_up(exact)} in exact arithmetic)"
+        print(
+            f"{path}: epsilon = {rounded_up(certified.epsilon)}{rounding} at delta = {rounded_up(delta)} "
+            f"under {certified.adjacency} ({certified.guarantee} by {certified.accountant}; "
+            f"{assumed} assumptions not checked)"
+        )
+    if wrong:
+        raise typer.Exit(1)

@@ -1,0 +1,32 @@
+"""The data sets of this package: the only list of them."""
+
+from collections.abc import Iterable
+
+from certified_unlearning.data import adult, cifar10, digits, mnist
+from certified_unlearning.data.dataset import DataSet
+from certified_unlearning.errors import ParameterError
+
+DATA_SETS = (
+    digits.DIGITS,
+    mnist.THREE_AGAINST_EIGHT,
+    adult.ADULT,
+    cifar10.CAT_AGAINST_SHIP,
+    cifar10.TEN_CLASSES,
+)
+
+
+def built_in(name: str) -> DataSet | None:
+    """Return the data set of this package with that name; None where there is none."""
+    return next((each for each in DATA_SETS if each.name == name), None)
+
+
+def find(name: str, data_sets: Iterable[DataSet] = DATA_SETS) -> DataSet:
+    """Return the data set of that name.
+
+    Raises:
+        ParameterError: There is none; the message lists those that there are.
+    """
+    known = {each.name: each for each in data_sets}
+    if name not in known:
+        raise ParameterError(f"there is no data set {name!r}; known are {', '.join(known)}")
+    return known[name]

@@ -1,0 +1,158 @@
+"""What a person declares of a table of their own: `own_data` in `params.yaml`. The table itself is not opened here."""
+
+import math
+import re
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from certified_unlearning.errors import ParameterError
+
+Value = str | bool | int | float
+MOST_CLASSES = 128
+"""Labels are 8-bit whole numbers, from 0 on."""
+SPACES = " \t\r\n"
+"""What may surround a value without being a part of it."""
+
+
+class _Model(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class Split(_Model):
+    """Which rows of a table are test records."""
+
+    test: Value = Field(
+        description="with column: the value that marks test records; without: the fraction of test records, drawn by "
+        "the seed, a number strictly between 0 and 1"
+    )
+    column: str | None = Field(None, description="the column that marks test records, or null")
+
+
+class Table(_Model):
+    """A CSV or Parquet file of labelled records, and how each row becomes features: by itself, never by other rows."""
+
+    path: str = Field(description="a .csv, .csv.gz or .parquet file, relative to the directory of params.yaml")
+    label: str = Field(description="the column to predict")
+    classes: tuple[Value, ...] | None = Field(
+        None,
+        description="the label's values, at least two, in the order of the classes (of two, the second is +1); null: "
+        "those in the file, sorted",
+    )
+    identifier: str | None = Field(
+        None, description="the column that says whose a record is, or null; several records may be one person's"
+    )
+    features: tuple[str, ...] | None = Field(None, description="a list of columns, or null: all other columns")
+    categories: dict[str, Annotated[tuple[Value | None, ...], Field(min_length=1)]] = Field(
+        {},
+        description="a list of possible values for each column (null: a missing one); each value becomes a feature of "
+        "0 or 1",
+    )
+    ranges: dict[str, tuple[float, float]] = Field(
+        {},
+        description="[lowest, highest] for each column, two numbers known beforehand and not taken from this file: "
+        "they become -1 and 1, and what lies outside counts as the nearer one",
+    )
+    norm: Literal["unit", "at-most-1"] = Field(
+        "unit",
+        description="unit (each row is divided by its own norm; a row of zeros stays) or at-most-1 (rows stay as they "
+        "are, and a longer one is an error)",
+    )
+    split: Split | None = Field(
+        None,
+        description="{test: 0.2} (drawn), {column: part, test: holdout} (marked), or null (no test records: not for "
+        "the pipeline)",
+    )
+
+    @property
+    def roles(self) -> dict[str, str]:
+        """The columns that are no features, by what they are."""
+        marks = self.split.column if self.split else None
+        roles = {"label": self.label, "identifier": self.identifier, "split.column": marks}
+        return {role: column for role, column in roles.items() if column is not None}
+
+
+def check(table: Table, where: str) -> None:
+    """Check that the parts of a declaration fit together.
+
+    Args:
+        table: The declaration.
+        where: What an error message calls it.
+
+    Raises:
+        ParameterError: They do not; the message names the key.
+    """
+    roles = table.roles
+    for role, column in roles.items():
+        if other := next((each for each in roles if each != role and roles[each] == column), None):
+            raise ParameterError(f"{where}: {role} and {other} are the same column {column!r}; give each its own")
+        for key in ("features", "categories", "ranges"):
+            if column in (getattr(table, key) or ()):
+                raise ParameterError(f"{where}.{key} contains {column!r}, which is the {role} and so no feature")
+    if table.features is not None and not table.features:
+        raise ParameterError(f"{where}.features is empty, but must list at least one column, or be null")
+    _check_distinct(table.features or (), f"{where}.features")
+    for key in ("categories", "ranges"):
+        for column in getattr(table, key):
+            if table.features is not None and column not in table.features:
+                raise ParameterError(f"{where}.{key} speaks of {column!r}, which is not among the features")
+            if key == "ranges" and column in table.categories:
+                raise ParameterError(f"{where}: {column!r} has categories and a range; a column has one or the other")
+    for column, values in table.categories.items():
+        _check_distinct(values, f"{where}.categories.{column}")
+    for column, (low, high) in table.ranges.items():
+        if not (math.isfinite(low) and math.isfinite(high) and low < high):
+            raise ParameterError(
+                f"{where}.ranges.{column} is [{low:g}, {high:g}], but must be two numbers, the lowest value first"
+            )
+    if table.classes is not None:
+        _check_distinct(table.classes, f"{where}.classes")
+        if not 2 <= len(table.classes) <= MOST_CLASSES:
+            raise ParameterError(
+                f"{where}.classes lists {len(table.classes)} values, but must list between 2 and {MOST_CLASSES}"
+            )
+    if table.split is not None and table.split.column is None:
+        fraction = table.split.test
+        if isinstance(fraction, str | bool) or not 0 < fraction < 1:
+            raise ParameterError(
+                f"{where}.split.test is {fraction!r}, but without a column it must be the fraction of test records, "
+                "strictly between 0 and 1"
+            )
+
+
+def parse(text: str, where: str) -> Table:
+    """Read a declaration from JSON.
+
+    Raises:
+        ParameterError: The text is no declaration; the message names the first key that is wrong.
+    """
+    try:
+        table = Table.model_validate_json(text)
+    except ValidationError as error:
+        first = error.errors()[0]
+        key = ".".join(str(part) for part in first["loc"])
+        raise ParameterError(": ".join(filter(None, [where, key, first["msg"]]))) from error
+    check(table, where)
+    return table
+
+
+def text_of(value: Value | None) -> str | None:
+    """Return the text that a value is recognised by, whatever type it was stored as; None for a missing number.
+
+    Surrounding blanks do not count, 7 is 7.0, and true is True.
+    """
+    if value is None or value != value:  # Only NaN differs from itself.
+        return None
+    if isinstance(value, float) and value.is_integer():
+        return str(int(value))
+    text = str(value).strip(SPACES)
+    if text.lower() in ("true", "false"):
+        return text.lower()
+    return re.sub(r"^(-?\d+)\.0+\Z", r"\1", text, flags=re.ASCII)
+
+
+def _check_distinct(values: tuple[Value | None, ...], where: str) -> None:
+    texts = [text_of(value) for value in values]
+    for value, text in zip(values, texts, strict=True):
+        if texts.count(text) > 1:
+            raise ParameterError(f"{where} lists {value!r} twice")

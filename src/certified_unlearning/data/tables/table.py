@@ -1,0 +1,216 @@
+"""A table of one's own, CSV or Parquet: read in blocks, so that it may be larger than memory.
+
+Every row becomes features by itself: by one-hot of declared categories, declared ranges, and its own norm. Nothing is
+fitted to other rows, so preparation costs no privacy, and removing a record changes no other one.
+"""
+
+import difflib
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import numpy as np
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from certified_unlearning.data.prepared import NORM_TOLERANCE
+from certified_unlearning.data.tables.declaration import MOST_CLASSES, Table, check, text_of
+from certified_unlearning.data.tables.table_file import batches, column_names
+from certified_unlearning.data.tables.table_values import MISSING, Rows, listed, mask_of, parses
+from certified_unlearning.errors import DataError
+
+__all__ = ["Block", "Table", "feature_names", "preprocessing", "read_blocks", "resolve"]
+
+_NUMBERS_AT_ONCE = 1 << 22
+"""Features that are held in memory together."""
+
+
+class Block(NamedTuple):
+    """Some rows of a table, in its order.
+
+    Attributes:
+        features: float32, shape ``(rows, d)``; every row has Euclidean norm at most 1.
+        labels: int8, shape ``(rows,)``: -1 or +1 for two classes, else 0, 1, 2, ...
+        identifiers: Whose each row is, as text (7.0 is 7); None where no column says so.
+        test: Whether each is a test record, shape ``(rows,)``.
+    """
+
+    features: NDArray[np.float32]
+    labels: NDArray[np.int8]
+    identifiers: list[str] | None
+    test: NDArray[np.bool_]
+
+
+def resolve(table: Table) -> Table:
+    """Return the declaration with what it leaves to the file: all feature columns, and the classes as texts.
+
+    Raises:
+        ParameterError: The declaration contradicts itself.
+        DataError: The file cannot be read, lacks a column, or its label has fewer than 2 or more than 128 values.
+    """
+    check(table, table.path)
+    columns = column_names(table.path)
+    features = table.features
+    if features is None:
+        features = tuple(column for column in columns if column not in table.roles.values())
+        if not features:
+            raise DataError(f"{table.path} has no column that could be a feature")
+    for column in (*table.roles.values(), *features, *table.categories, *table.ranges):
+        if column not in columns:
+            close = difflib.get_close_matches(column, columns, n=1)
+            hint = f"did you mean {close[0]!r}?" if close else f"it has {listed(columns)}"
+            raise DataError(f"{table.path} has no column {column!r}; {hint}")
+    classes = [str(text_of(value)) for value in table.classes] if table.classes is not None else _found_classes(table)
+    return table.model_copy(update={"features": features, "classes": tuple(classes)})
+
+
+def feature_names(table: Table) -> list[str]:
+    """Return the name of each feature of a resolved table: ``age``, or ``colour=red``."""
+    return [
+        name
+        for column in table.features or ()
+        for name in (
+            [f"{column}={_shown(text_of(value))}" for value in table.categories[column]]
+            if column in table.categories
+            else [column]
+        )
+    ]
+
+
+def read_blocks(table: Table, *, seed: int = 0) -> Iterator[Block]:
+    """Read a table from its first row to its last, a few thousand rows at a time.
+
+    Messages count rows from 1; a CSV file's header is not counted.
+
+    Args:
+        table: The declaration, resolved or not.
+        seed: Of the split, where one is drawn: each row is a test record with the declared probability, whatever
+            the other rows are.
+
+    Raises:
+        ParameterError: The declaration contradicts itself.
+        DataError: The file cannot be read, or a row has a missing or undeclared value, another label, or is too long;
+            the message names row and column.
+    """
+    table = resolve(table)
+    generator = np.random.Generator(np.random.Philox(seed))
+    names = feature_names(table)
+    rows_at_once = max(1, _NUMBERS_AT_ONCE // len(names))
+    first_row = 1
+    for batch in batches(table.path, [*table.roles.values(), *(table.features or ())], rows_at_once):
+        part = Rows(table.path, first_row, batch)
+        identifiers = part.identifiers(table.identifier) if table.identifier is not None else None
+        labels = _labels(part, table)
+        features = _scaled(part, _features(part, table, len(names)), table)
+        yield Block(features, labels, identifiers, _test(part, table, generator))
+        first_row += batch.num_rows
+    if first_row == 1:
+        raise DataError(f"{table.path} holds no records")
+
+
+def preprocessing(table: Table) -> str:
+    """Return in words what is done to the rows of a resolved table."""
+    values = dict(zip(_label_values(table), table.classes or (), strict=True))
+    columns = table.features or ()
+    numbers = len(columns) - len(table.categories) - len(table.ranges)
+    kinds = {
+        "one-hot by declared categories": len(table.categories),
+        "from declared ranges to [-1, 1]": len(table.ranges),
+        "as given": numbers,
+    }
+    return "; ".join(
+        [
+            f"{table.label}: " + ", ".join(f"{name} = {value:+d}" for value, name in values.items()),
+            f"{len(columns)} columns, " + ", ".join(f"{count} {kind}" for kind, count in kinds.items() if count),
+            "each row divided by its own norm" if table.norm == "unit" else "rows of norm at most 1 as given",
+            "nothing is fitted to the records",
+        ]
+    )
+
+
+def _labels(rows: Rows, table: Table) -> NDArray[np.int8]:
+    classes = [str(name) for name in table.classes or ()]
+    positions = rows.positions(table.label, classes, "classes", "leave out the row, or list it in classes")
+    return _label_values(table)[positions]
+
+
+def _label_values(table: Table) -> NDArray[np.int8]:
+    count = len(table.classes or ())
+    return np.array([-1, 1] if count == 2 else range(count), np.int8)
+
+
+def _features(rows: Rows, table: Table, d: int) -> NDArray[np.float64]:
+    features = np.zeros((rows.count, d))
+    start = 0
+    for column in table.features or ():
+        if column in table.categories:
+            declared = [text_of(value) for value in table.categories[column]]
+            remedy = f"declare null among the categories of {column}, or leave out the row"
+            positions = rows.positions(column, declared, "declared categories", remedy)
+            features[np.arange(rows.count), start + positions] = 1
+            start += len(declared)
+            continue
+        numbers = rows.numbers(column)
+        if column in table.ranges:
+            low, high = table.ranges[column]
+            # Clipped before the subtraction, whose result is then finite for every range of finite width.
+            numbers = (np.clip(numbers, low, high) - (low / 2 + high / 2)) / (high / 2 - low / 2)
+        features[:, start] = numbers
+        start += 1
+    return features
+
+
+def _scaled(rows: Rows, features: NDArray[np.float64], table: Table) -> NDArray[np.float32]:
+    if table.norm == "unit":
+        # First by the largest value: squares of very large and very small ones are no numbers any more.
+        features = _divided(features, np.abs(features).max(axis=1))
+        features = _divided(features, np.linalg.norm(features, axis=1))
+        return features.astype(np.float32)
+    lengths = np.linalg.norm(features, axis=1)
+    worst = int(lengths.argmax())
+    if lengths[worst] > 1 + NORM_TOLERANCE:
+        raise DataError(
+            f"{rows.where(worst)} has norm {lengths[worst]:.7g}, but norm: at-most-1 allows 1; divide all rows by a "
+            "constant, or use norm: unit"
+        )
+    return features.astype(np.float32)
+
+
+def _divided(features: NDArray[np.float64], lengths: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Divide each row by its length, except rows of zeros."""
+    return np.asarray(features / np.where(lengths == 0, 1, lengths)[:, None])
+
+
+def _test(rows: Rows, table: Table, generator: np.random.Generator) -> NDArray[np.bool_]:
+    if table.split is None:
+        return np.zeros(rows.count, np.bool_)
+    if table.split.column is None:
+        return generator.random(rows.count) < float(table.split.test)
+    marks = pc.equal(rows.texts(table.split.column), text_of(table.split.test))
+    return mask_of(pc.fill_null(marks, False))
+
+
+def _found_classes(table: Table) -> list[str]:
+    """Return the values of the label column, numbers by size before texts."""
+    found: set[str] = set()
+    first_row = 1
+    for batch in batches(table.path, [table.label], _NUMBERS_AT_ONCE):
+        rows = Rows(table.path, first_row, batch)
+        texts = rows.texts(table.label)
+        found |= {text for text in texts.unique().to_pylist() if text is not None and text.lower() not in MISSING}
+        if len(found) > MOST_CLASSES:
+            raise DataError(
+                f"{table.path}: the label {table.label} has more than {MOST_CLASSES} different values; is it a class?"
+            )
+        first_row += batch.num_rows
+    if first_row == 1:
+        raise DataError(f"{table.path} holds no records")
+    if len(found) < 2:
+        raise DataError(
+            f"{table.path}: the label {table.label} has {listed(sorted(found)) or 'no value'} only, expected two or "
+            "more classes"
+        )
+    return sorted(found, key=lambda text: (0, float(text), text) if parses(text) else (1, 0.0, text))
+
+
+def _shown(text: str | None) -> str:
+    return "missing" if text is None else text

@@ -1,0 +1,151 @@
+"""Consecutive rows of a file, column by column: as texts, numbers or places in a list, and who cannot be one."""
+
+from collections.abc import Sequence
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from certified_unlearning.data.tables.declaration import SPACES, text_of
+from certified_unlearning.errors import DataError
+
+MISSING = ("", "na", "n/a", "nan", "null", "none")
+"""How text says that a value is missing, in lower case."""
+
+
+class Rows:
+    """Consecutive rows of a file. Its methods raise DataError; the message names row and column.
+
+    Args:
+        path: The file.
+        first_row: Number of the first of these rows in the file, from 1.
+        batch: The rows.
+    """
+
+    def __init__(self, path: str, first_row: int, batch: pa.RecordBatch) -> None:
+        self.path = path
+        self.first_row = first_row
+        self.count: int = batch.num_rows
+        self._columns = dict(zip(batch.schema.names, batch.columns, strict=True))
+
+    def where(self, index: int) -> str:
+        """Return what an error message calls a row."""
+        return f"{self.path}, row {self.first_row + index}"
+
+    def texts(self, column: str) -> pa.StringArray:
+        """Return `declaration.text_of` of each value."""
+        values = self._decoded(column)
+        if pa.types.is_floating(values.type):
+            return pa.array([text_of(value) for value in values.to_pylist()], pa.string())
+        try:
+            texts = pc.utf8_trim(values.cast(pa.string()), characters=SPACES)
+        except (pa.ArrowNotImplementedError, pa.ArrowInvalid) as error:  # The latter: bytes that are no text.
+            raise DataError(f"{self.path}: column {column} holds {values.type}, expected text or numbers") from error
+        lower = pc.utf8_lower(texts)
+        texts = pc.if_else(pc.is_in(lower, value_set=pa.array(["true", "false"])), lower, texts)
+        return pc.replace_substring_regex(texts, pattern=r"^(-?\d+)\.0+$", replacement=r"\1")
+
+    def numbers(self, column: str) -> NDArray[np.float64]:
+        """Return each value as a finite number."""
+        values = self._decoded(column)
+        if _is_text(values):
+            values = self.texts(column)
+            lower = pc.utf8_lower(values)
+            self._refuse_missing(pc.is_in(lower, value_set=pa.array([*MISSING, None], pa.string())), column)
+            values = pc.if_else(pc.equal(lower, "true"), "1", pc.if_else(pc.equal(lower, "false"), "0", values))
+        elif not (pa.types.is_null(values.type) or _is_number(values.type)):
+            raise DataError(
+                f"{self.path}: column {column} holds {values.type}, expected numbers; leave it out of the features"
+            )
+        elif pa.types.is_boolean(values.type):
+            values = values.cast(pa.uint8())
+        try:
+            numbers = values.cast(pa.float64(), safe=False)
+        except pa.ArrowInvalid as error:
+            wrong, text = next((index, text) for index, text in enumerate(values.to_pylist()) if not parses(text))
+            raise DataError(
+                f"{self.where(wrong)}: {column} is {text!r}, expected a number; declare categories for {column}, or "
+                "leave it out of the features"
+            ) from error
+        self._refuse_missing(pc.is_null(numbers, nan_is_null=True), column)
+        array = np.asarray(numbers.to_numpy(zero_copy_only=False), np.float64)
+        if (index := _first(~np.isfinite(array))) is not None:
+            raise DataError(f"{self.where(index)}: {column} is {array[index]}, expected a finite number")
+        return array
+
+    def positions(self, column: str, declared: Sequence[str | None], kind: str, remedy: str) -> NDArray[np.int64]:
+        """Return the place of each value in a list of declared texts.
+
+        Args:
+            column: The column.
+            declared: What its values may be; None stands for a missing value.
+            kind: What a message calls the declared ones.
+            remedy: What to do about a missing value.
+        """
+        texts = self.texts(column)
+        if None in declared:
+            missing = pc.is_in(pc.utf8_lower(texts), value_set=pa.array([*MISSING, None], pa.string()))
+            own = pc.is_in(texts, value_set=pa.array([text for text in declared if text is not None], pa.string()))
+            texts = pc.if_else(pc.and_(missing, pc.invert(own)), pa.scalar(None, pa.string()), texts)
+        found = pc.index_in(texts, value_set=pa.array(declared, pa.string()))
+        if (index := _first(mask_of(found.is_null()))) is not None:
+            text = texts[index].as_py()
+            if text is None or text.lower() in MISSING:
+                raise DataError(f"{self.where(index)}: {column} is missing; {remedy}")
+            raise DataError(
+                f"{self.where(index)}: {column} is {text!r}, which is none of its {kind} {listed(declared)}"
+            )
+        return np.asarray(found.to_numpy(zero_copy_only=False), np.int64)
+
+    def identifiers(self, column: str) -> list[str]:
+        """Return each value as text; none may be missing."""
+        texts = self.texts(column)
+        self._refuse_missing(pc.is_in(texts, value_set=pa.array(["", None], pa.string())), column)
+        return [str(text) for text in texts.to_pylist()]
+
+    def _decoded(self, column: str) -> pa.Array:
+        values = self._columns[column]
+        return values.dictionary_decode() if pa.types.is_dictionary(values.type) else values
+
+    def _refuse_missing(self, missing: pa.BooleanArray, column: str) -> None:
+        if (index := _first(mask_of(missing))) is not None:
+            raise DataError(
+                f"{self.where(index)}: {column} is missing; leave out the row, or the column, or fill it in with a "
+                "constant"
+            )
+
+
+def listed(names: Sequence[str | None], most: int = 12) -> str:
+    """Return names for an error message, at most so many."""
+    shown = ", ".join(repr(name) if name is not None else "null" for name in names[:most])
+    return shown if len(names) <= most else f"{shown} and {len(names) - most} more"
+
+
+def mask_of(values: pa.BooleanArray) -> NDArray[np.bool_]:
+    """Return Arrow's booleans, none of them null, as an array."""
+    return np.asarray(values.to_numpy(zero_copy_only=False), np.bool_)
+
+
+def _first(mask: NDArray[np.bool_]) -> int | None:
+    """Return the place of the first True, if there is one."""
+    return int(mask.argmax()) if mask.any() else None
+
+
+def _is_text(values: pa.Array) -> bool:
+    kinds = pa.types.is_string, pa.types.is_large_string, pa.types.is_string_view
+    return any(is_kind(values.type) for is_kind in kinds)
+
+
+def _is_number(kind: pa.DataType) -> bool:
+    kinds = pa.types.is_integer, pa.types.is_floating, pa.types.is_decimal, pa.types.is_boolean
+    return any(is_kind(kind) for is_kind in kinds)
+
+
+def parses(text: str) -> bool:
+    """Return whether a text is a number."""
+    try:
+        pa.scalar(text).cast(pa.float64())
+    except pa.ArrowInvalid:
+        return False
+    return True

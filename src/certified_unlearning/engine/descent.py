@@ -1,0 +1,235 @@
+"""The one hot loop: projected noisy gradient descent over a batch of trials, phase after phase.
+
+A step is ``w <- Proj(w - step_size * grad f(w) + sqrt(2 step_size) sigma xi)``, ``xi ~ N(0, I)``: the per-step
+standard deviation is ``sqrt(2 step_size) * sigma``, not ``sigma`` (Langevin unlearning, eq. 1 and 2).
+This module knows neither privacy nor data sets: it runs phases and measures trials.
+"""
+
+import math
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor
+
+from certified_unlearning.engine import randomness
+from certified_unlearning.engine.checkpoint import Checkpoint
+from certified_unlearning.engine.phase import Phase as Phase
+from certified_unlearning.engine.progress import Progress
+from certified_unlearning.errors import AssumptionError
+
+Array = npt.NDArray[np.float64]
+
+
+class Objective(Protocol):
+    """What the loop needs of a loss."""
+
+    n: int
+    d: int
+
+    def remove(self, count: int) -> None:
+        """Make this the objective on the data with the first ``count`` removals carried out."""
+
+    def descend(self, weights: Tensor, step_size: float) -> None:
+        """Take one gradient step for all trials, in place."""
+
+
+@dataclass
+class Trajectory:
+    """What a run left behind.
+
+    Attributes:
+        weights: Final weights, shape ``(trials, d)``.
+        published: For each finished phase the measure of its published weights, each of shape ``(publications,)``.
+        curve: Measures on the way by ``(phase, step)``; NaN for trials that had already finished.
+        seconds: Wall time, over all resumptions.
+    """
+
+    weights: Tensor
+    published: list[Array] = field(default_factory=list)
+    curve: dict[tuple[int, int], Array] = field(default_factory=dict)
+    seconds: float = 0.0
+
+
+def run(
+    objective: Objective,
+    start: Tensor,
+    phases: Sequence[Phase],
+    *,
+    step_size: float,
+    measure: Callable[[Tensor], Tensor],
+    radius: float | None = None,
+    progress: Progress | None = None,
+    checkpoint: Checkpoint | None = None,
+) -> Trajectory:
+    """Run all phases for a batch of trials.
+
+    Trials may differ in their number of steps and in sigma. A trial's numbers depend on its own keys only, up to
+    the rounding of matrix products of another size.
+
+    Args:
+        objective: The loss; its ``remove`` is called at the start of each phase.
+        start: Starting weights, shape ``(trials, d)``; not changed.
+        phases: What to run, in order.
+        step_size: ``eta``, for all phases.
+        measure: Maps weights ``(trials, d)`` to one number for each trial.
+        radius: Radius of the ball that every step projects on; None for no projection.
+        progress: Told of the work done, in trial steps.
+        checkpoint: Where the state is kept from time to time; a run with the same checkpoint goes on from there and
+            ends with the same bits.
+
+    Returns:
+        The final weights and what was measured.
+
+    Raises:
+        AssumptionError: PyTorch is set to multiply float32 matrices with fewer bits: `core.rounding` counts all.
+    """
+    _require_full_precision(start.dtype)
+    state, first_phase, first_step = _resume(start, checkpoint)
+    if progress is not None:
+        progress.skip(_work_before(phases, first_phase, first_step))
+    clock = time.monotonic()
+
+    def save(phase: int, step: int, *, force: bool = False) -> None:
+        nonlocal clock
+        now = time.monotonic()
+        state.seconds, clock = state.seconds + now - clock, now
+        if checkpoint is not None and (force or checkpoint.is_due()):
+            checkpoint.save(
+                {"weights": state.weights, "published": _stack(state.published), **_pack(state.curve)},
+                {"phase": phase, "step": step, "seconds": state.seconds},
+            )
+
+    for number in range(first_phase, len(phases)):
+        phase = phases[number]
+        objective.remove(phase.removed)
+        _run_phase(objective, state, phase, number, first_step, step_size, radius, measure, progress, save)
+        first_step = 0
+        published = state.weights
+        if phase.publication_sigma:
+            published = _publish(state.weights, phase)
+        state.published.append(_measured(measure, published))
+        if phase.feeds_back:
+            state.weights = published
+        save(number + 1, 0, force=number + 1 == len(phases))
+    return state
+
+
+def _require_full_precision(dtype: torch.dtype) -> None:
+    if dtype != torch.float32:
+        return
+    try:
+        precision = torch.get_float32_matmul_precision()
+    except RuntimeError:  # It was set for one device or library only, and so has no one name.
+        precision = "mixed"
+    if precision != "highest":
+        raise AssumptionError(
+            f"PyTorch multiplies float32 matrices with precision {precision!r}, but the rounding that guarantees count "
+            "is that of 'highest'; call torch.set_float32_matmul_precision('highest'), or use dtype float64"
+        )
+
+
+def _run_phase(
+    objective: Objective,
+    state: Trajectory,
+    phase: Phase,
+    number: int,
+    first_step: int,
+    step_size: float,
+    radius: float | None,
+    measure: Callable[[Tensor], Tensor],
+    progress: Progress | None,
+    save: Callable[..., None],
+) -> None:
+    # Longest trials first: those still running are always a leading, contiguous slice.
+    order = np.argsort(-np.asarray(phase.steps), kind="stable")
+    inverse = torch.from_numpy(np.argsort(order)).to(state.weights.device)
+    steps = np.asarray(phase.steps)[order]
+    keys = [phase.keys[trial] for trial in order]
+    sigma = torch.tensor([phase.sigma[trial] for trial in order], dtype=torch.float64)
+    scale = (math.sqrt(2 * step_size) * sigma).to(state.weights)[:, None]
+    noisy = bool(sigma.any())
+    weights = state.weights[torch.from_numpy(order)]
+    noise = weights.new_empty(len(order), randomness.BLOCK_STEPS, objective.d) if noisy else None
+    measure_at = set(phase.measure_at)
+    stops = sorted({*steps.tolist(), *measure_at})
+
+    step = first_step
+    filled = -1
+    while step < steps[0]:
+        active = int(np.count_nonzero(steps > step))
+        block, offset = divmod(step, randomness.BLOCK_STEPS)
+        if noise is not None and block != filled:
+            randomness.fill_block(noise[:active], keys[:active], block)
+            filled = block
+        end = min(step - offset + randomness.BLOCK_STEPS, next(stop for stop in stops if stop > step))
+        running = weights[:active]
+        for position in range(offset, offset + end - step):
+            objective.descend(running, step_size)
+            if noise is not None:
+                running.addcmul_(noise[:active, position], scale[:active])
+            if radius is not None:
+                _project(running, radius)
+        if progress is not None:
+            progress.advance((end - step) * active)
+        step = end
+        if step in measure_at:
+            values = np.full(len(order), np.nan)
+            values[order[:active]] = _measured(measure, running)
+            state.curve[number, step] = values
+        state.weights = weights[inverse]
+        save(number, step)
+
+
+def _publish(weights: Tensor, phase: Phase) -> Tensor:
+    copies = len(phase.publication_keys) // len(phase.publication_sigma)
+    scale = torch.tensor(phase.publication_sigma, dtype=torch.float64).to(weights)[:, None]
+    noise = randomness.normal_rows(phase.publication_keys, weights)
+    return torch.addcmul(weights.repeat_interleave(copies, dim=0), noise, scale.repeat_interleave(copies, dim=0))
+
+
+def _project(weights: Tensor, radius: float) -> None:
+    norms = torch.linalg.vector_norm(weights, dim=1, keepdim=True)
+    weights.mul_((radius / norms).clamp_(max=1.0))
+
+
+def _measured(measure: Callable[[Tensor], Tensor], weights: Tensor) -> Array:
+    return measure(weights).cpu().numpy().astype(np.float64)
+
+
+def _work_before(phases: Sequence[Phase], phase: int, step: int) -> int:
+    finished = sum(sum(earlier.steps) for earlier in phases[:phase])
+    if phase == len(phases):
+        return finished
+    return finished + sum(min(step, steps) for steps in phases[phase].steps)
+
+
+def _resume(start: Tensor, checkpoint: Checkpoint | None) -> tuple[Trajectory, int, int]:
+    saved = checkpoint.load() if checkpoint is not None else None
+    if saved is None:
+        return Trajectory(weights=start.clone()), 0, 0
+    tensors, position = saved
+    curve = {}
+    for name, values in tensors.items():
+        if name.startswith("curve/"):
+            _, phase, step = name.split("/")
+            curve[int(phase), int(step)] = values.numpy()
+    state = Trajectory(
+        weights=tensors["weights"].to(start.device),
+        published=list(tensors["published"].numpy()),
+        curve=curve,
+        seconds=float(position["seconds"]),
+    )
+    return state, int(position["phase"]), int(position["step"])
+
+
+def _stack(published: Sequence[Array]) -> Tensor:
+    return torch.from_numpy(np.stack(published)) if published else torch.empty(0, 0, dtype=torch.float64)
+
+
+def _pack(curve: dict[tuple[int, int], Array]) -> dict[str, Tensor]:
+    return {f"curve/{phase}/{step}": torch.from_numpy(values) for (phase, step), values in curve.items()}

@@ -1,0 +1,82 @@
+"""l2-regularised binary logistic regression for many trials at once."""
+
+import torch
+from torch import Tensor
+
+from certified_unlearning.engine.objectives.linear import LinearObjective
+from certified_unlearning.engine.objectives.rows import Replacements, StreamedRows, replacements_like
+
+
+class LogisticObjective(LinearObjective):
+    """``f(w) = (1/n) sum_i log(1 + exp(-y_i w'x_i)) + (strong_convexity / 2) ||w||^2``.
+
+    Labels are folded into the rows: ``b_i = -y_i x_i``, so a record's data-loss gradient is ``sigmoid(b_i'w) b_i``.
+
+    Args:
+        features: Rows ``x_i``, shape ``(n, d)``.
+        labels: -1 or +1, shape ``(n,)``.
+        strong_convexity: The l2 coefficient lambda.
+        lipschitz: ``M``: each record's *data-loss* gradient is clipped to this norm, the regulariser is not
+            (clipping the sum would destroy strong convexity). Inactive when no row is longer than ``M``.
+        replacements: What removed records become.
+        rows_at_once: Rows in a block. By default 16 384: on the CPU smaller blocks were measured up to 5 % slower,
+            and larger ones cost memory.
+        normaliser: What the sum of the losses is divided by; by default ``n``.
+    """
+
+    def __init__(
+        self,
+        features: Tensor | StreamedRows,
+        labels: Tensor,
+        *,
+        strong_convexity: float,
+        lipschitz: float,
+        replacements: Replacements | None = None,
+        rows_at_once: int = 16_384,
+        normaliser: int | None = None,
+    ) -> None:
+        indices, new_features, new_labels = replacements_like(features, labels, replacements)
+        signs, new_signs = (-each.to(features.dtype) for each in (labels, new_labels))
+        super().__init__(
+            signs[:, None] * features if isinstance(features, Tensor) else features.scaled(signs),
+            indices,
+            new_signs[:, None] * new_features,
+            outputs=1,
+            strong_convexity=strong_convexity,
+            rows_at_once=rows_at_once,
+            normaliser=normaliser,
+        )
+        self._indices = indices
+        self._lipschitz = lipschitz
+        self._norms = torch.cat([torch.linalg.vector_norm(rows, dim=1) for _, rows in self._blocks])
+        self._new_norms = torch.linalg.vector_norm(new_features, dim=1)
+        self._old_norms = self._norms[indices]
+        self.remove(0)
+
+    def remove(self, count: int) -> None:
+        """Make this the objective on the data with the first ``count`` replacements carried out."""
+        self._blocks.remove(count)
+        self._norms[self._indices] = torch.cat([self._new_norms[:count], self._old_norms[count:]])
+        clips = bool((self._norms > self._lipschitz * (1 + 1e-6)).any())
+        self._coefficient_limits = self._lipschitz / self._norms if clips else None
+
+    def _coefficients(self, scores: Tensor, rows: slice) -> Tensor:
+        scores.sigmoid_()
+        if self._coefficient_limits is not None:
+            torch.minimum(scores, self._coefficient_limits[rows], out=scores)
+        return scores
+
+
+def accuracy(weights: Tensor, features: Tensor, labels: Tensor) -> Tensor:
+    """Return the share of records that each trial classifies rightly.
+
+    Args:
+        weights: Shape ``(trials, d)``.
+        features: Shape ``(n_test, d)``.
+        labels: -1 or +1, shape ``(n_test,)``.
+
+    Returns:
+        Shape ``(trials,)``, float64. A score of exactly 0 counts as +1.
+    """
+    predicted_positive = torch.mm(weights, features.T) >= 0
+    return (predicted_positive == (labels > 0)).double().mean(dim=1)

@@ -1,0 +1,131 @@
+"""l2-regularised softmax regression for many trials at once.
+
+A trial's weights are one vector of ``classes * features`` numbers, class after class: noise, projection, publication
+and checkpoints see vectors and need not know of classes.
+"""
+
+import math
+from collections.abc import Iterable
+from itertools import chain
+
+import torch
+from torch import Tensor
+
+from certified_unlearning.engine.objectives.linear import LinearObjective
+from certified_unlearning.engine.objectives.rows import Replacements, StreamedRows, replacements_like
+from certified_unlearning.errors import AssumptionError, DataError
+
+NORM_TOLERANCE = 1e-6
+"""How far a row may be longer than ``lipschitz`` allows: the rounding of float32 stays below."""
+
+
+class SoftmaxObjective(LinearObjective):
+    """``f(W) = (1/n) sum_i CE(W x_i, y_i) + (strong_convexity / 2) ||W||^2``, ``W`` of shape ``(classes, d)``.
+
+    With ``CE(s, y) = log(sum_c exp(s_c)) - s_y`` a record's data-loss gradient is ``(softmax(W x) - onehot(y)) x'``,
+    of norm at most ``sqrt(2) ||x||``. Clipping it would cost convexity wherever it bites, because a clipped softmax
+    gradient is not monotone; so nothing is clipped, and a ``lipschitz`` at which clipping would bite is refused.
+
+    The onehot part of the gradient does not depend on ``W``: ``sum_i onehot(y_i) x_i'`` is computed once for each data
+    set.
+
+    Args:
+        features: Rows ``x_i``, shape ``(n, features)``.
+        labels: Integers from 0 to ``classes - 1``, shape ``(n,)``.
+        classes: Number of classes.
+        strong_convexity: The l2 coefficient lambda.
+        lipschitz: ``M``, the bound on every record's data-loss gradient.
+        replacements: What removed records become.
+        rows_at_once: Rows in a block; by default 1024 on the CPU, where the scores of 100 trials then stay in the
+            processor's cache, and 65 536 on CUDA, where small products leave the device idle.
+        normaliser: What the sum of the losses is divided by; by default ``n``.
+
+    Raises:
+        AssumptionError: ``lipschitz`` is below ``sqrt(2)`` times the norm of the longest row.
+        DataError: A label is no integer from 0 to ``classes - 1``.
+    """
+
+    def __init__(
+        self,
+        features: Tensor | StreamedRows,
+        labels: Tensor,
+        *,
+        classes: int,
+        strong_convexity: float,
+        lipschitz: float,
+        replacements: Replacements | None = None,
+        rows_at_once: int | None = None,
+        normaliser: int | None = None,
+    ) -> None:
+        indices, new_features, new_labels = replacements_like(features, labels, replacements)
+        super().__init__(
+            features.clone() if isinstance(features, Tensor) else features,
+            indices,
+            new_features,
+            outputs=classes,
+            strong_convexity=strong_convexity,
+            rows_at_once=rows_at_once or (65_536 if features.device.type == "cuda" else 1024),
+            normaliser=normaliser,
+        )
+        _check_lipschitz(lipschitz, chain((rows for _, rows in self._blocks), [new_features]))
+        self._labels = _checked_labels(labels, classes)
+        self._indices = indices
+        self._new_labels = _checked_labels(new_labels, classes)
+        self._old_labels = self._labels[indices]
+        self._probabilities = new_features.new_empty(0)
+        self.remove(0)
+
+    def remove(self, count: int) -> None:
+        """Make this the objective on the data with the first ``count`` replacements carried out."""
+        self._blocks.remove(count)
+        self._labels[self._indices] = torch.cat([self._new_labels[:count], self._old_labels[count:]])
+        self._constant_gradient = self._probabilities.new_zeros(self._outputs, self.d // self._outputs)
+        for where, rows in self._blocks:
+            onehot = torch.nn.functional.one_hot(self._labels[where], self._outputs)
+            self._constant_gradient.addmm_(onehot.T.to(rows), rows, alpha=-1)
+
+    def _coefficients(self, scores: Tensor, rows: slice) -> Tensor:
+        if len(self._probabilities) < scores.numel():
+            self._probabilities = scores.new_empty(scores.numel())
+        return torch.softmax(scores, dim=1, out=self._probabilities[: scores.numel()].view_as(scores))
+
+
+def accuracy(weights: Tensor, features: Tensor, labels: Tensor) -> Tensor:
+    """Return the share of records that each trial classifies rightly.
+
+    Args:
+        weights: Shape ``(trials, classes * features)``, class after class.
+        features: Shape ``(n_test, features)``.
+        labels: Integers from 0, shape ``(n_test,)``.
+
+    Returns:
+        Shape ``(trials,)``, float64. Of equal scores the first class counts.
+    """
+    trials = weights.shape[0]
+    by_class = weights.reshape(-1, features.shape[1])
+    right = torch.zeros(trials, dtype=torch.float64, device=weights.device)
+    for rows, expected in zip(torch.split(features, 1024), torch.split(labels, 1024), strict=True):
+        # argmax gives the same indices, but took two and a half times as long.
+        predicted = torch.mm(by_class, rows.T).view(trials, -1, len(rows)).max(dim=1).indices
+        right += (predicted == expected).sum(dim=1)
+    return right / len(labels)
+
+
+def _checked_labels(labels: Tensor, classes: int) -> Tensor:
+    wrong = (labels < 0) | (labels >= classes) | (labels != labels.long())
+    if bool(wrong.any()):
+        record = int(wrong.nonzero()[0])
+        raise DataError(
+            f"the label of record {record} is {labels[record]}, expected an integer from 0 to {classes - 1}"
+        )
+    return labels.long().clone()
+
+
+def _check_lipschitz(lipschitz: float, blocks: Iterable[Tensor]) -> None:
+    longest = max(float(torch.linalg.vector_norm(rows, dim=1).max()) for rows in blocks if len(rows))
+    if not lipschitz * (1 + NORM_TOLERANCE) >= math.sqrt(2) * longest:
+        raise AssumptionError(
+            f"lipschitz is {lipschitz!r}, but the softmax gradient of a record of norm {longest:.7g} has norm up to "
+            f"sqrt(2) times that: lipschitz must be at least {math.sqrt(2) * longest:.7g} "
+            f"(a clipped softmax gradient is not monotone, so no theorem would hold)"
+        )

@@ -1,0 +1,124 @@
+"""Randomness is addressed, not consumed: what a trial draws depends on its address and step alone.
+
+An address names (seed, data set, mechanism, sweep point, trial, phase). Its noise comes in blocks of `BLOCK_STEPS`
+steps, each from a counter-based generator of its own, so that neither the batch a trial runs in nor the point a run
+is resumed at changes a single bit on a given device. CPU and CUDA generators differ from each other.
+
+On the CPU the bits are AES-128's in counter mode, keyed by the address: nobody who sees some of the noise can tell the
+rest. That is also the fastest generator here, for processors have instructions for it. A GPU's bits are PyTorch's.
+"""
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+import torch
+from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
+from torch import Tensor
+
+from certified_unlearning.engine.addresses import address as address
+
+BLOCK_STEPS = 16
+"""Steps per noise block. Changing it changes every random number."""
+NUMBERS_AT_ONCE = 1 << 17
+"""About as many numbers are made together as stay in a processor's cache; this changes none of them."""
+FINE_FROM = {torch.float32: (2.0**12, 2.0**31 - 2.0**15), torch.float64: (2.0**40, 2.0**63 - 2.0**43)}
+"""Between these sizes a whole number gives a radius finely enough. Nearer to 0, where radii are large, it is too
+coarse, nearer to the largest, where they are small, a float is: such a radius is drawn with 1024 more bits.
+
+`accounting.core.rounding.resolution` rests on it.
+"""
+
+
+def generator(*parts: str | int | float) -> np.random.Generator:
+    """Return a NumPy generator for an address, for draws that are not part of a descent."""
+    return np.random.Generator(np.random.Philox(key=address(*parts)))
+
+
+def fill_block(out: Tensor, keys: Sequence[int], block: int) -> None:
+    """Fill ``out`` with standard normal numbers.
+
+    Args:
+        out: Shape ``(trials, steps, d)`` with ``steps <= BLOCK_STEPS``, contiguous; float32 or float64, CPU or CUDA.
+            Fewer steps are other numbers, not the first of more, but made of the same bits: an address is to be used
+            in one shape and type only.
+        keys: One address key for each trial.
+        block: Number of the block in each trial's stream.
+    """
+    _, steps, dimension = out.shape
+    # The two numbers of a pair belong to one step: no step's noise tells anything of a later one's.
+    pairs = steps * -(-dimension // 2)
+    at_once = len(keys) if out.is_cuda else max(1, NUMBERS_AT_ONCE // (2 * pairs))
+    for first in range(0, len(keys), at_once):
+        some = slice(first, first + at_once)
+        bits = _random_bits(keys[some], block, 2 * pairs, out)
+        radius = _radius(bits[:, :pairs], keys[some], block)
+        _box_muller(radius.view(len(bits), steps, -1), bits[:, pairs:].view(len(bits), steps, -1), out=out[some])
+
+
+def normal_rows(keys: Sequence[int], like: Tensor) -> Tensor:
+    """Return one standard normal row for each key, of the shape, dtype and device of ``like`` (trials, d)."""
+    rows = like.new_empty(len(keys), 1, like.shape[1])
+    fill_block(rows, keys, 0)
+    return rows[:, 0]
+
+
+def _random_bits(keys: Sequence[int], block: int, count: int, like: Tensor) -> Tensor:
+    """Return ``count`` random signed integers for each key, as wide as the type of ``like`` and on its device."""
+    if like.is_cuda:
+        return _bits_of_torch(keys, block, count, like)
+    bits = np.empty((len(keys), count), {torch.float32: np.int32, torch.float64: np.int64}[like.dtype])
+    zeros = bytes(bits[0].nbytes)
+    counter = modes.CTR((block << 64).to_bytes(16, "big"))
+    for row, key in zip(bits, keys, strict=True):
+        cipher = Cipher(algorithms.AES128(key.to_bytes(16, "little")), counter)
+        cipher.encryptor().update_into(zeros, row.data.cast("B"))
+    return torch.from_numpy(bits)
+
+
+def _bits_of_torch(keys: Sequence[int], block: int, count: int, like: Tensor) -> Tensor:
+    """Return the same from PyTorch's counter-based generator, which a GPU has and which was not made for secrets."""
+    dtype = {torch.float32: torch.int32, torch.float64: torch.int64}[like.dtype]
+    bits = torch.empty(len(keys), count, dtype=dtype, device=like.device)
+    generator = torch.Generator(like.device)
+    for row, key in zip(bits, keys, strict=True):
+        generator.manual_seed(address(str(key), block) & (2**63 - 1))
+        row.random_(torch.iinfo(dtype).min, None, generator=generator)
+    return bits
+
+
+def _radius(bits: Tensor, keys: Sequence[int], block: int) -> Tensor:
+    """Return ``sqrt(-2 log U)`` for every integer, whose size is a uniform number ``U``."""
+    largest = -torch.iinfo(bits.dtype).min
+    dtype = {torch.int32: torch.float32, torch.int64: torch.float64}[bits.dtype]
+    size = bits.to(dtype).abs_()
+    low, high = FINE_FROM[dtype]
+    least, most = torch.aminmax(size)
+    rare = ((size < low) | (size > high)).nonzero().tolist() if least < low or most > high else []
+    radius = size.div_(largest).log_().mul_(-2).sqrt_()
+    for row, place in rare:
+        radius[row, place] = _fine_radius(abs(int(bits[row, place])), largest, keys[row], block, place)
+    return radius
+
+
+def _fine_radius(number: int, largest: int, key: int, block: int, place: int) -> float:
+    """Return ``sqrt(-2 log U)`` for a ``U`` drawn uniformly from those that round to ``number / largest``."""
+    counter = modes.CTR((block << 64 | 1 << 63 | 8 * place).to_bytes(16, "big"))
+    drawn = Cipher(algorithms.AES128(key.to_bytes(16, "little")), counter).encryptor().update(bytes(128))
+    share = (int.from_bytes(drawn, "little") + 1) / 2**1024
+    if number == 0:  # It comes up half as often as each other size, which has two signs.
+        return math.sqrt(-2 * (math.log(share / 2) - math.log(largest)))
+    if number == largest:  # Likewise: nothing is above 1.
+        return math.sqrt(-2 * math.log1p(-share / 2 / largest))
+    below_largest = largest - number + 0.5 - share
+    if below_largest < largest / 2:
+        return math.sqrt(-2 * math.log1p(-below_largest / largest))
+    return math.sqrt(-2 * (math.log(number - 0.5 + share) - math.log(largest)))
+
+
+def _box_muller(radius: Tensor, angle_bits: Tensor, *, out: Tensor) -> None:
+    """Make two independent normal numbers of a radius and a random integer (Box and Muller, 1958)."""
+    half = radius.shape[-1]
+    angle = angle_bits.to(out.dtype).mul_(math.pi / -float(torch.iinfo(angle_bits.dtype).min))
+    torch.mul(radius, angle.cos(), out=out[..., :half])
+    out[..., half:] = (angle.sin_() * radius)[..., : out.shape[-1] - half]

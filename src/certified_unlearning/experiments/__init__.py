@@ -1,1 +1,0 @@
-"""The paper's experiments: what to run (`plan`), and how the runs are carried out (`jobs`)."""

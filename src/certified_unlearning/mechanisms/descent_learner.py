@@ -1,0 +1,388 @@
+"""Descent-to-Delete of one's own records: gradient descent without noise, Gaussian noise on what is published.
+
+Source: Neel, Roth, Sharifi-Malvajerdi, Descent-to-Delete (ALT 2021). The counterpart of `learner` for a single model
+whose requests are not known in advance.
+"""
+
+import math
+import sys
+from collections.abc import Sequence
+from typing import Literal, get_args
+
+import torch
+from torch import Tensor
+
+from certified_unlearning import accounting
+from certified_unlearning.accounting import Problem
+from certified_unlearning.accounting.core.checks import require_count, require_positive, require_probability
+from certified_unlearning.accounting.core.search import least_whole
+from certified_unlearning.accounting.descent import shifted as descent_shifted
+from certified_unlearning.accounting.descent.conditional import (
+    conditions_of,
+    fed_back_noise,
+    least_conditional_sigma,
+    least_conditional_steps,
+)
+from certified_unlearning.accounting.descent.published import extra_steps
+from certified_unlearning.accounting.shifted.arithmetic import descent_floor, triangle_floor
+from certified_unlearning.engine import randomness
+from certified_unlearning.engine.descent import Phase
+from certified_unlearning.engine.progress import Progress
+from certified_unlearning.errors import InfeasibleError, ParameterError
+from certified_unlearning.mechanisms.learner import (
+    LinearLearner,
+    Removal,
+    require_number,
+    require_one_of,
+    required_sigma,
+)
+from certified_unlearning.mechanisms.run import Run
+from certified_unlearning.vocabulary import DType
+
+DescentVariant = Literal["secret-state", "published-state"]
+DescentAccountant = Literal["shifted", "conditional", "as published"]
+_Adjacency = Literal["zero-out", "replace"]
+CONVERGENCE = 1e-8
+"""What learning leaves of the distance between the start and the optimum, where no theorem says for how long."""
+
+
+class DescentLearner(LinearLearner):
+    """Everything that is fixed before the first step.
+
+    The loss and its constants are those of `mechanisms.learner.LangevinLearner`; the step size is ``2 / (L + m)``.
+
+    Attributes:
+        n: Number of records at the start: the normaliser.
+        features: Columns of a row.
+        classes: Number of classes, at least 2.
+        regularisation: ``lambda / n``, above 0.
+        epsilon: The target after every removal.
+        delta: Of the target.
+        sigma: Standard deviation of the published noise.
+        steps: ``I`` of the published theorems; 0 with ``shifted``, which plans every removal by itself.
+        learning_steps: ``T``.
+        radius: Of the ball that every step projects on, which the published theorems need; None for no projection.
+        variant: ``secret-state`` keeps the noiseless weights and goes on from them (Theorem 9 there, N.1 of Langevin
+            unlearning); ``published-state`` keeps what it published (Theorem 28, N.2).
+        accountant: ``shifted``; ``conditional``, for published state, which compares with retraining noised once,
+            where ``shifted`` compares with a model that is published and continued at the same times; or the theorems
+            ``as published``: one record at a time.
+        adjacency: ``zero-out`` or ``replace``.
+        dtype: Of weights and rows.
+    """
+
+    steps: int
+    radius: float | None
+    variant: DescentVariant
+    accountant: DescentAccountant
+    adjacency: _Adjacency
+
+    @classmethod
+    def plan(
+        cls,
+        *,
+        n: int,
+        features: int,
+        classes: int,
+        regularisation: float,
+        epsilon: float,
+        delta: float | Literal["1/n"],
+        variant: DescentVariant,
+        sigma: float | None = None,
+        steps: int | None = None,
+        records: int = 1,
+        accountant: str = "shifted",
+        adjacency: str = "zero-out",
+        dtype: str = "float32",
+    ) -> "DescentLearner":
+        """Choose the noise, and the learning steps, before anything is learned.
+
+        Args:
+            n: Number of records.
+            features: Columns of a row.
+            classes: Number of classes.
+            regularisation: ``lambda / n``.
+            epsilon: The target, above 0.
+            delta: Strictly between 0 and 1, or ``"1/n"``.
+            variant: ``secret-state`` or ``published-state``.
+            sigma: Standard deviation of the published noise. None: the least with which ``steps`` steps remove
+                ``records`` records in the first request.
+            steps: Steps of that request. None, with no ``sigma`` either: as many as let what was learned fade by a
+                factor ``e``.
+            records: How many records ``steps`` steps shall be able to remove at once; 1 for ``as published``.
+            accountant: ``shifted``, ``conditional`` (with published state) or ``as published``.
+            adjacency: What a model is compared with.
+            dtype: Of weights and rows.
+
+        Raises:
+            ParameterError: A value makes no sense, or both ``sigma`` and ``steps`` are given.
+            InfeasibleError: The target cannot be met.
+        """
+        require_positive(epsilon=epsilon, regularisation=regularisation)
+        require_count(least=1, n=n, features=features, records=records)
+        epsilon = float(epsilon)  # Parameter searches give NumPy's numbers, which are no JSON and may be short.
+        if sigma is not None:
+            sigma = required_sigma(sigma)
+        if delta != "1/n":
+            require_number(delta=delta)
+            require_probability(delta=delta)
+        if sigma is not None and steps is not None:
+            raise ParameterError(f"give sigma or steps, not both (the other is planned), got {sigma} and {steps}")
+        require_one_of(get_args(DescentAccountant), accountant=accountant)
+        if accountant == "conditional" and variant != "published-state":
+            raise ParameterError("accountant conditional speaks of published state; with secret state use shifted")
+        require_one_of(get_args(_Adjacency), adjacency=adjacency)
+        require_one_of(get_args(DType), dtype=dtype)
+        learner = cls.model_validate(
+            {
+                "n": n,
+                "features": features,
+                "classes": classes,
+                "regularisation": regularisation,
+                "epsilon": epsilon,
+                "delta": 1 / n if delta == "1/n" else float(delta),
+                "sigma": 1.0,
+                "steps": 0,
+                "learning_steps": 1,
+                "radius": None,
+                "variant": variant,
+                "accountant": accountant,
+                "adjacency": adjacency,
+                "dtype": dtype,
+            }
+        )
+        if steps is not None:
+            require_count(least=1, steps=steps)
+        # NumPy's whole numbers, as parameter searches give them, become Python's.
+        records, steps = int(records), None if steps is None else int(steps)
+        if variant == "published-state" and accountant == "as published" and (sigma, steps) != (None, None):
+            raise ParameterError("Theorem N.2 prescribes both sigma and steps: leave them out")
+        if accountant == "as published":
+            require_records_one_by_one(records)
+        exact = learner.exact_problem
+        fading = 1 / (exact.step_size * exact.strong_convexity)
+        learner = learner._converging(1.0)
+        if steps is None and sigma is None:
+            steps = math.ceil(learner._fadings * fading)
+        least = learner._least_sigma(exact, steps, records) if sigma is None else sigma
+        learner = learner._converging(least)
+        # The published theorem prescribes its noise.
+        may_rise = sigma is None and not (variant == "published-state" and accountant == "as published")
+        floor_of = descent_floor if may_rise or sigma is not None else triangle_floor(descent_floor)
+        learner = learner._computed_finely_enough(floor_of, least, may_rise=may_rise)
+        problem = learner.problem
+        if sigma is None:
+            # Many steps need so little noise that rounding would take it; more than they need is as private.
+            sigma = learner._least_sigma(problem, steps, records)
+            if may_rise:
+                sigma = max(sigma, descent_floor(problem).least_sigma(epsilon, learner.delta))
+        if accountant == "as published":
+            return learner._as_published(sigma, steps)
+        return learner.model_copy(update={"sigma": sigma})
+
+    @property
+    def exact_problem(self) -> Problem:
+        """The constants, with the step size ``2 / (L + m)`` and exact arithmetic."""
+        return accounting.descent_problem(super().exact_problem)
+
+    @property
+    def _variant(self) -> DescentVariant:
+        return self.variant
+
+    @property
+    def _projects(self) -> bool:
+        return self.accountant == "as published"
+
+    def plan_removal(self, history: Sequence[Removal], records: int) -> Removal:
+        """Return the least steps that remove ``records`` more records, given what was removed before.
+
+        Raises:
+            ParameterError: More records are removed than there are, or several at once by the published theorems.
+            InfeasibleError: The target cannot be met.
+        """
+        removed = sum(removal.records for removal in history)
+        self.problem.sensitivity(records, removed_before=removed)
+        if self.accountant == "as published":
+            require_records_one_by_one(records)
+            steps = self.steps
+            if self.variant == "published-state":
+                extra = extra_steps(self.problem, delta=self.delta, dimension=self.dimension, request=len(history) + 1)
+                steps += math.ceil(extra)
+            return Removal(1, steps)
+        problem, target = self.problem, accounting.mu_from_epsilon(self.epsilon, self.delta)
+        if descent_floor(problem).mu(self.sigma) >= target:
+            raise InfeasibleError(
+                f"rounding in {self.dtype} alone takes more than epsilon = {self.epsilon} with sigma = "
+                f"{self.sigma:.6g}; learn again"
+            )
+        if self.accountant == "conditional":
+            steps = least_conditional_steps(
+                problem,
+                sigma=self.sigma,
+                records_per_request=tuple(removal.records for removal in history),
+                steps_per_request=tuple(removal.steps for removal in history),
+                next_records=records,
+                epsilon=self.epsilon,
+                delta=self.delta,
+                **conditions_of(
+                    problem, sigma=self.sigma, dimension=self.dimension, learning_steps=self.learning_steps
+                ),
+            )
+            return Removal(records, max(1, steps))
+
+        def is_enough(steps: int) -> bool:
+            return self._mu(problem, [*history, Removal(records, steps)]) <= target
+
+        # Each step takes away a share step_size * m of what the request leaves.
+        excess = self._mu(problem, [*history, Removal(records, 1)]) / target
+        estimate = math.log(max(excess, 1.0)) / -math.log1p(-problem.step_size * problem.strong_convexity)
+        return Removal(records, least_whole(estimate, is_enough, minimum=1))
+
+    def learn(self, rows: Tensor, labels: Tensor, *, progress: Progress | None = None) -> Tensor:
+        """Learn from the origin without noise.
+
+        Args:
+            rows: Shape ``(n, features)``, of norm at most 1.
+            labels: Shape ``(n,)``: -1 or +1 for two classes, else 0 to ``classes - 1``.
+            progress: Told of the work done, in steps.
+
+        Returns:
+            Noiseless weights, shape ``(1, d)``: of one trial, for all are equal.
+        """
+        start = torch.zeros(1, self.dimension, dtype=rows.dtype, device=rows.device)
+        return self._steps(start, rows, labels, self.learning_steps, progress)
+
+    def unlearn(
+        self,
+        weights: Tensor,
+        rows: Tensor,
+        labels: Tensor,
+        history: Sequence[Removal],
+        *,
+        progress: Progress | None = None,
+    ) -> Tensor:
+        """Carry out the last removal of ``history`` without noise; its result must be published by `publish`.
+
+        Args:
+            weights: The noiseless weights with secret state, else the published ones, shape ``(trials, d)``.
+            rows: The rows after all removals.
+            labels: Theirs.
+            history: All removals so far, this one last.
+            progress: Told of the work done, in steps of all trials.
+        """
+        return self._steps(weights, rows, labels, history[-1].steps, progress)
+
+    def publish(self, weights: Tensor, history: Sequence[Removal], keys: Sequence[int]) -> Tensor:
+        """Return weights with noise of standard deviation ``sigma``, one address of noise for each trial."""
+        addresses = [randomness.address(str(key), f"publication-{len(history)}") for key in keys]
+        return weights + self.sigma * randomness.normal_rows(addresses, weights)
+
+    def run(self, history: Sequence[Removal], *, dataset: str, features: str, data_digest: str) -> Run:
+        """Return what was run up to the last removal of ``history``; see `learner.LangevinLearner.run`."""
+        return self._run(
+            history,
+            mechanism="descent-to-delete",
+            accountant=self._accountant,
+            radius=self.radius,
+            dataset=dataset,
+            features=features,
+            data_digest=data_digest,
+        )
+
+    @property
+    def _accountant(self) -> str:
+        if self.accountant != "as published":
+            return "descent-to-delete shifted" if self.accountant == "shifted" else "descent-to-delete conditional"
+        return "descent-to-delete N.1" if self.variant == "secret-state" else "descent-to-delete N.2"
+
+    def _mu(self, problem: Problem, history: Sequence[Removal]) -> float:
+        records, steps = tuple(each.records for each in history), tuple(each.steps for each in history)
+        if self.variant == "secret-state":
+            return descent_shifted.secret_state_history_mu(
+                problem, sigma=self.sigma, records_per_request=records, steps_per_request=steps
+            )
+        return descent_shifted.published_state_curve(
+            problem, sigma=self.sigma, steps_per_request=steps, records_per_request=records
+        ).mu
+
+    def _least_sigma(self, problem: Problem, steps: int | None, records: int) -> float:
+        """Return the least noise with which the first request needs so many steps, or what Theorem N.2 prescribes."""
+        epsilon, delta = self.epsilon, self.delta
+        if self.accountant == "conditional":
+            assert steps is not None
+            return self._least_conditional_sigma(problem, steps, records)
+        if self.accountant == "shifted":
+            assert steps is not None
+            unit = self.model_copy(update={"sigma": 1.0})
+            relative = descent_floor(problem).relative
+            room = accounting.mu_from_epsilon(epsilon, delta) - relative
+            if room <= 0:
+                return math.inf
+            return unit._mu(problem, [Removal(records, steps)]) / room
+        if self.variant == "secret-state":
+            assert steps is not None
+            return accounting.secret_state_sigma(problem, epsilon=epsilon, delta=delta, steps=steps)
+        return self._published_state_plan(problem).sigma
+
+    def _converging(self, sigma: float) -> "DescentLearner":
+        """Return the learner with so many learning steps that what they leave is small, for that noise too."""
+        problem = self.exact_problem
+        distance = problem.lipschitz / problem.strong_convexity
+        target = accounting.mu_from_epsilon(self.epsilon, self.delta)
+        left = CONVERGENCE * min(1.0, max(sigma, sys.float_info.min) * target / (1e-5 * distance))
+        fading = 1 / (problem.step_size * problem.strong_convexity)
+        return self.model_copy(update={"learning_steps": math.ceil(-math.log(left) * fading)})
+
+    def _least_conditional_sigma(self, problem: Problem, steps: int, records: int) -> float:
+        sigma = 0.0
+        while True:
+            # More noise makes for more rounding: a little, so this ends soon.
+            given = conditions_of(problem, sigma=sigma, dimension=self.dimension, learning_steps=self.learning_steps)
+            needed = least_conditional_sigma(
+                problem, steps=steps, records=records, epsilon=self.epsilon, delta=self.delta, **given
+            )
+            if needed <= sigma:
+                return sigma
+            sigma = needed * (1 + 1e-9)
+
+    @property
+    def _fadings(self) -> float:
+        """How often what was learned shall fade by a factor ``e`` where nobody says how many steps a request takes."""
+        if self.accountant != "conditional":
+            return 1.0
+        # The noise that is fed back has to fade first.
+        target = accounting.mu_from_epsilon(self.epsilon, self.delta)
+        return 1 + math.log(max(1.0, fed_back_noise(self.dimension, self.delta) / target))
+
+    def _published_state_plan(self, problem: Problem) -> accounting.PublishedStatePlan:
+        return accounting.published_state_plan(
+            problem, epsilon=self.epsilon, delta=self.delta, dimension=self.dimension, request_count=1
+        )
+
+    def _as_published(self, sigma: float, steps: int | None) -> "DescentLearner":
+        """Return the plan of Theorem N.1 or N.2, with a ball that holds the optimum."""
+        problem = self.problem
+        if self.variant == "published-state":
+            steps = max(1, math.ceil(self._published_state_plan(problem).bound_on_steps))
+        elif steps is None:
+
+            def is_enough(steps: int) -> bool:
+                return self._least_sigma(problem, steps, 1) <= sigma
+
+            steps = least_whole(1.0, is_enough, minimum=1)
+        radius = problem.lipschitz / problem.strong_convexity
+        planned = self.model_copy(update={"sigma": sigma, "steps": steps, "radius": radius})
+        first = planned.plan_removal([], 1).steps
+        learning_steps = accounting.least_learning_steps(problem, radius=radius, steps=first)
+        return planned.model_copy(update={"learning_steps": learning_steps})
+
+    def _steps(self, start: Tensor, rows: Tensor, labels: Tensor, steps: int, progress: Progress | None) -> Tensor:
+        trials = len(start)
+        phase = Phase(removed=0, steps=[steps] * trials, sigma=[0.0] * trials, keys=[0] * trials)
+        return self._descend(start, rows, labels, phase, normaliser=self.n, radius=self.radius, progress=progress)
+
+
+def require_records_one_by_one(records: int) -> None:
+    """Raise `ParameterError` unless a request is for one record, of which alone the published theorems speak."""
+    if records != 1:
+        raise ParameterError(f"the published theorems speak of one record a request, got records = {records}")

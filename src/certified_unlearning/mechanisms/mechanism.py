@@ -1,0 +1,48 @@
+"""What a mechanism is: how its runs become phases of descent; declared in its module."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from certified_unlearning.engine.phase import Phase
+from certified_unlearning.mechanisms.run import Run
+from certified_unlearning.mechanisms.settings import Settings
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+
+@dataclass(frozen=True)
+class Mechanism:
+    """A mechanism for many trials of many runs at once: all runs that pass through the same data sets are one batch.
+
+    Attributes:
+        name: Its name, as rows and paths have it.
+        title: What labels call it.
+        states: Its variants that keep a state, each with what labels say of that.
+        starting_weights: Where a batch of runs starts that has not learned before: from the settings, the runs, and a
+            tensor ``(anything, d)`` whose type and device the weights take.
+        phases: What runs pass through, from the settings, the runs, and the steps at which trials are measured (a list
+            for each request; of phases without requests the first).
+        learning: The phase that learns once for all runs of one noise scale, in a job of its own; None where `phases`
+            begins with learning.
+        parts: Names for the parts of a learning curve: the part before, and the part after, the learning steps.
+        answers: How many phases come before the first that answers a request.
+    """
+
+    name: str
+    title: str
+    starting_weights: "Callable[[Settings, Sequence[Run], Tensor], Tensor]"
+    phases: Callable[[Settings, Sequence[Run], Sequence[Sequence[int]]], list[Phase]]
+    learning: Callable[[Settings, Sequence[Run], Sequence[int]], Phase] | None = None
+    parts: tuple[str, str] = ("learning", "unlearning")
+    answers: int = 0
+    states: Mapping[str, str] = field(default_factory=dict)
+
+    def method(self, accountant_form: str) -> str:
+        """Return what labels call it beside an accountant, such as ``Langevin (lsi)``."""
+        return f"{self.title} ({accountant_form})" if accountant_form else self.title
+
+    def line(self, method: str, member: str, variant: str) -> str:
+        """Return the name of a line: the method, what tells apart its lines, and what is kept."""
+        return ", ".join(part for part in (method, member, self.states.get(variant, "")) if part)

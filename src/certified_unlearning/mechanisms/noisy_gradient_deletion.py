@@ -1,0 +1,90 @@
+"""Noisy gradient descent that learns and deletes (`noisy-gradient-deletion`), for batches of trials.
+
+Source: Definition 5.1 of Chourasia and Shah, Forget Unlearning (ICML 2023): learning is `learning_steps` steps from a
+Gaussian start, a request is answered by `deletion_steps` steps on the new data, from the published model. The model
+and nothing else is carried on; noise is fresh in every call. The steps are those of `engine.descent`.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from certified_unlearning.accounting.deletion.nonconvex import NonconvexPlan
+from certified_unlearning.accounting.deletion.planning import DeletionPlan
+from certified_unlearning.engine import descent, randomness
+from certified_unlearning.engine.descent import Objective, Phase
+
+
+@dataclass(frozen=True)
+class NoisyGradientDeletion:
+    """Learns and deletes as planned; the clipped variant is an objective that clips, and a plan that says so.
+
+    Weights are float64: noise shrinks like ``1 / n``.
+
+    Attributes:
+        plan: Noise, steps, step size and start. What it certifies holds for the losses that it was made for; rounding
+            is counted where the plan was made with ``dtype="float64"`` (not in `NonconvexPlan`).
+    """
+
+    plan: DeletionPlan | NonconvexPlan
+
+    def learn(self, objective: Objective, keys: Sequence[int], *, device: torch.device | str = "cpu") -> Tensor:
+        """Learn one model for each key.
+
+        Args:
+            objective: The loss on the data.
+            keys: Each trial's address; never to be used again.
+            device: Where the objective's tensors are.
+
+        Returns:
+            Weights, shape ``(trials, d)``.
+        """
+        start, learning = ([randomness.address(str(key), phase) for key in keys] for phase in ("start", "learning"))
+        like = torch.empty(len(keys), objective.d, dtype=torch.float64, device=device)
+        weights = self.plan.start_variance**0.5 * randomness.normal_rows(start, like)
+        return self._descend(objective, weights, learning, self.plan.learning_steps)
+
+    def delete(self, objective: Objective, weights: Tensor, keys: Sequence[int], *, removed: int = 0) -> Tensor:
+        """Answer one request.
+
+        Args:
+            objective: The loss on the data *after* the request, once its first ``removed`` removals are carried out.
+            weights: The published models, shape ``(trials, d)``; not changed.
+            keys: Each trial's address; never used before, never to be used again.
+            removed: What `Objective.remove` is told.
+
+        Returns:
+            The models to publish; the given ones, bit by bit, where no step is planned.
+        """
+        return self._descend(objective, weights, keys, self.plan.deletion_steps, removed)
+
+    def _descend(
+        self, objective: Objective, weights: Tensor, keys: Sequence[int], steps: int, removed: int = 0
+    ) -> Tensor:
+        return noisy_descent(
+            objective,
+            weights,
+            keys,
+            steps=steps,
+            sigma=self.plan.sigma,
+            step_size=self.plan.step_size,
+            removed=removed,
+        )
+
+
+def noisy_descent(
+    objective: Objective,
+    weights: Tensor,
+    keys: Sequence[int],
+    *,
+    steps: int,
+    sigma: float,
+    step_size: float,
+    removed: int = 0,
+) -> Tensor:
+    """Return all trials' weights after so many steps of one phase; ``sigma = 0`` for plain gradient descent."""
+    phase = Phase(removed=removed, steps=[steps] * len(weights), sigma=[sigma] * len(weights), keys=keys)
+    run = descent.run(objective, weights, [phase], step_size=step_size, measure=lambda rows: rows[:, 0])
+    return run.weights

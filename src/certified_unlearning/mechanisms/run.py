@@ -1,0 +1,211 @@
+"""A run: one mechanism with all its constants, and what it answers; a plan: all runs of an experiment."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict
+
+from certified_unlearning import accounting
+from certified_unlearning.accounting.guaranteed import Guaranteed
+from certified_unlearning.accounting.guarantees import as_computed, guarantee_of
+from certified_unlearning.files import content_key, read_model, write_model
+from certified_unlearning.mechanisms.settings import Settings
+from certified_unlearning.vocabulary import Adjacency, DType, Guarantee, Smoothness
+
+
+class _Model(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class Constants(_Model):
+    """The constants of the problem that a run learns.
+
+    Attributes:
+        n: Number of training records.
+        d: Number of parameters: of features, times the classes where there are more than two.
+        classes: Number of classes: 2 for the logistic loss, more for softmax.
+        largest_eigenvalue: Of ``X'X / n``: what the spectral rules for ``L`` start from; None where it is not told.
+        strong_convexity: ``m``, the l2 coefficient lambda.
+        smoothness_constant: ``L`` of each record's loss, regulariser included.
+        lipschitz: ``M``, a bound on the norm of each record's data-loss gradient.
+        delta: The target delta.
+        adjacency: What the data after a removal are.
+        smoothness: The rule that gave ``L``.
+        dataset: The data set's name.
+        features: What a certificate calls its features; None for the only or usual ones.
+        data_sha256: Digest of the prepared data set; None where it is not told.
+    """
+
+    n: int
+    d: int
+    classes: int
+    largest_eigenvalue: float | None
+    strong_convexity: float
+    smoothness_constant: float
+    lipschitz: float
+    delta: float
+    adjacency: Adjacency
+    smoothness: Smoothness
+    dataset: str
+    features: str | None
+    data_sha256: str | None
+
+    def problem(self, step_size: float) -> accounting.Problem:
+        """Return what accountants take, with exact arithmetic."""
+        return accounting.Problem(
+            n=self.n,
+            strong_convexity=self.strong_convexity,
+            smoothness=self.smoothness_constant,
+            lipschitz=self.lipschitz,
+            step_size=step_size,
+            adjacency=self.adjacency,
+        )
+
+
+class Request(_Model):
+    """One removal request of a run, and what answering it takes.
+
+    Attributes:
+        records_removed: Records removed so far, this request included.
+        unlearning_steps: Steps run for this request (``K``, or Descent-to-Delete's iterations).
+        epsilon: Epsilon certified after this request at the plan's delta; None where nobody asked.
+        mu: The same guarantee as Gaussian differential privacy, at every delta; None where the accountant gives none.
+    """
+
+    records_removed: int
+    unlearning_steps: int
+    epsilon: float | None
+    mu: float | None
+
+
+class Run(_Model):
+    """One sweep point: a mechanism with all its constants. Certificates, rows and MLflow's entries are made of it.
+
+    Attributes:
+        experiment: What it belongs to; empty for a model of one's own.
+        mechanism: The mechanism's name.
+        variant: Which form of the mechanism (``least-sigma``, ``least-steps``, ``secret-state``,
+            ``published-state``, ``noisy``, ``noiseless``).
+        accountant: Which analysis gave ``epsilon`` (of a noisy retraining: the noise, where accountants differ in it).
+        guarantee: What ``epsilon`` is: an upper bound, exact, as published (the theorem is applied outside its
+            statement), or a heuristic.
+        method: How people call mechanism and accountant, such as ``Langevin (lsi)``.
+        member: What tells apart the lines of one method, such as ``K = 1``; empty where there is one line.
+        line: The line that the run belongs to: method, member and what is kept.
+        point: Its name: the line, and the value of what the experiment sweeps.
+        constants: Of the problem.
+        epsilon_target: The epsilon asked for.
+        initial_epsilon: Epsilon before any unlearning step, at the plan's delta; None where it has no meaning.
+        sigma: The noise scale. Langevin and noisy retraining: per-step standard deviation ``sqrt(2 step_size) sigma``.
+            Descent-to-Delete: the standard deviation of the noise added on publication.
+        step_size: ``eta``.
+        learning_steps: ``T``.
+        radius: Radius of the ball that every step projects on; None for no projection.
+        start: Mean of every coordinate of the start.
+        extra_delta: Added to delta: for finite learning (`accounting.langevin.stationarity`), rounding and noise.
+        rounding_error: How far a computed step may end from the exact one; None where nothing is guaranteed.
+        records_per_request: Size of each request; where they differ, each one's.
+        dtype: The type of its weights: the plan's, or float64 where the noise on publication needs it.
+        requests: The requests in order.
+    """
+
+    experiment: str
+    mechanism: str
+    variant: str
+    accountant: str
+    guarantee: Guarantee
+    method: str = ""
+    member: str = ""
+    line: str = ""
+    point: str = ""
+    constants: Constants
+    epsilon_target: float
+    initial_epsilon: float | None = None
+    sigma: float
+    step_size: float
+    learning_steps: int
+    radius: float | None
+    start: float
+    extra_delta: float = 0.0
+    rounding_error: float | None = None
+    records_per_request: int | tuple[int, ...]
+    dtype: DType
+    requests: tuple[Request, ...]
+
+    @property
+    def schedule(self) -> accounting.Schedule:
+        """Noise, learning steps, and the steps of every request."""
+        return accounting.Schedule(
+            sigma=self.sigma,
+            records_per_request=self.records_per_request if self.requests else (),
+            steps=tuple(request.unlearning_steps for request in self.requests),
+            learning_steps=self.learning_steps,
+        )
+
+    @property
+    def computed_problem(self) -> accounting.Problem:
+        """The problem with the rounding of the engine."""
+        return as_computed(
+            self.constants.problem(self.step_size),
+            dimension=self.constants.d,
+            classes=self.constants.classes,
+            dtype=self.dtype,
+            variant=self.variant,
+            start=self.start,
+            projects=self.radius is not None,
+        )
+
+    def guaranteed(self) -> Guaranteed:
+        """Return what holds after all requests; errors as `accounting.guarantees.guarantee_of`."""
+        return guarantee_of(
+            self.computed_problem,
+            self.schedule,
+            accountant=self.accountant,
+            variant=self.variant,
+            delta=self.constants.delta,
+            dimension=self.constants.d,
+            start=self.start,
+        )
+
+
+class Plan(_Model):
+    """All runs of one experiment.
+
+    Attributes:
+        preset: The preset's name, for the rows.
+        settings: What the preset's experiments share.
+        sweep: What the experiment sweeps, as it stands in `params.yaml`.
+        features: What the features are, in words.
+        constants: Of the problem that all runs share.
+        runs: In the order in which tables and legends show them.
+    """
+
+    preset: str
+    settings: Settings
+    sweep: Mapping[str, Any]
+    features: str
+    constants: Constants
+    runs: tuple[Run, ...]
+
+    def key(self, run: Run) -> str:
+        """Return the content key of a run: equal inputs give equal keys, whatever else the plan holds."""
+        settings = self.settings.model_dump(mode="json", exclude={"device", "accountants"})
+        return content_key({"settings": settings, "features": self.features, "run": run.model_dump(mode="json")})
+
+    def of(self, mechanism: str) -> tuple[Run, ...]:
+        """Return the runs of one mechanism, in order."""
+        return tuple(run for run in self.runs if run.mechanism == mechanism)
+
+    def write(self, path: str | Path) -> None:
+        """Write the plan as JSON, atomically."""
+        write_model(path, self)
+
+    @classmethod
+    def read(cls, path: str | Path) -> "Plan":
+        """Read a plan.
+
+        Raises:
+            DataError: The file is missing or is no plan.
+        """
+        return read_model(path, cls, "a plan")

@@ -1,0 +1,1 @@
+"""Chourasia, Shah, Forget Unlearning (ICML 2023)."""

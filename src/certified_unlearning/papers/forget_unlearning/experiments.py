@@ -1,0 +1,112 @@
+"""The experiments of Forget Unlearning, declared; what they run is imported when they are run."""
+
+import pandas as pd
+import pyarrow as pa
+
+from certified_unlearning.papers.forget_unlearning.sweeps import Deletion, DeletionRisk
+from certified_unlearning.reproduction.experiment import Caption, Experiment, Inputs
+from certified_unlearning.reproduction.rows import column
+
+ATTACK_ROWS = pa.schema(
+    [
+        column("experiment", "text", "point"),
+        column("attack", "text", "point"),
+        column("mechanism", "text", "point"),
+        column("secret_state", "flag", "constant"),
+        column("observed", "whole", "constant"),
+        column("requests", "whole", "constant"),
+        column("deletion", "whole", "constant"),
+        column("interactions", "whole", "constant"),
+        column("right", "whole", "measure"),
+        column("wrong", "whole", "measure"),
+        column("advantage", "number", "measure"),
+        column("low", "number", "measure"),
+        column("high", "number", "measure"),
+        column("expected", "number", "measure", empty=True),
+        column("promised", "number", "measure"),
+        column("bound", "number", "measure", empty=True),
+        column("promise_broken", "flag", "measure"),
+        column("consistent", "flag", "measure"),
+        column("seed", "whole", "constant"),
+        column("seconds", "number", "cost"),
+        column("code_version", "text", "origin"),
+    ]
+)
+"""Attacks on deletion, one row an attack and mechanism. ``right`` and ``wrong`` count how often the attack said 1 in so
+many ``interactions`` under hypothesis 1 and 0; their difference is the ``advantage``, from ``low`` to ``high`` in 95 %
+intervals. ``expected`` is the advantage that theory gives: exact, but for counting, where it is that of infinitely many
+releases, and for encoded records, which it takes for read without error. ``promised`` is the largest by the published
+certificate, for requests fixed in advance, ``bound`` by one that holds. ``promise_broken`` and ``consistent`` are
+judged by intervals that all cells together miss below 1e-6."""
+
+RISK_ROWS = pa.schema(
+    [
+        column("experiment", "text", "point"),
+        column("requester", "text", "point"),
+        column("n", "whole", "constant"),
+        column("d", "whole", "constant"),
+        column("records_per_request", "whole", "constant"),
+        column("sigma", "number", "constant"),
+        column("learning_steps", "whole", "constant"),
+        column("deletion_steps", "whole", "constant"),
+        column("gradients_saved", "whole", "constant"),
+        column("request", "whole", "point"),
+        column("trials", "whole", "constant"),
+        column("risk", "number", "measure"),
+        column("standard_error", "number", "measure"),
+        column("certified", "number", "constant"),
+        column("seed", "whole", "constant"),
+        column("code_version", "text", "origin"),
+    ]
+)
+"""Mean excess risk after learning (request 0) and every request of a stream of deletions, and what is certified."""
+
+
+def make_attacks(inputs: Inputs) -> pd.DataFrame:
+    """Run all attacks; errors as for `attacks.attack_table`."""
+    from certified_unlearning.papers.forget_unlearning.attacks import attack_table
+
+    return attack_table(inputs.sweep)
+
+
+def make_risk(inputs: Inputs) -> pd.DataFrame:
+    """Measure the excess risk along a stream; errors as for `risk.risk_table`."""
+    from certified_unlearning.papers.forget_unlearning.risk import risk_table
+
+    return risk_table(inputs.sweep)
+
+
+DELETION = Experiment(
+    name="deletion",
+    source="Section 3, Theorems 3.1 to 4.5",
+    sweep=Deletion,
+    rows=ATTACK_ROWS,
+    make=make_attacks,
+    needs_data=False,
+    draw="certified_unlearning.papers.forget_unlearning.figure:draw",
+    tracked=True,
+    caption=Caption(
+        "What leaks to whom: the advantage of attacks on a deleted record, by mechanism",
+        "The advantage in telling which of two values a deleted record had, from releases after its "
+        "deletion: how much more often the attack says so under the one than under the other, over "
+        "the stated number of independent interactions each. In small print its exact 95 % confidence"
+        " interval (two Clopper-Pearson intervals, Bonferroni). A triangle: significantly more than "
+        "the certificate that the mechanism is published with promises (those of mechanisms that "
+        "learn by gradient descent are for requests fixed in advance, Langevin unlearning’s by "
+        "shifted interpolation). Empty: the attack does not apply. Mechanisms that learn by gradient "
+        "descent do so on linear losses of one coordinate, with releases of one variance. Depends on "
+        "no data set.",
+        "A matrix of mechanisms by attacks: nearly everything leaks where requests depend on what was"
+        " published, next to nothing where they are fixed, and nothing from the constant model.",
+    ),
+)
+RISK = Experiment(
+    name="risk",
+    source="Theorem 5.1",
+    sweep=DeletionRisk,
+    rows=RISK_ROWS,
+    make=make_risk,
+    needs_data=False,
+    shown=False,
+    caption=Caption("Excess risk along a stream of deletions, measured and certified"),
+)

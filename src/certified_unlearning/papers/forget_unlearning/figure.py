@@ -1,0 +1,122 @@
+"""What leaks to whom: attacks on deletion by mechanism, the measured advantage as colour and number."""
+
+from collections.abc import Hashable
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.colors import LinearSegmentedColormap
+from matplotlib.figure import Figure
+from matplotlib.patches import Rectangle
+
+from certified_unlearning.errors import DataError
+from certified_unlearning.papers.forget_unlearning.names import ATTACKS, MECHANISMS
+from certified_unlearning.reproduction.figure_style import FigureStyle
+from certified_unlearning.reproduction.figures import style as shared
+from certified_unlearning.reproduction.figures.looks import BLACK, colours
+
+_ATTACKS = {
+    "sum": "sum and\nsign",
+    "median": "median",
+    "counting": "counting,\nprinted",
+    "counting-repaired": "counting,\nrepaired",
+    "copied-then-averaged": "copy, then\naverage\nreleases",
+    "written-key": "write the\npublished\nkey",
+    "encode-then-delete": "encode, then\ndelete; sees\n{} release",
+    "encode-after-looks": "encode, then\ndelete; sees\n{} releases",
+    "fixed-requests": "the same,\nrequests\nfixed",
+    "fixed-then-averaged": "fixed, later\nreleases\naveraged",
+}
+_MECHANISMS = {
+    "noisy-gradient-deletion": "Noisy-gradient deletion",
+    "langevin": "Langevin unlearning",
+    "published-state": "Descent-to-Delete,\npublished state",
+    "secret-state": "Descent-to-Delete,\nsecret state",
+    "retraining": "Retraining",
+    "own": "Construction of\nthe attack",
+    "constant": "Constant model",
+}
+# Advantages from here on are written in white.
+_WHITE_FROM = 0.6
+
+
+def draw(attacks: pd.DataFrame, style: FigureStyle) -> Figure:
+    """Draw rows of ``deletion`` (see `experiments.ATTACK_ROWS`): a cell an attack and mechanism, empty where none is.
+
+    Raises:
+        DataError: An attack or a mechanism is not known, or a cell is there twice.
+    """
+    _check(attacks)
+    columns = [name for name in ATTACKS if name in set(attacks["attack"])]
+    rows = [name for name in MECHANISMS if name in set(attacks["mechanism"])]
+    with shared.theme(style):
+        figure = shared.new_figure(style, columns=2)
+        figure.set_figwidth(max(figure.get_figwidth(), 1.35 + 0.72 * len(columns)))
+        figure.set_figheight(1.45 + 0.44 * len(rows))
+        axes = figure.subplots()
+        axes.grid(False)
+        grid = attacks.pivot_table("advantage", index="mechanism", columns="attack").reindex(rows, columns=columns)
+        image = axes.imshow(grid.clip(0, 1), cmap=_shades(style), vmin=0, vmax=1, aspect="auto")
+        for cell in attacks.to_dict("records"):
+            _write(axes, columns.index(cell["attack"]), rows.index(cell["mechanism"]), cell)
+        for row, column in zip(*grid.isna().to_numpy().nonzero(), strict=True):
+            axes.add_patch(Rectangle((column - 0.5, row - 0.5), 1, 1, facecolor="0.96", edgecolor="none"))
+        seen = attacks.groupby("attack")["observed"].max()
+        names = [_ATTACKS[name].format(seen[name]) for name in columns]
+        axes.set_xticks(range(len(columns)), names, fontsize="x-small")
+        axes.set_yticks(range(len(rows)), [_MECHANISMS[name] for name in rows], fontsize="small")
+        axes.tick_params(length=0, labeltop=True, labelbottom=False)
+        _lines_between_cells(axes, len(rows), len(columns))
+        bar = figure.colorbar(image, ax=axes, fraction=0.02, pad=0.01)
+        bar.set_label("Measured advantage", fontsize="small")
+        bar.ax.tick_params(labelsize="x-small")
+        bar.outline.set_visible(False)
+        figure.suptitle("What leaks to whom: the advantage in telling what a deleted record was")
+        count = int(attacks["interactions"].iloc[0])
+        figure.supxlabel(
+            f"{count:,} interactions under either hypothesis; in small print the exact 95 % interval.\n"
+            "▲ more than the published certificate promises for requests fixed in advance. Grey: does not apply.",
+            fontsize="x-small",
+        )
+    return figure
+
+
+def _shades(style: FigureStyle) -> LinearSegmentedColormap:
+    """Return shades from pale to dark of one hue: lightness alone tells the value, in every kind of colour vision."""
+    (hue,) = colours(style, 1)
+    palest, darkest = (0.94 + 0.06 * np.array(hue), 0.5 * np.array(hue))
+    return LinearSegmentedColormap.from_list("advantage", [(0.0, palest), (0.7, hue), (1.0, darkest)])
+
+
+def _write(axes: Axes, column: int, row: int, cell: dict[Hashable, Any]) -> None:
+    advantage, low, high = (float(cell[name]) for name in ("advantage", "low", "high"))
+    colour = "w" if advantage > _WHITE_FROM else BLACK
+    number = _formatted(advantage)
+    if cell["promise_broken"]:
+        number += " ▲"
+    axes.text(column, row - 0.12, number, color=colour, ha="center", va="center", fontsize="small")
+    interval = f"{_formatted(low)} to {_formatted(high)}"
+    axes.text(column, row + 0.26, interval, color=colour, ha="center", va="center", fontsize=5)
+
+
+def _formatted(value: float) -> str:
+    return f"{round(value, 3) + 0.0:.3f}".replace("-", "−")
+
+
+def _lines_between_cells(axes: Axes, rows: int, columns: int) -> None:
+    for spine in axes.spines.values():
+        spine.set_visible(False)
+    for row in range(1, rows):
+        axes.axhline(row - 0.5, color="w", linewidth=1.5)
+    for column in range(1, columns):
+        axes.axvline(column - 0.5, color="w", linewidth=1.5)
+
+
+def _check(attacks: pd.DataFrame) -> None:
+    for name, known in (("attack", _ATTACKS), ("mechanism", _MECHANISMS)):
+        unknown = sorted(set(attacks[name]) - set(known))
+        if unknown:
+            raise DataError(f"the attacks on deletion hold the {name} {unknown[0]!r}, which has no place in the figure")
+    if attacks.duplicated(["attack", "mechanism"]).any():
+        raise DataError("the attacks on deletion hold an attack on a mechanism twice")

@@ -1,0 +1,222 @@
+"""Measures of *Forget Unlearning* by accounting: what its formulas give in two settings, and what is exactly true.
+
+The settings are the specification's: `C1`, small and round; `C2`, of MNIST's size. Exact values are those of linear
+losses, which keep to every assumption of the convex theorems. They need no results.
+"""
+
+import math
+from collections.abc import Sequence
+from typing import Any, Literal
+
+import numpy as np
+
+from certified_unlearning.accounting.deletion.gibbs import BoundedProblem, largest_step_size, nonconvex_risk
+from certified_unlearning.accounting.deletion.nonconvex import plan_nonconvex_deletion
+from certified_unlearning.accounting.deletion.planning import DeletionPlan, plan_deletion
+from certified_unlearning.accounting.deletion.soundness import least_noise_multiplier
+from certified_unlearning.accounting.deletion.utility import table_1
+from certified_unlearning.papers.forget_unlearning.theory.attacks import encode_then_delete_advantage
+from certified_unlearning.papers.forget_unlearning.theory.counting import counting_limits
+from certified_unlearning.papers.forget_unlearning.theory.exact import exact_deletion_curve
+from certified_unlearning.reproduction.claims.evidence import Evidence
+from certified_unlearning.reproduction.claims.registry import changes, measure
+from certified_unlearning.reproduction.claims.relations import Quantity
+
+Setting = Literal["C1", "C2"]
+_SETTINGS: dict[Setting, dict[str, Any]] = {
+    "C1": {
+        "n": 1000,
+        "dimension": 10,
+        "lipschitz": 1.0,
+        "strong_convexity": 0.05,
+        "smoothness": 0.30,
+        "alpha": 8.0,
+        "epsilon_dp": 1.0,
+        "epsilon_dd": 0.1,
+        "records": 10,
+    },
+    "C2": {
+        "n": 60_000,
+        "dimension": 50,
+        "lipschitz": 1.0,
+        "strong_convexity": 0.01,
+        "smoothness": 0.26,
+        "alpha": 1 + 2 * math.log(1e5),
+        "epsilon_dp": 0.5,
+        "epsilon_dd": 0.05,
+        "records": 100,
+    },
+}
+
+
+def _plan(setting: Setting, **changed: Any) -> DeletionPlan:
+    return plan_deletion(**{**_SETTINGS[setting], **changed})
+
+
+def _divergence(plan: DeletionPlan, steps: float, steps_before: float = math.inf) -> float:
+    """Return the exact divergence of the plan's order on linear losses."""
+    curve = exact_deletion_curve(plan.problem, sigma=plan.sigma, steps=steps, steps_before=steps_before)
+    return float(curve(np.array([plan.alpha]))[0])
+
+
+@measure
+def deletion_steps(evidence: Sequence[Evidence], *, setting: Setting) -> list[Quantity]:
+    """Return Theorem 5.1's steps: of learning, of a deletion for privacy alone, and for the risk too."""
+    plan = _plan(setting)
+    return [
+        Quantity(plan.learning_steps, "K_A"),
+        Quantity(_plan(setting, certify_risk=False).deletion_steps, "K, privacy alone"),
+        Quantity(plan.deletion_steps, "K"),
+    ]
+
+
+@measure
+def changes_of_deletion_steps(evidence: Sequence[Evidence], *, setting: Setting) -> list[Quantity]:
+    """Return how the deletion steps for privacy change with ten times the records of a request, n, and d."""
+    base = _SETTINGS[setting]
+    variants = {name: _plan(setting, certify_risk=False, **{name: 10 * base[name]}) for name in
+                ("records", "n", "dimension")}  # fmt: skip
+    steps = _plan(setting, certify_risk=False).deletion_steps
+    return [Quantity(plan.deletion_steps - steps, f"ten times {name}") for name, plan in variants.items()]
+
+
+@measure
+def exact_over_certified(
+    evidence: Sequence[Evidence], *, setting: Setting, budget: Literal["epsilon_dp", "epsilon_dd"]
+) -> list[Quantity]:
+    """Return the exact divergence over what the plan certifies: for a present record, or for a deleted one."""
+    plan = _plan(setting, certify_risk=False)
+    present = budget == "epsilon_dp"
+    exact = _divergence(plan, 0 if present else plan.deletion_steps)
+    return [Quantity(exact / _SETTINGS[setting][budget], f"exact divergence over {budget}")]
+
+
+@measure
+def deletion_saving(evidence: Sequence[Evidence], *, setting: list[Setting]) -> list[Quantity]:
+    """Return the gradients of single records saved over retraining at every request, with the risk certified."""
+    return [Quantity(_plan(each).gradients_saved, each) for each in setting]
+
+
+@measure
+def divergence_over_figure_1(evidence: Sequence[Evidence], *, setting: Setting) -> list[Quantity]:
+    """Return the exact divergence after learning for ever over the asymptote ``q L^2 / (lambda n^2 sigma^2)``."""
+    plan = _plan(setting)
+    problem = plan.problem
+    printed = plan.alpha * (problem.lipschitz / (problem.n * plan.sigma)) ** 2 / problem.strong_convexity
+    return [Quantity(_divergence(plan, 0) / printed, "exact over printed")]
+
+
+@measure
+def table_1_savings(
+    evidence: Sequence[Evidence], *, n: int, dimension: int, epsilon: float, request: int
+) -> list[Quantity]:
+    """Return the savings of Table 1, without their constants."""
+    rows = table_1(n=n, dimension=dimension, epsilon=epsilon, request=request)
+    return [Quantity(row.saved, f"{row.method}, {row.source}") for row in rows]
+
+
+@measure
+def lead_in_table_1(
+    evidence: Sequence[Evidence], *, n: int, dimension: int, epsilon: float, request: int
+) -> list[Quantity]:
+    """Return how much more noisy gradient descent saves than each method without secret state."""
+    *others, own = table_1(n=n, dimension=dimension, epsilon=epsilon, request=request)
+    return [Quantity(own.saved - row.saved, row.source) for row in others if not row.has_secret_state]
+
+
+@measure
+def counting_limit(evidence: Sequence[Evidence], *, epsilon: list[float]) -> list[Quantity]:
+    """Return the largest advantage over infinitely many releases of Theorem 3.2's construction as printed."""
+    return [Quantity(counting_limits(each).most, f"epsilon = {each:g}") for each in epsilon]
+
+
+@measure
+def multiplier_epsilon(evidence: Sequence[Evidence], *, epsilon: float, delta: float, steps: int) -> list[Quantity]:
+    """Return what Remark G.8's printed noise multiplier achieves, by its own Theorem G.7, where it aims at epsilon."""
+    printed = least_noise_multiplier(epsilon, delta, steps=steps) / 2
+    order = 1 - 2 * math.log(delta) / epsilon
+    return [Quantity(2 * order * steps / printed**2 - math.log(delta) / (order - 1), "epsilon achieved")]
+
+
+@measure
+def adaptive_advantage(
+    evidence: Sequence[Evidence], *, setting: Setting, epsilon_dp: list[float], times: list[int]
+) -> list[Quantity]:
+    """Return how encode-then-delete's exact advantage changes with the deletion steps, and then with epsilon_dp."""
+    edits = _SETTINGS[setting]["n"] - 1
+    steps = _plan(setting, certify_risk=False).deletion_steps
+    points = [(epsilon, factor) for epsilon in epsilon_dp for factor in times]
+    return changes(
+        [
+            Quantity(
+                encode_then_delete_advantage(
+                    (plan := _plan(setting, epsilon_dp=epsilon, epsilon_dd=min(epsilon, 0.1))).problem,
+                    sigma=plan.sigma,
+                    learning_steps=_plan(setting).learning_steps,
+                    deletion_steps=factor * steps,
+                    edits=edits,
+                ),
+                f"epsilon_dp = {epsilon:g}, {factor} K",
+            )
+            for epsilon, factor in points
+        ]
+    )
+
+
+# --- Losses that are not convex, and clipping -------------------------------------------------------------------------
+
+
+def _bounded(smoothness: float = 1.5, dimension: int = 20) -> BoundedProblem:
+    return BoundedProblem(10_000, dimension, 1.0, 1.0, smoothness, 2.0)
+
+
+@measure
+def step_size_over_limit(
+    evidence: Sequence[Evidence], *, alpha: float, epsilon_dd: float, dimension: int
+) -> list[Quantity]:
+    """Return Theorem 5.2's step size as printed over the largest that Theorem G.22, which its proof uses, allows."""
+    problem = _bounded(dimension=dimension)
+    printed = problem.regularisation * epsilon_dd / (64 * dimension * alpha * problem.boundedness)
+    return [Quantity(printed / problem.smoothness**2 / largest_step_size(problem, alpha=alpha), "printed over allowed")]
+
+
+@measure
+def saving_factors(evidence: Sequence[Evidence], *, fraction: list[float]) -> list[Quantity]:
+    """Return ``log(log(B) / (2 (epsilon_dd + (r / n) log(B))))`` at ``epsilon_dd = log(B) / 4``, for each ``r / n``."""
+    return [Quantity(math.log(2 / (1 + 4 * each)), f"r / n = {each:g}") for each in fraction]
+
+
+@measure
+def risk_over_zero_model(evidence: Sequence[Evidence]) -> list[Quantity]:
+    """Return Theorem 5.2's certified risk over that of the constant model 0, in the specification's setting."""
+    plan = plan_nonconvex_deletion(_bounded(), alpha=2.0, epsilon_dp=1.0, epsilon_dd=0.1, records=100)
+    return [Quantity(plan.risk_bound / plan.zero_model_risk, "certified over constant model")]
+
+
+@measure
+def risk_ratio_of_budgets(evidence: Sequence[Evidence], *, epsilon_dd: float, sigma: float) -> list[Quantity]:
+    """Return Theorem 5.2's risk over that for a quarter of ``epsilon_dd``, at noise so small that one term is left."""
+    risks = [nonconvex_risk(_bounded(), sigma=sigma, epsilon_dd=budget) for budget in (epsilon_dd, epsilon_dd / 4)]
+    return [Quantity(risks[0] / risks[1], "risk over that of a quarter of epsilon_dd")]
+
+
+@measure
+def clipped_curvature(evidence: Sequence[Evidence]) -> list[Quantity]:
+    """Return the least eigenvalue of the symmetric Jacobian of clipped gradients of a convex quadratic, at a point.
+
+    Curvatures 1 and 10, clipped to length 1, at ``(sqrt(2), sqrt(2) / 10)``.
+    """
+    curvature = np.diag([1.0, 10.0])
+    gradient = curvature @ np.array([math.sqrt(2), math.sqrt(2) / 10])
+    length = np.linalg.norm(gradient)
+    jacobian = (np.eye(2) - np.outer(gradient, gradient) / length**2) @ curvature / length
+    return [Quantity(float(np.linalg.eigvalsh((jacobian + jacobian.T) / 2)[0]), "least eigenvalue")]
+
+
+@measure
+def clipped_drift(evidence: Sequence[Evidence], *, periods: int) -> list[Quantity]:
+    """Return how far a bounded sawtooth falls once its gradients are clipped to 1.
+
+    It rises by slope 10 over 0.2 and falls by slope 1 over 2, period by period.
+    """
+    return [Quantity(periods * (min(10.0, 1.0) * 0.2 - 1.0 * 2.0), f"after {periods} periods")]

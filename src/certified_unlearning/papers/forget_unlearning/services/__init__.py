@@ -1,0 +1,15 @@
+"""Data deletion as Forget Unlearning defines it: interactions with adaptive requesters, and attacks.
+
+=====================  ====================================================================================
+`interaction`          Algorithm 1 with its rules enforced: curator, requester, what is published
+`curators`             every mechanism that learns by gradient descent, on linear losses of one coordinate
+`encoding`             encode-then-delete, and its control with fixed requests
+`constructions`        sums, medians and counting, and the attacks on them
+`counterexamples`      what breaks Theorems 4.1 and 4.3 as printed
+`advantage`            measured advantages with exact confidence bounds; `measurement`: attacks run
+`cases`, `*_cases`     each attack on each mechanism, with its theory
+=====================  ====================================================================================
+
+The mechanism is `mechanisms.noisy_gradient_deletion`; the tables are made in `papers.forget_unlearning.attacks` and
+`papers.forget_unlearning.risk`.
+"""

@@ -1,0 +1,198 @@
+"""The mechanisms under attack on the test bed, with their exact laws and what their certificates promise.
+
+The test bed is `curators`: linear losses of one coordinate, so that every advantage is known exactly. Noise is such
+that all mechanisms release models of one variance: what differs is what they promise.
+"""
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any, cast
+
+import numpy as np
+
+from certified_unlearning import accounting
+from certified_unlearning.accounting import GaussianCurve, Schedule, delta_from_mu
+from certified_unlearning.accounting.core.gaussians import inverse_lsi
+from certified_unlearning.accounting.deletion.planning import DeletionPlan, adaptive_deletion_curve, plan_deletion
+from certified_unlearning.accounting.deletion.soundness import (
+    advantage_under_unlearning,
+    gaussian_advantage,
+    largest_advantage,
+)
+from certified_unlearning.accounting.langevin.accountants import unlearning_curve
+from certified_unlearning.errors import AssumptionError, ParameterError
+from certified_unlearning.papers.forget_unlearning.names import Mechanism
+from certified_unlearning.papers.forget_unlearning.services.curators import (
+    ConstantCurator,
+    LangevinCurator,
+    NoisyGradientCurator,
+    PublishedStateCurator,
+    RetrainingCurator,
+    SecretStateCurator,
+    published,
+)
+from certified_unlearning.papers.forget_unlearning.services.interaction import Curator, identity
+from certified_unlearning.papers.forget_unlearning.sweeps import DeletionProblem
+from certified_unlearning.papers.forget_unlearning.theory.exact import kept_after
+
+# At which Descent-to-Delete's certificates are read.
+DELTA = 1e-6
+
+
+@dataclass(frozen=True)
+class Releases:
+    """The exact law of releases while all records but the target are 0; means are for the target that pulls up.
+
+    Attributes:
+        learned: Mean of the learned model.
+        variance: Of the learned model.
+        kept: Share of a release that the next one holds.
+        drift: Mean of what is read from a later release, which is the release less that share, with the target there.
+        fresh: Variance of it.
+        forgets: Share of the mean that is left after each request from the deletion on.
+    """
+
+    learned: float
+    variance: float
+    kept: float
+    drift: float
+    fresh: float
+    forgets: float
+
+
+@dataclass(frozen=True)
+class Attacked:
+    """A mechanism under attack.
+
+    Attributes:
+        name: Its name.
+        curator: Itself.
+        publish: What it releases.
+        releases: Their law.
+        promise: Largest advantage by the published certificate, after so many requests fixed in advance.
+        bound: Largest advantage by a bound that holds, for so many requests and the releases seen; None if there is
+            none.
+    """
+
+    name: Mechanism
+    curator: Curator[Any]
+    publish: Callable[[Any], Any]
+    releases: Releases
+    promise: Callable[[int], float]
+    bound: Callable[[int, Sequence[int]], float] | None = None
+
+
+def plan_of(problem: DeletionProblem) -> DeletionPlan:
+    """Return the plan of noisy gradient descent: the least steps, by shifted interpolation."""
+    return plan_deletion(**problem.model_dump(), dimension=1, certify_risk=False, form="shifted", dtype="float64")
+
+
+def attacked(plan: DeletionPlan) -> list[Attacked]:
+    """Return every mechanism, with the noise and the numbers of steps of a plan.
+
+    Raises:
+        ParameterError: A deletion takes no step, or too few for Descent-to-Delete.
+    """
+    if plan.deletion_steps == 0:
+        raise ParameterError(
+            "deletion.problem: epsilon_dd is met without any deletion step, so there is nothing to attack; lower it"
+        )
+    noisy = _noisy(plan)
+    retrained = replace(noisy, kept=0.0, drift=noisy.learned, fresh=noisy.variance, forgets=0.0)
+    langevin = LangevinCurator(plan.problem, plan.sigma, plan.learning_steps, plan.deletion_steps)
+    corrected = partial(_corrected, plan)
+    return [
+        Attacked(
+            "noisy-gradient-deletion",
+            NoisyGradientCurator(plan),
+            identity,
+            noisy,
+            lambda requests: largest_advantage(plan.epsilon_dd, alpha=plan.alpha),
+            corrected,
+        ),
+        Attacked("langevin", langevin, identity, noisy, partial(_by_langevin, plan), corrected),
+        *_descent_to_delete(plan),
+        Attacked("retraining", RetrainingCurator(plan), identity, retrained, lambda requests: 0.0),
+        Attacked(
+            "constant",
+            ConstantCurator(),
+            identity,
+            Releases(learned=0.0, variance=1.0, kept=0.0, drift=0.0, fresh=1.0, forgets=0.0),
+            lambda requests: 0.0,
+            lambda requests, observed: 0.0,
+        ),
+    ]
+
+
+def _pull(plan: DeletionPlan) -> float:
+    """Return where the target pulls the mean to, in the end."""
+    return plan.problem.lipschitz / (plan.problem.n * plan.problem.strong_convexity)
+
+
+def _noisy(plan: DeletionPlan) -> Releases:
+    kept = kept_after(plan.problem, plan.deletion_steps)
+    return Releases(
+        learned=(1 - kept_after(plan.problem, plan.learning_steps)) * _pull(plan),
+        variance=plan.start_variance,
+        kept=kept,
+        drift=(1 - kept) * _pull(plan),
+        fresh=inverse_lsi(plan.problem, sigma=plan.sigma, steps=plan.deletion_steps, start=0.0),
+        forgets=kept,
+    )
+
+
+def _descent_to_delete(plan: DeletionPlan) -> list[Attacked]:
+    """Return both variants, which publish with the variance that noisy gradient descent has."""
+    problem, steps = accounting.descent_problem(plan.problem), plan.deletion_steps
+    deviation, pull = math.sqrt(plan.start_variance), _pull(plan)
+    kept = abs(1 - problem.step_size * problem.strong_convexity) ** steps
+    descent = PublishedStateCurator(problem, deviation, plan.learning_steps, steps)
+    law = Releases(pull, plan.start_variance, kept, (1 - kept) * pull, plan.start_variance, kept)
+
+    def promise(epsilon_of: Callable[..., float], **deletions: Any) -> float:
+        try:
+            epsilon = epsilon_of(problem, sigma=deviation, delta=DELTA, **deletions)
+        except AssumptionError as error:
+            raise ParameterError(
+                f"deletion.problem: {steps} steps of a deletion are too few for Descent-to-Delete; lower epsilon_dd "
+                f"({error})"
+            ) from error
+        return advantage_under_unlearning(epsilon, DELTA)
+
+    def by_published(requests: int) -> float:
+        return promise(accounting.published_state_epsilon, dimension=1, steps_per_request=[steps] * requests)
+
+    def by_secret(requests: int) -> float:
+        return promise(accounting.secret_state_epsilon, steps=steps)
+
+    return [
+        Attacked("published-state", descent, identity, law, by_published),
+        Attacked("secret-state", SecretStateCurator(descent), published, replace(law, kept=0.0, drift=pull), by_secret),
+    ]
+
+
+def _corrected(plan: DeletionPlan, requests: int, observed: Sequence[int]) -> float:
+    """Return what Theorem 4.3, made right, bounds the advantage by: of any attack on all later releases."""
+    curve = adaptive_deletion_curve(
+        plan.problem,
+        sigma=plan.sigma,
+        learning_steps=plan.learning_steps,
+        request_steps=[plan.deletion_steps] * requests,
+        observed=observed,
+        form="shifted",
+    )
+    return gaussian_advantage(float(curve(np.array([plan.alpha]))[0]), alpha=plan.alpha)
+
+
+def _by_langevin(plan: DeletionPlan, requests: int) -> float:
+    """Return what Langevin unlearning's certificate promises, by shifted interpolation.
+
+    Under either hypothesis the model is ``mu``-Gaussian DP from a retrained one, so ``2 mu`` from the other's. Streams
+    remove every record at most once: requests beyond that, which change nothing, do not count.
+    """
+    steps = (plan.deletion_steps,) * min(requests, plan.problem.n)
+    schedule = Schedule(plan.sigma, 1, steps, learning_steps=plan.learning_steps)
+    curve = cast(GaussianCurve, unlearning_curve(plan.problem, schedule, accountant="shifted"))
+    return delta_from_mu(2 * curve.mu, 0.0)

@@ -1,0 +1,214 @@
+"""Curators that are unlearning by the older definitions and reveal what they deleted, and the attacks on them.
+
+Source: Section 3 and Theorems 3.1 and 3.2 of Chourasia and Shah, Forget Unlearning (ICML 2023); the repaired counting
+is derived. Sums and medians of the new data *are* retraining; counting keeps a secret state. What each attack achieves
+is in `theory.attacks` and `theory.counting`.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from certified_unlearning.engine import randomness
+from certified_unlearning.papers.forget_unlearning.services.encoding import one_record
+from certified_unlearning.papers.forget_unlearning.services.interaction import Array, Key, ObservedReleases, Request
+from certified_unlearning.papers.forget_unlearning.theory.counting import exposed_record, release_of_exposure
+
+# Far below all records: what the deleted median becomes.
+LOW = -1e6
+
+
+@dataclass(frozen=True)
+class StatisticCurator:
+    """Publishes a statistic of the data, and after a request that of the new data: deletion equals retraining.
+
+    Attributes:
+        statistic: Maps databases ``(interactions, n)`` to numbers ``(interactions,)``.
+    """
+
+    statistic: Callable[[Array], Array]
+
+    def learn(self, databases: Array, key: Key) -> Array:
+        """Return the statistic."""
+        return self.statistic(databases)
+
+    def answer(self, databases: Array, request: Request, model: Array, key: Key) -> Array:
+        """Return the statistic of the new data."""
+        return self.statistic(request.applied_to(databases))
+
+
+# --- Sum and sign -----------------------------------------------------------------------------------------------------
+
+
+def total(databases: Array) -> Array:
+    """Return the sum of the records; a deleted one is 0."""
+    sums: Array = databases.sum(axis=1)
+    return sums
+
+
+def signed_databases(hypothesis: int, interactions: int, key: Key) -> Array:
+    """Return -2, the target, 2; the target is -1 under hypothesis 1, else 1."""
+    return np.tile([-2, -1 if hypothesis else 1, 2], (interactions, 1))
+
+
+@dataclass(frozen=True)
+class SignRequester:
+    """Has all negative records deleted if the published sum is negative, and all others if not."""
+
+    observes: tuple[int, ...] = (0,)
+
+    def request(self, number: int, releases: ObservedReleases[Array], own: Sequence[Request]) -> Request:
+        """Delete two records, the target among them."""
+        indices = np.where(releases[0][:, None] < 0, [0, 1], [1, 2])
+        return Request(indices, np.zeros_like(indices))
+
+
+def says_positive(released: Sequence[Array]) -> Array:
+    """Guess 1 where the sum that is left is positive."""
+    return np.greater(released[0], 0)
+
+
+# --- Median -----------------------------------------------------------------------------------------------------------
+
+
+def median(databases: Array) -> Array:
+    """Return the median of an odd number of records."""
+    half = databases.shape[1] // 2
+    return np.partition(databases, half, axis=1)[:, half]
+
+
+def median_databases(hypothesis: int, interactions: int, key: Key, *, n: int) -> Array:
+    """Return distinct records; the first is the median and the target: 0.25 under hypothesis 1, else -0.25."""
+    others = np.concatenate([np.arange(1, n // 2 + 1), -np.arange(1, n // 2 + 1)])
+    return np.tile([0.25 if hypothesis else -0.25, *others], (interactions, 1))
+
+
+@dataclass(frozen=True)
+class MedianRequester:
+    """Writes the published median over records drawn without replacement, then has the median itself deleted.
+
+    Attributes:
+        n: Number of records.
+        deletion: The request that deletes the median, ``i``.
+        interactions: How many.
+        key: Address of the draw.
+    """
+
+    n: int
+    deletion: int
+    interactions: int
+    key: Key
+    observes: tuple[int, ...] = (0,)
+
+    def request(self, number: int, releases: ObservedReleases[Array], own: Sequence[Request]) -> Request:
+        """Replace one record."""
+        if number == self.deletion:
+            return one_record(np.full(self.interactions, LOW), index=0)
+        # The same draw at every request: its first entries are a sample without replacement.
+        random = randomness.generator(*self.key)
+        order = random.permuted(np.tile(np.arange(self.n), (self.interactions, 1)), axis=1)
+        return Request(order[:, number - 1 : number], releases[0][:, None])
+
+
+def says_median(released: Sequence[Array]) -> Array:
+    """Guess 1 where the released median is hypothesis 1's."""
+    return np.equal(released[0], 0.25)
+
+
+# --- Counting with secret state ---------------------------------------------------------------------------------------
+
+
+class CountingModel(NamedTuple):
+    """The secret state of counting, and what is released of it.
+
+    Attributes:
+        calls: Requests answered.
+        deleted: As printed, how many of the replaced records were 1; repaired, the bit of each, oldest first.
+        release: A number with noise.
+    """
+
+    calls: int
+    deleted: tuple[Array, ...]
+    release: Array
+
+
+@dataclass(frozen=True)
+class CountingCurator:
+    """Publishes a count with Laplace noise, plus a number from 0 to 1 that depends on deleted bits.
+
+    Either way of adding is ``(epsilon, 0)``-unlearning. As printed the number is the mean of the deleted bits, which
+    fades; repaired, it is one of them at a time, each again and again.
+
+    Attributes:
+        epsilon: Of every release.
+        repaired: Which of the two it is.
+    """
+
+    epsilon: float
+    repaired: bool
+
+    def learn(self, databases: Array, key: Key) -> CountingModel:
+        """Count."""
+        nothing = np.zeros(len(databases))
+        return self._released(databases, CountingModel(0, () if self.repaired else (nothing,), nothing), key)
+
+    def answer(self, databases: Array, request: Request, model: CountingModel, key: Key) -> CountingModel:
+        """Count anew, and remember the bits that were replaced: what no deletion may do."""
+        rows = np.arange(len(databases))[:, None]
+        old = databases[rows, request.indices].sum(axis=1)
+        deleted = (*model.deleted, old) if self.repaired else (model.deleted[0] + old,)
+        remembered = model._replace(calls=model.calls + 1, deleted=deleted)
+        return self._released(request.applied_to(databases), remembered, key)
+
+    def _released(self, databases: Array, model: CountingModel, key: Key) -> CountingModel:
+        noise = randomness.generator(*key).laplace(scale=1 / self.epsilon, size=len(databases))
+        if model.calls == 0:
+            added = np.zeros(len(databases))
+        elif self.repaired:
+            added = model.deleted[exposed_record(model.calls) - 1]
+        else:
+            added = model.deleted[0] / model.calls
+        return model._replace(release=databases.sum(axis=1) + added + noise)
+
+
+def release_only(model: CountingModel) -> Array:
+    """Publish all but the secret state."""
+    return model.release
+
+
+def bit_databases(hypothesis: int, interactions: int, key: Key) -> Array:
+    """Return three bits: the target, then two zeros."""
+    return np.tile([hypothesis, 0, 0], (interactions, 1))
+
+
+@dataclass(frozen=True)
+class DeleteFirst:
+    """Fixed requests: the first one deletes the target, all others write a zero over a zero.
+
+    Attributes:
+        interactions: How many.
+    """
+
+    interactions: int
+    observes: tuple[int, ...] = ()
+
+    def request(self, number: int, releases: ObservedReleases[Array], own: Sequence[Request]) -> Request:
+        """Replace one record by 0."""
+        return one_record(np.zeros(self.interactions, dtype=np.int64), index=0 if number == 1 else 1)
+
+
+def says_shifted(released: Sequence[Array], *, repaired: bool) -> Array:
+    """Guess 1 where that is likelier: the count is known to be 0, the releases of one deleted bit are shifted."""
+    last = len(released)
+    if repaired:
+        exposures = (release_of_exposure(1, exposure=number) for number in range(1, last + 1))
+        shifts = {release: 1.0 for release in exposures if release <= last}
+    else:
+        shifts = {release: 1 / release for release in range(1, last + 1)}
+    evidence = sum(
+        np.abs(released[release - 1]) - np.abs(released[release - 1] - shift) for release, shift in shifts.items()
+    )
+    # Where a whole shift and its opposite cancel, rounding would break the tie, and differently under each hypothesis.
+    return np.asarray(evidence) > 1e-9

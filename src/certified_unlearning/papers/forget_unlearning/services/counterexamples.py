@@ -1,0 +1,162 @@
+"""Two mechanisms that keep to a theorem's conditions and break what it concludes, and the attacks on them (derived).
+
+`StreamCurator` breaks Theorem 4.1 of Chourasia and Shah, Forget Unlearning (ICML 2023), where it speaks of all releases
+after the deletion: each alone reveals next to nothing, their majority everything. `KeyedCurator` breaks Theorem 4.3:
+every fixed stream of requests reveals nothing, one that depends on a single release everything. Neither has secret
+state; records are bits, the target is the last one and the others are 0.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from certified_unlearning.engine import randomness
+from certified_unlearning.papers.forget_unlearning.services.encoding import one_record
+from certified_unlearning.papers.forget_unlearning.services.interaction import Array, Key, ObservedReleases, Request
+
+
+def last_bit_databases(hypothesis: int, interactions: int, key: Key, *, n: int) -> Array:
+    """Return ``n`` bits, all 0 but the last, which is the hypothesis."""
+    bits = np.zeros((interactions, n), dtype=np.uint8)
+    bits[:, -1] = hypothesis
+    return bits
+
+
+def randomised_response(bits: Array, epsilon: float, random: np.random.Generator) -> Array:
+    """Return bits that are kept with probability ``e^eps / (1 + e^eps)``."""
+    flipped = random.random(len(bits)) >= 1 / (1 + np.exp(-epsilon))
+    response: Array = bits ^ flipped
+    return response
+
+
+# --- Theorem 4.1: the whole stream ------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class StreamCurator:
+    """Learning publishes the data; a request is answered by a randomised response on the majority of the new data.
+
+    Attributes:
+        epsilon: Of every response.
+    """
+
+    epsilon: float
+
+    def learn(self, databases: Array, key: Key) -> Array:
+        """Return the bits."""
+        return databases.copy()
+
+    def answer(self, databases: Array, request: Request, model: Array, key: Key) -> Array:
+        """Return a bit."""
+        after = request.applied_to(databases)
+        majority = (2 * after.sum(axis=1, dtype=np.int64) > after.shape[1]).astype(np.uint8)
+        return randomised_response(majority, self.epsilon, randomness.generator(*key))
+
+
+@dataclass(frozen=True)
+class CopyThenRepeat:
+    """Writes the target bit into all other records, has it deleted, and writes it again and again.
+
+    Attributes:
+        n: Number of records, at least 3; request ``n`` deletes the target.
+    """
+
+    n: int
+    observes: tuple[int, ...] = (0,)
+
+    def request(self, number: int, releases: ObservedReleases[Array], own: Sequence[Request]) -> Request:
+        """Replace one record."""
+        bits = releases[0][:, -1]
+        if number == self.n:
+            return one_record(np.zeros_like(bits), index=self.n - 1)
+        return one_record(bits, index=number - 1 if number < self.n else 0)
+
+
+def says_majority(released: Sequence[Array]) -> Array:
+    """Guess 1 where more than half of the releases are."""
+    return np.greater(2 * np.sum(released, axis=0, dtype=np.int64), len(released))
+
+
+# --- Theorem 4.3: a key -----------------------------------------------------------------------------------------------
+
+
+class KeyedModel(NamedTuple):
+    """All published.
+
+    Attributes:
+        bits: The key, of which every call replaces one bit by its response, shape ``(interactions, m)``.
+        calls: Requests answered.
+        answer: Of the last call; 0 before.
+    """
+
+    bits: Array
+    calls: int
+    answer: Array
+
+
+@dataclass(frozen=True)
+class KeyedCurator:
+    """Publishes a random key; call ``j`` hides the target by bit ``j`` of it, the last one counts where records agree.
+
+    Attributes:
+        epsilon: Of every call.
+        length: Bits of the key, ``m``; there are ``m + 1`` records.
+    """
+
+    epsilon: float
+    length: int
+
+    def learn(self, databases: Array, key: Key) -> KeyedModel:
+        """Return a uniform key."""
+        shape = (len(databases), self.length)
+        bits = randomness.generator(*key).integers(0, 2, shape, dtype=np.uint8)
+        return KeyedModel(bits, 0, np.zeros(len(databases)))
+
+    def answer(self, databases: Array, request: Request, model: KeyedModel, key: Key) -> KeyedModel:
+        """Replace one bit of the key; after all of them, count; then do nothing."""
+        after = request.applied_to(databases)
+        random = randomness.generator(*key)
+        call = model.calls
+        if call < self.length:
+            bits = model.bits.copy()
+            bits[:, call] = randomised_response(bits[:, call] ^ after[:, -1], self.epsilon, random)
+            return KeyedModel(bits, call + 1, model.answer)
+        if call == self.length:
+            differ = (model.bits ^ after[:, :-1]).sum(axis=1, dtype=np.int64)
+            noise = random.laplace(scale=1 / self.epsilon, size=len(after))
+            return KeyedModel(model.bits, call + 1, differ + noise)
+        return model._replace(calls=call + 1)
+
+
+@dataclass(frozen=True)
+class WriteKey:
+    """Writes the published key into the records, bit by bit, and has the target deleted; or fixed zeros instead.
+
+    Attributes:
+        length: Bits of the key.
+        interactions: How many.
+        adaptive: Whether it looks at the key.
+    """
+
+    length: int
+    interactions: int
+    adaptive: bool = True
+
+    @property
+    def observes(self) -> tuple[int, ...]:
+        """The key, if it looks."""
+        return (0,) if self.adaptive else ()
+
+    def request(self, number: int, releases: ObservedReleases[KeyedModel], own: Sequence[Request]) -> Request:
+        """Replace one record."""
+        if self.adaptive and number <= self.length:
+            return one_record(releases[0].bits[:, number - 1], index=number - 1)
+        return one_record(np.zeros(self.interactions, dtype=np.uint8), index=number - 1)
+
+
+def says_count(released: Sequence[KeyedModel]) -> Array:
+    """Guess 1 where the count is above half of the key."""
+    guesses: Array = 2 * released[0].answer > released[0].bits.shape[1]
+    return guesses

@@ -1,0 +1,208 @@
+"""Curators that learn by gradient descent, on linear losses of one coordinate: the test bed on which attacks are exact.
+
+Records are numbers, databases have shape ``(interactions, n)``, models ``(interactions,)``. Coordinates of linear
+losses do not mix, so the engine runs `COLUMNS` interactions as the coordinates of one trial: that is what makes tens
+of thousands of them cheap.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from certified_unlearning.accounting.core.problem import Problem
+from certified_unlearning.accounting.deletion.planning import DeletionPlan
+from certified_unlearning.engine import randomness
+from certified_unlearning.engine.objectives.linear_loss import LinearLossObjective
+from certified_unlearning.mechanisms.langevin import starting_weights
+from certified_unlearning.mechanisms.noisy_gradient_deletion import NoisyGradientDeletion, noisy_descent
+from certified_unlearning.papers.forget_unlearning.services.interaction import Array, Key, Request
+
+COLUMNS = 500
+"""Interactions that are one trial of the engine."""
+
+
+@dataclass(frozen=True)
+class NoisyGradientCurator:
+    """Noisy gradient descent with learning and deletion budgets (`noisy_gradient_deletion.NoisyGradientDeletion`)."""
+
+    plan: DeletionPlan
+
+    def learn(self, databases: Array, key: Key) -> Array:
+        """Learn from the Gaussian start."""
+        mechanism = NoisyGradientDeletion(self.plan)
+        return _unpacked(mechanism.learn(_losses(databases, self.plan.problem), _keys(key, databases)), databases)
+
+    def answer(self, databases: Array, request: Request, model: Array, key: Key) -> Array:
+        """Go on from the published model, on the new data."""
+        after = request.applied_to(databases)
+        losses = _losses(after, self.plan.problem)
+        weights = NoisyGradientDeletion(self.plan).delete(losses, _packed(model), _keys(key, after))
+        return _unpacked(weights, after)
+
+
+@dataclass(frozen=True)
+class RetrainingCurator(NoisyGradientCurator):
+    """Learns afresh at every request: deletion equals retraining."""
+
+    def answer(self, databases: Array, request: Request, model: Array, key: Key) -> Array:
+        """Learn on the new data, without a look at the model."""
+        return self.learn(request.applied_to(databases), key)
+
+
+@dataclass(frozen=True)
+class LangevinCurator:
+    """Langevin unlearning (Chien, Wang, Chen, Li 2024): its start, then the same steps.
+
+    Attributes:
+        problem: The constants.
+        sigma: Noise scale.
+        learning_steps: ``T``.
+        unlearning_steps: ``K``, of every request.
+    """
+
+    problem: Problem
+    sigma: float
+    learning_steps: int
+    unlearning_steps: int
+
+    def learn(self, databases: Array, key: Key) -> Array:
+        """Learn from the start at 0 of variance ``2 sigma^2 / m``."""
+        like = _packed(np.zeros(len(databases)))
+        weights = starting_weights(
+            _keys((*key, "start"), databases),
+            [self.sigma] * len(like),
+            mean=0.0,
+            strong_convexity=self.problem.strong_convexity,
+            like=like,
+        )
+        return self._descend(databases, weights, key, self.learning_steps)
+
+    def answer(self, databases: Array, request: Request, model: Array, key: Key) -> Array:
+        """Go on from the published model, on the new data."""
+        return self._descend(request.applied_to(databases), _packed(model), key, self.unlearning_steps)
+
+    def _descend(self, databases: Array, weights: Tensor, key: Key, steps: int) -> Array:
+        after = noisy_descent(
+            _losses(databases, self.problem),
+            weights,
+            _keys(key, databases),
+            steps=steps,
+            sigma=self.sigma,
+            step_size=self.problem.step_size,
+        )
+        return _unpacked(after, databases)
+
+
+@dataclass(frozen=True)
+class PublishedStateCurator:
+    """Descent-to-Delete (Neel, Roth, Sharifi-Malvajerdi 2021), Theorem 28: goes on from what it published.
+
+    Attributes:
+        problem: The constants, with Descent-to-Delete's step size.
+        sigma: Standard deviation of the published noise.
+        learning_steps: Steps of learning, from 0.
+        steps: Steps of every request.
+    """
+
+    problem: Problem
+    sigma: float
+    learning_steps: int
+    steps: int
+
+    def learn(self, databases: Array, key: Key) -> Array:
+        """Descend from 0, and add noise."""
+        return self.noisy(self.descend(databases, np.zeros(len(databases)), self.learning_steps), key)
+
+    def answer(self, databases: Array, request: Request, model: Array, key: Key) -> Array:
+        """Descend from the published model on the new data, and add noise."""
+        return self.noisy(self.descend(request.applied_to(databases), model, self.steps), key)
+
+    def descend(self, databases: Array, model: Array, steps: int) -> Array:
+        """Return models after steps without noise."""
+        weights, losses = _packed(model), _losses(databases, self.problem)
+        unused = [0] * len(weights)
+        after = noisy_descent(losses, weights, unused, steps=steps, sigma=0.0, step_size=self.problem.step_size)
+        return _unpacked(after, databases)
+
+    def noisy(self, model: Array, key: Key) -> Array:
+        """Return models with the noise of publication."""
+        like = _packed(model)
+        return _unpacked(like + self.sigma * randomness.normal_rows(_keys(key, model), like), model)
+
+
+class SecretStateModel(NamedTuple):
+    """What Descent-to-Delete with secret state keeps, and what of it is published."""
+
+    secret: Array
+    published: Array
+
+
+@dataclass(frozen=True)
+class SecretStateCurator:
+    """Descent-to-Delete, Theorem 9: goes on from noiseless weights, which it keeps secret."""
+
+    descent: PublishedStateCurator
+
+    def learn(self, databases: Array, key: Key) -> SecretStateModel:
+        """Descend from 0; publish with noise."""
+        return self._published(
+            self.descent.descend(databases, np.zeros(len(databases)), self.descent.learning_steps), key
+        )
+
+    def answer(self, databases: Array, request: Request, model: SecretStateModel, key: Key) -> SecretStateModel:
+        """Descend from the secret weights on the new data; publish with noise."""
+        after = request.applied_to(databases)
+        return self._published(self.descent.descend(after, model.secret, self.descent.steps), key)
+
+    def _published(self, secret: Array, key: Key) -> SecretStateModel:
+        return SecretStateModel(secret, self.descent.noisy(secret, key))
+
+
+@dataclass(frozen=True)
+class ConstantCurator:
+    """Always the same model: perfect deletion, and no unlearning by any definition that compares with retraining.
+
+    Attributes:
+        models: Maps a number of interactions to so many copies of the model.
+    """
+
+    models: Callable[[int], Any] = np.zeros
+
+    def learn(self, databases: Array, key: Key) -> Any:
+        """Return the model."""
+        return self.models(len(databases))
+
+    def answer(self, databases: Array, request: Request, model: Any, key: Key) -> Any:
+        """Return the model."""
+        return self.models(len(databases))
+
+
+def published(model: SecretStateModel) -> Array:
+    """Publish all but the secret state."""
+    return model.published
+
+
+def _losses(databases: Array, problem: Problem) -> LinearLossObjective:
+    means = _packed(databases.mean(axis=1))
+    return LinearLossObjective(means, n=problem.n, strong_convexity=problem.strong_convexity)
+
+
+def _keys(key: Key, interactions: Array) -> list[int]:
+    rows = -(-len(interactions) // COLUMNS)
+    return [randomness.address(*key, row) for row in range(rows)]
+
+
+def _packed(values: Array) -> Tensor:
+    """Return one number an interaction as rows of `COLUMNS`, the last one filled up with zeros."""
+    filled = np.zeros(-(-len(values) // COLUMNS) * COLUMNS)
+    filled[: len(values)] = values
+    return torch.from_numpy(filled.reshape(-1, COLUMNS))
+
+
+def _unpacked(weights: Tensor, interactions: Array) -> Array:
+    numbers: Array = weights.numpy().reshape(-1)[: len(interactions)]
+    return numbers

@@ -1,0 +1,71 @@
+"""An attack on a mechanism that is ready to be run, and what it achieves."""
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from certified_unlearning.papers.forget_unlearning.services.advantage import Measured
+from certified_unlearning.papers.forget_unlearning.services.interaction import (
+    Array,
+    Curator,
+    Key,
+    Requester,
+    interact,
+    sealed,
+)
+
+AT_ONCE = 10_000
+"""Interactions that are held in memory at once."""
+
+
+@dataclass(frozen=True)
+class Scenario:
+    """An attack on a mechanism, ready to be run.
+
+    Attributes:
+        databases: Maps a hypothesis, 0 or 1, a number of interactions and a key to so many databases.
+        curator: The mechanism.
+        requester: Makes the requester for a number of interactions, from a key if it is random.
+        publish: What of a model is released.
+        adversary: Maps what was released from the deletion on to guesses.
+        requests: How many there are.
+        deletion: The one that deletes the target.
+        target: Index of the record under attack.
+    """
+
+    databases: Callable[[int, int, Key], Array]
+    curator: Curator[Any]
+    requester: Callable[[int, Key], Requester[Any]]
+    publish: Callable[[Any], Any]
+    adversary: Callable[[Sequence[Any]], Array]
+    requests: int
+    deletion: int
+    target: int
+
+    def guesses(self, hypothesis: int, interactions: int, key: Key) -> Array:
+        """Return the adversary's guesses in so many interactions under one hypothesis."""
+        guesses = []
+        for start in range(0, interactions, AT_ONCE):
+            count = min(AT_ONCE, interactions - start)
+            address: Key = (*key, hypothesis, start)
+            interaction = interact(
+                self.databases(hypothesis, count, (*address, "data")),
+                self.curator,
+                self.requester(count, sealed(*address, "requester")),
+                self.publish,
+                requests=self.requests,
+                deletion=self.deletion,
+                target=self.target,
+                key=address,
+            )
+            guesses.append(np.asarray(self.adversary(interaction.released), dtype=bool))
+        return np.concatenate(guesses)
+
+    def measure(self, interactions: int, key: Key) -> Measured:
+        """Run all interactions under both hypotheses, with noise of their own."""
+        clock = time.monotonic()
+        right, wrong = (int(self.guesses(hypothesis, interactions, key).sum()) for hypothesis in (1, 0))
+        return Measured(interactions, right, wrong, time.monotonic() - clock)

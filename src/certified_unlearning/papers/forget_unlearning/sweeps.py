@@ -1,0 +1,90 @@
+"""What the experiments of Forget Unlearning sweep: their sections of `params.yaml`."""
+
+from typing import Annotated
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from certified_unlearning.mechanisms.settings import PositiveFloat, PositiveInt
+from certified_unlearning.reproduction.experiment import Sweep
+
+
+class _Model(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class DeletionProblem(_Model):
+    """The linear losses of one coordinate that mechanisms learn by gradient descent, and what is promised of them."""
+
+    n: Annotated[int, Field(ge=2)] = Field(description="a whole number of records, at least 2")
+    lipschitz: PositiveFloat = Field(description="the size L of a record, a number above 0")
+    strong_convexity: PositiveFloat = Field(description="the weight lambda of the regulariser, a number above 0")
+    smoothness: PositiveFloat = Field(description="lambda + beta, a number of at least strong_convexity")
+    alpha: Annotated[float, Field(gt=1)] = Field(description="the Rényi order, a number above 1")
+    epsilon_dp: PositiveFloat = Field(description="target for present records, a number above 0")
+    epsilon_dd: PositiveFloat = Field(description="target for deleted records, a number above 0, at most epsilon_dp")
+
+
+class DeletionMedian(_Model):
+    """The attack on medians."""
+
+    n: Annotated[int, Field(ge=3)] = Field(description="a whole number of records, odd and at least 3")
+    request: Annotated[int, Field(ge=4)] = Field(
+        description="the request that deletes the median, a whole number from 4 to n + 1"
+    )
+
+
+class DeletionCounting(_Model):
+    """The attacks on counting with secret state."""
+
+    epsilon: PositiveFloat = Field(description="of every release, a number above 0")
+    releases: PositiveInt = Field(description="releases read as printed, a whole number, at least 1")
+    exposures: PositiveInt = Field(
+        description="how often the repaired construction exposes the deleted bit, a whole number, at least 1"
+    )
+
+
+class DeletionStream(_Model):
+    """The counterexample to Theorem 4.1 for all releases after the deletion."""
+
+    epsilon: PositiveFloat = Field(description="of every response, a number above 0")
+    releases: PositiveInt = Field(description="releases from the deletion on, a whole number, at least 1")
+
+
+class DeletionKey(_Model):
+    """The counterexample to Theorem 4.3 as printed."""
+
+    epsilon: PositiveFloat = Field(description="of every call, a number above 0")
+    length: PositiveInt = Field(description="bits of the key, a whole number, at least 1")
+
+
+class Deletion(Sweep):
+    """What leaks to whom. Depends on no data set."""
+
+    seed: Annotated[int, Field(ge=0, lt=2**32)] = Field(description="a whole number from 0 to 2^32 - 1")
+    interactions: PositiveInt = Field(
+        description="interactions of each attack under either hypothesis, a whole number, at least 1"
+    )
+    problem: DeletionProblem
+    looks: PositiveInt = Field(
+        description="releases that the second requester of encode-then-delete sees, a whole number, at least 1"
+    )
+    later_releases: PositiveInt = Field(
+        description="releases after the deletion that an averaging adversary adds, a whole number, at least 1"
+    )
+    median: DeletionMedian
+    counting: DeletionCounting
+    stream: DeletionStream
+    key: DeletionKey
+
+
+class DeletionRisk(Sweep):
+    """Excess risk along a stream of deletions, logistic regression on scikit-learn's digits."""
+
+    seed: Annotated[int, Field(ge=0, lt=2**32)] = Field(description="a whole number from 0 to 2^32 - 1")
+    trials: Annotated[int, Field(ge=30)] = Field(description="a whole number of trials, at least 30")
+    requests: PositiveInt = Field(description="a whole number, at least 1")
+    records: PositiveInt = Field(description="records replaced by each request, a whole number, at least 1")
+    strong_convexity: PositiveFloat = Field(description="the weight lambda of the regulariser, a number above 0")
+    alpha: Annotated[float, Field(gt=1)] = Field(description="the Rényi order, a number above 1")
+    epsilon_dp: PositiveFloat = Field(description="target for present records, a number above 0")
+    epsilon_dd: PositiveFloat = Field(description="target for deleted records, a number above 0, at most epsilon_dp")

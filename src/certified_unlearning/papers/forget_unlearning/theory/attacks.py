@@ -1,0 +1,248 @@
+"""What every attack on deletion achieves in theory, as simulations of it must find.
+
+Source: Section 3, Theorems 3.1 and 4.5 of Chourasia and Shah, Forget Unlearning (ICML 2023); the two counterexamples to
+Theorems 4.1 and 4.3 and all exact values are derived. Success is the probability of naming the deleted value, or the
+right one of two equally likely ones; the advantage of the latter is ``2 success - 1``. Attacks on secret state are in
+`counting`.
+"""
+
+import math
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from certified_unlearning.accounting.core.checks import require_count, require_non_negative, require_positive
+from certified_unlearning.accounting.core.gaussians import inverse_lsi, sharp_rate
+from certified_unlearning.accounting.core.problem import Problem
+from certified_unlearning.errors import ParameterError
+from certified_unlearning.papers.forget_unlearning.theory.exact import kept_after
+
+# A Gaussian law is integrated up to so many standard deviations, by Gauss's rule on either side of the threshold.
+DEVIATIONS = 12.0
+_NODES, _WEIGHTS = np.polynomial.legendre.leggauss(400)
+
+
+def sum_attack_release(records: Sequence[int]) -> int:
+    """Return the sum that is left once the requester has had all negative records deleted, or all others.
+
+    The requester sees the sum, and asks for the negative ones if that is negative. Sets that differ in one record,
+    which is deleted, leave different sums: advantage 1, though deletion equals retraining.
+    """
+    deletes_negative = sum(records) < 0
+    return sum(record for record in records if (record < 0) != deletes_negative)
+
+
+class MedianSuccess(NamedTuple):
+    """Probability that the released median is the deleted one: exactly, and the two bounds that the paper gives."""
+
+    exact: float
+    paper: float
+    claimed: float
+
+
+def median_success(n: int, *, request: int) -> MedianSuccess:
+    """Return the success of the median attack: ``1 - C(m + 1, i - 1) / C(n, i - 1)`` with ``n = 2 m + 1``.
+
+    All requests before the deletion write the median that was published over records drawn without replacement.
+
+    Args:
+        n: Number of records, odd and at least 3.
+        request: ``i``, the request that deletes the median: above 3, where the claim begins, at most ``n + 1``.
+
+    Raises:
+        ParameterError: A value makes no sense.
+    """
+    require_count(least=3, n=n)
+    require_count(least=4, request=request)
+    if n % 2 == 0 or request > n + 1:
+        raise ParameterError(f"n must be odd and request at most n + 1, got n = {n}, request = {request}")
+    half, written = n // 2, request - 1
+    return MedianSuccess(
+        exact=1 - math.comb(half + 1, written) / math.comb(n, written),
+        paper=1 - 2 * math.comb(half, written - 1) / math.comb(n, written - 1),
+        claimed=1 - 2.0 ** (3 - request),
+    )
+
+
+def majority_advantage(epsilon: float, *, releases: int) -> float:
+    """Return the advantage of the majority of randomised responses on one bit (the stream after an adaptive deletion).
+
+    Every single release is as private as `soundness.coin_divergence` says; together they reveal the bit.
+
+    Args:
+        epsilon: Of every response, which keeps the bit with probability ``e^eps / (1 + e^eps)``.
+        releases: ``T``, at least 1.
+
+    Raises:
+        ParameterError: A value makes no sense.
+    """
+    require_positive(epsilon=epsilon)
+    require_count(least=1, releases=releases)
+    from scipy.special import bdtrc, expit
+
+    above = [float(bdtrc(releases // 2, releases, expit(exponent))) for exponent in (epsilon, -epsilon)]
+    return above[0] - above[1]
+
+
+def keyed_count_advantage(epsilon: float, *, key_length: int) -> float:
+    """Return the advantage of the attack on Theorem 4.3 as printed, in which requests write the published key.
+
+    ``Bin(m, p) + Laplace(1 / eps) > m / 2`` for ``p = e^eps / (1 + e^eps)`` against ``1 - p``. Without seeing the key
+    the advantage is 0, and every call is ``eps``-DP.
+
+    Args:
+        epsilon: Of every call.
+        key_length: ``m``, at least 1.
+
+    Raises:
+        ParameterError: A value makes no sense.
+    """
+    require_positive(epsilon=epsilon)
+    require_count(least=1, key_length=key_length)
+    from scipy.special import bdtr, expit
+
+    counts = np.arange(key_length + 1)
+    margin = counts - key_length / 2
+    tail = np.exp(-epsilon * np.abs(margin)) / 2
+    says_one = np.where(margin > 0, 1 - tail, tail)
+    successes = []
+    for exponent in (epsilon, -epsilon):
+        probabilities = np.diff(bdtr(counts, key_length, expit(exponent)), prepend=0.0)
+        successes.append(float(probabilities @ says_one))
+    return successes[0] - successes[1]
+
+
+def sign_attack_advantage(
+    *,
+    first_mean: float,
+    first_variance: float,
+    carried: float,
+    payload_mean: float,
+    target_mean: float,
+    last_variance: float,
+) -> float:
+    """Return the advantage of encode-then-delete where models are Gaussian numbers and both tests read their signs.
+
+    The target ``h`` is +1 or -1. The observed model is ``N(h first_mean, first_variance)``; the requester takes ``s``,
+    the sign that fits it, for the target and writes payloads; the model released after the deletion is
+    ``carried * observed + s payload_mean + h target_mean + N(0, last_variance)``.
+
+    Args:
+        first_mean: Not 0.
+        first_variance: Above 0.
+        carried: Share of the observed model in the released one.
+        payload_mean: What the payloads add; of the sign of ``first_mean``.
+        target_mean: What the target adds by other ways than the observed model.
+        last_variance: Above 0.
+
+    Raises:
+        ParameterError: A variance is not above 0.
+    """
+    require_positive(first_variance=first_variance, last_variance=last_variance)
+    from scipy.special import ndtr
+
+    # Of h = +1, in the direction of first_mean: the other target is the mirror image.
+    direction = math.copysign(1.0, first_mean)
+    mean, scale = abs(first_mean) / math.sqrt(first_variance), math.sqrt(first_variance)
+    named = 0.0
+    for guess, low, high in ((1, 0.0, mean + DEVIATIONS), (-1, min(mean - DEVIATIONS, 0.0), 0.0)):
+        observed = low + (high - low) * (_NODES + 1) / 2
+        density = np.exp(-((observed - mean) ** 2) / 2) / math.sqrt(2 * math.pi)
+        released = carried * scale * observed + direction * (guess * payload_mean + target_mean)
+        right = ndtr(released / math.sqrt(last_variance))
+        named += float((high - low) / 2 * _WEIGHTS @ (density * right))
+    return 2 * named - 1
+
+
+def encode_then_delete_advantage(
+    problem: Problem, *, sigma: float, learning_steps: int, deletion_steps: int, edits: int, retrains: bool = False
+) -> float:
+    """Return the advantage of encode-then-delete against noisy gradient descent on linear losses of one coordinate.
+
+    The target is ``L`` or ``-L``, other records are 0. The requester sees the learned model, writes ``L`` or ``-L``,
+    whichever fits it, over ``edits`` other records, one a request, and has the target set to 0; the attacker reads the
+    sign of the model released then. More deletion steps do not help: the record is in the others.
+
+    Args:
+        problem: The constants.
+        sigma: Noise scale.
+        learning_steps: ``K_A``, at least 1, from `planning.start_variance`'s start.
+        deletion_steps: ``K``, at least 1.
+        edits: Records written, from 1 to ``n - 1``.
+        retrains: Whether requests are answered by learning afresh.
+
+    Raises:
+        ParameterError: A value makes no sense.
+        AssumptionError: ``strong_convexity`` is 0, or ``step_size`` is not below ``1 / smoothness``.
+    """
+    require_positive(sigma=sigma)
+    require_count(least=1, learning_steps=learning_steps, deletion_steps=deletion_steps, edits=edits)
+    if edits >= problem.n:
+        raise ParameterError(f"edits must be below n = {problem.n}, got {edits}")
+    variance = 2 * sigma**2 / sharp_rate(problem)
+    # Where one record of L pulls the mean to.
+    pull = -problem.lipschitz / (problem.n * problem.strong_convexity)
+    learned = (1 - kept_after(problem, learning_steps)) * pull
+    if retrains:
+        carried, payload, target, last_variance = 0.0, edits * learned, 0.0, variance
+    else:
+        kept = kept_after(problem, deletion_steps)
+        payload = target = 0.0
+        for written in range(1, edits + 1):
+            payload = kept * payload + (1 - kept) * written * pull
+            target = kept * target + (1 - kept) * pull
+        payload, target = kept * payload + (1 - kept) * edits * pull, kept * target
+        steps = (edits + 1) * deletion_steps
+        carried = kept_after(problem, steps)
+        last_variance = inverse_lsi(problem, sigma=sigma, steps=steps, start=0.0)
+    return sign_attack_advantage(
+        first_mean=learned,
+        first_variance=variance,
+        carried=carried,
+        payload_mean=payload,
+        target_mean=target,
+        last_variance=last_variance,
+    )
+
+
+def reading_advantage(*, first: float, later: float = 0.0, looks: int = 1) -> float:
+    """Return the advantage of encode-then-delete where the requester reads several releases before it encodes.
+
+    ``2 Phi(sqrt(first^2 + (p - 1) later^2)) - 1``: independent Gaussian readings add up, and the payloads are told
+    apart without error.
+
+    Args:
+        first: Mean of the learned model over its standard deviation.
+        later: The same of what every later release adds.
+        looks: ``p``, how many releases are read.
+
+    Raises:
+        ParameterError: A value makes no sense.
+    """
+    require_non_negative(first=first, later=later)
+    require_count(least=1, looks=looks)
+    from scipy.special import erf
+
+    return float(erf(math.sqrt((first**2 + (looks - 1) * later**2) / 2)))
+
+
+def averaging_advantage(*, signal: float, kept: float, correlation: float, releases: int) -> float:
+    """Return the advantage of the sign of a sum of releases, for requests fixed in advance.
+
+    Args:
+        signal: Mean of the first release after the deletion over its standard deviation, which all of them have.
+        kept: Share of the mean that is left in the next release.
+        correlation: Of neighbouring releases; of others its powers.
+        releases: ``T``, at least 1.
+
+    Raises:
+        ParameterError: A value makes no sense.
+    """
+    require_non_negative(signal=signal, kept=kept, correlation=correlation)
+    require_count(least=1, releases=releases)
+    from scipy.special import erf
+
+    mean = signal * sum(kept**release for release in range(releases))
+    variance = releases + 2 * sum((releases - lag) * correlation**lag for lag in range(1, releases))
+    return float(erf(mean / math.sqrt(2 * variance)))

@@ -1,0 +1,1 @@
+"""Chien, Wang, Chen, Li, Langevin unlearning (NeurIPS 2024)."""

@@ -1,0 +1,73 @@
+"""Figure 3b: requests one after another until all records are removed."""
+
+from collections.abc import Iterable
+
+from certified_unlearning import accounting
+from certified_unlearning.mechanisms.constants import constants_and_problem
+from certified_unlearning.mechanisms.run import Plan, Run
+from certified_unlearning.papers.langevin_unlearning.captions import SPREAD
+from certified_unlearning.papers.langevin_unlearning.plan import Planner, published_state_plan
+from certified_unlearning.papers.langevin_unlearning.sweeps import Figure3b
+from certified_unlearning.reproduction.experiment import Caption, Experiment, Inputs
+from certified_unlearning.reproduction.rows import RUN_ROWS
+
+
+def plan(inputs: Inputs, *, exact_arithmetic: bool = False) -> Plan:
+    """Plan streams of requests; arguments and errors as for `fig3a.plan`, with a sweep `Figure3b`."""
+    sweep, settings = inputs.sweep, inputs.settings
+    constants, exact = constants_and_problem(settings, inputs.data, records=sweep.records)
+    printed = published_state_plan(accounting.descent_problem(exact), constants, sweep.epsilon, sweep.records)
+    planner = Planner(
+        settings,
+        FIG3B.name,
+        constants,
+        exact,
+        [sweep.epsilon],
+        [(sweep.sigma, sweep.epsilon)],
+        "published-state",
+        [(printed.sigma, sweep.epsilon)],
+        exact_arithmetic=exact_arithmetic,
+    )
+    return planner.plan(inputs, _runs(planner, sweep))
+
+
+def make(inputs: Inputs) -> Plan:
+    """Plan the experiment; errors as for `plan`."""
+    return plan(inputs)
+
+
+def _runs(planner: Planner, sweep: Figure3b) -> Iterable[Run]:
+    langevin = [
+        planner.stream(accountant, sweep.sigma, sweep.epsilon, size, sweep.records // size)
+        for accountant in planner.accountants
+        for size in sweep.records_per_request
+    ]
+    yield from langevin
+    printed = planner.printed(planner.descent[0], sweep.epsilon, sweep.records)
+    yield planner.published_state(printed, sweep.epsilon)
+    yield planner.tightened_published_state(printed, sweep.epsilon, sweep.records)
+    yield from planner.retraining(langevin)
+
+
+FIG3B = Experiment(
+    name="fig3b",
+    source="Fig. 3b",
+    sweep=Figure3b,
+    rows=RUN_ROWS,
+    make=make,
+    mechanisms=("langevin", "descent-to-delete", "retraining"),
+    draw="certified_unlearning.papers.langevin_unlearning.figures.fig3b:draw",
+    x="records_removed",
+    y={"accumulated_steps": "accumulated unlearning steps"},
+    caption=Caption(
+        "Accumulated unlearning steps, and accuracy, while records are removed request by request",
+        "All at one epsilon. Langevin unlearning takes S records a request, with the least number of "
+        "steps that each accountant’s sequential analysis allows; Descent-to-Delete without secret "
+        "state takes one record a request, with the steps of its Theorem 28 (printed) or, at the same"
+        " noise, with the least that an exact reckoning allows against a retrained model that is "
+        "published and continued at the same times (tightened). The retraining levels were trained "
+        f"once, after all removals. Step axis: linear from 0 to 1, logarithmic above. {SPREAD}",
+        "Left, accumulated steps against records removed, rising for every method; right, test "
+        "accuracy against records removed, one small panel for each method.",
+    ),
+)

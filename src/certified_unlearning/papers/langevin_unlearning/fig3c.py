@@ -1,0 +1,51 @@
+"""Figure 3c: a group removed at once, for several sigma."""
+
+from collections.abc import Iterable
+
+from certified_unlearning.mechanisms.constants import constants_and_problem
+from certified_unlearning.mechanisms.run import Plan, Run
+from certified_unlearning.papers.langevin_unlearning.captions import SPREAD
+from certified_unlearning.papers.langevin_unlearning.plan import Planner, at
+from certified_unlearning.papers.langevin_unlearning.sweeps import Figure3c
+from certified_unlearning.reproduction.experiment import Caption, Experiment, Inputs
+from certified_unlearning.reproduction.rows import RUN_ROWS
+
+
+def make(inputs: Inputs) -> Plan:
+    """Plan the experiment; errors as for `fig3a.plan`."""
+    sweep = inputs.sweep
+    constants, exact = constants_and_problem(inputs.settings, inputs.data, records=sweep.records)
+    noise = [(sigma, sweep.epsilon) for sigma in sweep.sigma]
+    planner = Planner(inputs.settings, FIG3C.name, constants, exact, [sweep.epsilon], noise)
+    return planner.plan(inputs, _runs(planner, sweep))
+
+
+def _runs(planner: Planner, sweep: Figure3c) -> Iterable[Run]:
+    langevin = [
+        planner.least_steps(accountant, sigma, sweep.epsilon, sweep.records)
+        for accountant in planner.accountants
+        for sigma in sweep.sigma
+    ]
+    *noisy, noiseless = planner.retraining(langevin)
+    yield from (at(run, f"sigma = {run.sigma:g}") for run in (*langevin, *noisy))
+    yield noiseless
+
+
+FIG3C = Experiment(
+    name="fig3c",
+    source="Fig. 3c",
+    sweep=Figure3c,
+    rows=RUN_ROWS,
+    make=make,
+    mechanisms=("langevin", "retraining"),
+    draw="certified_unlearning.papers.langevin_unlearning.figures.fig3c:draw",
+    x="sigma",
+    y={"unlearning_steps": "unlearning steps K", "accuracy_mean": "mean test accuracy"},
+    caption=Caption(
+        "A group of records removed at once, for several noise scales sigma",
+        "At one epsilon: the least number of unlearning steps K by each accountant, the epsilon "
+        "before any unlearning step at the same delta, and test accuracy after unlearning and after "
+        f"retraining. {SPREAD}",
+        "Panels against sigma: unlearning steps and initial epsilon fall as sigma grows, and so does test accuracy.",
+    ),
+)

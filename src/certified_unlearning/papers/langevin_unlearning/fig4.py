@@ -1,0 +1,57 @@
+"""Figure 4: groups of several sizes removed at once, for several epsilon; and 5a, over sizes."""
+
+from collections.abc import Iterable
+
+from certified_unlearning.mechanisms.constants import constants_and_problem
+from certified_unlearning.mechanisms.run import Plan, Run
+from certified_unlearning.papers.langevin_unlearning.captions import SPREAD
+from certified_unlearning.papers.langevin_unlearning.plan import Planner, at
+from certified_unlearning.papers.langevin_unlearning.sweeps import Figure4
+from certified_unlearning.reproduction.experiment import Caption, Experiment, Inputs
+from certified_unlearning.reproduction.rows import RUN_ROWS
+
+
+def planner_of_groups(inputs: Inputs, experiment: str) -> Planner:
+    """Return what plans groups that are removed at once."""
+    sweep = inputs.sweep
+    constants, exact = constants_and_problem(inputs.settings, inputs.data, records=max(sweep.records))
+    noise = [(sweep.sigma, epsilon) for epsilon in sweep.epsilon]
+    return Planner(inputs.settings, experiment, constants, exact, sweep.epsilon, noise)
+
+
+def make(inputs: Inputs) -> Plan:
+    """Plan the experiment; errors as for `fig3a.plan`."""
+    planner = planner_of_groups(inputs, FIG4.name)
+    return planner.plan(inputs, _runs(planner, inputs.sweep))
+
+
+def _runs(planner: Planner, sweep: Figure4) -> Iterable[Run]:
+    for records in sweep.records:
+        langevin = [
+            planner.least_steps(accountant, sweep.sigma, epsilon, records)
+            for accountant in planner.accountants
+            for epsilon in sweep.epsilon
+        ]
+        yield from (at(run, f"epsilon = {run.epsilon_target:g}") for run in langevin)
+        yield from (at(run, f"S = {records}") for run in planner.retraining(langevin))
+
+
+FIG4 = Experiment(
+    name="fig4",
+    source="Fig. 4",
+    sweep=Figure4,
+    rows=RUN_ROWS,
+    make=make,
+    mechanisms=("langevin", "retraining"),
+    draw="certified_unlearning.papers.langevin_unlearning.figures.fig4:draw",
+    x="epsilon_target",
+    y={"unlearning_steps": "unlearning steps K"},
+    caption=Caption(
+        "The least number of unlearning steps K by each accountant, against the target epsilon",
+        "For groups of S records removed at once, with the test accuracy after unlearning. Retraining"
+        " (broad grey: with noise) does not depend on epsilon, so it is a level. Step axis: linear "
+        f"from 0 to 1, logarithmic above. {SPREAD}",
+        "Left, unlearning steps against target epsilon, falling for every group size and accountant; "
+        "right, test accuracy against target epsilon, nearly level.",
+    ),
+)

@@ -1,0 +1,47 @@
+"""Figure 5a: accuracy against the number of records removed at once."""
+
+from collections.abc import Iterable
+
+from certified_unlearning.mechanisms.run import Plan, Run
+from certified_unlearning.papers.langevin_unlearning.captions import SPREAD
+from certified_unlearning.papers.langevin_unlearning.fig4 import planner_of_groups
+from certified_unlearning.papers.langevin_unlearning.plan import Planner, at
+from certified_unlearning.papers.langevin_unlearning.sweeps import Figure5a
+from certified_unlearning.reproduction.experiment import Caption, Experiment, Inputs
+from certified_unlearning.reproduction.rows import RUN_ROWS
+
+
+def make(inputs: Inputs) -> Plan:
+    """Plan the experiment; errors as for `fig3a.plan`."""
+    planner = planner_of_groups(inputs, FIG5A.name)
+    return planner.plan(inputs, _runs(planner, inputs.sweep))
+
+
+def _runs(planner: Planner, sweep: Figure5a) -> Iterable[Run]:
+    for records in sweep.records:
+        langevin = [
+            planner.least_steps(accountant, sweep.sigma, epsilon, records, member=f"epsilon = {epsilon:g}")
+            for accountant in planner.accountants
+            for epsilon in sweep.epsilon
+        ]
+        yield from (at(run, f"S = {records}") for run in (*langevin, *planner.retraining(langevin)))
+
+
+FIG5A = Experiment(
+    name="fig5a",
+    source="Fig. 5a",
+    sweep=Figure5a,
+    rows=RUN_ROWS,
+    make=make,
+    mechanisms=("langevin", "retraining"),
+    draw="certified_unlearning.papers.langevin_unlearning.figures.fig5a:draw",
+    x="records_removed",
+    y={"accuracy_mean": "mean test accuracy"},
+    caption=Caption(
+        "Test accuracy against the number of records removed at once",
+        "At one noise scale, with the least number of unlearning steps that meets the target epsilon "
+        "by each accountant; one panel for each epsilon. Retraining does not depend on epsilon and is"
+        f" the same in all panels. {SPREAD}",
+        "Lines of test accuracy against records removed at once, by each accountant, beside retraining.",
+    ),
+)

@@ -1,0 +1,1 @@
+"""The figures of Langevin unlearning, drawn from rows."""

@@ -1,0 +1,46 @@
+"""Privacy recuperation: certified epsilon against unlearning steps, by every accountant, with the exact value."""
+
+import pandas as pd
+from matplotlib.figure import Figure
+
+from certified_unlearning.accounting.langevin.accountants import ACCOUNTANTS
+from certified_unlearning.errors import DataError
+from certified_unlearning.reproduction.figure_style import FigureStyle
+from certified_unlearning.reproduction.figures import style as shared
+from certified_unlearning.reproduction.figures.looks import BLACK, Look, accountant_look
+
+_EXACT = "exact on quadratics"
+_LEAST_EPSILON = 0.01
+"""The axis of epsilon ends here: what is smaller is hardly told from perfect, and 0 has no place on it."""
+
+
+def draw(bounds: pd.DataFrame, style: FigureStyle) -> Figure:
+    """Draw rows of ``recuperation`` (see `rows.BOUND_ROWS`); the exact value is dashed, over the accountants.
+
+    Raises:
+        DataError: A bound is not known.
+    """
+    with shared.theme(style):
+        figure = shared.new_figure(style)
+        axes = figure.subplots()
+        for bound, rows in bounds.groupby("bound", sort=False):
+            shared.draw_line(axes, rows, _look(str(bound), style), x="steps", y="epsilon", label=str(bound))
+        shared.steps_axis(axes, "Unlearning steps K", which="x")
+        least = max(_LEAST_EPSILON, bounds["epsilon"].min())
+        axes.set_ylim(0.8 * least, 1.5 * bounds["epsilon"].max())
+        shared.epsilon_axis(axes, "Certified epsilon")
+        row = bounds.iloc[0]
+        title = (
+            f"Privacy recuperation, {shared.records(row['records_removed'])} at once\n"
+            f"n = {row['n']:,}, sigma = {row['sigma']:g}, delta = {row['delta']:.3g}"
+        )
+        shared.finish(figure, title, shared.handles(axes))
+    return figure
+
+
+def _look(bound: str, style: FigureStyle) -> Look:
+    if bound == _EXACT:
+        return Look(BLACK, dashes=(0, (2, 1.5)), size=0.8, layer=9)
+    if bound in ACCOUNTANTS:
+        return accountant_look(ACCOUNTANTS[bound], style)
+    raise DataError(f"the bounds of recuperation hold {bound!r}, which has no line")

@@ -1,0 +1,149 @@
+"""Accuracy and unlearning steps at each epsilon, from the rows of runs: the head of the report."""
+
+from collections.abc import Callable, Mapping
+from typing import TypeAlias
+
+import pandas as pd
+
+from certified_unlearning.reproduction.report.headline import Cell, Group, HeadlineTable, Line
+from certified_unlearning.reproduction.summaries import Row, summarise
+from certified_unlearning.text import rounded_up
+
+
+def tables(rows: Mapping[str, pd.DataFrame]) -> list[HeadlineTable]:
+    """Return the tables of all presets that have rows of the experiments they need.
+
+    Args:
+        rows: The rows of runs of each preset (`rows.RUN_ROWS`).
+
+    Raises:
+        DataError: They cannot be summarised.
+    """
+    tables = []
+    for experiment, table in (("fig3a", accuracy_table), ("fig4", steps_table)):
+        own = {preset: each for preset, each in rows.items() if (each["experiment"] == experiment).any()}
+        if own:
+            tables.append(table(own))
+    return tables
+
+
+def accuracy_table(records: Mapping[str, pd.DataFrame]) -> HeadlineTable:
+    """Return the test accuracy after one record was removed (``fig3a``) of every preset.
+
+    Of Descent-to-Delete the run with the most iterations, its best; of retraining the one without noise.
+
+    Args:
+        records: The records of each preset (`rows.RUN_ROWS`).
+
+    Raises:
+        DataError: The records hold no ``fig3a`` or cannot be summarised.
+    """
+    return _table(
+        "accuracies",
+        "Test accuracy after removing records, by target epsilon",
+        "Under each method, what its epsilon is. Mean, ± one sample standard deviation over trials; retraining without "
+        "noise has one value, whatever epsilon. K and I are the steps that a removal takes. Descent-to-Delete is shown "
+        "with the most iterations that were run, which serve it best.",
+        {preset: _accuracies(preset, summarise(rows, "fig3a")) for preset, rows in records.items()},
+    )
+
+
+def steps_table(records: Mapping[str, pd.DataFrame]) -> HeadlineTable:
+    """Return the unlearning steps for the largest group of records removed at once (``fig4``) of every preset.
+
+    Beside them the steps that retraining takes, the learning steps.
+
+    Args:
+        records: The records of each preset (`rows.RUN_ROWS`).
+
+    Raises:
+        DataError: The records hold no ``fig4`` or cannot be summarised.
+    """
+    return _table(
+        "steps",
+        "Steps that answer one request, by target epsilon",
+        "The largest group of records that was removed at once, and beside it the steps of learning from scratch; bars "
+        "compare all of a group. Steps are whole, so the epsilon reached can lie below the target; where the record’s "
+        "epsilon is not the target, it stands under the number, rounded up.",
+        {preset: _steps(preset, summarise(rows, "fig4")) for preset, rows in records.items()},
+    )
+
+
+_Targets: TypeAlias = list[float]
+
+
+def _table(name: str, caption: str, note: str, groups: Mapping[str, tuple[_Targets, Group]]) -> HeadlineTable:
+    targets = sorted({target for of_preset, _ in groups.values() for target in of_preset})
+    columns = tuple(_number(target) for target in targets)
+    return HeadlineTable(name, caption, note, columns, tuple(group for _, group in groups.values()))
+
+
+def _accuracies(preset: str, summary: pd.DataFrame) -> tuple[_Targets, Group]:
+    langevin = summary[summary["mechanism"] == "langevin"]
+    descent = summary[summary["mechanism"] == "descent-to-delete"]
+    most = descent[descent["unlearning_steps"] == descent["unlearning_steps"].max()]
+    noiseless = summary[summary["variant"] == "noiseless"].tail(1)
+    sizes = ", ".join(f"{size:,}" for size in sorted(langevin["records_removed"].unique()))
+    lines = [*_lines(langevin, "label", _accuracy), *_lines(most, "label", _accuracy)]
+    targets = sorted(langevin["epsilon_target"].unique())
+    lines += [_level(row, row["label"], targets, _accuracy(row)) for _, row in noiseless.iterrows()]
+    return targets, Group(preset, f"{sizes} of {_facts(summary)}", tuple(lines))
+
+
+def _accuracy(row: Row) -> Cell:
+    # A deterministic run has one value, which counts for all trials.
+    spread = f"{row['accuracy_std']:.4f}" if row["trials"] > 1 and row["variant"] != "noiseless" else None
+    return _cell(row, f"{row['accuracy_mean']:.4f}", spread=spread)
+
+
+def _steps(preset: str, summary: pd.DataFrame) -> tuple[_Targets, Group]:
+    largest = summary[summary["records_removed"] == summary["records_removed"].max()]
+    langevin = largest[largest["mechanism"] == "langevin"]
+    retraining = largest[largest["variant"] == "noisy"].tail(1)
+    most = max(langevin["unlearning_steps"].max(), retraining["learning_steps"].max())
+
+    def steps(row: Row) -> Cell:
+        count = row["unlearning_steps"]
+        return _cell(row, f"{count:,}", share=count / most)
+
+    targets = sorted(langevin["epsilon_target"].unique())
+    lines = _lines(langevin, "method", steps)
+    for _, row in retraining.iterrows():
+        cell = Cell(f"{row['learning_steps']:,}", share=row["learning_steps"] / most)
+        lines.append(_level(row, row["method"], targets, cell))
+    sigmas = ", ".join(_number(sigma) for sigma in sorted(langevin["sigma"].unique()))
+    facts = f"{largest['records_removed'].iloc[0]:,} of {_facts(largest)}, sigma = {sigmas}"
+    return targets, Group(preset, facts, tuple(lines))
+
+
+def _lines(rows: pd.DataFrame, name: str, cell: Callable[[Row], Cell]) -> list[Line]:
+    """Return one line for each method and guarantee, named by a column, in the order of the summary."""
+    return [
+        Line(str(shown), str(guarantee), {_number(row["epsilon_target"]): cell(row) for _, row in own.iterrows()})
+        for (shown, guarantee), own in rows.groupby([name, "guarantee"], sort=False)
+    ]
+
+
+def _level(row: Row, name: str, targets: _Targets, cell: Cell) -> Line:
+    """Return the line of a method that does not depend on epsilon."""
+    return Line(name, row["guarantee"], {_number(target): cell for target in targets})
+
+
+def _cell(row: Row, value: str, *, spread: str | None = None, share: float | None = None) -> Cell:
+    epsilon, target = float(row["epsilon"]), float(row["epsilon_target"])
+    shown = rounded_up(epsilon, 4)
+    if row["mechanism"] == "retraining" or shown == rounded_up(target, 4):
+        return Cell(value, spread=spread, share=share)
+    return Cell(value, spread=spread, epsilon=shown, above=epsilon > target, share=share)
+
+
+def _facts(summary: pd.DataFrame) -> str:
+    """Return what all rows share: the size of the data, delta (all that is due, rounded up), the trials."""
+    first = summary.iloc[0]
+    delta = float((summary["delta"] + summary["extra_delta"]).max())
+    trials = f"{first['trials']:,} trial{'s' if first['trials'] > 1 else ''}"
+    return f"{first['n']:,} records, d = {first['d']:,}, delta = {rounded_up(delta, 4)}, {trials}"
+
+
+def _number(value: float) -> str:
+    return f"{value:g}"

@@ -1,0 +1,1 @@
+"""What claims on Langevin unlearning measure."""

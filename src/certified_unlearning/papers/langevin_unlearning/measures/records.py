@@ -1,0 +1,224 @@
+"""Measures of results: what the runs of a preset say, and whether they are the runs that the paper describes.
+
+Only the accountant ``lsi`` and Descent-to-Delete's printed theorems speak for the paper.
+"""
+
+from collections.abc import Iterator, Sequence
+from typing import Any, Literal
+
+import pandas as pd
+
+from certified_unlearning.papers.langevin_unlearning.constants import Dataset
+from certified_unlearning.reproduction.claims.evidence import Evidence, MissingEvidence, of_features, results_on, some
+from certified_unlearning.reproduction.claims.intervals import accuracy_gap, gap_in_deviations, mean_accuracy
+from certified_unlearning.reproduction.claims.registry import changes, measure
+from certified_unlearning.reproduction.claims.relations import Quantity
+
+Experiment = Literal["fig3a", "fig3b", "fig3c", "fig4", "fig5a"]
+Features = Literal["ResNet-18 (ImageNet)"]
+Row = dict[str, Any]
+PRINTED = ("lsi", "descent-to-delete N.1", "descent-to-delete N.2")
+
+
+@measure
+def dataset_fact(
+    evidence: Sequence[Evidence],
+    *,
+    dataset: Dataset,
+    facts: list[Literal["n", "n_test", "d", "largest_eigenvalue"]],
+    features: Features | None = None,
+) -> list[Quantity]:
+    """Return what the summary of the prepared data set says."""
+    data = of_features(results_on(evidence, dataset), features).data
+    return [Quantity(data[fact], fact) for fact in facts]
+
+
+@measure
+def largest_eigenvalues(evidence: Sequence[Evidence]) -> list[Quantity]:
+    """Return ``lambda_max(X'X / n)`` of every data set there are results on."""
+    return [Quantity(each.data["largest_eigenvalue"], each.dataset) for each in some(evidence)]
+
+
+@measure
+def recorded_constants(
+    evidence: Sequence[Evidence],
+    *,
+    dataset: Dataset,
+    constants: list[Literal["strong_convexity", "lipschitz", "delta"]],
+) -> list[Quantity]:
+    """Return the least and the greatest value of constants over all runs on a data set."""
+    records = results_on(evidence, dataset).records
+    return [
+        Quantity(value, f"{which} {name}")
+        for name in constants
+        for which, value in (("least", records[name].min()), ("greatest", records[name].max()))
+    ]
+
+
+@measure
+def recorded_steps(
+    evidence: Sequence[Evidence],
+    *,
+    dataset: Dataset,
+    experiment: Experiment,
+    sweep: Literal["sigma", "epsilon_target"],
+    values: list[float],
+    records: int,
+) -> list[Quantity]:
+    """Return the unlearning steps that the runs took under Table 1's smoothness, one for each value of a sweep."""
+    source = results_on(evidence, dataset)
+    if source.settings.smoothness != "bound":
+        raise MissingEvidence(
+            f"the runs of preset {source.preset} have smoothness {source.settings.smoothness}; "
+            "run with smoothness: bound"
+        )
+    rows = [row for row in _langevin(source, experiment) if row["records_removed"] == records]
+    steps = {row[sweep]: row["unlearning_steps"] for row in rows}
+    for value in values:
+        if value not in steps:
+            raise MissingEvidence(
+                f"the records of {experiment} on {dataset} lack {sweep} = {value:g}; "
+                f"{source.remedy} with it in the sweep"
+            )
+    return [Quantity(steps[value], f"{sweep} = {value:g}") for value in values]
+
+
+@measure
+def changes_of_recorded_steps(
+    evidence: Sequence[Evidence],
+    *,
+    experiment: Experiment,
+    along: Literal["records_removed", "sigma", "epsilon_target"],
+) -> list[Quantity]:
+    """Return how the runs' unlearning steps change along a sweep, all else equal, on every data set."""
+    quantities = []
+    for each in some(evidence):
+        for name, rows in _lines(_langevin(each, experiment), along):
+            steps = [Quantity(row["unlearning_steps"], f"{along} = {row[along]:g}") for row in rows]
+            quantities += _named(f"{each.dataset}, {name}", changes(steps))
+    return _some_of(quantities, f"two values of {along} in {experiment}")
+
+
+@measure
+def final_accuracies(
+    evidence: Sequence[Evidence], *, dataset: Dataset, experiment: Experiment, features: Features | None = None
+) -> list[Quantity]:
+    """Return the mean accuracies after the last request: Langevin unlearning, Descent-to-Delete as printed."""
+    source = of_features(results_on(evidence, dataset), features)
+    rows = [row for row in _last_requests(source, experiment) if row["accountant"] in PRINTED]
+    rows = [row for row in rows if row["mechanism"] != "retraining"]
+    return [mean_accuracy(row, name=row["label"], comparisons=len(rows)) for row in rows]
+
+
+@measure
+def gaps_to_retraining(evidence: Sequence[Evidence], *, experiment: Experiment) -> list[Quantity]:
+    """Return accuracy after unlearning minus accuracy after retraining with the same noise, on every data set.
+
+    In units of `gap_in_deviations`, as are all gaps here.
+    """
+    pairs = []
+    for each in some(evidence):
+        rows = _last_requests(each, experiment)
+        noisy = [row for row in rows if row["variant"] == "noisy" and row["accountant"] in ("lsi", "none")]
+        retrained = {(row["sigma"], row["records_removed"]): row for row in noisy}
+        for row in _langevin(each, experiment):
+            name = f"{each.dataset}, {row['point']}"
+            if (row["sigma"], row["records_removed"]) not in retrained:
+                raise MissingEvidence(f"the records of {experiment} lack the retraining beside {name}; {each.remedy}")
+            pairs.append((name, row, retrained[row["sigma"], row["records_removed"]]))
+    return _gaps(pairs)
+
+
+@measure
+def gaps_between_group_sizes(evidence: Sequence[Evidence], *, experiment: Experiment) -> list[Quantity]:
+    """Return accuracy after removing S records minus accuracy after removing the fewest, on every data set."""
+    pairs = []
+    for each in some(evidence):
+        for name, rows in _lines(_langevin(each, experiment), "records_removed"):
+            pairs += [
+                (
+                    f"{each.dataset}, {name}: S = {row['records_removed']} against {rows[0]['records_removed']}",
+                    row,
+                    rows[0],
+                )
+                for row in rows[1:]
+            ]
+    return _gaps(_some_of(pairs, f"two group sizes in {experiment}"))
+
+
+@measure
+def gaps_to_descent(evidence: Sequence[Evidence], *, steps: int, dataset: Dataset | None = None) -> list[Quantity]:
+    """Return Fig. 3a's accuracy of Langevin unlearning minus that of Descent-to-Delete with so many steps."""
+    sources = [results_on(evidence, dataset)] if dataset else some(evidence)
+    pairs = []
+    for each in sources:
+        rows = _last_requests(each, "fig3a")
+        descent = {
+            row["epsilon_target"]: row
+            for row in rows
+            if row["accountant"] == "descent-to-delete N.1" and row["unlearning_steps"] == steps
+        }
+        pairs += [
+            (f"{each.dataset}, {row['point']}", row, descent[row["epsilon_target"]])
+            for row in _only_langevin(rows)
+            if row["epsilon_target"] in descent
+        ]
+    return _gaps(_some_of(pairs, f"Descent-to-Delete with I = {steps} in fig3a"))
+
+
+@measure
+def accuracy_change(
+    evidence: Sequence[Evidence], *, experiment: Experiment, along: Literal["sigma", "epsilon_target"]
+) -> list[Quantity]:
+    """Return accuracy at the greatest value of a sweep minus accuracy at the least one, on every data set."""
+    pairs = []
+    for each in some(evidence):
+        rows = sorted(_langevin(each, experiment), key=lambda row: float(row[along]))
+        pairs.append((f"{each.dataset}, {along} = {rows[0][along]:g} to {rows[-1][along]:g}", rows[-1], rows[0]))
+    return [accuracy_gap(row, other, name=name, comparisons=len(pairs)) for name, row, other in pairs]
+
+
+def _gaps(pairs: Sequence[tuple[str, Row, Row]]) -> list[Quantity]:
+    return [gap_in_deviations(row, other, name=name, comparisons=len(pairs)) for name, row, other in pairs]
+
+
+def _last_requests(evidence: Evidence, experiment: str) -> list[Row]:
+    """Return the summary's rows after the last request of every run."""
+    summary = evidence.summary(experiment)
+    last: pd.DataFrame = summary[summary["request"] == summary.groupby("point")["request"].transform("max")]
+    return [{str(name): value for name, value in row.items()} for row in last.to_dict("records")]
+
+
+def _only_langevin(rows: Sequence[Row]) -> list[Row]:
+    return [row for row in rows if row["mechanism"] == "langevin" and row["accountant"] == "lsi"]
+
+
+def _langevin(evidence: Evidence, experiment: str) -> list[Row]:
+    rows = _only_langevin(_last_requests(evidence, experiment))
+    if not rows:
+        raise MissingEvidence(
+            f"the records of {experiment} in preset {evidence.preset} hold no run of the accountant lsi; "
+            "run with lsi among its accountants"
+        )
+    return rows
+
+
+def _lines(rows: Sequence[Row], along: str) -> Iterator[tuple[str, list[Row]]]:
+    """Return the lines of a sweep: rows that differ in nothing but ``along``, sorted by it."""
+    names = {"records_removed": "S", "sigma": "sigma", "epsilon_target": "epsilon"}
+    others = [name for name in names if name != along]
+    lines: dict[str, list[Row]] = {}
+    for row in rows:
+        lines.setdefault(", ".join(f"{names[name]} = {row[name]:g}" for name in others), []).append(row)
+    for name, line in lines.items():
+        yield name, sorted(line, key=lambda row: float(row[along]))
+
+
+def _named(prefix: str, quantities: Sequence[Quantity]) -> list[Quantity]:
+    return [each._replace(name=f"{prefix}: {each.name}") for each in quantities]
+
+
+def _some_of(found: list[Any], what: str) -> list[Any]:
+    if not found:
+        raise MissingEvidence(f"the records hold nothing to compare: {what} are needed; run a preset that has them")
+    return found

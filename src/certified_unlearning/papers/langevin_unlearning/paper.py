@@ -1,0 +1,35 @@
+"""Langevin unlearning: what is reproduced of it."""
+
+from certified_unlearning.papers.langevin_unlearning.accountants import ACCOUNTANTS
+from certified_unlearning.papers.langevin_unlearning.fig3a import FIG3A
+from certified_unlearning.papers.langevin_unlearning.fig3b import FIG3B
+from certified_unlearning.papers.langevin_unlearning.fig3c import FIG3C
+from certified_unlearning.papers.langevin_unlearning.fig4 import FIG4
+from certified_unlearning.papers.langevin_unlearning.fig5a import FIG5A
+from certified_unlearning.papers.langevin_unlearning.recuperation import RECUPERATION
+from certified_unlearning.papers.langevin_unlearning.smoothness import SMOOTHNESS
+from certified_unlearning.papers.langevin_unlearning.tables import TABLE1, TABLE2, TABLE3
+from certified_unlearning.reproduction.paper import Paper
+
+_HERE = "certified_unlearning.papers.langevin_unlearning"
+PAPER = Paper(
+    name="langevin_unlearning",
+    title="Langevin unlearning",
+    citation="Chien, Wang, Chen, Li, Langevin unlearning (NeurIPS 2024)",
+    package=_HERE,
+    experiments=(
+        FIG3A,
+        FIG3B,
+        SMOOTHNESS,
+        FIG3C,
+        FIG4,
+        FIG5A,
+        RECUPERATION,
+        TABLE1,
+        TABLE2,
+        TABLE3,
+        ACCOUNTANTS,
+    ),
+    measures=tuple(f"{_HERE}.measures.{name}" for name in ("formulas", "guarantees", "records", "streams")),
+    headline=f"{_HERE}.headline:tables",
+)

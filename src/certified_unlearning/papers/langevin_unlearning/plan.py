@@ -1,0 +1,418 @@
+"""From settings to runs: everything that can be computed before a single step is taken."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import get_args
+
+from certified_unlearning import accounting
+from certified_unlearning.accounting import assumptions
+from certified_unlearning.accounting.accountants import ACCOUNTANTS, NO_ACCOUNTANT
+from certified_unlearning.accounting.core.search import least_whole
+from certified_unlearning.accounting.descent import shifted as descent_shifted
+from certified_unlearning.accounting.guarantees import as_computed, guarantee_of
+from certified_unlearning.accounting.langevin import accountants as langevin_accountants
+from certified_unlearning.accounting.langevin import lsi
+from certified_unlearning.accounting.langevin.learning_start import learned_steps
+from certified_unlearning.accounting.shifted.arithmetic import (
+    FloorOf,
+    chosen_arithmetic,
+    descent_floor,
+    langevin_floor,
+    triangle_floor,
+)
+from certified_unlearning.data.sets import built_in
+from certified_unlearning.mechanisms.descent_to_delete import DESCENT_TO_DELETE
+from certified_unlearning.mechanisms.langevin import LANGEVIN
+from certified_unlearning.mechanisms.mechanism import Mechanism
+from certified_unlearning.mechanisms.retraining import RETRAINING
+from certified_unlearning.mechanisms.run import Constants, Plan, Request, Run
+from certified_unlearning.mechanisms.settings import Settings
+from certified_unlearning.reproduction.experiment import Inputs
+from certified_unlearning.vocabulary import DType
+
+
+@dataclass(frozen=True)
+class Planner:
+    """Plans the runs of one experiment.
+
+    A job's runs are one batch in one type: the settings' type, or float64 where in any of the runs rounding would take
+    too much of epsilon. Learning serves all runs alike, so it is as long as the largest epsilon asks for.
+
+    Attributes:
+        settings: What the preset's experiments share.
+        experiment: The experiment's name.
+        constants: Of the problem.
+        exact: The problem in exact arithmetic.
+        epsilons: Every epsilon that is asked for.
+        langevin_noise: Pairs of a noise scale of Langevin unlearning and an epsilon, as exact arithmetic has them.
+        descent_variant: The variant of Descent-to-Delete that the experiment runs; empty for none.
+        descent_noise: Such pairs of its published noise.
+        exact_arithmetic: Whether rounding counts for nothing, as in the papers: for plans that are not carried out.
+    """
+
+    settings: Settings
+    experiment: str
+    constants: Constants
+    exact: accounting.Problem
+    epsilons: Sequence[float]
+    langevin_noise: Sequence[tuple[float, float]]
+    descent_variant: str = ""
+    descent_noise: Sequence[tuple[float, float]] = ()
+    exact_arithmetic: bool = False
+
+    @property
+    def accountants(self) -> Sequence[str]:
+        """Those of Langevin unlearning that are compared."""
+        return self.settings.accountants
+
+    @cached_property
+    def told(self) -> Constants:
+        """The constants as certificates tell them."""
+        if built_in(self.constants.dataset) is not None:
+            return self.constants
+        # Of a table of one's own a digest or an eigenvalue would let whoever has the other records guess a removed one.
+        eigenvalue = None if self.constants.smoothness == "bound" else self.constants.largest_eigenvalue
+        return self.constants.model_copy(update={"largest_eigenvalue": eigenvalue, "data_sha256": None})
+
+    @cached_property
+    def langevin_problem(self) -> accounting.Problem:
+        """The problem as Langevin unlearning computes it."""
+        return self._computed(self.exact, "least-sigma", self.langevin_dtype)
+
+    @cached_property
+    def langevin_dtype(self) -> DType:
+        """The type in which rounding takes little of every target."""
+        known = [langevin_accountants.ACCOUNTANTS[name] for name in self.accountants]
+        if any(each.stationary for each in known):
+            for sigma, _ in self.langevin_noise:
+                lsi.check_assumptions(self.exact, sigma)
+        through_exact = not all(each.counts_rounding for each in known)
+        floor_of = triangle_floor(langevin_floor) if through_exact else langevin_floor
+        return self._finest(self.exact, floor_of, "least-sigma", self.langevin_noise)
+
+    @cached_property
+    def descent(self) -> tuple[accounting.Problem, DType]:
+        """The problem as the experiment's variant of Descent-to-Delete computes it, and in which type."""
+        exact, variant = accounting.descent_problem(self.exact), self.descent_variant
+        floor_of = triangle_floor(descent_floor) if variant == "published-state" else descent_floor
+        dtype = self._finest(exact, floor_of, variant, self.descent_noise)
+        return self._computed(exact, variant, dtype), dtype
+
+    def _finest(
+        self,
+        exact: accounting.Problem,
+        floor_of: FloorOf,
+        variant: str,
+        noise: Sequence[tuple[float, float]],
+    ) -> DType:
+        """Return the one type for all pairs of sigma and epsilon."""
+        candidates = {
+            dtype: self._computed(exact, variant, dtype)
+            for dtype in get_args(DType)
+            if dtype == "float64" or self.settings.dtype == "float32"
+        }
+        chosen = {
+            chosen_arithmetic(
+                candidates, floor_of, sigma=sigma, may_rise=False, epsilon=epsilon, delta=self.constants.delta
+            )
+            for sigma, epsilon in noise
+        }
+        return "float64" if "float64" in chosen else "float32"
+
+    def _computed(self, exact: accounting.Problem, variant: str, dtype: DType) -> accounting.Problem:
+        if self.exact_arithmetic:
+            return exact
+        descent = variant.endswith("-state")
+        return as_computed(
+            exact,
+            dimension=self.constants.d,
+            classes=self.constants.classes,
+            dtype=dtype,
+            variant=variant,
+            start=0.0 if descent else self.settings.start,
+            projects=descent or self.settings.radius is not None,
+        )
+
+    def least_sigma(self, accountant: str, epsilon: float, steps: int) -> Run:
+        """One record removed by so many steps, with the least noise that meets the target."""
+        sigma = least_sigma(self.langevin_problem, self.constants.delta, accountant, epsilon, steps)
+        return self._langevin(accountant, "least-sigma", sigma, epsilon, 1, [steps], member=f"K = {steps}")
+
+    def least_steps(
+        self, accountant: str, sigma: float, epsilon: float, records: int, *, member: str | None = None
+    ) -> Run:
+        """A group removed at once by the least steps that meet the target."""
+        steps = accounting.least_steps(
+            self.langevin_problem,
+            sigma=sigma,
+            epsilon=epsilon,
+            delta=self.constants.delta,
+            records=records,
+            minimum_steps=self.settings.minimum_steps,
+            accountant=accountant,
+        )
+        member = f"S = {records}" if member is None else member
+        return self._langevin(accountant, "least-steps", sigma, epsilon, records, [steps], member=member)
+
+    def stream(self, accountant: str, sigma: float, epsilon: float, size: int, requests: int) -> Run:
+        """Requests of one size after another, each with the least steps that meet the target."""
+        planned = accounting.least_stream_steps(
+            self.langevin_problem,
+            sigma=sigma,
+            epsilon=epsilon,
+            delta=self.constants.delta,
+            records_per_request=size,
+            requests=requests,
+            minimum_steps=self.settings.minimum_steps,
+            accountant=accountant,
+        )
+        steps = [each.steps for each in planned]
+        return self._langevin(accountant, "least-steps", sigma, epsilon, size, steps, member=f"S = {size}")
+
+    def _langevin(
+        self,
+        accountant: str,
+        variant: str,
+        sigma: float,
+        epsilon: float,
+        size: int,
+        steps: list[int],
+        *,
+        member: str,
+    ) -> Run:
+        learning_steps = self._learning_steps(sigma)
+        schedule = accounting.Schedule(
+            sigma=sigma, records_per_request=size, steps=tuple(steps), learning_steps=learning_steps
+        )
+        certified = accounting.stream_guarantees(
+            self.langevin_problem, schedule, delta=self.constants.delta, accountant=accountant
+        )
+        requests = [
+            Request(
+                records_removed=size * (number + 1),
+                unlearning_steps=steps[number],
+                epsilon=after.epsilon,
+                mu=after.mu,
+            )
+            for number, after in enumerate(certified)
+        ]
+        initial = accounting.initial_epsilon(
+            self.langevin_problem,
+            sigma=sigma,
+            delta=self.constants.delta,
+            records=requests[-1].records_removed,
+            accountant=accountant,
+        )
+        run = Run(
+            experiment=self.experiment,
+            mechanism=LANGEVIN.name,
+            variant=variant,
+            accountant=accountant,
+            guarantee=assumptions.guarantee(accountant, self.settings.smoothness),
+            constants=self.told,
+            epsilon_target=epsilon,
+            initial_epsilon=initial,
+            sigma=sigma,
+            step_size=self.langevin_problem.step_size,
+            learning_steps=learning_steps,
+            radius=self.settings.radius,
+            start=self.settings.start,
+            records_per_request=size,
+            dtype=self.langevin_dtype,
+            requests=tuple(requests),
+        )
+        return self._named(self._guaranteed(run, self.langevin_problem), LANGEVIN, member)
+
+    def _guaranteed(self, run: Run, problem: accounting.Problem) -> Run:
+        """Return a run with what its certificate adds to delta; of plans that are not carried out, exactly computed."""
+        guaranteed = guarantee_of(
+            problem,
+            run.schedule,
+            accountant=run.accountant,
+            variant=run.variant,
+            delta=self.constants.delta,
+            dimension=self.constants.d,
+            start=run.start,
+        )
+        return run.model_copy(
+            update={"extra_delta": guaranteed.extra_delta, "rounding_error": guaranteed.rounding_error}
+        )
+
+    def _named(self, run: Run, mechanism: Mechanism, member: str) -> Run:
+        method = mechanism.method(ACCOUNTANTS[run.accountant].form)
+        line = mechanism.line(method, member, run.variant)
+        return run.model_copy(update={"method": method, "member": member, "line": line, "point": line})
+
+    def _learning_steps(self, sigma: float) -> int:
+        steps = self.settings.learning_steps
+        if steps != "learned":
+            return steps
+        return learned_steps(
+            self.langevin_problem,
+            sigma=sigma,
+            dimension=self.constants.d,
+            start=self.settings.start,
+            epsilon=max(self.epsilons),
+            delta=self.constants.delta,
+        )
+
+    def secret_state(self, epsilon: float, steps: int) -> Run:
+        """Descent-to-Delete as published: one record removed, the noise of Theorem N.1."""
+        problem, _ = self.descent
+        sigma = accounting.secret_state_sigma(problem, epsilon=epsilon, delta=self.constants.delta, steps=steps)
+        request = Request(records_removed=1, unlearning_steps=steps, epsilon=epsilon, mu=None)
+        return self._descent("descent-to-delete N.1", sigma, epsilon, [request], member=f"I = {steps}")
+
+    def tightened_secret_state(self, epsilon: float, steps: int) -> Run:
+        """The same mechanism with the least noise that its distance after one request needs."""
+        mu = accounting.mu_from_epsilon(epsilon, self.constants.delta)
+        problem, _ = self.descent
+        sigma = descent_shifted.secret_state_sigma(problem, mu=mu, steps=steps)
+        certified = accounting.epsilon_from_mu(mu, self.constants.delta)
+        request = Request(records_removed=1, unlearning_steps=steps, epsilon=certified, mu=mu)
+        return self._descent("descent-to-delete shifted", sigma, epsilon, [request], member=f"I = {steps}")
+
+    def printed(self, problem: accounting.Problem, epsilon: float, requests: int) -> accounting.PublishedStatePlan:
+        """Return Theorem N.2's plan."""
+        return published_state_plan(problem, self.constants, epsilon, requests)
+
+    def published_state(self, printed: accounting.PublishedStatePlan, epsilon: float) -> Run:
+        """Descent-to-Delete without secret state, one record a request, with the steps of Theorem N.2."""
+        certified = accounting.published_state_epsilon(
+            self.descent[0],
+            sigma=printed.sigma,
+            delta=self.constants.delta,
+            dimension=self.constants.d,
+            steps_per_request=printed.steps_per_request,
+        )
+        requests = [
+            Request(records_removed=number + 1, unlearning_steps=steps, epsilon=certified, mu=None)
+            for number, steps in enumerate(printed.steps_per_request)
+        ]
+        return self._descent("descent-to-delete N.2", printed.sigma, epsilon, requests, member="S = 1")
+
+    def tightened_published_state(self, printed: accounting.PublishedStatePlan, epsilon: float, requested: int) -> Run:
+        """The same mechanism with the published theorem's noise and the least steps a request that it really needs."""
+        delta = self.constants.delta
+        target = accounting.mu_from_epsilon(epsilon, delta)
+        problem, _ = self.descent
+
+        def after_each_request(steps: int) -> list[float]:
+            return [
+                descent_shifted.published_state_curve(
+                    problem, sigma=printed.sigma, steps_per_request=[steps] * request
+                ).mu
+                for request in range(1, requested + 1)
+            ]
+
+        steps = least_whole(printed.bound_on_steps, lambda count: max(after_each_request(count)) <= target, minimum=1)
+        requests = [
+            Request(
+                records_removed=number + 1,
+                unlearning_steps=steps,
+                epsilon=accounting.epsilon_from_mu(mu, delta),
+                mu=mu,
+            )
+            for number, mu in enumerate(after_each_request(steps))
+        ]
+        return self._descent("descent-to-delete shifted", printed.sigma, epsilon, requests, member="S = 1")
+
+    def _descent(self, accountant: str, sigma: float, epsilon: float, requests: list[Request], *, member: str) -> Run:
+        # Every optimum lies within M/m of the origin, where learning starts.
+        radius = self.settings.radius or self.constants.lipschitz / self.constants.strong_convexity
+        steps = min(request.unlearning_steps for request in requests)
+        problem, dtype = self.descent
+        run = Run(
+            experiment=self.experiment,
+            mechanism=DESCENT_TO_DELETE.name,
+            variant=self.descent_variant,
+            accountant=accountant,
+            guarantee=assumptions.guarantee(accountant, self.settings.smoothness),
+            constants=self.told,
+            epsilon_target=epsilon,
+            sigma=sigma,
+            step_size=problem.step_size,
+            learning_steps=accounting.least_learning_steps(problem, radius=radius, steps=steps),
+            radius=radius,
+            start=0.0,
+            records_per_request=1,
+            dtype=dtype,
+            requests=tuple(requests),
+        )
+        return self._named(self._guaranteed(run, problem), DESCENT_TO_DELETE, member)
+
+    def retraining(self, langevin: Sequence[Run]) -> Iterable[Run]:
+        """Retrain with each noise scale of the runs, and once without noise."""
+        first = {run.sigma: run for run in reversed(langevin)}
+        for sigma in sorted(first):
+            yield self._retrained(first[sigma], "noisy", NO_ACCOUNTANT, sigma, first[sigma].learning_steps)
+        yield self.noiseless_retraining(langevin)
+
+    def retraining_of_each(self, langevin: Sequence[Run]) -> Iterable[Run]:
+        """Retrain with the noise of each run, which accountants differ in, and once without noise."""
+        for run in langevin:
+            yield self._retrained(run, "noisy", run.accountant, run.sigma, run.learning_steps)
+        yield self.noiseless_retraining(langevin)
+
+    def noiseless_retraining(self, langevin: Sequence[Run]) -> Run:
+        """Retrain without noise, for as long as the longest of the runs."""
+        longest = max(run.learning_steps for run in langevin)
+        largest = max(run.epsilon_target for run in langevin)
+        retrained = self._retrained(langevin[0], "noiseless", NO_ACCOUNTANT, 0.0, longest)
+        return retrained.model_copy(update={"epsilon_target": largest})
+
+    def _retrained(self, like: Run, variant: str, accountant: str, sigma: float, steps: int) -> Run:
+        removed = like.requests[-1].records_removed
+        method = f"{RETRAINING.title}, {variant}"
+        if accountant != NO_ACCOUNTANT:
+            method += f" ({ACCOUNTANTS[accountant].form})"
+        return like.model_copy(
+            update={
+                "mechanism": RETRAINING.name,
+                "variant": variant,
+                "accountant": accountant,
+                "guarantee": assumptions.guarantee(NO_ACCOUNTANT, self.settings.smoothness),
+                "method": method,
+                "member": "",
+                "line": method,
+                "point": method,
+                "initial_epsilon": None,
+                "sigma": sigma,
+                "learning_steps": steps,
+                "extra_delta": 0.0,
+                "rounding_error": None,
+                "records_per_request": removed,
+                "requests": (Request(records_removed=removed, unlearning_steps=0, epsilon=0.0, mu=0.0),),
+            }
+        )
+
+    def plan(self, inputs: Inputs, runs: Iterable[Run]) -> Plan:
+        """Return the plan of the experiment."""
+        return Plan(
+            preset=inputs.preset,
+            settings=self.settings,
+            sweep=inputs.sweep.model_dump(mode="json"),
+            features=str(inputs.data["features"]),
+            constants=self.constants,
+            runs=tuple(runs),
+        )
+
+
+def at(run: Run, swept: str) -> Run:
+    """Return a run whose point is named after its line and the value of what the experiment sweeps."""
+    return run.model_copy(update={"point": f"{run.line}, {swept}"})
+
+
+def least_sigma(problem: accounting.Problem, delta: float, accountant: str, epsilon: float, steps: int) -> float:
+    """Return the least noise with which so many steps remove one record."""
+    return accounting.least_sigma(problem, steps=steps, epsilon=epsilon, delta=delta, records=1, accountant=accountant)
+
+
+def published_state_plan(
+    problem: accounting.Problem, constants: Constants, epsilon: float, requests: int
+) -> accounting.PublishedStatePlan:
+    """Return Theorem N.2's plan."""
+    return accounting.published_state_plan(
+        problem, epsilon=epsilon, delta=constants.delta, dimension=constants.d, request_count=requests
+    )

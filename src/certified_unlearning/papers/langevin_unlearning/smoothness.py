@@ -1,0 +1,113 @@
+"""Fig. 3b under every rule for the smoothness L: steps of a stream of requests. Nothing is simulated."""
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
+from itertools import accumulate
+from typing import Any, get_args
+
+import pandas as pd
+import pyarrow as pa
+
+from certified_unlearning.mechanisms.run import Plan
+from certified_unlearning.papers.langevin_unlearning import fig3b
+from certified_unlearning.papers.langevin_unlearning.sweeps import Figure3b
+from certified_unlearning.reproduction.experiment import Caption, Experiment, Inputs, NoSweep
+from certified_unlearning.reproduction.rows import RUN_ROWS
+from certified_unlearning.vocabulary import Smoothness
+
+ROWS = pa.schema(
+    [
+        RUN_ROWS.field(name)
+        for name in (
+            "experiment", "dataset", "features", "mechanism", "variant", "accountant", "guarantee", "method", "member",
+            "line", "adjacency", "smoothness", "epsilon_target", "epsilon", "mu", "delta", "n", "d",
+            "strong_convexity", "smoothness_constant", "lipschitz", "step_size", "sigma", "unlearning_steps",
+            "accumulated_steps", "records_per_request", "request", "records_removed",
+        )
+    ]
+)  # fmt: skip
+"""Streams of requests that were planned and not run: one row a request."""
+
+
+def plans_by_smoothness(plan: Callable[..., Plan], inputs: Inputs) -> Iterator[Plan]:
+    """Yield an experiment's plan under every rule for ``L``, each with its own step size 1/L, in exact arithmetic.
+
+    Args:
+        plan: The experiment's, such as `fig3b.plan`.
+        inputs: The settings' own smoothness and step size do not matter.
+
+    Raises:
+        ParameterError: More removals than records, or another value that makes no sense.
+        AssumptionError: A theorem's assumption does not hold.
+        InfeasibleError: A target cannot be met.
+    """
+    for rule in get_args(Smoothness):
+        settings = inputs.settings.model_copy(update={"smoothness": rule, "step_size": "1/L"})
+        yield plan(replace(inputs, settings=settings), exact_arithmetic=True)
+
+
+def make(inputs: Inputs) -> pd.DataFrame:
+    """Return steps against records removed under every rule for ``L``, for the sweep of ``fig3b``.
+
+    Langevin unlearning by every accountant, for requests of every size, beside Descent-to-Delete without secret state
+    (Theorem N.2 as printed, and tightened). Errors as for `plans_by_smoothness`.
+    """
+    sweep = Figure3b.model_validate(inputs.plans[fig3b.FIG3B.name].sweep)
+    plans = plans_by_smoothness(fig3b.plan, replace(inputs, sweep=sweep))
+    return pd.DataFrame([row for plan in plans for row in _rows(plan)])
+
+
+def _rows(plan: Plan) -> Iterator[Mapping[str, Any]]:
+    for run in (run for run in plan.runs if run.mechanism != "retraining"):
+        steps = accumulate(request.unlearning_steps for request in run.requests)
+        for number, (request, accumulated) in enumerate(zip(run.requests, steps, strict=True), start=1):
+            yield {
+                "experiment": SMOOTHNESS.name,
+                "dataset": plan.settings.dataset,
+                "features": plan.features,
+                "mechanism": run.mechanism,
+                "variant": run.variant,
+                "accountant": run.accountant,
+                "guarantee": run.guarantee,
+                "method": run.method,
+                "member": run.member,
+                "line": run.line,
+                "adjacency": plan.settings.adjacency,
+                "smoothness": plan.settings.smoothness,
+                "epsilon_target": run.epsilon_target,
+                "epsilon": request.epsilon,
+                "mu": request.mu,
+                "delta": plan.constants.delta,
+                "n": plan.constants.n,
+                "d": plan.constants.d,
+                "strong_convexity": plan.constants.strong_convexity,
+                "smoothness_constant": plan.constants.smoothness_constant,
+                "lipschitz": plan.constants.lipschitz,
+                "step_size": run.step_size,
+                "sigma": run.sigma,
+                "unlearning_steps": request.unlearning_steps,
+                "accumulated_steps": accumulated,
+                "records_per_request": run.records_per_request,
+                "request": number,
+                "records_removed": request.records_removed,
+            }
+
+
+SMOOTHNESS = Experiment(
+    name="smoothness",
+    source="Fig. 3b",
+    sweep=NoSweep,
+    rows=ROWS,
+    make=make,
+    uses=("fig3b",),
+    draw="certified_unlearning.papers.langevin_unlearning.figures.smoothness:draw",
+    caption=Caption(
+        "Unlearning steps of a stream of requests under each smoothness rule",
+        "The same requests, planned with L from the bound that holds for every data set (1/4 + "
+        "lambda; more than two classes: 1 + lambda), from the spectrum of this data set, and from the"
+        " spectrum with a margin for the records that are removed. The spectral L without margin "
+        "gives the step counts that the paper prints; it is no guarantee, because removals may raise "
+        "the spectrum. The axis of steps is linear, as in the paper. Nothing is simulated.",
+        "One panel for each smoothness rule, with lines of accumulated unlearning steps against records removed.",
+    ),
+)

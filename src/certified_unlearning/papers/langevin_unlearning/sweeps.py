@@ -1,0 +1,62 @@
+"""What the experiments of Langevin unlearning sweep: their sections of `params.yaml`."""
+
+from pydantic import Field
+
+from certified_unlearning.mechanisms.settings import Distinct, PositiveFloat, PositiveInt
+from certified_unlearning.reproduction.experiment import Sweep
+
+
+class Figure3a(Sweep):
+    """Accuracy against epsilon, one record removed."""
+
+    epsilon: Distinct[PositiveFloat] = Field(description="a list of distinct numbers above 0")
+    unlearning_steps: PositiveInt = Field(description="Langevin's K, a whole number, at least 1")
+    descent_steps: Distinct[PositiveInt] = Field(
+        description="Descent-to-Delete's I, a list of distinct whole numbers, each at least 1"
+    )
+
+
+class Figure3b(Sweep):
+    """Accumulated unlearning steps against records removed, one request after another."""
+
+    epsilon: PositiveFloat = Field(description="a number above 0")
+    sigma: PositiveFloat = Field(description="Langevin's noise scale, a number above 0")
+    records: PositiveInt = Field(description="a whole number of removed records, at least 1")
+    records_per_request: Distinct[PositiveInt] = Field(
+        description="a list of distinct whole numbers, each a divisor of `records`"
+    )
+
+    def check(self) -> str | None:
+        """Return what is wrong with the values together."""
+        for size in self.records_per_request:
+            if self.records % size:
+                return f"records_per_request contains {size}, which does not divide records = {self.records}"
+        return None
+
+
+class Figure3c(Sweep):
+    """Unlearning steps, initial epsilon and accuracy against sigma."""
+
+    epsilon: PositiveFloat = Field(description="a number above 0")
+    sigma: Distinct[PositiveFloat] = Field(description="a list of distinct numbers above 0")
+    records: PositiveInt = Field(description="a whole number of removed records, at least 1")
+
+
+class Figure4(Sweep):
+    """Unlearning steps against epsilon for groups of records removed at once."""
+
+    epsilon: Distinct[PositiveFloat] = Field(description="a list of distinct numbers above 0")
+    sigma: PositiveFloat = Field(description="Langevin's noise scale, a number above 0")
+    records: Distinct[PositiveInt] = Field(description="a list of distinct whole numbers, each at least 1")
+
+
+class Figure5a(Figure4):
+    """Accuracy against the number of records removed at once."""
+
+
+class Recuperation(Sweep):
+    """Certified epsilon against unlearning steps: accounting only, nothing is simulated."""
+
+    sigma: PositiveFloat = Field(description="Langevin's noise scale, a number above 0")
+    records: PositiveInt = Field(description="a whole number of removed records, at least 1")
+    steps: PositiveInt = Field(description="the most unlearning steps, a whole number, at least 1")

@@ -1,0 +1,1 @@
+"""Formulas of Langevin unlearning that only claims, figures or tests call."""

@@ -1,0 +1,350 @@
+"""What `params.yaml` may contain: settings, a section for every experiment, presets that differ from both.
+
+`workflow/schemas/params.schema.json` is generated from these models, for editors.
+"""
+
+import re
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any, cast
+
+from pydantic import BaseModel, ConfigDict, Field, create_model
+
+from certified_unlearning.data.tables import declaration
+from certified_unlearning.data.tables.declaration import Table
+from certified_unlearning.errors import ParameterError
+from certified_unlearning.files import read_yaml
+from certified_unlearning.mechanisms.settings import Distinct, PositiveInt, Settings
+from certified_unlearning.papers.all import data_sets, papers
+from certified_unlearning.reproduction.experiment import Experiment, NoSweep, Sweep
+from certified_unlearning.reproduction.figure_style import FigureStyle
+from certified_unlearning.reproduction.paper import Paper
+from certified_unlearning.reproduction.parsing import validate
+
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
+
+
+class _Model(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class PresetSettings(Settings):
+    """The settings of a preset, and how its jobs run."""
+
+    threads: PositiveInt = Field(description="CPU threads of one simulation job, at least 1")
+
+
+@dataclass(frozen=True, eq=False)
+class Preset:
+    """Everything one reproduction needs, after what it extends and the common sections were merged into it.
+
+    Attributes:
+        settings: What all its experiments share.
+        threads: CPU threads of one simulation job.
+        shows: The papers, or experiments, that it runs.
+        papers: Their sections: paper -> experiment -> what it sweeps.
+    """
+
+    settings: Settings
+    threads: int
+    shows: tuple[str, ...]
+    papers: Mapping[str, Mapping[str, Any]]
+
+
+@dataclass(frozen=True, eq=False)
+class Parameters:
+    """The whole of `params.yaml`, checked and merged.
+
+    Attributes:
+        preset: The preset or collection that runs.
+        presets: By name.
+        collections: Names of presets that are run and reported together, by the collection's name.
+        own_data: Tables of one's own, by a name for ``dataset``.
+        figures: How every figure looks.
+        known: The papers, those of others included.
+    """
+
+    preset: str
+    presets: dict[str, Preset]
+    collections: dict[str, list[str]]
+    own_data: dict[str, Table]
+    figures: FigureStyle
+    known: tuple[Paper, ...]
+
+    def members(self, name: str) -> tuple[str, ...]:
+        """Return the presets that a collection runs; a preset's only member is itself."""
+        return (name,) if name in self.presets else tuple(self.collections[name])
+
+    def shown(self, preset: str) -> tuple[tuple[Paper, Experiment], ...]:
+        """Return the experiments that a preset runs, with their papers, in the order of the report."""
+        shows = self.presets[preset].shows
+        return tuple(
+            (paper, experiment)
+            for paper in self.known
+            for experiment in paper.experiments
+            if paper.name in shows or experiment.name in shows
+        )
+
+    def papers_of(self, name: str) -> tuple[Paper, ...]:
+        """Return the papers of which a preset or a collection runs anything."""
+        shown = {paper.name for member in self.members(name) for paper, _ in self.shown(member)}
+        return tuple(paper for paper in self.known if paper.name in shown)
+
+
+def schema(known: Sequence[Paper] | None = None) -> dict[str, Any]:
+    """Return the JSON schema of `params.yaml`, before presets are merged."""
+    return _schema(papers() if known is None else tuple(known))
+
+
+def load(path: str | Path = "params.yaml") -> Parameters:
+    """Read and check a parameter file.
+
+    Raises:
+        DataError: The file is missing, is no YAML, or has a key twice.
+        ParameterError: A key is unknown or missing, or a value is wrong; the message names the key.
+    """
+    return check(read_yaml(path), source=str(path))
+
+
+def check(content: Any, *, source: str = "params.yaml") -> Parameters:
+    """Check the content of a parameter file, and merge into every preset what it extends.
+
+    Raises:
+        ParameterError: A key is unknown or missing, or a value is wrong; the message names the key.
+    """
+    known = papers(_modules(content, source))
+    validate(content, _schema(known), source)
+    _check_names(content, source)
+    presets = {name: _preset(content, name, known, source) for name in content["presets"]}
+    parameters = Parameters(
+        preset=content["preset"],
+        presets=presets,
+        collections=content["collections"],
+        own_data={name: Table.model_validate(table) for name, table in content["own_data"].items()},
+        figures=FigureStyle.model_validate(content["figures"]),
+        known=known,
+    )
+    _check_own_data(parameters, source)
+    for name, members in parameters.collections.items():
+        for member in members:
+            if member not in presets:
+                raise ParameterError(
+                    f"{source}: collections.{name} contains {member!r}, but must list some of {', '.join(presets)}"
+                )
+    active = [*presets, *parameters.collections]
+    if parameters.preset not in active:
+        raise ParameterError(f"{source}: preset is {parameters.preset!r}, but must be one of {', '.join(active)}")
+    return parameters
+
+
+def as_written(preset: Preset) -> dict[str, Any]:
+    """Return all of a preset's parameters that it runs with, merged, as they would stand in `params.yaml`."""
+    sections = {
+        paper: {
+            name: sweep.model_dump(mode="json")
+            for name, sweep in experiments.items()
+            if type(sweep) is not NoSweep and {paper, name} & set(preset.shows)
+        }
+        for paper, experiments in preset.papers.items()
+    }
+    sections = {paper: experiments for paper, experiments in sections.items() if experiments}
+    return {**preset.settings.model_dump(mode="json"), "threads": preset.threads, "papers": sections}
+
+
+def _modules(content: Any, source: str) -> list[str]:
+    modules = content.get("papers_of_others", []) if isinstance(content, dict) else []
+    if not isinstance(modules, list) or not all(isinstance(each, str) for each in modules):
+        raise ParameterError(f"{source}: papers_of_others is {modules!r}, but must be {_OTHERS}")
+    return modules
+
+
+_OTHERS = "a list of references to papers of others, such as my_package.my_paper:PAPER"
+
+
+@cache
+def _schema(known: tuple[Paper, ...]) -> dict[str, Any]:
+    """Build the schema once: presets may leave out what the common sections say, which is checked after the merge."""
+    sections: dict[str, Any] = {
+        paper.name: (
+            create_model(
+                f"{paper.name}: experiments",
+                __base__=_Model,
+                **cast(Any, {each.name: (each.sweep, ...) for each in paper.experiments if each.sweep is not NoSweep}),
+            ),
+            ...,
+        )
+        for paper in known
+    }
+    whole = create_model(
+        "Params",
+        __base__=_Model,
+        preset=(str, Field(description="the name of one of `presets` or `collections`")),
+        settings=(PresetSettings, ...),
+        papers=(create_model("Papers", __base__=_Model, **sections), ...),
+        presets=(dict[str, Any], ...),
+        collections=(dict[str, Distinct[str]], Field(description="names of presets by the collection's name")),
+        own_data=(
+            dict[str, Table],
+            Field(description="data of your own, by a name for `dataset`: how a CSV or Parquet file becomes records"),
+        ),
+        figures=(FigureStyle, ...),
+        papers_of_others=(list[str], Field(default=[], description=_OTHERS)),
+    )
+    made = whole.model_json_schema()
+    made["$defs"]["Preset"] = _preset_schema(made)
+    made["properties"]["presets"]["additionalProperties"] = {"$ref": "#/$defs/Preset"}
+    return {"$schema": "https://json-schema.org/draft/2020-12/schema", **made}
+
+
+def _preset_schema(made: dict[str, Any]) -> dict[str, Any]:
+    """Return the schema of a preset: any of the settings, what it extends and shows, and differences of sections."""
+    partial = _optional(made["$defs"], "Papers")
+    return {
+        "type": "object",
+        "additionalProperties": False,
+        "properties": {
+            "extends": {"type": "string", "description": "the name of a preset that this one differs from"},
+            "shows": {
+                "type": "array",
+                "items": {"type": "string"},
+                "minItems": 1,
+                "uniqueItems": True,
+                "description": "a list of distinct names of papers or experiments",
+            },
+            **made["$defs"]["PresetSettings"]["properties"],
+            "papers": partial,
+        },
+    }
+
+
+def _optional(definitions: dict[str, Any], name: str) -> dict[str, Any]:
+    """Return a definition, and those of objects that it refers to, with no key required."""
+    definition = {key: value for key, value in definitions[name].items() if key != "required"}
+    properties = {}
+    for key, value in definition.get("properties", {}).items():
+        reference = value.get("$ref", "").rsplit("/", 1)[-1]
+        properties[key] = _optional(definitions, reference) if reference else value
+    return {**definition, "properties": properties}
+
+
+def _preset(content: dict[str, Any], name: str, known: Sequence[Paper], source: str) -> Preset:
+    """Return a preset with what it extends, the settings and the papers' sections merged into it, checked."""
+    merged = _merged(_merged(content["settings"], {"papers": content["papers"]}), _extended(content, name, (), source))
+    where = f"{source}: presets.{name}"
+    merged.pop("extends", None)
+    settings = {key: value for key, value in merged.items() if key in PresetSettings.model_fields}
+    parsed = _parse(PresetSettings, settings, where)
+    shows = tuple(merged.get("shows", [paper.name for paper in known]))
+    names = {paper.name for paper in known} | {each.name for paper in known for each in paper.experiments}
+    for shown in shows:
+        if shown not in names:
+            raise ParameterError(f"{where}.shows contains {shown!r}, but must list some of {', '.join(sorted(names))}")
+    _check_uses(known, shows, where)
+    sections = {
+        paper.name: {each.name: _sweep(each, merged, paper, where) for each in paper.experiments} for paper in known
+    }
+    return Preset(
+        settings=Settings.model_validate(parsed.model_dump(include=set(Settings.model_fields))),
+        threads=parsed.threads,
+        shows=shows,
+        papers=sections,
+    )
+
+
+def _check_uses(known: Sequence[Paper], shows: Sequence[str], where: str) -> None:
+    for paper in known:
+        for each in paper.experiments:
+            if paper.name in shows or each.name not in shows:
+                continue
+            for used in each.uses:
+                if used not in shows:
+                    raise ParameterError(f"{where}.shows contains {each.name}, which needs {used}: add it")
+
+
+def _sweep(experiment: Experiment, merged: Mapping[str, Any], paper: Paper, where: str) -> Sweep:
+    if experiment.sweep is NoSweep:
+        return NoSweep()
+    key = f"{where}.papers.{paper.name}.{experiment.name}"
+    parsed: Sweep = _parse(experiment.sweep, merged["papers"][paper.name][experiment.name], key)
+    wrong = parsed.check()
+    if wrong is not None:
+        raise ParameterError(f"{key}.{wrong}")
+    return parsed
+
+
+def _parse(model: type[Any], content: Any, where: str) -> Any:
+    validate(content, _schema_of(cast(Hashable, model)), where, separator=".")
+    return model.model_validate(content)
+
+
+@cache
+def _schema_of(model: Any) -> dict[str, Any]:
+    return cast(dict[str, Any], model.model_json_schema())
+
+
+def _extended(content: dict[str, Any], name: str, above: tuple[str, ...], source: str) -> dict[str, Any]:
+    """Return a preset merged over all that it extends."""
+    own = content["presets"][name]
+    base = own.get("extends")
+    if base is None:
+        return cast(dict[str, Any], own)
+    if base not in content["presets"]:
+        known = ", ".join(content["presets"])
+        raise ParameterError(f"{source}: presets.{name}.extends is {base!r}, but must be one of {known}")
+    if base in (*above, name):
+        circle = " -> ".join((*above, name, base))
+        raise ParameterError(f"{source}: presets.{name}.extends goes in a circle: {circle}")
+    return _merged(_extended(content, base, (*above, name), source), own)
+
+
+def _merged(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a mapping with another's values in place of its own, mappings in both merged likewise."""
+    merged = dict(below)
+    for key, value in above.items():
+        old = merged.get(key)
+        merged[key] = _merged(old, value) if isinstance(old, Mapping) and isinstance(value, Mapping) else value
+    return merged
+
+
+def _check_names(content: dict[str, Any], source: str) -> None:
+    """Check the names that are chosen freely: they name directories below results/, and stand on command lines."""
+    kinds = {"presets": "preset or collection", "collections": "preset or collection", "own_data": "table"}
+    for group, kind in kinds.items():
+        for name in content[group]:
+            if not isinstance(name, str):
+                raise ParameterError(f"{source}: {group} has the name {name!r}, which must be text: write '{name}'")
+            if not _NAME.fullmatch(name):
+                raise ParameterError(
+                    f"{source}: {name!r} is the name of a {kind}, but must consist of letters, digits, dots, hyphens "
+                    "and underscores, a letter or digit first"
+                )
+    for name in content["collections"]:
+        if name in content["presets"]:
+            raise ParameterError(f"{source}: {name} is the name of a preset and of a collection; rename one")
+
+
+def _check_own_data(parameters: Parameters, source: str) -> None:
+    """Check declarations of tables, and that every preset's data set is one of those that there are."""
+    known = {each.name: each for each in data_sets(parameters.known)}
+    for name, table in parameters.own_data.items():
+        if name in known:
+            raise ParameterError(f"{source}: own_data.{name} has the name of another data set; give it another")
+        declaration.check(table, f"{source}: own_data.{name}")
+    for name, preset in parameters.presets.items():
+        dataset, features = preset.settings.dataset, preset.settings.features
+        if dataset not in (*known, *parameters.own_data):
+            tables = f"declared in own_data ({', '.join(parameters.own_data) or 'where there are none'})"
+            raise ParameterError(
+                f"{source}: presets.{name}.dataset is {dataset!r}, but must be one of {', '.join(known)}, or {tables}"
+            )
+        if dataset in parameters.own_data and parameters.own_data[dataset].split is None:
+            raise ParameterError(
+                f"{source}: own_data.{dataset}.split is missing, but presets.{name} needs test records: "
+                "{test: 0.2} draws a fifth"
+            )
+        choice = known[dataset].features if dataset in known else ()
+        if features is not None and features not in choice:
+            right = f"one of {', '.join(choice)}, or null" if choice else f"null: {dataset} offers no choice"
+            raise ParameterError(f"{source}: presets.{name}.features is {features!r}, but must be {right}")

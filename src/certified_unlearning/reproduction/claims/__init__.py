@@ -1,0 +1,42 @@
+"""The table of claims: what a paper says, checked against its own formulas and against our runs.
+
+A claim (`model`, written down in YAML) names a measure (`registry`; each paper has its own) and the relation that its
+numbers should have to the paper's (`relations`). `evaluate` gives each a verdict: ``reproduced``, ``contradicted`` with
+both numbers, or ``not run`` with what is missing. None of them is written by hand.
+
+What is measured is of three kinds. Most measures evaluate the paper's formulas under its constants and need no results
+(the spectral smoothness does). Others read accuracies, steps and data sets from the results of our runs. Self-checks,
+whose source begins with "Self-check of our constants", "data" or "runs", find out whether our own numbers are sound;
+that they are reproduced says nothing of what the paper found.
+"""
+
+from certified_unlearning.reproduction.claims.evidence import Evidence
+from certified_unlearning.reproduction.claims.model import CheckableClaim, Claim, claims_of, load_claims
+from certified_unlearning.reproduction.claims.verdicts import (
+    Change,
+    Verdict,
+    accept,
+    as_table,
+    compare_with_baseline,
+    counts,
+    evaluate,
+    read,
+    write,
+)
+
+__all__ = [
+    "Change",
+    "CheckableClaim",
+    "Claim",
+    "Evidence",
+    "Verdict",
+    "accept",
+    "as_table",
+    "claims_of",
+    "compare_with_baseline",
+    "counts",
+    "evaluate",
+    "load_claims",
+    "read",
+    "write",
+]

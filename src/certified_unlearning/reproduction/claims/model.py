@@ -1,0 +1,103 @@
+"""The table of claims as it is written down: who claims what, and how it is checked."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from importlib.resources.abc import Traversable
+from pathlib import Path
+from typing import Annotated, Any
+
+import yaml
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from certified_unlearning.errors import DataError
+from certified_unlearning.reproduction.claims.registry import Measure, measures
+from certified_unlearning.reproduction.claims.relations import Quantity, Relation
+from certified_unlearning.reproduction.paper import Paper
+
+
+class Claim(BaseModel):
+    """One claim of a paper.
+
+    Attributes:
+        id: Its name, unique among all claims.
+        source: Where the paper makes it: figure, table, theorem or section.
+        statement: What is claimed, in a sentence.
+        measure: The name of the function that measures it.
+        arguments: The keyword arguments of that function.
+        expected: How the measured numbers have to relate to the claimed ones.
+        note: What explains a contradiction, if that is known; shown with one only.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    id: Annotated[str, Field(pattern=r"^[a-z0-9]+(-[a-z0-9]+)*$")]
+    source: Annotated[str, Field(min_length=1)]
+    statement: Annotated[str, Field(min_length=1)]
+    measure: str
+    arguments: dict[str, Any] = {}
+    expected: Relation
+    note: str = ""
+
+
+@dataclass(frozen=True)
+class CheckableClaim:
+    """A claim and the function that measures it, which takes the evidence."""
+
+    claim: Claim
+    measured: Callable[..., list[Quantity]]
+
+
+def load_claims(path: Path | Traversable, known: Mapping[str, Measure]) -> list[CheckableClaim]:
+    """Read and check a table of claims.
+
+    Args:
+        path: A YAML file with a list of claims.
+        known: The functions that they may name.
+
+    Raises:
+        DataError: The file is missing, is no YAML list, or a claim is wrong: the message names its id.
+    """
+    try:
+        content = yaml.safe_load(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise DataError(f"cannot read {path}: {error.strerror or error}") from error
+    except (yaml.YAMLError, UnicodeDecodeError) as error:
+        raise DataError(f"{path} is not valid YAML: {' '.join(str(error).split())}") from error
+    if not isinstance(content, list) or not content:
+        raise DataError(f"{path} does not hold a list of claims")
+    claims: dict[str, CheckableClaim] = {}
+    for number, entry in enumerate(content, start=1):
+        where = f"{path}: claim {entry.get('id') if isinstance(entry, dict) and 'id' in entry else f'number {number}'}"
+        checked = _checked(entry, where, known)
+        if checked.claim.id in claims:
+            raise DataError(f"{where} occurs twice; ids must be unique")
+        claims[checked.claim.id] = checked
+    return list(claims.values())
+
+
+def claims_of(papers: Sequence[Paper]) -> dict[str, list[CheckableClaim]]:
+    """Read the claims of papers, by the papers' names; no two have the same id.
+
+    Raises:
+        DataError: Two have, or a table is damaged.
+    """
+    claims = {
+        paper.name: load_claims(paper.claims, measures(paper.measures)) for paper in papers if paper.claims is not None
+    }
+    names = [each.claim.id for of_paper in claims.values() for each in of_paper]
+    twice = {name for name in names if names.count(name) > 1}
+    if twice:
+        raise DataError(f"claim {min(twice)} occurs in two tables of claims; ids must be unique")
+    return claims
+
+
+def _checked(entry: object, where: str, known: Mapping[str, Measure]) -> CheckableClaim:
+    try:
+        claim = Claim.model_validate(entry)
+        if claim.measure not in known:
+            raise DataError(f"{where}: measure {claim.measure!r} is none of {', '.join(sorted(known))}")
+        return CheckableClaim(claim, known[claim.measure].bind(claim.arguments))
+    except ValidationError as error:
+        first = error.errors()[0]
+        key = ".".join(str(part) for part in first["loc"])
+        raise DataError(f"{where}: {': '.join(filter(None, [key, first['msg']]))}") from error

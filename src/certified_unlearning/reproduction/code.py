@@ -1,0 +1,125 @@
+"""Which code a job depends on, derived: one digest of all modules that the named ones import, whatever comments say."""
+
+import ast
+import hashlib
+from collections.abc import Iterator, Sequence
+from functools import cache
+from importlib.util import find_spec
+from pathlib import Path
+from typing import NamedTuple
+
+from certified_unlearning.errors import ParameterError
+
+
+def digest(*modules: str, files: Sequence[str | Path] = ()) -> str:
+    """Return a digest of modules, of all modules of their packages that they import, and of files.
+
+    Comments, docstrings and layout do not count, so that changing them reruns nothing. Imports inside functions count;
+    those under ``if TYPE_CHECKING`` do not, and neither do modules that are named in strings.
+
+    Args:
+        modules: Dotted names.
+        files: Other files that the job reads, templates for example; their bytes count.
+
+    Raises:
+        ParameterError: There is no such module, or it is not written in Python.
+    """
+    packages = frozenset(name.partition(".")[0] for name in ("certified_unlearning", *modules))
+    sha = hashlib.sha256()
+    for name in sorted(closure(modules, packages)):
+        sha.update(f"{name} {_read(_source(name)).meaning}\n".encode())
+    for path in sorted(map(Path, files)):
+        sha.update(f"{path.name} {hashlib.sha256(path.read_bytes()).hexdigest()}\n".encode())
+    return sha.hexdigest()
+
+
+def closure(modules: Sequence[str], packages: frozenset[str]) -> set[str]:
+    """Return the modules and all that they import from the packages, the packages' own ``__init__`` included."""
+    found: set[str] = set()
+    waiting = list(modules)
+    while waiting:
+        name = waiting.pop()
+        if name in found:
+            continue
+        found.add(name)
+        parent = name.rpartition(".")[0]
+        waiting += [each for each in (parent, *_read(_source(name)).imports) if each.partition(".")[0] in packages]
+    return found
+
+
+class _Module(NamedTuple):
+    meaning: str
+    """A digest of its syntax tree without its docstrings."""
+    imports: tuple[str, ...]
+
+
+@cache
+def _read(path: Path) -> _Module:
+    tree = ast.parse(path.read_bytes(), filename=str(path))
+    imports = tuple(_imports(tree))
+    _remove_texts(tree)
+    return _Module(hashlib.sha256(ast.dump(tree).encode()).hexdigest(), imports)
+
+
+def _inner(node: ast.AST) -> Iterator[ast.AST]:
+    """Yield the statements, and parts of statements, that stand in a statement: no others hold imports or texts."""
+    for name in ("body", "orelse", "finalbody", "handlers", "cases"):
+        yield from getattr(node, name, ())
+
+
+def _remove_texts(node: ast.AST) -> None:
+    if hasattr(node, "body"):
+        node.body = [each for each in node.body if not _is_text(each)]
+    for child in _inner(node):
+        _remove_texts(child)
+
+
+def _is_text(statement: ast.stmt) -> bool:
+    return (
+        isinstance(statement, ast.Expr)
+        and isinstance(statement.value, ast.Constant)
+        and isinstance(statement.value.value, str)
+    )
+
+
+def _imports(node: ast.AST) -> Iterator[str]:
+    """Yield the modules that a syntax tree imports; of `from a import b` the module ``a.b`` where there is one."""
+    for child in _inner(node):
+        if isinstance(child, ast.If) and "TYPE_CHECKING" in ast.dump(child.test):
+            continue
+        if isinstance(child, ast.Import):
+            yield from (alias.name for alias in child.names)
+        elif isinstance(child, ast.ImportFrom) and child.module is not None and child.level == 0:
+            yield child.module
+            yield from (
+                f"{child.module}.{alias.name}" for alias in child.names if _exists(f"{child.module}.{alias.name}")
+            )
+        else:
+            yield from _imports(child)
+
+
+def _exists(name: str) -> bool:
+    path = _place(name)
+    return path is not None and (path.with_suffix(".py").is_file() or (path / "__init__.py").is_file())
+
+
+@cache
+def _source(name: str) -> Path:
+    path = _place(name)
+    for candidate in () if path is None else (path / "__init__.py", path.with_suffix(".py")):
+        if candidate.is_file():
+            return candidate
+    raise ParameterError(f"there is no module {name} in Python, so no digest of what it does")
+
+
+@cache
+def _place(name: str) -> Path | None:
+    """Return where a module would lie, without its suffix; nothing but its top-level package is looked for."""
+    top, _, rest = name.partition(".")
+    spec = find_spec(top)
+    if spec is None or spec.origin is None:
+        return None
+    origin = Path(spec.origin)
+    if origin.name != "__init__.py":
+        return origin.with_suffix("") if not rest else None
+    return origin.parent.joinpath(*rest.split(".")) if rest else origin.parent

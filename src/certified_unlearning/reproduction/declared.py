@@ -1,0 +1,78 @@
+"""What is declared in modules (experiments, mechanisms, drawing functions), found by ``module:name``.
+
+A job imports what it needs and no list: then a changed module reruns the jobs that use it, and no others.
+"""
+
+from importlib import import_module
+from typing import Any, TypeVar
+
+from certified_unlearning.errors import ParameterError
+from certified_unlearning.mechanisms.mechanism import Mechanism
+from certified_unlearning.reproduction.experiment import Experiment
+
+Kind = TypeVar("Kind")
+
+
+def experiment(reference: str) -> Experiment:
+    """Return the experiment of a reference such as ``package.module:name``.
+
+    Raises:
+        ParameterError: There is no such module, or it declares no experiment of that name.
+    """
+    return _named(reference, Experiment)
+
+
+def mechanism(reference: str) -> Mechanism:
+    """Return a mechanism by the name of one of this package, or by ``package.module:name``.
+
+    Raises:
+        ParameterError: There is none.
+    """
+    return _named(mechanism_reference(reference), Mechanism)
+
+
+def mechanism_reference(name: str) -> str:
+    """Return where a mechanism is declared: one of this package in the module of its name."""
+    return name if ":" in name else f"certified_unlearning.mechanisms.{name.replace('-', '_')}:{name}"
+
+
+def mechanism_name(reference: str) -> str:
+    """Return a mechanism's name, as rows and paths have it."""
+    return reference.rpartition(":")[2]
+
+
+def function(reference: str) -> Any:
+    """Return the function of a reference such as ``package.module:function``.
+
+    Raises:
+        ParameterError: There is none.
+    """
+    module, _, name = reference.partition(":")
+    found = getattr(_module(module, reference), name, None)
+    if found is None:
+        raise ParameterError(f"{reference} names nothing: the module {module} has no {name}")
+    return found
+
+
+def _named(reference: str, kind: type[Kind]) -> Kind:
+    module, _, name = reference.partition(":")
+    declared = {
+        each.name: each  # type: ignore[attr-defined]
+        for each in vars(_module(module, reference)).values()
+        if isinstance(each, kind)
+    }
+    if name not in declared:
+        known = f"only {', '.join(declared)}" if declared else "none"
+        raise ParameterError(f"{reference} names nothing: the module declares {known} of {kind.__name__}")
+    return declared[name]
+
+
+def _module(name: str, reference: str) -> Any:
+    if ":" not in reference or not name or name.startswith("."):
+        raise ParameterError(f"{reference} names nothing: write it as package.module:name")
+    try:
+        return import_module(name)
+    except ModuleNotFoundError as error:
+        if not name.startswith(error.name or " "):
+            raise
+        raise ParameterError(f"{reference} names nothing: there is no module {name}") from error

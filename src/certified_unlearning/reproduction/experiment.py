@@ -1,0 +1,108 @@
+"""What an experiment is: one thing that a paper shows; declared once, in the module of its `make`."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+from pydantic import BaseModel, ConfigDict
+
+from certified_unlearning.mechanisms.run import Plan
+from certified_unlearning.mechanisms.settings import Settings
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+class Sweep(BaseModel):
+    """What an experiment sweeps: its section of `params.yaml`, below its paper's. Keys have descriptions."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    def check(self) -> str | None:
+        """Return what is wrong with the values together, in a sentence that begins with the key; None if nothing is."""
+        return None
+
+
+class NoSweep(Sweep):
+    """Nothing to sweep: the experiment reads the plans of others."""
+
+
+@dataclass(frozen=True)
+class Caption:
+    """The words of an experiment, for the report and the workflow's own.
+
+    Attributes:
+        title: What it shows, in a line.
+        text: How to read it.
+        description: What one would see, for those who cannot.
+    """
+
+    title: str
+    text: str = ""
+    description: str = ""
+
+
+@dataclass(frozen=True)
+class Inputs:
+    """What an experiment's rows are made from.
+
+    Attributes:
+        preset: The preset's name.
+        settings: What its experiments share.
+        sweep: The experiment's section.
+        data: Summary of the prepared data set (`data.prepared.PreparedData.summary`); empty where none is needed.
+        plans: Those of the experiments that this one uses, by their names.
+    """
+
+    preset: str
+    settings: Settings
+    sweep: Any
+    data: Mapping[str, Any] = field(default_factory=dict)
+    plans: Mapping[str, Plan] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, eq=False)
+class Experiment:
+    """One thing that a paper shows: what it sweeps, how its rows are made, how they are drawn.
+
+    Attributes:
+        name: Its key below the paper in `params.yaml`, its directory in the results.
+        source: Where the paper has it, such as ``Fig. 3a``; empty where it has not.
+        sweep: Its section of `params.yaml`.
+        rows: The columns of its rows, with roles.
+        make: A plan, which mechanisms run; or a table of rows, and that is all (bounds, attacks, tables).
+        mechanisms: Those that run its plan, as `reproduction.declared` names them; empty where `make` gives a table.
+        draw: Draws its rows, as ``module:function``, imported when drawn; None where a table is all there is.
+        page: Turns its rows into tables for people, as ``module:function``; None for the rows as they are.
+        uses: Experiments of the same paper whose plans it reads.
+        needs_data: Whether it depends on the preset's data set.
+        shown: Whether its rows are shown at all, not only judged.
+        tracked: Whether each row of a table is a run in MLflow; runs of mechanisms always are.
+        x: The swept column, of plots that DVC draws.
+        y: Columns that such plots show against it, each with a title.
+        sources: Where the paper has it on certain data sets, where that is another place.
+        caption: The one place for its words.
+    """
+
+    name: str
+    source: str
+    sweep: type[Sweep]
+    rows: pa.Schema
+    make: "Callable[[Inputs], Plan | pd.DataFrame]"
+    mechanisms: tuple[str, ...] = ()
+    draw: str | None = None
+    page: str | None = None
+    uses: tuple[str, ...] = ()
+    needs_data: bool = True
+    shown: bool = True
+    tracked: bool = False
+    x: str = ""
+    y: Mapping[str, str] = field(default_factory=dict)
+    sources: Mapping[str, str] = field(default_factory=dict)
+    caption: Caption = field(default_factory=lambda: Caption(""))
+
+    @property
+    def reference(self) -> str:
+        """Where it is declared, as ``module:name``."""
+        return f"{self.make.__module__}:{self.name}"

@@ -1,0 +1,22 @@
+"""How every figure looks: the section `figures` of `params.yaml`. Free of Matplotlib."""
+
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+PositiveFloat = Annotated[float, Field(gt=0)]
+PositiveInt = Annotated[int, Field(ge=1)]
+
+
+class FigureStyle(BaseModel):
+    """Size and look."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    context: Literal["paper", "notebook", "talk", "poster"] = Field(description="a seaborn context")
+    palette: str = Field(description="a seaborn palette, colour-blind safe please")
+    width_inches: PositiveFloat = Field(
+        description="width of one column of the page, a number above 0; figures of several panels span two"
+    )
+    height_inches: PositiveFloat = Field(description="height without the legend, a number above 0")
+    dots_per_inch: PositiveInt = Field(description="resolution of the PNG, a whole number")

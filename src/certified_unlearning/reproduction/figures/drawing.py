@@ -1,0 +1,51 @@
+"""An experiment's figure and the numbers it shows, from its rows."""
+
+from pathlib import Path
+
+import pandas as pd
+from matplotlib.figure import Figure
+
+from certified_unlearning.errors import DataError, ParameterError
+from certified_unlearning.reproduction import declared
+from certified_unlearning.reproduction.experiment import Experiment
+from certified_unlearning.reproduction.figure_style import FigureStyle
+from certified_unlearning.reproduction.figures.style import save
+from certified_unlearning.reproduction.summaries import summarise
+
+
+def shown(experiment: Experiment, rows: pd.DataFrame) -> pd.DataFrame:
+    """Return the numbers that an experiment shows: the summary of its runs, or its rows as they are.
+
+    Raises:
+        DataError: There are no rows, or they cannot be summarised.
+    """
+    if experiment.mechanisms:
+        return summarise(rows, experiment.name)
+    own = rows[rows["experiment"] == experiment.name] if "experiment" in rows else rows
+    if own.empty:
+        raise DataError(f"there are no rows of {experiment.name}")
+    return own
+
+
+def render(experiment: Experiment, rows: pd.DataFrame, style: FigureStyle, output_stem: str | Path) -> list[Path]:
+    """Draw an experiment's figure and write it as ``<output_stem>.png`` and ``<output_stem>.pdf``.
+
+    Args:
+        experiment: Which.
+        rows: Rows that follow its columns.
+        style: Context, palette, size and resolution. The width is that of one column of a page; figures with
+            several panels span two columns. The height is that without the legend.
+        output_stem: The path without its suffix.
+
+    Returns:
+        The two paths.
+
+    Raises:
+        ParameterError: It is not drawn, or the palette is unknown.
+        DataError: There are no rows, or they cannot be summarised or drawn.
+        StorageError: A file cannot be written.
+    """
+    if experiment.draw is None:
+        raise ParameterError(f"{experiment.name} has no figure")
+    figure: Figure = declared.function(experiment.draw)(shown(experiment, rows), style)
+    return save(figure, style, output_stem)

@@ -1,0 +1,185 @@
+"""How lines look: hue and marker tell the method, dashes its member (K, I, S, epsilon), broad pale lines retraining."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import matplotlib as mpl
+import pandas as pd
+import seaborn as sns
+from matplotlib.colors import to_rgba
+from matplotlib.lines import Line2D
+
+from certified_unlearning.accounting.accountant import Accountant
+from certified_unlearning.accounting.accountant import Look as AccountantLook
+from certified_unlearning.accounting.accountants import ACCOUNTANTS
+from certified_unlearning.errors import ParameterError
+from certified_unlearning.reproduction.figure_style import FigureStyle
+
+_DASHES = (
+    "-",
+    (0, (5, 1.5)),
+    (0, (1.5, 1.2)),
+    (0, (6, 1.5, 1.5, 1.5)),
+    (0, (6, 1.2, 1.5, 1.2, 1.5, 1.2)),
+    (0, (10, 2)),
+)
+GREY = (0.45, 0.45, 0.45)
+_PALE_GREY = (0.78, 0.78, 0.78)
+BLACK = (0.1, 0.1, 0.1)
+_FREE = tuple(AccountantLook(place, 1.0, marker, 1.0) for place, marker in ((2, "P"), (4, "X"), (1, "p"), (8, "h")))
+"""For accountants that do not say how their lines look."""
+
+
+@dataclass(frozen=True)
+class Look:
+    """How one line is drawn.
+
+    Attributes:
+        color: Red, green and blue.
+        marker: The shape at a data point, empty for none.
+        dashes: Matplotlib's line style.
+        size: Width of the line in units of the context's.
+        marker_size: Width of the marker in units of the context's.
+        layer: Lines of a higher layer are drawn over those of a lower one.
+    """
+
+    color: Any
+    marker: str = ""
+    dashes: Any = "-"
+    size: float = 1.0
+    marker_size: float = 1.0
+    layer: int = 0
+
+    def line(self) -> dict[str, Any]:
+        """Return the properties of a Matplotlib line."""
+        return {
+            "color": self.color,
+            "marker": self.marker,
+            "markersize": self.marker_size * mpl.rcParams["lines.markersize"],
+            "markeredgecolor": "w",
+            "markeredgewidth": 0.75,
+            "linestyle": self.dashes,
+            "linewidth": self.size * mpl.rcParams["lines.linewidth"],
+            "zorder": 2 + 0.1 * self.layer,
+        }
+
+    def area(self) -> dict[str, Any]:
+        """Return the properties of a Matplotlib band; its thin edge shows where bands overlap."""
+        return {
+            "facecolor": to_rgba(self.color, 0.12),
+            "edgecolor": to_rgba(self.color, 0.4),
+            "linewidth": 0.4 * mpl.rcParams["lines.linewidth"],
+        }
+
+
+def colours(style: FigureStyle, count: int) -> list[Any]:
+    """Return the first colours of the style's palette.
+
+    Raises:
+        ParameterError: The palette is not one seaborn knows.
+    """
+    try:
+        return list(sns.color_palette(style.palette, count))
+    except ValueError as error:
+        raise ParameterError(
+            f"figures.palette is {style.palette!r}, but must be a seaborn palette such as colorblind"
+        ) from error
+
+
+def pale(hue: tuple[float, ...]) -> tuple[float, ...]:
+    """Return a colour half way to white."""
+    return tuple(0.5 + 0.5 * channel for channel in hue)
+
+
+def accountant_look(accountant: Accountant, style: FigureStyle, *, dashes: Any = "-") -> Look:
+    """Return the look of an accountant's lines, the same in every figure; smaller markers are drawn over larger ones.
+
+    Raises:
+        ParameterError: The palette is not one seaborn knows.
+    """
+    own = _own_look(accountant)
+    return Look(
+        _hue(own, style), own.marker, dashes, marker_size=own.marker_size, layer=1 + round(4 * (2 - own.marker_size))
+    )
+
+
+def row_look(row: "Mapping[str, Any] | pd.Series[Any]", style: FigureStyle, *, dashes: Any = "-") -> Look:
+    """Return the look of a row's line.
+
+    Unlearning aims to be where retraining with the same noise is: a broad, pale line that stays visible below.
+
+    Raises:
+        ParameterError: The palette is not one seaborn knows.
+    """
+    accountant = ACCOUNTANTS.get(row["accountant"])
+    if accountant is None:
+        return Look(BLACK, size=0.6) if row["sigma"] == 0 else Look(_PALE_GREY, size=2.5)
+    if row["mechanism"] != accountant.mechanism:
+        return Look(pale(_hue(_own_look(accountant), style)), size=2.5)
+    return accountant_look(accountant, style, dashes=dashes)
+
+
+def _own_look(accountant: Accountant) -> AccountantLook:
+    if accountant.look is not None:
+        return accountant.look
+    without = [each.name for each in ACCOUNTANTS.values() if each.look is None]
+    return _FREE[without.index(accountant.name) % len(_FREE)]
+
+
+def _hue(own: AccountantLook, style: FigureStyle) -> tuple[float, ...]:
+    return tuple(own.shade * channel for channel in colours(style, 10)[own.place])
+
+
+def looks(summary: pd.DataFrame, style: FigureStyle) -> dict[str, Look]:
+    """Return the look of every label of a summary.
+
+    Raises:
+        ParameterError: The palette is not one seaborn knows.
+    """
+    members = _members(summary)
+    return {
+        name: row_look(row, style, dashes=_dashes(row["member"], members)) for name, row in _first_rows(summary).items()
+    }
+
+
+def key(summary: pd.DataFrame, style: FigureStyle) -> tuple[dict[str, Line2D], dict[str, Line2D]]:
+    """Return the legend of a summary: a line for each method, and one for each member where there are several.
+
+    Retraining with the noise of each accountant is one entry: it lies below the line of its accountant.
+    """
+    methods = {}
+    for row in _first_rows(summary).values():
+        known = ACCOUNTANTS.get(row["accountant"])
+        if known is not None and row["mechanism"] != known.mechanism:
+            # One entry for the noise of all accountants, without the accountant.
+            methods[row["method"].rpartition(" (")[0]] = Line2D([], [], **Look(_PALE_GREY, size=2.5).line())
+        else:
+            methods[row["method"]] = Line2D([], [], **row_look(row, style).line())
+    members = _members(summary)
+    dashes = {
+        text: Line2D([], [], **Look(GREY, dashes=_dashes(text, members)).line())
+        for text in members
+        if len(_alike(text, members)) > 1
+    }
+    return methods, dashes
+
+
+def _dashes(text: str, members: list[str]) -> Any:
+    return _DASHES[_alike(text, members).index(text) % len(_DASHES)] if text else "-"
+
+
+def _alike(text: str, members: list[str]) -> list[str]:
+    """Return the members that share the letter (K, I, S or e) of this one."""
+    return [other for other in members if other[0] == text[0]]
+
+
+def _first_rows(summary: pd.DataFrame) -> dict[str, Any]:
+    first = summary.drop_duplicates("label")
+    return {str(row["label"]): row for _, row in first.iterrows()}
+
+
+def _members(summary: pd.DataFrame) -> list[str]:
+    """Return the members of all methods by letter, smallest first."""
+    found = {str(row["member"]) for row in _first_rows(summary).values()} - {""}
+    return sorted(found, key=lambda text: (text[0], float(text.rpartition(" ")[2])))

@@ -1,0 +1,233 @@
+"""What all figures share: theme, lines with their bands, axes, title, legend, files."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Literal
+
+import matplotlib.style
+import numpy as np
+import pandas as pd
+import seaborn as sns
+from matplotlib.axes import Axes
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from matplotlib.scale import SymmetricalLogScale
+from matplotlib.ticker import FixedLocator, LogLocator, NullLocator
+
+from certified_unlearning.data.sets import built_in
+from certified_unlearning.files import atomic_path
+from certified_unlearning.reproduction.figure_style import FigureStyle
+from certified_unlearning.reproduction.figures.looks import Look
+
+_LEAST_ACCURACY_SPAN = 0.02
+"""An accuracy axis shows at least this much: noise of a few test records must not look like an effect."""
+
+
+@contextmanager
+def theme(style: FigureStyle) -> Iterator[None]:
+    """Apply the shared theme inside the block, whatever a user's own matplotlib settings are.
+
+    Drawing *and* saving belong inside: Matplotlib makes some artists (ticks) only when it saves.
+    """
+    settings = {
+        **sns.plotting_context(style.context),
+        **sns.axes_style("ticks"),
+        "font.family": "DejaVu Sans",  # comes with Matplotlib: the same letters on every machine
+        "axes.titlesize": "small",
+        "figure.titlesize": "medium",
+        "figure.labelsize": "medium",
+        "axes.grid": True,
+        "grid.color": "0.9",
+        "legend.frameon": False,
+        "pdf.fonttype": 42,
+    }
+    with matplotlib.style.context(["default", settings]):
+        yield
+
+
+def new_figure(style: FigureStyle, *, columns: int = 1) -> Figure:
+    """Return an empty figure, unknown to pyplot, that spans so many columns of the style's width."""
+    figure = Figure(figsize=(columns * style.width_inches, style.height_inches), layout="constrained")
+    FigureCanvasAgg(figure)
+    return figure
+
+
+def steps_beside_accuracies(figure: Figure, names: Sequence[str]) -> tuple[Axes, list[Axes]]:
+    """Return a panel for steps on the left and, on the right, one for the accuracies of each name, with shared axes."""
+    left, right = figure.subfigures(1, 2, squeeze=False)[0]
+    steps = left.subplots()
+    columns = 1 if len(names) <= 3 else 2
+    grid = right.subplots(-(-len(names) // columns), columns, sharex=True, sharey=True, squeeze=False).ravel()
+    panels, superfluous = list(grid[: len(names)]), grid[len(names) :]
+    for axes in superfluous:
+        axes.remove()
+    for axes, name in zip(panels, names, strict=True):
+        axes.annotate(
+            name, (1.02, 0.5), xycoords="axes fraction", ha="left", va="center", rotation=270, fontsize="small"
+        )
+    right.supylabel("Test accuracy")
+    return steps, panels
+
+
+def grid(figure: Figure, count: int) -> list[Axes]:
+    """Return so many panels with shared axes, at most four a row; more rows make the figure higher."""
+    rows = -(-count // 4)
+    figure.set_figheight((1 + rows) / 2 * figure.get_figheight())
+    panels = figure.subplots(rows, -(-count // rows), sharex=True, sharey=True, squeeze=False).ravel()
+    for axes in panels[count:]:
+        axes.remove()
+    return list(panels[:count])
+
+
+def label_outer(panels: Sequence[Axes]) -> None:
+    """Leave the labels of shared axes at the outside only; the accuracy axis is named once, beside all panels."""
+    for axes in panels:
+        axes.set_ylabel("")
+        axes.label_outer()
+
+
+def draw_lines(
+    axes: Axes, summary: pd.DataFrame, look: Mapping[str, Look], *, x: str, y: str, bands: bool = True
+) -> None:
+    """Draw one line for each label; for ``accuracy_mean`` with the band of one standard deviation."""
+    for label, rows in summary.groupby("label", sort=False):
+        one = look[str(label)]
+        draw_line(axes, rows, one, x=x, y=y, label=str(label))
+        if bands and y == "accuracy_mean":
+            rows = rows.sort_values(x)
+            axes.fill_between(rows[x], *band(rows), **one.area())
+
+
+def draw_line(axes: Axes, rows: pd.DataFrame, look: Look, *, x: str, y: str, label: str) -> None:
+    """Draw one line with at most seven markers, however many its points."""
+    line = {"label": label, "markevery": -(-len(rows) // 7), **look.line()}
+    sns.lineplot(rows, x=x, y=y, estimator=None, ax=axes, legend=False, **line)
+
+
+def draw_levels(axes: Axes, summary: pd.DataFrame, look: Mapping[str, Look]) -> None:
+    """Draw each row's mean accuracy as a level across the panel with the band of one standard deviation."""
+    for (_, row), lower, upper in zip(summary.iterrows(), *band(summary), strict=True):
+        one = look[row["label"]]
+        axes.axhline(row["accuracy_mean"], label=row["label"], **one.line())
+        axes.axhspan(lower, upper, **one.area())
+
+
+def band(summary: pd.DataFrame) -> tuple[np.ndarray, np.ndarray]:
+    """Return the mean accuracy minus and plus one standard deviation, inside [0, 1]."""
+    mean, std = summary["accuracy_mean"].to_numpy(), summary["accuracy_std"].to_numpy()
+    return np.clip(mean - std, 0.0, 1.0), np.clip(mean + std, 0.0, 1.0)
+
+
+def accuracy_axis(axes: Axes) -> None:
+    """Label a panel's accuracy axis; call it when everything is drawn."""
+    bottom, top = axes.get_ylim()
+    missing = max(0.0, _LEAST_ACCURACY_SPAN - (top - bottom)) / 2
+    axes.set_ylim(max(bottom - missing, -0.02), min(top + missing, 1.02))
+    axes.ticklabel_format(axis="y", useOffset=False)
+    axes.set_ylabel("Test accuracy")
+
+
+def steps_axis(axes: Axes, name: str, *, which: Literal["x", "y"] = "y") -> None:
+    """Make an axis of step counts linear from 0 to 1 and logarithmic above: 0 stays visible beside thousands.
+
+    Call it when everything is drawn.
+    """
+    axis = axes.yaxis if which == "y" else axes.xaxis
+    largest = max(1.0, axes.dataLim.ymax if which == "y" else axes.dataLim.xmax)
+    decades = 10.0 ** np.arange(np.ceil(np.log10(largest)) + 1)
+    ticks = decades if largest > 200 else np.outer(decades, (1, 2, 5)).ravel()
+    scale = SymmetricalLogScale(axis, linthresh=1, linscale=0.4)
+    axes.set(**{f"{which}scale": scale, f"{which}lim": (-0.3, 1.3 * largest), f"{which}label": name})
+    axis.set_major_locator(FixedLocator([0.0, *ticks]))
+    axis.set_major_formatter("{x:,.0f}")
+    axis.set_minor_locator(NullLocator())
+
+
+def epsilon_axis(axes: Axes, name: str) -> None:
+    """Make the y axis a logarithmic one of epsilon."""
+    axes.set_ylabel(name)
+    axes.set_yscale("log")
+    bottom, top = axes.get_ylim()
+    axes.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5) if top < 100 * bottom else (1,)))
+    axes.yaxis.set_major_formatter("{x:g}")
+    axes.yaxis.set_minor_locator(NullLocator())
+
+
+def sweep_axis(axes: Axes, values: pd.Series, name: str) -> None:
+    """Make the x axis logarithmic with a tick at every swept value, labelled where there is room.
+
+    Call it when everything is drawn: on an axis that is already logarithmic seaborn rounds positions.
+    """
+    swept = np.sort(values.unique())
+    axes.set_xscale("log")
+    room = np.log(swept[-1] / swept[0]) / 8
+    labelled = [swept[0]]
+    for value in swept[1:]:
+        if np.log(value / labelled[-1]) >= room:
+            labelled.append(value)
+    axes.set_xticks(swept, [f"{value:g}" if value in labelled else "" for value in swept])
+    axes.xaxis.set_minor_locator(NullLocator())
+    axes.set_xlabel(name)
+
+
+def about(summary: pd.DataFrame, what: str) -> str:
+    """Return a title: what was done; the data set and n."""
+    row = summary.iloc[0]
+    known = built_in(row["dataset"])
+    return f"{what}\n{row['dataset'] if known is None else known.title}, n = {row['n']:,}"
+
+
+def handles(axes: Axes) -> dict[str, Line2D]:
+    """Return the lines of a panel by their labels."""
+    return {str(line.get_label()): line for line in axes.get_lines()}
+
+
+def finish(figure: Figure, title: str, *key: Mapping[str, Line2D]) -> None:
+    """Add the title and, below all panels in height of its own, the legend.
+
+    Args:
+        figure: With everything drawn.
+        title: Its title.
+        key: Groups of entries; each begins a new column. The legend has as few rows as fit the width.
+    """
+    figure.suptitle(title)
+    for axes in figure.axes:
+        sns.despine(ax=axes)
+        axes.set_axisbelow(True)
+    groups = [list(group.items()) for group in key if group]
+    for rows in range(1, max(map(len, groups)) + 1):
+        entries = [entry for group in groups for entry in _filled(group, rows)]
+        names, lines = zip(*entries, strict=True)
+        legend = figure.legend(lines, names, loc="outside lower center", ncols=len(entries) // rows, handlelength=3)
+        size = legend.get_window_extent()
+        if size.width <= figure.bbox.width:
+            break
+        legend.remove()
+    figure.set_figheight(figure.get_figheight() + size.height / figure.dpi)
+
+
+def _filled(group: list[tuple[str, Line2D]], rows: int) -> list[tuple[str, Line2D]]:
+    """Return a group with invisible entries added, so that it fills whole columns."""
+    return group + [("", Line2D([], [], linestyle="none"))] * (-len(group) % rows)
+
+
+def save(figure: Figure, style: FigureStyle, output_stem: str | Path) -> list[Path]:
+    """Write ``<stem>.png`` and ``<stem>.pdf`` atomically; the same figure gives the same bytes.
+
+    Raises:
+        StorageError: A file cannot be written.
+    """
+    paths = [Path(f"{output_stem}.{kind}") for kind in ("png", "pdf")]
+    metadata: dict[str, dict[str, Any]] = {".png": {"Software": None}, ".pdf": {"CreationDate": None}}
+    with theme(style):
+        for path in paths:
+            with atomic_path(path) as temporary:
+                figure.savefig(temporary, dpi=style.dots_per_inch, metadata=metadata[path.suffix])
+    return paths
+
+
+def records(count: int) -> str:
+    """Return ``1 record``, ``2 records``, ... for a title."""
+    return f"{count:,} record" if count == 1 else f"{count:,} records"

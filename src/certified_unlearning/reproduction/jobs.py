@@ -1,0 +1,157 @@
+"""The jobs that carry out a plan: learn, and answer the requests, by any mechanism."""
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import safetensors
+import torch
+from safetensors.torch import load_file, save
+from torch import Tensor
+
+from certified_unlearning.data.prepared import PreparedData
+from certified_unlearning.engine.descent import Array
+from certified_unlearning.errors import DataError, ParameterError
+from certified_unlearning.files import atomic_path, content_key
+from certified_unlearning.mechanisms.mechanism import Mechanism
+from certified_unlearning.mechanisms.run import Plan, Run
+from certified_unlearning.reproduction.simulation import Simulation
+from certified_unlearning.reproduction.tables import Tables, curves_by_run
+
+CURVE_POINTS = 24
+"""Steps of a phase at which test accuracy is measured, logarithmically spaced."""
+
+
+def learn(mechanism: Mechanism, plan: Plan, data: PreparedData, output: Path) -> None:
+    """Learn one model for each distinct sigma of a mechanism's runs and each trial; write the weights.
+
+    Raises:
+        ParameterError: The mechanism has no such job.
+        DataError: ``data`` is not what the plan was made for.
+        StorageError: The file cannot be written.
+    """
+    if mechanism.learning is None:
+        raise ParameterError(f"{mechanism.name} does not learn in a job of its own; `unlearn` does it all")
+    simulation = Simulation(plan, mechanism.name, data, "learn", output)
+    runs = list({run.sigma: run for run in plan.of(mechanism.name)}.values())
+    phase = mechanism.learning(plan.settings, runs, _curve_steps(runs))
+    start = mechanism.starting_weights(plan.settings, runs, simulation.no_weights)
+    simulation.expect([[phase]])
+    trajectory = simulation.run(start, [phase], step_size=runs[0].step_size, radius=runs[0].radius)
+    tensors = {"weights": trajectory.weights.cpu()}
+    for run, curve in zip(runs, curves_by_run(runs, [phase], trajectory, [0] * len(runs)), strict=True):
+        tensors |= {f"curve/{run.sigma!r}/{step}": torch.from_numpy(values) for step, values in curve.items()}
+    # One entry only: several are written in random order, and equal inputs shall give equal bytes.
+    metadata = {"learned": json.dumps([_learning_key(mechanism, plan), [run.sigma for run in runs]])}
+    content = save({name: tensor.contiguous() for name, tensor in tensors.items()}, metadata)
+    with atomic_path(output) as temporary:
+        temporary.write_bytes(content)
+    simulation.finish()
+
+
+def unlearn(
+    mechanism: Mechanism, plan: Plan, data: PreparedData, learned: Path | None, rows: Path, curves: Path
+) -> None:
+    """Answer every request of a mechanism's runs.
+
+    Args:
+        mechanism: Whose runs.
+        plan: What to run.
+        data: The plan's data set.
+        learned: The weights that `learn` wrote, where the mechanism learns in a job of its own.
+        rows: Where one row for each run, request and trial goes.
+        curves: Where the learning curves go.
+
+    Raises:
+        DataError: ``data`` or ``learned`` is not what the plan was made for.
+        StorageError: A file cannot be written.
+    """
+    simulation = Simulation(plan, mechanism.name, data, "unlearn", rows)
+    weights: dict[float, Tensor] = {}
+    learning_curves: dict[float, dict[int, Array]] = {}
+    if mechanism.learning is not None:
+        if learned is None:
+            raise DataError(f"{mechanism.name} unlearns what it learned before, but no learned weights were given")
+        weights, learning_curves = _read_learned(learned, mechanism, plan)
+    tables = Tables(plan, str(simulation.device))
+    groups = _same_removals(plan.of(mechanism.name))
+    phases = [
+        mechanism.phases(plan.settings, runs, _request_curve_steps(runs) if weights else [_curve_steps(runs)])
+        for runs in groups
+    ]
+    simulation.expect(phases)
+    before, after = mechanism.parts
+    for runs, group in zip(groups, phases, strict=True):
+        if weights:
+            start = torch.cat([weights[run.sigma] for run in runs]).to(simulation.device)
+        else:
+            start = mechanism.starting_weights(plan.settings, runs, simulation.no_weights)
+        trajectory = simulation.run(start, group, step_size=runs[0].step_size, radius=runs[0].radius)
+        tables.add_accuracies(runs, trajectory.published[mechanism.answers :], trajectory.seconds)
+        first_steps = [run.learning_steps if weights else 0 for run in runs]
+        for run, curve in zip(runs, curves_by_run(runs, group, trajectory, first_steps), strict=True):
+            if weights:
+                tables.add_curve(run, before, learning_curves[run.sigma])
+                tables.add_curve(run, after, curve)
+                continue
+            learning = {step: values for step, values in curve.items() if step <= run.learning_steps}
+            tables.add_curve(run, before, learning)
+            tables.add_curve(run, after, {step: curve[step] for step in curve.keys() - learning.keys()})
+    tables.write(rows, curves)
+    simulation.finish()
+
+
+def _same_removals(runs: Sequence[Run]) -> list[list[Run]]:
+    """Group runs that pass through the same data sets in the same way: their trials can be one batch."""
+    groups: dict[tuple[object, ...], list[Run]] = {}
+    for run in runs:
+        removed = tuple(request.records_removed for request in run.requests)
+        groups.setdefault((run.variant, run.radius, run.step_size, removed), []).append(run)
+    return list(groups.values())
+
+
+def _curve_steps(runs: Sequence[Run]) -> list[int]:
+    return _spaced(max(run.learning_steps for run in runs))
+
+
+def _request_curve_steps(runs: Sequence[Run]) -> list[list[int]]:
+    """Return where to measure on the way: inside a single request; of a stream the requests' ends are enough."""
+    if len(runs[0].requests) > 1:
+        return [[] for _ in runs[0].requests]
+    return [_spaced(max(run.requests[0].unlearning_steps for run in runs))]
+
+
+def _spaced(last: int) -> list[int]:
+    if last < 1:
+        return []
+    return sorted({round(step) for step in np.geomspace(1, last, CURVE_POINTS)})
+
+
+def _learning_key(mechanism: Mechanism, plan: Plan) -> str:
+    """Return the content key of all that learning depends on."""
+    settings = plan.settings.model_dump(mode="json", exclude={"device", "accountants"})
+    learned = sorted((run.sigma, run.learning_steps, run.step_size) for run in plan.of(mechanism.name))
+    return content_key([settings, plan.constants.model_dump(mode="json"), learned])
+
+
+def _read_learned(
+    path: Path, mechanism: Mechanism, plan: Plan
+) -> tuple[dict[float, Tensor], dict[float, dict[int, Array]]]:
+    """Return the learned weights and the learning curves by sigma."""
+    try:
+        with safetensors.safe_open(str(path), framework="pt") as file:
+            metadata = file.metadata() or {}
+        tensors = load_file(path)
+    except (OSError, safetensors.SafetensorError) as error:
+        raise DataError(f"{path} cannot be read as learned weights: {error}") from error
+    key, sigmas = json.loads(metadata.get("learned", '["", []]'))
+    if key != _learning_key(mechanism, plan):
+        raise DataError(f"{path} was learned for another plan; learn again")
+    weights = dict(zip(sigmas, tensors["weights"].chunk(len(sigmas)), strict=True))
+    curves: dict[float, dict[int, Array]] = {sigma: {} for sigma in sigmas}
+    for name, values in tensors.items():
+        if name.startswith("curve/"):
+            _, sigma, step = name.split("/")
+            curves[float(sigma)][int(step)] = values.numpy()
+    return weights, curves

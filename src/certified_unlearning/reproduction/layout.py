@@ -1,0 +1,83 @@
+"""Where the results of a preset lie: the one place that knows, beside the workflow's rules."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from certified_unlearning.reproduction.declared import mechanism_name
+
+
+@dataclass(frozen=True)
+class Layout:
+    """The results of one preset.
+
+    ``<paper>/<experiment>/`` has what was run. Figures, and the numbers that they show, have directories of their own,
+    for DVC holds each of the two as one.
+
+    Attributes:
+        results: The directory of all results.
+        preset: The preset's name.
+    """
+
+    results: Path
+    preset: str
+
+    @property
+    def directory(self) -> Path:
+        """Everything of the preset."""
+        return self.results / self.preset
+
+    @property
+    def summary(self) -> Path:
+        """The summary of the prepared data set."""
+        return self.directory / "data.json"
+
+    @property
+    def data(self) -> Path:
+        """The prepared data set."""
+        return self.directory / "data.safetensors"
+
+    @property
+    def records(self) -> Path:
+        """The rows of all runs of all papers."""
+        return self.directory / "records.parquet"
+
+    def of(self, paper: str, experiment: str) -> Path:
+        """What was run of an experiment."""
+        return self.directory / paper / experiment
+
+    def plan(self, paper: str, experiment: str) -> Path:
+        """Its plan."""
+        return self.of(paper, experiment) / "plan.json"
+
+    def rows(self, paper: str, experiment: str) -> Path:
+        """The rows of an experiment that is a table."""
+        return self.of(paper, experiment) / "rows.parquet"
+
+    def run_rows(self, paper: str, experiment: str, mechanism: str) -> Path:
+        """The rows of a mechanism's runs."""
+        return self.of(paper, experiment) / f"{mechanism_name(mechanism)}.rows.parquet"
+
+    def curves(self, paper: str, experiment: str, mechanism: str) -> Path:
+        """The learning curves of a mechanism's runs."""
+        return self.of(paper, experiment) / f"{mechanism_name(mechanism)}.curves.parquet"
+
+    def certificates(self, paper: str, experiment: str) -> Path:
+        """The certificates of an experiment's runs."""
+        return self.of(paper, experiment) / "certificates"
+
+    def figure(self, paper: str, experiment: str, kind: str) -> Path:
+        """An experiment's figure, ``png`` or ``pdf``."""
+        return self.directory / "figures" / paper / f"{experiment}.{kind}"
+
+    def numbers(self, paper: str, experiment: str) -> Path:
+        """The numbers that an experiment shows."""
+        return self.directory / "plots" / paper / f"{experiment}.csv"
+
+    @property
+    def tracking_store(self) -> Path:
+        """What is known about MLflow's store."""
+        return self.directory / "tracking" / "store.json"
+
+    def tracked(self, paper: str, experiment: str) -> Path:
+        """What was tracked of an experiment."""
+        return self.directory / "tracking" / f"{paper}-{experiment}.json"

@@ -1,0 +1,43 @@
+"""What a paper is: its experiments, its claims, and what it brings along."""
+
+from dataclasses import dataclass
+from importlib.resources import files
+from importlib.resources.abc import Traversable
+
+from certified_unlearning.data.dataset import DataSet
+from certified_unlearning.reproduction.experiment import Experiment
+
+
+@dataclass(frozen=True, eq=False)
+class Paper:
+    """A paper and what is reproduced of it.
+
+    Attributes:
+        name: Its key in `params.yaml`, its directory in the results.
+        title: What people call it.
+        experiments: In the order in which the report shows them.
+        package: The package in which ``claims.yaml`` lies; empty where it has no claims.
+        citation: Who wrote it, where it appeared.
+        measures: Modules of functions that claims may name; each is imported when claims are judged.
+        data_sets: Data sets that it brings along.
+        headline: Tables at the head of the report, as ``module:function``.
+    """
+
+    name: str
+    title: str
+    experiments: tuple[Experiment, ...]
+    package: str = ""
+    citation: str = ""
+    measures: tuple[str, ...] = ()
+    data_sets: tuple[DataSet, ...] = ()
+    headline: str | None = None
+
+    def experiment(self, name: str) -> Experiment | None:
+        """Return the experiment of that name; None where there is none."""
+        return next((each for each in self.experiments if each.name == name), None)
+
+    @property
+    def claims(self) -> Traversable | None:
+        """The table of its claims; None where it has none."""
+        path = files(self.package) / "claims.yaml" if self.package else None
+        return path if path is not None and path.is_file() else None

@@ -1,0 +1,90 @@
+"""The page: everything gathered, then rendered and written."""
+
+import base64
+import hashlib
+from collections.abc import Mapping
+from importlib.resources import files as package_files
+from pathlib import Path
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
+
+from certified_unlearning.errors import ParameterError
+from certified_unlearning.files import read_json, write_text
+from certified_unlearning.reproduction import declared
+from certified_unlearning.reproduction.layout import Layout
+from certified_unlearning.reproduction.report.certificates import certificates
+from certified_unlearning.reproduction.report.embedding import required
+from certified_unlearning.reproduction.report.exhibits import Shown, exhibits
+from certified_unlearning.reproduction.report.provenance import provenance
+from certified_unlearning.reproduction.report.verdicts import verdicts
+from certified_unlearning.reproduction.rows import RUN_ROWS, read_table
+
+
+def write_report(results: Path, name: str, shown: Mapping[str, Shown], output: Path) -> None:
+    """Write one HTML page about the presets' results; it needs no other file and no network.
+
+    The same results give the same page.
+
+    Args:
+        results: The directory of all results.
+        name: What is reported: a preset, or a collection of presets. The table of claims is
+            ``results/<name>/claims.json``; without one, the page says so.
+        shown: The experiments of each preset with their papers, in the order in which they are shown; the first
+            figure heads the page.
+        output: Where the page goes.
+
+    Raises:
+        ParameterError: There are no presets.
+        DataError: A file that the page needs is missing or damaged; the message names it, and the workflow's rule.
+        StorageError: The page cannot be written.
+    """
+    if not shown:
+        raise ParameterError(f"the report {name!r} is about no presets; it needs one or more")
+    layouts = {preset: Layout(results, preset) for preset in shown}
+    summaries = {preset: read_json(required(each.summary, "prepare"), _DATA_KEYS) for preset, each in layouts.items()}
+    runs = {preset: read_table(required(each.records, "collect"), RUN_ROWS) for preset, each in layouts.items()}
+    exhibited = exhibits(results, shown, summaries, runs)
+    certified, unchecked = certificates(results, shown, runs)
+    papers = list(dict.fromkeys(paper for experiments in shown.values() for paper, _ in experiments))
+    style, script = _asset("page.css"), _asset("page.js")
+    page = _ENVIRONMENT.get_template("page.html.j2").render(
+        name=name,
+        papers=papers,
+        presets=list(shown),
+        style=style,
+        script=script,
+        style_digest=_digest(style),
+        script_digest=_digest(script),
+        headline=next((figure for each in exhibited for figure in each.figures), None),
+        headline_tables=[
+            table for paper in papers if paper.headline for table in declared.function(paper.headline)(runs)
+        ],
+        exhibits=exhibited,
+        verdicts=verdicts(results / name / "claims.json"),
+        certificates=certified,
+        unchecked=unchecked,
+        provenance=provenance(results, shown, summaries, runs),
+    )
+    write_text(output, page)
+
+
+_DATA_KEYS = ("name", "features", "preprocessing", "n", "n_test", "d", "sha256")
+
+_ENVIRONMENT = Environment(
+    loader=PackageLoader(__package__ or ""),
+    autoescape=True,
+    undefined=StrictUndefined,
+    trim_blocks=True,
+    lstrip_blocks=True,
+)
+
+
+def _asset(name: str) -> Markup:
+    """Return a part of the page that this package ships, as it is."""
+    return Markup((package_files(__package__ or "") / "templates" / name).read_text(encoding="utf-8"))
+
+
+def _digest(text: str) -> str:
+    """Return what the page's content security policy knows its own style and script by."""
+    return f"sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode('ascii')}"

@@ -1,0 +1,177 @@
+"""Rows of results: Parquet with a fixed schema, whose columns have roles."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Literal
+
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from certified_unlearning.errors import DataError
+from certified_unlearning.files import atomic_path
+
+Role = Literal["point", "constant", "measure", "cost", "trial", "origin"]
+"""What a column is for.
+
+``point`` tells rows of an experiment apart, ``constant`` is the same whenever the same is run, ``measure`` came out,
+``cost`` is what it took; ``trial`` numbers repetitions, ``origin`` says which run, code and machine a row is from.
+"""
+_TYPES = {"text": pa.string(), "whole": pa.int64(), "number": pa.float64(), "flag": pa.bool_()}
+
+
+def column(name: str, kind: Literal["text", "whole", "number", "flag"], role: Role, *, empty: bool = False) -> pa.Field:
+    """Return a column with its role; ``empty`` where a row may have nothing in it."""
+    return pa.field(name, _TYPES[kind], nullable=empty, metadata={"role": role})
+
+
+def role(field: pa.Field) -> str:
+    """Return the role of a column."""
+    return str((field.metadata or {})[b"role"].decode())
+
+
+def names(schema: pa.Schema, *roles: Role) -> tuple[str, ...]:
+    """Return the columns of some roles, in order."""
+    return tuple(field.name for field in schema if role(field) in roles)
+
+
+RUN_ROWS = pa.schema(
+    [
+        column("run_key", "text", "origin"),
+        column("preset", "text", "constant"),
+        column("dataset", "text", "constant"),
+        column("features", "text", "constant"),
+        column("experiment", "text", "point"),
+        column("mechanism", "text", "constant"),
+        column("variant", "text", "constant"),
+        column("accountant", "text", "constant"),
+        column("guarantee", "text", "constant"),
+        column("method", "text", "point"),
+        column("member", "text", "point"),
+        column("line", "text", "point"),
+        column("point", "text", "point"),
+        column("adjacency", "text", "constant"),
+        column("smoothness", "text", "constant"),
+        column("epsilon_target", "number", "constant"),
+        column("epsilon", "number", "constant"),
+        column("mu", "number", "constant", empty=True),
+        column("initial_epsilon", "number", "constant", empty=True),
+        column("delta", "number", "constant"),
+        column("extra_delta", "number", "constant"),
+        column("rounding_error", "number", "constant", empty=True),
+        column("n", "whole", "constant"),
+        column("d", "whole", "constant"),
+        column("strong_convexity", "number", "constant"),
+        column("smoothness_constant", "number", "constant"),
+        column("lipschitz", "number", "constant"),
+        column("step_size", "number", "constant"),
+        column("sigma", "number", "constant"),
+        column("learning_steps", "whole", "constant"),
+        column("unlearning_steps", "whole", "constant"),
+        column("accumulated_steps", "whole", "constant"),
+        column("records_per_request", "whole", "constant"),
+        column("request", "whole", "point"),
+        column("records_removed", "whole", "constant"),
+        column("trial", "whole", "trial"),
+        column("seed", "whole", "constant"),
+        column("accuracy", "number", "measure"),
+        column("seconds", "number", "cost"),
+        column("device", "text", "origin"),
+        column("dtype", "text", "constant"),
+        column("data_sha256", "text", "constant"),
+        column("code_version", "text", "origin"),
+    ]
+)
+"""One row per run, request and trial. `seconds` is the run's share of its job's simulation time; it and
+`code_version` are the only columns that may differ between two runs with the same inputs on the same device."""
+
+CURVE_ROWS = pa.schema(
+    [
+        column("run_key", "text", "origin"),
+        column("experiment", "text", "point"),
+        column("mechanism", "text", "point"),
+        column("variant", "text", "point"),
+        column("phase", "text", "point"),
+        column("step", "whole", "point"),
+        column("accuracy_mean", "number", "measure"),
+        column("accuracy_std", "number", "measure"),
+    ]
+)
+"""Test accuracy along a run at a few dozen steps. ``step`` counts on through learning and all requests."""
+
+BOUND_ROWS = pa.schema(
+    [
+        column("experiment", "text", "point"),
+        column("bound", "text", "point"),
+        column("guarantee", "text", "constant"),
+        column("source", "text", "constant"),
+        column("n", "whole", "constant"),
+        column("strong_convexity", "number", "point", empty=True),
+        column("smoothness_constant", "number", "constant"),
+        column("lipschitz", "number", "constant"),
+        column("step_size", "number", "constant"),
+        column("sigma", "number", "constant"),
+        column("records_removed", "whole", "constant"),
+        column("steps", "whole", "point"),
+        column("alpha", "number", "point", empty=True),
+        column("renyi", "number", "measure", empty=True),
+        column("delta", "number", "constant", empty=True),
+        column("epsilon", "number", "measure", empty=True),
+        column("mu", "number", "measure", empty=True),
+    ]
+)
+"""What accounting alone says, without a simulation: one row per bound and number of steps. ``renyi`` at order ``alpha``
+or (epsilon, delta) with ``mu``; ``source`` says whether the bound is a paper's or derived here.
+``strong_convexity`` is empty where a bound does not depend on it."""
+
+
+def write_table(path: str | Path, rows: pd.DataFrame, schema: pa.Schema) -> None:
+    """Write rows as Parquet, atomically.
+
+    Raises:
+        DataError: A column is missing, superfluous, of another type, or empty where it may not be.
+    """
+    table = _conform(rows, schema, where=str(path))
+    with atomic_path(path) as temporary:
+        pq.write_table(table, temporary)
+
+
+def read_table(path: str | Path, schema: pa.Schema) -> pd.DataFrame:
+    """Read a Parquet table and check that it follows the schema.
+
+    Raises:
+        DataError: The file is missing, damaged, or has other columns.
+    """
+    try:
+        table = pq.read_table(path)
+    except FileNotFoundError as error:
+        raise DataError(f"{path} does not exist") from error
+    except (OSError, pa.ArrowInvalid) as error:
+        raise DataError(f"{path} is not a Parquet file: {error}") from error
+    if table.schema.names != schema.names or table.schema.types != schema.types:
+        raise DataError(f"{path} does not have the expected columns; was it written by another version?")
+    frame: pd.DataFrame = table.to_pandas()
+    # Whole numbers stay whole where some are missing.
+    return frame.astype({field.name: "Int64" for field in schema if field.nullable and pa.types.is_integer(field.type)})
+
+
+def concatenate(paths: Sequence[str | Path], schema: pa.Schema) -> pd.DataFrame:
+    """Read several tables of the same schema into one; none give an empty one."""
+    if not paths:
+        empty: pd.DataFrame = schema.empty_table().to_pandas()
+        return empty
+    return pd.concat([read_table(path, schema) for path in paths], ignore_index=True)
+
+
+def _conform(rows: pd.DataFrame, schema: pa.Schema, where: str) -> pa.Table:
+    if set(rows.columns) != set(schema.names):
+        difference = sorted(set(rows.columns) ^ set(schema.names))
+        raise DataError(f"{where}: the columns {', '.join(difference)} are missing or superfluous")
+    for field in schema:
+        if not field.nullable and rows[field.name].isna().any():
+            raise DataError(f"{where}: column {field.name} has empty values")
+    try:
+        table = pa.Table.from_pandas(rows[schema.names], schema=schema, preserve_index=False)
+    except (pa.ArrowInvalid, pa.ArrowTypeError) as error:
+        raise DataError(f"{where}: {'; '.join(map(str, error.args))}") from error
+    return table.replace_schema_metadata(None)

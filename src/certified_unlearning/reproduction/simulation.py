@@ -1,0 +1,114 @@
+"""A plan and its data on a device, and the groups of phases that a job runs there."""
+
+from collections.abc import Sequence
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from certified_unlearning.data.prepared import PreparedData
+from certified_unlearning.data.requests import draw_removals
+from certified_unlearning.engine.checkpoint import Checkpoint
+from certified_unlearning.engine.descent import Phase, Trajectory, run
+from certified_unlearning.engine.devices import pick_device
+from certified_unlearning.engine.objectives import logistic, softmax
+from certified_unlearning.engine.objectives.rows import StreamedRows
+from certified_unlearning.engine.progress import Progress
+from certified_unlearning.errors import DataError
+from certified_unlearning.files import content_key
+from certified_unlearning.mechanisms.run import Plan
+from certified_unlearning.version import source_sha256
+
+
+class Simulation:
+    """One job: several groups of phases on the same data, with one progress line and resumable.
+
+    Args:
+        plan: What to simulate.
+        mechanism: Whose runs.
+        data: The plan's data set.
+        name: The job's name, for its progress line and its checkpoints.
+        output: The job's main output; checkpoints lie beside it until `finish`.
+
+    Raises:
+        DataError: ``data`` is not what the plan was made for, or the plan has no such runs.
+        ParameterError: The plan's device is not there.
+    """
+
+    def __init__(self, plan: Plan, mechanism: str, data: PreparedData, name: str, output: Path) -> None:
+        if data.sha256 != plan.constants.data_sha256:
+            raise DataError(
+                f"the data set {data.name} has digest {data.sha256[:12]}, but the plan was made for "
+                f"{str(plan.constants.data_sha256)[:12]}; make the plan again"
+            )
+        if not plan.of(mechanism):
+            raise DataError(f"the plan of {plan.runs[0].experiment} has no runs of {mechanism}")
+        self.plan = plan
+        self.device = pick_device(plan.settings.device)
+        self._name = f"{plan.runs[0].experiment} {mechanism} {name}"
+        self._output = output
+        self._checkpoints: list[Checkpoint] = []
+        self._progress: Progress | None = None
+        dtype = getattr(torch, plan.of(mechanism)[0].dtype)
+        binary = plan.constants.classes == 2
+
+        def place(array: object) -> Tensor:
+            return torch.as_tensor(array, dtype=dtype, device=self.device)
+
+        def place_labels(labels: object) -> Tensor:
+            return place(labels) if binary else torch.as_tensor(labels, dtype=torch.int64, device=self.device)
+
+        removals = draw_removals(
+            data,
+            records=max(each.requests[-1].records_removed for each in plan.runs),
+            adjacency=plan.settings.adjacency,
+            seed=plan.settings.seed,
+        )
+        replacements = torch.as_tensor(removals.indices), place(removals.features), place_labels(removals.labels)
+        loss = logistic.LogisticObjective if binary else partial(softmax.SoftmaxObjective, classes=len(data.classes))
+        rows = data.train_features
+        self._objective = loss(
+            place(rows) if isinstance(rows, np.ndarray) else StreamedRows(rows, dtype=dtype, device=self.device),
+            place_labels(data.train_labels),
+            strong_convexity=plan.constants.strong_convexity,
+            lipschitz=plan.constants.lipschitz,
+            replacements=replacements,
+        )
+        self._accuracy = logistic.accuracy if binary else softmax.accuracy
+        self._test = place(data.test_features), place_labels(data.test_labels)
+        self.no_weights = place([]).new_empty(0, plan.constants.d)
+
+    def measure(self, weights: Tensor) -> Tensor:
+        """Return the test accuracy of each trial."""
+        return self._accuracy(weights, *self._test)
+
+    def expect(self, groups: Sequence[Sequence[Phase]]) -> None:
+        """Announce all groups, so that the progress line knows the whole."""
+        total = sum(sum(phase.steps) for phases in groups for phase in phases)
+        self._progress = Progress(self._name, total)
+
+    def run(self, start: Tensor, phases: Sequence[Phase], *, step_size: float, radius: float | None) -> Trajectory:
+        """Run the next group of phases."""
+        number = len(self._checkpoints)
+        # A checkpoint of other code would give records that belong to neither version.
+        software = [source_sha256(), torch.__version__, str(self.device)]
+        key = content_key([self.plan.model_dump(mode="json"), self._name, number, software])
+        path = self._output.with_name(f"{self._output.stem}.group-{number}.checkpoint")
+        self._checkpoints.append(Checkpoint(path, key))
+        return run(
+            self._objective,
+            start,
+            phases,
+            step_size=step_size,
+            radius=radius,
+            measure=self.measure,
+            progress=self._progress,
+            checkpoint=self._checkpoints[-1],
+        )
+
+    def finish(self) -> None:
+        """Remove the checkpoints: the results are durable."""
+        for checkpoint in self._checkpoints:
+            checkpoint.delete()

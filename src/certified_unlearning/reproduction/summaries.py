@@ -1,0 +1,135 @@
+"""Rows of runs reduced to one row per sweep point: what figures draw, and what DVC compares."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import pandas as pd
+
+from certified_unlearning.accounting.accountants import ACCOUNTANTS, NO_ACCOUNTANT
+from certified_unlearning.errors import DataError
+from certified_unlearning.files import write_text
+from certified_unlearning.reproduction.rows import RUN_ROWS, names
+
+CONSTANTS = tuple(
+    name
+    for name in names(RUN_ROWS, "constant", "point")
+    if name not in ("line", "point", "method", "member", "seed", "dtype", "data_sha256")
+)
+"""The columns that all trials of a sweep point share and that a summary keeps beside its names."""
+_NAMES = ("method", "member", "line", "point")
+_ACCOUNTANT_ORDER = (*ACCOUNTANTS, NO_ACCOUNTANT)
+_POINT_ORDER = ("records_per_request", "epsilon_target", "sigma", "records_removed")
+
+Row: TypeAlias = "Mapping[str, Any] | pd.Series[Any]"
+"""A row of runs or of a summary."""
+
+
+def summarise(rows: pd.DataFrame, experiment: str) -> pd.DataFrame:
+    """Reduce the trials of every sweep point and request to mean and standard deviation.
+
+    Args:
+        rows: Rows that follow `rows.RUN_ROWS`, mechanism after mechanism in the order in which they are shown.
+        experiment: The experiment to keep.
+
+    Returns:
+        One row per sweep point and request: ``label`` (the line), ``point`` (the line and the swept value), ``method``
+        and ``member``, the columns `CONSTANTS`, ``trials``, ``accuracy_mean`` and ``accuracy_std`` (sample standard
+        deviation, 0 for a single trial); mechanisms and their variants in the order of the rows, accountants from
+        loose to tight.
+
+    Raises:
+        DataError: There are no rows, none of this experiment, a trial occurs twice, data sets are mixed, two runs
+            cannot be told apart by their point, or an accountant is not known.
+    """
+    own = _rows_of(rows, experiment)
+    # Means must not depend on the order of the rows.
+    groups = own.sort_values(["run_key", "request", "trial"]).groupby(["run_key", "request"], sort=False)
+    kept = [name for name in (*CONSTANTS, *_NAMES) if name != "request"]
+    summary = groups[kept].first().reset_index()
+    accuracy = groups["accuracy"]
+    summary["trials"] = accuracy.count().to_numpy()
+    summary["accuracy_mean"] = accuracy.mean().to_numpy()
+    summary["accuracy_std"] = accuracy.std(ddof=1).fillna(0.0).to_numpy()
+    ambiguous = summary.loc[summary.duplicated(["point", "request"]), "point"]
+    if not ambiguous.empty:
+        raise DataError(f"the rows of {experiment} hold more than one run called {ambiguous.iloc[0]!r}")
+    unknown = sorted(set(summary["accountant"]) - set(_ACCOUNTANT_ORDER))
+    if unknown:
+        raise DataError(f"the rows of {experiment} hold the accountant {unknown[0]!r}, which nothing declares")
+    ordered = summary.assign(
+        mechanism_order=summary["mechanism"].map(list(own["mechanism"].unique()).index),
+        variant_order=summary["variant"].map(list(own["variant"].unique()).index),
+        accountant_order=summary["accountant"].map(_ACCOUNTANT_ORDER.index),
+        member_order=summary["member"].map(_leading_number),
+    ).sort_values(
+        ["mechanism_order", "variant_order", "accountant_order", "member_order", *_POINT_ORDER, "request"],
+        ignore_index=True,
+        kind="stable",
+    )
+    return ordered.rename(columns={"line": "label"})[
+        ["label", "point", "method", "member", *CONSTANTS, "trials", "accuracy_mean", "accuracy_std"]
+    ]
+
+
+def write_csv(path: str | Path, frame: pd.DataFrame) -> None:
+    """Write a table as CSV, atomically; floats keep every digit (reading them gives the same numbers)."""
+    write_text(path, frame.to_csv(index=False, lineterminator="\n"))
+
+
+def metrics(rows: pd.DataFrame) -> dict[str, dict[str, dict[str, float | int]]]:
+    """Return the headline numbers of every experiment in the rows.
+
+    Returns:
+        Experiment -> sweep point (such as ``Langevin (lsi), K = 1, epsilon = 0.5``) -> the guarantee (epsilon,
+        delta, extra_delta, and mu where the accountant gives one), sigma, unlearning_steps and mean accuracy. A
+        stream of requests is one sweep point: its largest epsilon and mu, its accumulated_steps, and the accuracy
+        after the last request.
+
+    Raises:
+        DataError: There are no rows, or an experiment's cannot be summarised.
+    """
+    if rows.empty:
+        raise DataError("there are no rows of runs, so there are no metrics")
+    return {experiment: _headlines(summarise(rows, experiment)) for experiment in sorted(rows["experiment"].unique())}
+
+
+def _headlines(summary: pd.DataFrame) -> dict[str, dict[str, float | int]]:
+    streams = bool(summary["request"].max() > 1)
+    return {str(point): _headline(requests, streams) for point, requests in summary.groupby("point", sort=False)}
+
+
+def _rows_of(rows: pd.DataFrame, experiment: str) -> pd.DataFrame:
+    if rows.empty:
+        raise DataError(f"there are no rows, so there is no {experiment}")
+    own = rows[rows["experiment"] == experiment]
+    if own.empty:
+        present = ", ".join(sorted(rows["experiment"].unique()))
+        raise DataError(f"the rows hold no experiment {experiment}, only {present}")
+    if own.duplicated(["run_key", "request", "trial"]).any():
+        raise DataError(f"the rows of {experiment} hold a trial twice; was a file read twice?")
+    datasets = sorted(own["dataset"].unique())
+    if len(datasets) > 1:
+        raise DataError(f"the rows of {experiment} mix the data sets {', '.join(datasets)}; give one at a time")
+    return own
+
+
+def _headline(requests: pd.DataFrame, streams: bool) -> dict[str, float | int]:
+    last = requests.iloc[-1]
+    steps = "accumulated_steps" if streams else "unlearning_steps"
+    mu = requests["mu"].max()
+    return {
+        "epsilon": float(requests["epsilon"].max()),
+        "delta": float(last["delta"]),
+        "extra_delta": float(last["extra_delta"]),
+        **({} if pd.isna(mu) else {"mu": float(mu)}),
+        "sigma": float(last["sigma"]),
+        steps: int(last[steps]),
+        "accuracy": float(last["accuracy_mean"]),
+    }
+
+
+def _leading_number(member: str) -> float:
+    """Return the number in what tells lines of a method apart, such as 2 of ``I = 2``; 0 where there is none."""
+    _, _, value = member.partition(" = ")
+    return float(value) if value else 0.0

@@ -1,0 +1,153 @@
+"""From trajectories to the rows of records and learning curves."""
+
+from collections.abc import Sequence
+from itertools import accumulate
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from certified_unlearning.engine.descent import Array, Phase, Trajectory
+from certified_unlearning.mechanisms.run import Plan, Run
+from certified_unlearning.reproduction.rows import CURVE_ROWS, RUN_ROWS, write_table
+from certified_unlearning.version import code_version
+
+
+class Tables:
+    """Collects the records and learning curves of one job.
+
+    Args:
+        plan: The job's plan.
+        device: The device it ran on.
+    """
+
+    def __init__(self, plan: Plan, device: str) -> None:
+        self._plan = plan
+        self._device = device
+        self._records: list[pd.DataFrame] = []
+        self._curves: list[dict[str, Any]] = []
+
+    def add_accuracies(self, runs: Sequence[Run], accuracies: Sequence[Array], seconds: float) -> None:
+        """Add one row for each run, request and trial.
+
+        Args:
+            runs: The runs of a group.
+            accuracies: For each request the test accuracy of all trials, run by run; a deterministic run's single
+                trial counts for all.
+            seconds: Wall time of the group, shared out among its runs by their number of steps.
+        """
+        trials = self._plan.settings.trials
+        work = np.array([_steps(run) for run in runs], dtype=np.float64)
+        shares = seconds * work / work.sum()
+        for run, share, columns in zip(runs, shares, _split(accuracies, len(runs)), strict=True):
+            steps = list(accumulate(request.unlearning_steps for request in run.requests))
+            for number, request in enumerate(run.requests):
+                values = columns[number]
+                self._records.append(
+                    pd.DataFrame(
+                        {
+                            **self._constants(run),
+                            "epsilon": request.epsilon,
+                            "mu": request.mu,
+                            "unlearning_steps": request.unlearning_steps,
+                            "accumulated_steps": steps[number],
+                            "request": number + 1,
+                            "records_removed": request.records_removed,
+                            "trial": np.arange(trials),
+                            "accuracy": np.repeat(values, trials // len(values)),
+                            "seconds": share,
+                        }
+                    )
+                )
+
+    def add_curve(self, run: Run, phase: str, curve: dict[int, Array]) -> None:
+        """Add a run's test accuracy by step, each an array over trials."""
+        for step, values in sorted(curve.items()):
+            self._curves.append(
+                {
+                    "run_key": self._plan.key(run),
+                    "experiment": run.experiment,
+                    "mechanism": run.mechanism,
+                    "variant": run.variant,
+                    "phase": phase,
+                    "step": step,
+                    "accuracy_mean": float(values.mean()),
+                    "accuracy_std": float(values.std(ddof=1)) if len(values) > 1 else 0.0,
+                }
+            )
+
+    def write(self, records: Path, curves: Path) -> None:
+        """Write both tables, the records last: where they are, the job is done."""
+        write_table(curves, pd.DataFrame(self._curves, columns=CURVE_ROWS.names), CURVE_ROWS)
+        write_table(records, pd.concat(self._records, ignore_index=True), RUN_ROWS)
+
+    def _constants(self, run: Run) -> dict[str, Any]:
+        settings, constants = self._plan.settings, self._plan.constants
+        return {
+            "run_key": self._plan.key(run),
+            "preset": self._plan.preset,
+            "dataset": settings.dataset,
+            "features": self._plan.features,
+            "experiment": run.experiment,
+            "mechanism": run.mechanism,
+            "variant": run.variant,
+            "accountant": run.accountant,
+            "guarantee": run.guarantee,
+            "method": run.method,
+            "member": run.member,
+            "line": run.line,
+            "point": run.point,
+            "adjacency": settings.adjacency,
+            "smoothness": settings.smoothness,
+            "epsilon_target": run.epsilon_target,
+            "initial_epsilon": run.initial_epsilon,
+            "delta": constants.delta,
+            "extra_delta": run.extra_delta,
+            "rounding_error": run.rounding_error,
+            "n": constants.n,
+            "d": constants.d,
+            "strong_convexity": constants.strong_convexity,
+            "smoothness_constant": constants.smoothness_constant,
+            "lipschitz": constants.lipschitz,
+            "step_size": run.step_size,
+            "sigma": run.sigma,
+            "learning_steps": run.learning_steps,
+            "records_per_request": run.records_per_request,
+            "seed": settings.seed,
+            "device": self._device,
+            "dtype": run.dtype,
+            "data_sha256": constants.data_sha256,
+            "code_version": code_version(),
+        }
+
+
+def curves_by_run(
+    runs: Sequence[Run], phases: Sequence[Phase], trajectory: Trajectory, first_steps: Sequence[int]
+) -> list[dict[int, Array]]:
+    """Return each run's measures by step, counted on from ``first_steps`` through all phases.
+
+    What was published at the end of a phase is its last point.
+    """
+    curves: list[dict[int, Array]] = [{} for _ in runs]
+    offsets = list(first_steps)
+    for number, phase in enumerate(phases):
+        on_the_way = {step: values for (where, step), values in trajectory.curve.items() if where == number}
+        trials = len(phase.steps) // len(runs)
+        for index in range(len(runs)):
+            for step, values in on_the_way.items():
+                own = values[index * trials : (index + 1) * trials]
+                if not np.isnan(own).any():
+                    curves[index][offsets[index] + step] = own
+            offsets[index] += phase.steps[index * trials]
+            curves[index][offsets[index]] = _split([trajectory.published[number]], len(runs))[index][0]
+    return curves
+
+
+def _split(values: Sequence[Array], runs: int) -> list[list[Array]]:
+    """Return, run by run, each array's part that belongs to the run."""
+    return [[np.split(each, runs)[run] for each in values] for run in range(runs)]
+
+
+def _steps(run: Run) -> int:
+    return run.learning_steps + sum(request.unlearning_steps for request in run.requests)

@@ -1,0 +1,11 @@
+"""MLflow: finished result files become runs that can be searched and compared.
+
+Nothing else needs this package, and it never decides over a result: a server that does not answer costs one
+warning, and `sync` sends later what was missed. There is one MLflow experiment per preset, in it one parent run
+per experiment of a paper, below it one run per sweep point, found again by its content key.
+"""
+
+from certified_unlearning.reproduction.tracking.runs import TrackResult, sync, track_experiment
+from certified_unlearning.reproduction.tracking.store import StoreStatus, prepare_store
+
+__all__ = ["StoreStatus", "TrackResult", "prepare_store", "sync", "track_experiment"]

@@ -1,0 +1,270 @@
+"""What is logged: result files turned into names, numbers and artifacts, without any MLflow."""
+
+import functools
+import hashlib
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from certified_unlearning.files import content_key
+from certified_unlearning.mechanisms.run import Plan, Run
+from certified_unlearning.reproduction import summaries
+from certified_unlearning.reproduction.experiment import Experiment
+from certified_unlearning.reproduction.layout import Layout
+from certified_unlearning.reproduction.rows import CURVE_ROWS, RUN_ROWS, concatenate, names, read_table
+
+
+@dataclass(frozen=True)
+class Metric:
+    """One number of a run; ``step`` is a request or an iteration where there are several."""
+
+    name: str
+    value: float
+    step: int = 0
+
+
+@dataclass(frozen=True)
+class Dataset:
+    """The data set of a run.
+
+    Attributes:
+        name: Its name.
+        sha256: Digest of its content.
+        path: The prepared file.
+        n: Number of training records.
+        d: Number of features.
+    """
+
+    name: str
+    sha256: str
+    path: str
+    n: int
+    d: int
+
+
+@dataclass(frozen=True)
+class Entry:
+    """Everything that is logged as one MLflow run.
+
+    Attributes:
+        key: Content key by which the run is found again: equal inputs, equal keys.
+        name: Human-readable name.
+        params: Constants.
+        tags: What to search by.
+        metrics: Numbers.
+        files: Artifacts: file name to content.
+        dataset: The data set it used; None if none.
+        accuracies: Accuracy of each trial after the last request, for the histogram; empty for a parent run.
+    """
+
+    key: str
+    name: str
+    params: Mapping[str, Any]
+    tags: Mapping[str, str]
+    dataset: Dataset | None
+    metrics: tuple[Metric, ...] = ()
+    files: Mapping[str, bytes] = field(default_factory=dict)
+    accuracies: tuple[float, ...] = ()
+
+    @functools.cached_property
+    def digest(self) -> str:
+        """Digest of all that is logged: while it stays the same there is nothing to update."""
+        return content_key(
+            {
+                "name": self.name,
+                "params": {name: str(value) for name, value in self.params.items()},
+                "tags": dict(self.tags),
+                "metrics": [(metric.name, metric.value, metric.step) for metric in self.metrics],
+                "files": {name: hashlib.sha256(content).hexdigest() for name, content in self.files.items()},
+            }
+        )
+
+
+def read_entries(layout: Layout, paper: str, experiment: Experiment) -> tuple[Entry, list[Entry]]:
+    """Read an experiment's result files.
+
+    Args:
+        layout: The preset's results.
+        paper: The paper's name.
+        experiment: One that mechanisms ran, or one whose rows are tracked.
+
+    Returns:
+        The parent's entry and one entry for each sweep point of the plan that has rows, or for each row of a table.
+
+    Raises:
+        DataError: The plan, or a table of rows or curves, is missing or damaged.
+    """
+    return _of_runs(layout, paper, experiment) if experiment.mechanisms else _of_rows(layout, paper, experiment)
+
+
+def has_rows(layout: Layout, paper: str, experiment: Experiment) -> bool:
+    """Return whether there is anything to track of an experiment."""
+    if experiment.mechanisms:
+        own = [layout.run_rows(paper, experiment.name, each) for each in experiment.mechanisms]
+        return layout.plan(paper, experiment.name).exists() and any(path.exists() for path in own)
+    return experiment.tracked and layout.rows(paper, experiment.name).exists()
+
+
+def _of_runs(layout: Layout, paper: str, experiment: Experiment) -> tuple[Entry, list[Entry]]:
+    name = experiment.name
+    plan_path = layout.plan(paper, name)
+    plan = Plan.read(plan_path)
+    ran = [each for each in experiment.mechanisms if layout.run_rows(paper, name, each).exists()]
+    ran = ran or list(experiment.mechanisms)
+    rows = concatenate([layout.run_rows(paper, name, each) for each in ran], RUN_ROWS)
+    curves = concatenate([layout.curves(paper, name, each) for each in ran], CURVE_ROWS)
+    rows_of, curve_of = dict(list(rows.groupby("run_key"))), dict(list(curves.groupby("run_key")))
+    keys = {plan.key(run): run for run in plan.runs}
+    dataset = _dataset(plan, layout)
+    parent = Entry(
+        key=content_key(sorted(keys)),
+        name=name,
+        params={**_settings(plan), "sweep_points": len(keys)},
+        tags={"figure": name, "paper": paper, "preset": plan.preset},
+        dataset=dataset,
+        files=_existing({"plan.json": plan_path, **_figure(layout, paper, name)}),
+    )
+    certificates = layout.certificates(paper, name)
+    return parent, [
+        _sweep_point(plan, run, rows_of[key], curve_of.get(key, curves.iloc[:0]), dataset, paper, certificates)
+        for key, run in keys.items()
+        if key in rows_of
+    ]
+
+
+def _of_rows(layout: Layout, paper: str, experiment: Experiment) -> tuple[Entry, list[Entry]]:
+    """Return an entry for each row: points and constants are params, measures and costs are metrics."""
+    rows = read_table(layout.rows(paper, experiment.name), experiment.rows)
+    tags = {"figure": experiment.name, "paper": paper, "preset": layout.preset}
+    constants = names(experiment.rows, "constant")
+    shared = [name for name in constants if len(set(rows[name])) == 1]
+    parent = Entry(
+        key=content_key([experiment.name, layout.preset]),
+        name=experiment.name,
+        params={**{name: rows[name].iloc[0] for name in shared}, "rows": len(rows)},
+        tags=tags,
+        dataset=None,
+        files=_existing(_figure(layout, paper, experiment.name)),
+    )
+    points = [name for name in names(experiment.rows, "point") if name != "experiment"]
+    return parent, [_row_entry(row, experiment, tags, points) for _, row in rows.iterrows()]
+
+
+def _row_entry(row: "pd.Series[Any]", experiment: Experiment, tags: Mapping[str, str], points: list[str]) -> Entry:
+    named = {name: row[name] for name in points}
+    numbers = [name for name in names(experiment.rows, "measure", "cost") if pd.notna(row[name])]
+    return Entry(
+        key=content_key([*tags.values(), *map(str, named.values())]),
+        name=" on ".join(map(str, named.values())),
+        params={**named, **{name: row[name] for name in names(experiment.rows, "constant", "origin")}},
+        tags={**tags, **{name: str(value) for name, value in named.items()}},
+        dataset=None,
+        metrics=tuple(Metric(name, float(row[name])) for name in numbers),
+    )
+
+
+def _figure(layout: Layout, paper: str, name: str) -> dict[str, Path]:
+    return {f"{name}.{kind}": layout.figure(paper, name, kind) for kind in ("png", "pdf")}
+
+
+def _sweep_point(
+    plan: Plan, run: Run, rows: pd.DataFrame, curve: pd.DataFrame, dataset: Dataset, paper: str, certificates: Path
+) -> Entry:
+    key = plan.key(run)
+    requests = summaries.summarise(rows, run.experiment)
+    trials = rows[["request", "records_removed", "trial", "accuracy"]].sort_values(["request", "trial"])
+    first = rows.iloc[0]
+    return Entry(
+        key=key,
+        name=run.point,
+        params={
+            **_settings(plan),
+            **run.model_dump(mode="json", exclude={"requests", "constants", "method", "member", "point"}),
+            "requests": len(requests),
+            "records_removed": int(requests["records_removed"].iloc[-1]),
+            "device": first["device"],
+            "code_version": first["code_version"],
+        },
+        tags={
+            "figure": run.experiment,
+            "paper": paper,
+            "preset": plan.preset,
+            "mechanism": run.mechanism,
+            "variant": run.variant,
+            "accountant": run.accountant,
+            "guarantee": run.guarantee,
+        },
+        dataset=dataset,
+        metrics=(
+            *_headline(requests, seconds=float(first["seconds"])),
+            *(_by_request(requests) if len(requests) > 1 else ()),
+            *_along(curve),
+        ),
+        files={
+            "accuracies.csv": trials.to_csv(index=False, lineterminator="\n").encode(),
+            **_existing({"certificate.json": certificates / f"{key}.json"}),
+        },
+        accuracies=tuple(trials.loc[trials["request"] == trials["request"].max(), "accuracy"]),
+    )
+
+
+def _headline(requests: pd.DataFrame, seconds: float) -> Iterable[Metric]:
+    """Yield the numbers of a whole run: the largest epsilon, all steps, the accuracy after the last request."""
+    last = requests.iloc[-1]
+    values = {
+        "epsilon": requests["epsilon"].max(),
+        "mu": requests["mu"].max(),
+        "epsilon_target": last["epsilon_target"],
+        "initial_epsilon": last["initial_epsilon"],
+        "delta": last["delta"],
+        "extra_delta": last["extra_delta"],
+        "K": last["accumulated_steps"],
+        "sigma": last["sigma"],
+        "learning_steps": last["learning_steps"],
+        "records_removed": last["records_removed"],
+        "accuracy": last["accuracy_mean"],
+        "accuracy_std": last["accuracy_std"],
+        "seconds": seconds,
+    }
+    return (Metric(name, float(value)) for name, value in values.items() if pd.notna(value))
+
+
+def _by_request(requests: pd.DataFrame) -> Iterable[Metric]:
+    """Yield what a stream's requests cost and gave, each at its number."""
+    columns = {
+        "request/epsilon": "epsilon",
+        "request/K": "unlearning_steps",
+        "request/accumulated_K": "accumulated_steps",
+        "request/records_removed": "records_removed",
+        "request/accuracy": "accuracy_mean",
+        "request/accuracy_std": "accuracy_std",
+    }
+    for name, column in columns.items():
+        for number, value in zip(requests["request"], requests[column], strict=True):
+            yield Metric(name, float(value), int(number))
+
+
+def _along(curve: pd.DataFrame) -> Iterable[Metric]:
+    """Yield the learning curve, one value a step (a phase of no steps ends where the one before it ended)."""
+    points = curve.drop_duplicates("step", keep="last").sort_values("step")
+    for name, column in (("curve/accuracy", "accuracy_mean"), ("curve/accuracy_std", "accuracy_std")):
+        for step, value in zip(points["step"], points[column], strict=True):
+            yield Metric(name, float(value), int(step))
+
+
+def _settings(plan: Plan) -> dict[str, Any]:
+    """Return what all runs of a plan share; where a setting says how (``1/n``), the number that came of it."""
+    settings = plan.settings.model_dump(mode="json", exclude={"device", "accountants"})
+    return {**settings, **plan.constants.model_dump(mode="json"), "features": plan.features}
+
+
+def _dataset(plan: Plan, layout: Layout) -> Dataset:
+    constants = plan.constants
+    return Dataset(plan.settings.dataset, str(constants.data_sha256), str(layout.data), n=constants.n, d=constants.d)
+
+
+def _existing(paths: Mapping[str, Path]) -> dict[str, bytes]:
+    return {name: path.read_bytes() for name, path in paths.items() if path.exists()}

@@ -1,0 +1,236 @@
+"""MLflow runs that mirror the result files: found by content key, never duplicated, finished when left half-done."""
+
+import json
+import tempfile
+from collections import Counter, defaultdict
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pydantic import BaseModel, ConfigDict
+
+from certified_unlearning.errors import StorageError
+from certified_unlearning.files import write_model
+from certified_unlearning.reproduction.experiment import Experiment
+from certified_unlearning.reproduction.layout import Layout
+from certified_unlearning.reproduction.paper import Paper
+from certified_unlearning.reproduction.tracking import store
+from certified_unlearning.reproduction.tracking.entries import Dataset, Entry, has_rows, read_entries
+from certified_unlearning.reproduction.tracking.histogram import Histogram
+from certified_unlearning.reproduction.tracking.store import StoreStatus
+
+if TYPE_CHECKING:
+    from mlflow import MlflowClient
+    from mlflow.entities import DatasetInput, Run
+
+KEY_TAG = "certified_unlearning.run_key"
+DIGEST_TAG = "certified_unlearning.digest"
+PARENT_TAG = "mlflow.parentRunId"
+
+
+class TrackResult(BaseModel):
+    """What tracking changed in MLflow.
+
+    Attributes:
+        added: Sweep points that MLflow did not know.
+        updated: Sweep points that had changed, or that a killed process had left half-done.
+        unchanged: Sweep points that were there already.
+        warning: Why tracking is incomplete and what to do, in one sentence; None when it is complete.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    added: int = 0
+    updated: int = 0
+    unchanged: int = 0
+    warning: str | None = None
+
+    def write(self, path: str | Path) -> None:
+        """Write the result as JSON, atomically."""
+        write_model(path, self)
+
+
+def track_experiment(
+    layout: Layout, paper: str, experiment: Experiment, status: StoreStatus, *, uri: str | None = None
+) -> TrackResult:
+    """Bring MLflow's runs of one experiment in line with its result files.
+
+    Args:
+        layout: The preset's results.
+        paper: The paper's name.
+        experiment: Which.
+        status: What `prepare_store` found.
+        uri: The store's address; MLFLOW_TRACKING_URI by default, else ``sqlite:///mlflow.db``.
+
+    Returns:
+        What changed. A store that does not answer is a warning, not an error.
+
+    Raises:
+        DataError: A result file is missing or damaged.
+        StorageError: Artifacts cannot be written to a local directory.
+    """
+    uri = store.tracking_uri(uri)
+    if status.experiment_id is None:
+        return TrackResult(warning=status.warning)
+    if status.tracking_uri != store.display(uri):
+        return TrackResult(warning=store.untracked(uri, f"{status.tracking_uri} was prepared instead"))
+    reason = store.why_unreachable(uri)
+    if reason:
+        return TrackResult(warning=store.untracked(uri, reason))
+    parent, sweep_points = read_entries(layout, paper, experiment)
+    counts: Counter[str] = Counter()
+    try:
+        mirror = _Mirror(store.client(uri), status.experiment_id, experiment.name)
+        parent_id, _ = mirror.put(parent)
+        for entry in sweep_points:
+            counts[mirror.put(entry, parent_id)[1]] += 1
+    except store.failures() as error:
+        return _result(counts, store.untracked(uri, store.first_line(error)))
+    except OSError as error:
+        raise StorageError(f"cannot write MLflow's artifacts: {error.strerror or error}") from error
+    return _result(counts)
+
+
+def sync(
+    papers: Sequence[Paper],
+    results: str | Path = "results",
+    *,
+    uri: str | None = None,
+    artifact_root: str | Path = "mlartifacts",
+) -> TrackResult:
+    """Track everything that is found under the results, and note in the presets' status files that it was.
+
+    Args:
+        papers: The papers whose experiments are looked for.
+        results: Directory of the presets' results.
+        uri: The store's address; MLFLOW_TRACKING_URI by default, else ``sqlite:///mlflow.db``.
+        artifact_root: Directory of the artifacts when the store is a database.
+
+    Returns:
+        The sums over all experiments, up to the first that could not be tracked.
+
+    Raises:
+        DataError: A result file is missing or damaged.
+        StorageError: Artifacts or status files cannot be written.
+    """
+    counts: Counter[str] = Counter()
+    presets = sorted({path.parents[2].name for path in Path(results).glob("*/*/*/*.parquet")})
+    for preset in presets:
+        layout = Layout(Path(results), preset)
+        status = store.prepare_store(preset, uri=uri, artifact_root=artifact_root)
+        if status.warning:
+            return _result(counts, status.warning)
+        status.write(layout.tracking_store)
+        for paper in papers:
+            for experiment in (each for each in paper.experiments if has_rows(layout, paper.name, each)):
+                result = track_experiment(layout, paper.name, experiment, status, uri=uri)
+                counts.update(result.model_dump(exclude={"warning"}))
+                if result.warning:
+                    return _result(counts, result.warning)
+                result.write(layout.tracked(paper.name, experiment.name))
+    return _result(counts)
+
+
+def _result(counts: Counter[str], warning: str | None = None) -> TrackResult:
+    return TrackResult(added=counts["added"], updated=counts["updated"], unchanged=counts["unchanged"], warning=warning)
+
+
+class _Mirror:
+    """The runs of one paper experiment in MLflow."""
+
+    def __init__(self, client: "MlflowClient", experiment_id: str, figure: str) -> None:
+        self._client = client
+        self._experiment_id = experiment_id
+        self._histogram = Histogram()
+        self._known: dict[str, list[Run]] = defaultdict(list)
+        token = None
+        while True:
+            page = client.search_runs([experiment_id], f"tags.figure = '{figure}'", max_results=1000, page_token=token)
+            for run in page:
+                self._known[run.data.tags.get(KEY_TAG, "")].append(run)
+            token = page.token
+            if not token:
+                break
+
+    def put(self, entry: Entry, parent_id: str | None = None) -> tuple[str, str]:
+        """Make sure that exactly one run has the entry's key, and that it says what the entry says.
+
+        Returns:
+            The run's id, and ``added``, ``updated`` or ``unchanged``.
+        """
+        known = self._known[entry.key]
+        same = [run for run in known if run.data.tags.get(DIGEST_TAG) == entry.digest]
+        same.sort(key=lambda run: run.info.status != "FINISHED")
+        for run in known:
+            if run not in same[:1]:
+                self._client.delete_run(run.info.run_id)
+        if not same:
+            run = self._create(entry, parent_id)
+            self._log(run, entry)
+            return run.info.run_id, "updated" if known else "added"
+        run = same[0]
+        if parent_id and run.data.tags.get(PARENT_TAG) != parent_id:
+            self._client.set_tag(run.info.run_id, PARENT_TAG, parent_id)
+        if run.info.status == "FINISHED":
+            return run.info.run_id, "unchanged"
+        self._log(run, entry)
+        return run.info.run_id, "updated"
+
+    def _create(self, entry: Entry, parent_id: str | None) -> "Run":
+        tags = {**entry.tags, KEY_TAG: entry.key, DIGEST_TAG: entry.digest}
+        if parent_id:
+            tags[PARENT_TAG] = parent_id
+        return self._client.create_run(self._experiment_id, tags=tags, run_name=entry.name)
+
+    def _log(self, run: "Run", entry: Entry) -> None:
+        """Log everything and finish the run; doing it again adds nothing.
+
+        MLflow counts the same number at the same step and time once, so the time is always the run's start.
+        """
+        from mlflow.entities import Metric, Param
+
+        run_id, time = run.info.run_id, run.info.start_time
+        params = [Param(name, str(value)) for name, value in entry.params.items()]
+        metrics = [Metric(each.name, each.value, time, each.step) for each in entry.metrics]
+        self._client.log_batch(run_id, metrics, params)
+        if entry.dataset is not None:
+            self._log_dataset(run_id, entry.dataset)
+        self._log_files(run_id, entry)
+        self._client.set_terminated(run_id, "FINISHED")
+
+    def _log_dataset(self, run_id: str, dataset: Dataset) -> None:
+        from mlflow.exceptions import MlflowException
+
+        recorded = _dataset_input(dataset)
+        try:
+            self._client.log_inputs(run_id, [recorded])
+        except MlflowException as error:
+            if error.error_code != "BAD_REQUEST":
+                raise
+            # Another process recorded the same data set at the same moment; now it is there for both.
+            self._client.log_inputs(run_id, [recorded])
+
+    def _log_files(self, run_id: str, entry: Entry) -> None:
+        files = dict(entry.files)
+        if entry.accuracies:
+            files["accuracies.png"] = self._histogram.png(entry.accuracies, entry.name)
+        with tempfile.TemporaryDirectory() as directory:
+            for name, content in files.items():
+                (Path(directory) / name).write_bytes(content)
+            self._client.log_artifacts(run_id, directory)
+
+
+def _dataset_input(dataset: Dataset) -> "DatasetInput":
+    from mlflow.entities import Dataset as MlflowDataset
+    from mlflow.entities import DatasetInput, InputTag
+
+    return DatasetInput(
+        MlflowDataset(
+            name=dataset.name,
+            digest=dataset.sha256[:36],  # as long as MLflow allows; the whole one is a param
+            source_type="local",
+            source=json.dumps({"uri": dataset.path}),
+            profile=json.dumps({"num_rows": dataset.n, "num_elements": dataset.n * dataset.d}),
+        ),
+        tags=[InputTag("mlflow.data.context", "training")],
+    )

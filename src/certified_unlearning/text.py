@@ -1,0 +1,21 @@
+"""Texts for people: numbers rounded to where they promise less, counted things, tables as Markdown."""
+
+import decimal
+from collections.abc import Iterable, Sequence
+
+
+def rounded_up(value: float, digits: int = 6) -> str:
+    """Return a number with so many digits, rounded up: a printed epsilon or sigma must still hold."""
+    context = decimal.Context(prec=digits, rounding=decimal.ROUND_CEILING)
+    return f"{float(context.create_decimal(repr(value))):.{digits}g}"
+
+
+def counted(number: int, noun: str) -> str:
+    """Return a number with its noun: 1 record, 2,000 people."""
+    plural = "people" if noun == "person" else f"{noun}s"
+    return f"{number:,} {noun if number == 1 else plural}"
+
+
+def table_lines(head: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
+    """Return the lines of a table in Markdown."""
+    return [f"| {' | '.join(cells)} |" for cells in (head, ["---"] * len(head), *rows)]

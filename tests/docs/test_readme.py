@@ -1,0 +1,38 @@
+"""README is short, and its tables are those of the declarations and of the committed verdicts."""
+
+import json
+from collections import Counter
+from pathlib import Path
+
+from certified_unlearning.papers.all import PAPERS
+from certified_unlearning.reproduction import claims, declared
+
+ROOT = Path(__file__).parents[2]
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+
+
+def section(heading: str) -> str:
+    return README.split(f"\n## {heading}\n")[1].split("\n## ")[0]
+
+
+def test_readme_has_at_most_150_lines() -> None:
+    assert len(README.splitlines()) <= 150
+
+
+def test_each_paper_stands_in_readme_with_its_verdicts() -> None:
+    baseline = json.loads((ROOT / "workflow/baselines/claims/digits.json").read_text(encoding="utf-8"))
+    known = claims.claims_of(PAPERS)
+    rows = [[cell.strip(" `") for cell in line.split("|")[2:4]] for line in section("Papers").splitlines()[3:]]
+    stated = {cells[0]: cells[1] for cells in rows if len(cells) == 2}
+    assert list(stated) == [paper.name for paper in PAPERS]
+    for paper in PAPERS:
+        verdicts = Counter(baseline[each.claim.id] for each in known.get(paper.name, []))
+        words = [f"{verdicts[name]} {name}" for name in ("reproduced", "contradicted", "not run") if verdicts[name]]
+        begin = f"{verdicts.total()}: {', '.join(words)}" if words else "none"
+        assert stated[paper.name].startswith(begin)
+
+
+def test_each_mechanism_stands_in_readme() -> None:
+    for paper in PAPERS:
+        for name in {name for each in paper.experiments for name in each.mechanisms}:
+            assert f"(`{declared.mechanism_name(name)}`)" in section("Mechanisms")

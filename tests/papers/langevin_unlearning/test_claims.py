@@ -1,0 +1,196 @@
+"""What the formulas alone say of the paper's claims, against the specification."""
+
+import re
+import time
+
+import pytest
+
+from certified_unlearning.accounting.core import losses as constants
+from certified_unlearning.accounting.core.losses import LossConstants
+from certified_unlearning.files import write_json
+from certified_unlearning.papers.langevin_unlearning import constants as paper
+from certified_unlearning.papers.langevin_unlearning.paper import PAPER
+from certified_unlearning.reproduction.claims import Evidence, claims_of, evaluate
+from tests.reproduction.claims.mnist_results import DATA
+
+CLAIMS = {each.claim.id: each for each in claims_of([PAPER])[PAPER.name]}
+CONTRADICTED = {
+    "table-1-strong-convexity": "entry 3 (cifar10): printed 0.0499, computed 0.05",
+    "data-mnist-features-text": "entry 1 (d): printed 724, computed 784",
+    "table-2-mnist-i1-bound": "entry 1 (epsilon = 0.05): printed 36.8573, computed 50.45377",
+    "table-2-mnist-i2-bound": "entry 1 (epsilon = 0.05): printed 17.303, computed 24.07311",
+    "table-2-mnist-i5-bound": "entry 1 (epsilon = 0.05): printed 5.6774, computed 8.332673",
+    "table-2-mnist-i1-spectral": "entry 1 (epsilon = 0.05): printed 36.8573, computed 36.87536",
+    "table-2-mnist-i2-spectral": "entry 2 (epsilon = 0.1): printed 8.6229, computed 8.66296",
+    "table-2-cifar10-binary-i1-bound": "entry 1 (epsilon = 0.05): printed 59.5184, computed 85.95498",
+    "table-2-cifar10-binary-i2-bound": "entry 1 (epsilon = 0.05): printed 28.134, computed 41.32451",
+    "table-2-cifar10-binary-i5-bound": "entry 1 (epsilon = 0.05): printed 9.4523, computed 14.65158",
+    "table-3-cifar10-binary-bound": "entry 1 (epsilon = 0.05): printed 0.2431, computed 0.2431048",
+    "table-3-cifar10-binary-guarantee": "entry 1 (sigma = 0.2431): printed 0.05, computed 0.05000098",
+    "table-3-cifar10-bound": (
+        "entry 5 (epsilon = 2): printed 0.0012, computed 0.001226531; "
+        "entry 6 (epsilon = 5): printed 0.0005, computed 0.0005178255"
+    ),
+    "table-3-cifar10-guarantee": (
+        "entry 5 (sigma = 0.0012): printed 2, computed 2.04605; entry 6 (sigma = 0.0005): printed 5, computed 5.195047"
+    ),
+    "fig-3b-mnist-by-20-bound": "entry 1 (request 1): printed 864, computed 1163",
+    "fig-3b-mnist-by-10-bound": "entry 1 (request 1): printed 579, computed 778",
+    "fig-3b-mnist-by-5-bound": "entry 1 (request 1): printed 263, computed 354",
+    "fig-3b-cifar10-binary-by-20-bound": "entry 1 (request 1): printed 1072, computed 1522",
+    "fig-3b-cifar10-binary-by-10-bound": "entry 1 (request 1): printed 762, computed 1082",
+    "fig-3b-cifar10-binary-by-5-bound": "entry 1 (request 1): printed 430, computed 610",
+    "fig-3b-mnist-descent-bound": "entry 1 (request 1): printed 90, computed 123",
+    "fig-3b-cifar10-binary-descent-bound": "entry 1 (request 1): printed 99, computed 145",
+    "fig-3b-cifar10-descent-parameters": "entry 1 (request 1): printed 117, computed 130",
+    "fig-3c-cifar10-binary-steps-bound": "entry 1 (S = 100, sigma = 0.05, epsilon = 1): printed 1540, computed 2186",
+    "fig-3c-text-initial-epsilon": "entry 1 (sigma = 0.05): printed 100, computed 27.99305",
+    "fig-4-mnist-s50-bound": "entry 1 (S = 50, sigma = 0.03, epsilon = 0.5): printed 2824, computed 3799",
+    "fig-4-mnist-s100-bound": "entry 1 (S = 100, sigma = 0.03, epsilon = 0.5): printed 3315, computed 4461",
+}
+"""What the specification says is wrong, or follows from other constants than the paper states."""
+
+REPRODUCED = """
+    table-1-smoothness table-1-lipschitz table-1-delta smoothness-bound-holds data-mnist-records
+    data-mnist-eigenvalue table-2-mnist-i5-spectral table-2-cifar10-binary-i1-spectral
+    table-2-cifar10-binary-i2-spectral table-2-cifar10-binary-i5-spectral table-2-cifar10-i1-bound
+    table-2-cifar10-i2-bound table-2-cifar10-i5-bound fig-5b-adult-descent-sigma fig-5b-adult-least-sigma
+    table-3-mnist-bound table-3-mnist-spectral table-3-mnist-guarantee table-3-cifar10-binary-spectral
+    fig-3b-mnist-by-20-spectral fig-3b-mnist-by-10-spectral fig-3b-mnist-by-5-spectral fig-3b-mnist-total-by-5
+    fig-3b-cifar10-binary-by-20-spectral fig-3b-cifar10-binary-by-10-spectral
+    fig-3b-cifar10-binary-by-5-spectral fig-3b-cifar10-binary-total-by-5 fig-3b-cifar10-by-20-bound
+    fig-3b-cifar10-by-10-bound fig-3b-cifar10-by-5-bound fig-3b-cifar10-total-by-5 fig-3b-mnist-k1-by-5
+    fig-3b-mnist-k1-by-10 fig-3b-mnist-k1-by-20 fig-3b-mnist-descent-spectral fig-3b-mnist-descent-total
+    fig-3b-cifar10-binary-descent-spectral fig-3b-cifar10-binary-descent-total fig-3b-cifar10-descent-features
+    fig-3b-mnist-saving-by-20 fig-3b-cifar10-binary-saving-by-20 fig-3b-mnist-by-5-costs-more
+    fig-3b-cifar10-binary-by-5-costs-more fig-3b-cifar10-by-5-costs-more fig-3c-mnist-steps-bound
+    fig-3c-cifar10-steps-bound fig-3c-cifar10-binary-steps-spectral fig-3c-mnist-initial-epsilon
+    fig-3c-cifar10-binary-initial-epsilon fig-3c-cifar10-initial-epsilon fig-3c-text-initial-renyi
+    fig-3c-text-steps fig-3c-mnist-steps-fall fig-3c-cifar10-binary-steps-fall fig-3c-cifar10-steps-fall
+    fig-3c-mnist-initial-epsilon-falls fig-3c-cifar10-binary-initial-epsilon-falls
+    fig-3c-cifar10-initial-epsilon-falls fig-4-mnist-s1-bound fig-4-mnist-s1-spectral fig-4-mnist-s50-spectral
+    fig-4-mnist-s100-spectral fig-4-mnist-larger-groups fig-4-mnist-larger-epsilons theorem-3-2-mnist-monotone
+    theorem-3-2-cifar10-binary-monotone theorem-3-2-cifar10-monotone theorem-3-2-adult-monotone
+    appendix-e-saving-grows
+"""
+
+
+@pytest.fixture(scope="module")
+def formulas(tmp_path_factory):
+    """The verdicts where nothing was run: only the summary of MNIST is there."""
+    results = tmp_path_factory.mktemp("results")
+    write_json(results / "mnist" / "data.json", DATA)
+    verdicts = evaluate(list(CLAIMS.values()), [Evidence.read(results, "mnist", PAPER)])
+    return {verdict.id: verdict for verdict in verdicts}
+
+
+def verdict_of(claim_id, evidence=()):
+    return evaluate([CLAIMS[claim_id]], evidence)[0]
+
+
+def test_the_paper_has_more_than_sixty_claims():
+    assert len(CLAIMS) >= 60
+
+
+def test_notes_point_to_claims_that_there_are():
+    named = {name: re.findall(r"\b[a-z0-9]+(?:-[a-z0-9]+){2,}\b", each.claim.note) for name, each in CLAIMS.items()}
+    assert {target for targets in named.values() for target in targets} <= CLAIMS.keys()
+    moved = [name for name in CONTRADICTED if name.endswith("-bound") and "cifar10-bound" not in name]
+    assert len(moved) == 18
+    assert all(name.replace("-bound", "-spectral") in named[name] for name in moved)
+
+
+def test_every_claim_with_the_fitted_eigenvalue_says_so():
+    fitted = [
+        each.claim
+        for each in CLAIMS.values()
+        if each.claim.arguments.get("dataset") == "cifar10-cat-vs-ship"
+        and each.claim.arguments.get("smoothness") == "spectral"
+    ]
+    assert len(fitted) == 13
+    assert all("the lambda_max that Table 2 fixes, 0.692438: not measured" in claim.statement for claim in fitted)
+
+
+def test_self_checks_are_told_by_their_source():
+    marked = {name for name, each in CLAIMS.items() if each.claim.source.startswith("Self-check of our ")}
+    assert marked == {
+        "table-1-smoothness",
+        "table-1-lipschitz",
+        "smoothness-bound-holds",
+        "runs-mnist-constants",
+        "runs-cifar10-binary-constants",
+        "runs-cifar10-constants",
+        "runs-adult-constants",
+        "runs-guarantees",
+        "runs-targets",
+        "runs-accuracies",
+    }
+
+
+@pytest.mark.parametrize("name", CONTRADICTED)
+def test_the_specifications_contradictions_come_out_with_both_numbers(formulas, name):
+    assert formulas[name].verdict == "contradicted"
+    assert CONTRADICTED[name] in formulas[name].reason
+
+
+@pytest.mark.parametrize("name", REPRODUCED.split())
+def test_what_the_specification_confirms_is_reproduced(formulas, name):
+    assert (formulas[name].verdict, formulas[name].reason) == ("reproduced", "")
+
+
+def test_all_other_claims_wait_for_runs(formulas):
+    others = formulas.keys() - CONTRADICTED.keys() - set(REPRODUCED.split())
+    assert {formulas[name].verdict for name in others} == {"not run"}
+    assert all(formulas[name].reason.split("; ")[1].startswith("run `snakemake --config preset=") for name in others)
+
+
+def test_a_misprint_is_the_only_entry_named(formulas):
+    assert formulas["table-2-mnist-i1-spectral"].reason.count("entry") == 1
+    assert formulas["table-2-mnist-i2-spectral"].reason.count("entry") == 1
+
+
+def test_without_any_results_the_spectral_numbers_of_mnist_wait_and_those_of_cifar_do_not():
+    assert verdict_of("table-2-mnist-i5-spectral").verdict == "not run"
+    assert "no results on mnist-3-vs-8" in verdict_of("table-2-mnist-i5-spectral").reason
+    assert verdict_of("table-2-cifar10-binary-i5-spectral").verdict == "reproduced"
+
+
+def test_the_formulas_take_less_than_two_seconds():
+    start = time.process_time()
+    evaluate(list(CLAIMS.values()), [])
+    assert time.process_time() - start < 2
+
+
+def test_another_regularisation_contradicts(monkeypatch):
+    monkeypatch.setattr(paper, "REGULARISATION", 1.01e-6)
+    assert verdict_of("table-1-smoothness").verdict == "contradicted"
+    assert verdict_of("table-2-cifar10-i1-bound").verdict == "contradicted"
+    assert verdict_of("fig-3b-cifar10-by-20-bound").verdict == "contradicted"
+
+
+def test_another_lipschitz_constant_contradicts(monkeypatch):
+    monkeypatch.setattr(constants, "softmax_constants", lambda **_: LossConstants(0.05, 1.05, 1.99))
+    assert verdict_of("table-1-lipschitz").reason == "entry 3 (cifar10): printed 2, computed 1.99"
+    assert verdict_of("fig-3c-cifar10-initial-epsilon").verdict == "contradicted"
+
+
+def test_another_eigenvalue_contradicts(tmp_path):
+    write_json(tmp_path / "mnist" / "data.json", DATA | {"largest_eigenvalue": 0.7309})
+    evidence = [Evidence.read(tmp_path, "mnist", PAPER)]
+    assert verdict_of("data-mnist-eigenvalue", evidence).verdict == "contradicted"
+    assert verdict_of("table-2-mnist-i5-spectral", evidence).verdict == "contradicted"
+
+
+@pytest.mark.parametrize(
+    ("features", "verdict"),
+    [
+        ("ResNet-18 (ImageNet) of CIFAR-10 images", "contradicted"),
+        ("HOG and colour moments of CIFAR-10 images", "reproduced"),
+    ],
+)
+def test_an_eigenvalue_measured_on_the_papers_features_takes_the_place_of_the_fitted_one(tmp_path, features, verdict):
+    data = DATA | {"name": "cifar10-cat-vs-ship", "features": features, "largest_eigenvalue": 0.7}
+    write_json(tmp_path / "c" / "data.json", data)
+    found = verdict_of("table-2-cifar10-binary-i5-spectral", [Evidence.read(tmp_path, "c", PAPER)])
+    assert found.verdict == verdict
+    assert found.reason.endswith("See data-cifar10-binary-eigenvalue") == (verdict == "contradicted")

@@ -1,0 +1,185 @@
+"""Result directories of two presets, small and drawn at random, as the pipeline lays them out."""
+
+import functools
+import itertools
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from PIL import Image
+
+from certified_unlearning import certificate
+from certified_unlearning.certificate import Certificate
+from certified_unlearning.files import write_json, write_model, write_text
+from certified_unlearning.papers.langevin_unlearning.paper import PAPER
+from certified_unlearning.reproduction.layout import Layout
+from certified_unlearning.reproduction.rows import RUN_ROWS, write_table
+from tests.reproduction.row_names import named
+from tests.support.planning import experiment_called, make, paper_of, settings_of, sweep_of
+
+PRESETS = ("first", "second")
+FIGURES = ("fig3a", "fig4", "recuperation", "dynamics1")
+TABLES = {"first": ("table2", "accountants"), "second": ("accountants",)}
+SHOWN = {
+    preset: [(paper_of(name), experiment_called(name)) for name in (*FIGURES, *TABLES[preset])] for preset in PRESETS
+}
+TRIALS = 4
+EPSILONS = {"first": (0.5, 1.0), "second": (1.0, 2.0)}
+DEFAULTS: dict[str, Any] = {
+    "dataset": "digits", "features": "pixels", "guarantee": "upper bound", "adjacency": "replace",
+    "smoothness": "bound", "mu": None, "initial_epsilon": None, "delta": 1e-3, "extra_delta": 1e-8,
+    "rounding_error": 0.0,
+    "n": 1437, "d": 64,
+    "strong_convexity": 0.03, "smoothness_constant": 0.28, "lipschitz": 1.0, "step_size": 3.5, "seed": 123,
+    "seconds": 0.25, "device": "cpu", "dtype": "float32", "data_sha256": "5eed" * 16, "code_version": "0.1.0+abc1234",
+    "request": 1, "records_per_request": 1, "records_removed": 1, "sigma": 0.03,
+}  # fmt: skip
+HOSTILE = "<img src=x onerror=\"document.title='fallen'\"> & <b>bold</b>"
+CLAIMS = [
+    ("k-lsi", "Fig. 3b, digits", "The first request takes 263 steps.", [263, 579], [354, 778], 0, "contradicted",
+     f"L is not what the text says. {HOSTILE}"),
+    ("sigma", "Table 3", "The least sigma is 0.0095.", 0.0095, 0.009577691123, "truncated", "reproduced", None),
+    ("flat", "Section 5", "Utility is flat in S.", True, True, "two standard errors", "reproduced", ""),
+    ("more", "Tables 2, 3; Adult", "Adult needs less noise.", "less", None, None, "not run", "Adult was not run."),
+]  # fmt: skip
+
+
+def run(preset: str, experiment: str, mechanism: str, variant: str, accountant: str, **constants: Any):
+    """The records of one run: a row for each trial; noiseless runs have one value."""
+    names = {"experiment": experiment, "mechanism": mechanism, "variant": variant, "accountant": accountant}
+    key = f"{preset}-{'-'.join(names.values())}-{constants}"
+    random = np.random.default_rng(list(key.encode()))
+    accuracies = random.uniform(0.5, 0.9, 1 if variant == "noiseless" else TRIALS)
+    steps = {"learning_steps": 268, "unlearning_steps": 0, "epsilon": constants.get("epsilon_target", 1.0)}
+    row = {**DEFAULTS, "preset": preset, "run_key": key, **names, **steps, **constants}
+    row["accumulated_steps"] = row["unlearning_steps"]
+    return pd.DataFrame([{**row, "trial": trial, "accuracy": accuracies[trial % len(accuracies)]}
+                         for trial in range(TRIALS)])  # fmt: skip
+
+
+@functools.cache
+def records_of(preset: str) -> pd.DataFrame:
+    parts = []
+    for epsilon, accountant in itertools.product(EPSILONS[preset], ("lsi", "shifted")):
+        at = {"epsilon_target": epsilon, "sigma": 0.02 / epsilon}
+        parts.append(run(preset, "fig3a", "langevin", "least-sigma", accountant, unlearning_steps=1, **at))
+        parts.append(run(preset, "fig3a", "retraining", "noisy", accountant, guarantee="exact", **at, epsilon=0.0))
+        for size in (1, 10):
+            steps = {"unlearning_steps": int(1200 / epsilon) if accountant == "lsi" else 20}
+            group = {"epsilon_target": epsilon, "epsilon": 0.98765432 * epsilon, "records_removed": size}
+            parts.append(run(preset, "fig4", "langevin", "least-steps", accountant, **group, **steps,
+                             records_per_request=size))  # fmt: skip
+    for epsilon, steps in itertools.product(EPSILONS[preset], (1, 5)):
+        for accountant, guarantee in (("N.1", "as published"), ("shifted", "upper bound")):
+            parts.append(run(preset, "fig3a", "descent-to-delete", "secret-state", f"descent-to-delete {accountant}",
+                             guarantee=guarantee, epsilon_target=epsilon, unlearning_steps=steps))  # fmt: skip
+    noiseless = {"guarantee": "exact", "epsilon_target": 1.0, "epsilon": 0.0}
+    parts.append(run(preset, "fig3a", "retraining", "noiseless", "none", **noiseless, sigma=0.0))
+    for size, (variant, sigma) in itertools.product((1, 10), (("noisy", 0.03), ("noiseless", 0.0))):
+        removed = {"records_removed": size, "records_per_request": size, "sigma": sigma}
+        parts.append(run(preset, "fig4", "retraining", variant, "none", **noiseless, **removed))
+    return named(pd.concat(parts, ignore_index=True))
+
+
+@functools.cache
+def certificates() -> dict[str, Certificate]:
+    """Accountant -> a certificate of the smoke preset: of two requests for lsi, of one for the others."""
+    summary = {
+        "n": 1437, "d": 64, "classes": {"train": {"-1": 700, "+1": 737}}, "largest_eigenvalue": 0.595,
+        "sha256": "5eed" * 16, "features": "pixels",
+    }  # fmt: skip
+    single, stream = (make(name, settings_of("smoke"), sweep_of("smoke", name), summary) for name in ("fig3a", "fig3b"))
+    runs = [run for run in single.runs if run.mechanism != "retraining"]
+    runs += [run for run in stream.runs if run.accountant == "lsi" and len(run.requests) == 2]
+    return {run.accountant: certificate.of(run, key="", noise_source="seed") for run in runs}
+
+
+def write_certificates(layout: Layout, records: pd.DataFrame) -> None:
+    """Write a certificate for every run; each is right in itself, but of other constants than the records."""
+    for (experiment, accountant), rows in records[records["mechanism"] != "retraining"].groupby(
+        ["experiment", "accountant"]
+    ):
+        for number, key in enumerate(sorted(rows["run_key"].unique())):
+            stated = certificates()[accountant].model_copy(update={"run_key": key})
+            directory = layout.certificates(PAPER.name, experiment)
+            write_model(directory / f"{accountant.replace(' ', '-')}-{number}.json", stated)
+
+
+def write_figure(layout: Layout, name: str, *, width: int, data: str, random: np.random.Generator) -> None:
+    """Write an experiment's figure and the numbers that it shows."""
+    paper = paper_of(name).name
+    png, pdf = (layout.figure(paper, name, kind) for kind in ("png", "pdf"))
+    png.parent.mkdir(parents=True, exist_ok=True)
+    Image.fromarray(random.integers(0, 256, (100, width, 3), dtype=np.uint8)).save(png)
+    pdf.write_bytes(b"%PDF-1.4 nothing\n%%EOF\n")
+    write_text(layout.numbers(paper, name), f"experiment,y\n{name},{data}\n")
+
+
+def write_table_of(layout: Layout, name: str, rows: list[dict[str, Any]]) -> None:
+    """Write the rows of an experiment that is a table, and its numbers."""
+    paper, frame = paper_of(name).name, pd.DataFrame(rows)
+    write_table(layout.rows(paper, name), frame, experiment_called(name).rows)
+    write_text(layout.numbers(paper, name), frame.to_csv(index=False))
+
+
+ASKED_FOR = {
+    ("least sigma, S = 1, K = 1", 0.5): (0.09, 0.03),
+    ("least sigma, S = 1, K = 1", 1.0): (0.05, 0.02),
+    ("all steps, S = 5 a request until 10 are removed: sigma = 0.03", 1.0): (964, 26),
+}
+NOISE = {("bound", 0.27874): {0.5: 6.533902274961859, 1.0: 3.31}, ("spectral", 0.1775751): {0.5: 3.889895}}
+
+
+def asked_for() -> list[dict[str, Any]]:
+    """Rows of ``accountants``."""
+    return [
+        {"quantity": quantity, "epsilon_target": epsilon, "accountant": accountant, "value": float(value)}
+        for (quantity, epsilon), values in ASKED_FOR.items()
+        for accountant, value in zip(("lsi", "shifted"), values, strict=True)
+    ]
+
+
+def noise() -> list[dict[str, Any]]:
+    """Rows of ``table2``."""
+    shared = {
+        "dataset": "digits", "features": "pixels", "mechanism": "descent-to-delete",
+        "accountant": "descent-to-delete N.1", "guarantee": "as published", "unlearning_steps": 1, "delta": 1e-3,
+    }  # fmt: skip
+    return [
+        {**shared, "smoothness": rule, "smoothness_constant": constant, "epsilon_target": epsilon, "sigma": sigma}
+        for (rule, constant), sigmas in NOISE.items()
+        for epsilon, sigma in sigmas.items()
+    ]
+
+
+def write_results(results: Path) -> None:
+    random = np.random.default_rng(3)
+    for preset in PRESETS:
+        layout = Layout(results, preset)
+        write_table(layout.records, records_of(preset), RUN_ROWS)
+        write_json(layout.summary, {
+            "name": "adult" if preset == "second" else "digits", "features": "pixels", "preprocessing": "norm 1",
+            "n": 1437, "n_test": 360, "d": 64, "sha256": "5eed" * 16,
+        })  # fmt: skip
+        for name in FIGURES:
+            width = 102 if name == "recuperation" else 204
+            data = "same" if name == "dynamics1" else preset
+            write_figure(layout, name, width=width, data=data, random=random)
+        write_table_of(layout, "accountants", asked_for())
+        for name in ("fig3a", "fig4"):
+            write_json(layout.plan(PAPER.name, name), {"settings": {"seed": 123, "radius": None, "start": 1000.0}})
+        write_text(layout.directory / "parameters.html", "<table></table>")
+        write_certificates(layout, records_of(preset))
+    write_table_of(Layout(results, "first"), "table2", noise())
+    keys = ("id", "source", "statement", "expected", "measured", "tolerance", "verdict", "reason")
+    write_json(results / "both/claims.json", [dict(zip(keys, claim, strict=True)) for claim in CLAIMS])
+
+
+def change_claim(results: Path, **changes: Any) -> None:
+    """Change the first claim."""
+    path = results / "both/claims.json"
+    claims = json.loads(path.read_text(encoding="utf-8"))
+    claims[0] |= changes
+    write_json(path, claims)

@@ -1,0 +1,98 @@
+"""The numbers of the page's first tables are the records', as a browser shows them."""
+
+import itertools
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+from playwright.sync_api import Page
+
+from certified_unlearning.reproduction.report import write_report
+from tests.reproduction.report.report_results import EPSILONS, PRESETS, SHOWN, TRIALS, records_of
+
+READ_TABLE = """table => [...table.tBodies].flatMap(body =>
+    [...body.rows].filter(row => row.className != "group").map(row => [
+        body.dataset.preset,
+        row.cells[0].firstChild.textContent.trim(),
+        [...row.cells].slice(1).map(cell => cell.innerText.trim().split(/\\s*\\n\\s*/)),
+    ])
+)"""
+METHODS = {
+    "Langevin (lsi), K = 1": ("langevin", "lsi", 1),
+    "Langevin (shifted), K = 1": ("langevin", "shifted", 1),
+    "Descent-to-Delete (printed), I = 5, secret state": ("descent-to-delete", "descent-to-delete N.1", 5),
+    "Descent-to-Delete (tightened), I = 5, secret state": ("descent-to-delete", "descent-to-delete shifted", 5),
+    "Retraining, noiseless": ("retraining", "none", 0),
+}
+
+
+def read_table(page: Page, identifier: str) -> tuple[list[str], list[tuple[str, str, list[list[str]]]]]:
+    table = page.locator(f"#{identifier}")
+    epsilons = [text.removeprefix("ε = ") for text in table.locator("thead th").all_inner_texts()[1:]]
+    return epsilons, table.evaluate(READ_TABLE)
+
+
+def accuracies(records: pd.DataFrame, method: str, epsilon: str) -> list[str]:
+    """What the page must say, straight from the records."""
+    mechanism, accountant, steps = METHODS[method]
+    rows = records[
+        (records["experiment"] == "fig3a")
+        & (records["mechanism"] == mechanism)
+        & (records["accountant"] == accountant)
+        & (records["unlearning_steps"] == steps)
+    ]
+    if mechanism == "retraining":
+        return [f"{rows['accuracy'].iloc[0]:.4f}"]
+    rows = rows[rows["epsilon_target"] == float(epsilon)]
+    assert len(rows) == TRIALS
+    return [f"{rows['accuracy'].mean():.4f}", f"± {rows['accuracy'].std():.4f}"]
+
+
+def test_every_accuracy_of_the_headline_is_the_records(page: Page):
+    epsilons, rows = read_table(page, "accuracies")
+    assert epsilons == ["0.5", "1", "2"]
+    assert [(preset, method) for preset, method, _ in rows] == list(itertools.product(PRESETS, METHODS))
+    for preset, method, cells in rows:
+        for epsilon, cell in zip(epsilons, cells, strict=True):
+            known = float(epsilon) in EPSILONS[preset]
+            assert cell == (accuracies(records_of(preset), method, epsilon) if known else ["–"])
+
+
+def test_every_number_of_steps_is_the_records_and_stands_with_its_epsilon(page: Page):
+    epsilons, rows = read_table(page, "steps")
+    assert epsilons == ["0.5", "1", "2"]
+    methods = ("Langevin (lsi)", "Langevin (shifted)", "Retraining, noisy")
+    assert [(preset, method) for preset, method, _ in rows] == list(itertools.product(PRESETS, methods))
+    steps = {"0.5": "2,400", "1": "1,200", "2": "600"}
+    reached = {"0.5": "0.4939", "1": "0.9877", "2": "1.976"}  # 0.98765432 of the target, rounded up
+    for preset, method, cells in rows:
+        for epsilon, cell in zip(epsilons, cells, strict=True):
+            if float(epsilon) not in EPSILONS[preset]:
+                assert cell == ["–"]
+            elif method == "Retraining, noisy":
+                assert cell == ["268"]
+            else:
+                assert cell == ["20" if "shifted" in method else steps[epsilon], f"ε = {reached[epsilon]}"]
+
+
+@pytest.mark.parametrize("column", ["epsilon", "epsilon_target"])
+def test_two_swapped_epsilons_change_the_headline(column, browser_page: Page, results: Path, change_records):
+    def headline() -> Any:
+        write_report(results, "first", {"first": SHOWN["first"]}, results / "report.html")
+        browser_page.goto((results / "report.html").as_uri())
+        return read_table(browser_page, "accuracies")
+
+    def swap(records: pd.DataFrame) -> None:
+        langevin = (records["experiment"] == "fig3a") & (records["mechanism"] == "langevin")
+        of = {key: langevin & (records["accountant"] == "lsi") & (records["sigma"] == key) for key in (0.04, 0.02)}
+        records.loc[of[0.04], column], records.loc[of[0.02], column] = 1.0, 0.5
+
+    before = headline()
+    change_records(swap)
+    after = headline()
+    assert before != after
+    if column == "epsilon":  # an epsilon above its target is pointed out
+        ((_, _, cells),) = [row for row in after[1] if row[1] == "Langevin (lsi), K = 1"]
+        assert [cell[2] for cell in cells] == ["ε = 1", "ε = 0.5"]
+        assert browser_page.locator(".above").all_inner_texts() == ["ε = 1"]

@@ -1,0 +1,26 @@
+"""Tracking of experiments of Langevin unlearning, by their names."""
+
+from pathlib import Path
+
+from certified_unlearning.papers.langevin_unlearning.paper import PAPER
+from certified_unlearning.reproduction import tracking
+from certified_unlearning.reproduction.layout import Layout
+from certified_unlearning.reproduction.tracking import StoreStatus, TrackResult
+from certified_unlearning.reproduction.tracking.entries import Entry, read_entries
+from tests.support.planning import experiment_called
+
+
+def track(results: Path, experiment: str, status: StoreStatus, uri: str) -> TrackResult:
+    """Track an experiment of the preset smoke."""
+    shown = experiment_called(experiment)
+    return tracking.track_experiment(Layout(results, "smoke"), PAPER.name, shown, status, uri=uri)
+
+
+def sync(results: Path, **keywords) -> TrackResult:
+    """Track whatever is found."""
+    return tracking.sync([PAPER], results, **keywords)
+
+
+def entries_of(results: Path, experiment: str) -> tuple[Entry, list[Entry]]:
+    """What would be logged of an experiment of the preset smoke."""
+    return read_entries(Layout(results, "smoke"), PAPER.name, experiment_called(experiment))

@@ -1,0 +1,209 @@
+"""Setting up the store, and how little is lost when it is not there."""
+
+import socket
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+import pytest
+
+from certified_unlearning.errors import DataError
+from certified_unlearning.reproduction.tracking import StoreStatus, prepare_store
+from certified_unlearning.reproduction.tracking.store import display, why_unreachable
+from tests.reproduction.tracking.of_langevin import sync, track
+
+LONGEST_WAIT = 5.0
+
+
+@pytest.fixture
+def closed_port() -> str:
+    with closing(socket.socket()) as listener:
+        listener.bind(("127.0.0.1", 0))
+        port = listener.getsockname()[1]
+    return f"http://127.0.0.1:{port}"
+
+
+@pytest.fixture
+def silent_listener() -> Iterator[str]:
+    with closing(socket.socket()) as listener:
+        listener.bind(("127.0.0.1", 0))
+        listener.listen(16)
+        yield f"http://127.0.0.1:{listener.getsockname()[1]}"
+
+
+@contextmanager
+def server(answer: Callable[[BaseHTTPRequestHandler], None]) -> Iterator[str]:
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            answer(self)
+
+        do_POST = do_GET
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as http:
+        threading.Thread(target=http.serve_forever, daemon=True).start()
+        yield f"http://127.0.0.1:{http.server_port}"
+        http.shutdown()
+
+
+def status_code(code: int) -> Callable[[BaseHTTPRequestHandler], None]:
+    def answer(request: BaseHTTPRequestHandler) -> None:
+        request.send_response(code)
+        request.end_headers()
+
+    return answer
+
+
+@contextmanager
+def at_most(seconds: float) -> Iterator[None]:
+    start = time.monotonic()
+    yield
+    assert time.monotonic() - start < seconds
+
+
+def ready(uri: str) -> StoreStatus:
+    return StoreStatus(tracking_uri=uri, reachable=True, experiment_id="1", warning=None)
+
+
+def assert_warns(warning: str | None, uri: str) -> None:
+    assert warning is not None
+    assert uri in warning
+    assert "run `unlearn track --sync` when it is back" in warning
+    assert "\n" not in warning
+    assert ". " not in warning, "more than one sentence"
+
+
+def test_a_fresh_store_is_made_with_one_experiment_for_each_preset(empty_store):
+    first, again = empty_store.prepare("template"), empty_store.prepare("template")
+    other = empty_store.prepare("other")
+    assert first.reachable
+    assert first.warning is None
+    assert again == first
+    assert other.experiment_id != first.experiment_id
+    from mlflow import MlflowClient
+
+    experiment = MlflowClient(empty_store.uri).get_experiment(first.experiment_id)
+    assert experiment.name == "certified-unlearning/template"
+    assert experiment.artifact_location == f"file://{empty_store.artifacts}/certified-unlearning/template"
+
+
+def test_the_store_is_the_one_that_the_environment_names(store, monkeypatch):
+    monkeypatch.setenv("MLFLOW_TRACKING_URI", store.uri)
+    assert prepare_store("smoke", artifact_root=store.artifacts).tracking_uri == store.uri
+
+
+def test_an_experiment_that_was_deleted_is_brought_back(store):
+    from mlflow import MlflowClient
+
+    before = store.prepare()
+    MlflowClient(store.uri).delete_experiment(before.experiment_id)
+    assert store.prepare() == before
+
+
+def test_a_status_is_read_back_as_it_was_written(tmp_path, store):
+    status = store.prepare()
+    status.write(tmp_path / "store.json")
+    assert StoreStatus.read(tmp_path / "store.json") == status
+    (tmp_path / "store.json").write_text("{}")
+    with pytest.raises(DataError, match=r"store\.json is not the status of an MLflow store"):
+        StoreStatus.read(tmp_path / "store.json")
+    with pytest.raises(DataError, match=r"cannot read .*absent\.json"):
+        StoreStatus.read(tmp_path / "absent.json")
+
+
+@pytest.mark.parametrize("name", ["closed_port", "silent_listener"])
+def test_a_dead_server_costs_a_warning_and_little_time(name, request, results, plan):
+    uri = request.getfixturevalue(name)
+    with at_most(LONGEST_WAIT):
+        status = prepare_store("smoke", uri=uri)
+    assert (status.reachable, status.experiment_id) == (False, None)
+    assert_warns(status.warning, uri)
+    with at_most(0.5):  # known to be dead: not asked again
+        result = track(results, "fig3a", status, uri)
+    assert_warns(result.warning, uri)
+    with at_most(LONGEST_WAIT):  # died since it was prepared
+        result = track(results, "fig3a", ready(uri), uri)
+    assert_warns(result.warning, uri)
+    with at_most(LONGEST_WAIT):
+        result = sync(results, uri=uri)
+    assert_warns(result.warning, uri)
+    assert (result.added, result.updated, result.unchanged) == (0, 0, 0)
+    assert not (results / "smoke/tracking").exists()
+
+
+def test_a_closed_port_is_noticed_at_once(closed_port):
+    with at_most(0.5):
+        assert why_unreachable(closed_port) == "it does not accept connections"
+
+
+def test_a_server_that_sends_byte_by_byte_is_given_up_in_time():
+    def trickle(request: BaseHTTPRequestHandler) -> None:
+        request.wfile.write(b"HTTP/1.1 200 OK\r\nX: ")
+        while True:
+            time.sleep(0.2)
+            request.wfile.write(b"x")
+            request.wfile.flush()
+
+    def answer(request: BaseHTTPRequestHandler) -> None:
+        try:
+            trickle(request)
+        except ConnectionError:
+            return
+
+    with server(answer) as uri, at_most(LONGEST_WAIT):
+        assert why_unreachable(uri) == "no answer within 3 s"
+
+
+@pytest.mark.parametrize(
+    ("code", "reason"), [(503, "it answers with status 503"), (401, None), (404, None), (200, None)]
+)
+def test_a_server_is_there_unless_it_says_that_it_failed(code, reason):
+    with server(status_code(code)) as uri:
+        assert why_unreachable(uri) == reason
+
+
+def test_a_server_that_is_well_but_fails_to_log_costs_a_warning(results, plan):
+    def answer(request: BaseHTTPRequestHandler) -> None:
+        status_code(200 if request.path == "/health" else 500)(request)
+
+    with server(answer) as uri:
+        assert_warns(prepare_store("smoke", uri=uri).warning, uri)
+        result = track(results, "fig3a", ready(uri), uri)
+        assert_warns(result.warning, uri)
+
+
+@pytest.mark.parametrize("path", ["absent/mlflow.db", "garbage.db"])
+def test_a_database_that_cannot_be_opened_is_not_tried_for_minutes(tmp_path, path):
+    (tmp_path / "garbage.db").write_text("this is no database " * 1000)
+    with at_most(LONGEST_WAIT):
+        status = prepare_store("smoke", uri=f"sqlite:///{tmp_path}/{path}")
+    assert_warns(status.warning, path)
+
+
+def test_an_old_store_is_left_alone_and_the_warning_says_how_to_upgrade_it(store):
+    import sqlite3
+
+    with closing(sqlite3.connect(store.path)) as connection:
+        connection.execute("update alembic_version set version_num = '0584bdc529eb'")
+        connection.commit()
+    status = store.prepare("another")
+    assert not status.reachable
+    assert "mlflow db upgrade" in str(status.warning)
+
+
+def test_a_store_other_than_the_prepared_one_is_not_written_to(store, results, plan, tmp_path):
+    result = track(results, "fig3a", store.prepare(), f"sqlite:///{tmp_path}/b.db")
+    assert_warns(result.warning, "b.db")
+    assert not (tmp_path / "b.db").exists()
+
+
+def test_passwords_are_never_shown():
+    assert display("postgresql://user:secret@host:5432/mlflow") == "postgresql://host:5432/mlflow"
+    assert display("https://user:p@ss@host/path") == "https://host/path"
+    assert display("sqlite:////data/user@host/mlflow.db") == "sqlite:////data/user@host/mlflow.db"
+    uri = "http://user:secret@127.0.0.1:9"
+    assert "secret" not in prepare_store("smoke", uri=uri).model_dump_json()

@@ -1,0 +1,103 @@
+# Digests of the code that jobs run, as parameters: a change reruns what runs it.
+
+from pathlib import Path
+
+
+def code(*modules, files=()):
+    """A digest of the modules that a rule's command runs, as a parameter: a change of theirs reruns the rule."""
+    return digest(*(f"{PACKAGE}.{each}" for each in modules), files=tuple(files))
+
+
+def data_set(name):
+    """The data set of that name; None for a table of one's own."""
+    if name in PARAMETERS.own_data:
+        return None
+    return find(name, data_sets(PARAMETERS.known))
+
+
+def data_code(name):
+    """A digest of what fetches and prepares a data set."""
+    chosen = data_set(name)
+    if chosen is None:
+        return code("data.tables.declared")
+    return digest(
+        chosen.make.__module__, f"{PACKAGE}.data.fetch", f"{PACKAGE}.data.prepared"
+    )
+
+
+def experiment_code(wildcards):
+    """A digest of what makes an experiment's plan or rows."""
+    return digest(
+        module_of(experiment(wildcards).reference), f"{PACKAGE}.reproduction.rows"
+    )
+
+
+def mechanism_code(wildcards):
+    """A digest of what runs a mechanism."""
+    reference = declared.mechanism_reference(MECHANISM_BY_NAME[wildcards.mechanism])
+    return digest(module_of(reference), f"{PACKAGE}.reproduction.jobs")
+
+
+def papers_code():
+    """Modules that declare what all papers have, for jobs that are about all of them."""
+    return [
+        f"{PACKAGE}.papers.all",
+        *(
+            module_of(each.reference)
+            for paper in PARAMETERS.known
+            for each in paper.experiments
+        ),
+    ]
+
+
+def tracking_code(wildcards):
+    """A digest of what declares an experiment and logs its rows."""
+    return digest(
+        module_of(experiment(wildcards).reference), f"{PACKAGE}.reproduction.tracking"
+    )
+
+
+def drawing_code(wildcards):
+    """A digest of what declares and draws an experiment, or lays out its table."""
+    shown = experiment(wildcards)
+    own = [each for each in (shown.reference, shown.draw, shown.page) if each]
+    machinery = ["rows", "summaries", "tabulation"]
+    if shown.draw:
+        machinery.append("figures.drawing")
+    return digest(
+        *map(module_of, own), *(f"{PACKAGE}.reproduction.{each}" for each in machinery)
+    )
+
+
+def package_files(package, pattern):
+    """Files of a package that are not modules."""
+    return sorted(
+        (Path(workflow.basedir) / "src" / package.replace(".", "/")).glob(pattern)
+    )
+
+
+def claims_code(wildcards):
+    """A digest of what judges the claims, and of the claims."""
+    known = PARAMETERS.known
+    return digest(
+        f"{PACKAGE}.reproduction.claims",
+        *papers_code(),
+        *(each for paper in known for each in paper.measures),
+        files=tuple(paper.claims for paper in known if paper.claims is not None),
+    )
+
+
+def page_code(wildcards):
+    """A digest of what makes the page, and of its templates."""
+    references = [
+        reference
+        for paper in PARAMETERS.papers_of(wildcards.name)
+        for reference in (paper.headline, *(each.page for each in paper.experiments))
+        if reference
+    ]
+    return digest(
+        f"{PACKAGE}.reproduction.report",
+        *papers_code(),
+        *map(module_of, references),
+        files=tuple(package_files(f"{PACKAGE}.reproduction.report", "templates/*")),
+    )

@@ -1,0 +1,156 @@
+# Which files there are of a preset, below its directory; and what each rule reads.
+
+
+def member_files(files):
+    """Files of every preset that a name stands for; ``files`` gives those of one."""
+
+    def paths(wildcards):
+        return [
+            f"results/{member}/{file}"
+            for member in PARAMETERS.members(wildcards.name)
+            for file in files(member)
+        ]
+
+    return paths
+
+
+def plans_of(name):
+    return [
+        f"{paper}/{each}/plan.json"
+        for paper, each in shown(name, lambda each: each.mechanisms)
+    ]
+
+
+def run_rows_of(name):
+    return [
+        f"{paper}/{each}/{declared.mechanism_name(mechanism)}.rows.parquet"
+        for paper, each in shown(name, lambda each: each.mechanisms)
+        for mechanism in EXPERIMENTS[paper, each][1].mechanisms
+    ]
+
+
+def learned_of(name):
+    return [
+        f"{paper}/{each}/{declared.mechanism_name(mechanism)}.learned.safetensors"
+        for paper, each in shown(name, lambda each: each.mechanisms)
+        for mechanism in EXPERIMENTS[paper, each][1].mechanisms
+        if declared.mechanism(mechanism).learning
+    ]
+
+
+def tables_of(name):
+    return [
+        f"{paper}/{each}/rows.parquet"
+        for paper, each in shown(name, lambda each: not each.mechanisms)
+    ]
+
+
+def certificates_of(name):
+    return [
+        f"{paper}/{each}/certificates"
+        for paper, each in shown(name, lambda each: each.mechanisms)
+    ]
+
+
+def figures_of(name):
+    return [
+        f"figures/{paper}/{each}.png"
+        for paper, each in shown(name, lambda each: each.shown and each.draw)
+    ]
+
+
+def numbers_of(name):
+    return [
+        f"plots/{paper}/{each}.csv"
+        for paper, each in shown(name, lambda each: each.shown)
+    ]
+
+
+def tracked_of(name):
+    return [
+        f"tracking/{paper}-{each}.json"
+        for paper, each in shown(name, lambda each: each.mechanisms or each.tracked)
+    ]
+
+
+def everything_of(member):
+    """All results of a preset; intermediate ones too: one that a failed job took with it must not pass for up to date."""
+    return [
+        f"results/{member}/{file}"
+        for file in (
+            "data.safetensors",
+            "records.parquet",
+            "metrics.json",
+            "parameters.html",
+            *plans_of(member),
+            *learned_of(member),
+            *run_rows_of(member),
+            *tables_of(member),
+            *certificates_of(member),
+            *figures_of(member),
+            *numbers_of(member),
+            *tracked_of(member),
+        )
+    ]
+
+
+def job_files(kind):
+    """The files of one kind of all mechanisms of an experiment, or its table."""
+
+    def paths(wildcards):
+        directory = (
+            f"results/{wildcards.preset}/{wildcards.paper}/{wildcards.experiment}"
+        )
+        own = experiment(wildcards).mechanisms
+        if not own:
+            return [f"{directory}/{kind}.parquet"]
+        return [
+            f"{directory}/{declared.mechanism_name(mechanism)}.{kind}.parquet"
+            for mechanism in own
+        ]
+
+    return paths
+
+
+def data_source(wildcards):
+    """What a data set is prepared from: the manifest of its raw files, or the table itself."""
+    dataset = preset(wildcards).settings.dataset
+    own = PARAMETERS.own_data.get(dataset)
+    return own.path if own else f"data/manifests/{dataset}.json"
+
+
+def learned(wildcards):
+    """The learned weights that a mechanism unlearns from, where it learns in a job of its own."""
+    mechanism = declared.mechanism(MECHANISM_BY_NAME[wildcards.mechanism])
+    directory = f"results/{wildcards.preset}/{wildcards.paper}/{wildcards.experiment}"
+    return (
+        [f"{directory}/{wildcards.mechanism}.learned.safetensors"]
+        if mechanism.learning
+        else []
+    )
+
+
+def summary(wildcards):
+    """The data set's summary, where the experiment depends on it."""
+    return (
+        [f"results/{wildcards.preset}/data.json"]
+        if experiment(wildcards).needs_data
+        else []
+    )
+
+
+def used_plans(wildcards):
+    """The plans that an experiment reads."""
+    return [
+        f"results/{wildcards.preset}/{wildcards.paper}/{used}/plan.json"
+        for used in experiment(wildcards).uses
+    ]
+
+
+def tracked_files(wildcards):
+    """What is logged of an experiment beside its rows."""
+    name = f"{wildcards.paper}/{wildcards.experiment}"
+    own = [f"figures/{name}.png"] if experiment(wildcards).draw else []
+    if experiment(wildcards).mechanisms:
+        own += [f"{name}/plan.json", f"{name}/certificates"]
+    return [f"results/{wildcards.preset}/{file}" for file in own]

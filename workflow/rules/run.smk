@@ -1,0 +1,166 @@
+# What experiments run: plans, and the mechanisms that carry them out; or rows, made at once.
+
+
+localrules:
+    make,
+
+
+ruleorder: plan > make
+
+
+rule plan:
+    input:
+        summary="results/{preset}/data.json",
+    output:
+        "results/{preset}/{paper}/{experiment}/plan.json",
+    log:
+        "logs/{preset}/{paper}/{experiment}/plan.log",
+    benchmark:
+        "benchmarks/results/{preset}/{paper}/{experiment}/plan.tsv"
+    resources:
+        mem_mb=500,
+        runtime=10,
+    params:
+        code=experiment_code,
+        experiment=lambda wildcards: experiment(wildcards).reference,
+        settings=settings,
+        sweep=sweep,
+    shell:
+        "unlearn pipeline plan {params.experiment} --preset {wildcards.preset}"
+        " --settings {params.settings:q} --sweep {params.sweep:q}"
+        " --summary {input.summary} --output {output} 2>&1 | tee {log}"
+
+
+rule learn:
+    input:
+        plan="results/{preset}/{paper}/{experiment}/plan.json",
+        data="results/{preset}/data.safetensors",
+    output:
+        "results/{preset}/{paper}/{experiment}/{mechanism}.learned.safetensors",
+    log:
+        "logs/{preset}/{paper}/{experiment}/{mechanism}-learn.log",
+    benchmark:
+        "benchmarks/results/{preset}/{paper}/{experiment}/{mechanism}-learn.tsv"
+    threads: threads
+    resources:
+        gpu=gpu,
+        mem_mb=2000,
+        runtime=240,
+    params:
+        code=mechanism_code,
+        mechanism=lambda wildcards: MECHANISM_BY_NAME[wildcards.mechanism],
+    shell:
+        "unlearn pipeline learn {params.mechanism} --plan {input.plan} --data {input.data}"
+        " --output {output} 2>&1 | tee {log}"
+
+
+rule unlearn:
+    input:
+        plan="results/{preset}/{paper}/{experiment}/plan.json",
+        data="results/{preset}/data.safetensors",
+        learned=learned,
+    output:
+        rows="results/{preset}/{paper}/{experiment}/{mechanism}.rows.parquet",
+        curves="results/{preset}/{paper}/{experiment}/{mechanism}.curves.parquet",
+    log:
+        "logs/{preset}/{paper}/{experiment}/{mechanism}-unlearn.log",
+    benchmark:
+        "benchmarks/results/{preset}/{paper}/{experiment}/{mechanism}-unlearn.tsv"
+    threads: threads
+    resources:
+        gpu=gpu,
+        mem_mb=2000,
+        runtime=480,
+    params:
+        code=mechanism_code,
+        mechanism=lambda wildcards: MECHANISM_BY_NAME[wildcards.mechanism],
+        learned=lambda wildcards, input: flag("learned", input.learned),
+    shell:
+        "unlearn pipeline unlearn {params.mechanism} --plan {input.plan} --data {input.data} {params.learned}"
+        " --rows {output.rows} --curves {output.curves} 2>&1 | tee {log}"
+
+
+rule make:
+    input:
+        summary=summary,
+        plans=used_plans,
+    output:
+        "results/{preset}/{paper}/{experiment}/rows.parquet",
+    log:
+        "logs/{preset}/{paper}/{experiment}/make.log",
+    benchmark:
+        "benchmarks/results/{preset}/{paper}/{experiment}/make.tsv"
+    resources:
+        mem_mb=2000,
+        runtime=30,
+    params:
+        code=experiment_code,
+        experiment=lambda wildcards: experiment(wildcards).reference,
+        needed=needed_settings,
+        # Of a function that has the output, Snakemake does not compare what it returns with the last run's.
+        settings=lambda wildcards, output: settings(wildcards),
+        sweep=sweep,
+        summary=lambda wildcards, input: flag("summary", input.summary),
+        plans=lambda wildcards, input: flag("plan", input.plans),
+    shell:
+        "unlearn pipeline make {params.experiment} --preset {wildcards.preset}"
+        " --settings {params.settings:q} --sweep {params.sweep:q} {params.summary} {params.plans}"
+        " --output {output} 2>&1 | tee {log}"
+
+
+rule certify:
+    input:
+        plan="results/{preset}/{paper}/{experiment}/plan.json",
+        rows=job_files("rows"),
+    output:
+        directory("results/{preset}/{paper}/{experiment}/certificates"),
+    log:
+        "logs/{preset}/{paper}/{experiment}/certify.log",
+    benchmark:
+        "benchmarks/results/{preset}/{paper}/{experiment}/certify.tsv"
+    resources:
+        mem_mb=500,
+        runtime=10,
+    params:
+        code=code("certificate"),
+    shell:
+        "unlearn pipeline certify --plan {input.plan} --output {output} 2>&1 | tee {log}"
+
+
+rule collect:
+    input:
+        lambda wildcards: [
+            f"results/{wildcards.preset}/{file}"
+            for file in run_rows_of(wildcards.preset)
+        ],
+    output:
+        "results/{preset}/records.parquet",
+    log:
+        "logs/{preset}/collect.log",
+    benchmark:
+        "benchmarks/results/{preset}/collect.tsv"
+    resources:
+        mem_mb=1000,
+        runtime=10,
+    params:
+        code=code("reproduction.rows"),
+    shell:
+        "unlearn pipeline collect {input} --output {output} 2>&1 | tee {log}"
+
+
+rule metrics:
+    input:
+        records="results/{preset}/records.parquet",
+    output:
+        "results/{preset}/metrics.json",
+    log:
+        "logs/{preset}/metrics.log",
+    benchmark:
+        "benchmarks/results/{preset}/metrics.tsv"
+    resources:
+        mem_mb=1000,
+        runtime=10,
+    params:
+        code=code("reproduction.summaries"),
+    shell:
+        "unlearn pipeline metrics --records {input.records} --output {output} 2>&1 | tee {log}"

@@ -1,0 +1,42 @@
+# MLflow: the store is made once, before jobs fan out; each experiment is then logged in one go.
+
+
+localrules:
+    track_store,
+
+
+rule track_store:
+    output:
+        "results/{preset}/tracking/store.json",
+    log:
+        "logs/{preset}/track-store.log",
+    benchmark:
+        "benchmarks/results/{preset}/track-store.tsv"
+    params:
+        code=code("reproduction.tracking.store"),
+        # Another store is another result; the address itself may hold a password.
+        store=content_key(os.environ.get("MLFLOW_TRACKING_URI", "")),
+    shell:
+        "unlearn pipeline track-store {wildcards.preset} --output {output} 2>&1 | tee {log}"
+
+
+rule track:
+    input:
+        store="results/{preset}/tracking/store.json",
+        rows=job_files("rows"),
+        files=tracked_files,
+    output:
+        "results/{preset}/tracking/{paper}-{experiment}.json",
+    log:
+        "logs/{preset}/{paper}/{experiment}/track.log",
+    benchmark:
+        "benchmarks/results/{preset}/{paper}/{experiment}/track.tsv"
+    resources:
+        mem_mb=1500,
+        runtime=10,
+    params:
+        code=tracking_code,
+        experiment=lambda wildcards: experiment(wildcards).reference,
+    shell:
+        "unlearn pipeline track {params.experiment} --paper {wildcards.paper} --preset {wildcards.preset}"
+        " --store {input.store} --output {output} 2>&1 | tee {log}"
