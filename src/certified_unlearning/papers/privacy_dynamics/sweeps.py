@@ -26,3 +26,29 @@ class Figure1(Figure2):
         description="a list of distinct numbers above 0; the first is drawn for every alpha, all for the least alpha"
     )
     smoothness: PositiveFloat = Field(description="a number above 0")
+
+
+class Measured(Sweep):
+    """Runs of noisy gradient descent on two neighbouring data sets, beside the bounds: quadratic losses."""
+
+    n: PositiveInt = Field(description="a whole number of records, at least 1")
+    strong_convexity: PositiveFloat = Field(
+        description="the least curvature, in whose direction the data sets differ, a number above 0"
+    )
+    smoothness: PositiveFloat = Field(description="the largest curvature, a number of at least strong_convexity")
+    lipschitz: PositiveFloat = Field(
+        description="half of how far replacing a record moves the sum of gradients, a number above 0"
+    )
+    step_size: PositiveFloat = Field(description="a number above 0 and below 1 / smoothness")
+    sigma: PositiveFloat = Field(description="the noise scale, a number above 0")
+    alpha: Distinct[Annotated[float, Field(gt=1)]] = Field(description="a list of distinct Rényi orders above 1")
+    steps: Distinct[PositiveInt] = Field(
+        description="numbers of steps after which runs are sampled, a list of distinct whole numbers, each at least 1",
+    )
+    trials: Annotated[int, Field(ge=2)] = Field(
+        description="runs on each of the two data sets, a whole number, at least 2"
+    )
+    seed: Annotated[int, Field(ge=0, lt=2**32)] = Field(description="a whole number from 0 to 2^32 - 1")
+    false_alarms: Annotated[float, Field(gt=0, lt=1)] = Field(
+        description="probability, at most, that any of the intervals misses the exact value, a number between 0 and 1",
+    )

@@ -1,0 +1,150 @@
+"""Noisy gradient descent on two neighbouring data sets, run and measured beside the bounds of its Rényi divergence.
+
+The losses ``(theta - x)^T H (theta - x) / 2`` have the two curvatures of the sweep, and one record is replaced along
+the direction of the smaller. A step maps a Gaussian to a Gaussian (Appendix E), and neither the curvatures nor the
+noise depend on records, so after any number of steps the two laws are Gaussians of one covariance. The other
+coordinate has the same law on both data sets and is independent of the first: the first carries the whole divergence.
+That is what `sampled` needs; means and variances it takes from the runs alone.
+"""
+
+import numpy as np
+import pandas as pd
+import torch
+
+from certified_unlearning.accounting.core.gaussians import exact_hessian
+from certified_unlearning.accounting.core.problem import Problem
+from certified_unlearning.accounting.renyi.dynamics import BOUNDS
+from certified_unlearning.engine import descent as dynamics
+from certified_unlearning.engine import randomness
+from certified_unlearning.engine.descent import Phase
+from certified_unlearning.engine.objectives.quadratic import QuadraticObjective
+from certified_unlearning.papers.privacy_dynamics.sampled import Array, Estimate, divergence_by_order
+from certified_unlearning.papers.privacy_dynamics.sweeps import Measured
+
+_UPPER_BOUNDS = ("corollary-1", "composition")
+
+
+def measured_table(sweep: Measured) -> pd.DataFrame:
+    """Return divergences against steps: exact and bounded at every number of steps, sampled at those of the sweep.
+
+    Of ``bound`` there are ``exact`` (of the two laws), ``sampled`` (the estimate from runs), ``corollary-1`` and
+    ``composition`` (upper bounds). ``low`` and ``high`` are the ends of the confidence interval, null where nothing was
+    sampled; all of them together hold with a probability of at least ``1 - sweep.false_alarms``.
+
+    Args:
+        sweep: The parameters.
+
+    Returns:
+        One row for each bound, order and number of steps.
+
+    Raises:
+        ParameterError: A value makes no sense.
+        AssumptionError: ``step_size`` is not below ``1 / smoothness``, or ``strong_convexity`` exceeds ``smoothness``.
+    """
+    problem = problem_of(sweep)
+    every = np.arange(max(sweep.steps) + 1)
+    formulas = {
+        bound: [_bounded(bound, problem, sweep.sigma, int(count)) for count in every] for bound in _UPPER_BOUNDS
+    }
+    formulas["exact"] = [_exact(problem, sweep.sigma, int(count)) for count in every]
+    estimate = sampled(sweep)
+    rows = [
+        pd.DataFrame({"bound": bound, "alpha": alpha, "steps": every, "renyi": alpha * np.array(by_order)})
+        for alpha in sweep.alpha
+        for bound, by_order in formulas.items()
+    ]
+    rows += [
+        pd.DataFrame(
+            {
+                "bound": "sampled",
+                "alpha": alpha,
+                "steps": sorted(sweep.steps),
+                "renyi": alpha * estimate.value,
+                "low": alpha * estimate.low,
+                "high": alpha * estimate.high,
+            }
+        )
+        for alpha in sweep.alpha
+    ]
+    table = pd.concat(rows, ignore_index=True)
+    return table.assign(
+        experiment="measured",
+        guarantee=table["bound"].map(_GUARANTEES),
+        source=table["bound"].map(_SOURCES),
+        n=sweep.n,
+        strong_convexity=sweep.strong_convexity,
+        smoothness_constant=sweep.smoothness,
+        lipschitz=sweep.lipschitz,
+        step_size=sweep.step_size,
+        sigma=sweep.sigma,
+        records_removed=1,
+        trials=sweep.trials,
+        seed=sweep.seed,
+    )
+
+
+def sampled(sweep: Measured) -> Estimate:
+    """Return the divergences by their order that runs of the engine show, one for each of the sorted ``sweep.steps``.
+
+    Args:
+        sweep: The parameters.
+    """
+    first, second = (_runs(sweep, replaced) for replaced in (0, 1))
+    return divergence_by_order(first, second, miss=sweep.false_alarms / len(sweep.steps))
+
+
+def problem_of(sweep: Measured) -> Problem:
+    """Return the constants that the bounds need.
+
+    Raises:
+        ParameterError: A value makes no sense.
+        AssumptionError: ``strong_convexity`` exceeds ``smoothness``.
+    """
+    return Problem(sweep.n, sweep.strong_convexity, sweep.smoothness, sweep.lipschitz, sweep.step_size)
+
+
+def _runs(sweep: Measured, replaced: int) -> Array:
+    """Return the first coordinate of every run on one of the data sets, shape ``(steps, trials)``."""
+    records = torch.zeros(sweep.n, 2, dtype=torch.float64)
+    # Moving a record by this moves its gradient by 2 lipschitz.
+    records[0, 0] = sweep.lipschitz / sweep.strong_convexity
+    objective = QuadraticObjective(
+        records,
+        torch.tensor([sweep.strong_convexity, sweep.smoothness], dtype=torch.float64),
+        replacements=(torch.tensor([0]), -records[:1]),
+    )
+    steps = sorted(sweep.steps)
+    phase = Phase(
+        removed=replaced,
+        steps=[steps[-1]] * sweep.trials,
+        sigma=[sweep.sigma] * sweep.trials,
+        keys=[randomness.address(sweep.seed, "dynamics-measured", replaced, trial) for trial in range(sweep.trials)],
+        measure_at=steps,
+    )
+    start = torch.zeros(sweep.trials, 2, dtype=torch.float64)
+    run = dynamics.run(objective, start, [phase], step_size=sweep.step_size, measure=lambda rows: rows[:, 0])
+    return np.stack([run.curve[0, count] for count in steps])
+
+
+def _exact(problem: Problem, sigma: float, steps: int) -> float:
+    curve = exact_hessian(
+        [problem.strong_convexity, problem.smoothness],
+        [problem.sensitivity(1), 0.0],
+        step_size=problem.step_size,
+        sigma=sigma,
+        steps=steps,
+    )
+    return float(curve(np.ones(1))[0])
+
+
+def _bounded(bound: str, problem: Problem, sigma: float, steps: int) -> float:
+    return float(BOUNDS[bound].curve(problem, sigma=sigma, steps=steps)(np.ones(1))[0])
+
+
+_GUARANTEES = {
+    "exact": "exact",
+    "sampled": "measured",
+    "corollary-1": "upper bound",
+    "composition": "upper bound",
+}
+_SOURCES = {"exact": "exact", "sampled": "runs", "corollary-1": "paper", "composition": "paper"}

@@ -1,0 +1,118 @@
+"""Measures of the experiment `measured`: what runs on two neighbouring data sets show, beside what bounds them.
+
+All intervals of a table hold together with the probability that its sweep asks for; by default one in a million seeds
+fails, so no claim has to share out a probability of its own.
+"""
+
+from collections.abc import Sequence
+from typing import Any, cast
+
+import numpy as np
+
+from certified_unlearning.accounting.core.gaussians import lower_bound
+from certified_unlearning.accounting.core.problem import Problem
+from certified_unlearning.errors import ParameterError
+from certified_unlearning.reproduction.claims.evidence import Evidence, with_table
+from certified_unlearning.reproduction.claims.registry import measure
+from certified_unlearning.reproduction.claims.relations import Quantity
+
+Row = dict[str, Any]
+
+
+@measure
+def measured_off_exact(evidence: Sequence[Evidence]) -> list[Quantity]:
+    """Return by how much the exact divergence lies outside the interval of the runs; below 0 where it lies inside."""
+    return [
+        Quantity(max(row["low"] - row["exact"], row["exact"] - row["high"]), _name(row)) for row in _sampled(evidence)
+    ]
+
+
+@measure
+def measured_over_dynamics(evidence: Sequence[Evidence], *, bound: str, last_only: bool) -> list[Quantity]:
+    """Return the measured divergence over a bound, after all numbers of steps or the last only."""
+    rows = _sampled(evidence)
+    last = max(row["steps"] for row in rows)
+    return [_quotient(row, row[bound]) for row in rows if row["steps"] == last or not last_only]
+
+
+@measure
+def measured_surely_over_dynamics(evidence: Sequence[Evidence], *, bound: str) -> list[Quantity]:
+    """Return the lower end of the interval of the runs less a bound."""
+    return [Quantity(row["low"] - row[bound], _name(row)) for row in _sampled(evidence)]
+
+
+@measure
+def measured_surely_under_lower_bound(evidence: Sequence[Evidence]) -> list[Quantity]:
+    """Return Theorem 3, for the strong convexity of the runs, less the upper end of their interval."""
+    found = []
+    for row in _sampled(evidence):
+        curve = lower_bound(_problem(row), sigma=row["sigma"], steps=row["steps"])
+        found.append(Quantity(float(curve(np.array([row["alpha"]]))[0]) - row["high"], _name(row)))
+    return found
+
+
+@measure
+def changes_of_measured_over_composition(evidence: Sequence[Evidence]) -> list[Quantity]:
+    """Return how the measured share of composition changes from the middle one of the numbers of steps to the last.
+
+    Below 0 the divergence grows more slowly than composition.
+
+    Raises:
+        ParameterError: Only one number of steps was sampled.
+    """
+    rows, found = _sampled(evidence), []
+    for alpha in dict.fromkeys(row["alpha"] for row in rows):
+        of_alpha = sorted((row for row in rows if row["alpha"] == alpha), key=lambda row: int(row["steps"]))
+        if len(of_alpha) < 2:
+            raise ParameterError("a change needs at least two sampled numbers of steps, got one")
+        before, after = (
+            _quotient(row, row["composition"]) for row in (of_alpha[(len(of_alpha) - 1) // 2], of_alpha[-1])
+        )
+        # The two are not independent: what both may be off by adds up.
+        uncertainty = before.uncertainty + after.uncertainty
+        found.append(Quantity(after.value - before.value, f"{before.name} to {after.name}", uncertainty))
+    return found
+
+
+@measure
+def measured_divergences(evidence: Sequence[Evidence]) -> list[Quantity]:
+    """Return the measured divergence after the last number of steps, at the least order."""
+    row = _last(evidence)
+    return [Quantity(row["renyi"], _name(row), max(row["high"] - row["renyi"], row["renyi"] - row["low"]))]
+
+
+@measure
+def measured_over_inline_variance(evidence: Sequence[Evidence]) -> list[Quantity]:
+    """Return the measured divergence over that of Gaussians with the variance of Section 4's inline formula."""
+    row = _last(evidence)
+    problem, steps = _problem(row), row["steps"]
+    kept = 1 - problem.step_size * problem.strong_convexity
+    gap = problem.sensitivity(1) / problem.strong_convexity * (1 - kept**steps)
+    variance = 2 * problem.step_size * (row["sigma"] / problem.n) ** 2 * sum(kept ** (2 * k) for k in range(steps))
+    return [_quotient(row, row["alpha"] * gap**2 / (2 * variance))]
+
+
+def _sampled(evidence: Sequence[Evidence]) -> list[Row]:
+    """Return the sampled rows, each with the values of the bounds at its order and steps."""
+    table = with_table(evidence, "measured").table("measured")
+    point = ["alpha", "steps"]
+    bounds = table[table["bound"] != "sampled"].pivot_table("renyi", index=point, columns="bound")
+    rows = table[table["bound"] == "sampled"].join(bounds, on=point)
+    return cast(list[Row], rows.to_dict("records"))
+
+
+def _last(evidence: Sequence[Evidence]) -> Row:
+    return min(_sampled(evidence), key=lambda row: (-int(row["steps"]), float(row["alpha"])))
+
+
+def _problem(row: Row) -> Problem:
+    return Problem(row["n"], row["strong_convexity"], row["smoothness_constant"], row["lipschitz"], row["step_size"])
+
+
+def _name(row: Row) -> str:
+    return f"alpha = {row['alpha']:g}, K = {row['steps']}"
+
+
+def _quotient(row: Row, by: float) -> Quantity:
+    reach = max(row["high"] - row["renyi"], row["renyi"] - row["low"])
+    return Quantity(row["renyi"] / by, _name(row), reach / by)
