@@ -311,8 +311,8 @@ def test_a_preset_written_out_is_the_same_preset() -> None:
 @pytest.mark.parametrize(
     ("extends", "sentence"),
     [
-        ({"smoke": "digit"}, "presets.smoke.extends is 'digit', but must be one of digits, smoke, mnist, adult, "),
-        ({"smoke": "laptop"}, "presets.smoke.extends is 'laptop', but must be one of digits, smoke, mnist, adult, "),
+        ({"smoke": "digit"}, "presets.smoke.extends is 'digit', but must be one of digits, mnist, adult, "),
+        ({"smoke": "laptop"}, "presets.smoke.extends is 'laptop', but must be one of digits, mnist, adult, "),
         ({"digits": "digits"}, "presets.digits.extends goes in a circle: digits -> digits"),
         ({"digits": "smoke"}, "presets.smoke.extends goes in a circle: digits -> smoke -> digits"),
         (
@@ -368,6 +368,7 @@ def test_a_preset_may_show_papers_and_single_experiments(content: dict[str, Any]
         ("langevin_unlearning", "fig3c"),
         ("privacy_dynamics", "dynamics1"),
         ("privacy_dynamics", "dynamics2"),
+        ("privacy_dynamics", "measured"),
         ("forget_unlearning", "risk"),
     ]
 
@@ -487,8 +488,8 @@ def test_a_preset_may_be_about_a_declared_table(content: dict[str, Any]) -> None
 @pytest.mark.parametrize(
     ("key", "value", "sentence"),
     [
-        ("presets.smoke.dataset", "lones", "presets.smoke.dataset is 'lones', but must be one of digits, mnist-3-vs-8, "
-         "adult, cifar10-cat-vs-ship, cifar10, or declared in own_data (loans)"),
+        ("presets.smoke.dataset", "lones", "presets.smoke.dataset is 'lones', but must be one of "
+         f"{', '.join(each.name for each in DATA_SETS)}, or declared in own_data (loans)"),
         ("presets.smoke.features", "hog", "presets.smoke.features is 'hog', but must be null: loans offers no choice"),
         ("own_data.loans.split", None, "own_data.loans.split is missing, but presets.smoke needs test records: "),
         ("own_data.loans.split", ..., "own_data.loans.split is missing, but presets.smoke needs test records: "),

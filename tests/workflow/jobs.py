@@ -1,27 +1,31 @@
 """The jobs of the smoke preset, and those that Snakemake prints."""
 
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from pathlib import Path
 from typing import NamedTuple
 
-COMPARED = {
-    "fig3a": ("langevin", "descent-to-delete", "retraining"),
-    "fig3b": ("langevin", "descent-to-delete", "retraining"),
-    "fig3c": ("langevin", "retraining"),
-    "fig4": ("langevin", "retraining"),
-    "fig5a": ("langevin", "retraining"),
-}
+from certified_unlearning.papers import parameters
+from certified_unlearning.reproduction.experiment import Experiment
+
+ROOT = Path(__file__).parents[2]
+SHOWN = {each.name: (paper, each) for paper, each in parameters.load(ROOT / "params.yaml").shown("smoke")}
+PAPER_OF = {name: paper.name for name, (paper, _) in SHOWN.items()}
+COMPARED = {name: each.mechanisms for name, (_, each) in SHOWN.items() if each.mechanisms}
 EXPERIMENTS = tuple(COMPARED)
-TABLES = ("table1", "table2", "table3", "accountants")
-WITHOUT_DATA = ("dynamics1", "dynamics2", "deletion", "risk")
-PAPER_OF = {
-    **dict.fromkeys((*EXPERIMENTS, *TABLES, "smoothness", "recuperation"), "langevin_unlearning"),
-    **dict.fromkeys(("dynamics1", "dynamics2"), "privacy_dynamics"),
-    **dict.fromkeys(("deletion", "risk"), "forget_unlearning"),
-}
-MADE = tuple(name for name in PAPER_OF if name not in EXPERIMENTS)
-DRAWN = tuple(name for name in PAPER_OF if name not in (*TABLES, "risk"))
-TRACKED = (*EXPERIMENTS, "deletion")
+"""Those that mechanisms run; of the others, rows are made at once."""
+
+
+def those(wanted: Callable[[Experiment], object]) -> tuple[str, ...]:
+    """Return the experiments of the preset that are wanted."""
+    return tuple(name for name, (_, each) in SHOWN.items() if wanted(each))
+
+
+MADE = those(lambda each: not each.mechanisms)
+DRAWN = those(lambda each: each.shown and each.draw)
+TABLES = those(lambda each: each.shown and not each.draw)
+TRACKED = those(lambda each: each.mechanisms or each.tracked)
+WITHOUT_DATA = those(lambda each: not each.needs_data)
 
 Name = tuple[str, str]
 """A job's rule, and its experiment, with a slash and its mechanism behind it; nothing where it has none."""

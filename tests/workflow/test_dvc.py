@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from tests.workflow.conftest import SmokeRun
-from tests.workflow.jobs import DRAWN, EXPERIMENTS, LEARNING, VERDICTS, Name, each, jobs_in
+from tests.workflow.jobs import DRAWN, EXPERIMENTS, LEARNING, PAPER_OF, VERDICTS, Name, each, jobs_in
 from tests.workflow.working_tree import ROOT, WorkingTree
 
 pytestmark = pytest.mark.workflow
@@ -197,7 +197,7 @@ def test_plots_show_every_figure_and_its_numbers_by_mechanism(committed: Reposit
     plots = committed.dvc_json("plots", "show")["data"]
     curves = {name: plot[0]["content"] for name, plot in plots.items() if plot[0]["type"] == "vega"}
     for name in EXPERIMENTS:
-        assert f"results_smoke_figures_langevin_unlearning_{name}.png" in html
+        assert f"results_smoke_figures_{PAPER_OF[name]}_{name}.png" in html
         assert any(title.startswith(f"Fig. {name.removeprefix('fig')},") for title in curves)
     for title, curve in curves.items():
         assert title in html

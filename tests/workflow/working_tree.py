@@ -13,9 +13,7 @@ from typing import Any, Self
 import yaml
 
 from certified_unlearning.papers import parameters
-from tests.workflow.jobs import PAPER_OF, Job, Name, jobs_in
-
-ROOT = Path(__file__).parents[2]
+from tests.workflow.jobs import PAPER_OF, ROOT, Job, Name, jobs_in
 
 
 class WorkingTree:

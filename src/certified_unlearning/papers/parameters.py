@@ -114,7 +114,13 @@ def check(content: Any, *, source: str = "params.yaml") -> Parameters:
     Raises:
         ParameterError: A key is unknown or missing, or a value is wrong; the message names the key.
     """
-    known = papers(_modules(content, source))
+    modules = _modules(content, source)
+    try:
+        known = papers(modules)
+    except ParameterError as error:
+        if not modules:
+            raise  # It is an installed package that is wrong, and no key.
+        raise ParameterError(f"{source}: papers_of_others: {error}") from error
     validate(content, _schema(known), source)
     _check_names(content, source)
     presets = {name: _preset(content, name, known, source) for name in content["presets"]}
@@ -211,7 +217,7 @@ def _preset_schema(made: dict[str, Any]) -> dict[str, Any]:
                 "items": {"type": "string"},
                 "minItems": 1,
                 "uniqueItems": True,
-                "description": "a list of distinct names of papers or experiments",
+                "description": "a list of distinct names of papers or experiments, at least one",
             },
             **made["$defs"]["PresetSettings"]["properties"],
             "papers": partial,
@@ -291,7 +297,7 @@ def _extended(content: dict[str, Any], name: str, above: tuple[str, ...], source
     if base is None:
         return cast(dict[str, Any], own)
     if base not in content["presets"]:
-        known = ", ".join(content["presets"])
+        known = ", ".join(each for each in content["presets"] if each != name)
         raise ParameterError(f"{source}: presets.{name}.extends is {base!r}, but must be one of {known}")
     if base in (*above, name):
         circle = " -> ".join((*above, name, base))
