@@ -158,7 +158,7 @@ def test_a_temporary_experiment_leaves_everything_as_it_was(
 
 def test_an_experiment_in_place_is_undone_as_the_page_says(short: Repository) -> None:
     repository = short
-    twin = {"extends": "smoke", "shows": ["fig4"], "trials": 2}
+    twin = {"extends": "smoke", "shows": ["dynamics2"]}
     repository.change_parameter("presets", lambda presets: presets | {"twin": twin})
     repository.commit("a twin")
     before = repository.digests("**/*")
