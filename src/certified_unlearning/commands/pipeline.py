@@ -166,8 +166,7 @@ def draw(
         render(found, made, parse(FigureStyle, style, source="--style"), figure)
         summaries.write_csv(numbers, shown(found, made))
     if page is not None:
-        title = f"{found.source}: {found.caption.title}" if found.source else found.caption.title
-        write_text(page, tabulate(found, made).markdown(title, found.caption.text))
+        write_text(page, tabulate(found, made).markdown(found.title, found.caption.text))
 
 
 @app.command("metrics")

@@ -41,6 +41,17 @@ def starting_weights(
     return mean + like.new_tensor(std)[:, None] * randomness.normal_rows(keys, shape)
 
 
+def starting_weights_of(batch: Batch, keys: Sequence[int], like: "Tensor") -> "Tensor":
+    """Draw the start of every trial of a batch, whose addresses are ``keys``; see `starting_weights`."""
+    return starting_weights(
+        keys,
+        batch.spread([run.sigma for run in batch.runs]),
+        mean=batch.settings.start,
+        strong_convexity=batch.runs[0].constants.strong_convexity,
+        like=like,
+    )
+
+
 def learning_keys(settings: Settings, runs: Sequence[Run], phase: str) -> list[int]:
     """Return the addresses of learning: they depend on sigma, not on the experiment, which only unlearns later."""
     return [
@@ -84,14 +95,7 @@ def unlearning_phases(settings: Settings, runs: Sequence[Run], measure_at: Seque
 
 
 def _start(settings: Settings, runs: Sequence[Run], like: "Tensor") -> "Tensor":
-    batch = Batch(settings, runs, settings.trials)
-    return starting_weights(
-        learning_keys(settings, runs, "start"),
-        batch.spread([run.sigma for run in runs]),
-        mean=settings.start,
-        strong_convexity=runs[0].constants.strong_convexity,
-        like=like,
-    )
+    return starting_weights_of(Batch(settings, runs, settings.trials), learning_keys(settings, runs, "start"), like)
 
 
 LANGEVIN = Mechanism("langevin", "Langevin", _start, unlearning_phases, learning=learning_phase)

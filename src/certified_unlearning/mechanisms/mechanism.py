@@ -41,7 +41,7 @@ class Mechanism:
 
     def method(self, accountant_form: str) -> str:
         """Return what labels call it beside an accountant, such as ``Langevin (lsi)``."""
-        return f"{self.title} ({accountant_form})" if accountant_form else self.title
+        return f"{self.title} ({accountant_form})"
 
     def line(self, method: str, member: str, variant: str) -> str:
         """Return the name of a line: the method, what tells apart its lines, and what is kept."""

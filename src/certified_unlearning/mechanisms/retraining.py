@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 from certified_unlearning.engine.phase import Phase
 from certified_unlearning.mechanisms.batch import Batch
-from certified_unlearning.mechanisms.langevin import starting_weights
+from certified_unlearning.mechanisms.langevin import starting_weights_of
 from certified_unlearning.mechanisms.mechanism import Mechanism
 from certified_unlearning.mechanisms.run import Run
 from certified_unlearning.mechanisms.settings import Settings
@@ -35,13 +35,7 @@ def phases(settings: Settings, runs: Sequence[Run], measure_at: Sequence[Sequenc
 
 def _start(settings: Settings, runs: Sequence[Run], like: "Tensor") -> "Tensor":
     batch = _batch(settings, runs)
-    return starting_weights(
-        batch.keys("start"),
-        batch.spread([run.sigma for run in runs]),
-        mean=settings.start,
-        strong_convexity=runs[0].constants.strong_convexity,
-        like=like,
-    )
+    return starting_weights_of(batch, batch.keys("start"), like)
 
 
 def _batch(settings: Settings, runs: Sequence[Run]) -> Batch:

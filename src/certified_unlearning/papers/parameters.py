@@ -84,7 +84,7 @@ class Parameters:
             (paper, experiment)
             for paper in self.known
             for experiment in paper.experiments
-            if paper.name in shows or experiment.name in shows
+            if _is_shown(shows, paper.name, experiment.name)
         )
 
     def papers_of(self, name: str) -> tuple[Paper, ...]:
@@ -145,13 +145,17 @@ def check(content: Any, *, source: str = "params.yaml") -> Parameters:
     return parameters
 
 
+def _is_shown(shows: Sequence[str], paper: str, experiment: str) -> bool:
+    return paper in shows or experiment in shows
+
+
 def as_written(preset: Preset) -> dict[str, Any]:
     """Return all of a preset's parameters that it runs with, merged, as they would stand in `params.yaml`."""
     sections = {
         paper: {
             name: sweep.model_dump(mode="json")
             for name, sweep in experiments.items()
-            if type(sweep) is not NoSweep and {paper, name} & set(preset.shows)
+            if type(sweep) is not NoSweep and _is_shown(preset.shows, paper, name)
         }
         for paper, experiments in preset.papers.items()
     }

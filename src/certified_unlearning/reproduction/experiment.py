@@ -103,6 +103,11 @@ class Experiment:
     caption: Caption = field(default_factory=lambda: Caption(""))
 
     @property
+    def title(self) -> str:
+        """What a table of it is headed by: where the paper has it, and what it shows."""
+        return f"{self.source}: {self.caption.title}" if self.source else self.caption.title
+
+    @property
     def reference(self) -> str:
         """Where it is declared, as ``module:name``."""
         return f"{self.make.__module__}:{self.name}"

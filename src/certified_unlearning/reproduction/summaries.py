@@ -11,13 +11,11 @@ from certified_unlearning.errors import DataError
 from certified_unlearning.files import write_text
 from certified_unlearning.reproduction.rows import RUN_ROWS, names
 
+_NAMES = ("method", "member", "line", "point")
 CONSTANTS = tuple(
-    name
-    for name in names(RUN_ROWS, "constant", "point")
-    if name not in ("line", "point", "method", "member", "seed", "dtype", "data_sha256")
+    name for name in names(RUN_ROWS, "constant", "point") if name not in (*_NAMES, "seed", "dtype", "data_sha256")
 )
 """The columns that all trials of a sweep point share and that a summary keeps beside its names."""
-_NAMES = ("method", "member", "line", "point")
 _ACCOUNTANT_ORDER = (*ACCOUNTANTS, NO_ACCOUNTANT)
 _POINT_ORDER = ("records_per_request", "epsilon_target", "sigma", "records_removed")
 

@@ -63,10 +63,11 @@ class Tables:
 
     def add_curve(self, run: Run, phase: str, curve: dict[int, Array]) -> None:
         """Add a run's test accuracy by step, each an array over trials."""
+        key = self._plan.key(run)
         for step, values in sorted(curve.items()):
             self._curves.append(
                 {
-                    "run_key": self._plan.key(run),
+                    "run_key": key,
                     "experiment": run.experiment,
                     "mechanism": run.mechanism,
                     "variant": run.variant,

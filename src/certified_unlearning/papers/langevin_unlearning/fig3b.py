@@ -43,7 +43,7 @@ def _runs(planner: Planner, sweep: Figure3b) -> Iterable[Run]:
         for size in sweep.records_per_request
     ]
     yield from langevin
-    printed = planner.printed(planner.descent[0], sweep.epsilon, sweep.records)
+    printed = published_state_plan(planner.descent[0], planner.constants, sweep.epsilon, sweep.records)
     yield planner.published_state(printed, sweep.epsilon)
     yield planner.tightened_published_state(printed, sweep.epsilon, sweep.records)
     yield from planner.retraining(langevin)

@@ -273,10 +273,6 @@ class Planner:
         request = Request(records_removed=1, unlearning_steps=steps, epsilon=certified, mu=mu)
         return self._descent("descent-to-delete shifted", sigma, epsilon, [request], member=f"I = {steps}")
 
-    def printed(self, problem: accounting.Problem, epsilon: float, requests: int) -> accounting.PublishedStatePlan:
-        """Return Theorem N.2's plan."""
-        return published_state_plan(problem, self.constants, epsilon, requests)
-
     def published_state(self, printed: accounting.PublishedStatePlan, epsilon: float) -> Run:
         """Descent-to-Delete without secret state, one record a request, with the steps of Theorem N.2."""
         certified = accounting.published_state_epsilon(

@@ -138,8 +138,7 @@ def _table(layout: Layout, paper: Paper, experiment: Experiment) -> ExhibitedTab
     read_csv(path, "tabulate")  # Refused unless it is a table.
     file = download(path, f"{layout.preset}-{path.name}", "tabulate")
     table = tabulate(experiment, read_table(required(rows, "make"), experiment.rows))
-    title = f"{experiment.source}: {experiment.caption.title}" if experiment.source else experiment.caption.title
-    return ExhibitedTable(title, experiment.caption.text, table, file)
+    return ExhibitedTable(experiment.title, experiment.caption.text, table, file)
 
 
 def _figure(layout: Layout, paper: Paper, experiment: Experiment, dataset: str, runs: pd.DataFrame) -> ShownFigure:
