@@ -31,7 +31,7 @@ gc.set_threshold(100_000)
 import certified_unlearning.cli, certified_unlearning.ledger.application
 gc.freeze()
 """
-"""What a command that needs PyTorch does besides its work, as `cli.main` does it."""
+"""Start-up of a command that needs PyTorch, as `cli.main` does it."""
 
 
 def write_table(path: Path, n: int, d: int) -> None:

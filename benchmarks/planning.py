@@ -1,4 +1,4 @@
-"""What a plan costs: every planner and accountant, on MNIST 3 against 8 and on the longest stream it allows.
+"""The cost of planning: every planner and accountant, on MNIST 3 against 8 and on the longest stream it allows.
 
 Each plan is made once to warm up, then the rounds are timed in turn, so that a machine whose speed drifts distorts the
 comparison as little as it can. Run: ``python benchmarks/planning.py`` (``--help`` for sizes).

@@ -119,7 +119,7 @@ def test_rooms_import_only_rooms_below_them() -> None:
         ("mechanisms.langevin", "from certified_unlearning import certificate"),
         ("reproduction.jobs", "from certified_unlearning.papers.all import PAPERS"),
         ("errors", "from certified_unlearning.files import read_json"),
-        ("papers.privacy_dynamics.bounds", "from certified_unlearning.papers.langevin_unlearning import plan"),
+        ("papers.privacy_dynamics.bounds", "from certified_unlearning.papers.langevin_unlearning import fig3a"),
     ],
 )
 def test_a_planted_import_is_found(tmp_path: Path, module: str, line: str) -> None:
@@ -158,7 +158,7 @@ def test_what_plans_and_snakefiles_import_needs_no_torch(room: str) -> None:
 def test_jobs_import_neither_the_list_of_papers_nor_commands() -> None:
     jobs = [f"{PACKAGE}.reproduction.{name}" for name in ("jobs", "tracking", "figures.drawing", "rows", "summaries")]
     reached = closure([*jobs, f"{PACKAGE}.papers.langevin_unlearning.fig3a"], frozenset({PACKAGE}))
-    assert f"{PACKAGE}.papers.langevin_unlearning.plan" in reached
+    assert f"{PACKAGE}.papers.langevin_unlearning.captions" in reached
     assert not {f"{PACKAGE}.papers.all", f"{PACKAGE}.papers.parameters"} & reached
     assert not [name for name in reached if room(name) == "commands"]
 

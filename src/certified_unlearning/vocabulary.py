@@ -3,7 +3,7 @@
 from typing import Literal
 
 Adjacency = Literal["replace", "zero-out", "remove"]
-"""What the data after a removal are (`accounting.core.problem`)."""
+"""Adjacency relations, by the data after a removal (`accounting.core.problem`)."""
 PipelineAdjacency = Literal["replace", "zero-out"]
 """Those that the pipeline's objectives know: the normaliser stays."""
 Smoothness = Literal["bound", "spectral", "spectral-with-margin"]
@@ -11,6 +11,6 @@ Smoothness = Literal["bound", "spectral", "spectral-with-margin"]
 DType = Literal["float32", "float64"]
 """The type of weights and rows, coarsest first."""
 Guarantee = Literal["upper bound", "exact", "as published", "heuristic"]
-"""What an epsilon is: `as published` applies a theorem outside its statement."""
+"""Kinds of guarantee that an epsilon states: `as published` applies a theorem outside its statement."""
 NoiseSource = Literal["seed", "system entropy"]
 """Where the noise comes from: a seed that can be repeated, or the operating system's entropy, which is not kept."""

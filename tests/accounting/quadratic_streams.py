@@ -86,7 +86,7 @@ def sequential_bound(alpha, initials, exponents):
 
 
 def problem_of_each_request(problem, records):
-    """What each request of a stream meets: under `remove`, fewer records."""
+    """Return the problem that each request of a stream meets: under `remove`, with fewer records."""
     removed = (0, *itertools.accumulate(records))[:-1]
     fewer = removed if problem.adjacency == "remove" else (0,) * len(records)
     return [dataclasses.replace(problem, n=problem.n - gone) for gone in fewer]

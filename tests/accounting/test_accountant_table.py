@@ -9,6 +9,7 @@ from certified_unlearning.accounting import Schedule
 from certified_unlearning.accounting.accountant import PROJECTION, Accountant
 from certified_unlearning.accounting.accountants import ACCOUNTANTS, NO_ACCOUNTANT
 from certified_unlearning.accounting.assumptions import Arithmetic, Assumption, assumptions, comparator, guarantee
+from certified_unlearning.accounting.cyclic.accountants import ACCOUNTANTS as CYCLIC
 from certified_unlearning.accounting.descent.accountants import ACCOUNTANTS as DESCENT
 from certified_unlearning.accounting.guarantees import descent_guarantee
 from certified_unlearning.accounting.langevin.accountants import ACCOUNTANTS as LANGEVIN
@@ -37,6 +38,8 @@ COMPARATORS = {
     "continued, at the same times",
     ("descent-to-delete conditional", "published-state"): "a model retrained from the same start on the data after the "
     "removals, published with the same noise, which is added once",
+    ("cyclic", "least-steps"): "the same steps in the same order, learning and every request's, from the same start, "
+    "on data that lacked the removed records from the start",
 }
 STYLE = FigureStyle(context="paper", palette="colorblind", width_inches=3.4, height_inches=2.7, dots_per_inch=200)
 
@@ -49,7 +52,7 @@ def own(name: str) -> Accountant:
 def test_the_names_are_those_of_rows_and_certificates_in_the_order_of_figures_and_tables() -> None:
     assert list(LANGEVIN) == ["lsi", "lsi-tight", "shifted"]
     assert list(DESCENT) == [f"descent-to-delete {form}" for form in ("N.1", "N.2", "shifted", "conditional")]
-    assert list(ACCOUNTANTS) == [*LANGEVIN, *DESCENT]
+    assert list(ACCOUNTANTS) == [*LANGEVIN, *DESCENT, *CYCLIC]
     assert NO_ACCOUNTANT not in ACCOUNTANTS
     for name, accountant in ACCOUNTANTS.items():
         assert accountant.name == name
@@ -97,7 +100,7 @@ def test_what_is_printed_in_a_paper_says_so() -> None:
         (
             "projection on a ball",
             "checked",
-            ["lsi", "lsi-tight", "shifted", "descent-to-delete shifted", "descent-to-delete conditional"],
+            ["lsi", "lsi-tight", "shifted", "descent-to-delete shifted", "descent-to-delete conditional", "cyclic"],
         ),
         (
             "the theorem, stated for adding or removing a record, holds for this adjacency too",

@@ -65,7 +65,7 @@ def test_an_epsilon_below_the_curve_has_no_delta_below_one():
 
 
 def overhead(alpha, delta, conversion):
-    """What converting adds, as the papers write it, in 50 digits."""
+    """Return what a conversion adds to a Rényi bound, as the papers write it, in 50 digits."""
     with mpmath.workdps(50):
         alpha, delta = mpmath.mpf(alpha), mpmath.mpf(delta)
         if conversion == "paper":

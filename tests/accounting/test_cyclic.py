@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from certified_unlearning.accounting.core.problem import Problem
-from certified_unlearning.accounting.shifted.cyclic import cyclic_curve
+from certified_unlearning.accounting.cyclic.single import cyclic_curve
 from certified_unlearning.accounting.shifted.interpolation import Phase, pooled_mu
 from certified_unlearning.errors import AssumptionError, ParameterError
 from tests.accounting.paper_settings import MNIST

@@ -245,7 +245,7 @@ def test_clipped_gradients_of_a_convex_function_are_planned_as_lipschitz_ones():
 
 
 def violations(plan, setting):
-    """What a plan promises and does not keep, by formulae written out anew from the sheet and by the exact laws."""
+    """Return the promises that a plan does not keep, by formulae written anew from the sheet and by the exact laws."""
     weight, eta, alpha = setting["strong_convexity"], plan.problem.step_size, setting["alpha"]
     kappa = setting["smoothness"] / weight
     truth = Problem(setting["n"], weight, setting["smoothness"], setting["lipschitz"], eta)

@@ -1,4 +1,4 @@
-"""What survives clipping, and why no more does (E10 and section 7.6, item 6); conditions that name what they miss."""
+"""Theorems that survive clipping, counterexamples to the others (E10; section 7.6, item 6), and refused conditions."""
 
 from itertools import pairwise
 

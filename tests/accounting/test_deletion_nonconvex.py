@@ -163,7 +163,7 @@ def test_the_risk_is_that_of_its_parts():
 
 
 def violations(plan, problem, targets):
-    """What a plan promises and does not keep, by the sheet's formulae written out anew."""
+    """Return the promises that a plan does not keep, by the sheet's formulae written out anew."""
     b, weight, s, d = problem.boundedness, problem.regularisation, problem.smoothness, problem.dimension
     alpha, fraction, slack = targets["alpha"], targets["records"] / problem.n, 1 + 1e-9
     floor = 32 * d * plan.step_size * alpha * b * s**2 / weight

@@ -1,4 +1,4 @@
-"""What deletion bounds say of attackers: section 7.2's tables, and claims of the paper that fail (E2, E3, E6)."""
+"""Attack advantages under deletion bounds: section 7.2's tables, and claims of the paper that fail (E2, E3, E6)."""
 
 import math
 

@@ -1,4 +1,4 @@
-"""What holds for all constants, faults that break it, and what the paper gets wrong: sections 6.2 and 7.8."""
+"""Invariants for all constants, faults that break them, and the paper's errors: sections 6.2 and 7.8."""
 
 import dataclasses
 import math

@@ -1,4 +1,4 @@
-"""What rounding adds: step errors, sigmoid and softmax, the sampler, and what the accountants make of them."""
+"""The cost of rounding: step errors, sigmoid and softmax, the sampler, and the accountants' price for them."""
 
 import dataclasses
 import itertools
@@ -45,8 +45,8 @@ from certified_unlearning.engine import randomness
 from certified_unlearning.engine.objectives.logistic import LogisticObjective
 from certified_unlearning.engine.objectives.softmax import SoftmaxObjective
 from certified_unlearning.errors import AssumptionError
-from certified_unlearning.mechanisms.descent_learner import DescentLearner
-from certified_unlearning.mechanisms.learner import LangevinLearner
+from certified_unlearning.mechanisms.learners.descent import DescentLearner
+from certified_unlearning.mechanisms.learners.langevin import LangevinLearner
 
 DTYPES = pytest.mark.parametrize("dtype", ["float32", "float64"])
 TORCH = {"float32": torch.float32, "float64": torch.float64}

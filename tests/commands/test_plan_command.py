@@ -15,7 +15,7 @@ import pytest
 
 from certified_unlearning import accounting, cli
 from certified_unlearning.accounting import Problem, Schedule
-from certified_unlearning.accounting.langevin.offers import Offer, Stream, offer, recuperation
+from certified_unlearning.accounting.langevin.calibration import Calibration, Stream, calibrate, recuperation
 from certified_unlearning.errors import ParameterError
 
 MNIST = ["--n", "11982", "--strong-convexity", "0.011982", "--smoothness", "0.261982", "--lipschitz", "1"]
@@ -280,7 +280,7 @@ def test_the_exact_value_holds_where_steps_overshoot() -> None:
     assert all(bound["mu"] >= truth["mu"] for bound, truth in zip(bounds[::2], bounds[1::2], strict=True))
 
 
-# --- The library's side: offers. ----------------------------------------------------------------------------
+# --- The library's side: calibration. -----------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(("text", "requests", "records"), [("5x20", 5, 20), ("1x1", 1, 1), ("1000x12", 1000, 12)])
@@ -297,8 +297,8 @@ def test_a_stream_of_another_form_is_refused(text: str) -> None:
         Stream.parse(text)
 
 
-def test_an_offer_is_a_dictionary_without_infinities() -> None:
-    made = Offer("shifted", 3, [1, 2], 0.5, math.inf, 1e-5, math.inf)
+def test_a_calibration_is_a_dictionary_without_infinities() -> None:
+    made = Calibration("shifted", 3, [1, 2], 0.5, math.inf, 1e-5, math.inf)
     assert made.as_dict() == {
         "accountant": "shifted",
         "records": 3,
@@ -308,15 +308,15 @@ def test_an_offer_is_a_dictionary_without_infinities() -> None:
         "delta": 1e-5,
         "mu": None,
     }
-    assert Offer("lsi", 3, 0, 0.5, 1.5, 1e-5, None).as_dict()["epsilon"] == 1.5
+    assert Calibration("lsi", 3, 0, 0.5, 1.5, 1e-5, None).as_dict()["epsilon"] == 1.5
 
 
-def test_an_offer_asks_for_what_it_certifies_and_no_more() -> None:
+def test_a_calibration_asks_for_what_it_certifies_and_no_more() -> None:
     with pytest.raises(
         ParameterError, match=r"^give all but one of records, sigma, steps and epsilon \(it is planned\)"
     ):
-        offer(PROBLEM, "shifted", delta=1e-5, records=3)
-    made = offer(PROBLEM, "shifted", delta=1e-5, records=3, sigma=0.03, epsilon=1)
+        calibrate(PROBLEM, "shifted", delta=1e-5, records=3)
+    made = calibrate(PROBLEM, "shifted", delta=1e-5, records=3, sigma=0.03, epsilon=1)
     assert (made.accountant, made.records, made.sigma, made.delta) == ("shifted", 3, 0.03, 1e-5)
     assert made.steps == accounting.least_steps(
         PROBLEM, sigma=0.03, epsilon=1, delta=1e-5, records=3, accountant="shifted"

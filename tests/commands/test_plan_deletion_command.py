@@ -22,17 +22,17 @@ def plan(*arguments):
 
 
 def test_a_stream_is_planned_with_the_sheets_numbers():
-    offers = json.loads(plan("--deletion", *BUDGET, "--stream", "5x10", "--json"))
-    assert [offer["form"] for offer in offers] == list(FORMS)
-    assert [offer["privacy_steps"] for offer in offers] == [56, 21, 11, 10]
-    assert {offer["learning_steps"] for offer in offers} == {194}
-    assert {offer["risk_steps"] for offer in offers} == {82}
-    assert {offer["gradients_saved"] for offer in offers} == {5 * 112_000}
-    assert offers[0]["epsilon_dd"] == pytest.approx(0.0969720, rel=1e-5)
-    assert offers[0]["risk_bound"] == pytest.approx(0.096, rel=1e-5)
-    assert offers[0]["sigma"] ** 2 == pytest.approx(6.4e-4)
+    calibrations = json.loads(plan("--deletion", *BUDGET, "--stream", "5x10", "--json"))
+    assert [calibration["form"] for calibration in calibrations] == list(FORMS)
+    assert [calibration["privacy_steps"] for calibration in calibrations] == [56, 21, 11, 10]
+    assert {calibration["learning_steps"] for calibration in calibrations} == {194}
+    assert {calibration["risk_steps"] for calibration in calibrations} == {82}
+    assert {calibration["gradients_saved"] for calibration in calibrations} == {5 * 112_000}
+    assert calibrations[0]["epsilon_dd"] == pytest.approx(0.0969720, rel=1e-5)
+    assert calibrations[0]["risk_bound"] == pytest.approx(0.096, rel=1e-5)
+    assert calibrations[0]["sigma"] ** 2 == pytest.approx(6.4e-4)
     # Theorem 4.3 as printed allows epsilon_dd + epsilon_dp.
-    assert all(offer["epsilon_dd"] < offer["epsilon_dd_adaptive"] <= 1.1 for offer in offers)
+    assert all(calibration["epsilon_dd"] < calibration["epsilon_dd_adaptive"] <= 1.1 for calibration in calibrations)
 
 
 def test_a_single_request_is_a_stream_of_one():

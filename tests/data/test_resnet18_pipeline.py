@@ -29,7 +29,7 @@ IMAGES = {"train": 60, "test": 30}
 """Of every class."""
 TRIALS = 2
 STRONG_CONVEXITY = 0.05
-"""What the paper's regularisation of 1e-6 n is at all 50 000 records."""
+"""The paper's regularisation of 1e-6 n at all 50 000 records."""
 CLOSE = 1e-5
 """Scores that differ by less may be ordered otherwise by 32-bit rounding."""
 

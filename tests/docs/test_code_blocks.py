@@ -1,4 +1,4 @@
-"""What the documents show is what happens."""
+"""Code blocks of the documents run and print what the documents show."""
 
 from pathlib import Path
 

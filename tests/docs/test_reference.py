@@ -12,11 +12,11 @@ SOURCE = ROOT / "src" / "certified_unlearning"
 ROOMS = ("accounting", "certificate", "data", "engine", "estimators", "ledger", "mechanisms", "reproduction")
 """A page each."""
 OF_PAPERS = ("all.py", "parameters.py", "*/theory/*.py", "*/services/*.py")
-"""What others may build on; the rest of a paper only its experiments use."""
+"""Modules of papers that others may build on; the rest of a paper only its experiments use."""
 EXPORTED = re.compile(r"^(certified_unlearning\.(?:estimators|certificate))\.\w+(\.\w)")
 """Estimators and certificates are shown where one imports them from, not where they are defined."""
 NOT_SHOWN = ("cli", "estimators.report", "estimators.storage")
-"""What estimators and the command line are made of: `LangevinLogisticRegression` and `--help` say what they do."""
+"""Internals of the estimators and of the command line: `LangevinLogisticRegression` and `--help` say what they do."""
 
 
 def public_modules() -> Iterator[tuple[str, Path]]:

@@ -1,4 +1,4 @@
-"""What the estimators promise on real data: UCI Adult, six columns, well conditioned by C = 0.003 (C n = 88)."""
+"""Promises of the estimators on real data: UCI Adult, six columns, well conditioned by C = 0.003 (C n = 88)."""
 
 import numpy as np
 import torch

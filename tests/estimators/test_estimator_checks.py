@@ -4,6 +4,7 @@ import pytest
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from certified_unlearning.estimators import (
+    CertifiedLogisticRegression,
     LangevinLogisticRegression,
     PublishedStateDescentToDelete,
     SecretStateDescentToDelete,
@@ -14,6 +15,8 @@ pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.SkipTestWarn
 
 @parametrize_with_checks(
     [
+        CertifiedLogisticRegression(normalize=True),
+        CertifiedLogisticRegression(normalize=True, C=0.1, strict_timing=True, fit_intercept=False),
         LangevinLogisticRegression(normalize=True, C=0.1),
         LangevinLogisticRegression(normalize=True, accountant="lsi", adjacency="replace", epsilon=10),
         SecretStateDescentToDelete(normalize=True, C=0.1),

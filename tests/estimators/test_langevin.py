@@ -17,7 +17,7 @@ from certified_unlearning.certificate import CertificateError
 from certified_unlearning.cli import app
 from certified_unlearning.errors import AssumptionError, DataError, ParameterError, StorageError
 from certified_unlearning.estimators import LangevinLogisticRegression
-from certified_unlearning.mechanisms.learner import LangevinLearner
+from certified_unlearning.mechanisms.learners.langevin import LangevinLearner
 from certified_unlearning.text import rounded_up
 
 ALMOST_NO_NOISE = {"sigma": 1e-9, "dtype": "float64", "random_state": 1}

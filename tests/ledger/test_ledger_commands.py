@@ -15,7 +15,7 @@ from certified_unlearning.errors import UnlearningError
 from certified_unlearning.ledger import requests
 from certified_unlearning.ledger.directory import ModelDirectory
 from certified_unlearning.ledger.model import read_stored
-from certified_unlearning.mechanisms.learner import LangevinLearner
+from certified_unlearning.mechanisms.learners.langevin import LangevinLearner
 from certified_unlearning.text import rounded_up
 from tests.ledger.conftest import Original
 

@@ -11,7 +11,7 @@ from certified_unlearning.data.tables.table import Table
 from certified_unlearning.errors import InfeasibleError
 from certified_unlearning.estimators import LangevinLogisticRegression
 from certified_unlearning.ledger.initialisation import initialise
-from certified_unlearning.mechanisms.learner import LangevinLearner
+from certified_unlearning.mechanisms.learners.langevin import LangevinLearner
 from tests.ledger.conftest import Original
 from tests.ledger.tables import FEATURES
 

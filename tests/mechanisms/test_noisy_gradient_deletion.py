@@ -18,8 +18,8 @@ from certified_unlearning.engine.objectives.linear_loss import LinearLossObjecti
 from certified_unlearning.engine.objectives.logistic import LogisticObjective
 from certified_unlearning.errors import ParameterError
 from certified_unlearning.mechanisms.noisy_gradient_deletion import NoisyGradientDeletion
-from certified_unlearning.papers.forget_unlearning.services.curators import LangevinCurator, NoisyGradientCurator
 from certified_unlearning.papers.forget_unlearning.services.encoding import one_record
+from certified_unlearning.papers.forget_unlearning.services.linear_losses import LangevinService, NoisyGradientService
 from certified_unlearning.papers.forget_unlearning.theory.exact import GaussianLaw, law_after
 from tests.papers.forget_unlearning.small_settings import PLAN
 
@@ -27,16 +27,16 @@ STANDARD_ERRORS = 6.0
 SHORT = replace(PLAN, learning_steps=20, deletion_steps=4)
 
 
-def deviations(curator, chains, plan=SHORT, start_variance=None):
+def deviations(service, chains, plan=SHORT, start_variance=None):
     """Return how many standard errors means and variances lie from the exact ones, after learning and two requests."""
     values = [0.5, -1.0, 1.0]
     data = np.zeros((chains, plan.problem.n))
     data[:, 0] = values[0]
-    model = curator.learn(data, ("law", "learn"))
+    model = service.learn(data, ("law", "learn"))
     models = [model]
     for number, value in enumerate(values[1:]):
         request = one_record(np.full(chains, value), index=number)
-        model = curator.answer(data, request, model, ("law", f"request {number}"))
+        model = service.answer(data, request, model, ("law", f"request {number}"))
         data = request.applied_to(data)
         models.append(model)
     means = np.array([0.5, -1.0, 0.0]) / plan.problem.n
@@ -53,19 +53,19 @@ def deviations(curator, chains, plan=SHORT, start_variance=None):
 
 
 def test_a_million_chains_have_the_exact_means_and_variances():
-    assert deviations(NoisyGradientCurator(SHORT), 1_000_000).max() < STANDARD_ERRORS
+    assert deviations(NoisyGradientService(SHORT), 1_000_000).max() < STANDARD_ERRORS
 
 
 def test_langevin_unlearning_has_its_own_start_and_the_same_law():
     plan = replace(SHORT, learning_steps=5)
     variance = 2 * plan.sigma**2 / plan.problem.strong_convexity
-    curator = LangevinCurator(plan.problem, plan.sigma, plan.learning_steps, plan.deletion_steps)
-    assert deviations(curator, 200_000, plan, start_variance=variance).max() < STANDARD_ERRORS
-    assert deviations(curator, 200_000, plan).max() > 2 * STANDARD_ERRORS
+    service = LangevinService(plan.problem, plan.sigma, plan.learning_steps, plan.deletion_steps)
+    assert deviations(service, 200_000, plan, start_variance=variance).max() < STANDARD_ERRORS
+    assert deviations(service, 200_000, plan).max() > 2 * STANDARD_ERRORS
 
 
 @dataclass(frozen=True)
-class OldData(NoisyGradientCurator):
+class OldData(NoisyGradientService):
     """Takes its steps on the data from before the request."""
 
     def answer(self, databases, request, model, key):
@@ -74,19 +74,19 @@ class OldData(NoisyGradientCurator):
 
 
 @dataclass(frozen=True)
-class OneStepOnOldData(NoisyGradientCurator):
+class OneStepOnOldData(NoisyGradientService):
     """Takes the first of its steps on the data from before the request."""
 
     def answer(self, databases, request, model, key):
         old = one_record(databases[:, request.indices[0, 0]], index=request.indices[0, 0])
-        first = NoisyGradientCurator(replace(self.plan, deletion_steps=1))
-        rest = NoisyGradientCurator(replace(self.plan, deletion_steps=self.plan.deletion_steps - 1))
+        first = NoisyGradientService(replace(self.plan, deletion_steps=1))
+        rest = NoisyGradientService(replace(self.plan, deletion_steps=self.plan.deletion_steps - 1))
         model = first.answer(databases, old, model, (*key, "first"))
         return rest.answer(databases, request, model, (*key, "rest"))
 
 
 @dataclass(frozen=True)
-class ReusedNoise(NoisyGradientCurator):
+class ReusedNoise(NoisyGradientService):
     """Draws the same noise at every request."""
 
     def answer(self, databases, request, model, key):
@@ -94,7 +94,7 @@ class ReusedNoise(NoisyGradientCurator):
 
 
 @dataclass(frozen=True)
-class StartsAfresh(NoisyGradientCurator):
+class StartsAfresh(NoisyGradientService):
     """Does not go on from the published model."""
 
     def answer(self, databases, request, model, key):
@@ -106,8 +106,8 @@ FAULTS = {
     "all steps on the old data": OldData(SHORT),
     "noise reused between requests": ReusedNoise(SHORT),
     "another start": StartsAfresh(SHORT),
-    "sigma halved": NoisyGradientCurator(replace(SHORT, sigma=SHORT.sigma / 2)),
-    "one step too few": NoisyGradientCurator(replace(SHORT, deletion_steps=3)),
+    "sigma halved": NoisyGradientService(replace(SHORT, sigma=SHORT.sigma / 2)),
+    "one step too few": NoisyGradientService(replace(SHORT, deletion_steps=3)),
 }
 
 

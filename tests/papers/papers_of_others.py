@@ -15,7 +15,7 @@ ROWS = pa.schema([column("experiment", "text", "point"), column("value", "number
 
 
 class Squares(Sweep):
-    """What `squares` sweeps."""
+    """Sweep of `squares`."""
 
     base: float = Field(description="a number")
 

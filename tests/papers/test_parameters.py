@@ -50,12 +50,12 @@ def leaves(content: Any, prefix: str = "") -> dict[str, Any]:
 
 
 def differences(content: dict[str, Any], name: str) -> dict[str, Any]:
-    """What a preset says of the values of its experiments."""
+    """Return the values that a preset states for its experiments."""
     return leaves({key: value for key, value in content["presets"][name].items() if key not in ("extends", "shows")})
 
 
 def inherited(content: dict[str, Any], name: str) -> dict[str, Any]:
-    """What a preset would have if it said nothing."""
+    """Return the values that a preset would have if it stated none."""
     base = content["presets"][name].get("extends")
     if base is None:
         return leaves(content["settings"]) | leaves({"papers": content["papers"]})
@@ -82,7 +82,7 @@ def test_the_committed_parameters_are_valid() -> None:
 
 
 def values(preset: parameters.Preset) -> dict[str, Any]:
-    """What a preset has of every experiment, whether it shows it or not."""
+    """Return a preset's values for every experiment, whether it shows it or not."""
     sections = {
         paper: {name: sweep.model_dump(mode="json") for name, sweep in experiments.items()}
         for paper, experiments in preset.papers.items()

@@ -29,8 +29,8 @@ from certified_unlearning.accounting.shifted.interpolation import curve
 from certified_unlearning.engine import randomness
 from certified_unlearning.errors import AssumptionError
 from certified_unlearning.estimators import SecretStateDescentToDelete
-from certified_unlearning.mechanisms.descent_learner import DescentLearner
-from certified_unlearning.mechanisms.learner import Removal
+from certified_unlearning.mechanisms.learners.descent import DescentLearner
+from certified_unlearning.mechanisms.learners.learner import Removal
 
 TORCH = {"float32": torch.float32, "float64": torch.float64}
 DTYPES = pytest.mark.parametrize("dtype", ["float32", "float64"])
@@ -118,7 +118,7 @@ def most_influential(rows, labels, records, regularisation, *, along=False):
 
 
 class Runs:
-    """What the engine makes of a case, with one removal, and of the data without it from the start."""
+    """The engine's runs of a case with one removal, and of the data without that record from the start."""
 
     def __init__(self, case, gone):
         self._everything = case.rows, case.labels

@@ -18,7 +18,7 @@ PUBLIC = {
     "capital-loss": (0, 500),
     "hours-per-week": (40, 12),
 }
-"""What anybody would take for the centre and the scale of a column."""
+"""Centre and scale of a column, as anybody would choose them."""
 
 
 def adult():

@@ -4,7 +4,7 @@ from certified_unlearning.engine.progress import Progress
 
 
 class Killed(Exception):
-    """What a `Killer` raises."""
+    """Raised by a `Killer`."""
 
 
 class Killer(Progress):

@@ -40,7 +40,7 @@ def experiment_called(name: str) -> Experiment:
 
 
 def sweep_of(preset_name: str, experiment: str, **changes: Any) -> Sweep:
-    """What an experiment sweeps in a preset, some of it changed."""
+    """Return an experiment's sweep in a preset, some of it changed."""
     sweep = preset(preset_name).papers[paper_of(experiment).name][experiment]
     return type(sweep).model_validate(sweep.model_dump() | changes)
 
@@ -54,5 +54,5 @@ def make(
     plans: Mapping[str, Plan] | None = None,
     preset_name: str = "smoke",
 ) -> Any:
-    """What an experiment makes: a plan, or a table of rows."""
+    """Make an experiment: return its plan, or its table of rows."""
     return experiment_called(experiment).make(Inputs(preset_name, settings, sweep, data, plans or {}))

@@ -23,7 +23,7 @@ DEMANDED_COLUMNS = (
     "unlearning_steps, records_per_request, request, records_removed, trial, seed, accuracy, seconds, device, "
     "data_sha256, code_version"
 )
-"""What issue 2 asks of the records."""
+"""Columns that issue 2 requires of the records."""
 LANGEVIN = "presets.smoke.papers.langevin_unlearning"
 
 

@@ -1,4 +1,4 @@
-"""What runs again after a change of the parameters or of the code: exactly what depends on it."""
+"""Reruns after a change of the parameters or of the code: exactly the jobs that depend on it."""
 
 import ast
 import json
@@ -199,7 +199,7 @@ READS_COMMAND_LINES = {
 }  # fmt: skip
 """Modules that read what a command line names; a change of theirs must not cost a night of learning."""
 OTHER_DATA = {"data", "data.sets", "data.adult", "data.cifar10", "data.mnist", "data.features"}
-"""What the list of data sets imports beside the one that is prepared."""
+"""Modules that the list of data sets imports beside the one that is prepared."""
 OUTPUT_OPTIONS = ("--output", "--manifest", "--numbers", "--curves")
 ABOUT_ALL_PAPERS = ("claims", "report")
 

@@ -65,7 +65,7 @@ def shown(name, wanted=lambda each: True):
 
 
 def settings(wildcards):
-    """What all experiments of a preset share, as JSON for the command line."""
+    """Return the settings that all experiments of a preset share, as JSON for the command line."""
     return preset(wildcards).settings.model_dump_json()
 
 

@@ -113,7 +113,7 @@ def job_files(kind):
 
 
 def data_source(wildcards):
-    """What a data set is prepared from: the manifest of its raw files, or the table itself."""
+    """Return the file that a data set is prepared from: the manifest of its raw files, or the table itself."""
     dataset = preset(wildcards).settings.dataset
     own = PARAMETERS.own_data.get(dataset)
     return own.path if own else f"data/manifests/{dataset}.json"
@@ -148,7 +148,7 @@ def used_plans(wildcards):
 
 
 def tracked_files(wildcards):
-    """What is logged of an experiment beside its rows."""
+    """Return the files that are logged of an experiment beside its rows."""
     name = f"{wildcards.paper}/{wildcards.experiment}"
     own = [f"figures/{name}.png"] if experiment(wildcards).draw else []
     if experiment(wildcards).mechanisms:

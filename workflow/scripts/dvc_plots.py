@@ -10,7 +10,7 @@ from certified_unlearning.reproduction.paper import Paper
 
 RESULTS = "results/${preset}"
 WORDS = {"epsilon_target": "target epsilon", "sigma": "noise scale sigma"}
-"""What people call a column, where that is not its name."""
+"""Titles of columns, where they differ from the names."""
 
 
 class _Indented(yaml.SafeDumper):

@@ -1,4 +1,4 @@
-"""What is guaranteed, as pure functions of numbers: no data, no tensors, quick to import. One room an analysis.
+"""Privacy accounting as pure functions of numbers: no data, no tensors, quick to import. One room an analysis.
 
 ===============  ==========================================================================================
 `core`           what all share: the constants (`problem`, `losses`), `curves` and their `conversion`, `rounding`

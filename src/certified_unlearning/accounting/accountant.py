@@ -1,4 +1,4 @@
-"""What an accountant is: an analysis with its name, its words, and what it rests on; declared beside its formulas."""
+"""Declaration of an accountant: an analysis with its name, its words and its assumptions, beside its formulas."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

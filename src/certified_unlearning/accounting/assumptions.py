@@ -1,4 +1,4 @@
-"""What a guarantee is, what it compares with, and what it rests on: for each accountant, in words."""
+"""Guarantees in words: for each accountant, the kind of guarantee, its comparator and its assumptions."""
 
 from typing import NamedTuple
 

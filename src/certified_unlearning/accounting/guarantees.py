@@ -8,6 +8,8 @@ from certified_unlearning import accounting
 from certified_unlearning.accounting.assumptions import Arithmetic
 from certified_unlearning.accounting.core.losses import scores_per_record
 from certified_unlearning.accounting.core.rounding import EXACT, Noise
+from certified_unlearning.accounting.cyclic import stream as cyclic
+from certified_unlearning.accounting.cyclic.accountants import ACCOUNTANTS as CYCLIC_ACCOUNTANTS
 from certified_unlearning.accounting.descent.accountants import ACCOUNTANTS as DESCENT_ACCOUNTANTS
 from certified_unlearning.accounting.guaranteed import Guaranteed
 from certified_unlearning.accounting.langevin import learning_start
@@ -17,7 +19,7 @@ from certified_unlearning.accounting.shifted.arithmetic import computed, failure
 from certified_unlearning.errors import AssumptionError, ParameterError
 
 BETA_OF_BEFORE = 1e-12
-"""What `learning_start` took for its probability before that followed from epsilon and delta."""
+"""Probability that `learning_start` used before it was derived from epsilon and delta."""
 
 
 def as_computed(
@@ -63,11 +65,13 @@ def guarantee_of(
     dimension: int,
     start: float,
 ) -> Guaranteed:
-    """Return what a certificate states, by `langevin_guarantee` or `descent_guarantee`; arguments and errors there.
+    """Return what a certificate states: `langevin_guarantee`, `cyclic_guarantee` or `descent_guarantee`; see there.
 
     Raises:
         ParameterError: No accountant has this name.
     """
+    if accountant in CYCLIC_ACCOUNTANTS:
+        return cyclic_guarantee(problem, schedule, delta=delta)
     if accountant not in (*ACCOUNTANTS, *DESCENT_ACCOUNTANTS):
         raise ParameterError(f"there is no accountant {accountant!r}, so nothing is guaranteed")
     if accountant in ACCOUNTANTS:
@@ -131,7 +135,7 @@ def langevin_guarantee(
 
 
 class Added(NamedTuple):
-    """What is added to delta: in all, and of that for random norms that are larger than supposed."""
+    """Additions to delta: in all, and the part of it for random norms that are larger than supposed."""
 
     all: float
     noise: float
@@ -230,6 +234,32 @@ def require_stationarity(
     return extra
 
 
+def cyclic_guarantee(problem: accounting.Problem, schedule: accounting.Schedule, *, delta: float) -> Guaranteed:
+    """Return what a certificate of mini-batch Langevin unlearning states.
+
+    Args:
+        problem: The constants of a batch, as `cyclic.stream.curve` takes them.
+        schedule: Noise, cycle, learning steps, and the requests; 0 requests guarantee 0.
+        delta: Strictly between 0 and 1.
+
+    Raises:
+        AssumptionError: More than delta would be added to delta.
+    """
+    noise_std = math.sqrt(2 * problem.step_size) * schedule.sigma
+    if not schedule.steps:
+        return _nothing(problem, noise_std, noise_std)
+
+    def largest_in(arithmetic: accounting.Problem) -> accounting.CertifiedRequest:
+        mu = cyclic.largest_curve(arithmetic, schedule).mu
+        return accounting.CertifiedRequest(accounting.epsilon_from_mu(mu, delta), mu)
+
+    exact, largest = largest_in(replace(problem, rounding=EXACT)), largest_in(problem)
+    added = _added(problem, schedule, 0.0, exact.epsilon, largest.epsilon, delta)
+    if problem.rounding == EXACT:
+        return Guaranteed(largest.epsilon, largest.mu, added.all)
+    return _with_rounding(problem, largest, exact.epsilon, added, noise_std=noise_std, published_std=noise_std)
+
+
 def arithmetic_of(guaranteed: Guaranteed) -> Arithmetic | None:
     """Return how exact a run was; None where that was not counted."""
     if guaranteed.rounding_error is None or guaranteed.noise_delta is None or guaranteed.noise_resolution is None:
@@ -282,7 +312,10 @@ def epsilon_all_published(problem: accounting.Problem, schedule: accounting.Sche
     """
     if not schedule.steps:
         return 0.0
-    mu = shifted.joint_curve(problem, schedule, learned_published=True).mu
+    if schedule.cycle is not None:
+        mu = cyclic.joint_curve(problem, schedule).mu
+    else:
+        mu = shifted.joint_curve(problem, schedule, learned_published=True).mu
     # A millionth of delta pays for them; it changes epsilon by about as little.
     share = 1e-6 if problem.rounding != EXACT else 0.0
     epsilon = accounting.epsilon_from_mu(mu, delta * (1 - share))

@@ -11,9 +11,10 @@ from certified_unlearning.accounting import assumptions
 from certified_unlearning.accounting.accountant import Assumption
 from certified_unlearning.accounting.accountants import ACCOUNTANTS
 from certified_unlearning.accounting.assumptions import Arithmetic
+from certified_unlearning.accounting.core.curves import Cycle, Places
 from certified_unlearning.accounting.guarantees import arithmetic_of, epsilon_all_published
 from certified_unlearning.certificate.preprocessing import preprocessing
-from certified_unlearning.files import read_model, write_model
+from certified_unlearning.files import read_model
 from certified_unlearning.mechanisms.run import Run
 from certified_unlearning.version import code_version
 from certified_unlearning.vocabulary import Adjacency, DType, Guarantee, NoiseSource, Smoothness
@@ -50,6 +51,9 @@ class Certificate(_Model):
     ``epsilon_in_exact_arithmetic`` is what it would be otherwise; ``noise_delta``, a part of ``extra_delta``, pays for
     random norms that are larger than supposed, and differences of the published weights below ``noise_resolution`` are
     outside the statement (`accounting.core.rounding`). All four are None in certificates of before this was counted.
+
+    Of mini-batches ``cycle`` states how many there are and how large they are, with the rows of zeros that fill the
+    last one, and ``places`` which batches the removed records were in; without it they may have been in any.
     """
 
     run_key: str
@@ -81,6 +85,8 @@ class Certificate(_Model):
     learning_steps: int
     unlearning_steps: tuple[int, ...]
     records_per_request: int | tuple[int, ...]
+    cycle: Cycle | None = Field(default=None, exclude_if=lambda cycle: cycle is None)
+    places: tuple[Places, ...] | None = Field(default=None, exclude_if=lambda places: places is None)
     radius: float | None = Field(gt=0)
     start: float = Field(allow_inf_nan=False)
     assumptions: tuple[Assumption, ...]
@@ -99,6 +105,8 @@ class Certificate(_Model):
             records_per_request=self.records_per_request if self.unlearning_steps else (),
             steps=self.unlearning_steps,
             learning_steps=self.learning_steps,
+            cycle=self.cycle,
+            places=self.places,
         )
 
     @property
@@ -145,6 +153,8 @@ def of(run: Run, *, key: str, noise_source: NoiseSource, all_published: bool = F
         learning_steps=run.learning_steps,
         unlearning_steps=schedule.steps,
         records_per_request=run.records_per_request,
+        cycle=run.cycle,
+        places=schedule.places,
         radius=run.radius,
         start=run.start,
         assumptions=assumptions.assumptions(
@@ -161,11 +171,6 @@ def of(run: Run, *, key: str, noise_source: NoiseSource, all_published: bool = F
         noise_source=noise_source,
         code_version=code_version(),
     )
-
-
-def write(certificate: Certificate, path: str | Path) -> None:
-    """Write a certificate as JSON, atomically."""
-    write_model(path, certificate)
 
 
 def read(path: str | Path) -> Certificate:

@@ -1,4 +1,4 @@
-"""What the features of a run rest on, in words."""
+"""The assumption on a run's preprocessing, in words."""
 
 from certified_unlearning.accounting.accountant import Assumption
 from certified_unlearning.data.sets import built_in

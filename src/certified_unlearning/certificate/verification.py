@@ -7,6 +7,7 @@ from certified_unlearning.accounting import assumptions
 from certified_unlearning.accounting.accountants import ACCOUNTANTS
 from certified_unlearning.accounting.core.losses import LossConstants, loss_constants, scores_per_record
 from certified_unlearning.accounting.core.rounding import LARGEST_SIGMA
+from certified_unlearning.accounting.cyclic.accountants import ACCOUNTANTS as CYCLIC_ACCOUNTANTS
 from certified_unlearning.accounting.guaranteed import Guaranteed
 from certified_unlearning.accounting.guarantees import (
     as_computed,
@@ -22,7 +23,7 @@ from certified_unlearning.errors import UnlearningError
 TOLERANCE = 1e-9
 """Relative difference up to which a recomputed epsilon counts as equal: the minimisation's own accuracy."""
 NEGLIGIBLE = 0.01
-"""What rounding may add to the epsilon of a certificate that was made before it was counted."""
+"""Relative increase that rounding may cause in a certificate that was made before rounding was counted."""
 
 
 class CertificateError(UnlearningError):
@@ -116,7 +117,11 @@ def _guaranteed(certificate: Certificate, problem: accounting.Problem) -> Guaran
 
 
 def _every_step_is_noisy(certificate: Certificate) -> bool:
-    return isinstance(ACCOUNTANTS.get(certificate.accountant), LangevinAccountant)
+    return isinstance(ACCOUNTANTS.get(certificate.accountant), LangevinAccountant) or _is_cyclic(certificate)
+
+
+def _is_cyclic(certificate: Certificate) -> bool:
+    return certificate.accountant in CYCLIC_ACCOUNTANTS
 
 
 def _verify_scope(certificate: Certificate) -> None:
@@ -147,6 +152,16 @@ def _verify_scope(certificate: Certificate) -> None:
             f"between 1 and {largest_size}, and at most n = {certificate.n} in {len(steps)} requests",
         ),
     }
+    cycle = certificate.cycle
+    if not _is_cyclic(certificate):
+        scope["cycle"] = (cycle is None, "left out: every step uses all records")
+        scope["places"] = (certificate.places is None, "left out: there is no cycle")
+    else:
+        scope["cycle"] = (
+            cycle is not None and certificate.n <= cycle.records < certificate.n + cycle.batch_size,
+            f"of as many batches as n = {certificate.n} records fill",
+        )
+        scope["adjacency"] = (certificate.adjacency != "remove", "replace or zero-out")
     if not _every_step_is_noisy(certificate):
         scope["epsilon_all_published"] = (certificate.epsilon_all_published is None, "null")
         scope["adjacency"] = (certificate.adjacency != "remove", "replace or zero-out")
@@ -244,7 +259,7 @@ def _as_computed(certificate: Certificate, problem: accounting.Problem) -> accou
 
 def _exact_problem(certificate: Certificate) -> accounting.Problem:
     return accounting.Problem(
-        n=certificate.n,
+        n=certificate.n if certificate.cycle is None else certificate.cycle.batch_size,
         strong_convexity=certificate.strong_convexity,
         smoothness=certificate.smoothness_constant,
         lipschitz=certificate.lipschitz,

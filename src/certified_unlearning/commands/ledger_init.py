@@ -13,7 +13,7 @@ from certified_unlearning.files import read_yaml
 from certified_unlearning.vocabulary import DType
 
 if TYPE_CHECKING:
-    from certified_unlearning.mechanisms.learner import LangevinLearner
+    from certified_unlearning.mechanisms.learners.langevin import LangevinLearner
 
 SLOW = 3
 """From how many times the advised ``C n`` on `init` warns."""

@@ -26,7 +26,7 @@ Shows = Annotated[
 ]
 
 SUMMARY_KEYS = ("features", "n", "n_test", "d", "classes", "largest_eigenvalue", "sha256")
-"""What plans and tables need of a data set's summary."""
+"""Entries of a data set's summary that plans and tables need."""
 
 
 @app.command("plan")

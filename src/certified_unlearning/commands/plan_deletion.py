@@ -17,7 +17,7 @@ from certified_unlearning.accounting.deletion.planning import (
     plan_deletion,
 )
 from certified_unlearning.accounting.deletion.soundness import largest_advantage
-from certified_unlearning.accounting.langevin.offers import Stream
+from certified_unlearning.accounting.langevin.calibration import Stream
 from certified_unlearning.errors import ParameterError
 from certified_unlearning.text import counted, rounded_up
 
@@ -41,8 +41,8 @@ class DeletionWish:
 
 
 @dataclass(frozen=True)
-class DeletionOffer:
-    """What one form of the deletion bound asks for, and what is then certified.
+class DeletionCalibration:
+    """Steps and noise by one form of the deletion bound, and what they certify.
 
     Attributes:
         form: Which bound plans the deletion steps.
@@ -84,15 +84,15 @@ def run(wish: DeletionWish, *, as_json: bool) -> None:
     Raises:
         UnlearningError: A flag is missing or makes no sense; the message names it.
     """
-    offers = deletion_offers(wish)
+    calibrations = deletion_calibrations(wish)
     if as_json:
-        print(json.dumps([asdict(offer) for offer in offers], indent=2))
+        print(json.dumps([asdict(calibration) for calibration in calibrations], indent=2))
     else:
-        _print(offers, wish)
+        _print(calibrations, wish)
 
 
-def deletion_offers(wish: DeletionWish) -> list[DeletionOffer]:
-    """Return the offers of `FORMS`.
+def deletion_calibrations(wish: DeletionWish) -> list[DeletionCalibration]:
+    """Return the calibrations by all `FORMS` of the bound.
 
     Raises:
         ParameterError: A flag is missing or makes no sense.
@@ -104,7 +104,7 @@ def deletion_offers(wish: DeletionWish) -> list[DeletionOffer]:
     missing = [f"--{name}" for name, value in needed.items() if value is None]
     if missing:
         raise ParameterError(f"with --deletion, give {', '.join(missing)}")
-    return [_offer(wish, stream, form) for form in FORMS]
+    return [_calibration(wish, stream, form) for form in FORMS]
 
 
 def _stream(wish: DeletionWish) -> Stream:
@@ -113,7 +113,7 @@ def _stream(wish: DeletionWish) -> Stream:
     return Stream(1, wish.records) if wish.records is not None else Stream.parse(str(wish.stream))
 
 
-def _offer(wish: DeletionWish, stream: Stream, form: DeletionForm) -> DeletionOffer:
+def _calibration(wish: DeletionWish, stream: Stream, form: DeletionForm) -> DeletionCalibration:
     common: dict[str, Any] = {
         "n": wish.n,
         "dimension": wish.dimension,
@@ -130,7 +130,7 @@ def _offer(wish: DeletionWish, stream: Stream, form: DeletionForm) -> DeletionOf
     private = plan_deletion(**common, certify_risk=False)
     useful = plan_deletion(**common)
     assert useful.risk_bound is not None
-    offer = DeletionOffer(
+    calibration = DeletionCalibration(
         form=form,
         requests=stream.requests,
         records=stream.records,
@@ -146,13 +146,13 @@ def _offer(wish: DeletionWish, stream: Stream, form: DeletionForm) -> DeletionOf
         step_size=private.step_size,
         start_variance=private.start_variance,
     )
-    for name, value in asdict(offer).items():
+    for name, value in asdict(calibration).items():
         if isinstance(value, float) and not math.isfinite(value):
             raise ParameterError(
                 f"{name} would be {value}: lipschitz = {wish.lipschitz}, strong_convexity = {wish.strong_convexity} "
                 "and the targets are too far apart for floating point"
             )
-    return offer
+    return calibration
 
 
 def _adaptive(plan: DeletionPlan, requests: int, form: DeletionForm) -> float:
@@ -167,25 +167,25 @@ def _adaptive(plan: DeletionPlan, requests: int, form: DeletionForm) -> float:
     return float(curve(np.array([plan.alpha]))[0])
 
 
-def _print(offers: Sequence[DeletionOffer], wish: DeletionWish) -> None:
+def _print(calibrations: Sequence[DeletionCalibration], wish: DeletionWish) -> None:
     table = Table()
     for name in ("bound", "K", "epsilon_dd", "adaptive", "advantage", "K, risk", "saved"):
         table.add_column(name, justify="left" if name == "bound" else "right", no_wrap=True)
-    for offer in offers:
+    for calibration in calibrations:
         table.add_row(
-            "Theorem 5.1" if offer.form == "simplified" else offer.form,
-            f"{offer.privacy_steps:,}",
-            rounded_up(offer.epsilon_dd),
-            rounded_up(offer.epsilon_dd_adaptive),
-            rounded_up(offer.advantage),
-            f"{offer.risk_steps:,}",
-            f"{offer.gradients_saved:,}",
+            "Theorem 5.1" if calibration.form == "simplified" else calibration.form,
+            f"{calibration.privacy_steps:,}",
+            rounded_up(calibration.epsilon_dd),
+            rounded_up(calibration.epsilon_dd_adaptive),
+            rounded_up(calibration.advantage),
+            f"{calibration.risk_steps:,}",
+            f"{calibration.gradients_saved:,}",
         )
     console = Console()
     # In less the numbers would be cut.
     console.width = max(console.width, console.measure(table, options=console.options.update(max_width=1000)).maximum)
     console.print(table)
-    first = offers[0]
+    first = calibrations[0]
     saving = "" if first.gradients_saved > 0 else " Retraining is cheaper."
     console.print(
         f"{counted(first.requests, 'request')} of {counted(first.records, 'record')}. "

@@ -1,4 +1,4 @@
-"""The command `unlearn plan`: offers of all accountants as a table, as JSON, as a figure."""
+"""The command `unlearn plan`: calibrations of all accountants as a table, as JSON, as a figure."""
 
 import json
 import math
@@ -13,7 +13,13 @@ from rich.table import Table
 
 from certified_unlearning.accounting import AccountantName, Adjacency, Problem
 from certified_unlearning.accounting.langevin.accountants import accountant_called
-from certified_unlearning.accounting.langevin.offers import Offer, Stream, offer, recuperation, steps_up_to
+from certified_unlearning.accounting.langevin.calibration import (
+    Calibration,
+    Stream,
+    calibrate,
+    recuperation,
+    steps_up_to,
+)
 from certified_unlearning.errors import AssumptionError, InfeasibleError, ParameterError
 from certified_unlearning.text import rounded_up
 
@@ -35,7 +41,7 @@ class Constants:
 
 @dataclass(frozen=True)
 class Wish:
-    """What is asked for: all but one of ``records``, ``epsilon``, ``sigma`` and ``steps``, or a stream."""
+    """The flags of a calibration: all but one of ``records``, ``epsilon``, ``sigma`` and ``steps``, or a stream."""
 
     records: int | None
     epsilon: float | None
@@ -45,7 +51,7 @@ class Wish:
 
 
 def run(constants: Constants, accountants: Sequence[str], wish: Wish, *, as_json: bool, plot: Path | None) -> None:
-    """Print every accountant's offer; draw the privacy recuperation where a plot is asked for.
+    """Print every accountant's calibration; draw the privacy recuperation where a plot is asked for.
 
     Raises:
         UnlearningError: A flag makes no sense, or a target cannot be met; the message names the flags.
@@ -54,39 +60,41 @@ def run(constants: Constants, accountants: Sequence[str], wish: Wish, *, as_json
         problem, delta = _problem(constants)
         stream = None if wish.stream is None else Stream.parse(wish.stream)
         names = [accountant_called(name).name for name in dict.fromkeys(accountants)]
-        offers = _offers(problem, names, delta, wish, stream)
+        calibrations = _calibrations(problem, names, delta, wish, stream)
         if plot is not None:
-            _draw(problem, offers, delta, plot)
+            _draw(problem, calibrations, delta, plot)
     except (AssumptionError, InfeasibleError, ParameterError) as error:
         raise type(error)(_with_flags(str(error))) from error
     if as_json:
         used = {name: value for name, value in asdict(problem).items() if name != "rounding"}
         constants_used = {**used, "requests": 1 if stream is None else stream.requests}
-        print(json.dumps([each.as_dict() | constants_used for each in offers], indent=2))
+        print(json.dumps([each.as_dict() | constants_used for each in calibrations], indent=2))
     else:
-        _print_table(offers, problem)
+        _print_table(calibrations, problem)
 
 
-def _offers(
+def _calibrations(
     problem: Problem, accountants: Sequence[AccountantName], delta: float, wish: Wish, stream: Stream | None
-) -> list[Offer]:
-    """Return the offers of all accountants whose assumptions hold; say of the others why there is none."""
-    offers, refusals = [], []
+) -> list[Calibration]:
+    """Return the calibrations of all accountants whose assumptions hold; say of the others why there is none."""
+    calibrations, refusals = [], []
     for accountant in accountants:
         try:
-            offers.append(_offer(problem, accountant, delta, wish, stream))
+            calibrations.append(_calibration(problem, accountant, delta, wish, stream))
         except AssumptionError as error:
             refusals.append(error)
-    if not offers:
+    if not calibrations:
         raise refusals[0]
     for refusal in refusals:
         print(f"warning: {_with_flags(str(refusal))}", file=sys.stderr)
-    return offers
+    return calibrations
 
 
-def _offer(problem: Problem, accountant: AccountantName, delta: float, wish: Wish, stream: Stream | None) -> Offer:
+def _calibration(
+    problem: Problem, accountant: AccountantName, delta: float, wish: Wish, stream: Stream | None
+) -> Calibration:
     try:
-        return offer(
+        return calibrate(
             problem,
             accountant,
             delta=delta,
@@ -138,12 +146,12 @@ def _with_flags(message: str) -> str:
     return re.sub(rf"(?<![/'])\b(?:{_NAMES}|{_WORDS})\b", lambda match: "--" + match[0].replace("_", "-"), message)
 
 
-def _print_table(offers: Sequence[Offer], problem: Problem) -> None:
+def _print_table(calibrations: Sequence[Calibration], problem: Problem) -> None:
     """Print one line an accountant, numbers rounded to where they promise less."""
     table = Table()
     for name in ("accountant", "records", "steps K", "sigma", "epsilon", "delta", "mu"):
         table.add_column(name, justify="left" if name == "accountant" else "right", no_wrap=name != "steps K")
-    for each in offers:
+    for each in calibrations:
         steps = each.steps if isinstance(each.steps, list) else [each.steps]
         shown = f"{steps[0]:,}" if len(steps) == 1 else f"{' '.join(map(str, steps))} ({sum(steps):,} in all)"
         table.add_row(
@@ -166,11 +174,11 @@ def _print_table(offers: Sequence[Offer], problem: Problem) -> None:
     )
 
 
-def _draw(problem: Problem, offers: Sequence[Offer], delta: float, plot: Path) -> None:
-    """Draw certified epsilon against steps for the first offer's noise and records."""
-    if len({each.sigma for each in offers}) > 1 or len({each.records for each in offers}) > 1:
+def _draw(problem: Problem, calibrations: Sequence[Calibration], delta: float, plot: Path) -> None:
+    """Draw certified epsilon against steps for the first calibration's noise and records."""
+    if len({each.sigma for each in calibrations}) > 1 or len({each.records for each in calibrations}) > 1:
         raise ParameterError("plot compares accountants at one sigma and for one number of records: give both")
-    if isinstance(offers[0].steps, list):
+    if isinstance(calibrations[0].steps, list):
         raise ParameterError("plot speaks of one request: leave out stream")
     import pandas as pd
 
@@ -178,12 +186,12 @@ def _draw(problem: Problem, offers: Sequence[Offer], delta: float, plot: Path) -
     from certified_unlearning.reproduction.figure_style import FigureStyle
     from certified_unlearning.reproduction.figures.drawing import render
 
-    most = max(50, *(each.steps for each in offers if not isinstance(each.steps, list)))
+    most = max(50, *(each.steps for each in calibrations if not isinstance(each.steps, list)))
     rows = recuperation(
         problem,
-        [each.accountant for each in offers],
-        sigma=offers[0].sigma,
-        records=offers[0].records,
+        [each.accountant for each in calibrations],
+        sigma=calibrations[0].sigma,
+        records=calibrations[0].records,
         delta=delta,
         steps=steps_up_to(1.25 * most, points=PLOT_POINTS),
     )

@@ -1,4 +1,4 @@
-"""What a data set is: its name, its raw files, and the function that prepares it."""
+"""Declaration of a data set: its name, its raw files, and the function that prepares it."""
 
 from collections.abc import Callable
 from dataclasses import dataclass

@@ -9,7 +9,7 @@ import math
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Protocol, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -26,7 +26,7 @@ Array = npt.NDArray[np.float64]
 
 
 class Objective(Protocol):
-    """What the loop needs of a loss."""
+    """Interface of a loss to the descent loop."""
 
     n: int
     d: int
@@ -38,9 +38,16 @@ class Objective(Protocol):
         """Take one gradient step for all trials, in place."""
 
 
+class CyclicObjective(Objective, Protocol):
+    """What the loop needs of a loss whose steps take one mini-batch after another."""
+
+    def seek(self, step: int) -> None:
+        """Let the next step be number ``step`` of the cycle, counted from 0."""
+
+
 @dataclass
 class Trajectory:
-    """What a run left behind.
+    """Result of a run: weights and measures.
 
     Attributes:
         weights: Final weights, shape ``(trials, d)``.
@@ -56,7 +63,7 @@ class Trajectory:
 
 
 def run(
-    objective: Objective,
+    objective: Objective | CyclicObjective,
     start: Tensor,
     phases: Sequence[Phase],
     *,
@@ -111,7 +118,7 @@ def run(
         first_step = 0
         published = state.weights
         if phase.publication_sigma:
-            published = _publish(state.weights, phase)
+            published = publish(state.weights, phase)
         state.published.append(_measured(measure, published))
         if phase.feeds_back:
             state.weights = published
@@ -134,7 +141,7 @@ def _require_full_precision(dtype: torch.dtype) -> None:
 
 
 def _run_phase(
-    objective: Objective,
+    objective: Objective | CyclicObjective,
     state: Trajectory,
     phase: Phase,
     number: int,
@@ -159,6 +166,8 @@ def _run_phase(
     stops = sorted({*steps.tolist(), *measure_at})
 
     step = first_step
+    if phase.place is not None:
+        cast(CyclicObjective, objective).seek(phase.place + step)
     filled = -1
     while step < steps[0]:
         active = int(np.count_nonzero(steps > step))
@@ -185,7 +194,8 @@ def _run_phase(
         save(number, step)
 
 
-def _publish(weights: Tensor, phase: Phase) -> Tensor:
+def publish(weights: Tensor, phase: Phase) -> Tensor:
+    """Return what a phase publishes at its end: its trials' weights, shape ``(trials, d)``, with fresh noise."""
     copies = len(phase.publication_keys) // len(phase.publication_sigma)
     scale = torch.tensor(phase.publication_sigma, dtype=torch.float64).to(weights)[:, None]
     noise = randomness.normal_rows(phase.publication_keys, weights)

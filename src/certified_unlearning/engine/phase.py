@@ -19,6 +19,7 @@ class Phase:
             one trial.
         feeds_back: Whether the published weights, not the noiseless ones, are what the next phase starts from.
         measure_at: Steps at which trials are measured on the way, besides the end.
+        place: The number of the first step in a cycle of mini-batches; None where every step uses all records.
     """
 
     removed: int
@@ -29,3 +30,4 @@ class Phase:
     publication_keys: Sequence[int] = ()
     feeds_back: bool = False
     measure_at: Sequence[int] = ()
+    place: int | None = None

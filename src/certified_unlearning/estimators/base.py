@@ -1,12 +1,10 @@
-"""What the estimators share: rows and labels, predictions, which records are left."""
+"""Base class of the estimators: rows and labels, predictions, which records are left."""
 
 import hashlib
 import secrets
 import sys
 import warnings
 from abc import abstractmethod
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, ClassVar, Literal, Self, get_args
 
@@ -14,48 +12,32 @@ import numpy as np
 import torch
 from numpy.typing import ArrayLike, NDArray
 from pydantic import ValidationError
-from scipy.special import expit, softmax
-from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.utils import check_random_state
-from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import check_is_fitted, validate_data
 
 from certified_unlearning import certificate
-from certified_unlearning.accounting.core.checks import require_positive
 from certified_unlearning.accounting.core.losses import regularisation_of
 from certified_unlearning.certificate import Certificate
-from certified_unlearning.data.prepared import NORM_TOLERANCE
 from certified_unlearning.engine import randomness
 from certified_unlearning.engine.devices import pick_device
 from certified_unlearning.engine.progress import Progress
 from certified_unlearning.errors import DataError, ParameterError
 from certified_unlearning.estimators import report, storage
-from certified_unlearning.mechanisms.learner import Removal, require_one_of
+from certified_unlearning.estimators.classifier import LinearClassifier, distinct, unit
+from certified_unlearning.mechanisms.learners.learner import Removal, require_one_of
 from certified_unlearning.vocabulary import DType, NoiseSource
 
-Array = NDArray[np.float64]
 
-
-class UnlearningClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
-    """A linear classifier with a regularised intercept that keeps its training records, so that it can unlearn some.
-
-    The model of a record ``x`` is that of the row ``(x, 1) / sqrt(2)``, without an intercept: its norm is at most 1
-    where that of ``x`` is, and the weights are scikit-learn's times ``sqrt(2)``, so the regulariser's strength is
-    halved. The result is scikit-learn's objective ``C sum_i loss_i + ||(coef, intercept)||^2 / 2``, with the intercept
-    in the regulariser as in its solver ``liblinear``. An estimator must not be used by several threads at once.
+class UnlearningClassifier(LinearClassifier):
+    """A linear classifier that learns by noisy steps and keeps its training records, so that it can unlearn some.
 
     Attributes:
-        classes_: The classes, sorted.
         removals_: What was unlearned: records and steps of each request.
         remaining_: Positions in the fitted ``X`` of the records that are left.
-        n_features_in_: Number of features.
-        feature_names_in_: Their names, if ``X`` was a data frame.
     """
 
     _NEEDED_TO_UNLEARN: ClassVar[tuple[str, ...]] = ("remaining_", "_training_rows", "_training_labels")
     _LEARNER: ClassVar[Any]
     _PLANNED: ClassVar[dict[str, str]] = {}
-    """What else the learner is told when it plans."""
+    """Further arguments of the learner's plan."""
 
     def __init__(
         self,
@@ -136,14 +118,8 @@ class UnlearningClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc
         return self
 
     def _fit(self, X: Any, y: Any) -> None:
-        X, y = validate_data(self, X, y, dtype=(np.float64, np.float32))
-        check_classification_targets(y)
-        require_positive(C=self.C)
+        X, classes, labels = self._validated(X, y)
         require_one_of(get_args(DType), dtype=self.dtype)
-        classes, encoded = np.unique(y, return_inverse=True)
-        if len(classes) < 2:
-            raise DataError(f"y holds one class only ({classes[0]!r}); a classifier needs samples of two classes")
-        labels = 2 * encoded - 1 if len(classes) == 2 else encoded
         self._learner = self._plan(n=X.shape[0], features=X.shape[1] + self.fit_intercept, classes=len(classes))
         rows = self._rows(X)
         self._learn(*self._tensors(rows, labels, len(classes)))
@@ -194,41 +170,9 @@ class UnlearningClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc
                 "a class has no record left, but its name stays in classes_, and so does what it tells", stacklevel=3
             )
 
-    def decision_function(self, X: Any) -> Array:
-        """Return the scores of records: shape ``(records,)`` for two classes, else ``(records, classes)``."""
-        self._require_fitted()
-        X = validate_data(self, X, dtype=(np.float64, np.float32), reset=False)
-        scores = (_unit(X) if self.normalize else X) @ self.coef_.T + self.intercept_
-        return scores[:, 0] if len(self.classes_) == 2 else scores
-
-    def predict(self, X: Any) -> NDArray[Any]:
-        """Return the class of the largest score, shape ``(records,)``."""
-        scores = self.decision_function(X)
-        return self.classes_[(scores > 0).astype(int) if scores.ndim == 1 else scores.argmax(axis=1)]  # type: ignore[no-any-return]
-
-    def predict_proba(self, X: Any) -> Array:
-        """Return each class' probability under the model, shape ``(records, classes)``."""
-        scores = self.decision_function(X)
-        if scores.ndim == 1:
-            positive = expit(scores)
-            return np.column_stack([1 - positive, positive])
-        return softmax(scores, axis=1)  # type: ignore[no-any-return]
-
-    @property
-    def coef_(self) -> Array:
-        """Weights of the features: shape ``(1, features)`` for two classes, else ``(classes, features)``."""
-        weights = self._by_class()
-        return weights[:, :-1] / np.sqrt(2) if self.fit_intercept else weights
-
-    @property
-    def intercept_(self) -> Array:
-        """Intercepts: shape ``(1,)`` for two classes, else ``(classes,)``."""
-        weights = self._by_class()
-        return weights[:, -1] / np.sqrt(2) if self.fit_intercept else np.zeros(len(weights))
-
     @property
     def certificate_(self) -> Certificate:
-        """What is guaranteed of the model as it is now; `certificate.write` makes a file for ``unlearn verify``."""
+        """Certificate of the model as it is now; `certificate.write` makes a file for ``unlearn verify``."""
         self._require_fitted()
         run = self._learner.run(self.removals_, dataset="own", features="given", data_digest=self._data_digest)
         return certificate.of(
@@ -258,19 +202,9 @@ class UnlearningClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc
             StorageError: The file cannot be written.
         """
         self._require_fitted()
-        parameters = self.get_params(deep=False)
-        if not training_data:
-            parameters["random_state"] = None
-        if not isinstance(parameters["random_state"], int | np.integer | None):
-            raise ParameterError(
-                "an estimator whose random_state is a generator cannot be saved; give a number or None"
-            )
         header = {
-            "class": type(self).__name__,
-            "parameters": parameters,
-            "classes": [self.classes_.dtype.str, self.classes_.tolist()],
-            "n_features_in": self.n_features_in_,
-            "feature_names_in": getattr(self, "feature_names_in_", np.array([])).tolist(),
+            **self._described(),
+            "parameters": self._parameters(secrets_too=training_data),
             "learner": self._learner.model_dump(mode="json"),
             "removals": self.removals_,
             "data_digest": self._data_digest,
@@ -288,12 +222,7 @@ class UnlearningClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc
         """
         header, arrays = storage.read(path, cls.__name__)
         try:
-            estimator = cls(**header["parameters"])
-            dtype, classes = header["classes"]
-            estimator.classes_ = np.array(classes, dtype=dtype)
-            estimator.n_features_in_ = header["n_features_in"]
-            if header["feature_names_in"]:
-                estimator.feature_names_in_ = np.array(header["feature_names_in"], dtype=object)
+            estimator = cls._from_header(header)
             estimator._learner = cls._LEARNER.model_validate(header["learner"])
             estimator.removals_ = [Removal(*removal) for removal in header["removals"]]
             estimator._known_digest = header["data_digest"]
@@ -305,31 +234,13 @@ class UnlearningClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc
             raise storage.no_estimator(path, error) from error
         return estimator
 
-    def _by_class(self) -> Array:
-        self._require_fitted()
-        outputs = 1 if len(self.classes_) == 2 else len(self.classes_)
-        return self._weights.reshape(outputs, -1).astype(np.float64)  # type: ignore[no-any-return]
-
-    def _rows(self, features: Array) -> NDArray[Any]:
-        """Return features as rows of norm at most 1."""
-        if self.normalize:
-            features = _unit(features)
-        norms = np.linalg.norm(features.astype(np.float64, copy=False), axis=1)
-        worst, longer = int(norms.argmax()), int((norms > 1 + NORM_TOLERANCE).sum())
-        if longer:
-            raise DataError(
-                f"row {worst} of X has norm {norms[worst]:.7g}, the longest of {longer} rows above 1, but the "
-                "guarantee needs norms of at most 1; divide X by a public constant, or say normalize=True to divide "
-                "every row by its own norm"
-            )
-        if self.fit_intercept:
-            features = np.column_stack([features, np.ones(len(features))]) / np.sqrt(2)
-        # A copy in any case: what the caller does to X later must not reach the training records.
-        return np.array(features, dtype=self._learner.dtype, order="C")
-
     def _keep(self, rows: NDArray[Any], labels: NDArray[np.int64]) -> None:
         self._training_rows, self._training_labels = rows, labels
         self._known_digest: str | None = None
+
+    @property
+    def _dtype(self) -> str:
+        return self._learner.dtype  # type: ignore[no-any-return]
 
     @property
     def _data_digest(self) -> str:
@@ -346,7 +257,7 @@ class UnlearningClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc
     def _replacements(self, records: int) -> tuple[NDArray[Any], NDArray[np.int64]]:
         """Draw records independently of the data: features from N(0, I) scaled to norm 1, uniform labels."""
         generator = randomness.generator(str(self._noise_key()), "replacements", len(self.remaining_))
-        features = _unit(generator.standard_normal((records, self.n_features_in_)))
+        features = unit(generator.standard_normal((records, self.n_features_in_)))
         labels = generator.integers(len(self.classes_), size=records)
         return self._rows(features), 2 * labels - 1 if len(self.classes_) == 2 else labels
 
@@ -359,42 +270,12 @@ class UnlearningClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc
 
     def _places(self, indices: Any) -> NDArray[np.int64]:
         """Return where in ``remaining_`` the records are that were at these positions of the fitted ``X``."""
-        wanted = np.atleast_1d(np.asarray(indices))
-        if wanted.ndim != 1 or not len(wanted) or not np.issubdtype(wanted.dtype, np.integer):
-            raise ParameterError(f"indices must be a list of row numbers of the X that was fitted, got {indices!r}")
-        wanted = np.sort(wanted)
-        twice = wanted[1:][wanted[1:] == wanted[:-1]]
-        if len(twice):
-            raise ParameterError(f"indices names record {twice[0]} twice")
-        n = self._learner.n
-        outside = wanted[(wanted < 0) | (wanted >= n)]
-        if len(outside):
-            raise ParameterError(f"indices names record {outside[0]}, but records are numbered 0 to {n - 1}")
+        wanted = distinct(indices, self._learner.n)
         places = np.searchsorted(self.remaining_, wanted)
         gone = wanted[np.append(self.remaining_, -1)[places] != wanted]
         if len(gone):
             raise ParameterError(f"record {gone[0]} was removed before")
         return places
-
-    def _noise_key(self) -> int:
-        """Return the address of new noise: from the operating system, or from ``random_state``."""
-        if self.random_state is None:
-            return secrets.randbits(128)
-        words: Sequence[int] = check_random_state(self.random_state).randint(2**32, size=4, dtype=np.uint32).tolist()
-        return sum(word << 32 * place for place, word in enumerate(words))
-
-    @contextmanager
-    def _all_or_nothing(self) -> Iterator[None]:
-        """Put everything back as it was when the block is interrupted or fails. No array is changed in place."""
-        before = self.__dict__.copy()
-        try:
-            yield
-        except BaseException:
-            self.__dict__ = before
-            raise
-
-    def _require_fitted(self) -> None:
-        check_is_fitted(self)
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "_learner")
@@ -403,12 +284,3 @@ class UnlearningClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc
 def shown_progress(name: str, steps: int) -> Progress | None:
     """Return what prints how far a long run is: on a terminal only, for searches fit hundreds of models."""
     return Progress(name, steps) if sys.stderr.isatty() else None
-
-
-def _unit(features: Array) -> Array:
-    """Return every row divided by its norm; a row of zeros stays."""
-    largest = np.abs(features).max(axis=1, keepdims=True)
-    # First by the largest value: squares of very large and very small ones are no numbers any more.
-    features = features / np.where(largest > 0, largest, 1)
-    norms = np.linalg.norm(features, axis=1, keepdims=True)
-    return features / np.where(norms > 0, norms, 1)

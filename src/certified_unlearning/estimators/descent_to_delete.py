@@ -6,8 +6,8 @@ import numpy as np
 import torch
 
 from certified_unlearning.estimators.base import UnlearningClassifier, shown_progress
-from certified_unlearning.mechanisms.descent_learner import DescentLearner
-from certified_unlearning.mechanisms.learner import Removal
+from certified_unlearning.mechanisms.learners.descent import DescentLearner
+from certified_unlearning.mechanisms.learners.learner import Removal
 
 
 class _DescentToDelete(UnlearningClassifier):

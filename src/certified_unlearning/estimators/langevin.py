@@ -3,7 +3,7 @@
 import torch
 
 from certified_unlearning.estimators.base import UnlearningClassifier, shown_progress
-from certified_unlearning.mechanisms.learner import LangevinLearner
+from certified_unlearning.mechanisms.learners.langevin import LangevinLearner
 
 
 class LangevinLogisticRegression(UnlearningClassifier):

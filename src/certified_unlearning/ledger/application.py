@@ -29,12 +29,12 @@ from certified_unlearning.ledger.requests import source_changed, source_key
 from certified_unlearning.ledger.state import Batch, State, Version, read_state
 from certified_unlearning.ledger.store import Ledger, LedgerError
 from certified_unlearning.ledger.verification import check_data
-from certified_unlearning.mechanisms.learner import Removal
+from certified_unlearning.mechanisms.learners.learner import Removal
 
 
 @dataclass(frozen=True)
 class Applied:
-    """What `apply` did.
+    """Result of `apply`.
 
     Attributes:
         versions: The versions that it made: none where nothing was pending, two where it first finished what an

@@ -15,7 +15,7 @@ from certified_unlearning.ledger.state import State
 
 _VERSIONED = re.compile(r"(?:weights|certificate|digest-key)-(\d+)(?:\.safetensors|\.json)?")
 _UNFINISHED = re.compile(rf"\.\d+\.({_VERSIONED.pattern})")
-"""What `files.atomic_path` calls a file that is being written."""
+"""Names that `files.atomic_path` gives to files that are being written."""
 PATIENCE_SECONDS = 0.2
 """How long a lock is tried for."""
 

@@ -27,7 +27,7 @@ from certified_unlearning.ledger.model import (
 from certified_unlearning.ledger.requests import Status, status
 from certified_unlearning.ledger.state import Start
 from certified_unlearning.ledger.store import Ledger, Record
-from certified_unlearning.mechanisms.learner import LangevinLearner
+from certified_unlearning.mechanisms.learners.langevin import LangevinLearner
 from certified_unlearning.vocabulary import DType
 
 QUICK_CONDITION = 100

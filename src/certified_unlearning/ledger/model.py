@@ -24,7 +24,8 @@ from certified_unlearning.files import atomic_path, read_model
 from certified_unlearning.ledger.directory import ModelDirectory, file_sha256
 from certified_unlearning.ledger.state import State, Version
 from certified_unlearning.ledger.store import LedgerError
-from certified_unlearning.mechanisms.learner import LangevinLearner, Removal
+from certified_unlearning.mechanisms.learners.langevin import LangevinLearner
+from certified_unlearning.mechanisms.learners.learner import Removal
 
 
 class StoredModel(BaseModel):

@@ -17,7 +17,7 @@ from certified_unlearning.ledger.training import digest_of_file
 
 @dataclass(frozen=True)
 class Receipt:
-    """What was recorded.
+    """Receipt of a recorded removal request.
 
     Attributes:
         people: How many people's removal was requested.

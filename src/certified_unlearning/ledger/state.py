@@ -1,4 +1,4 @@
-"""What a ledger's events add up to: versions of the model, the batch that is being applied, requests that wait."""
+"""State that a ledger's events add up to: versions of the model, the batch being applied, requests that wait."""
 
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -62,7 +62,7 @@ class Version:
 
 @dataclass(frozen=True)
 class Start:
-    """What was recorded when the model directory was made.
+    """Record of the creation of the model directory.
 
     Attributes:
         id_column: The column of the user's table that says whose a row is.

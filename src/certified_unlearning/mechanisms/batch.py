@@ -1,8 +1,9 @@
 """Runs side by side: the trials of all runs as one batch, run by run, each trial with its own address."""
 
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import TypeVar, cast
+from dataclasses import dataclass, replace
+from typing import Self, TypeVar, cast
 
 from certified_unlearning.engine.addresses import address
 from certified_unlearning.mechanisms.run import Run
@@ -12,16 +13,14 @@ Number = TypeVar("Number", int, float)
 
 
 @dataclass(frozen=True)
-class Batch:
+class TrialBatch(ABC):
     """Runs of one mechanism and the number of trials that each has.
 
     Attributes:
-        settings: Seed and data set name.
         runs: The runs, which all go through the same data sets.
         trials: Trials of each run; 1 where a run is deterministic.
     """
 
-    settings: Settings
     runs: Sequence[Run]
     trials: int
 
@@ -29,7 +28,30 @@ class Batch:
         """Return one value a run as one value a trial."""
         return [value for value in values for _ in range(self.trials)]
 
-    def keys(self, phase: str, *, trials: int | None = None) -> list[int]:
+    def with_trials(self, trials: int) -> Self:
+        """Return the same runs with another number of trials each."""
+        return replace(self, trials=trials)
+
+    @abstractmethod
+    def keys(self, phase: str) -> list[int]:
+        """Return the address of every trial's noise in a phase that belongs to its run."""
+
+    @abstractmethod
+    def learning_keys(self, phase: str) -> list[int]:
+        """Return the address of every trial's noise in learning, which runs of one sigma share."""
+
+
+@dataclass(frozen=True)
+class PlannedBatch(TrialBatch):
+    """Runs of a plan: an address follows from the seed and the run, so that a trial can be run again.
+
+    Attributes:
+        settings: Of the plan: seed and data set name.
+    """
+
+    settings: Settings
+
+    def keys(self, phase: str) -> list[int]:
         """Return the address of every trial's noise in a phase that belongs to its run."""
         return [
             address(
@@ -47,5 +69,42 @@ class Batch:
                 phase,
             )
             for run in self.runs
-            for trial in range(self.trials if trials is None else trials)
+            for trial in range(self.trials)
         ]
+
+    def learning_keys(self, phase: str) -> list[int]:
+        """Return the address of every trial's noise in learning: it depends on sigma, not on the experiment."""
+        return [
+            address(self.settings.seed, self.settings.dataset, "langevin", run.sigma, trial, phase)
+            for run in self.runs
+            for trial in range(self.trials)
+        ]
+
+
+@dataclass(frozen=True)
+class OwnBatch(TrialBatch):
+    """One run on one's own data: addresses follow from keys that are drawn for each call and kept nowhere.
+
+    Attributes:
+        secrets: A key for each trial; whoever knows it can subtract the noise. Empty where no noise is drawn.
+    """
+
+    secrets: Sequence[int] = ()
+
+    def keys(self, phase: str) -> list[int]:
+        """Return the address of every trial's noise in a phase; zeros where no noise is drawn."""
+        if not self.secrets:
+            return [0] * self.trials
+        return [address(str(key), _own_name(phase)) for key in self.secrets]
+
+    def learning_keys(self, phase: str) -> list[int]:
+        """Return `keys`: no other run shares what was learned."""
+        return self.keys(phase)
+
+
+def _own_name(phase: str) -> str:
+    # Names of their own since the first version: with one seed every version makes the same model.
+    number = phase.removeprefix("request-").removesuffix("-publication")
+    if phase.endswith("-publication"):
+        return f"publication-{0 if number == 'learning' else number}"
+    return phase if number == phase else f"removal-{number}"

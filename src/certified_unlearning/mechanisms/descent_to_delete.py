@@ -8,57 +8,55 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from certified_unlearning.engine.phase import Phase
-from certified_unlearning.mechanisms.batch import Batch
+from certified_unlearning.mechanisms.batch import TrialBatch
 from certified_unlearning.mechanisms.mechanism import Mechanism
-from certified_unlearning.mechanisms.run import Run
-from certified_unlearning.mechanisms.settings import Settings
 
 if TYPE_CHECKING:
     from torch import Tensor
 
 
-def phases(settings: Settings, runs: Sequence[Run], measure_at: Sequence[Sequence[int]]) -> list[Phase]:
+def phase(batch: TrialBatch, number: int, publications: TrialBatch, measure_at: Sequence[int] = ()) -> Phase:
+    """Return learning (``number`` 0) or the phase that answers a request (counted from 1), and what is published.
+
+    Args:
+        batch: Runs of one variant with the same ``records_removed`` request by request.
+        number: Which phase.
+        publications: The same runs, with as many trials as independent publications.
+        measure_at: Steps at which the (noiseless) weights are measured.
+    """
+    runs = batch.runs
+    name = f"request-{number}" if number else "learning"
+    steps = [run.requests[number - 1].unlearning_steps if number else run.learning_steps for run in runs]
+    return Phase(
+        removed=runs[0].requests[number - 1].records_removed if number else 0,
+        steps=batch.spread(steps),
+        sigma=[0.0] * (len(runs) * batch.trials),
+        keys=[0] * (len(runs) * batch.trials),
+        publication_sigma=batch.spread([run.sigma for run in runs]),
+        publication_keys=publications.keys(f"{name}-publication"),
+        feeds_back=runs[0].variant == "published-state",
+        measure_at=measure_at,
+    )
+
+
+def phases(batch: TrialBatch, measure_at: Sequence[Sequence[int]]) -> list[Phase]:
     """Return learning and one phase for each request; the runs share variant and removed records.
 
     Learning is deterministic, so it takes one trial a run. With secret state so do the requests, and the trials are
     independent publications; without, each trial goes on from its own publication.
 
     Args:
-        settings: The plan's settings.
-        runs: Runs of one variant with the same ``records_removed`` request by request.
+        batch: Runs of one variant with the same ``records_removed`` request by request.
         measure_at: A list of the steps of learning at which the (noiseless) weights are measured.
     """
-    feeds_back = runs[0].variant == "published-state"
-    learner = Batch(settings, runs, trials=1)
-    unlearner = Batch(settings, runs, trials=settings.trials if feeds_back else 1)
-
-    def phase(name: str, batch: Batch, removed: int, steps: Sequence[int], measured: Sequence[int]) -> Phase:
-        return Phase(
-            removed=removed,
-            steps=batch.spread(steps),
-            sigma=[0.0] * (len(runs) * batch.trials),
-            keys=[0] * (len(runs) * batch.trials),
-            publication_sigma=batch.spread([run.sigma for run in runs]),
-            publication_keys=learner.keys(f"{name}-publication", trials=settings.trials),
-            feeds_back=feeds_back,
-            measure_at=measured,
-        )
-
-    learning = phase("learning", learner, 0, [run.learning_steps for run in runs], measure_at[0])
-    return [learning] + [
-        phase(
-            f"request-{number + 1}",
-            unlearner,
-            request.records_removed,
-            [run.requests[number].unlearning_steps for run in runs],
-            (),
-        )
-        for number, request in enumerate(runs[0].requests)
-    ]
+    alone = batch.with_trials(1)
+    unlearner = batch if batch.runs[0].variant == "published-state" else alone
+    requests = range(1, len(batch.runs[0].requests) + 1)
+    return [phase(alone, 0, batch, measure_at[0]), *(phase(unlearner, number, batch) for number in requests)]
 
 
-def _start(settings: Settings, runs: Sequence[Run], like: "Tensor") -> "Tensor":
-    return like.new_zeros(len(runs), like.shape[1])
+def _start(batch: TrialBatch, like: "Tensor") -> "Tensor":
+    return like.new_zeros(len(batch.runs), like.shape[1])
 
 
 DESCENT_TO_DELETE = Mechanism(

@@ -8,12 +8,9 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from certified_unlearning.accounting.langevin.learning_start import starting_std
-from certified_unlearning.engine.addresses import address
 from certified_unlearning.engine.phase import Phase
-from certified_unlearning.mechanisms.batch import Batch
+from certified_unlearning.mechanisms.batch import TrialBatch
 from certified_unlearning.mechanisms.mechanism import Mechanism
-from certified_unlearning.mechanisms.run import Run
-from certified_unlearning.mechanisms.settings import Settings
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -41,61 +38,48 @@ def starting_weights(
     return mean + like.new_tensor(std)[:, None] * randomness.normal_rows(keys, shape)
 
 
-def starting_weights_of(batch: Batch, keys: Sequence[int], like: "Tensor") -> "Tensor":
+def starting_weights_of(batch: TrialBatch, keys: Sequence[int], like: "Tensor") -> "Tensor":
     """Draw the start of every trial of a batch, whose addresses are ``keys``; see `starting_weights`."""
     return starting_weights(
         keys,
         batch.spread([run.sigma for run in batch.runs]),
-        mean=batch.settings.start,
+        mean=batch.runs[0].start,
         strong_convexity=batch.runs[0].constants.strong_convexity,
         like=like,
     )
 
 
-def learning_keys(settings: Settings, runs: Sequence[Run], phase: str) -> list[int]:
-    """Return the addresses of learning: they depend on sigma, not on the experiment, which only unlearns later."""
-    return [
-        address(settings.seed, settings.dataset, "langevin", run.sigma, trial, phase)
-        for run in runs
-        for trial in range(settings.trials)
-    ]
+def start(batch: TrialBatch, like: "Tensor") -> "Tensor":
+    """Draw where every trial begins to learn."""
+    return starting_weights_of(batch, batch.learning_keys("start"), like)
 
 
-def learning_phase(settings: Settings, runs: Sequence[Run], measure_at: Sequence[int]) -> Phase:
+def learning_phase(batch: TrialBatch, measure_at: Sequence[int] = ()) -> Phase:
     """Return the phase that learns one model for each run (give runs with distinct sigma) and trial."""
-    batch = Batch(settings, runs, settings.trials)
     return Phase(
         removed=0,
-        steps=batch.spread([run.learning_steps for run in runs]),
-        sigma=batch.spread([run.sigma for run in runs]),
-        keys=learning_keys(settings, runs, "learning"),
+        steps=batch.spread([run.learning_steps for run in batch.runs]),
+        sigma=batch.spread([run.sigma for run in batch.runs]),
+        keys=batch.learning_keys("learning"),
         measure_at=measure_at,
     )
 
 
-def unlearning_phases(settings: Settings, runs: Sequence[Run], measure_at: Sequence[Sequence[int]]) -> list[Phase]:
-    """Return one phase for each request of the runs, which all remove the same records.
-
-    Args:
-        settings: The plan's settings.
-        runs: Runs with the same ``records_removed`` request by request.
-        measure_at: For each request the steps at which trials are measured on the way.
-    """
-    batch = Batch(settings, runs, settings.trials)
-    return [
-        Phase(
-            removed=runs[0].requests[number].records_removed,
-            steps=batch.spread([run.requests[number].unlearning_steps for run in runs]),
-            sigma=batch.spread([run.sigma for run in runs]),
-            keys=batch.keys(f"request-{number + 1}"),
-            measure_at=measure_at[number],
-        )
-        for number in range(len(runs[0].requests))
-    ]
+def request_phase(batch: TrialBatch, number: int, measure_at: Sequence[int] = ()) -> Phase:
+    """Return the phase that answers a request, counted from 0, of runs that all remove the same records."""
+    requests = [run.requests[number] for run in batch.runs]
+    return Phase(
+        removed=requests[0].records_removed,
+        steps=batch.spread([request.unlearning_steps for request in requests]),
+        sigma=batch.spread([run.sigma for run in batch.runs]),
+        keys=batch.keys(f"request-{number + 1}"),
+        measure_at=measure_at,
+    )
 
 
-def _start(settings: Settings, runs: Sequence[Run], like: "Tensor") -> "Tensor":
-    return starting_weights_of(Batch(settings, runs, settings.trials), learning_keys(settings, runs, "start"), like)
+def unlearning_phases(batch: TrialBatch, measure_at: Sequence[Sequence[int]]) -> list[Phase]:
+    """Return one phase for each request, with the steps at which trials are measured on the way."""
+    return [request_phase(batch, number, measured) for number, measured in enumerate(measure_at)]
 
 
-LANGEVIN = Mechanism("langevin", "Langevin", _start, unlearning_phases, learning=learning_phase)
+LANGEVIN = Mechanism("langevin", "Langevin", start, unlearning_phases, learning=learning_phase)

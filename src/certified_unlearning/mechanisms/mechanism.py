@@ -5,8 +5,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from certified_unlearning.engine.phase import Phase
-from certified_unlearning.mechanisms.run import Run
-from certified_unlearning.mechanisms.settings import Settings
+from certified_unlearning.mechanisms.batch import TrialBatch
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -20,10 +19,10 @@ class Mechanism:
         name: Its name, as rows and paths have it.
         title: What labels call it.
         states: Its variants that keep a state, each with what labels say of that.
-        starting_weights: Where a batch of runs starts that has not learned before: from the settings, the runs, and a
-            tensor ``(anything, d)`` whose type and device the weights take.
-        phases: What runs pass through, from the settings, the runs, and the steps at which trials are measured (a list
-            for each request; of phases without requests the first).
+        starting_weights: Where a batch of runs starts that has not learned before: from the batch, and a tensor
+            ``(anything, d)`` whose type and device the weights take.
+        phases: What a batch of runs passes through, and the steps at which trials are measured (a list for each
+            request; of phases without requests the first).
         learning: The phase that learns once for all runs of one noise scale, in a job of its own; None where `phases`
             begins with learning.
         parts: Names for the parts of a learning curve: the part before, and the part after, the learning steps.
@@ -32,9 +31,9 @@ class Mechanism:
 
     name: str
     title: str
-    starting_weights: "Callable[[Settings, Sequence[Run], Tensor], Tensor]"
-    phases: Callable[[Settings, Sequence[Run], Sequence[Sequence[int]]], list[Phase]]
-    learning: Callable[[Settings, Sequence[Run], Sequence[int]], Phase] | None = None
+    starting_weights: "Callable[[TrialBatch, Tensor], Tensor]"
+    phases: Callable[[TrialBatch, Sequence[Sequence[int]]], list[Phase]]
+    learning: Callable[[TrialBatch, Sequence[int]], Phase] | None = None
     parts: tuple[str, str] = ("learning", "unlearning")
     answers: int = 0
     states: Mapping[str, str] = field(default_factory=dict)

@@ -4,9 +4,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, Field
 
 from certified_unlearning import accounting
+from certified_unlearning.accounting.core.curves import Cycle, Places
 from certified_unlearning.accounting.guaranteed import Guaranteed
 from certified_unlearning.accounting.guarantees import as_computed, guarantee_of
 from certified_unlearning.files import content_key, read_model, write_model
@@ -51,10 +52,10 @@ class Constants(_Model):
     features: str | None
     data_sha256: str | None
 
-    def problem(self, step_size: float) -> accounting.Problem:
-        """Return what accountants take, with exact arithmetic."""
+    def problem(self, step_size: float, cycle: Cycle | None = None) -> accounting.Problem:
+        """Return what accountants take, with exact arithmetic: of all records, or of a batch of a cycle."""
         return accounting.Problem(
-            n=self.n,
+            n=self.n if cycle is None else cycle.batch_size,
             strong_convexity=self.strong_convexity,
             smoothness=self.smoothness_constant,
             lipschitz=self.lipschitz,
@@ -71,12 +72,14 @@ class Request(_Model):
         unlearning_steps: Steps run for this request (``K``, or Descent-to-Delete's iterations).
         epsilon: Epsilon certified after this request at the plan's delta; None where nobody asked.
         mu: The same guarantee as Gaussian differential privacy, at every delta; None where the accountant gives none.
+        places: Where in a cycle of mini-batches its records lie; None where that is not told.
     """
 
     records_removed: int
     unlearning_steps: int
     epsilon: float | None
     mu: float | None
+    places: Places | None = Field(default=None, exclude_if=lambda places: places is None)
 
 
 class Run(_Model):
@@ -107,6 +110,7 @@ class Run(_Model):
         rounding_error: How far a computed step may end from the exact one; None where nothing is guaranteed.
         records_per_request: Size of each request; where they differ, each one's.
         dtype: The type of its weights: the plan's, or float64 where the noise on publication needs it.
+        cycle: The mini-batches of a step; None where every step uses all records.
         requests: The requests in order.
     """
 
@@ -131,23 +135,27 @@ class Run(_Model):
     rounding_error: float | None = None
     records_per_request: int | tuple[int, ...]
     dtype: DType
+    cycle: Cycle | None = Field(default=None, exclude_if=lambda cycle: cycle is None)
     requests: tuple[Request, ...]
 
     @property
     def schedule(self) -> accounting.Schedule:
         """Noise, learning steps, and the steps of every request."""
+        known = [request.places for request in self.requests if request.places is not None]
         return accounting.Schedule(
             sigma=self.sigma,
             records_per_request=self.records_per_request if self.requests else (),
             steps=tuple(request.unlearning_steps for request in self.requests),
             learning_steps=self.learning_steps,
+            cycle=self.cycle,
+            places=tuple(known) if known and len(known) == len(self.requests) else None,
         )
 
     @property
     def computed_problem(self) -> accounting.Problem:
         """The problem with the rounding of the engine."""
         return as_computed(
-            self.constants.problem(self.step_size),
+            self.constants.problem(self.step_size, self.cycle),
             dimension=self.constants.d,
             classes=self.constants.classes,
             dtype=self.dtype,

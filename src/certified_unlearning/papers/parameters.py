@@ -1,4 +1,4 @@
-"""What `params.yaml` may contain: settings, a section for every experiment, presets that differ from both.
+"""Models of `params.yaml`: settings, a section for every experiment, presets that differ from both.
 
 `workflow/schemas/params.schema.json` is generated from these models, for editors.
 """

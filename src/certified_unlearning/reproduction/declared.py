@@ -1,4 +1,4 @@
-"""What is declared in modules (experiments, mechanisms, drawing functions), found by ``module:name``.
+"""Look-up of declarations in modules (experiments, mechanisms, drawing functions) by ``module:name``.
 
 A job imports what it needs and no list: then a changed module reruns the jobs that use it, and no others.
 """

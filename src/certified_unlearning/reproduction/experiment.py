@@ -1,13 +1,13 @@
 """What an experiment is: one thing that a paper shows; declared once, in the module of its `make`."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 from pydantic import BaseModel, ConfigDict
 
-from certified_unlearning.mechanisms.run import Plan
+from certified_unlearning.mechanisms.run import Constants, Plan, Run
 from certified_unlearning.mechanisms.settings import Settings
 
 if TYPE_CHECKING:
@@ -60,6 +60,17 @@ class Inputs:
     sweep: Any
     data: Mapping[str, Any] = field(default_factory=dict)
     plans: Mapping[str, Plan] = field(default_factory=dict)
+
+    def plan(self, constants: Constants, runs: Iterable[Run]) -> Plan:
+        """Return the plan of an experiment with these runs, which share the constants."""
+        return Plan(
+            preset=self.preset,
+            settings=self.settings,
+            sweep=self.sweep.model_dump(mode="json"),
+            features=str(self.data["features"]),
+            constants=constants,
+            runs=tuple(runs),
+        )
 
 
 @dataclass(frozen=True, eq=False)

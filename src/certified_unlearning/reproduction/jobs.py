@@ -14,6 +14,7 @@ from certified_unlearning.data.prepared import PreparedData
 from certified_unlearning.engine.descent import Array
 from certified_unlearning.errors import DataError, ParameterError
 from certified_unlearning.files import atomic_path, content_key
+from certified_unlearning.mechanisms.batch import PlannedBatch
 from certified_unlearning.mechanisms.mechanism import Mechanism
 from certified_unlearning.mechanisms.run import Plan, Run
 from certified_unlearning.reproduction.simulation import Simulation
@@ -35,8 +36,9 @@ def learn(mechanism: Mechanism, plan: Plan, data: PreparedData, output: Path) ->
         raise ParameterError(f"{mechanism.name} does not learn in a job of its own; `unlearn` does it all")
     simulation = Simulation(plan, mechanism.name, data, "learn", output)
     runs = list({run.sigma: run for run in plan.of(mechanism.name)}.values())
-    phase = mechanism.learning(plan.settings, runs, _curve_steps(runs))
-    start = mechanism.starting_weights(plan.settings, runs, simulation.no_weights)
+    batch = PlannedBatch(runs, plan.settings.trials, plan.settings)
+    phase = mechanism.learning(batch, _curve_steps(runs))
+    start = mechanism.starting_weights(batch, simulation.no_weights)
     simulation.expect([[phase]])
     trajectory = simulation.run(start, [phase], step_size=runs[0].step_size, radius=runs[0].radius)
     tensors = {"weights": trajectory.weights.cpu()}
@@ -75,18 +77,21 @@ def unlearn(
             raise DataError(f"{mechanism.name} unlearns what it learned before, but no learned weights were given")
         weights, learning_curves = _read_learned(learned, mechanism, plan)
     tables = Tables(plan, str(simulation.device))
-    groups = _same_removals(plan.of(mechanism.name))
+    groups = [
+        PlannedBatch(runs, plan.settings.trials, plan.settings) for runs in _same_removals(plan.of(mechanism.name))
+    ]
     phases = [
-        mechanism.phases(plan.settings, runs, _request_curve_steps(runs) if weights else [_curve_steps(runs)])
-        for runs in groups
+        mechanism.phases(batch, _request_curve_steps(batch.runs) if weights else [_curve_steps(batch.runs)])
+        for batch in groups
     ]
     simulation.expect(phases)
     before, after = mechanism.parts
-    for runs, group in zip(groups, phases, strict=True):
+    for batch, group in zip(groups, phases, strict=True):
+        runs = batch.runs
         if weights:
             start = torch.cat([weights[run.sigma] for run in runs]).to(simulation.device)
         else:
-            start = mechanism.starting_weights(plan.settings, runs, simulation.no_weights)
+            start = mechanism.starting_weights(batch, simulation.no_weights)
         trajectory = simulation.run(start, group, step_size=runs[0].step_size, radius=runs[0].radius)
         tables.add_accuracies(runs, trajectory.published[mechanism.answers :], trajectory.seconds)
         first_steps = [run.learning_steps if weights else 0 for run in runs]

@@ -42,7 +42,7 @@ class Layout:
         return self.directory / "records.parquet"
 
     def of(self, paper: str, experiment: str) -> Path:
-        """What was run of an experiment."""
+        """Return the directory of an experiment's results."""
         return self.directory / paper / experiment
 
     def plan(self, paper: str, experiment: str) -> Path:
@@ -75,9 +75,9 @@ class Layout:
 
     @property
     def tracking_store(self) -> Path:
-        """What is known about MLflow's store."""
+        """The status of MLflow's store."""
         return self.directory / "tracking" / "store.json"
 
     def tracked(self, paper: str, experiment: str) -> Path:
-        """What was tracked of an experiment."""
+        """Return the file that says how an experiment was tracked."""
         return self.directory / "tracking" / f"{paper}-{experiment}.json"

@@ -1,4 +1,4 @@
-"""What a paper is: its experiments, its claims, and what it brings along."""
+"""Declaration of a paper: its experiments, its claims, and what it brings along."""
 
 from dataclasses import dataclass
 from importlib.resources import files

@@ -50,7 +50,7 @@ class RegressionError(UnlearningError):
 
 
 class SweepPoint(BaseModel):
-    """What is expected of a sweep point and request: its constants, and how many test records each trial gets right."""
+    """Expected values of a sweep point and request: constants, and how many test records each trial gets right."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -64,7 +64,7 @@ class SweepPoint(BaseModel):
 
 
 class Baseline(BaseModel):
-    """What is expected of a preset's records.
+    """Expected values of a preset's records.
 
     Attributes:
         constants: The quantities `OF_THE_PRESET`.

@@ -12,7 +12,7 @@ from certified_unlearning.errors import DataError
 from certified_unlearning.files import atomic_path
 
 Role = Literal["point", "constant", "measure", "cost", "trial", "origin"]
-"""What a column is for.
+"""Role of a column.
 
 ``point`` tells rows of an experiment apart, ``constant`` is the same whenever the same is run, ``measure`` came out,
 ``cost`` is what it took; ``trial`` numbers repetitions, ``origin`` says which run, code and machine a row is from.
@@ -120,7 +120,7 @@ BOUND_ROWS = pa.schema(
         column("mu", "number", "measure", empty=True),
     ]
 )
-"""What accounting alone says, without a simulation: one row per bound and number of steps. ``renyi`` at order ``alpha``
+"""Results of accounting, without a simulation: one row per bound and number of steps. ``renyi`` at order ``alpha``
 or (epsilon, delta) with ``mu``; ``source`` says whether the bound is a paper's or derived here.
 ``strong_convexity`` is empty where a bound does not depend on it."""
 

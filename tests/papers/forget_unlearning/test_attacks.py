@@ -20,18 +20,18 @@ from certified_unlearning.papers.forget_unlearning.names import ATTACKS, MECHANI
 from certified_unlearning.papers.forget_unlearning.services.attacked import attacked
 from certified_unlearning.papers.forget_unlearning.services.construction_cases import construction_cases
 from certified_unlearning.papers.forget_unlearning.services.counterexamples import (
-    KeyedCurator,
+    KeyedService,
     WriteKey,
     last_bit_databases,
     says_count,
 )
-from certified_unlearning.papers.forget_unlearning.services.curators import (
-    ConstantCurator,
-    NoisyGradientCurator,
-    RetrainingCurator,
-)
 from certified_unlearning.papers.forget_unlearning.services.encoding import one_record
 from certified_unlearning.papers.forget_unlearning.services.interaction import identity
+from certified_unlearning.papers.forget_unlearning.services.linear_losses import (
+    ConstantService,
+    NoisyGradientService,
+    RetrainingService,
+)
 from certified_unlearning.papers.forget_unlearning.services.measurement import AT_ONCE, Scenario
 from certified_unlearning.papers.forget_unlearning.theory.attacks import (
     averaging_advantage,
@@ -87,8 +87,8 @@ def test_the_constant_model_is_no_unlearning():
     """It deletes perfectly, and the test "is it exactly 0" tells it from retraining without error."""
     data, request = np.zeros((500, 20)), one_record(np.zeros(500), index=19)
     constant, retrained = (
-        curator.answer(data, request, np.zeros(500), ("key",))
-        for curator in (ConstantCurator(), RetrainingCurator(PLAN))
+        service.answer(data, request, np.zeros(500), ("key",))
+        for service in (ConstantService(), RetrainingService(PLAN))
     )
     assert (constant == 0).all()
     assert (retrained != 0).all()
@@ -170,8 +170,8 @@ def test_readings_of_one_release_are_the_exact_advantage(retrains):
     assert CASES["encode-then-delete", name].expected == pytest.approx(exact, abs=1e-9)
 
 
-def test_more_looks_and_larger_readings_reveal_more():
-    advantages = [reading_advantage(first=0.5, later=0.4, looks=looks) for looks in (1, 2, 20)]
+def test_more_observed_releases_and_larger_readings_reveal_more():
+    advantages = [reading_advantage(first=0.5, later=0.4, observed_releases=count) for count in (1, 2, 20)]
     assert advantages == sorted(advantages)
     assert reading_advantage(first=0.5) == advantages[0]
 
@@ -263,7 +263,7 @@ def test_fixed_requests_learn_nothing_of_the_key():
     length = 100
     scenario = Scenario(
         databases=lambda hypothesis, count, key: last_bit_databases(hypothesis, count, key, n=length + 1),
-        curator=KeyedCurator(0.5, length),
+        service=KeyedService(0.5, length),
         requester=lambda count, key: WriteKey(length, count, adaptive=False),
         publish=identity,
         adversary=says_count,
@@ -280,14 +280,14 @@ def test_fixed_requests_learn_nothing_of_the_key():
 def test_halved_noise_is_caught_exceeding_the_bound():
     case = CASES["encode-then-delete", "noisy-gradient-deletion"]
     quiet = replace(PLAN, sigma=PLAN.sigma / 2, start_variance=PLAN.start_variance / 4)
-    measured = replace(case.scenario, curator=NoisyGradientCurator(quiet)).measure(INTERACTIONS, ("fault",))
+    measured = replace(case.scenario, service=NoisyGradientService(quiet)).measure(INTERACTIONS, ("fault",))
     assert measured.interval(FALSE_ALARM).low > case.bound
 
 
 def test_a_mechanism_that_forgets_nothing_is_caught_exceeding_its_bound():
     case = CASES["fixed-requests", "noisy-gradient-deletion"]
-    idle = NoisyGradientCurator(replace(PLAN, deletion_steps=0))
-    measured = replace(case.scenario, curator=idle).measure(INTERACTIONS, ("fault",))
+    idle = NoisyGradientService(replace(PLAN, deletion_steps=0))
+    measured = replace(case.scenario, service=idle).measure(INTERACTIONS, ("fault",))
     assert measured.interval(FALSE_ALARM).low > case.bound
 
 

@@ -1,4 +1,4 @@
-"""What the paper claims, judged: which of it holds, and which measurement contradicts."""
+"""Verdicts on the paper's claims: which hold, and which measurement contradicts the others."""
 
 from dataclasses import replace
 
@@ -27,7 +27,7 @@ CONTRADICTED = {
     "forget-lemma-f-3": "least eigenvalue: -0.4015838",
     "forget-lemma-f-4": "after 100 periods: -180",
 }
-"""What the specification says is wrong, with the number that says so."""
+"""Claims that the specification calls wrong, with the number that says so."""
 
 
 @pytest.fixture(scope="module")

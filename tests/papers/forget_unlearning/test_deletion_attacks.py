@@ -1,4 +1,4 @@
-"""What attacks on deletion achieve: section 7.5's numbers, and small cases counted out."""
+"""Advantages of attacks on deletion: section 7.5's numbers, and small cases counted out."""
 
 import itertools
 import math

@@ -1,4 +1,4 @@
-"""Algorithm 1's rules: who may see what, what a request may be, and that a curator has nothing but its arguments."""
+"""Algorithm 1's rules: who may see what, what a request may be, and that a service has nothing but its arguments."""
 
 from dataclasses import dataclass, field, replace
 
@@ -7,19 +7,9 @@ import pytest
 
 from certified_unlearning.errors import ParameterError, UnlearningError
 from certified_unlearning.papers.forget_unlearning.services.constructions import (
-    CountingCurator,
-    StatisticCurator,
+    CountingService,
+    StatisticService,
     total,
-)
-from certified_unlearning.papers.forget_unlearning.services.curators import (
-    ConstantCurator,
-    LangevinCurator,
-    NoisyGradientCurator,
-    PublishedStateCurator,
-    RetrainingCurator,
-    SecretStateCurator,
-    SecretStateModel,
-    published,
 )
 from certified_unlearning.papers.forget_unlearning.services.encoding import FixedRequests, one_record
 from certified_unlearning.papers.forget_unlearning.services.interaction import (
@@ -28,17 +18,27 @@ from certified_unlearning.papers.forget_unlearning.services.interaction import (
     identity,
     interact,
 )
+from certified_unlearning.papers.forget_unlearning.services.linear_losses import (
+    ConstantService,
+    LangevinService,
+    NoisyGradientService,
+    PublishedStateService,
+    RetrainingService,
+    SecretStateModel,
+    SecretStateService,
+    published,
+)
 from certified_unlearning.papers.forget_unlearning.services.measurement import Scenario
 from tests.papers.forget_unlearning.small_settings import PLAN
 
-DESCENT = PublishedStateCurator(replace(PLAN.problem, step_size=1.0), 0.5, 5, 3)
-CURATORS = {
-    "noisy-gradient-deletion": NoisyGradientCurator(PLAN),
-    "langevin": LangevinCurator(PLAN.problem, PLAN.sigma, 5, 3),
+DESCENT = PublishedStateService(replace(PLAN.problem, step_size=1.0), 0.5, 5, 3)
+SERVICES = {
+    "noisy-gradient-deletion": NoisyGradientService(PLAN),
+    "langevin": LangevinService(PLAN.problem, PLAN.sigma, 5, 3),
     "published-state": DESCENT,
-    "retraining": RetrainingCurator(PLAN),
-    "constant": ConstantCurator(),
-    "sum": StatisticCurator(total),
+    "retraining": RetrainingService(PLAN),
+    "constant": ConstantService(),
+    "sum": StatisticService(total),
 }
 N, COUNT = 20, 7
 
@@ -61,9 +61,9 @@ class Peeking:
         return one_record(np.zeros(COUNT), index=N - 1)
 
 
-def run(requester, curator=CURATORS["sum"], publish=identity, data=None, requests=3, key=("test",)):
+def run(requester, service=SERVICES["sum"], publish=identity, data=None, requests=3, key=("test",)):
     data = databases() if data is None else data
-    return interact(data, curator, requester, publish, requests=requests, deletion=2, target=N - 1, key=key)
+    return interact(data, service, requester, publish, requests=requests, deletion=2, target=N - 1, key=key)
 
 
 @pytest.mark.parametrize(
@@ -129,9 +129,9 @@ class Unlocking(Writing):
 
 
 def test_what_is_handed_over_cannot_be_made_writeable():
-    for requester, curator in ((Unlocking(), CURATORS["sum"]), (Peeking(0, 0), Unlocking())):
+    for requester, service in ((Unlocking(), SERVICES["sum"]), (Peeking(0, 0), Unlocking())):
         with pytest.raises(ValueError, match="cannot set WRITEABLE flag to True"):
-            run(requester, curator)
+            run(requester, service)
 
 
 def test_the_callers_own_data_stay_writeable():
@@ -158,7 +158,7 @@ def test_a_call_s_key_tells_nothing_of_the_hypothesis_or_of_other_calls():
 
     scenario = Scenario(
         databases=lambda hypothesis, count, key: databases()[:count],
-        curator=Noting(),
+        service=Noting(),
         requester=requester,
         publish=identity,
         adversary=lambda released: released[0] > 0,
@@ -186,10 +186,10 @@ class Remembering:
         return np.full(len(data), sum(self.memory))
 
 
-def test_what_a_curator_keeps_outside_the_model_is_lost():
-    curator = Remembering()
-    assert all((release == 0).all() for release in run(Peeking(0, 0), curator).released)
-    assert curator.memory == []
+def test_what_a_service_keeps_outside_the_model_is_lost():
+    service = Remembering()
+    assert all((release == 0).all() for release in run(Peeking(0, 0), service).released)
+    assert service.memory == []
 
 
 # --- Requests ---------------------------------------------------------------------------------------------------------
@@ -235,66 +235,66 @@ def test_requests_replace_records_and_leave_the_others():
     assert (after[:, others] == data[:, others]).all()
 
 
-# --- Curators have nothing but their arguments ------------------------------------------------------------------------
+# --- Services have nothing but their arguments ------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", CURATORS)
+@pytest.mark.parametrize("name", SERVICES)
 def test_equal_data_after_the_request_model_and_key_give_equal_bits(name):
-    curator, request = CURATORS[name], one_record(np.linspace(-1, 1, COUNT), index=3)
+    service, request = SERVICES[name], one_record(np.linspace(-1, 1, COUNT), index=3)
     data, others = databases(), databases()
     others[:, 3] = databases(2)[:, 3]
     model = np.random.default_rng(3).normal(size=COUNT)
-    first, second = (curator.answer(each, request, model, ("key",)) for each in (data, others))
+    first, second = (service.answer(each, request, model, ("key",)) for each in (data, others))
     assert first.tobytes() == second.tobytes()
 
 
-@pytest.mark.parametrize("name", CURATORS)
+@pytest.mark.parametrize("name", SERVICES)
 def test_replaced_records_are_not_read(name):
     data, request = databases(), one_record(np.linspace(-1, 1, COUNT), index=3)
     model = np.random.default_rng(3).normal(size=COUNT)
-    whole = CURATORS[name].answer(data, request, model, ("key",))
+    whole = SERVICES[name].answer(data, request, model, ("key",))
     data[:, 3] = np.nan
-    assert CURATORS[name].answer(data, request, model, ("key",)).tobytes() == whole.tobytes()
+    assert SERVICES[name].answer(data, request, model, ("key",)).tobytes() == whole.tobytes()
 
 
-@pytest.mark.parametrize("name", CURATORS)
+@pytest.mark.parametrize("name", SERVICES)
 def test_the_order_of_a_requests_pairs_does_not_matter(name):
     indices, records = np.tile([2, 7, 5], (COUNT, 1)), np.random.default_rng(4).uniform(-1, 1, (COUNT, 3))
     model = np.zeros(COUNT)
-    first = CURATORS[name].answer(databases(), Request(indices, records), model, ("key",))
-    again = CURATORS[name].answer(databases(), Request(indices[:, ::-1], records[:, ::-1]), model, ("key",))
+    first = SERVICES[name].answer(databases(), Request(indices, records), model, ("key",))
+    again = SERVICES[name].answer(databases(), Request(indices[:, ::-1], records[:, ::-1]), model, ("key",))
     assert first.tobytes() == again.tobytes()
 
 
 @pytest.mark.parametrize("name", ["noisy-gradient-deletion", "langevin", "published-state", "retraining"])
 def test_noise_is_fresh_in_every_call(name):
     request, model = one_record(np.zeros(COUNT), index=3), np.zeros(COUNT)
-    first, again = (CURATORS[name].answer(databases(), request, model, ("key", call)) for call in (1, 2))
+    first, again = (SERVICES[name].answer(databases(), request, model, ("key", call)) for call in (1, 2))
     assert (first != again).all()
 
 
 def test_counting_is_caught_reading_replaced_records():
     """The checks above, shown to catch a mechanism that remembers what it deleted."""
-    curator = CountingCurator(1.0, repaired=False)
+    service = CountingService(1.0, repaired=False)
     data = np.ones((COUNT, 3))
     request = one_record(np.zeros(COUNT), index=0)
-    model = curator.learn(data, ("learn",))
-    whole = curator.answer(data, request, model, ("key",))
+    model = service.learn(data, ("learn",))
+    whole = service.answer(data, request, model, ("key",))
     data[:, 0] = np.nan
-    assert np.isnan(curator.answer(data, request, model, ("key",)).release).all()
+    assert np.isnan(service.answer(data, request, model, ("key",)).release).all()
     assert not np.isnan(whole.release).any()
 
 
 def test_secret_state_shows_in_what_equal_published_models_become():
-    curator, request = SecretStateCurator(DESCENT), one_record(np.zeros(COUNT), index=3)
+    service, request = SecretStateService(DESCENT), one_record(np.zeros(COUNT), index=3)
     models = [SecretStateModel(np.full(COUNT, secret), np.zeros(COUNT)) for secret in (0.0, 1.0)]
-    first, second = (published(curator.answer(databases(), request, model, ("key",))) for model in models)
+    first, second = (published(service.answer(databases(), request, model, ("key",))) for model in models)
     assert (first != second).all()
 
 
 @pytest.mark.parametrize("name", ["noisy-gradient-deletion", "langevin", "retraining"])
 def test_equal_keys_give_equal_bits_however_many_interactions_run_beside(name):
     data = np.repeat(databases(), 100, axis=0)
-    whole = CURATORS[name].learn(data, ("key",))
-    assert CURATORS[name].learn(data[:200], ("key",)).tobytes() == whole[:200].tobytes()
-    assert CURATORS[name].learn(data, ("other",)).tobytes() != whole.tobytes()
+    whole = SERVICES[name].learn(data, ("key",))
+    assert SERVICES[name].learn(data[:200], ("key",)).tobytes() == whole[:200].tobytes()
+    assert SERVICES[name].learn(data, ("other",)).tobytes() != whole.tobytes()

@@ -1,4 +1,4 @@
-"""What the formulas alone say of the paper's claims, against the specification."""
+"""Verdicts on the paper's claims by the formulas alone, against the specification."""
 
 import re
 import time
@@ -48,7 +48,7 @@ CONTRADICTED = {
     "fig-4-mnist-s50-bound": "entry 1 (S = 50, sigma = 0.03, epsilon = 0.5): printed 2824, computed 3799",
     "fig-4-mnist-s100-bound": "entry 1 (S = 100, sigma = 0.03, epsilon = 0.5): printed 3315, computed 4461",
 }
-"""What the specification says is wrong, or follows from other constants than the paper states."""
+"""Claims that the specification calls wrong, or that follow from other constants than the paper states."""
 
 REPRODUCED = """
     table-1-smoothness table-1-lipschitz table-1-delta smoothness-bound-holds data-mnist-records

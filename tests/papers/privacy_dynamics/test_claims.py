@@ -1,4 +1,4 @@
-"""What the paper claims, judged: which of it holds, and which number contradicts."""
+"""Verdicts on the paper's claims: which hold, and which number contradicts the others."""
 
 import dataclasses
 import math
@@ -40,7 +40,7 @@ CONTRADICTED = {
     "dynamics-table-1-gradient-gain-n": "entry 3 (n = 1e+15): printed 1, computed 0.1724138",
     "dynamics-equation-4": "printed 0, computed 1",
 }
-"""What the specification says is wrong, with the number that says so."""
+"""Claims that the specification calls wrong, with the number that says so."""
 OF_RUNS = {each.claim.id for each in CLAIMS if MEASURES[each.claim.measure].function.__module__.endswith("runs")}
 
 

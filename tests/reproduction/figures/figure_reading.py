@@ -70,7 +70,7 @@ def langevin(records: pd.DataFrame, experiment: str, sizes: tuple[int, ...]) -> 
 
 
 def expected(records: pd.DataFrame, experiment: str) -> list[dict[str, Curve]]:
-    """What each panel of a figure has to show, by the label a reader expects; levels have no positions."""
+    """Return the curves that each panel of a figure has to show, by the expected label; levels have no positions."""
 
     def show(curves: dict[str, pd.DataFrame], x: str, y: str) -> dict[str, Curve]:
         return {label: means(rows, x, y) for label, rows in curves.items()}

@@ -47,7 +47,7 @@ SIGHT = {
         [[1.255528, -0.076749, -0.178779], [-0.078411, 0.930809, 0.147602], [0.004733, 0.691367, 0.303900]]
     ),
 }
-"""What linear red, green and blue become (Machado, Oliveira and Fernandes 2009, severity 1)."""
+"""Matrices that linear red, green and blue are mapped by (Machado, Oliveira and Fernandes 2009, severity 1)."""
 
 
 def method_look(name: str, style: FigureStyle) -> Look:

@@ -34,7 +34,7 @@ def read_table(page: Page, identifier: str) -> tuple[list[str], list[tuple[str, 
 
 
 def accuracies(records: pd.DataFrame, method: str, epsilon: str) -> list[str]:
-    """What the page must say, straight from the records."""
+    """Return the accuracies that the page must state, straight from the records."""
     mechanism, accountant, steps = METHODS[method]
     rows = records[
         (records["experiment"] == "fig3a")

@@ -22,5 +22,5 @@ def sync(results: Path, **keywords) -> TrackResult:
 
 
 def entries_of(results: Path, experiment: str) -> tuple[Entry, list[Entry]]:
-    """What would be logged of an experiment of the preset smoke."""
+    """Return the entries that would be logged of an experiment of the preset smoke."""
     return read_entries(Layout(results, "smoke"), PAPER.name, experiment_called(experiment))

@@ -1,4 +1,4 @@
-"""What is logged, before any MLflow is involved."""
+"""Log entries, before any MLflow is involved."""
 
 from pathlib import Path
 

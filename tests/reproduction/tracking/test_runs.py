@@ -1,4 +1,4 @@
-"""What MLflow holds after tracking: one finished run for each sweep point, whatever happened on the way."""
+"""Contents of MLflow after tracking: one finished run for each sweep point, whatever happened on the way."""
 
 import os
 import signal

@@ -1,1 +1,1 @@
-"""What all analyses share: the problem and its losses, curves and conversions, rounding, searches, checks."""
+"""Foundations of all analyses: the problem and its losses, curves and conversions, rounding, searches, checks."""

@@ -1,4 +1,4 @@
-"""What an accountant returns: a privacy curve, and the schedule of noisy steps that it speaks of."""
+"""Privacy curves, which accountants return, and schedules of noisy steps, which they hold for."""
 
 import math
 from collections.abc import Callable
@@ -48,6 +48,34 @@ class GaussianCurve:
 PrivacyCurve = RenyiCurve | GaussianCurve
 
 
+Places = tuple[tuple[int, int], ...]
+"""Where in a cycle the records of one request lie: batches, counted from 0, and how many of the records each holds."""
+
+
+@dataclass(frozen=True)
+class Cycle:
+    """Mini-batches, one after another and over again: step ``t``, counted from 0, uses batch ``t mod l``.
+
+    Attributes:
+        batches: ``l``.
+        batch_size: ``b``; ``l b`` is the number of records, with those of norm 0 that fill the last batch.
+
+    Raises:
+        ParameterError: A value makes no sense.
+    """
+
+    batches: int
+    batch_size: int
+
+    def __post_init__(self) -> None:
+        require_count(least=1, batches=self.batches, batch_size=self.batch_size)
+
+    @property
+    def records(self) -> int:
+        """``l b``."""
+        return self.batches * self.batch_size
+
+
 @dataclass(frozen=True)
 class Schedule:
     """Noisy steps of learning, then of one removal request after another.
@@ -58,6 +86,8 @@ class Schedule:
             share a record.
         steps: ``K_1, K_2, ...``, the steps of each request; none, with sizes ``()``, before the first request.
         learning_steps: ``T``; infinite for learning to stationarity, which ``lsi`` and ``lsi-tight`` always assume.
+        cycle: The mini-batches of a step; None where every step uses all records.
+        places: Where in the cycle each request's records lie; None where they may lie anywhere.
 
     Raises:
         ParameterError: A value makes no sense.
@@ -67,6 +97,8 @@ class Schedule:
     records_per_request: int | tuple[int, ...]
     steps: tuple[int, ...]
     learning_steps: float = math.inf
+    cycle: Cycle | None = None
+    places: tuple[Places, ...] | None = None
 
     def __post_init__(self) -> None:
         require_positive(sigma=self.sigma)
@@ -84,6 +116,29 @@ class Schedule:
             require_counts("steps", self.steps, least=0)
         if self.learning_steps != math.inf:
             require_count(least=0, learning_steps=self.learning_steps)
+        if self.cycle is not None:
+            self._check_places(self.cycle)
+
+    def _check_places(self, cycle: Cycle) -> None:
+        if self.learning_steps == math.inf:
+            raise ParameterError("mini-batches need a finite number of learning_steps: a cycle has no stationary law")
+        if sum(self.records) > cycle.records:
+            raise ParameterError(f"records must be at most n = {cycle.records}, got {sum(self.records)}")
+        if self.places is None:
+            return
+        if len(self.places) != len(self.steps):
+            raise ParameterError(f"places must be those of {len(self.steps)} requests, got those of {len(self.places)}")
+        for places, records in zip(self.places, self.records, strict=True):
+            if sum(count for _, count in places) != records:
+                raise ParameterError(f"places must hold the request's {records} records, got {places}")
+            for batch, count in places:
+                require_count(least=0, batch=batch)
+                require_count(least=1, count=count)
+                if batch >= cycle.batches or count > cycle.batch_size:
+                    raise ParameterError(
+                        f"places must name batches from 0 to {cycle.batches - 1} and at most {cycle.batch_size} "
+                        f"records of each, got {count} records of batch {batch}"
+                    )
 
     @property
     def records(self) -> tuple[int, ...]:
@@ -91,6 +146,12 @@ class Schedule:
         sizes = self.records_per_request
         return sizes if isinstance(sizes, tuple) else (sizes,) * len(self.steps)
 
-    def followed_by(self, *, records: int, steps: int) -> "Schedule":
-        """Return the schedule with one more request."""
-        return replace(self, records_per_request=(*self.records, records), steps=(*self.steps, steps))
+    def followed_by(self, *, records: int, steps: int, places: Places | None = None) -> "Schedule":
+        """Return the schedule with one more request; ``places`` where those of the others are known too."""
+        known = None if self.places is None or places is None else (*self.places, places)
+        return replace(self, records_per_request=(*self.records, records), steps=(*self.steps, steps), places=known)
+
+    def up_to(self, request: int) -> "Schedule":
+        """Return the schedule of the first requests only."""
+        places = None if self.places is None else self.places[:request]
+        return replace(self, records_per_request=self.records[:request], steps=self.steps[:request], places=places)

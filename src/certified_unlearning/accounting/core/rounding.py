@@ -1,4 +1,4 @@
-"""What floating-point arithmetic and a discrete sampler of noise add to a guarantee.
+"""The cost of floating-point arithmetic and of a discrete noise sampler to a guarantee.
 
 A computed step ends near the exact one. Two runs of noisy steps, computed, are therefore two runs whose updates of one
 point differ by up to *two* step errors more than their data make them, in every step, also where the data agree: that

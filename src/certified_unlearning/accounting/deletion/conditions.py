@@ -1,4 +1,4 @@
-"""What the theorems on data deletion assume, checked: budgets, requests, and what clipped gradients leave of them.
+"""Assumptions of the theorems on data deletion, checked: budgets, requests, and which theorems survive clipping.
 
 Source: Chourasia and Shah, Forget Unlearning (ICML 2023); which theorems survive clipping is derived: Lemmas F.3 and
 F.4, by which all would, are wrong (clipped gradients of a convex loss need be neither monotone nor a gradient).

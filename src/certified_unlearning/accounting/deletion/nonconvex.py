@@ -72,7 +72,7 @@ class NonconvexPlan:
 
     @property
     def zero_model_risk(self) -> float:
-        """What the constant model 0 has at most as its excess risk: twice `largest_loss`."""
+        """Upper bound on the excess risk of the constant model 0: twice `largest_loss`."""
         return 2 * self.largest_loss
 
     @property

@@ -1,4 +1,4 @@
-"""What a bound on deletion says about attackers, and what adaptive requests make of it.
+"""Attack advantages that a bound on deletion allows, and the bound under adaptive requests.
 
 Source: Theorems 4.1, 4.3 and 4.5 and Remark G.8 of Chourasia and Shah, Forget Unlearning (ICML 2023), with their
 corrections. The advantage of a test is ``P[it says 1 | the one record] - P[it says 1 | the other]``. Divergences are

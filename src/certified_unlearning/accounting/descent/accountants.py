@@ -17,7 +17,7 @@ from certified_unlearning.accounting.descent.published import (
 from certified_unlearning.accounting.guaranteed import Guaranteed
 
 Analysis = Callable[[Problem, Schedule, float, int], Guaranteed]
-"""What holds after all requests of a schedule, from the problem, delta and dimension."""
+"""Guarantee after all requests of a schedule, computed from the problem, the schedule, delta and the dimension."""
 
 
 @dataclass(frozen=True)

@@ -55,7 +55,7 @@ BETA_SHARE = 0.01
 
 
 class Conditions(TypedDict):
-    """What the functions of this module need besides requests and target, by their arguments' names."""
+    """Arguments of this module's functions besides requests and target, by name."""
 
     dimension: int
     learning_steps: float

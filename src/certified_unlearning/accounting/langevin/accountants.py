@@ -156,7 +156,7 @@ def unlearning_epsilon(
 
 
 class CertifiedRequest(NamedTuple):
-    """What holds after a request: epsilon, and ``mu`` of Gaussian DP where the accountant gives one."""
+    """Guarantee after a request: epsilon, and ``mu`` of Gaussian DP where the accountant gives one."""
 
     epsilon: float
     mu: float | None

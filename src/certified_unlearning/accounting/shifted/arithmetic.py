@@ -1,8 +1,8 @@
-"""What computed steps cost a guarantee, in which arithmetic a run is to be computed, and how much noise that takes.
+"""The cost of computed steps to a guarantee, the arithmetic that a run needs, and the noise that this takes.
 
-What it rests on is `rounding`. `shifted` and what `pooling` gives count a step error as sensitivity. Analyses that know
-exact steps only get there by the triangle: a computed run is indistinguishable from the exact one on the same data, the
-exact runs from each other, and the other exact run from the computed one.
+The derivation is in `rounding`. `shifted` and what `pooling` gives count a step error as sensitivity. Analyses that
+know exact steps only get there by the triangle: a computed run is indistinguishable from the exact one on the same
+data, the exact runs from each other, and the other exact run from the computed one.
 """
 
 import math
@@ -133,7 +133,7 @@ def chosen_arithmetic(
 
 
 class Price(NamedTuple):
-    """What is added to epsilon and to delta."""
+    """Additions to epsilon and to delta."""
 
     epsilon: float
     delta: float

@@ -1,4 +1,4 @@
-"""What a person declares of a table of their own: `own_data` in `params.yaml`. The table itself is not opened here."""
+"""Declarations of users' own tables: `own_data` in `params.yaml`. The tables themselves are not opened here."""
 
 import math
 import re
@@ -12,7 +12,7 @@ Value = str | bool | int | float
 MOST_CLASSES = 128
 """Labels are 8-bit whole numbers, from 0 on."""
 SPACES = " \t\r\n"
-"""What may surround a value without being a part of it."""
+"""Characters that may surround a value without being a part of it."""
 
 
 class _Model(BaseModel):

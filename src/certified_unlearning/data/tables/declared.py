@@ -12,7 +12,7 @@ from certified_unlearning.data.tables.table import feature_names, preprocessing,
 from certified_unlearning.errors import DataError, ParameterError, StorageError
 
 FEATURES = "declared columns"
-"""What records call the features of a declared table."""
+"""Name of a declared table's features in the records of runs."""
 
 
 def prepare_table(name: str, table: Table, seed: int, scratch: Path) -> PreparedData:

@@ -1,4 +1,4 @@
-"""What losses of linear scores share: one gradient step for all trials is two matrix products a block of rows."""
+"""Base of losses of linear scores: one gradient step for all trials is two matrix products a block of rows."""
 
 from abc import ABC, abstractmethod
 

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 Replacements: TypeAlias = tuple[Tensor, Tensor, Tensor]
-"""What removed records become: their indices ``(s,)``, features ``(s, features)`` and labels ``(s,)``."""
+"""Replacements of removed records: their indices ``(s,)``, features ``(s, features)`` and labels ``(s,)``."""
 
 
 def replacements_like(features: "Tensor | StreamedRows", labels: Tensor, given: Replacements | None) -> Replacements:

@@ -1,4 +1,4 @@
-"""What leaks to whom: every attack on every mechanism that it applies to."""
+"""Table of attacks on deletion: every attack on every mechanism that it applies to."""
 
 import pandas as pd
 

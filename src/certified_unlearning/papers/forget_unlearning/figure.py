@@ -1,4 +1,4 @@
-"""What leaks to whom: attacks on deletion by mechanism, the measured advantage as colour and number."""
+"""Figure of attacks on deletion by mechanism: the measured advantage as colour and number."""
 
 from collections.abc import Hashable
 from typing import Any

@@ -2,6 +2,7 @@
 
 from typing import Literal, get_args
 
+# Rows, claims and addresses of noise hold these names, so they stay verbatim: a look is an observed release.
 Attack = Literal[
     "sum",
     "median",

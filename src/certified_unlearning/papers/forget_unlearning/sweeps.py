@@ -1,4 +1,4 @@
-"""What the experiments of Forget Unlearning sweep: their sections of `params.yaml`."""
+"""Sweeps of the experiments of Forget Unlearning: their sections of `params.yaml`."""
 
 from typing import Annotated
 
@@ -58,13 +58,14 @@ class DeletionKey(_Model):
 
 
 class Deletion(Sweep):
-    """What leaks to whom. Depends on no data set."""
+    """Attacks on deletion. Depends on no data set."""
 
     seed: Annotated[int, Field(ge=0, lt=2**32)] = Field(description="a whole number from 0 to 2^32 - 1")
     interactions: PositiveInt = Field(
         description="interactions of each attack under either hypothesis, a whole number, at least 1"
     )
     problem: DeletionProblem
+    # A key of params.yaml, which keeps its name; elsewhere in Python: observed_releases.
     looks: PositiveInt = Field(
         description="releases that the second requester of encode-then-delete sees, a whole number, at least 1"
     )

@@ -5,9 +5,9 @@ from collections.abc import Iterable
 from certified_unlearning import accounting
 from certified_unlearning.accounting.descent import shifted as descent_shifted
 from certified_unlearning.mechanisms.constants import constants_and_problem
+from certified_unlearning.mechanisms.planner import Planner, at, least_sigma
 from certified_unlearning.mechanisms.run import Plan, Run
 from certified_unlearning.papers.langevin_unlearning.captions import SPREAD
-from certified_unlearning.papers.langevin_unlearning.plan import Planner, at, least_sigma
 from certified_unlearning.papers.langevin_unlearning.sweeps import Figure3a
 from certified_unlearning.reproduction.experiment import Caption, Experiment, Inputs
 from certified_unlearning.reproduction.rows import RUN_ROWS
@@ -58,7 +58,7 @@ def plan(inputs: Inputs, *, exact_arithmetic: bool = False) -> Plan:
         InfeasibleError: A target cannot be met.
     """
     planned = planner(inputs, exact_arithmetic=exact_arithmetic)
-    return planned.plan(inputs, _runs(planned, inputs.sweep))
+    return inputs.plan(planned.constants, _runs(planned, inputs.sweep))
 
 
 def make(inputs: Inputs) -> Plan:

@@ -4,9 +4,9 @@ from collections.abc import Iterable
 
 from certified_unlearning import accounting
 from certified_unlearning.mechanisms.constants import constants_and_problem
+from certified_unlearning.mechanisms.planner import Planner, published_state_plan
 from certified_unlearning.mechanisms.run import Plan, Run
 from certified_unlearning.papers.langevin_unlearning.captions import SPREAD
-from certified_unlearning.papers.langevin_unlearning.plan import Planner, published_state_plan
 from certified_unlearning.papers.langevin_unlearning.sweeps import Figure3b
 from certified_unlearning.reproduction.experiment import Caption, Experiment, Inputs
 from certified_unlearning.reproduction.rows import RUN_ROWS
@@ -28,7 +28,7 @@ def plan(inputs: Inputs, *, exact_arithmetic: bool = False) -> Plan:
         [(printed.sigma, sweep.epsilon)],
         exact_arithmetic=exact_arithmetic,
     )
-    return planner.plan(inputs, _runs(planner, sweep))
+    return inputs.plan(planner.constants, _runs(planner, sweep))
 
 
 def make(inputs: Inputs) -> Plan:

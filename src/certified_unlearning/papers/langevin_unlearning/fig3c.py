@@ -3,9 +3,9 @@
 from collections.abc import Iterable
 
 from certified_unlearning.mechanisms.constants import constants_and_problem
+from certified_unlearning.mechanisms.planner import Planner, at
 from certified_unlearning.mechanisms.run import Plan, Run
 from certified_unlearning.papers.langevin_unlearning.captions import SPREAD
-from certified_unlearning.papers.langevin_unlearning.plan import Planner, at
 from certified_unlearning.papers.langevin_unlearning.sweeps import Figure3c
 from certified_unlearning.reproduction.experiment import Caption, Experiment, Inputs
 from certified_unlearning.reproduction.rows import RUN_ROWS
@@ -17,7 +17,7 @@ def make(inputs: Inputs) -> Plan:
     constants, exact = constants_and_problem(inputs.settings, inputs.data, records=sweep.records)
     noise = [(sigma, sweep.epsilon) for sigma in sweep.sigma]
     planner = Planner(inputs.settings, FIG3C.name, constants, exact, [sweep.epsilon], noise)
-    return planner.plan(inputs, _runs(planner, sweep))
+    return inputs.plan(planner.constants, _runs(planner, sweep))
 
 
 def _runs(planner: Planner, sweep: Figure3c) -> Iterable[Run]:

@@ -3,9 +3,9 @@
 from collections.abc import Iterable
 
 from certified_unlearning.mechanisms.constants import constants_and_problem
+from certified_unlearning.mechanisms.planner import Planner, at
 from certified_unlearning.mechanisms.run import Plan, Run
 from certified_unlearning.papers.langevin_unlearning.captions import SPREAD
-from certified_unlearning.papers.langevin_unlearning.plan import Planner, at
 from certified_unlearning.papers.langevin_unlearning.sweeps import Figure4
 from certified_unlearning.reproduction.experiment import Caption, Experiment, Inputs
 from certified_unlearning.reproduction.rows import RUN_ROWS
@@ -22,7 +22,7 @@ def planner_of_groups(inputs: Inputs, experiment: str) -> Planner:
 def make(inputs: Inputs) -> Plan:
     """Plan the experiment; errors as for `fig3a.plan`."""
     planner = planner_of_groups(inputs, FIG4.name)
-    return planner.plan(inputs, _runs(planner, inputs.sweep))
+    return inputs.plan(planner.constants, _runs(planner, inputs.sweep))
 
 
 def _runs(planner: Planner, sweep: Figure4) -> Iterable[Run]:

@@ -2,10 +2,10 @@
 
 from collections.abc import Iterable
 
+from certified_unlearning.mechanisms.planner import Planner, at
 from certified_unlearning.mechanisms.run import Plan, Run
 from certified_unlearning.papers.langevin_unlearning.captions import SPREAD
 from certified_unlearning.papers.langevin_unlearning.fig4 import planner_of_groups
-from certified_unlearning.papers.langevin_unlearning.plan import Planner, at
 from certified_unlearning.papers.langevin_unlearning.sweeps import Figure5a
 from certified_unlearning.reproduction.experiment import Caption, Experiment, Inputs
 from certified_unlearning.reproduction.rows import RUN_ROWS
@@ -14,7 +14,7 @@ from certified_unlearning.reproduction.rows import RUN_ROWS
 def make(inputs: Inputs) -> Plan:
     """Plan the experiment; errors as for `fig3a.plan`."""
     planner = planner_of_groups(inputs, FIG5A.name)
-    return planner.plan(inputs, _runs(planner, inputs.sweep))
+    return inputs.plan(planner.constants, _runs(planner, inputs.sweep))
 
 
 def _runs(planner: Planner, sweep: Figure5a) -> Iterable[Run]:

@@ -2,7 +2,7 @@
 
 import pandas as pd
 
-from certified_unlearning.accounting.langevin.offers import recuperation, steps_up_to
+from certified_unlearning.accounting.langevin.calibration import recuperation, steps_up_to
 from certified_unlearning.mechanisms.constants import constants_and_problem
 from certified_unlearning.papers.langevin_unlearning.sweeps import Recuperation
 from certified_unlearning.reproduction.experiment import Caption, Experiment, Inputs

@@ -1,4 +1,4 @@
-"""What the experiments of Langevin unlearning sweep: their sections of `params.yaml`."""
+"""Sweeps of the experiments of Langevin unlearning: their sections of `params.yaml`."""
 
 from pydantic import Field
 

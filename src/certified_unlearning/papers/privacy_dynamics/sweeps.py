@@ -1,4 +1,4 @@
-"""What the experiments of Differential Privacy Dynamics sweep: their sections of `params.yaml`."""
+"""Sweeps of the experiments of Differential Privacy Dynamics: their sections of `params.yaml`."""
 
 from typing import Annotated
 

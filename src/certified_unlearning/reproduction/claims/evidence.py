@@ -1,4 +1,4 @@
-"""What the results of one preset hold of a paper, read when a claim asks for it."""
+"""Evidence for a paper's claims: the results of one preset, read when a claim asks for them."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -74,7 +74,7 @@ class Evidence:
 
     @property
     def settings(self) -> Settings:
-        """What the preset's experiments share."""
+        """Settings that the preset's experiments share."""
         return self.plans[0].settings
 
     def has_table(self, name: str) -> bool:

@@ -11,7 +11,7 @@ FALSE_ALARMS = 1e-3
 FEWEST_TRIALS = 30
 """Means of fewer trials are not normal enough for Student's intervals at such a level: they tell nothing."""
 ONE_POINT = 0.01
-"""What a figure can show: one percentage point."""
+"""Resolution of a figure: one percentage point."""
 
 
 def mean_accuracy(row: dict[str, Any], *, name: str, comparisons: int) -> Quantity:

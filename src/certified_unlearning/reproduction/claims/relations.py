@@ -1,4 +1,4 @@
-"""What a claim expects of what was measured: every relation is a range of allowed values, entry by entry."""
+"""Relations of measured values to claimed ones: each is a range of allowed values, entry by entry."""
 
 import math
 from abc import abstractmethod
@@ -29,7 +29,7 @@ class Quantity(NamedTuple):
 
 
 class Finding(NamedTuple):
-    """What became of one entry: ``agrees`` is None where its confidence interval reaches both sides."""
+    """Result for one entry: ``agrees`` is None where its confidence interval reaches both sides."""
 
     agrees: bool | None
     text: str

@@ -24,7 +24,7 @@ _COLOURS: dict[VerdictName, str] = {"reproduced": "green", "contradicted": "red"
 
 
 class Verdict(BaseModel):
-    """What became of a claim: all texts, ready to be shown.
+    """Verdict on a claim: all texts, ready to be shown.
 
     Attributes:
         id: The claim's name.

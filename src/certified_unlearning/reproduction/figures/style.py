@@ -1,4 +1,4 @@
-"""What all figures share: theme, lines with their bands, axes, title, legend, files."""
+"""Common style of all figures: theme, lines with their bands, axes, title, legend, files."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager

@@ -19,7 +19,7 @@ from certified_unlearning.text import rounded_up
 
 @dataclass(frozen=True)
 class CertificateRow:
-    """What one certificate states; epsilon, delta (all that is due) and sigma are rounded up."""
+    """Statements of one certificate; epsilon, delta (all that is due) and sigma are rounded up."""
 
     mechanism: str
     accountant: str

@@ -67,7 +67,7 @@ class ExhibitedTable:
 
 @dataclass
 class Exhibits:
-    """What one preset shows.
+    """Figures and tables that one preset shows.
 
     Attributes:
         preset: The preset's name.

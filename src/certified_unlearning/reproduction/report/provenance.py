@@ -35,7 +35,7 @@ class Job:
 
 @dataclass(frozen=True)
 class Provenance:
-    """What the page says of where its numbers come from.
+    """Provenance of the page's numbers.
 
     Attributes:
         software: Package -> version, of the environment that wrote the page.

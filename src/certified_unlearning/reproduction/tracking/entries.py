@@ -1,4 +1,4 @@
-"""What is logged: result files turned into names, numbers and artifacts, without any MLflow."""
+"""Log entries: result files turned into names, numbers and artifacts, without any MLflow."""
 
 import functools
 import hashlib

@@ -29,7 +29,7 @@ PARENT_TAG = "mlflow.parentRunId"
 
 
 class TrackResult(BaseModel):
-    """What tracking changed in MLflow.
+    """Changes that tracking made in MLflow.
 
     Attributes:
         added: Sweep points that MLflow did not know.

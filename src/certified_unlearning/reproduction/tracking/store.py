@@ -47,7 +47,7 @@ _EXPERIMENT_TAGS = {
 
 
 class StoreStatus(BaseModel):
-    """What is known about the store before jobs fan out.
+    """Status of the store before jobs fan out.
 
     Attributes:
         tracking_uri: Its address, without a password.

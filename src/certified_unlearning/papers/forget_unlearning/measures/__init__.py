@@ -1,1 +1,1 @@
-"""What claims on Forget Unlearning measure."""
+"""Measures for the claims of Forget Unlearning."""

@@ -1,7 +1,7 @@
 """The mechanisms under attack on the test bed, with their exact laws and what their certificates promise.
 
-The test bed is `curators`: linear losses of one coordinate, so that every advantage is known exactly. Noise is such
-that all mechanisms release models of one variance: what differs is what they promise.
+The test bed is `linear_losses`: losses of one coordinate, so that every advantage is known exactly. Noise is such that
+all mechanisms release models of one variance: what differs is what they promise.
 """
 
 import math
@@ -24,16 +24,16 @@ from certified_unlearning.accounting.deletion.soundness import (
 from certified_unlearning.accounting.langevin.accountants import unlearning_curve
 from certified_unlearning.errors import AssumptionError, ParameterError
 from certified_unlearning.papers.forget_unlearning.names import Mechanism
-from certified_unlearning.papers.forget_unlearning.services.curators import (
-    ConstantCurator,
-    LangevinCurator,
-    NoisyGradientCurator,
-    PublishedStateCurator,
-    RetrainingCurator,
-    SecretStateCurator,
+from certified_unlearning.papers.forget_unlearning.services.interaction import Service, identity
+from certified_unlearning.papers.forget_unlearning.services.linear_losses import (
+    ConstantService,
+    LangevinService,
+    NoisyGradientService,
+    PublishedStateService,
+    RetrainingService,
+    SecretStateService,
     published,
 )
-from certified_unlearning.papers.forget_unlearning.services.interaction import Curator, identity
 from certified_unlearning.papers.forget_unlearning.sweeps import DeletionProblem
 from certified_unlearning.papers.forget_unlearning.theory.exact import kept_after
 
@@ -68,7 +68,7 @@ class Attacked:
 
     Attributes:
         name: Its name.
-        curator: Itself.
+        service: The mechanism itself.
         publish: What it releases.
         releases: Their law.
         promise: Largest advantage by the published certificate, after so many requests fixed in advance.
@@ -77,7 +77,7 @@ class Attacked:
     """
 
     name: Mechanism
-    curator: Curator[Any]
+    service: Service[Any]
     publish: Callable[[Any], Any]
     releases: Releases
     promise: Callable[[int], float]
@@ -101,12 +101,12 @@ def attacked(plan: DeletionPlan) -> list[Attacked]:
         )
     noisy = _noisy(plan)
     retrained = replace(noisy, kept=0.0, drift=noisy.learned, fresh=noisy.variance, forgets=0.0)
-    langevin = LangevinCurator(plan.problem, plan.sigma, plan.learning_steps, plan.deletion_steps)
+    langevin = LangevinService(plan.problem, plan.sigma, plan.learning_steps, plan.deletion_steps)
     corrected = partial(_corrected, plan)
     return [
         Attacked(
             "noisy-gradient-deletion",
-            NoisyGradientCurator(plan),
+            NoisyGradientService(plan),
             identity,
             noisy,
             lambda requests: largest_advantage(plan.epsilon_dd, alpha=plan.alpha),
@@ -114,10 +114,10 @@ def attacked(plan: DeletionPlan) -> list[Attacked]:
         ),
         Attacked("langevin", langevin, identity, noisy, partial(_by_langevin, plan), corrected),
         *_descent_to_delete(plan),
-        Attacked("retraining", RetrainingCurator(plan), identity, retrained, lambda requests: 0.0),
+        Attacked("retraining", RetrainingService(plan), identity, retrained, lambda requests: 0.0),
         Attacked(
             "constant",
-            ConstantCurator(),
+            ConstantService(),
             identity,
             Releases(learned=0.0, variance=1.0, kept=0.0, drift=0.0, fresh=1.0, forgets=0.0),
             lambda requests: 0.0,
@@ -148,7 +148,7 @@ def _descent_to_delete(plan: DeletionPlan) -> list[Attacked]:
     problem, steps = accounting.descent_problem(plan.problem), plan.deletion_steps
     deviation, pull = math.sqrt(plan.start_variance), _pull(plan)
     kept = abs(1 - problem.step_size * problem.strong_convexity) ** steps
-    descent = PublishedStateCurator(problem, deviation, plan.learning_steps, steps)
+    descent = PublishedStateService(problem, deviation, plan.learning_steps, steps)
     law = Releases(pull, plan.start_variance, kept, (1 - kept) * pull, plan.start_variance, kept)
 
     def promise(epsilon_of: Callable[..., float], **deletions: Any) -> float:
@@ -169,7 +169,7 @@ def _descent_to_delete(plan: DeletionPlan) -> list[Attacked]:
 
     return [
         Attacked("published-state", descent, identity, law, by_published),
-        Attacked("secret-state", SecretStateCurator(descent), published, replace(law, kept=0.0, drift=pull), by_secret),
+        Attacked("secret-state", SecretStateService(descent), published, replace(law, kept=0.0, drift=pull), by_secret),
     ]
 
 

@@ -18,18 +18,18 @@ from certified_unlearning.accounting.deletion.soundness import (
 from certified_unlearning.papers.forget_unlearning.services import constructions, counterexamples
 from certified_unlearning.papers.forget_unlearning.services.cases import Case
 from certified_unlearning.papers.forget_unlearning.services.constructions import (
-    CountingCurator,
     CountingModel,
+    CountingService,
     DeleteFirst,
-    StatisticCurator,
+    StatisticService,
 )
 from certified_unlearning.papers.forget_unlearning.services.counterexamples import (
-    KeyedCurator,
     KeyedModel,
-    StreamCurator,
+    KeyedService,
+    StreamService,
 )
-from certified_unlearning.papers.forget_unlearning.services.curators import ConstantCurator
 from certified_unlearning.papers.forget_unlearning.services.interaction import identity
+from certified_unlearning.papers.forget_unlearning.services.linear_losses import ConstantService
 from certified_unlearning.papers.forget_unlearning.services.measurement import Scenario
 from certified_unlearning.papers.forget_unlearning.sweeps import Deletion
 from certified_unlearning.papers.forget_unlearning.theory.attacks import (
@@ -62,7 +62,7 @@ def _against_constant(case: Case, models: Callable[[int], Any]) -> Case:
     return replace(
         case,
         mechanism="constant",
-        scenario=replace(case.scenario, curator=ConstantCurator(models)),
+        scenario=replace(case.scenario, service=ConstantService(models)),
         secret_state=False,
         expected=0.0,
         promised=0.0,
@@ -73,7 +73,7 @@ def _against_constant(case: Case, models: Callable[[int], Any]) -> Case:
 def _sum() -> tuple[Case, Callable[[int], Any]]:
     scenario = Scenario(
         databases=constructions.signed_databases,
-        curator=StatisticCurator(constructions.total),
+        service=StatisticService(constructions.total),
         requester=lambda interactions, key: constructions.SignRequester(),
         publish=identity,
         adversary=constructions.says_positive,
@@ -88,7 +88,7 @@ def _median(settings: Deletion) -> tuple[Case, Callable[[int], Any]]:
     n, request = settings.median.n, settings.median.request
     scenario = Scenario(
         databases=partial(constructions.median_databases, n=n),
-        curator=StatisticCurator(constructions.median),
+        service=StatisticService(constructions.median),
         requester=lambda interactions, key: constructions.MedianRequester(n, request, interactions, key),
         publish=identity,
         adversary=constructions.says_median,
@@ -113,7 +113,7 @@ def _counting(settings: Deletion) -> list[tuple[Case, Callable[[int], Any]]]:
                 "own",
                 Scenario(
                     databases=constructions.bit_databases,
-                    curator=CountingCurator(epsilon, is_repaired),
+                    service=CountingService(epsilon, is_repaired),
                     requester=lambda interactions, key: DeleteFirst(interactions),
                     publish=constructions.release_only,
                     adversary=partial(constructions.says_shifted, repaired=is_repaired),
@@ -144,7 +144,7 @@ def _stream(settings: Deletion) -> tuple[Case, Callable[[int], Any]]:
     epsilon, releases, n = settings.stream.epsilon, settings.stream.releases, STREAM_RECORDS
     scenario = Scenario(
         databases=partial(counterexamples.last_bit_databases, n=n),
-        curator=StreamCurator(epsilon),
+        service=StreamService(epsilon),
         requester=lambda interactions, key: counterexamples.CopyThenRepeat(n),
         publish=identity,
         adversary=counterexamples.says_majority,
@@ -169,7 +169,7 @@ def _key(settings: Deletion) -> tuple[Case, Callable[[int], Any]]:
     call = max(divergence(epsilon, alpha=ORDER) for divergence in (randomised_response_divergence, laplace_divergence))
     scenario = Scenario(
         databases=partial(counterexamples.last_bit_databases, n=length + 1),
-        curator=KeyedCurator(epsilon, length),
+        service=KeyedService(epsilon, length),
         requester=lambda interactions, key: counterexamples.WriteKey(length, interactions),
         publish=identity,
         adversary=counterexamples.says_count,

@@ -1,4 +1,4 @@
-"""Curators that are unlearning by the older definitions and reveal what they deleted, and the attacks on them.
+"""Services that are unlearning by the older definitions and reveal what they deleted, and the attacks on them.
 
 Source: Section 3 and Theorems 3.1 and 3.2 of Chourasia and Shah, Forget Unlearning (ICML 2023); the repaired counting
 is derived. Sums and medians of the new data *are* retraining; counting keeps a secret state. What each attack achieves
@@ -21,7 +21,7 @@ LOW = -1e6
 
 
 @dataclass(frozen=True)
-class StatisticCurator:
+class StatisticService:
     """Publishes a statistic of the data, and after a request that of the new data: deletion equals retraining.
 
     Attributes:
@@ -135,7 +135,7 @@ class CountingModel(NamedTuple):
 
 
 @dataclass(frozen=True)
-class CountingCurator:
+class CountingService:
     """Publishes a count with Laplace noise, plus a number from 0 to 1 that depends on deleted bits.
 
     Either way of adding is ``(epsilon, 0)``-unlearning. As printed the number is the mean of the deleted bits, which

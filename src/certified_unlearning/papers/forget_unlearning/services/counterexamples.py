@@ -1,7 +1,7 @@
 """Two mechanisms that keep to a theorem's conditions and break what it concludes, and the attacks on them (derived).
 
-`StreamCurator` breaks Theorem 4.1 of Chourasia and Shah, Forget Unlearning (ICML 2023), where it speaks of all releases
-after the deletion: each alone reveals next to nothing, their majority everything. `KeyedCurator` breaks Theorem 4.3:
+`StreamService` breaks Theorem 4.1 of Chourasia and Shah, Forget Unlearning (ICML 2023), where it speaks of all releases
+after the deletion: each alone reveals next to nothing, their majority everything. `KeyedService` breaks Theorem 4.3:
 every fixed stream of requests reveals nothing, one that depends on a single release everything. Neither has secret
 state; records are bits, the target is the last one and the others are 0.
 """
@@ -35,7 +35,7 @@ def randomised_response(bits: Array, epsilon: float, random: np.random.Generator
 
 
 @dataclass(frozen=True)
-class StreamCurator:
+class StreamService:
     """Learning publishes the data; a request is answered by a randomised response on the majority of the new data.
 
     Attributes:
@@ -97,7 +97,7 @@ class KeyedModel(NamedTuple):
 
 
 @dataclass(frozen=True)
-class KeyedCurator:
+class KeyedService:
     """Publishes a random key; call ``j`` hides the target by bit ``j`` of it, the last one counts where records agree.
 
     Attributes:

@@ -1,7 +1,7 @@
 """Encode-then-delete: requests that copy the target into other records before it is deleted (Theorem 4.5's requester).
 
-On linear losses of one coordinate (`curators`): the target is ``L`` or ``-L``, the last record; all others are 0. The
-model is pulled to the other side, so a negative one speaks for ``L``. Hypothesis 1 is ``L``.
+On `linear_losses` of one coordinate: the target is ``L`` or ``-L``, the last record; all others are 0. The model is
+pulled to the other side, so a negative one speaks for ``L``. Hypothesis 1 is ``L``.
 """
 
 from collections.abc import Sequence
@@ -29,54 +29,54 @@ class Reading:
 
 @dataclass(frozen=True)
 class EncodeThenDelete:
-    """Reads the first ``looks`` releases, writes what they say over all other records, and has the target deleted.
+    """Reads the first ``p`` releases, writes what they say over all other records, and has the target deleted.
 
     Attributes:
         n: Number of records.
         size: ``L``.
-        looks: ``p``, at least 1: while it looks, it asks for nothing new (record 0 becomes 0, as it was).
+        observed_releases: ``p``, at least 1: while it reads, it asks for nothing new (record 0 becomes 0, as it was).
         reading: How it weighs what it sees.
     """
 
     n: int
     size: float
-    looks: int
+    observed_releases: int
     reading: Reading
 
     @property
     def observes(self) -> tuple[int, ...]:
-        """The first ``looks`` releases."""
-        return tuple(range(self.looks))
+        """The first ``p`` releases."""
+        return tuple(range(self.observed_releases))
 
     @property
     def deletion(self) -> int:
         """The request that deletes the target."""
-        return self.looks + self.n - 1
+        return self.observed_releases + self.n - 1
 
     def request(self, number: int, releases: ObservedReleases[Array], own: Sequence[Request]) -> Request:
         """Wait, write one record a request, delete; afterwards repeat the last record written."""
         interactions = len(releases[0])
-        if number < self.looks:
+        if number < self.observed_releases:
             return one_record(np.zeros(interactions), index=0)
         if number == self.deletion:
             return one_record(np.zeros(interactions), index=self.n - 1)
-        if number > self.looks:
-            payload = own[self.looks - 1].records[:, 0]
+        if number > self.observed_releases:
+            payload = own[self.observed_releases - 1].records[:, 0]
         else:
             payload = np.where(self._evidence(releases) < 0, self.size, -self.size)
-        return one_record(payload, index=min(number - self.looks, self.n - 2))
+        return one_record(payload, index=min(number - self.observed_releases, self.n - 2))
 
     def _evidence(self, releases: ObservedReleases[Array]) -> Array:
         """Return what is negative where the target is more likely to be ``L``."""
         evidence = self.reading.first * releases[0]
-        for number in range(1, self.looks):
+        for number in range(1, self.observed_releases):
             evidence = evidence + self.reading.later * (releases[number] - self.reading.kept * releases[number - 1])
         return evidence
 
 
 @dataclass(frozen=True)
 class FixedRequests:
-    """As many requests as encode-then-delete with one look, fixed in advance: zeros over zeros, then the deletion.
+    """As many requests as encode-then-delete on one release, fixed in advance: zeros over zeros, then the deletion.
 
     Attributes:
         n: Number of records.

@@ -25,19 +25,19 @@ def gradient_cases(settings: Deletion) -> list[Case]:
 
 def _cases(one: Attacked, settings: Deletion) -> list[Case]:
     return [
-        _adaptive(one, "encode-then-delete", settings, looks=1),
-        _adaptive(one, "encode-after-looks", settings, looks=settings.looks),
+        _adaptive(one, "encode-then-delete", settings, observed_releases=1),
+        _adaptive(one, "encode-after-looks", settings, observed_releases=settings.looks),
         _fixed(one, "fixed-requests", settings, later=0),
         _fixed(one, "fixed-then-averaged", settings, later=settings.later_releases),
     ]
 
 
-def _adaptive(one: Attacked, attack: Attack, settings: Deletion, *, looks: int) -> Case:
+def _adaptive(one: Attacked, attack: Attack, settings: Deletion, *, observed_releases: int) -> Case:
     law, n, size = one.releases, settings.problem.n, settings.problem.lipschitz
     reading = Reading(first=law.learned / law.variance, later=law.drift / law.fresh, kept=law.kept)
-    requester = EncodeThenDelete(n, size, looks, reading)
+    requester = EncodeThenDelete(n, size, observed_releases, reading)
     first, later = law.learned / math.sqrt(law.variance), law.drift / math.sqrt(law.fresh)
-    expected = reading_advantage(first=first, later=later, looks=looks)
+    expected = reading_advantage(first=first, later=later, observed_releases=observed_releases)
     return _case(one, attack, settings, requester, later=0, expected=expected)
 
 
@@ -70,7 +70,7 @@ def _case(
         mechanism=one.name,
         scenario=Scenario(
             databases=databases,
-            curator=one.curator,
+            service=one.service,
             requester=made,
             publish=one.publish,
             adversary=says_negative,

@@ -1,10 +1,10 @@
-"""Algorithm 1: a curator, a requester and the public, with its rules enforced; thousands of interactions at once.
+"""Algorithm 1: a service, a requester and the public, with its rules enforced; thousands of interactions at once.
 
 Source: Definitions 2.6 and 4.1 and Algorithm 1 of Chourasia and Shah, Forget Unlearning (ICML 2023). All arrays have
 the interactions on axis 0. A request replaces records, so the number of records never changes.
 
 What may be seen is enforced by not handing it over: requesters get the releases that they may see, and no others;
-curators get their arguments, each call on a fresh copy of the curator, so that what it keeps outside the model is lost;
+services get their arguments, each call on a fresh copy of the service, so that what it keeps outside the model is lost;
 adversaries get what was released from the deletion on. Arrays that are handed over, alone or in tuples, are read-only.
 Addresses of noise are hashed: a call's own tells it neither the hypothesis nor the noise of other calls.
 """
@@ -103,8 +103,8 @@ class Requester(Protocol[Release]):
         """Return request ``number``, from 1 on, given what it has seen and its own requests before."""
 
 
-class Curator(Protocol[Model]):
-    """A learning and a deletion algorithm; `curators` and `constructions` hold some."""
+class Service(Protocol[Model]):
+    """A learning and a deletion algorithm; `linear_losses` and `constructions` hold some."""
 
     def learn(self, databases: Array, key: Key) -> Model:
         """Return a model of each database."""
@@ -115,7 +115,7 @@ class Curator(Protocol[Model]):
 
 @dataclass(frozen=True)
 class Interaction(Generic[Release]):
-    """What an interaction left behind.
+    """Result of an interaction.
 
     Attributes:
         released: What was released from the deletion on: all that the adversary gets.
@@ -133,7 +133,7 @@ def identity(model: Model) -> Model:
 
 def interact(
     databases: Array,
-    curator: Curator[Model],
+    service: Service[Model],
     requester: Requester[Release],
     publish: Callable[[Model], Release],
     *,
@@ -146,7 +146,7 @@ def interact(
 
     Args:
         databases: Shape ``(interactions, n, *record shape)``.
-        curator: Learns and answers requests.
+        service: Learns and answers requests.
         requester: Makes them.
         publish: What of a model is released; `identity` where nothing is kept secret.
         requests: How many there are.
@@ -159,7 +159,7 @@ def interact(
         ForbiddenReleaseError: The requester asks for a release that it may not see.
     """
     databases = _read_only(databases.copy())
-    model = copy.deepcopy(curator).learn(databases, sealed(*key, "learn"))
+    model = copy.deepcopy(service).learn(databases, sealed(*key, "learn"))
     seen: dict[int, Release] = {}
     released: list[Release] = []
     own: list[Request] = []
@@ -170,7 +170,7 @@ def interact(
                 raise ParameterError(f"request {number} must delete record {target} in every interaction")
             own.append(request)
             after = request.applied_to(databases)
-            model = copy.deepcopy(curator).answer(databases, request, model, sealed(*key, f"request {number}"))
+            model = copy.deepcopy(service).answer(databases, request, model, sealed(*key, f"request {number}"))
             databases = after
         model = _read_only(model)
         release = _read_only(publish(model))

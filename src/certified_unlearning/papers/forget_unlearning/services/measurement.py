@@ -10,9 +10,9 @@ import numpy as np
 from certified_unlearning.papers.forget_unlearning.services.advantage import Measured
 from certified_unlearning.papers.forget_unlearning.services.interaction import (
     Array,
-    Curator,
     Key,
     Requester,
+    Service,
     interact,
     sealed,
 )
@@ -27,7 +27,7 @@ class Scenario:
 
     Attributes:
         databases: Maps a hypothesis, 0 or 1, a number of interactions and a key to so many databases.
-        curator: The mechanism.
+        service: The mechanism.
         requester: Makes the requester for a number of interactions, from a key if it is random.
         publish: What of a model is released.
         adversary: Maps what was released from the deletion on to guesses.
@@ -37,7 +37,7 @@ class Scenario:
     """
 
     databases: Callable[[int, int, Key], Array]
-    curator: Curator[Any]
+    service: Service[Any]
     requester: Callable[[int, Key], Requester[Any]]
     publish: Callable[[Any], Any]
     adversary: Callable[[Sequence[Any]], Array]
@@ -53,7 +53,7 @@ class Scenario:
             address: Key = (*key, hypothesis, start)
             interaction = interact(
                 self.databases(hypothesis, count, (*address, "data")),
-                self.curator,
+                self.service,
                 self.requester(count, sealed(*address, "requester")),
                 self.publish,
                 requests=self.requests,

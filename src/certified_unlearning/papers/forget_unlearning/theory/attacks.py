@@ -1,4 +1,4 @@
-"""What every attack on deletion achieves in theory, as simulations of it must find.
+"""Theoretical success and advantage of every attack on deletion, which simulations must reproduce.
 
 Source: Section 3, Theorems 3.1 and 4.5 of Chourasia and Shah, Forget Unlearning (ICML 2023); the two counterexamples to
 Theorems 4.1 and 4.3 and all exact values are derived. Success is the probability of naming the deleted value, or the
@@ -206,7 +206,7 @@ def encode_then_delete_advantage(
     )
 
 
-def reading_advantage(*, first: float, later: float = 0.0, looks: int = 1) -> float:
+def reading_advantage(*, first: float, later: float = 0.0, observed_releases: int = 1) -> float:
     """Return the advantage of encode-then-delete where the requester reads several releases before it encodes.
 
     ``2 Phi(sqrt(first^2 + (p - 1) later^2)) - 1``: independent Gaussian readings add up, and the payloads are told
@@ -215,16 +215,16 @@ def reading_advantage(*, first: float, later: float = 0.0, looks: int = 1) -> fl
     Args:
         first: Mean of the learned model over its standard deviation.
         later: The same of what every later release adds.
-        looks: ``p``, how many releases are read.
+        observed_releases: ``p``, how many releases are read.
 
     Raises:
         ParameterError: A value makes no sense.
     """
     require_non_negative(first=first, later=later)
-    require_count(least=1, looks=looks)
+    require_count(least=1, observed_releases=observed_releases)
     from scipy.special import erf
 
-    return float(erf(math.sqrt((first**2 + (looks - 1) * later**2) / 2)))
+    return float(erf(math.sqrt((first**2 + (observed_releases - 1) * later**2) / 2)))
 
 
 def averaging_advantage(*, signal: float, kept: float, correlation: float, releases: int) -> float:

@@ -1,6 +1,6 @@
 """Counting with secret state, attacked: Theorem 3.2's construction as printed, which reveals little, and repaired.
 
-Source: Theorem 3.2 of Chourasia and Shah, Forget Unlearning (ICML 2023). A curator publishes a count with Laplace noise
+Source: Theorem 3.2 of Chourasia and Shah, Forget Unlearning (ICML 2023). A service publishes a count with Laplace noise
 of scale ``1 / epsilon``, plus a number from 0 to 1 that depends on deleted bits: their mean (as printed), or one bit at
 a time (repaired; derived, as are all exact values). Either is ``epsilon``-close to retraining.
 """
@@ -20,7 +20,7 @@ _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(800)
 
 
 class CountingLimits(NamedTuple):
-    """What infinitely many releases of the printed counting construction can reveal.
+    """Limits on what infinitely many releases of the printed counting construction reveal.
 
     Attributes:
         divergence: Kullback-Leibler, finite though the max-divergence is not.

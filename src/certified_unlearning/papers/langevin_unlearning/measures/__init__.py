@@ -1,1 +1,1 @@
-"""What claims on Langevin unlearning measure."""
+"""Measures for the claims of Langevin unlearning."""

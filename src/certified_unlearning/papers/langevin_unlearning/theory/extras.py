@@ -1,4 +1,4 @@
-"""What Langevin unlearning's appendices add to `lsi`: too few learning steps, exact Gibbs laws, the steps saved.
+"""Additions to `lsi` from Langevin unlearning's appendices: too few learning steps, exact Gibbs laws, the steps saved.
 
 Source and notation as in `lsi`.
 """

@@ -1,1 +1,1 @@
-"""What claims on Differential Privacy Dynamics measure: formulas, and the runs of the experiment `measured`."""
+"""Measures for the claims of Differential Privacy Dynamics: formulas, and the runs of the experiment `measured`."""

@@ -1,4 +1,4 @@
-"""From settings to runs: everything that can be computed before a single step is taken."""
+"""Plans of Langevin unlearning, Descent-to-Delete and retraining: all that is known before a single step is taken."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -26,9 +26,8 @@ from certified_unlearning.mechanisms.descent_to_delete import DESCENT_TO_DELETE
 from certified_unlearning.mechanisms.langevin import LANGEVIN
 from certified_unlearning.mechanisms.mechanism import Mechanism
 from certified_unlearning.mechanisms.retraining import RETRAINING
-from certified_unlearning.mechanisms.run import Constants, Plan, Request, Run
+from certified_unlearning.mechanisms.run import Constants, Request, Run
 from certified_unlearning.mechanisms.settings import Settings
-from certified_unlearning.reproduction.experiment import Inputs
 from certified_unlearning.vocabulary import DType
 
 
@@ -381,17 +380,6 @@ class Planner:
                 "records_per_request": removed,
                 "requests": (Request(records_removed=removed, unlearning_steps=0, epsilon=0.0, mu=0.0),),
             }
-        )
-
-    def plan(self, inputs: Inputs, runs: Iterable[Run]) -> Plan:
-        """Return the plan of the experiment."""
-        return Plan(
-            preset=inputs.preset,
-            settings=self.settings,
-            sweep=inputs.sweep.model_dump(mode="json"),
-            features=str(inputs.data["features"]),
-            constants=self.constants,
-            runs=tuple(runs),
         )
 
 

@@ -25,11 +25,12 @@ from certified_unlearning.accounting.descent.conditional import (
 )
 from certified_unlearning.accounting.descent.published import extra_steps
 from certified_unlearning.accounting.shifted.arithmetic import descent_floor, triangle_floor
-from certified_unlearning.engine import randomness
+from certified_unlearning.engine import descent
 from certified_unlearning.engine.descent import Phase
 from certified_unlearning.engine.progress import Progress
 from certified_unlearning.errors import InfeasibleError, ParameterError
-from certified_unlearning.mechanisms.learner import (
+from certified_unlearning.mechanisms import descent_to_delete
+from certified_unlearning.mechanisms.learners.learner import (
     LinearLearner,
     Removal,
     require_number,
@@ -47,20 +48,10 @@ CONVERGENCE = 1e-8
 
 
 class DescentLearner(LinearLearner):
-    """Everything that is fixed before the first step.
-
-    The loss and its constants are those of `mechanisms.learner.LangevinLearner`; the step size is ``2 / (L + m)``.
+    """A `LinearLearner` with step size ``2 / (L + m)`` and noise of deviation ``sigma`` on what is published.
 
     Attributes:
-        n: Number of records at the start: the normaliser.
-        features: Columns of a row.
-        classes: Number of classes, at least 2.
-        regularisation: ``lambda / n``, above 0.
-        epsilon: The target after every removal.
-        delta: Of the target.
-        sigma: Standard deviation of the published noise.
         steps: ``I`` of the published theorems; 0 with ``shifted``, which plans every removal by itself.
-        learning_steps: ``T``.
         radius: Of the ball that every step projects on, which the published theorems need; None for no projection.
         variant: ``secret-state`` keeps the noiseless weights and goes on from them (Theorem 9 there, N.1 of Langevin
             unlearning); ``published-state`` keeps what it published (Theorem 28, N.2).
@@ -68,7 +59,6 @@ class DescentLearner(LinearLearner):
             where ``shifted`` compares with a model that is published and continued at the same times; or the theorems
             ``as published``: one record at a time.
         adjacency: ``zero-out`` or ``replace``.
-        dtype: Of weights and rows.
     """
 
     steps: int
@@ -250,7 +240,7 @@ class DescentLearner(LinearLearner):
             Noiseless weights, shape ``(1, d)``: of one trial, for all are equal.
         """
         start = torch.zeros(1, self.dimension, dtype=rows.dtype, device=rows.device)
-        return self._steps(start, rows, labels, self.learning_steps, progress)
+        return self._steps(start, rows, labels, [], progress)
 
     def unlearn(
         self,
@@ -270,15 +260,14 @@ class DescentLearner(LinearLearner):
             history: All removals so far, this one last.
             progress: Told of the work done, in steps of all trials.
         """
-        return self._steps(weights, rows, labels, history[-1].steps, progress)
+        return self._steps(weights, rows, labels, history, progress)
 
     def publish(self, weights: Tensor, history: Sequence[Removal], keys: Sequence[int]) -> Tensor:
         """Return weights with noise of standard deviation ``sigma``, one address of noise for each trial."""
-        addresses = [randomness.address(str(key), f"publication-{len(history)}") for key in keys]
-        return weights + self.sigma * randomness.normal_rows(addresses, weights)
+        return descent.publish(weights, self._phase(history, len(weights), keys))
 
-    def run(self, history: Sequence[Removal], *, dataset: str, features: str, data_digest: str) -> Run:
-        """Return what was run up to the last removal of ``history``; see `learner.LangevinLearner.run`."""
+    def run(self, history: Sequence[Removal], *, dataset: str, features: str, data_digest: str | None) -> Run:
+        """Return what was run up to the last removal of ``history``; see `LinearLearner.run`."""
         return self._run(
             history,
             mechanism="descent-to-delete",
@@ -376,9 +365,19 @@ class DescentLearner(LinearLearner):
         learning_steps = accounting.least_learning_steps(problem, radius=radius, steps=first)
         return planned.model_copy(update={"learning_steps": learning_steps})
 
-    def _steps(self, start: Tensor, rows: Tensor, labels: Tensor, steps: int, progress: Progress | None) -> Tensor:
-        trials = len(start)
-        phase = Phase(removed=0, steps=[steps] * trials, sigma=[0.0] * trials, keys=[0] * trials)
+    def _phase(self, history: Sequence[Removal], trials: int, keys: Sequence[int] = ()) -> Phase:
+        batch = self._batch(history, trials, keys)
+        return descent_to_delete.phase(batch, len(history), batch)
+
+    def _steps(
+        self,
+        start: Tensor,
+        rows: Tensor,
+        labels: Tensor,
+        history: Sequence[Removal],
+        progress: Progress | None,
+    ) -> Tensor:
+        phase = self._phase(history, len(start))
         return self._descend(start, rows, labels, phase, normaliser=self.n, radius=self.radius, progress=progress)
 
 

@@ -1,4 +1,4 @@
-"""What each accountant offers for a removal: leave one of records, sigma, steps and epsilon open, and it is planned."""
+"""Calibration of a removal by an accountant: records, sigma, steps or epsilon, each from the other three."""
 
 import dataclasses
 import math
@@ -44,8 +44,8 @@ class Stream:
 
 
 @dataclasses.dataclass(frozen=True)
-class Offer:
-    """One accountant's plan and what it certifies.
+class Calibration:
+    """One accountant's calibration of a removal, and what it certifies.
 
     Attributes:
         accountant: Its name.
@@ -76,7 +76,7 @@ class _Target(TypedDict):
     accountant: AccountantName
 
 
-def offer(
+def calibrate(
     problem: accounting.Problem,
     accountant: AccountantName,
     *,
@@ -86,8 +86,8 @@ def offer(
     steps: int | None = None,
     epsilon: float | None = None,
     stream: Stream | None = None,
-) -> Offer:
-    """Plan a removal with one accountant, learned to stationarity.
+) -> Calibration:
+    """Calibrate a removal with one accountant, after learning to stationarity.
 
     Give all but one of ``records``, ``sigma``, ``steps`` and ``epsilon``. The one left out is planned: the most
     records, the least noise, the least steps, or the epsilon that is certified. A ``stream`` takes the place of
@@ -125,7 +125,7 @@ def offer(
     schedule = accounting.Schedule(sigma=cast(float, sigma), records_per_request=records, steps=all_steps)
     guarantees = accounting.stream_guarantees(problem, schedule, delta=delta, accountant=accountant)
     worst = accounting.largest_guarantee(guarantees)
-    return Offer(
+    return Calibration(
         accountant=accountant,
         records=records,
         steps=list(schedule.steps) if stream is not None else schedule.steps[0],

@@ -1,4 +1,4 @@
-"""Curators that learn by gradient descent, on linear losses of one coordinate: the test bed on which attacks are exact.
+"""Services that learn by gradient descent on linear losses of one coordinate: the test bed on which attacks are exact.
 
 Records are numbers, databases have shape ``(interactions, n)``, models ``(interactions,)``. Coordinates of linear
 losses do not mix, so the engine runs `COLUMNS` interactions as the coordinates of one trial: that is what makes tens
@@ -26,7 +26,7 @@ COLUMNS = 500
 
 
 @dataclass(frozen=True)
-class NoisyGradientCurator:
+class NoisyGradientService:
     """Noisy gradient descent with learning and deletion budgets (`noisy_gradient_deletion.NoisyGradientDeletion`)."""
 
     plan: DeletionPlan
@@ -45,7 +45,7 @@ class NoisyGradientCurator:
 
 
 @dataclass(frozen=True)
-class RetrainingCurator(NoisyGradientCurator):
+class RetrainingService(NoisyGradientService):
     """Learns afresh at every request: deletion equals retraining."""
 
     def answer(self, databases: Array, request: Request, model: Array, key: Key) -> Array:
@@ -54,7 +54,7 @@ class RetrainingCurator(NoisyGradientCurator):
 
 
 @dataclass(frozen=True)
-class LangevinCurator:
+class LangevinService:
     """Langevin unlearning (Chien, Wang, Chen, Li 2024): its start, then the same steps.
 
     Attributes:
@@ -98,7 +98,7 @@ class LangevinCurator:
 
 
 @dataclass(frozen=True)
-class PublishedStateCurator:
+class PublishedStateService:
     """Descent-to-Delete (Neel, Roth, Sharifi-Malvajerdi 2021), Theorem 28: goes on from what it published.
 
     Attributes:
@@ -135,17 +135,17 @@ class PublishedStateCurator:
 
 
 class SecretStateModel(NamedTuple):
-    """What Descent-to-Delete with secret state keeps, and what of it is published."""
+    """Model of Descent-to-Delete with secret state: the weights that it keeps, and those that it publishes."""
 
     secret: Array
     published: Array
 
 
 @dataclass(frozen=True)
-class SecretStateCurator:
+class SecretStateService:
     """Descent-to-Delete, Theorem 9: goes on from noiseless weights, which it keeps secret."""
 
-    descent: PublishedStateCurator
+    descent: PublishedStateService
 
     def learn(self, databases: Array, key: Key) -> SecretStateModel:
         """Descend from 0; publish with noise."""
@@ -163,7 +163,7 @@ class SecretStateCurator:
 
 
 @dataclass(frozen=True)
-class ConstantCurator:
+class ConstantService:
     """Always the same model: perfect deletion, and no unlearning by any definition that compares with retraining.
 
     Attributes:

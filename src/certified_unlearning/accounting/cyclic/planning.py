@@ -1,0 +1,101 @@
+"""The least steps, the least noise with which mini-batch Langevin unlearning meets a target."""
+
+import math
+from dataclasses import replace
+
+from certified_unlearning.accounting.core.checks import require_count
+from certified_unlearning.accounting.core.conversion import mu_from_epsilon
+from certified_unlearning.accounting.core.curves import Places, Schedule
+from certified_unlearning.accounting.core.problem import Problem
+from certified_unlearning.accounting.core.rounding import EXACT
+from certified_unlearning.accounting.core.search import MOST_STEPS, least_whole
+from certified_unlearning.accounting.cyclic import stream
+from certified_unlearning.accounting.shifted.arithmetic import langevin_floor
+from certified_unlearning.accounting.shifted.interpolation import contraction_gap
+from certified_unlearning.errors import InfeasibleError
+
+MOST_ROUNDS = 1000
+"""Of a search for noise that converges geometrically, or not at all."""
+
+
+def least_steps_after(
+    problem: Problem,
+    schedule: Schedule,
+    *,
+    records: int,
+    epsilon: float,
+    delta: float,
+    minimum_steps: int = 0,
+    places: Places | None = None,
+) -> int:
+    """Return the least steps of one more request that meet the target, given the requests before.
+
+    Args:
+        problem: The constants of a batch, as `stream.curve` takes them.
+        schedule: Noise, cycle, learning, records and steps of the earlier requests.
+        records: Records removed by the next request.
+        epsilon: The target.
+        delta: Strictly between 0 and 1.
+        minimum_steps: Where to count from.
+        places: Where the records lie; None for the worst places.
+
+    Raises:
+        ParameterError: A value makes no sense, or fewer records are left.
+        AssumptionError: The step size is too large.
+        InfeasibleError: Rounding alone takes the target, or more than 10^12 steps would be needed.
+    """
+    require_count(least=1, records=records)
+    require_count(least=0, minimum_steps=minimum_steps)
+    target = mu_from_epsilon(epsilon, delta)
+
+    def mu(steps: int) -> float:
+        return stream.curve(problem, schedule.followed_by(records=records, steps=steps, places=places)).mu
+
+    floor = 0.0 if problem.rounding == EXACT else langevin_floor(problem).mu(schedule.sigma)
+    if floor >= target:
+        raise InfeasibleError(
+            f"rounding alone takes more than epsilon = {epsilon} with sigma = {schedule.sigma:.6g}; learn again with "
+            "more noise"
+        )
+    ratio = max(1.0, (mu(0) - floor) / (target - floor))
+    gap = contraction_gap(problem)
+    estimate = math.log(ratio) / -math.log1p(-gap) if 0 < gap < 1 else float(minimum_steps)
+    if estimate > MOST_STEPS or (gap == 0 and mu(int(MOST_STEPS)) > target):
+        raise InfeasibleError(
+            f"removing {records} records with epsilon = {epsilon} and sigma = {schedule.sigma:.6g} takes more than "
+            f"{MOST_STEPS:.0e} steps; raise sigma, epsilon or step_size * strong_convexity"
+        )
+    return least_whole(estimate, lambda steps: mu(steps) <= target, minimum=minimum_steps)
+
+
+def least_sigma(problem: Problem, schedule: Schedule, *, epsilon: float, delta: float) -> float:
+    """Return the least noise scale with which a schedule meets the target after every request.
+
+    Args:
+        problem: The constants of a batch, as `stream.curve` takes them.
+        schedule: Cycle, learning steps and requests; its own ``sigma`` does not matter.
+        epsilon: The target.
+        delta: Strictly between 0 and 1.
+
+    Raises:
+        ParameterError: A value makes no sense.
+        AssumptionError: The step size is too large.
+        InfeasibleError: Rounding takes too much at every scale.
+    """
+    target = mu_from_epsilon(epsilon, delta)
+
+    def mu(sigma: float) -> float:
+        return stream.largest_curve(problem, replace(schedule, sigma=sigma)).mu
+
+    exact = replace(problem, rounding=EXACT)
+    sigma = stream.largest_curve(exact, replace(schedule, sigma=1.0)).mu / target
+    for _ in range(MOST_ROUNDS):
+        # But for the rounding of the noise itself mu falls like 1 / sigma, so this closes in from below.
+        excess = mu(sigma) / target
+        if excess <= 1:
+            return sigma
+        sigma *= excess * (1 + 1e-12)
+    raise InfeasibleError(
+        f"rounding takes too much of epsilon = {epsilon} at delta = {delta} whatever sigma is; raise epsilon, or use "
+        "dtype float64"
+    )

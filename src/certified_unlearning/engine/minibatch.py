@@ -1,0 +1,116 @@
+"""Cyclic mini-batches: the mean loss of one batch after another, for many trials at once.
+
+Records are dealt into batches once, by their numbers alone, and lie in dealt order: a step reads one contiguous piece
+of memory, or of a file, and nothing else. The dynamics are those of `descent`.
+"""
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from certified_unlearning.engine import randomness
+from certified_unlearning.engine.objectives.rows import Replacements, StreamedRows, replacements_like
+from certified_unlearning.errors import ParameterError
+
+
+def dealt_order(n: int, key: int) -> NDArray[np.int64]:
+    """Return which record lies where: a permutation of ``0 .. n - 1`` that follows from ``key`` alone."""
+    return randomness.generator(str(key), "deal").permutation(n)
+
+
+class CyclicObjective:
+    """``f_t(W) = (1/b) sum_i in batch t loss_i(W x_i) + (strong_convexity / 2) ||W||^2``: logistic or softmax loss.
+
+    A row of zeros has a constant loss: it is no record. The last batch may be shorter than the others, as if rows of
+    zeros filled it: the sum of every batch's losses is divided by ``b``.
+
+    Attributes:
+        n: Number of rows.
+        d: Number of weights of a trial.
+        batches: ``l``.
+
+    Args:
+        rows: Rows in dealt order, shape ``(n, features)``, of norm at most 1: nothing is clipped. A tensor is not
+            copied; with replacements it is changed. Of two classes they are *signed*, ``-y_i x_i`` with ``y_i`` -1 or
+            +1, and so are the rows of replacements: a record's gradient is then ``sigmoid(w'row) row``.
+        labels: Of more than two classes: 0 to ``classes - 1``, shape ``(n,)``; of two they are not looked at.
+        classes: Number of classes.
+        batch_size: ``b``.
+        strong_convexity: The l2 coefficient lambda.
+        replacements: What removed records become.
+    """
+
+    def __init__(
+        self,
+        rows: Tensor | StreamedRows,
+        labels: Tensor,
+        *,
+        classes: int,
+        batch_size: int,
+        strong_convexity: float,
+        replacements: Replacements | None = None,
+    ) -> None:
+        self.n = rows.shape[0]
+        self._outputs = 1 if classes == 2 else classes
+        self.d = self._outputs * rows.shape[1]
+        self.batches = -(-self.n // batch_size)
+        self._rows, self._labels = rows, labels
+        self._batch_size = batch_size
+        self._strong_convexity = strong_convexity
+        self._indices, self._new_rows, self._new_labels = replacements_like(rows, labels, replacements)
+        self._old_labels = labels[self._indices]
+        self._old_rows = rows[self._indices] if isinstance(rows, Tensor) else self._new_rows[:0]
+        self._replaced = 0
+        self._batch = 0
+        self._scores = self._new_rows.new_empty(0)
+
+    def remove(self, count: int) -> None:
+        """Make this the objective on the data with the first ``count`` replacements carried out."""
+        self._replaced = count
+        if not len(self._indices):
+            if count:
+                raise ParameterError(f"the objective was given no replacements, so none can be made, got {count}")
+            return
+        self._labels[self._indices] = torch.cat([self._new_labels[:count], self._old_labels[count:]])
+        if isinstance(self._rows, Tensor):
+            self._rows[self._indices] = torch.cat([self._new_rows[:count], self._old_rows[count:]])
+
+    def seek(self, step: int) -> None:
+        """Let the next step be number ``step`` of the cycle, counted from 0."""
+        self._batch = step % self.batches
+
+    def descend(self, weights: Tensor, step_size: float) -> None:
+        """Replace ``weights`` (trials, d) by ``weights - step_size * gradient`` of the next batch, in place."""
+        first = self._batch * self._batch_size
+        self._batch = (self._batch + 1) % self.batches
+        where = slice(first, min(first + self._batch_size, self.n))
+        rows = self._block(where)
+        by_output = weights.view(len(weights) * self._outputs, -1)
+        if self._scores.numel() < len(by_output) * self._batch_size:
+            self._scores = weights.new_empty(len(by_output) * self._batch_size)
+        scores = self._scores[: len(by_output) * len(rows)].view(len(by_output), len(rows))
+        torch.mm(by_output, rows.T, out=scores)
+        self._differentiate(scores.view(len(weights), self._outputs, len(rows)), self._labels[where])
+        by_output.addmm_(
+            scores,
+            rows,
+            beta=1 - step_size * self._strong_convexity,
+            alpha=-step_size / self._batch_size,
+        )
+
+    def _block(self, where: slice) -> Tensor:
+        block = self._rows[where]
+        if isinstance(self._rows, StreamedRows) and self._replaced:
+            gone = self._indices[: self._replaced]
+            here = (gone >= where.start) & (gone < where.stop)
+            block.index_copy_(0, gone[here] - where.start, self._new_rows[: self._replaced][here])
+        return block
+
+    def _differentiate(self, scores: Tensor, labels: Tensor) -> None:
+        """Replace scores (trials, outputs, rows) by the derivatives of the losses."""
+        if self._outputs == 1:
+            scores.sigmoid_()
+            return
+        scores.copy_(torch.softmax(scores, dim=1))
+        scores[:, labels, torch.arange(len(labels), device=scores.device)] -= 1

@@ -1,0 +1,270 @@
+"""Langevin unlearning of one's own records.
+
+Source: Chien, Wang, Chen, Li, Langevin unlearning (NeurIPS 2024).
+"""
+
+import math
+from collections.abc import Sequence
+from typing import Literal, get_args
+
+import torch
+from pydantic import field_validator
+from torch import Tensor
+
+from certified_unlearning import accounting
+from certified_unlearning.accounting import Problem, Schedule
+from certified_unlearning.accounting.core.checks import require_count, require_positive, require_probability
+from certified_unlearning.accounting.guarantees import added_to_delta
+from certified_unlearning.accounting.langevin.accountants import ACCOUNTANTS, accountant_called
+from certified_unlearning.accounting.langevin.learning_start import learned_steps
+from certified_unlearning.accounting.shifted.arithmetic import langevin_floor, triangle_floor
+from certified_unlearning.engine.objectives.rows import StreamedRows
+from certified_unlearning.engine.progress import Progress
+from certified_unlearning.errors import ParameterError
+from certified_unlearning.mechanisms import langevin
+from certified_unlearning.mechanisms.learners.learner import (
+    START,
+    LinearLearner,
+    Removal,
+    require_number,
+    require_one_of,
+    required_sigma,
+)
+from certified_unlearning.mechanisms.run import Run
+from certified_unlearning.vocabulary import Adjacency, DType
+
+
+class LangevinLearner(LinearLearner):
+    """A `LinearLearner` with step size ``1 / L`` and noise in every step, of deviation ``sqrt(2 step_size) sigma``.
+
+    ``n`` is the normaliser, unless the adjacency is ``remove``: then it is the number of records left. Learning that
+    stops before stationarity adds ``extra_delta`` with ``lsi`` and ``lsi-tight``, nothing with ``shifted``.
+
+    Attributes:
+        accountant: Which analysis.
+    """
+
+    accountant: str
+
+    @field_validator("accountant")
+    @classmethod
+    def _known(cls, name: str) -> str:
+        return accountant_called(name).name
+
+    @property
+    def all_published_is_known(self) -> bool:
+        """Whether epsilon is known for who kept every published model."""
+        return True
+
+    @classmethod
+    def plan(
+        cls,
+        *,
+        n: int,
+        features: int,
+        classes: int,
+        regularisation: float,
+        epsilon: float,
+        delta: float | Literal["1/n"],
+        sigma: float | None = None,
+        steps: int | None = None,
+        records: int = 1,
+        accountant: str = "shifted",
+        adjacency: str = "zero-out",
+        learning_steps: int | None = None,
+        dtype: str = "float32",
+    ) -> "LangevinLearner":
+        """Choose the noise, and the learning steps, before anything is learned.
+
+        Args:
+            n: Number of records.
+            features: Columns of a row.
+            classes: Number of classes.
+            regularisation: ``lambda / n``.
+            epsilon: The target, above 0.
+            delta: Strictly between 0 and 1, or ``"1/n"``.
+            sigma: Noise scale. None: the least with which ``steps`` steps remove ``records`` records and which rounding
+                does not swallow.
+            steps: Steps that a removal of ``records`` records shall take, at least 1. None, with no ``sigma`` either:
+                ``1 / (step_size strong_convexity)``, the steps in which what was learned fades by a factor ``e``.
+            records: How many records ``steps`` steps shall be able to remove at once. Whatever it is, any number can
+                be removed later: by more steps.
+            accountant: Which analysis.
+            adjacency: What a model is compared with.
+            learning_steps: ``T``. None: the least number after which the distance to the stationary law is certified
+                to be negligible.
+            dtype: Of weights and rows.
+
+        Raises:
+            ParameterError: A value makes no sense, or both ``sigma`` and ``steps`` are given.
+            AssumptionError: The noise would drown in rounding.
+            InfeasibleError: The target cannot be met.
+        """
+        require_positive(epsilon=epsilon, regularisation=regularisation)
+        epsilon = float(epsilon)  # Parameter searches give NumPy's numbers, which are no JSON and may be short.
+        require_count(least=1, n=n, features=features, records=records)
+        require_count(least=2, classes=classes)
+        require_one_of(tuple(ACCOUNTANTS), accountant=accountant)
+        require_one_of(get_args(Adjacency), adjacency=adjacency)
+        require_one_of(get_args(DType), dtype=dtype)
+        if sigma is not None:
+            sigma = required_sigma(sigma)
+        if steps is not None:
+            require_count(least=1, steps=steps)
+        if learning_steps is not None:
+            require_count(least=1, learning_steps=learning_steps)
+        if delta != "1/n":
+            require_number(delta=delta)
+            require_probability(delta=delta)
+        if sigma is not None and steps is not None:
+            raise ParameterError(f"give sigma or steps, not both (the other is planned), got {sigma} and {steps}")
+        learner = cls.model_validate(
+            {
+                "n": n,
+                "features": features,
+                "classes": classes,
+                "regularisation": regularisation,
+                "epsilon": epsilon,
+                "delta": 1 / n if delta == "1/n" else float(delta),
+                "sigma": 1.0 if sigma is None else sigma,
+                "learning_steps": 1 if learning_steps is None else learning_steps,
+                "accountant": accountant,
+                "adjacency": adjacency,
+                "dtype": dtype,
+            }
+        )
+        # NumPy's whole numbers, as parameter searches give them, become Python's.
+        records, steps = int(records), None if steps is None else int(steps)
+
+        def least_sigma(problem: Problem) -> float:
+            fading = 1 / (problem.step_size * problem.strong_convexity)
+            return accounting.least_sigma(
+                problem,
+                steps=math.ceil(fading) if steps is None else steps,
+                epsilon=epsilon,
+                delta=learner.delta,
+                records=records,
+                accountant=learner.accountant,
+            )
+
+        least = least_sigma(learner.exact_problem) if sigma is None else sigma
+        floor_of = langevin_floor if ACCOUNTANTS[learner.accountant].counts_rounding else triangle_floor(langevin_floor)
+        learner = learner._computed_finely_enough(floor_of, least, may_rise=sigma is None)
+        problem = learner.problem
+        if sigma is None:
+            # Many steps need so little noise that rounding would take it; more than they need is as private.
+            sigma = max(least_sigma(problem), floor_of(problem).least_sigma(epsilon, learner.delta))
+        planned_steps = learned_steps(
+            problem, sigma=sigma, dimension=learner.dimension, start=START, epsilon=epsilon, delta=learner.delta
+        )
+        if learning_steps is None:
+            learning_steps = planned_steps
+        learner = learner.model_copy(update={"sigma": sigma, "learning_steps": learning_steps})
+        learner._require_payable([])
+        return learner
+
+    def _require_payable(self, history: Sequence[Removal]) -> None:
+        """Raise `AssumptionError` if so much would be added to delta that no certificate can be written.
+
+        Called before anything is removed: then it is too late.
+        """
+        added_to_delta(
+            self.problem,
+            self.schedule(history),
+            delta=self.delta,
+            accountant=self.accountant,
+            dimension=self.dimension,
+            start=START,
+            exact_epsilon=self.epsilon,
+            epsilon=self.epsilon,
+        )
+
+    def schedule(self, history: Sequence[Removal]) -> Schedule:
+        """Return the noisy steps of learning and of the removals so far."""
+        return Schedule(
+            sigma=self.sigma,
+            records_per_request=tuple(removal.records for removal in history),
+            steps=tuple(removal.steps for removal in history),
+            learning_steps=self.learning_steps,
+        )
+
+    def plan_removal(self, history: Sequence[Removal], records: int) -> Removal:
+        """Return the least steps, at least 1, that remove ``records`` more records, given what was removed before.
+
+        Raises:
+            ParameterError: More records are removed than there are.
+            AssumptionError: Learning, rounding or noise would add more than delta to delta.
+            InfeasibleError: The target cannot be met.
+        """
+        planned = accounting.least_steps_after(
+            self.problem,
+            self.schedule(history),
+            records=records,
+            epsilon=self.epsilon,
+            delta=self.delta,
+            minimum_steps=1,
+            accountant=self.accountant,
+        )
+        removal = Removal(records, planned.steps)
+        self._require_payable([*history, removal])
+        return removal
+
+    def learn(
+        self, rows: Tensor | StreamedRows, labels: Tensor, keys: Sequence[int], *, progress: Progress | None = None
+    ) -> Tensor:
+        """Learn a model for each key by noisy gradient descent.
+
+        Args:
+            rows: Shape ``(n, features)``, of norm at most 1; their dtype and device are the weights'.
+            labels: Shape ``(n,)``: -1 or +1 for two classes, else 0 to ``classes - 1``.
+            keys: The address of each trial's noise. Whoever knows it can subtract the noise.
+            progress: Told of the work done, in steps of all trials.
+
+        Returns:
+            Weights, shape ``(trials, d)``; for softmax class after class.
+        """
+        batch = self._batch([], len(keys), keys)
+        like = torch.empty(0, self.dimension, dtype=rows.dtype, device=rows.device)
+        start, phase = langevin.start(batch, like), langevin.learning_phase(batch)
+        return self._descend(start, rows, labels, phase, normaliser=self.n, progress=progress)
+
+    def unlearn(
+        self,
+        weights: Tensor,
+        rows: Tensor | StreamedRows,
+        labels: Tensor,
+        history: Sequence[Removal],
+        keys: Sequence[int],
+        *,
+        progress: Progress | None = None,
+    ) -> Tensor:
+        """Carry out the last removal of ``history``: go on with noisy gradient descent on the data without its records.
+
+        Args:
+            weights: Shape ``(trials, d)``; not changed.
+            rows: The rows after all removals. A removed record is left out, except with adjacency ``replace``, where
+                another stands in its place; with ``zero-out`` it may also be a row of zeros.
+            labels: Theirs.
+            history: All removals so far, this one last.
+            keys: The address of each trial's noise, never the same as for learning or another removal.
+            progress: Told of the work done, in steps of all trials.
+
+        Returns:
+            New weights, shape ``(trials, d)``.
+        """
+        removed = sum(removal.records for removal in history)
+        normaliser = self.n - removed if self.adjacency == "remove" else self.n
+        phase = langevin.request_phase(self._batch(history, len(keys), keys), len(history) - 1)
+        return self._descend(weights, rows, labels, phase, normaliser=normaliser, progress=progress)
+
+    def run(self, history: Sequence[Removal], *, dataset: str, features: str, data_digest: str | None) -> Run:
+        """Return what was run up to the last removal of ``history``; see `LinearLearner.run`."""
+        return self._run(
+            history,
+            mechanism="langevin",
+            accountant=self.accountant,
+            radius=None,
+            dataset=dataset,
+            features=features,
+            data_digest=data_digest,
+        )

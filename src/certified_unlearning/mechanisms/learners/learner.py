@@ -1,0 +1,306 @@
+"""Learners: one's own model, planned once, learned once, then any number of removals that are not known in advance.
+
+A learner is what is fixed before the first step; `LinearLearner.run` gives the `Run` that it has become. Its phases are
+those of its mechanism's module, which sweeps of a plan pass through too.
+"""
+
+from abc import abstractmethod
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import partial
+from itertools import accumulate
+from numbers import Real
+from typing import NamedTuple, Self, cast, get_args
+
+from pydantic import BaseModel, ConfigDict
+from torch import Tensor
+
+from certified_unlearning.accounting import Problem, assumptions
+from certified_unlearning.accounting.core.checks import require_positive
+from certified_unlearning.accounting.core.curves import Cycle, Places
+from certified_unlearning.accounting.core.losses import loss_constants, scores_per_record
+from certified_unlearning.accounting.core.rounding import LARGEST_SIGMA
+from certified_unlearning.accounting.guarantees import as_computed
+from certified_unlearning.accounting.shifted.arithmetic import (
+    FloorOf,
+    chosen_arithmetic,
+)
+from certified_unlearning.engine import descent
+from certified_unlearning.engine.devices import threads_for
+from certified_unlearning.engine.objectives.logistic import LogisticObjective
+from certified_unlearning.engine.objectives.rows import StreamedRows
+from certified_unlearning.engine.objectives.softmax import SoftmaxObjective
+from certified_unlearning.engine.progress import Progress
+from certified_unlearning.errors import ParameterError
+from certified_unlearning.files import content_key
+from certified_unlearning.mechanisms.batch import OwnBatch
+from certified_unlearning.mechanisms.run import Constants, Request, Run
+from certified_unlearning.vocabulary import Adjacency, DType
+
+START = 0.0
+"""Mean of every coordinate of the start."""
+ARITHMETICS: tuple[DType, ...] = get_args(DType)
+"""The types of weights, coarsest first."""
+
+
+class Removal(NamedTuple):
+    """One answered request: how many records it removed, by how many steps, and where in a cycle they lay."""
+
+    records: int
+    steps: int
+    places: Places | None = None
+
+    def __repr__(self) -> str:
+        told = "" if self.places is None else f", places={self.places!r}"
+        return f"Removal(records={self.records!r}, steps={self.steps!r}{told})"
+
+
+class LinearLearner(BaseModel):
+    """What learners of l2-regularised logistic (two classes) or softmax regression on rows of norm at most 1 share.
+
+    Their constants hold for all such rows: ``L = 1/4 + lambda``, ``M = 1``, or ``L = 1/2 + lambda``, ``M = sqrt(2)``.
+
+    Attributes:
+        n: Number of records at the start.
+        features: Columns of a row.
+        classes: Number of classes, at least 2.
+        regularisation: ``lambda / n``, above 0; `accounting.core.losses.regularisation_of` gives it for scikit-learn's
+            ``C``.
+        epsilon: The target after every removal.
+        delta: Of the target.
+        sigma: Noise scale.
+        learning_steps: ``T``.
+        adjacency: What a model is compared with: retraining on data where a removed record's loss is 0
+            (``zero-out``), or where another record stands in its place (``replace``), or on the mean of the others
+            (``remove``).
+        dtype: Of weights and rows.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    n: int
+    features: int
+    classes: int
+    regularisation: float
+    epsilon: float
+    delta: float
+    sigma: float
+    learning_steps: int
+    adjacency: Adjacency
+    dtype: DType
+
+    @property
+    def cycle(self) -> Cycle | None:
+        """The mini-batches of a step; None where every step uses all records."""
+        return None
+
+    @property
+    def dimension(self) -> int:
+        """``d``, the number of weights."""
+        return self.features * scores_per_record(self.classes)
+
+    @property
+    def exact_problem(self) -> Problem:
+        """The constants, with the step size ``1 / L`` and exact arithmetic."""
+        constants = loss_constants(
+            classes=self.classes, n=self.n, regularisation=self.regularisation, smoothness="bound", bounds="tight"
+        )
+        return Problem(
+            n=self.n,
+            strong_convexity=constants.strong_convexity,
+            smoothness=constants.smoothness,
+            lipschitz=constants.lipschitz,
+            step_size=1 / constants.smoothness,
+            adjacency=self.adjacency,
+        )
+
+    @property
+    def _variant(self) -> str:
+        """What a certificate calls the form of the mechanism."""
+        return "least-steps"
+
+    @property
+    def problem(self) -> Problem:
+        """`exact_problem` as it is computed in ``dtype``: what the accountants take."""
+        return as_computed(
+            self.exact_problem,
+            dimension=self.dimension,
+            classes=self.classes,
+            dtype=self.dtype,
+            variant=self._variant,
+            start=START,
+            projects=self._projects,
+        )
+
+    @property
+    def all_published_is_known(self) -> bool:
+        """Whether epsilon is known for who kept every published model."""
+        return False
+
+    def run_key(self, history: Sequence[Removal], data_digest: str) -> str:
+        """Return the content key of what was run up to the last removal of ``history``."""
+        records, steps = [each.records for each in history], [each.steps for each in history]
+        places = [each.places for each in history if each.places is not None]
+        return content_key([self.model_dump(mode="json"), records, steps, *([places] if places else []), data_digest])
+
+    @property
+    def _projects(self) -> bool:
+        """Whether every step projects on a ball."""
+        return False
+
+    def _computed_finely_enough(self, floor_of: FloorOf, sigma: float, *, may_rise: bool) -> Self:
+        """Return the learner in its type, or in a finer one where rounding would take too much of epsilon.
+
+        Args:
+            floor_of: What rounding costs.
+            sigma: The noise scale, or the least that does without rounding.
+            may_rise: Whether a larger one may be taken.
+
+        Raises:
+            AssumptionError: It would in all; the message names the noise that is enough.
+        """
+        finer = [dtype for dtype in ARITHMETICS if ARITHMETICS.index(dtype) >= ARITHMETICS.index(self.dtype)]
+        candidates = {dtype: self.model_copy(update={"dtype": dtype}) for dtype in finer}
+        chosen = chosen_arithmetic(
+            {dtype: learner.problem for dtype, learner in candidates.items()},
+            floor_of,
+            sigma=sigma,
+            may_rise=may_rise,
+            epsilon=self.epsilon,
+            delta=self.delta,
+        )
+        return candidates[cast(DType, chosen)]
+
+    @abstractmethod
+    def run(self, history: Sequence[Removal], *, dataset: str, features: str, data_digest: str | None) -> Run:
+        """Return what was run up to the last removal of ``history``: what `certificate.of` states something about.
+
+        Args:
+            history: All removals so far; with none nothing is guaranteed (epsilon = 0).
+            dataset: The data set's name, none of the built-in ones.
+            features: ``declared`` where rows were made from a table by its declaration, ``given`` where as they are.
+            data_digest: Of the training data, keyed if a removed record shall not be guessed from it; None where it
+                is not told.
+        """
+
+    def _run(
+        self,
+        history: Sequence[Removal],
+        *,
+        mechanism: str,
+        accountant: str,
+        radius: float | None,
+        dataset: str,
+        features: str,
+        data_digest: str | None,
+    ) -> Run:
+        problem = self.exact_problem
+        removed = accumulate(removal.records for removal in history)
+        requests = [
+            Request(records_removed=count, unlearning_steps=removal.steps, epsilon=None, mu=None, places=removal.places)
+            for count, removal in zip(removed, history, strict=True)
+        ]
+        return Run(
+            experiment="",
+            mechanism=mechanism,
+            variant=self._variant,
+            accountant=accountant,
+            guarantee=assumptions.guarantee(accountant, "bound"),
+            constants=Constants(
+                n=self.n,
+                d=self.dimension,
+                classes=self.classes,
+                largest_eigenvalue=None,
+                strong_convexity=problem.strong_convexity,
+                smoothness_constant=problem.smoothness,
+                lipschitz=problem.lipschitz,
+                delta=self.delta,
+                adjacency=self.adjacency,
+                smoothness="bound",
+                dataset=dataset,
+                features=features,
+                data_sha256=data_digest,
+            ),
+            epsilon_target=self.epsilon,
+            sigma=self.sigma,
+            step_size=problem.step_size,
+            learning_steps=self.learning_steps,
+            radius=radius,
+            start=START,
+            records_per_request=tuple(removal.records for removal in history),
+            dtype=self.dtype,
+            cycle=self.cycle,
+            requests=tuple(requests),
+        )
+
+    def _batch(self, history: Sequence[Removal], trials: int, keys: Sequence[int] = ()) -> OwnBatch:
+        """Return what was run so far as the mechanisms' phases take it."""
+        return OwnBatch((self.run(history, dataset="own", features="given", data_digest=None),), trials, keys)
+
+    def _objective(self, rows: Tensor | StreamedRows, labels: Tensor, normaliser: int) -> descent.Objective:
+        """Return logistic regression for two classes, softmax regression for more."""
+        problem = self.exact_problem
+        loss = LogisticObjective if self.classes == 2 else partial(SoftmaxObjective, classes=self.classes)
+        return loss(
+            rows,
+            labels,
+            strong_convexity=problem.strong_convexity,
+            lipschitz=problem.lipschitz,
+            normaliser=normaliser,
+        )
+
+    def _descend(
+        self,
+        start: Tensor,
+        rows: Tensor | StreamedRows,
+        labels: Tensor,
+        phase: descent.Phase,
+        *,
+        normaliser: int,
+        radius: float | None = None,
+        progress: Progress | None,
+    ) -> Tensor:
+        """Return all trials' weights after the steps of a phase on these rows, which are what is left already."""
+        problem = self.exact_problem
+        steps = replace(phase, removed=0, publication_sigma=(), publication_keys=(), feeds_back=False)
+        rows_of_a_step = rows.shape[0] if self.cycle is None else self.cycle.batch_size
+        with threads_for(rows_of_a_step * rows.shape[1] * len(start)):
+            return descent.run(
+                self._objective(rows, labels, normaliser),
+                start,
+                [steps],
+                step_size=problem.step_size,
+                measure=_unmeasured,
+                radius=radius,
+                progress=progress,
+            ).weights
+
+
+def require_number(delta: float | str) -> None:
+    """Raise `ParameterError` unless ``delta``, if not "1/n", is a number."""
+    if not isinstance(delta, Real):
+        raise ParameterError(f'delta must be "1/n" or a number strictly between 0 and 1, got {delta!r}')
+
+
+def required_sigma(sigma: float) -> float:
+    """Return a noise scale as a number of Python's.
+
+    Raises:
+        ParameterError: It is not above 0, or so large that weights could overflow.
+    """
+    require_positive(sigma=sigma)
+    if sigma > LARGEST_SIGMA:
+        raise ParameterError(f"sigma must be at most {LARGEST_SIGMA:g}, or weights may overflow, got {sigma}")
+    return float(sigma)
+
+
+def require_one_of(choices: Sequence[str], **values: str) -> None:
+    """Raise `ParameterError` unless every value is one of the choices."""
+    for name, value in values.items():
+        if value not in choices:
+            raise ParameterError(f"{name} must be one of {', '.join(choices)}, got {value!r}")
+
+
+def _unmeasured(weights: Tensor) -> Tensor:
+    """Measure nothing: a descent asks for a number a trial."""
+    return weights.new_zeros(len(weights))

@@ -1,0 +1,308 @@
+"""Mini-batch Langevin unlearning of one's own records."""
+
+import math
+from collections.abc import Sequence
+from typing import Literal, get_args
+
+import torch
+from torch import Tensor
+
+from certified_unlearning.accounting import Problem, Schedule
+from certified_unlearning.accounting.core.checks import require_count, require_positive, require_probability
+from certified_unlearning.accounting.core.curves import Cycle, Places
+from certified_unlearning.accounting.cyclic import planning
+from certified_unlearning.accounting.cyclic.accountants import CYCLIC
+from certified_unlearning.accounting.guarantees import cyclic_guarantee
+from certified_unlearning.accounting.shifted.arithmetic import langevin_floor
+from certified_unlearning.engine.minibatch import CyclicObjective
+from certified_unlearning.engine.objectives.rows import StreamedRows
+from certified_unlearning.engine.progress import Progress
+from certified_unlearning.errors import ParameterError
+from certified_unlearning.mechanisms import minibatch_langevin
+from certified_unlearning.mechanisms.learners.learner import (
+    LinearLearner,
+    Removal,
+    require_number,
+    require_one_of,
+    required_sigma,
+)
+from certified_unlearning.mechanisms.run import Run
+from certified_unlearning.vocabulary import DType
+
+SCORE_NOISE = 0.035
+"""Standard deviation that the noise gives the score of a row of norm 1, where nobody says how much."""
+BATCHES_LEARNED = 5.0
+"""Learning is at least so long that what it started from has faded by ``exp(-5)``."""
+ROWS_PER_FADING = 100
+"""Rows of a batch for each step in which what was learned fades by a factor ``e``: then the gradient's own noise, which
+both grow with, is about `SCORE_NOISE` for rows of 20 features."""
+LEAST_BATCH = 1000
+"""Smaller batches are read as slowly: the time of a step is not that of its rows."""
+LEAST_BATCHES = 4
+"""With fewer batches there is nothing to gain."""
+
+_Adjacency = Literal["zero-out", "replace"]
+
+
+def batch_size_for(n: int, *, C: float, classes: int, intercept: bool) -> int | None:
+    """Return a batch size for ``n`` records and scikit-learn's ``C``; None where every step should use all records."""
+    curvature, strong_convexity = (0.25 if classes == 2 else 0.5), 1 / (C * n * (2 if intercept else 1))
+    fading = (curvature + 2 * strong_convexity) / (2 * strong_convexity)
+    batches = n // max(LEAST_BATCH, math.ceil(ROWS_PER_FADING * fading))
+    return math.ceil(n / batches) if batches >= LEAST_BATCHES else None
+
+
+class MiniBatchLearner(LinearLearner):
+    """A `LinearLearner` with step size ``2 / (L + m)``, noise in every step, and one mini-batch a step.
+
+    Attributes:
+        batch_size: ``b``. Rows of zeros fill the last batch, so ``m`` is ``1 / C`` over the number of rows with them.
+        adjacency: ``zero-out`` or ``replace``.
+    """
+
+    batch_size: int
+    adjacency: _Adjacency
+
+    @classmethod
+    def plan(
+        cls,
+        *,
+        n: int,
+        features: int,
+        classes: int,
+        regularisation: float,
+        epsilon: float,
+        delta: float | Literal["1/n"],
+        batch_size: int,
+        sigma: float | None = None,
+        steps: int | None = None,
+        records: int = 1,
+        adjacency: str = "zero-out",
+        learning_steps: int | None = None,
+        dtype: str = "float64",
+    ) -> "MiniBatchLearner":
+        """Choose the noise, and the learning steps, before anything is learned.
+
+        Args:
+            n: Number of records.
+            features: Columns of a row.
+            classes: Number of classes.
+            regularisation: ``lambda / n``.
+            epsilon: The target, above 0.
+            delta: Strictly between 0 and 1, or ``"1/n"``.
+            batch_size: ``b``.
+            sigma: Noise scale. None: the least with which ``steps`` steps remove ``records`` records wherever they lie;
+                without ``steps``, what gives the score of a row of norm 1 a standard deviation of `SCORE_NOISE`.
+            steps: Steps that a removal of ``records`` records shall take at most, at least 1.
+            records: How many records ``steps`` steps shall be able to remove at once.
+            adjacency: What a model is compared with.
+            learning_steps: ``T``. None: whole epochs, as many as let the start fade.
+            dtype: Of weights and rows.
+
+        Raises:
+            ParameterError: A value makes no sense, or both ``sigma`` and ``steps`` are given.
+            AssumptionError: The noise would drown in rounding.
+            InfeasibleError: The target cannot be met.
+        """
+        require_positive(epsilon=epsilon, regularisation=regularisation)
+        require_count(least=1, n=n, features=features, records=records, batch_size=batch_size)
+        require_count(least=2, classes=classes)
+        require_one_of(get_args(_Adjacency), adjacency=adjacency)
+        require_one_of(get_args(DType), dtype=dtype)
+        if steps is not None:
+            require_count(least=1, steps=steps)
+        if learning_steps is not None:
+            require_count(least=1, learning_steps=learning_steps)
+        if delta != "1/n":
+            require_number(delta=delta)
+            require_probability(delta=delta)
+        if batch_size > n:
+            raise ParameterError(f"batch_size must be at most the number of records, {n}, got {batch_size}")
+        if sigma is not None and steps is not None:
+            raise ParameterError(f"give sigma or steps, not both (the other is planned), got {sigma} and {steps}")
+        learner = cls.model_validate(
+            {
+                "n": n,
+                "features": features,
+                "classes": classes,
+                "regularisation": regularisation,
+                "epsilon": float(epsilon),
+                "delta": 1 / n if delta == "1/n" else float(delta),
+                "sigma": 1.0 if sigma is None else required_sigma(sigma),
+                "learning_steps": 1 if learning_steps is None else int(learning_steps),
+                "adjacency": adjacency,
+                "batch_size": int(batch_size),
+                "dtype": dtype,
+            }
+        )
+        if learning_steps is None:
+            learner = learner.model_copy(update={"learning_steps": learner._epochs() * learner.cycle.batches})
+        if sigma is None:
+            least = learner._least_sigma(learner.exact_problem, steps, int(records))
+            learner = learner.model_copy(update={"sigma": least})
+        learner = learner._computed_finely_enough(langevin_floor, learner.sigma, may_rise=sigma is None)
+        if sigma is None:
+            floor = langevin_floor(learner.problem).least_sigma(learner.epsilon, learner.delta)
+            least = learner._least_sigma(learner.problem, steps, int(records))
+            learner = learner.model_copy(update={"sigma": max(least, floor)})
+        learner._require_payable([])
+        return learner
+
+    @property
+    def cycle(self) -> Cycle:
+        """The mini-batches."""
+        return Cycle(batches=-(-self.n // self.batch_size), batch_size=self.batch_size)
+
+    @property
+    def exact_problem(self) -> Problem:
+        """The constants of a batch, with the step size ``2 / (L + m)`` and exact arithmetic."""
+        whole = super().exact_problem
+        curvature = whole.smoothness - whole.strong_convexity
+        strong_convexity = whole.strong_convexity * self.n / self.cycle.records
+        smoothness = curvature + strong_convexity
+        return Problem(
+            n=self.batch_size,
+            strong_convexity=strong_convexity,
+            smoothness=smoothness,
+            lipschitz=whole.lipschitz,
+            step_size=2 / (smoothness + strong_convexity),
+            adjacency=self.adjacency,
+        )
+
+    @property
+    def all_published_is_known(self) -> bool:
+        """Whether epsilon is known for who kept every published model."""
+        return True
+
+    def places_of(self, positions: Sequence[int]) -> Places:
+        """Return in which batches the rows at these positions of the dealt order are."""
+        batches, counts = torch.unique(torch.as_tensor(positions) // self.batch_size, return_counts=True)
+        return tuple(zip(batches.tolist(), counts.tolist(), strict=True))
+
+    def schedule(self, history: Sequence[Removal]) -> Schedule:
+        """Return the noisy steps of learning and of the removals so far."""
+        known = [removal.places for removal in history if removal.places is not None]
+        return Schedule(
+            sigma=self.sigma,
+            records_per_request=tuple(removal.records for removal in history),
+            steps=tuple(removal.steps for removal in history),
+            learning_steps=self.learning_steps,
+            cycle=self.cycle,
+            places=tuple(known) if len(known) == len(history) else None,
+        )
+
+    def plan_removal(self, history: Sequence[Removal], records: int, places: Places | None = None) -> Removal:
+        """Return the least steps, at least 1, that remove more records, given what was removed before.
+
+        Args:
+            history: The removals before.
+            records: How many records are removed.
+            places: Where they lie; None for the worst places.
+
+        Raises:
+            ParameterError: More records are removed than there are.
+            AssumptionError: Rounding or noise would add more than delta to delta.
+            InfeasibleError: The target cannot be met.
+        """
+        steps = planning.least_steps_after(
+            self.problem,
+            self.schedule(history),
+            records=records,
+            epsilon=self.epsilon,
+            delta=self.delta,
+            minimum_steps=1,
+            places=places,
+        )
+        removal = Removal(records, steps, places)
+        self._require_payable([*history, removal])
+        return removal
+
+    def learn(
+        self, rows: Tensor | StreamedRows, labels: Tensor, keys: Sequence[int], *, progress: Progress | None = None
+    ) -> Tensor:
+        """Learn a model for each key.
+
+        Args:
+            rows: In dealt order, shape ``(n, features)``, of norm at most 1; of two classes signed, as
+                `engine.minibatch.CyclicObjective` takes them.
+            labels: As it takes them.
+            keys: The address of each trial's noise. Whoever knows it can subtract the noise.
+            progress: Told of the work done, in steps of all trials.
+
+        Returns:
+            Weights, shape ``(trials, d)``; for softmax class after class.
+        """
+        batch = self._batch([], len(keys), keys)
+        like = torch.empty(0, self.dimension, dtype=rows.dtype, device=rows.device)
+        start, phase = minibatch_langevin.start(batch, like), minibatch_langevin.learning_phase(batch)
+        return self._descend(start, rows, labels, phase, normaliser=self.n, progress=progress)
+
+    def unlearn(
+        self,
+        weights: Tensor,
+        rows: Tensor | StreamedRows,
+        labels: Tensor,
+        history: Sequence[Removal],
+        keys: Sequence[int],
+        *,
+        progress: Progress | None = None,
+    ) -> Tensor:
+        """Carry out the last removal of ``history``: carry on with the cycle. Nothing but its batches is read.
+
+        Args:
+            weights: Shape ``(trials, d)``; not changed.
+            rows: The rows after all removals, with zeros, or others, in the places of the removed ones.
+            labels: Theirs.
+            history: All removals so far, this one last.
+            keys: The address of each trial's noise, never the same as for learning or another removal.
+            progress: Told of the work done, in steps of all trials.
+
+        Returns:
+            New weights, shape ``(trials, d)``.
+        """
+        phase = minibatch_langevin.request_phase(self._batch(history, len(keys), keys), len(history) - 1)
+        return self._descend(weights, rows, labels, phase, normaliser=self.n, progress=progress)
+
+    def run(self, history: Sequence[Removal], *, dataset: str, features: str, data_digest: str | None) -> Run:
+        """Return what was run up to the last removal of ``history``; see `LinearLearner.run`."""
+        return self._run(
+            history,
+            mechanism=minibatch_langevin.MINIBATCH_LANGEVIN.name,
+            accountant=CYCLIC.name,
+            radius=None,
+            dataset=dataset,
+            features=features,
+            data_digest=data_digest,
+        )
+
+    def _objective(self, rows: Tensor | StreamedRows, labels: Tensor, normaliser: int) -> CyclicObjective:
+        return CyclicObjective(
+            rows,
+            labels,
+            classes=self.classes,
+            batch_size=self.batch_size,
+            strong_convexity=self.exact_problem.strong_convexity,
+        )
+
+    def _epochs(self) -> int:
+        problem = self.exact_problem
+        fading = 1 / (problem.step_size * problem.strong_convexity)
+        return math.ceil(BATCHES_LEARNED * fading / self.cycle.batches)
+
+    def _least_sigma(self, problem: Problem, steps: int | None, records: int) -> float:
+        if steps is None:
+            # The noise's stationary variance is 2 eta sigma^2 / (1 - c^2) in every direction.
+            rate = problem.step_size * problem.strong_convexity
+            return SCORE_NOISE * math.sqrt(rate * (2 - rate) / (2 * problem.step_size))
+        schedule = Schedule(
+            sigma=1.0,
+            records_per_request=(records,),
+            steps=(int(steps),),
+            learning_steps=self.learning_steps,
+            cycle=self.cycle,
+        )
+        return planning.least_sigma(problem, schedule, epsilon=self.epsilon, delta=self.delta)
+
+    def _require_payable(self, history: Sequence[Removal]) -> None:
+        """Raise `AssumptionError` if so much would be added to delta that no certificate can be written."""
+        cyclic_guarantee(self.problem, self.schedule(history), delta=self.delta)

@@ -1,0 +1,18 @@
+"""The order of the tests: what takes longest begins first, and one file alone makes what several wait for."""
+
+from pathlib import Path
+
+import pytest
+
+FIRST = ("test_pipeline.py", "test_own_data.py", "test_interruption.py", "test_dvc.py", "test_reruns.py")
+"""Of `tests/workflow`: `test_pipeline` makes the run of smoke that the last two need, while the others need none."""
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Move the files of `FIRST` to the front; the sort is stable."""
+
+    def place(item: pytest.Item) -> int:
+        path = Path(item.path)
+        return FIRST.index(path.name) if path.parent.name == "workflow" and path.name in FIRST else len(FIRST)
+
+    items.sort(key=place)
