@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from certified_unlearning.accounting import epsilon_from_mu, mu_from_epsilon
+from certified_unlearning.accounting import delta_from_mu, epsilon_from_mu, mu_from_epsilon
 from certified_unlearning.accounting.core.curves import Cycle, Schedule
 from certified_unlearning.accounting.core.pooling import Phase, pooled_mu
 from certified_unlearning.accounting.core.problem import Problem
@@ -246,3 +246,57 @@ def test_remove_leaves_no_place_and_tiny_targets_are_refused():
     rounded = as_computed(batch_problem(2), dimension=3, classes=2, dtype="float32", variant="least-steps")
     with pytest.raises(InfeasibleError, match="rounding alone"):
         planning.least_steps_after(rounded, Schedule(1e-5, (), (), 10, Cycle(5, 2)), records=1, epsilon=0.1, delta=1e-6)
+
+
+# --- Logistic loss in one dimension, followed on a grid: every batch and position of a short cycle. ----------
+
+GRID = np.linspace(-9, 9, 1801)
+WIDTH = GRID[1] - GRID[0]
+FEATURES = np.array([[0.9, -0.5], [1.0, -1.0], [-0.7, 1.0]])  # of three batches; labels are folded in
+
+
+def density_after(data_of_step, problem, sigma):
+    """The law after steps from the origin, whose batches ``data_of_step`` gives."""
+    noise_std = math.sqrt(2 * problem.step_size) * sigma
+    density = None
+    for batch in data_of_step:
+        places = GRID if density is not None else np.zeros(1)
+        slope = (batch[:, None] / (1 + np.exp(-batch[:, None] * places))).mean(axis=0)
+        moved = places - problem.step_size * (slope + problem.strong_convexity * places)
+        kernel = np.exp(-0.5 * ((GRID[:, None] - moved) / noise_std) ** 2) / (noise_std * math.sqrt(2 * math.pi))
+        density = kernel[:, 0] if density is None else kernel @ density * WIDTH
+    return density
+
+
+def exact_delta(first, second, epsilon):
+    """The largest of both directions' hockey-stick divergences."""
+    both = (np.maximum(p - math.exp(epsilon) * q, 0).sum() * WIDTH for p, q in ((first, second), (second, first)))
+    return max(both)
+
+
+@pytest.mark.parametrize("adjacency", ["zero-out", "replace"])
+@pytest.mark.parametrize("steps", [0, 1, 4])
+def test_no_exact_law_of_logistic_regression_is_above(adjacency, steps):
+    problem = Problem(2, 0.2, 0.45, 1.0, 2 / 0.65, adjacency)
+    cycle, sigma, closest = Cycle(3, 2), 0.35, 0.0
+    for batch, slot in itertools.product(range(3), range(2)):
+        without = FEATURES.copy()
+        without[batch, slot] = 0 if adjacency == "zero-out" else -FEATURES[batch, slot]
+        total = 6 + steps
+        learned = [(FEATURES if step < 6 else without)[step % 3] for step in range(total)]
+        retrained = [without[step % 3] for step in range(total)]
+        laws = density_after(learned, problem, sigma), density_after(retrained, problem, sigma)
+        assert laws[0].sum() * WIDTH == pytest.approx(1, abs=1e-6)
+        schedule = Schedule(sigma, 1, (steps,), 6, cycle, (((batch, 1),),))
+        for schedule_known in (schedule, replace(schedule, places=None)):
+            mu = stream.curve(problem, schedule_known).mu
+            for epsilon in (0.0, 0.1, 0.5, 1.0):
+                exact, certified = exact_delta(*laws, epsilon), delta_from_mu(mu, epsilon)
+                assert exact <= certified + 1e-7
+                closest = max(closest, exact / certified if certified > 1e-3 else 0)
+        # A contraction that is forgotten, or the position, is seen where the record was used last.
+        if batch == 2 and slot == 1 and steps == 0:
+            elsewhere = stream.curve(problem, replace(schedule, places=(((0, 1),),))).mu
+            assert exact_delta(*laws, 0.0) > delta_from_mu(elsewhere, 0.0)
+    # Here losses curve more than the regulariser alone, so later steps forget more than any bound can count on.
+    assert closest > {0: 0.3, 1: 0.04, 4: 0.002}[steps]

@@ -4,8 +4,10 @@ import numpy as np
 import torch
 from sklearn.linear_model import LogisticRegression
 
+from certified_unlearning import certificate
 from certified_unlearning.engine.objectives import logistic
 from certified_unlearning.estimators import LangevinLogisticRegression
+from certified_unlearning.mechanisms.learners.minibatch import MiniBatchLearner
 from tests.support.adult_table import adult
 
 C = 0.003
@@ -17,7 +19,8 @@ def test_it_is_as_accurate_as_scikit_learn_and_unlearns_a_hundred_records_in_a_t
     """The mean over 200 models; one model's accuracy has a standard deviation of 0.012, so the mean's is 0.001."""
     rows, labels, test_rows, test_labels = adult()
     theirs = LogisticRegression(C=C).fit(rows, labels).score(test_rows, test_labels)
-    fitted = LangevinLogisticRegression(C=C, records=100, steps=STEPS, random_state=0).fit(rows, labels)
+    model = LangevinLogisticRegression(C=C, records=100, steps=STEPS, batch_size=None, random_state=0)
+    fitted = model.fit(rows, labels)
     learner = fitted._learner
     assert learner.epsilon == 1
     assert learner.delta == 1 / len(rows)
@@ -31,3 +34,21 @@ def test_it_is_as_accurate_as_scikit_learn_and_unlearns_a_hundred_records_in_a_t
     assert fitted.removals_[0].steps == STEPS
     assert learner.learning_steps >= 20 * STEPS
     assert fitted.certificate_.epsilon <= 1
+
+
+def test_mini_batches_are_as_accurate_after_the_same_request() -> None:
+    """The mean over 200 models, as above: learned in a few epochs, unlearned by as many models at once."""
+    rows, labels, test_rows, test_labels = adult()
+    theirs = LogisticRegression(C=C).fit(rows, labels).score(test_rows, test_labels)
+    fitted = LangevinLogisticRegression(C=C, random_state=0).fit(rows, labels)
+    learner = fitted._learner
+    assert isinstance(learner, MiniBatchLearner)
+    assert learner.learning_steps <= 12 * learner.cycle.batches
+    tensors = torch.from_numpy(fitted._training_rows), torch.from_numpy(fitted._training_labels)
+    learned = learner.learn(*tensors, keys=range(TRIALS))
+    fitted.unlearn(np.random.default_rng(0).choice(len(rows), 100, replace=False))
+    certificate.verify(fitted.certificate_)
+    assert fitted.certificate_.epsilon <= 1
+    weights = learner.unlearn(learned, *tensors, fitted.removals_, range(TRIALS))
+    tested = torch.from_numpy(fitted._rows(test_rows)), torch.from_numpy(np.where(test_labels, 1, -1))
+    assert abs(float(logistic.accuracy(weights, *tested).mean()) - theirs) < 0.01

@@ -63,7 +63,6 @@ class CyclicObjective:
         self._old_rows = rows[self._indices] if isinstance(rows, Tensor) else self._new_rows[:0]
         self._replaced = 0
         self._batch = 0
-        self._scores = self._new_rows.new_empty(0)
 
     def remove(self, count: int) -> None:
         """Make this the objective on the data with the first ``count`` replacements carried out."""
@@ -84,33 +83,29 @@ class CyclicObjective:
         """Replace ``weights`` (trials, d) by ``weights - step_size * gradient`` of the next batch, in place."""
         first = self._batch * self._batch_size
         self._batch = (self._batch + 1) % self.batches
-        where = slice(first, min(first + self._batch_size, self.n))
-        rows = self._block(where)
-        by_output = weights.view(len(weights) * self._outputs, -1)
-        if self._scores.numel() < len(by_output) * self._batch_size:
-            self._scores = weights.new_empty(len(by_output) * self._batch_size)
-        scores = self._scores[: len(by_output) * len(rows)].view(len(by_output), len(rows))
-        torch.mm(by_output, rows.T, out=scores)
-        self._differentiate(scores.view(len(weights), self._outputs, len(rows)), self._labels[where])
-        by_output.addmm_(
-            scores,
-            rows,
-            beta=1 - step_size * self._strong_convexity,
-            alpha=-step_size / self._batch_size,
-        )
-
-    def _block(self, where: slice) -> Tensor:
-        block = self._rows[where]
-        if isinstance(self._rows, StreamedRows) and self._replaced:
-            gone = self._indices[: self._replaced]
-            here = (gone >= where.start) & (gone < where.stop)
-            block.index_copy_(0, gone[here] - where.start, self._new_rows[: self._replaced][here])
-        return block
-
-    def _differentiate(self, scores: Tensor, labels: Tensor) -> None:
-        """Replace scores (trials, outputs, rows) by the derivatives of the losses."""
+        last = min(first + self._batch_size, self.n)
+        rows = self._block(first, last)
+        by_output = weights if self._outputs == 1 else weights.view(len(weights) * self._outputs, -1)
+        scores = torch.mm(by_output, rows.t())
         if self._outputs == 1:
             scores.sigmoid_()
-            return
-        scores.copy_(torch.softmax(scores, dim=1))
-        scores[:, labels, torch.arange(len(labels), device=scores.device)] -= 1
+        else:
+            scores = self._derivatives(scores.view(len(weights), self._outputs, -1), self._labels[first:last])
+        scale = -step_size / self._batch_size
+        by_output.addmm_(scores, rows, beta=1 - step_size * self._strong_convexity, alpha=scale)
+
+    def _block(self, first: int, last: int) -> Tensor:
+        if isinstance(self._rows, Tensor):
+            return self._rows.narrow(0, first, last - first)
+        block = self._rows[first:last]
+        if self._replaced:
+            gone = self._indices[: self._replaced]
+            here = (gone >= first) & (gone < last)
+            block.index_copy_(0, gone[here] - first, self._new_rows[: self._replaced][here])
+        return block
+
+    def _derivatives(self, scores: Tensor, labels: Tensor) -> Tensor:
+        """Return the derivatives of the losses by scores (trials, outputs, rows), as one row a trial and output."""
+        derivatives = torch.softmax(scores, dim=1)
+        derivatives[:, labels, torch.arange(len(labels), device=scores.device)] -= 1
+        return derivatives.view(-1, len(labels))

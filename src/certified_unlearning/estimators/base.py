@@ -1,10 +1,10 @@
 """Base class of the estimators: rows and labels, predictions, which records are left."""
 
-import hashlib
 import secrets
 import sys
 import warnings
 from abc import abstractmethod
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, ClassVar, Literal, Self, get_args
 
@@ -121,13 +121,17 @@ class UnlearningClassifier(LinearClassifier):
         X, classes, labels = self._validated(X, y)
         require_one_of(get_args(DType), dtype=self.dtype)
         self._learner = self._plan(n=X.shape[0], features=X.shape[1] + self.fit_intercept, classes=len(classes))
-        rows = self._rows(X)
-        self._learn(*self._tensors(rows, labels, len(classes)))
-        self._noise_source: NoiseSource = "system entropy" if self.random_state is None else "seed"
-        self.removals_: list[Removal] = []
         self.classes_ = classes
+        self.removals_: list[Removal] = []
+        self._noise_source: NoiseSource = "system entropy" if self.random_state is None else "seed"
+        self._learn_from(X, labels.astype(np.int64, copy=False))
+
+    def _learn_from(self, X: NDArray[Any], labels: NDArray[np.int64]) -> None:
+        """Learn from records, and keep them as rows."""
+        rows = self._rows(X)
+        self._learn(*self._tensors(rows, labels, len(self.classes_)))
         self.remaining_ = np.arange(len(rows))
-        self._keep(rows, labels.astype(np.int64))
+        self._keep(rows, labels)
 
     def unlearn(self, indices: ArrayLike) -> Self:
         """Remove records from the model, and from what it keeps of its training data.
@@ -166,9 +170,7 @@ class UnlearningClassifier(LinearClassifier):
         if self.random_state is not None:
             self._noise_source = "seed"  # It may have been set after `fit`.
         if len(np.unique(labels)) < len(self.classes_):
-            warnings.warn(
-                "a class has no record left, but its name stays in classes_, and so does what it tells", stacklevel=3
-            )
+            warn_of_an_empty_class()
 
     @property
     def certificate_(self) -> Certificate:
@@ -223,8 +225,8 @@ class UnlearningClassifier(LinearClassifier):
         header, arrays = storage.read(path, cls.__name__)
         try:
             estimator = cls._from_header(header)
-            estimator._learner = cls._LEARNER.model_validate(header["learner"])
-            estimator.removals_ = [Removal(*removal) for removal in header["removals"]]
+            estimator._learner = cls._read_learner(header["learner"])
+            estimator.removals_ = [Removal.read(*removal) for removal in header["removals"]]
             estimator._known_digest = header["data_digest"]
             estimator._noise_source = header["noise_source"]
             estimator._weights = arrays["_weights"]
@@ -233,6 +235,11 @@ class UnlearningClassifier(LinearClassifier):
         except (KeyError, TypeError, ValidationError) as error:
             raise storage.no_estimator(path, error) from error
         return estimator
+
+    @classmethod
+    def _read_learner(cls, stated: Mapping[str, Any]) -> Any:
+        """Return the learner that a file's header states."""
+        return cls._LEARNER.model_validate(stated)
 
     def _keep(self, rows: NDArray[Any], labels: NDArray[np.int64]) -> None:
         self._training_rows, self._training_labels = rows, labels
@@ -244,14 +251,13 @@ class UnlearningClassifier(LinearClassifier):
 
     @property
     def _data_digest(self) -> str:
-        """Digest of the records that are left, by a key that nobody has.
+        """A name of the records that are left, drawn at random.
 
-        A plain digest would let anyone who has the other records guess a removed one and check the guess.
+        A digest would let anyone who has the other records guess a removed one and check the guess; a digest by a key
+        that nobody has tells as little as this, and reads every record.
         """
         if self._known_digest is None:
-            digest = hashlib.blake2b(self._training_rows.data, key=secrets.token_bytes(32), digest_size=32)
-            digest.update(self._training_labels.data)
-            self._known_digest = digest.hexdigest()
+            self._known_digest = secrets.token_hex(32)
         return self._known_digest
 
     def _replacements(self, records: int) -> tuple[NDArray[Any], NDArray[np.int64]]:
@@ -279,6 +285,11 @@ class UnlearningClassifier(LinearClassifier):
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "_learner")
+
+
+def warn_of_an_empty_class() -> None:
+    """Warn the caller of `unlearn` that a class has lost all its records."""
+    warnings.warn("a class has no record left, but its name stays in classes_, and so does what it tells", stacklevel=4)
 
 
 def shown_progress(name: str, steps: int) -> Progress | None:

@@ -1,9 +1,22 @@
-"""Logistic and softmax regression by Langevin unlearning."""
+"""Logistic and softmax regression by Langevin unlearning, with all records in every step or with mini-batches."""
 
+from collections.abc import Mapping
+from typing import Any, Literal
+
+import numpy as np
 import torch
+from numpy.typing import NDArray
 
-from certified_unlearning.estimators.base import UnlearningClassifier, shown_progress
+from certified_unlearning.accounting.core.checks import require_count
+from certified_unlearning.accounting.core.losses import regularisation_of
+from certified_unlearning.engine.devices import pick_device
+from certified_unlearning.engine.minibatch import dealt_order
+from certified_unlearning.errors import ParameterError
+from certified_unlearning.estimators.base import UnlearningClassifier, shown_progress, warn_of_an_empty_class
+from certified_unlearning.estimators.classifier import ROWS_AT_ONCE, distinct, require_short_rows
 from certified_unlearning.mechanisms.learners.langevin import LangevinLearner
+from certified_unlearning.mechanisms.learners.learner import Removal
+from certified_unlearning.mechanisms.learners.minibatch import MiniBatchLearner, batch_size_for
 
 
 class LangevinLogisticRegression(UnlearningClassifier):
@@ -25,6 +38,11 @@ class LangevinLogisticRegression(UnlearningClassifier):
         steps: Steps that unlearning ``records`` records at once shall take. Not together with ``sigma``. With neither,
             as many as it takes for what was learned to fade by a factor ``e``.
         C: Inverse strength of the regulariser, as in scikit-learn.
+        batch_size: Records of a mini-batch: a step reads one batch, learning takes an epoch or a few, and unlearning
+            reads as many batches as it takes steps, whatever ``n`` is. ``"auto"``: mini-batches where there are enough
+            records for them to be cheaper at about equal accuracy. None: every step uses all records. With
+            mini-batches ``sigma=None`` without ``steps`` is a noise that costs little accuracy, and the records of a
+            request are where they were dealt: how many steps it takes depends on that too, never on the data.
         records: How many records ``steps`` steps shall be able to unlearn at once. Any number can be unlearned
             later, by more steps or fewer.
         accountant: ``shifted`` (exact on quadratics), ``lsi`` (the paper's) or ``lsi-tight``.
@@ -39,7 +57,153 @@ class LangevinLogisticRegression(UnlearningClassifier):
         dtype: ``float32``, or ``float64`` where rounding would take more than a tenth of epsilon; or ``float64``.
     """
 
-    _LEARNER = LangevinLearner
+    _NEEDED_TO_UNLEARN = (*UnlearningClassifier._NEEDED_TO_UNLEARN, "_position", "_records_of_class")
+
+    def __init__(
+        self,
+        epsilon: float = 1.0,
+        delta: float | Literal["1/n"] = "1/n",
+        *,
+        sigma: float | None = None,
+        steps: int | None = None,
+        C: float = 1.0,
+        batch_size: int | Literal["auto"] | None = "auto",
+        records: int = 1,
+        accountant: str = "shifted",
+        adjacency: str = "zero-out",
+        normalize: bool = False,
+        fit_intercept: bool = True,
+        random_state: int | np.random.RandomState | None = None,
+        device: str = "cpu",
+        dtype: str = "float32",
+    ) -> None:
+        super().__init__(
+            epsilon,
+            delta,
+            sigma=sigma,
+            steps=steps,
+            C=C,
+            records=records,
+            accountant=accountant,
+            adjacency=adjacency,
+            normalize=normalize,
+            fit_intercept=fit_intercept,
+            random_state=random_state,
+            device=device,
+            dtype=dtype,
+        )
+        self.batch_size = batch_size
+
+    def _plan(self, n: int, features: int, classes: int) -> LangevinLearner | MiniBatchLearner:
+        shared: dict[str, Any] = {
+            "n": n,
+            "features": features,
+            "classes": classes,
+            "regularisation": regularisation_of(C=self.C, n=n, intercept=self.fit_intercept),
+            "epsilon": self.epsilon,
+            "delta": self.delta,
+            "sigma": self.sigma,
+            "steps": self.steps,
+            "records": self.records,
+            "adjacency": self.adjacency,
+            "dtype": self.dtype,
+        }
+        batch_size = self._batch_size(n, classes)
+        if batch_size is None:
+            return LangevinLearner.plan(**shared, accountant=self.accountant)
+        return MiniBatchLearner.plan(**shared, batch_size=batch_size)
+
+    def _batch_size(self, n: int, classes: int) -> int | None:
+        if self.batch_size is None:
+            return None
+        whole = self.accountant != "shifted" or self.adjacency == "remove"
+        if self.batch_size == "auto":
+            return None if whole else batch_size_for(n, C=self.C, classes=classes, intercept=self.fit_intercept)
+        require_count(least=1, batch_size=self.batch_size)
+        if whole:
+            raise ParameterError(
+                "batch_size must be None or 'auto' with accountant lsi or lsi-tight and with adjacency remove, which "
+                f"speak of all records in every step, got {self.batch_size}"
+            )
+        return int(self.batch_size)
+
+    @property
+    def remaining_(self) -> NDArray[np.int64]:
+        """Positions in the fitted ``X`` of the records that are left."""
+        return self._remaining if self._position is None else np.flatnonzero(self._position >= 0)
+
+    @remaining_.setter
+    def remaining_(self, remaining: NDArray[np.int64]) -> None:
+        self._remaining = remaining
+
+    def _learn_from(self, X: NDArray[Any], labels: NDArray[np.int64]) -> None:
+        self._position: NDArray[np.int64] | None = None
+        self._records_of_class: NDArray[np.int64] | None = None
+        if not isinstance(self._learner, MiniBatchLearner):
+            super()._learn_from(X, labels)
+            return
+        if not self.normalize:
+            require_short_rows(X)
+        order = dealt_order(len(X), self._noise_key())
+        labels = labels[order]
+        rows = np.empty((len(X), self._learner.features), dtype=self._dtype)
+        # By pieces that stay in the processor's cache: what is read here and there is written at once.
+        for start in range(0, len(X), ROWS_AT_ONCE):
+            some = slice(start, start + ROWS_AT_ONCE)
+            rows[some] = self._signed(self._mapped(np.take(X, order[some], axis=0)), labels[some])
+        self._position = np.empty_like(order)
+        self._position[order] = np.arange(len(order))
+        self._records_of_class = np.bincount(self._numbered(labels), minlength=len(self.classes_))
+        self._learn(*self._placed(rows, labels))
+        self.remaining_ = np.empty(0, dtype=np.int64)
+        self._keep(rows, labels)
+
+    def _remove(self, indices: Any) -> None:
+        if self._position is None:
+            super()._remove(indices)
+        else:
+            self._remove_in_place(indices, self._position)
+
+    def _remove_in_place(self, indices: Any, position: NDArray[np.int64]) -> None:
+        """Put zeros, or others, in the places of records and carry on with the cycle: nothing else is touched."""
+        removed, learner = distinct(indices, self._learner.n), self._learner
+        places = position[removed]
+        if (places < 0).any():
+            raise ParameterError(f"record {removed[places < 0][0]} was removed before")
+        if len(removed) == learner.n - sum(each.records for each in self.removals_):
+            raise ParameterError("indices name every record that is left; at least one must remain")
+        rows, labels = self._training_rows, self._training_labels
+        history = [*self.removals_, learner.plan_removal(self.removals_, len(removed), learner.places_of(places))]
+        before = rows[places], labels[places]
+        try:
+            rows[places], labels[places] = 0, 0
+            if learner.adjacency == "replace":
+                others, labels[places] = self._replacements(len(places))
+                rows[places] = self._signed(others, labels[places])
+            position[removed] = -1
+            self._take_steps(*self._placed(rows, labels), history)
+        except BaseException:
+            rows[places], labels[places] = before
+            position[removed] = places
+            raise
+        self._known_digest = None
+        if self.random_state is not None:
+            self._noise_source = "seed"  # It may have been set after `fit`.
+        assert self._records_of_class is not None
+        self._records_of_class = self._records_of_class - np.bincount(
+            self._numbered(before[1]), minlength=len(self.classes_)
+        )
+        if not self._records_of_class.all():
+            warn_of_an_empty_class()
+
+    def _numbered(self, labels: NDArray[np.int64]) -> NDArray[np.int64]:
+        return (labels + 1) // 2 if len(self.classes_) == 2 else labels
+
+    def _signed(self, rows: NDArray[Any], labels: NDArray[np.int64]) -> NDArray[Any]:
+        """Return rows as `engine.minibatch` takes them, in the same memory."""
+        if len(self.classes_) == 2:
+            np.multiply(rows, -labels[:, None], out=rows, casting="same_kind")
+        return rows
 
     def _learn(self, rows: torch.Tensor, labels: torch.Tensor) -> None:
         progress = shown_progress("fit", self._learner.learning_steps)
@@ -47,13 +211,26 @@ class LangevinLogisticRegression(UnlearningClassifier):
 
     def _unlearn(self, rows: torch.Tensor, labels: torch.Tensor, records: int) -> None:
         removal = self._learner.plan_removal(self.removals_, records)
-        history = [*self.removals_, removal]
+        self._take_steps(rows, labels, [*self.removals_, removal])
+
+    def _placed(self, *arrays: NDArray[Any]) -> tuple[torch.Tensor, torch.Tensor]:
+        rows, labels = (torch.as_tensor(array, device=pick_device(self.device)) for array in arrays)
+        return rows, labels
+
+    def _take_steps(self, rows: torch.Tensor, labels: torch.Tensor, history: list[Removal]) -> None:
         weights = self._learner.unlearn(
             torch.as_tensor(self._weights, device=rows.device),
             rows,
             labels,
             history,
             [self._noise_key()],
-            progress=shown_progress("unlearn", removal.steps),
+            progress=shown_progress("unlearn", history[-1].steps),
         )
         self._weights, self.removals_ = weights.cpu().numpy(), history
+
+    @classmethod
+    def _read_learner(cls, stated: Mapping[str, Any]) -> LangevinLearner | MiniBatchLearner:
+        learner: type[LangevinLearner] | type[MiniBatchLearner] = (
+            MiniBatchLearner if "batch_size" in stated else LangevinLearner
+        )
+        return learner.model_validate(stated)

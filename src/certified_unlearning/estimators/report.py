@@ -7,9 +7,10 @@ from certified_unlearning.errors import InfeasibleError, ParameterError
 from certified_unlearning.mechanisms.learners.descent import DescentLearner
 from certified_unlearning.mechanisms.learners.langevin import LangevinLearner
 from certified_unlearning.mechanisms.learners.learner import Removal
+from certified_unlearning.mechanisms.learners.minibatch import MiniBatchLearner
 from certified_unlearning.text import rounded_up
 
-Learner = LangevinLearner | DescentLearner
+Learner = LangevinLearner | MiniBatchLearner | DescentLearner
 
 
 def in_words(certificate: Certificate, learner: Learner, history: Sequence[Removal]) -> str:

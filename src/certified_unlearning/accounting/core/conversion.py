@@ -9,6 +9,7 @@ root search stops at an absolute tolerance and fails for ``mu`` below 1e-14.
 import math
 import sys
 from collections.abc import Callable
+from functools import lru_cache
 from typing import Literal, NamedTuple
 
 import numpy as np
@@ -148,6 +149,7 @@ def order_overhead(log_excess: Array, log_inverse_delta: float, conversion: Conv
     return overhead
 
 
+@lru_cache(maxsize=1024)
 def epsilon_from_mu(mu: float, delta: float) -> float:
     """Return the exact epsilon of ``mu``-Gaussian DP at ``delta``, rounded up by about 1e-14.
 
@@ -194,6 +196,7 @@ def delta_from_mu(mu: float, epsilon: float) -> float:
     return math.exp(_log_delta(mu / 2 - epsilon / mu, mu))
 
 
+@lru_cache(maxsize=1024)
 def mu_from_epsilon(epsilon: float, delta: float) -> float:
     """Return the largest ``mu`` whose `epsilon_from_mu` at ``delta`` is at most ``epsilon``, to about 1e-12.
 

@@ -129,14 +129,14 @@ class Schedule:
         if len(self.places) != len(self.steps):
             raise ParameterError(f"places must be those of {len(self.steps)} requests, got those of {len(self.places)}")
         for places, records in zip(self.places, self.records, strict=True):
-            if sum(count for _, count in places) != records:
+            if sum([count for _, count in places]) != records:
                 raise ParameterError(f"places must hold the request's {records} records, got {places}")
             for batch, count in places:
-                require_count(least=0, batch=batch)
-                require_count(least=1, count=count)
-                if batch >= cycle.batches or count > cycle.batch_size:
+                # Planners make schedules often: no call a batch.
+                right = type(batch) is type(count) is int
+                if not (right and 0 <= batch < cycle.batches and 1 <= count <= cycle.batch_size):
                     raise ParameterError(
-                        f"places must name batches from 0 to {cycle.batches - 1} and at most {cycle.batch_size} "
+                        f"places must name batches from 0 to {cycle.batches - 1} and 1 to {cycle.batch_size} "
                         f"records of each, got {count} records of batch {batch}"
                     )
 

@@ -84,32 +84,59 @@ def pooled_mu(phases: Sequence[Phase], *, starting_distance: float = 0.0) -> flo
     Raises:
         ParameterError: ``starting_distance`` is negative.
     """
-    require_non_negative(starting_distance=starting_distance)
-    # In these units squares neither overflow nor underflow.
-    signal_unit = max([starting_distance, *[phase.sensitivity for phase in phases]]) or 1.0
-    noise_unit = max([phase.noise_std for phase in phases], default=0.0) or 1.0
-    # Of neighbouring steps the sums of p and q, as if the run ended with them, and the logarithm of their decay.
-    blocks = [(starting_distance / signal_unit, 0.0, 0.0)]
-    for phase in phases:
-        signals, noises, log_decay = _sums(phase.steps, phase.contraction_gap)
-        noise_std = phase.noise_std / noise_unit
-        signal, noise = phase.sensitivity / signal_unit * signals, noise_std * noise_std * noises
-        # Pure decay waits for the next block, which takes it over: at the end of the run it changes no ratio.
-        while blocks and (signal > 0 or noise > 0 or log_decay == -math.inf):
-            earlier_signal, earlier_noise, earlier_log_decay = blocks[-1]
-            decay = math.exp(log_decay)
-            # The earlier ratio is the smaller one, as the end of the later block sees both.
-            if earlier_signal * noise < signal * earlier_noise * decay:
-                break
-            blocks.pop()
-            left = earlier_signal * decay
-            if left < sys.float_info.min and earlier_signal > 0 and log_decay > -math.inf:
-                left = sys.float_info.min
-            signal, noise = signal + left, noise + earlier_noise * decay * decay
-            log_decay += earlier_log_decay
-        blocks.append((signal, noise, log_decay))
-    mu = math.hypot(*[_block_mu(signal, noise) for signal, noise, _ in blocks])
-    return max(mu * (signal_unit / noise_unit), sys.float_info.min) if mu > 0 else 0.0
+    return Pool.of(phases, starting_distance=starting_distance).mu()
+
+
+@dataclass(frozen=True)
+class Pool:
+    """Phases that were merged to blocks, to which more can be added: planners try many ends of one run.
+
+    Attributes:
+        signal_unit: Of the blocks' signals: squares neither overflow nor underflow.
+        noise_unit: Of the square roots of the blocks' noises.
+        blocks: Of neighbouring steps the sums of p and q, as if the run ended with them, and the logarithm of their
+            decay.
+    """
+
+    signal_unit: float
+    noise_unit: float
+    blocks: tuple[tuple[float, float, float], ...]
+
+    @classmethod
+    def of(cls, phases: Sequence[Phase], *, starting_distance: float = 0.0) -> "Pool":
+        """Return the blocks of phases; arguments and errors as for `pooled_mu`."""
+        require_non_negative(starting_distance=starting_distance)
+        signal_unit = max([starting_distance, *[phase.sensitivity for phase in phases]]) or 1.0
+        noise_unit = max([phase.noise_std for phase in phases], default=0.0) or 1.0
+        return cls(signal_unit, noise_unit, ((starting_distance / signal_unit, 0.0, 0.0),)).followed_by(*phases)
+
+    def followed_by(self, *phases: Phase) -> "Pool":
+        """Return the blocks with more phases, whose signals and noises should not be much larger than those before."""
+        blocks = list(self.blocks)
+        for phase in phases:
+            signals, noises, log_decay = _sums(phase.steps, phase.contraction_gap)
+            noise_std = phase.noise_std / self.noise_unit
+            signal, noise = phase.sensitivity / self.signal_unit * signals, noise_std * noise_std * noises
+            # Pure decay waits for the next block, which takes it over: at the end of the run it changes no ratio.
+            while blocks and (signal > 0 or noise > 0 or log_decay == -math.inf):
+                earlier_signal, earlier_noise, earlier_log_decay = blocks[-1]
+                decay = math.exp(log_decay)
+                # The earlier ratio is the smaller one, as the end of the later block sees both.
+                if earlier_signal * noise < signal * earlier_noise * decay:
+                    break
+                blocks.pop()
+                left = earlier_signal * decay
+                if left < sys.float_info.min and earlier_signal > 0 and log_decay > -math.inf:
+                    left = sys.float_info.min
+                signal, noise = signal + left, noise + earlier_noise * decay * decay
+                log_decay += earlier_log_decay
+            blocks.append((signal, noise, log_decay))
+        return replace(self, blocks=tuple(blocks))
+
+    def mu(self) -> float:
+        """Return what `pooled_mu` does, of all phases so far."""
+        mu = math.hypot(*[_block_mu(signal, noise) for signal, noise, _ in self.blocks])
+        return max(mu * (self.signal_unit / self.noise_unit), sys.float_info.min) if mu > 0 else 0.0
 
 
 def ball_mu(phases: Sequence[Phase], *, radius: float, starting_distance: float = 0.0) -> float:

@@ -14,33 +14,21 @@ batch may count more than ``b`` records of several: an upper bound.)
 
 import math
 from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
-from functools import lru_cache
+from functools import cache, lru_cache
 from itertools import accumulate
-from typing import NamedTuple
 
 from certified_unlearning.accounting.core.curves import Cycle, GaussianCurve, Places, Schedule
-from certified_unlearning.accounting.core.pooling import Phase, pooled_mu
+from certified_unlearning.accounting.core.pooling import Phase, Pool, pooled_mu
 from certified_unlearning.accounting.core.problem import Problem
 from certified_unlearning.accounting.shifted.interpolation import contraction_gap, phase
 from certified_unlearning.errors import AssumptionError, ParameterError
 
-FORGOTTEN = 50.0
-"""Steps whose differences have faded by ``exp(-50)`` are summed up in one distance: an upper bound."""
-
-
-class Block(NamedTuple):
-    """Steps on unchanging data: learning, or the answer to one request.
-
-    Attributes:
-        first: Steps taken before.
-        last: Steps taken when it ends.
-        differing: In how many records of a batch the two runs differ; batches that are not named agree.
-    """
-
-    first: int
-    last: int
-    differing: tuple[tuple[int, int], ...]
+FORGOTTEN = 30.0
+"""Steps whose differences have faded by ``exp(-30)`` are summed up in one distance: an upper bound."""
+DEPTH = 100
+"""Requests that one call adds to what the one before has computed."""
 
 
 def curve(problem: Problem, schedule: Schedule) -> GaussianCurve:
@@ -60,16 +48,17 @@ def curve(problem: Problem, schedule: Schedule) -> GaussianCurve:
     """
     # Planners try many numbers of steps for the last request: all before it is computed once.
     unanswered = replace(schedule, steps=(*schedule.steps[:-1], 0)) if schedule.steps else schedule
-    phases, distance = _all_but_last_answer(problem, unanswered)
-    answer = [phase(problem, sigma=schedule.sigma, records=0, steps=schedule.steps[-1])] if schedule.steps else []
-    return GaussianCurve(pooled_mu([*phases, *answer], starting_distance=distance))
+    pool = _all_but_last_answer(problem, unanswered)
+    if schedule.steps:
+        pool = pool.followed_by(phase(problem, sigma=schedule.sigma, records=0, steps=schedule.steps[-1]))
+    return GaussianCurve(pool.mu())
 
 
 def largest_curve(problem: Problem, schedule: Schedule) -> GaussianCurve:
     """Return the largest `curve` after any request of a schedule: no model was ever easier to tell."""
-    return GaussianCurve(
-        max((curve(problem, schedule.up_to(number)).mu for number in range(1, len(schedule.steps) + 1)), default=0.0)
-    )
+    for number in range(DEPTH, len(schedule.steps), DEPTH):
+        _largest_mu(problem, schedule.up_to(number))
+    return GaussianCurve(_largest_mu(problem, schedule))
 
 
 def joint_curve(problem: Problem, schedule: Schedule) -> GaussianCurve:
@@ -87,11 +76,12 @@ def joint_curve(problem: Problem, schedule: Schedule) -> GaussianCurve:
         AssumptionError: As for `curve`.
     """
     cycle, window = _checked(problem, schedule), _window(problem)
-    parts = []
-    for block in _blocks(schedule, cycle):
-        start = max(block.first, block.last - window)
-        distance = _distance(problem, schedule) if start > block.first else 0.0
-        parts.append(pooled_mu(_phases(problem, schedule.sigma, cycle, block, start), starting_distance=distance))
+    kinds, parts = _kinds(problem, schedule.sigma), []
+    distance = kinds(sum(schedule.records), 1).sensitivity / contraction_gap(problem)
+    for first, last, differing in _blocks(schedule, cycle):
+        start = max(first, last - window)
+        phases = _phases(kinds, cycle, start, last, differing)
+        parts.append(pooled_mu(phases, starting_distance=distance if start > first else 0.0))
     return GaussianCurve(math.hypot(*parts))
 
 
@@ -102,15 +92,27 @@ def last_visited(cycle: Cycle, records: int, *, steps: int) -> Places:
     return tuple(((steps - 1 - back) % cycle.batches, count) for back, count in enumerate(counts))
 
 
+@lru_cache(maxsize=4 * DEPTH)
+def _largest_mu(problem: Problem, schedule: Schedule) -> float:
+    if not schedule.steps:
+        return 0.0
+    return max(_largest_mu(problem, schedule.up_to(len(schedule.steps) - 1)), curve(problem, schedule).mu)
+
+
 @lru_cache(maxsize=64)
-def _all_but_last_answer(problem: Problem, schedule: Schedule) -> tuple[tuple[Phase, ...], float]:
-    """Return all phases but the last block's, and how far apart the runs are before the first of them."""
+def _all_but_last_answer(problem: Problem, schedule: Schedule) -> Pool:
+    """Return all phases but the last answer's, which has no steps."""
     cycle = _checked(problem, schedule)
-    blocks = _blocks(schedule, cycle)
-    start = max(0, blocks[-1].last - _window(problem))
-    distance = _distance(problem, schedule) if start else 0.0
-    counted = [_phases(problem, schedule.sigma, cycle, block, start) for block in blocks if block.last > start]
-    return tuple(each for phases in counted for each in phases), distance
+    start = max(0, int(schedule.learning_steps) + sum(schedule.steps) - _window(problem))
+    kinds = _kinds(problem, schedule.sigma)
+    counted: list[list[Phase]] = []
+    for first, last, differing in _blocks(schedule, cycle):
+        if last <= start and first < last:
+            break
+        counted.append(_phases(kinds, cycle, max(first, start), last, differing))
+    # The most that two runs can be apart: every step differs in all records, for ever.
+    distance = kinds(sum(schedule.records), 1).sensitivity / contraction_gap(problem) if start else 0.0
+    return Pool.of([each for phases in reversed(counted) for each in phases], starting_distance=distance)
 
 
 def _checked(problem: Problem, schedule: Schedule) -> Cycle:
@@ -131,36 +133,39 @@ def _window(problem: Problem) -> int:
     return math.ceil(FORGOTTEN / gap) if gap > 0 else 10**18
 
 
-def _distance(problem: Problem, schedule: Schedule) -> float:
-    """Return the most that two runs can be apart: every step differs in all records, for ever."""
-    return _differing_in(problem, schedule.sigma, sum(schedule.records)).sensitivity / contraction_gap(problem)
+def _blocks(schedule: Schedule, cycle: Cycle) -> Iterator[tuple[int, int, Counter[int]]]:
+    """Yield the answer to each request, the last one first, then learning: steps on unchanging data.
 
-
-def _blocks(schedule: Schedule, cycle: Cycle) -> list[Block]:
-    """Return learning and the answer to each request, with what the later requests remove."""
+    Of each the number of steps before it and at its end, and in how many records of a batch the two runs differ: those
+    that later requests remove. The counter is changed afterwards.
+    """
     ends = list(accumulate(schedule.steps, initial=int(schedule.learning_steps)))
-    places = schedule.places or [
-        last_visited(cycle, records, steps=end) for records, end in zip(schedule.records, ends, strict=False)
-    ]
-    later: Counter[int] = Counter()
-    blocks = []
-    for number in reversed(range(len(ends))):
-        blocks.append(Block(ends[number - 1] if number else 0, ends[number], tuple(later.items())))
-        if number:
-            later.update(dict(places[number - 1]))
-    return blocks[::-1]
+    differing: Counter[int] = Counter()
+    for number in range(len(ends) - 1, 0, -1):
+        yield ends[number - 1], ends[number], differing
+        known = schedule.places
+        places = known[number - 1] if known else None
+        records = schedule.records[number - 1]
+        for batch, count in places or last_visited(cycle, records, steps=ends[number - 1]):
+            differing[batch] += count
+    yield 0, ends[0], differing
 
 
-def _phases(problem: Problem, sigma: float, cycle: Cycle, block: Block, start: int) -> list[Phase]:
-    """Return a block's steps from step ``start`` on: runs of steps that differ in equally many records."""
-    first = max(block.first, start)
-    visits = sorted(
-        (step, count)
-        for batch, count in block.differing
-        for step in range(first + (batch - first) % cycle.batches, block.last, cycle.batches)
-    )
+def _phases(
+    kinds: Callable[[int, int], Phase], cycle: Cycle, start: int, end: int, differing: Mapping[int, int]
+) -> list[Phase]:
+    """Return the steps from ``start`` to ``end``: runs of steps that differ in equally many records."""
+    if end - start <= len(differing):
+        met = ((step, differing.get(step % cycle.batches, 0)) for step in range(start, end))
+        visits = [(step, count) for step, count in met if count]
+    else:
+        visits = sorted(
+            (step, count)
+            for batch, count in differing.items()
+            for step in range(start + (batch - start) % cycle.batches, end, cycle.batches)
+        )
     runs: list[tuple[int, int]] = []  # numbers of records and of steps
-    step = first
+    step = start
     for visit, count in visits:
         if visit > step:
             runs.append((0, visit - step))
@@ -169,16 +174,17 @@ def _phases(problem: Problem, sigma: float, cycle: Cycle, block: Block, start: i
         else:
             runs.append((count, 1))
         step = visit + 1
-    if block.last > step:
-        runs.append((0, block.last - step))
-    kinds = {records: _differing_in(problem, sigma, records) for records, _ in runs}
-    return [replace(kinds[records], steps=steps) for records, steps in runs]
+    if end > step:
+        runs.append((0, end - step))
+    return [kinds(records, steps) for records, steps in runs]
 
 
-def _differing_in(problem: Problem, sigma: float, records: int) -> Phase:
-    """Return a step of two runs that differ in records of its batch, be they more than it holds."""
-    if records <= problem.n:
-        return phase(problem, sigma=sigma, records=records, steps=1)
-    agreeing, full = (phase(problem, sigma=sigma, records=count, steps=1) for count in (0, problem.n))
-    of_a_record = (full.sensitivity - agreeing.sensitivity) / problem.n
-    return replace(full, sensitivity=agreeing.sensitivity + records * of_a_record)
+def _kinds(problem: Problem, sigma: float) -> Callable[[int, int], Phase]:
+    """Return what makes a phase of numbers of records and steps: of two runs that differ in so many records a step.
+
+    They may be more than a batch holds.
+    """
+    agreeing, one = (phase(problem, sigma=sigma, records=records, steps=1) for records in (0, 1))
+    gap, noise_std, base = one.contraction_gap, one.noise_std, agreeing.sensitivity
+    of_a_record = one.sensitivity - base
+    return cache(lambda records, steps: Phase(steps, gap, base + records * of_a_record, noise_std))

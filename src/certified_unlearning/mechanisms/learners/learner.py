@@ -50,6 +50,11 @@ class Removal(NamedTuple):
     steps: int
     places: Places | None = None
 
+    @classmethod
+    def read(cls, records: int, steps: int, places: Sequence[Sequence[int]] | None = None) -> "Removal":
+        """Return a removal as JSON has it, where lists stand for tuples."""
+        return cls(records, steps, None if places is None else tuple((batch, count) for batch, count in places))
+
     def __repr__(self) -> str:
         told = "" if self.places is None else f", places={self.places!r}"
         return f"Removal(records={self.records!r}, steps={self.steps!r}{told})"

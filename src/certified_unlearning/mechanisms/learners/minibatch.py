@@ -12,12 +12,11 @@ from certified_unlearning.accounting.core.checks import require_count, require_p
 from certified_unlearning.accounting.core.curves import Cycle, Places
 from certified_unlearning.accounting.cyclic import planning
 from certified_unlearning.accounting.cyclic.accountants import CYCLIC
-from certified_unlearning.accounting.guarantees import cyclic_guarantee
-from certified_unlearning.accounting.shifted.arithmetic import langevin_floor
+from certified_unlearning.accounting.shifted.arithmetic import failure_delta, langevin_floor
 from certified_unlearning.engine.minibatch import CyclicObjective
 from certified_unlearning.engine.objectives.rows import StreamedRows
 from certified_unlearning.engine.progress import Progress
-from certified_unlearning.errors import ParameterError
+from certified_unlearning.errors import AssumptionError, ParameterError
 from certified_unlearning.mechanisms import minibatch_langevin
 from certified_unlearning.mechanisms.learners.learner import (
     LinearLearner,
@@ -204,6 +203,9 @@ class MiniBatchLearner(LinearLearner):
             AssumptionError: Rounding or noise would add more than delta to delta.
             InfeasibleError: The target cannot be met.
         """
+        left = self.n - sum(removal.records for removal in history)
+        if records > left:
+            raise ParameterError(f"records must be at most n = {left} that are left, got {records}")
         steps = planning.least_steps_after(
             self.problem,
             self.schedule(history),
@@ -305,4 +307,10 @@ class MiniBatchLearner(LinearLearner):
 
     def _require_payable(self, history: Sequence[Removal]) -> None:
         """Raise `AssumptionError` if so much would be added to delta that no certificate can be written."""
-        cyclic_guarantee(self.problem, self.schedule(history), delta=self.delta)
+        steps = self.learning_steps + sum(removal.steps for removal in history)
+        added = failure_delta(self.problem, steps=steps, epsilon=self.epsilon)
+        if added > self.delta:
+            raise AssumptionError(
+                f"after {steps} steps {added:.2g} would be added to delta = {self.delta:.2g} for random norms that are "
+                "larger than supposed; raise delta, or learn again"
+            )

@@ -1,0 +1,162 @@
+"""Mini-batch Langevin unlearning of a model of one's own: plans, dynamics, guarantee."""
+
+import math
+
+import numpy as np
+import pytest
+import torch
+from sklearn.linear_model import LogisticRegression
+
+from certified_unlearning import certificate
+from certified_unlearning.accounting import mu_from_epsilon
+from certified_unlearning.accounting.core.curves import Cycle
+from certified_unlearning.accounting.cyclic import stream
+from certified_unlearning.errors import AssumptionError, InfeasibleError, ParameterError
+from certified_unlearning.mechanisms.learners.learner import Removal
+from certified_unlearning.mechanisms.learners.minibatch import SCORE_NOISE, MiniBatchLearner, batch_size_for
+
+ASKED = {
+    "n": 3000,
+    "features": 5,
+    "classes": 2,
+    "regularisation": 1 / (0.02 * 3000**2),
+    "epsilon": 1.0,
+    "delta": 1e-5,
+    "batch_size": 400,
+}
+
+
+def planned(**change):
+    return MiniBatchLearner.plan(**ASKED | change)
+
+
+def data(n=3000, classes=2):
+    generator = np.random.default_rng(1)
+    rows = generator.standard_normal((n, 5))
+    rows /= np.linalg.norm(rows, axis=1, keepdims=True)
+    scores = rows @ generator.standard_normal((5, classes)) * 6 + generator.gumbel(size=(n, classes))
+    return rows, scores.argmax(axis=1)
+
+
+def signed(rows, labels):
+    return torch.tensor(-(2 * labels - 1)[:, None] * rows), torch.tensor(labels)
+
+
+def test_the_constants_are_those_of_a_batch_of_the_padded_data():
+    learner = planned()
+    assert learner.cycle == Cycle(8, 400)
+    problem = learner.exact_problem
+    assert problem.n == 400
+    assert problem.strong_convexity == pytest.approx(1 / (0.02 * 3200))
+    assert problem.smoothness == pytest.approx(0.25 + problem.strong_convexity)
+    assert problem.step_size == pytest.approx(2 / (problem.smoothness + problem.strong_convexity))
+    assert learner.learning_steps % 8 == 0
+
+
+@pytest.mark.parametrize("classes", [2, 3])
+def test_without_noise_and_in_one_batch_it_ends_where_scikit_learn_ends(classes):
+    rows, labels = data(600, classes)
+    learner = MiniBatchLearner.plan(
+        **ASKED | {"n": 600, "classes": classes, "batch_size": 600, "regularisation": 1 / (0.1 * 600**2)},
+        sigma=1e-3,
+        learning_steps=400,
+    )
+    learner = learner.model_copy(update={"sigma": 0.0})
+    tensors = signed(rows, labels) if classes == 2 else (torch.tensor(rows), torch.tensor(labels))
+    weights = learner.learn(*tensors, keys=[1])[0].numpy()
+    best = LogisticRegression(C=0.1, fit_intercept=False, tol=1e-10, max_iter=1000).fit(rows, labels).coef_
+    np.testing.assert_allclose(weights, best.ravel(), atol=1e-6)
+
+
+def test_the_default_noise_is_that_of_a_score():
+    learner = planned()
+    rate = learner.exact_problem.step_size * learner.exact_problem.strong_convexity
+    variance = 2 * learner.exact_problem.step_size * learner.sigma**2 / (1 - (1 - rate) ** 2)
+    assert math.sqrt(variance) == pytest.approx(SCORE_NOISE)
+
+
+def test_planned_steps_are_the_least_that_meet_the_target():
+    learner, history = planned(), []
+    target = mu_from_epsilon(1.0, 1e-5)
+    for places in (((7, 1),), ((0, 2), (7, 3)), ((3, 1),)):
+        removal = learner.plan_removal(history, sum(count for _, count in places), places)
+        history.append(removal)
+        assert stream.curve(learner.problem, learner.schedule(history)).mu <= target
+        fewer = [*history[:-1], removal._replace(steps=removal.steps - 1)]
+        assert removal.steps == 1 or stream.curve(learner.problem, learner.schedule(fewer)).mu > target
+    unknown = learner.plan_removal([], 1)
+    assert unknown.steps >= learner.plan_removal([], 1, ((0, 1),)).steps
+    assert unknown == Removal(1, learner.plan_removal([], 1, ((7, 1),)).steps)
+
+
+def test_sigma_for_a_wanted_number_of_steps():
+    learner = planned(steps=25, records=10)
+    assert learner.plan_removal([], 10).steps == 25
+
+
+def test_a_request_changes_weights_as_its_batches_say():
+    rows, labels = data()
+    tensors = signed(rows, labels)
+    learner = planned(learning_steps=8).model_copy(update={"sigma": 0.0})
+    start = torch.ones(1, 5, dtype=torch.float64)
+    ended = learner.unlearn(start, *tensors, [Removal(1, 3)], [1])
+    problem, expected = learner.exact_problem, start.clone()
+    for batch in (0, 1, 2):  # Learning was one cycle.
+        some = tensors[0][400 * batch : 400 * (batch + 1)]
+        gradient = torch.sigmoid(some @ expected[0]) @ some / 400 + problem.strong_convexity * expected[0]
+        expected = expected - problem.step_size * gradient
+    torch.testing.assert_close(ended, expected, rtol=1e-12, atol=1e-12)
+
+
+def test_the_guarantee_of_a_run_is_verified_and_states_its_cycle():
+    learner = planned()
+    history = [learner.plan_removal([], 4, ((2, 1), (7, 3)))]
+    run = learner.run(history, dataset="own", features="given", data_digest=None)
+    stated = certificate.of(run, key="k", noise_source="system entropy", all_published=True)
+    certificate.verify(stated)
+    assert (stated.mechanism, stated.accountant, stated.cycle) == ("minibatch-langevin", "cyclic", Cycle(8, 400))
+    assert stated.places == (((2, 1), (7, 3)),)
+    assert 0 < stated.epsilon <= 1.0 < stated.epsilon_all_published
+    for change in (
+        {"places": (((2, 4),),)},
+        {"places": None},
+        {"cycle": Cycle(8, 390)},
+        {"cycle": None},
+        {"cycle": Cycle(9, 400)},
+        {"unlearning_steps": (1,)},
+        {"n": 4000},
+        {"adjacency": "remove"},
+        {"epsilon": stated.epsilon * 0.999},
+    ):
+        with pytest.raises((certificate.CertificateError, AssumptionError, ParameterError)):
+            certificate.verify(stated.model_copy(update=change))
+
+
+def test_batch_sizes_follow_from_the_conditioning_and_few_records_need_none():
+    assert batch_size_for(1_000_000, C=80 / 1e6, classes=2, intercept=True) in range(1000, 4000)
+    assert batch_size_for(2000, C=80 / 2000, classes=2, intercept=True) is None
+    assert batch_size_for(1_000_000, C=1.0, classes=2, intercept=True) is None
+    even = batch_size_for(100_001, C=80 / 1e5, classes=2, intercept=False)
+    assert -(-100_001 // even) * even - 100_001 < -(-100_001 // even)
+
+
+@pytest.mark.parametrize(
+    ("change", "error", "said"),
+    [
+        ({"batch_size": 3001}, ParameterError, "at most the number of records, 3000, got 3001"),
+        ({"batch_size": 0}, ParameterError, "batch_size must be a whole number, at least 1"),
+        ({"sigma": 0.1, "steps": 3}, ParameterError, "give sigma or steps"),
+        ({"adjacency": "remove"}, ParameterError, "zero-out, replace"),
+        ({"epsilon": 0.0}, ParameterError, "epsilon"),
+        ({"sigma": 1e-18}, AssumptionError, "rounding"),
+    ],
+)
+def test_plans_that_make_no_sense_are_refused(change, error, said):
+    with pytest.raises(error, match=said):
+        planned(**change)
+
+
+def test_more_records_than_there_are_cannot_be_removed():
+    learner = planned()
+    with pytest.raises((ParameterError, InfeasibleError), match="at most n"):
+        learner.plan_removal([Removal(3000, 5)], 300)
