@@ -5,7 +5,7 @@ import pytest
 import torch
 from scipy.special import expit, softmax
 
-from certified_unlearning.engine import descent
+from certified_unlearning.engine import descent, minibatch
 from certified_unlearning.engine.checkpoint import Checkpoint
 from certified_unlearning.engine.minibatch import CyclicObjective, dealt_order
 from certified_unlearning.engine.objectives.rows import StreamedRows
@@ -52,7 +52,9 @@ def gradient(weights, batch, classes, rows=ROWS, signs=SIGNS, labels=CLASSES):
 
 
 @pytest.mark.parametrize("classes", [2, 3])
-def test_steps_take_one_batch_after_another_and_divide_by_its_size(classes):
+@pytest.mark.parametrize("at_once", [1 << 17, 2 * FEATURES])
+def test_steps_take_one_batch_after_another_and_divide_by_its_size(classes, at_once, monkeypatch):
+    monkeypatch.setattr(minibatch, "NUMBERS_AT_ONCE", at_once)
     loss = objective(classes)
     assert (loss.batches, loss.n, loss.d) == (4, N, FEATURES if classes == 2 else 3 * FEATURES)
     expected = GENERATOR.standard_normal((3, loss.d))

@@ -24,7 +24,7 @@ def write_table(path: Path) -> pd.DataFrame:
     return table
 
 
-def make_model(path: Path, data: Path) -> Status:
+def make_model(path: Path, data: Path, batch_size: int | None = None) -> Status:
     """Make a model directory whose removals take a few steps."""
     table = Table(path=str(data), label="ill", identifier="person")
-    return initialise(path, table, epsilon=1.0, C=0.1, steps=5, records=3, device="cpu")
+    return initialise(path, table, epsilon=1.0, C=0.1, steps=5, records=3, device="cpu", batch_size=batch_size)

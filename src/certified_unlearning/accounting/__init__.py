@@ -4,11 +4,13 @@
 `core`           what all share: the constants (`problem`, `losses`), `curves` and their `conversion`, `rounding`
 `langevin`       Langevin unlearning: `lsi` as published, `hoelder` with optimised exponents; `planning`: steps, noise
                  or records; `stationarity`: finite learning; `accountants`: the interchangeable ones by name
-`shifted`        shifted interpolation, exact on quadratics: `interpolation`, `cyclic` mini-batches, and `arithmetic`:
-                 what rounding costs
+`shifted`        shifted interpolation, exact on quadratics: `interpolation`, and `arithmetic`: what rounding costs
+`cyclic`         the same for mini-batches: `single` requests, `stream` of them, `planning`
 `descent`        Descent-to-Delete: `published`, `shifted` (its tighter form), `conditional` (against retraining noised
                  once where the state is published)
 `renyi`          *Differential Privacy Dynamics*: `dynamics`, and `private_erm`, its recipe
+`residual`       noise on weights whose gradient is certified to be small: `release`, `newton`, their `rounding`, and
+                 the `schedule` of reading data
 `deletion`       *Forget Unlearning*: plans, bounds, adaptive requests, risk
 `accountant`     what an accountant declares; `accountants`: all of them; `assumptions`: their words; `guarantees`: the
                  numbers of a certificate

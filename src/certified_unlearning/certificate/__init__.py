@@ -1,6 +1,21 @@
-"""What is guaranteed, from which constants, under which assumptions; anyone can recompute it."""
+"""Certificates: a guarantee with its constants and assumptions, which anyone can recompute.
 
-from certified_unlearning.certificate.model import Certificate, of, read, write
-from certified_unlearning.certificate.verification import CertificateError, verify
+`Certificate` speaks of noisy steps, `ResidualCertificate` of noise on weights whose gradient is certified to be small.
+"""
 
-__all__ = ["Certificate", "CertificateError", "of", "read", "verify", "write"]
+from certified_unlearning.certificate.kinds import AnyCertificate, read_any, verify, write
+from certified_unlearning.certificate.model import Certificate, of, read
+from certified_unlearning.certificate.residual import ResidualCertificate
+from certified_unlearning.certificate.verification import CertificateError
+
+__all__ = [
+    "AnyCertificate",
+    "Certificate",
+    "CertificateError",
+    "ResidualCertificate",
+    "of",
+    "read",
+    "read_any",
+    "verify",
+    "write",
+]

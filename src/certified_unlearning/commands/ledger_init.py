@@ -14,6 +14,7 @@ from certified_unlearning.vocabulary import DType
 
 if TYPE_CHECKING:
     from certified_unlearning.mechanisms.learners.langevin import LangevinLearner
+    from certified_unlearning.mechanisms.learners.minibatch import MiniBatchLearner
 
 SLOW = 3
 """From how many times the advised ``C n`` on `init` warns."""
@@ -68,6 +69,13 @@ def init(
     ] = None,
     records: Annotated[int, typer.Option(help="Records that --steps steps shall be able to remove at once.")] = 1,
     accountant: Annotated[str, typer.Option(help=f"Which analysis: {', '.join(ACCOUNTANTS)}.")] = "shifted",
+    batch_size: Annotated[
+        str,
+        typer.Option(
+            help="Records of a mini-batch, which is what a step reads; auto: mini-batches where there are enough "
+            "records; all: every step reads all records."
+        ),
+    ] = "auto",
     dtype: Annotated[DType, typer.Option(help="Of the weights.")] = "float32",
     device: Annotated[
         Literal["auto", "cpu", "cuda"], typer.Option(help="Where noisy steps are taken, now and later.")
@@ -104,6 +112,7 @@ def init(
         dtype=dtype,
         device=device,
         intercept=intercept,
+        batch_size=_batch_size(batch_size),
         planned=_announce,
     )
     start = made.state.start
@@ -112,7 +121,17 @@ def init(
     print(f"receipt: {made.head}")
 
 
-def _announce(C: float, learner: "LangevinLearner") -> None:
+def _batch_size(text: str) -> int | Literal["auto"] | None:
+    if text == "auto":
+        return "auto"
+    if text == "all":
+        return None
+    if not text.isdecimal() or int(text) < 1:
+        raise ParameterError(f"--batch-size must be auto, all or a whole number, at least 1, got {text!r}")
+    return int(text)
+
+
+def _announce(C: float, learner: "LangevinLearner | MiniBatchLearner") -> None:
     """Print which ``C`` was taken, and a warning where learning will take long."""
     from certified_unlearning.ledger.initialisation import QUICK_CONDITION
 
@@ -124,7 +143,8 @@ def _announce(C: float, learner: "LangevinLearner") -> None:
             file=sys.stderr,
             flush=True,
         )
-    print(f"C = {C:.4g}, C n = {condition:,.0f}: learning takes {learner.learning_steps:,} steps", flush=True)
+    of = f" of {learner.cycle.batch_size:,} records" if learner.cycle is not None else ""
+    print(f"C = {C:.4g}, C n = {condition:,.0f}: learning takes {learner.learning_steps:,} steps{of}", flush=True)
 
 
 def _from_flags(flags: dict[str, Any]) -> dict[str, Any]:

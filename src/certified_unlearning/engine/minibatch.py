@@ -13,6 +13,9 @@ from certified_unlearning.engine import randomness
 from certified_unlearning.engine.objectives.rows import Replacements, StreamedRows, replacements_like
 from certified_unlearning.errors import ParameterError
 
+NUMBERS_AT_ONCE = 1 << 17
+"""About as many numbers of a batch's rows stay in a processor's cache."""
+
 
 def dealt_order(n: int, key: int) -> NDArray[np.int64]:
     """Return which record lies where: a permutation of ``0 .. n - 1`` that follows from ``key`` alone."""
@@ -86,13 +89,17 @@ class CyclicObjective:
         last = min(first + self._batch_size, self.n)
         rows = self._block(first, last)
         by_output = weights if self._outputs == 1 else weights.view(len(weights) * self._outputs, -1)
-        scores = torch.mm(by_output, rows.t())
-        if self._outputs == 1:
-            scores.sigmoid_()
-        else:
-            scores = self._derivatives(scores.view(len(weights), self._outputs, -1), self._labels[first:last])
-        scale = -step_size / self._batch_size
-        by_output.addmm_(scores, rows, beta=1 - step_size * self._strong_convexity, alpha=scale)
+        shrunk, scale = 1 - step_size * self._strong_convexity, -step_size / self._batch_size
+        at_once = max(1, NUMBERS_AT_ONCE // rows.shape[1])
+        if len(rows) <= at_once:
+            by_output.addmm_(self._derivatives(by_output, rows, first), rows, beta=shrunk, alpha=scale)
+            return
+        # In parts that stay in the processor's cache from the scores to the gradient: wide rows are read once.
+        gradient = torch.zeros_like(by_output)
+        for start in range(0, len(rows), at_once):
+            part = rows[start : start + at_once]
+            gradient.addmm_(self._derivatives(by_output, part, first + start), part)
+        by_output.mul_(shrunk).add_(gradient, alpha=scale)
 
     def _block(self, first: int, last: int) -> Tensor:
         if isinstance(self._rows, Tensor):
@@ -104,8 +111,15 @@ class CyclicObjective:
             block.index_copy_(0, gone[here] - first, self._new_rows[: self._replaced][here])
         return block
 
-    def _derivatives(self, scores: Tensor, labels: Tensor) -> Tensor:
-        """Return the derivatives of the losses by scores (trials, outputs, rows), as one row a trial and output."""
-        derivatives = torch.softmax(scores, dim=1)
-        derivatives[:, labels, torch.arange(len(labels), device=scores.device)] -= 1
-        return derivatives.view(-1, len(labels))
+    def _derivatives(self, by_output: Tensor, rows: Tensor, first: int) -> Tensor:
+        """Return the derivatives of the losses of ``rows``, which begin at ``first``, by their scores.
+
+        Both are of shape (trials * outputs, rows).
+        """
+        scores = torch.mm(by_output, rows.t())
+        if self._outputs == 1:
+            return scores.sigmoid_()
+        labels = self._labels[first : first + len(rows)].long()
+        derivatives = torch.softmax(scores.view(-1, self._outputs, len(rows)), dim=1)
+        derivatives[:, labels, torch.arange(len(rows), device=rows.device)] -= 1
+        return derivatives.view_as(scores)

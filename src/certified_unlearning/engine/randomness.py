@@ -97,11 +97,11 @@ def _radius(bits: Tensor, keys: Sequence[int], block: int) -> Tensor:
     rare = ((size < low) | (size > high)).nonzero().tolist() if least < low or most > high else []
     radius = size.div_(largest).log_().mul_(-2).sqrt_()
     for row, place in rare:
-        radius[row, place] = _fine_radius(abs(int(bits[row, place])), largest, keys[row], block, place)
+        radius[row, place] = fine_radius(abs(int(bits[row, place])), largest, keys[row], block, place)
     return radius
 
 
-def _fine_radius(number: int, largest: int, key: int, block: int, place: int) -> float:
+def fine_radius(number: int, largest: int, key: int, block: int, place: int) -> float:
     """Return ``sqrt(-2 log U)`` for a ``U`` drawn uniformly from those that round to ``number / largest``."""
     counter = modes.CTR((block << 64 | 1 << 63 | 8 * place).to_bytes(16, "big"))
     drawn = Cipher(algorithms.AES128(key.to_bytes(16, "little")), counter).encryptor().update(bytes(128))

@@ -6,7 +6,13 @@
 array([0, 1, 3])
 """
 
+from certified_unlearning.estimators.certified import CertifiedLogisticRegression
 from certified_unlearning.estimators.descent_to_delete import PublishedStateDescentToDelete, SecretStateDescentToDelete
 from certified_unlearning.estimators.langevin import LangevinLogisticRegression
 
-__all__ = ["LangevinLogisticRegression", "PublishedStateDescentToDelete", "SecretStateDescentToDelete"]
+__all__ = [
+    "CertifiedLogisticRegression",
+    "LangevinLogisticRegression",
+    "PublishedStateDescentToDelete",
+    "SecretStateDescentToDelete",
+]

@@ -99,7 +99,7 @@ class LinearClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def _mapped(self, features: Array) -> NDArray[Any]:
         """Return checked features as rows, in an array that nobody else has."""
         if self.normalize:
-            features = unit(features)
+            features = unit(features.astype(np.float64, copy=False))  # float32 would leave some too long.
         if self.fit_intercept:
             rows = np.empty((len(features), features.shape[1] + 1), dtype=features.dtype)
             np.divide(features, np.sqrt(2), out=rows[:, :-1])
@@ -192,14 +192,14 @@ def distinct(indices: Any, n: int) -> NDArray[np.int64]:
         ParameterError: ``indices`` are no row numbers of ``n`` records, or one appears twice.
     """
     wanted = np.atleast_1d(np.asarray(indices))
-    if wanted.ndim != 1 or not len(wanted) or not np.issubdtype(wanted.dtype, np.integer):
+    if wanted.ndim != 1 or not len(wanted) or wanted.dtype.kind not in "iu":
         raise ParameterError(f"indices must be a list of row numbers of the X that was fitted, got {indices!r}")
     wanted = np.sort(wanted)
-    twice = wanted[1:][wanted[1:] == wanted[:-1]]
-    if len(twice):
-        raise ParameterError(f"indices names record {twice[0]} twice")
-    outside = wanted[(wanted < 0) | (wanted >= n)]
-    if len(outside):
+    twice = wanted[1:] == wanted[:-1]
+    if twice.any():
+        raise ParameterError(f"indices names record {wanted[1:][twice][0]} twice")
+    if wanted[0] < 0 or wanted[-1] >= n:
+        outside = wanted[(wanted < 0) | (wanted >= n)]
         raise ParameterError(f"indices names record {outside[0]}, but records are numbered 0 to {n - 1}")
     return wanted
 

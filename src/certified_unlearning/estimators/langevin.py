@@ -7,8 +7,6 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from certified_unlearning.accounting.core.checks import require_count
-from certified_unlearning.accounting.core.losses import regularisation_of
 from certified_unlearning.engine.devices import pick_device
 from certified_unlearning.engine.minibatch import dealt_order
 from certified_unlearning.errors import ParameterError
@@ -16,7 +14,7 @@ from certified_unlearning.estimators.base import UnlearningClassifier, shown_pro
 from certified_unlearning.estimators.classifier import ROWS_AT_ONCE, distinct, require_short_rows
 from certified_unlearning.mechanisms.learners.langevin import LangevinLearner
 from certified_unlearning.mechanisms.learners.learner import Removal
-from certified_unlearning.mechanisms.learners.minibatch import MiniBatchLearner, batch_size_for
+from certified_unlearning.mechanisms.learners.minibatch import MiniBatchLearner, plan_learner
 
 
 class LangevinLogisticRegression(UnlearningClassifier):
@@ -95,37 +93,22 @@ class LangevinLogisticRegression(UnlearningClassifier):
         self.batch_size = batch_size
 
     def _plan(self, n: int, features: int, classes: int) -> LangevinLearner | MiniBatchLearner:
-        shared: dict[str, Any] = {
-            "n": n,
-            "features": features,
-            "classes": classes,
-            "regularisation": regularisation_of(C=self.C, n=n, intercept=self.fit_intercept),
-            "epsilon": self.epsilon,
-            "delta": self.delta,
-            "sigma": self.sigma,
-            "steps": self.steps,
-            "records": self.records,
-            "adjacency": self.adjacency,
-            "dtype": self.dtype,
-        }
-        batch_size = self._batch_size(n, classes)
-        if batch_size is None:
-            return LangevinLearner.plan(**shared, accountant=self.accountant)
-        return MiniBatchLearner.plan(**shared, batch_size=batch_size)
-
-    def _batch_size(self, n: int, classes: int) -> int | None:
-        if self.batch_size is None:
-            return None
-        whole = self.accountant != "shifted" or self.adjacency == "remove"
-        if self.batch_size == "auto":
-            return None if whole else batch_size_for(n, C=self.C, classes=classes, intercept=self.fit_intercept)
-        require_count(least=1, batch_size=self.batch_size)
-        if whole:
-            raise ParameterError(
-                "batch_size must be None or 'auto' with accountant lsi or lsi-tight and with adjacency remove, which "
-                f"speak of all records in every step, got {self.batch_size}"
-            )
-        return int(self.batch_size)
+        return plan_learner(
+            self.batch_size,
+            C=self.C,
+            intercept=self.fit_intercept,
+            accountant=self.accountant,
+            adjacency=self.adjacency,
+            n=n,
+            features=features,
+            classes=classes,
+            epsilon=self.epsilon,
+            delta=self.delta,
+            sigma=self.sigma,
+            steps=self.steps,
+            records=self.records,
+            dtype=self.dtype,
+        )
 
     @property
     def remaining_(self) -> NDArray[np.int64]:

@@ -21,6 +21,7 @@ from certified_unlearning.ledger.model import (
     history_of,
     noise_key,
     place_training,
+    planned_removal,
     read_stored,
     read_weights,
     write_version,
@@ -101,7 +102,7 @@ def _answer(
     training.zero(directory, features, _rows(ledger, batch.after, batch.up_to))
     if training.digest(directory, features, key) != batch.training_digest:
         raise LedgerError(f"{directory.features.parent} does not keep what is written to it; nothing was published")
-    history = [*history_of(state), Removal(batch.records, batch.steps)]
+    history = [*history_of(state), Removal.read(batch.records, batch.steps, batch.places)]
     rows, labels = place_training(directory, model, device)
     unlearned = model.learner.unlearn(
         torch.from_numpy(weights).reshape(1, -1).to(device),
@@ -126,7 +127,7 @@ def _plan(directory: ModelDirectory, ledger: Ledger, model: StoredModel, state: 
     """Put all requests that wait into a batch, and record it: from here on it is going to be carried out."""
     after, up_to = state.answered_up_to, state.last_request
     rows = _rows(ledger, after, up_to)
-    removal = model.learner.plan_removal(history_of(state), len(rows))
+    removal = planned_removal(directory, model.learner, history_of(state), rows)
     version = state.current.version + 1
     key = new_key(directory.digest_key(version))
     batch = Batch(
@@ -137,6 +138,7 @@ def _plan(directory: ModelDirectory, ledger: Ledger, model: StoredModel, state: 
         records=removal.records,
         steps=removal.steps,
         training_digest=training.digest(directory, model.learner.features, key, rows),
+        places=removal.places,
     )
     with ledger.transaction():
         ledger.append("planned", batch.as_payload())

@@ -34,6 +34,7 @@ class ModelDirectory:
         model: What never changes: the learner, the table's declaration (JSON).
         features: The training copy: rows of float32 numbers, nothing else.
         labels: Their labels, int8.
+        places: Where each row of the table lies in the training copy, int64; only where that was dealt into batches.
         identifier_key: The key of the tags of who has which row.
     """
 
@@ -44,6 +45,7 @@ class ModelDirectory:
         self.model = path / "model.json"
         self.features = path / "training" / "features.float32"
         self.labels = path / "training" / "labels.int8"
+        self.places = path / "training" / "places.int64"
         self.identifier_key = path / "identifier-key"
 
     def weights(self, version: int) -> Path:
@@ -79,7 +81,7 @@ class ModelDirectory:
     def strangers(self) -> list[Path]:
         """Return the files that are no part of a model directory: somebody put them there."""
         database = [self.ledger.with_name(f"{self.ledger.name}{suffix}") for suffix in ("", "-wal", "-shm")]
-        own = {self.lock, *database, self.model, self.features, self.labels, self.identifier_key}
+        own = {self.lock, *database, self.model, self.features, self.labels, self.places, self.identifier_key}
         files = (path for path in self.path.rglob("*") if not path.is_dir() and path not in own)
         return sorted(
             path

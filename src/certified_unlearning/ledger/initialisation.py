@@ -9,7 +9,6 @@ from typing import Literal
 
 from certified_unlearning.accounting import AccountantName
 from certified_unlearning.accounting.core.checks import require_positive
-from certified_unlearning.accounting.core.losses import regularisation_of
 from certified_unlearning.data.tables.table import Table, read_blocks, resolve
 from certified_unlearning.engine.devices import pick_device
 from certified_unlearning.engine.progress import Progress
@@ -28,6 +27,7 @@ from certified_unlearning.ledger.requests import Status, status
 from certified_unlearning.ledger.state import Start
 from certified_unlearning.ledger.store import Ledger, Record
 from certified_unlearning.mechanisms.learners.langevin import LangevinLearner
+from certified_unlearning.mechanisms.learners.minibatch import MiniBatchLearner, plan_learner
 from certified_unlearning.vocabulary import DType
 
 QUICK_CONDITION = 100
@@ -48,7 +48,8 @@ def initialise(
     dtype: DType = "float32",
     device: Literal["auto", "cpu", "cuda"] = "auto",
     intercept: bool = True,
-    planned: Callable[[float, LangevinLearner], None] | None = None,
+    batch_size: int | Literal["auto"] | None = "auto",
+    planned: Callable[[float, LangevinLearner | MiniBatchLearner], None] | None = None,
 ) -> Status:
     """Copy a table's records, learn version 1 of a model from them, and begin its ledger.
 
@@ -67,6 +68,8 @@ def initialise(
         dtype: Of the weights.
         device: Where noisy steps are taken, now and later.
         intercept: Whether rows ``x`` become ``(x, 1) / sqrt(2)``, which gives the model an intercept.
+        batch_size: Records of a mini-batch; ``"auto"`` for mini-batches where there are enough records, None for all
+            records in every step.
         planned: Called with ``C`` and the learner before learning begins.
 
     Returns:
@@ -92,11 +95,13 @@ def initialise(
         modified = _modified(source)
         n, features = _copy(directory, ledger, table, intercept)
         C = QUICK_CONDITION / n if C is None else C
-        learner = LangevinLearner.plan(
+        learner = plan_learner(
+            batch_size,
+            C=C,
+            intercept=intercept,
             n=n,
             features=features,
             classes=len(table.classes or ()),
-            regularisation=regularisation_of(C=C, n=n, intercept=intercept),
             epsilon=epsilon,
             delta=delta,
             sigma=sigma,
@@ -106,6 +111,8 @@ def initialise(
             adjacency="zero-out",
             dtype=dtype,
         )
+        if isinstance(learner, MiniBatchLearner):
+            training.deal(directory, features, classes=learner.classes, key=noise_key())
         # With its suffix the name is none of a built-in data set.
         model = StoredModel(
             format=1,

@@ -21,11 +21,13 @@ from certified_unlearning.data.tables.declaration import Table
 from certified_unlearning.engine.objectives.rows import StreamedRows
 from certified_unlearning.errors import DataError
 from certified_unlearning.files import atomic_path, read_model
+from certified_unlearning.ledger import training
 from certified_unlearning.ledger.directory import ModelDirectory, file_sha256
 from certified_unlearning.ledger.state import State, Version
 from certified_unlearning.ledger.store import LedgerError
 from certified_unlearning.mechanisms.learners.langevin import LangevinLearner
 from certified_unlearning.mechanisms.learners.learner import Removal
+from certified_unlearning.mechanisms.learners.minibatch import MiniBatchLearner
 
 
 class StoredModel(BaseModel):
@@ -46,7 +48,7 @@ class StoredModel(BaseModel):
     dataset: str
     table: Table
     intercept: bool
-    learner: LangevinLearner
+    learner: LangevinLearner | MiniBatchLearner
     device: Literal["auto", "cpu", "cuda"]
 
 
@@ -126,11 +128,15 @@ def place_training(
 ) -> tuple[Tensor | StreamedRows, Tensor]:
     """Return the rows and labels of the training copy as the learner takes them.
 
-    Rows that would fill more than a quarter of the memory stay in their file. Removed records are rows of zeros; their
-    label, 0, counts for nothing.
+    Mini-batches stay in their file, a step reads its own; so do other rows that would fill more than a quarter of the
+    memory. Removed records are rows of zeros; their label, 0, counts for nothing.
     """
     learner = model.learner
     dtype = getattr(torch, learner.dtype)
+    if isinstance(learner, MiniBatchLearner):
+        stored = StoredRows(directory.features, 0, (learner.n, learner.features))
+        batches = torch.from_numpy(np.memmap(directory.labels, np.int8, mode="c"))
+        return StreamedRows(stored, dtype=dtype, device=device), batches.to(device)
     labels = torch.from_numpy(np.fromfile(directory.labels, np.int8))
     labels = labels.to(device, dtype if learner.classes == 2 else torch.int64)
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
@@ -144,7 +150,19 @@ def place_training(
 
 def history_of(state: State) -> list[Removal]:
     """Return the removals that the current version has behind it."""
-    return [Removal(batch.records, batch.steps) for batch in state.batches]
+    return [Removal.read(batch.records, batch.steps, batch.places) for batch in state.batches]
+
+
+def planned_removal(
+    directory: ModelDirectory,
+    learner: LangevinLearner | MiniBatchLearner,
+    history: Sequence[Removal],
+    rows: Sequence[int],
+) -> Removal:
+    """Return the steps that remove rows of the table, given what was removed before; errors as the learner's."""
+    if isinstance(learner, LangevinLearner):
+        return learner.plan_removal(history, len(rows))
+    return learner.plan_removal(history, len(rows), learner.places_of(training.positions(directory, rows)))
 
 
 def noise_key() -> int:

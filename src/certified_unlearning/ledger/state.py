@@ -1,5 +1,6 @@
 """State that a ledger's events add up to: versions of the model, the batch being applied, requests that wait."""
 
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -18,6 +19,7 @@ class Batch:
         records: How many rows.
         steps: ``K``, the noisy steps that remove them.
         training_digest: Keyed digest of the training copy without these rows.
+        places: In which mini-batches the rows lie, and how many in each; None where there are none.
     """
 
     version: int
@@ -27,10 +29,11 @@ class Batch:
     records: int
     steps: int
     training_digest: str
+    places: Sequence[Sequence[int]] | None = None
 
     def as_payload(self) -> dict[str, Any]:
         """Return the payload of its event."""
-        return asdict(self)
+        return {name: value for name, value in asdict(self).items() if (name, value) != ("places", None)}
 
 
 @dataclass(frozen=True)

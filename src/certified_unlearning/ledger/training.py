@@ -1,4 +1,8 @@
-"""The training copy: rows and labels as plain numbers in two files, digested with a key, zeroed where removed."""
+"""The training copy: rows and labels as plain numbers in two files, digested with a key, zeroed where removed.
+
+For a model that learns by mini-batches the copy is dealt: rows lie in the order in which batches are read, those of two
+classes signed as `engine.minibatch` takes them, and a third file says where each row of the table lies.
+"""
 
 import hashlib
 import hmac
@@ -7,11 +11,50 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
+from numpy.typing import NDArray
 
 from certified_unlearning.errors import DataError
+from certified_unlearning.files import atomic_path
 from certified_unlearning.ledger.directory import ModelDirectory, synchronise
 
 _ROWS_AT_ONCE = 65_536
+
+
+def deal(directory: ModelDirectory, features: int, *, classes: int, key: int) -> None:
+    """Deal the rows, which lie in the table's order, into the order that follows from a key.
+
+    Args:
+        directory: Where the training copy lies.
+        features: Columns of a row.
+        classes: Number of classes.
+        key: Of the order.
+    """
+    from certified_unlearning.engine.minibatch import dealt_order  # Not at the top: quick commands need no torch.
+
+    rows = np.memmap(directory.features, np.float32, mode="r").reshape(-1, features)
+    labels = np.fromfile(directory.labels, np.int8)
+    order = dealt_order(len(rows), key)
+    places = np.empty_like(order)
+    places[order] = np.arange(len(order))
+    dealt = labels[order]
+    with atomic_path(directory.features) as temporary, temporary.open("wb") as file:
+        for start in range(0, len(order), _ROWS_AT_ONCE):
+            some = slice(start, start + _ROWS_AT_ONCE)
+            block = np.take(rows, order[some], axis=0)
+            if classes == 2:
+                block *= -dealt[some, None].astype(np.float32)
+            file.write(block.data)
+    for path, array in ((directory.labels, dealt), (directory.places, places)):
+        with atomic_path(path) as temporary:
+            array.tofile(temporary)
+
+
+def positions(directory: ModelDirectory, rows: Sequence[int]) -> NDArray[np.int64]:
+    """Return where rows of the table lie in the training copy."""
+    wanted = np.asarray(rows, dtype=np.int64)
+    if not directory.places.exists():
+        return wanted
+    return np.array(np.memmap(directory.places, np.int64, mode="r")[wanted])
 
 
 def digest(directory: ModelDirectory, features: int, key: bytes, without: Sequence[int] = ()) -> str:
@@ -21,14 +64,17 @@ def digest(directory: ModelDirectory, features: int, key: bytes, without: Sequen
         directory: Where it lies.
         features: Columns of a row.
         key: The key.
-        without: Rows that count as zeros, sorted, whatever they still are.
+        without: Rows that count as zeros, whatever they still are.
 
     Raises:
         DataError: A file cannot be read, or ends within a row.
     """
     keyed = hmac.new(key, digestmod="sha256")
-    zeroed = np.asarray(without, dtype=np.int64)
-    for path, row_bytes in ((directory.features, 4 * features), (directory.labels, 1)):
+    gone = np.sort(positions(directory, without))
+    files = [(directory.features, 4 * features, gone), (directory.labels, 1, gone)]
+    if directory.places.exists():
+        files.append((directory.places, 8, gone[:0]))
+    for path, row_bytes, zeroed in files:
         try:
             keyed.update(f"{path.name} {path.stat().st_size} {row_bytes}\n".encode())
             with path.open("rb") as file:
@@ -55,7 +101,7 @@ def first_row_left(directory: ModelDirectory, features: int, owned: Sequence[int
         owned: The rows that are somebody's.
     """
     rows = np.memmap(directory.features, np.float32, mode="r").reshape(-1, features)
-    nobodys = np.setdiff1d(np.arange(len(rows)), owned)
+    nobodys = np.setdiff1d(np.arange(len(rows)), positions(directory, owned))
     left = nobodys[(rows[nobodys] != 0).any(axis=1)]
     return int(left[0]) if len(left) else None
 
@@ -80,7 +126,7 @@ def zero(directory: ModelDirectory, features: int, rows: Sequence[int]) -> None:
     for path, row_bytes in ((directory.features, 4 * features), (directory.labels, 1)):
         zeros = bytes(row_bytes)
         with path.open("r+b", buffering=0) as file:
-            for row in rows:
+            for row in positions(directory, rows).tolist():
                 os.pwrite(file.fileno(), zeros, row * row_bytes)
             os.fsync(file.fileno())
     synchronise(directory.features.parent)

@@ -1,0 +1,116 @@
+"""The residual of Newton removal: what a step that reads no data can have left of the gradient.
+
+The model is ``f_R(w) = (1/n) sum_{i in R} log(1 + exp(-a_i.w)) + (m/2) |w|^2`` with rows of norm at most ``r``
+(adjacency `zero-out`: ``n`` stays). State: weights ``w`` with ``|grad f_R(w)| <= tau``, and ``B``, the Hessian at
+``w_B`` where data were last read. Records ``Q`` leave; what they contributed is ``-ghat``, known in time ``O(S d)``.
+Then for *any* vector ``v``, and the one that solves ``B v = -ghat`` above all,
+
+    ``grad f_R'(w + v) = grad f_R(w) + [ghat + B v] + (H_R'(w_B) - B) v + rest``,
+
+    ``rest = integral over 0 <= t <= 1 of (H_R'(w + t v) - H_R'(w_B)) v``.
+
+The bracket is evaluated. ``H_R'(w_B) - B`` is rounding only, if ``B`` is *downdated* by each removed record's part;
+otherwise ``S_B`` records, removed since it was made, are still in it: at most ``S_B r^2 / (4 n)``. `curvature_change`
+bounds the rest, by the lesser of two:
+
+- *Third derivative*: ``gamma rho r (|w - w_B| + |v|/2) |v|``, where ``gamma = sup |s''|`` and ``rho`` bounds the
+  largest eigenvalue of ``A'A / n`` (``r^2`` always does).
+- *Self-concordance* (Bach, 2010): ``|s''| <= s'``, so along the way ``s'`` changes by a factor of at most ``exp(|a.(x -
+  w_B)|)`` and ``|s'(a.x) - s'(a.w_B)| <= s'(a.w_B) |a.(x - w_B)| E(X)``, with ``E(X) = (exp(X) - 1) / X`` (convexity)
+  and ``X = r max(|w - w_B|, |w + v - w_B|)``. With the seminorm ``|x|_H^2 = x'(H(w_B) - m I) x`` and Cauchy and
+  Schwarz's inequality the rest is at most ``r E(X) (|w - w_B|_H + |v|_H / 2) |v|_H``.
+
+The second needs no ``rho`` and knows directions in which the data are flat, into which ``B^-1`` sends most of
+``ghat``. It also bounds what *any* records can do, by counts alone:
+``|v|_H <= |ghat| / (2 sqrt(m))`` for the exact solution, as ``sqrt(h) / (h + m) <= 1 / (2 sqrt(m))``, so after ``S``
+records in however many requests the rest adds up to at most ``r E S^2 r^2 / (8 m n^2)``: `schedule`.
+
+Lineage: Guo, Goldstein, Hannun, van der Maaten, Certified Data Removal (ICML 2020), who bound the residual and perturb
+the objective; Sekhari, Acharya, Kamath, Suresh (NeurIPS 2021), who add noise to the output.
+"""
+
+import math
+from dataclasses import dataclass
+
+from certified_unlearning.accounting.core.checks import require_count, require_non_negative
+from certified_unlearning.accounting.residual.rounding import OUTWARD, ROW_NORM, THIRD_DERIVATIVE
+
+
+@dataclass(frozen=True)
+class Step:
+    """A step ``v`` from ``w``, in norms that are bounded from above, rounding included.
+
+    Attributes:
+        length: ``|v|``.
+        moved: ``|w - w_B|`` before the step.
+        moved_after: ``|w + v - w_B|``.
+        seminorm: ``|v|_H``; infinite where it is not known.
+        moved_seminorm: ``|w - w_B|_H``; infinite where it is not known.
+    """
+
+    length: float
+    moved: float
+    moved_after: float
+    seminorm: float = math.inf
+    moved_seminorm: float = math.inf
+
+
+def residual_after(
+    before: float,
+    step: Step,
+    *,
+    left: float,
+    n: int,
+    not_downdated: int = 0,
+    matrix_error: float = 0.0,
+    largest_eigenvalue: float | None = None,
+    row_norm: float = ROW_NORM,
+) -> float:
+    """Return ``tau'``, a bound on ``|grad f_R'(w + v)|``, rounded up.
+
+    Args:
+        before: ``tau``: a bound on ``|grad f_R(w)|``.
+        step: The step.
+        left: A bound on ``|ghat + B v|``, and on whatever else rounding does to the gradient.
+        n: Number of records at the start.
+        not_downdated: ``S_B``: records removed since ``B`` was made, these ones included; 0 if it is downdated.
+        matrix_error: How far ``B`` may be, by rounding, from the Hessian that it stands for.
+        largest_eigenvalue: ``rho``; None for ``r^2``.
+        row_norm: ``r``.
+
+    Raises:
+        ParameterError: A value makes no sense.
+    """
+    require_non_negative(before=before, left=left, matrix_error=matrix_error)
+    require_count(least=1, n=n)
+    require_count(least=0, not_downdated=not_downdated)
+    of_matrix = matrix_error + not_downdated * row_norm**2 / (4 * n)
+    of_curvature = curvature_change(step, largest_eigenvalue=largest_eigenvalue, row_norm=row_norm)
+    return (before + left + of_matrix * step.length + of_curvature) * OUTWARD
+
+
+def curvature_change(step: Step, *, largest_eigenvalue: float | None = None, row_norm: float = ROW_NORM) -> float:
+    """Return a bound on the rest: the lesser of `by_third_derivative` and `by_self_concordance`."""
+    return min(
+        by_third_derivative(step, largest_eigenvalue=largest_eigenvalue, row_norm=row_norm),
+        by_self_concordance(step, row_norm=row_norm),
+    )
+
+
+def by_third_derivative(step: Step, *, largest_eigenvalue: float | None = None, row_norm: float = ROW_NORM) -> float:
+    """Return ``gamma rho r (|w - w_B| + |v|/2) |v|``."""
+    rho = row_norm**2 if largest_eigenvalue is None else largest_eigenvalue
+    return THIRD_DERIVATIVE * rho * row_norm * (step.moved + step.length / 2) * step.length * OUTWARD
+
+
+def by_self_concordance(step: Step, *, row_norm: float = ROW_NORM) -> float:
+    """Return ``r E(X) (|w - w_B|_H + |v|_H / 2) |v|_H``."""
+    spread = growth(row_norm * max(step.moved, step.moved_after))
+    return row_norm * spread * (step.moved_seminorm + step.seminorm / 2) * step.seminorm * OUTWARD
+
+
+def growth(exponent: float) -> float:
+    """Return ``E(X) = (exp(X) - 1) / X``, rounded up; 1 at 0, infinite where it overflows."""
+    if exponent > 700:
+        return math.inf
+    return math.expm1(exponent) / exponent * OUTWARD if exponent > 0 else 1.0

@@ -1,0 +1,151 @@
+"""The guarantee of a release with a certified residual, its budget, and whether float64 can keep to it.
+
+The *release* is ``w + N(0, sigma^2 I)``, with fresh noise each time, of secret weights ``w`` whose *residual*
+``|grad f_R(w)|`` is certified to be at most ``tau``. The *reference* is ``w*_R + N(0, sigma^2 I)``: the exact minimiser
+on the remaining records ``R`` with the same noise. By strong convexity ``|w - w*_R| <= |grad f_R(w)| / m``, so the two
+are Gaussians with means at most ``tau / m`` apart: ``mu``-Gaussian DP with ``mu = tau / (m sigma)``. With ``tau`` fixed
+in advance, the *budget*, so is ``mu``. Which statement is which:
+
+- requests fixed in advance, the model published last, seen alone: ``mu``, after any number of requests;
+- all ``k`` releases together, the first one included: ``mu sqrt(k)``;
+- adaptive requests, chosen after seeing releases, all ``k`` releases together: ``mu sqrt(k)`` against the same
+  interaction with exact refits, because given the past both hold the same ``R`` and differ by one shift of a Gaussian.
+  The model published last has no better number then: which ``R`` came about depends on earlier releases.
+
+What was published before a deletion is outside: both sides of the comparison know the deletion from then on only.
+
+The weights are float64 numbers, and the noise on them is the sampler's of `accounting.core.rounding`: within
+``kappa sigma`` of exact noise, except with a probability that `noise_delta` counts. The sum's rounding is a function of
+the sum. Neither says anything if the published numbers are coarser than the shift: `require_representable`.
+"""
+
+import math
+
+from certified_unlearning.accounting.core.checks import (
+    require_count,
+    require_non_negative,
+    require_positive,
+    require_probability,
+)
+from certified_unlearning.accounting.core.conversion import mu_from_epsilon
+from certified_unlearning.accounting.core.rounding import FAILURE, UNIT_ROUNDOFF, longest_noise, resolution
+from certified_unlearning.accounting.residual.rounding import OUTWARD, gradient_error
+from certified_unlearning.errors import AssumptionError
+from certified_unlearning.text import rounded_up
+
+RESOLUTION_SHARE = 1e-3
+"""Share of the shift of means up to which published numbers may be coarse."""
+ROUNDING_SHARE = 0.05
+"""Share of the budget that the rounding of one evaluated gradient may take."""
+
+
+def mu_of(residual: float, *, strong_convexity: float, sigma: float) -> float:
+    """Return ``mu = tau / (m sigma)`` of the model published last, requests fixed in advance; rounded up.
+
+    Args:
+        residual: ``tau``: a certified bound on the gradient's norm, or the budget for it.
+        strong_convexity: ``m``.
+        sigma: Standard deviation of the published noise.
+
+    Raises:
+        ParameterError: A value makes no sense.
+    """
+    require_non_negative(residual=residual)
+    require_positive(strong_convexity=strong_convexity, sigma=sigma)
+    return residual / strong_convexity / sigma * OUTWARD
+
+
+def mu_of_all(mu: float, releases: int) -> float:
+    """Return ``mu sqrt(k)``: of all ``k`` releases together, and of an interaction with adaptive requests; rounded up.
+
+    Raises:
+        ParameterError: A value makes no sense.
+    """
+    require_non_negative(mu=mu)
+    require_count(least=1, releases=releases)
+    return mu * math.sqrt(releases) * OUTWARD
+
+
+def budget_of(*, epsilon: float, delta: float, strong_convexity: float, sigma: float) -> float:
+    """Return the public budget ``tau = mu m sigma`` whose `mu_of` gives at most ``epsilon`` at ``delta``.
+
+    Raises:
+        ParameterError: ``epsilon`` is not above 0, ``delta`` not strictly between 0 and 1, or a value makes no sense.
+    """
+    require_positive(strong_convexity=strong_convexity, sigma=sigma)
+    return mu_from_epsilon(epsilon, delta) * strong_convexity * sigma / OUTWARD**2
+
+
+def sigma_of(residual: float, *, epsilon: float, delta: float, strong_convexity: float) -> float:
+    """Return the least sigma with which a residual gives at most ``epsilon`` at ``delta``: inverse of `budget_of`.
+
+    Raises:
+        ParameterError: A value makes no sense.
+    """
+    require_positive(residual=residual, strong_convexity=strong_convexity)
+    return residual / strong_convexity / mu_from_epsilon(epsilon, delta) * OUTWARD**2
+
+
+def noise_delta(epsilon: float, *, dimension: int, releases: int) -> float:
+    """Return the addition to delta for random norms that are larger than `accounting.core.rounding` supposes."""
+    require_non_negative(epsilon=epsilon)
+    failure = releases * (dimension + 4) * FAILURE
+    return min(1.0, failure * (1 + math.exp(min(epsilon, 700.0))))
+
+
+def noise_resolution(sigma: float, dimension: int) -> float:
+    """Return how far, in Euclidean norm, published noise may be from exact Gaussian noise."""
+    return sigma * resolution(dimension, "float64")
+
+
+def largest_weights(*, classes: int, strong_convexity: float, residual: float) -> float:
+    """Return a bound on ``|w|`` for every data set: ``f(w*) <= f(0) <= log(classes)``, and ``w`` is near ``w*``."""
+    require_count(least=2, classes=classes)
+    require_positive(strong_convexity=strong_convexity)
+    return (math.sqrt(2 * math.log(classes) / strong_convexity) + residual / strong_convexity) * OUTWARD
+
+
+def require_representable(
+    *, n: int, features: int, classes: int, strong_convexity: float, sigma: float, delta: float, budget: float
+) -> None:
+    """Raise `AssumptionError` where float64 cannot keep to a budget; no data are looked at.
+
+    The rounding of one gradient may take `ROUNDING_SHARE` of the budget; the rounding of the published numbers, and
+    what their noise is off by, `RESOLUTION_SHARE` of the shift ``budget / m``.
+
+    Args:
+        n: Number of records.
+        features: Columns of a row.
+        classes: At least 2.
+        strong_convexity: ``m``.
+        sigma: Standard deviation of the published noise.
+        delta: Of the guarantee.
+        budget: ``tau``.
+
+    Raises:
+        ParameterError: A value makes no sense.
+        AssumptionError: ``sigma`` or ``strong_convexity`` is too small; the message names what would be enough.
+    """
+    require_count(least=1, n=n, features=features)
+    require_positive(sigma=sigma, budget=budget)
+    require_probability(delta=delta)
+    weights = largest_weights(classes=classes, strong_convexity=strong_convexity, residual=budget)
+    unavoidable = gradient_error(
+        records=n, n=n, features=features, classes=classes, weight_norm=weights, strong_convexity=strong_convexity
+    )
+    if unavoidable > ROUNDING_SHARE * budget:
+        enough = sigma * unavoidable / (ROUNDING_SHARE * budget)
+        raise AssumptionError(
+            f"sigma = {sigma:.6g} allows a gradient of norm {budget:.3g} only (strong_convexity = "
+            f"{strong_convexity:.3g}, delta = {delta:.3g}), of which rounding in float64 may be {unavoidable:.3g}; "
+            f"sigma = {rounded_up(enough)} is enough, and a larger strong_convexity (a smaller C) helps"
+        )
+    dimension = features * (1 if classes == 2 else classes)
+    shift = budget / strong_convexity
+    published = UNIT_ROUNDOFF["float64"] * weights + noise_resolution(sigma, dimension)
+    published += UNIT_ROUNDOFF["float64"] * sigma * longest_noise(dimension)
+    if published > RESOLUTION_SHARE * shift:
+        raise AssumptionError(
+            f"sigma = {sigma:.6g} allows means {shift:.3g} apart, but published float64 numbers are up to "
+            f"{published:.3g} off: raise sigma or epsilon, or a larger strong_convexity (a smaller C)"
+        )

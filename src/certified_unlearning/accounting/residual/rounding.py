@@ -1,0 +1,132 @@
+"""What float64 may hide of a gradient: bounds that make "evaluated norm + bound" a true upper bound.
+
+Unit roundoff ``u = 2^-53`` and ``gamma_k = k u / (1 - k u)``: a sum or an inner product of ``k`` terms, in any order,
+with or without fused operations, is off by at most ``gamma_k`` times the sum of its terms' sizes (Higham, Accuracy and
+Stability of Numerical Algorithms, sections 3.1 and 4.2). Numbers added in blocks of ``b`` count ``b`` and the number of
+blocks: that is the *chain*. Products of matrices by fewer operations (Strassen) are not covered; no BLAS that NumPy is
+built with uses them. Rows have norm at most ``r = 1 + 1.1e-6`` (`NORM_EXCESS`: they are checked to 1e-6). The rows' and
+the weights' stored numbers are exact: they are what the objective is *of*. Derivation, for the logistic loss with ``p =
+s(-y x.w)`` (softmax in brackets):
+
+*Gradient*, ``-(1/n) sum y p x + m w``. A score is off by ``gamma_d r |w|``, hence ``p`` by a quarter (a half) of that,
+and by the evaluation of ``s`` itself, `COEFFICIENT_ERROR`: ``1/(1 + exp(-z))`` takes one exponential, a sum and a
+quotient, 4 ``u`` relative; twice that is counted (softmax: ``(2 K + 16) u`` in norm, as in `accounting.core.rounding`).
+A row's part of the sum is at most ``r`` (``sqrt(2) r``), so the sum of ``N`` is off by ``gamma_chain`` times ``N r``.
+Division by ``n``, ``m w`` and the last sum are one relative ``u`` each.
+
+*Hessian*, ``(1/n) sum q x x' + m I`` with ``q = s(z) s(-z)``, evaluated as a sum over rows ``sqrt(q) x``: ``q`` is off
+by `THIRD_DERIVATIVE` times what a score is, as ``|q'| <= 1/(6 sqrt 3)``, and by 16 ``u`` relative of two sigmoids,
+which with the product, root, scaling and squaring makes 25. A row's part has Frobenius norm at most ``r^2 / 4``, and
+Frobenius norms bound spectral ones; so the sum is off by ``(gamma_chain + 25 u) N r^2 / 4 / n`` and what the scores
+cost. A *downdate* subtracts such a sum and rounds every entry once more. For all of it ``|H|_F <= r^2 / 4 + sqrt(d)
+m``.
+
+*A product* ``H v`` is off by ``gamma_d |H|_F |v|``: the same entries with absolute values have the same norm.
+
+A factor of a matrix and a solution by it are never trusted: a step ``v`` is the numbers that came out, and what they
+leave, ``g + H v``, is evaluated and bounded like everything else. Underflow costs at most the least normal number a
+product, also where a processor flushes to zero. All bounds are multiplied by 1.01 for what errors do to each other, and
+sums of bounds by `OUTWARD` for their own rounding.
+"""
+
+import math
+
+from certified_unlearning.accounting.core.rounding import NORM_EXCESS, SMALLEST_NORMAL, UNIT_ROUNDOFF
+
+UNIT = UNIT_ROUNDOFF["float64"]
+LEAST = SMALLEST_NORMAL["float64"]
+OUTWARD = 1 + 2.0**-46
+"""Factor that outweighs the rounding of a few dozen sums, products and roots of bounds: 128 of its units each way."""
+ROW_NORM = 1 + NORM_EXCESS
+"""``r``: what a row's norm is at most."""
+THIRD_DERIVATIVE = 1 / (6 * math.sqrt(3))
+"""``sup |s''|``, of the logistic loss."""
+COEFFICIENT_ERROR = 8 * UNIT
+"""Of an evaluated sigmoid, relative."""
+BLOCK_NUMBERS = 1 << 16
+"""Numbers of the rows that are multiplied at once: as many as a processor keeps near."""
+_INTERPLAY = 1.01
+
+
+def block_rows(features: int) -> int:
+    """Return how many rows of so many columns make a block: about `BLOCK_NUMBERS` numbers, 256 to 4096 rows."""
+    return min(4096, max(256, BLOCK_NUMBERS // features))
+
+
+def gamma(count: int) -> float:
+    """Return ``gamma_k``; infinite from ``k u = 1/2`` on."""
+    return count * UNIT / (1 - count * UNIT) if count * UNIT < 0.5 else math.inf
+
+
+def norm_above(evaluated: float, dimension: int) -> float:
+    """Return a bound on the norm of ``dimension`` numbers whose evaluated norm is this."""
+    return (evaluated * (1 + gamma(dimension + 4)) + dimension * math.sqrt(LEAST)) * OUTWARD
+
+
+def gradient_error(
+    *, records: int, n: int, features: int, classes: int, weight_norm: float, strong_convexity: float
+) -> float:
+    """Return how far, in norm, an evaluated gradient may be from the exact one; see the module.
+
+    Args:
+        records: Summands, added in blocks of `block_rows`.
+        n: What the sum is divided by.
+        features: Columns of a row.
+        classes: 2, or the number of scores of softmax regression.
+        weight_norm: A bound on ``|w|``.
+        strong_convexity: ``m`` of a regulariser in the gradient; 0 for a sum over some records only.
+    """
+    slope, coefficient_error, longest = (
+        (0.25, COEFFICIENT_ERROR, 1.0) if classes == 2 else (0.5, (2.0 * classes + 16) * UNIT, math.sqrt(2))
+    )
+    mean = records / n
+    scores = slope * gamma(features) * ROW_NORM * weight_norm
+    summed = (scores + coefficient_error) + gamma(chain(records, features)) * longest
+    regulariser = strong_convexity * weight_norm
+    ends = 3 * UNIT * (mean * ROW_NORM * longest + regulariser)
+    return _INTERPLAY * (mean * ROW_NORM * summed + ends) + _underflow(features * max(1, classes))
+
+
+def hessian_error(*, records: int, n: int, features: int, weight_norm: float, strong_convexity: float) -> float:
+    """Return how far, in Frobenius norm, an evaluated Hessian (or downdate) of the logistic loss may be off.
+
+    Args:
+        records: Summands.
+        n: What the sum is divided by.
+        features: Columns of a row.
+        weight_norm: A bound on ``|w|`` where it is evaluated.
+        strong_convexity: ``m``; with downdates too, for their last rounding.
+    """
+    mean = records / n
+    curvature = ROW_NORM**2 / 4
+    scores = THIRD_DERIVATIVE * gamma(features) * ROW_NORM**3 * weight_norm
+    summed = scores + (gamma(chain(records, features)) + 25 * UNIT) * curvature
+    ends = 4 * UNIT * hessian_norm(features=features, strong_convexity=strong_convexity)
+    return _INTERPLAY * (mean * summed + ends) + _underflow(features**2)
+
+
+def hessian_norm(*, features: int, strong_convexity: float) -> float:
+    """Return a bound on the Frobenius norm of a Hessian of the logistic loss: the trace, ``r^2 / 4``, and ``m I``."""
+    return (ROW_NORM**2 / 4 + math.sqrt(features) * strong_convexity) * OUTWARD
+
+
+def product_error(*, features: int, strong_convexity: float, norm: float) -> float:
+    """Return how far a Hessian times a vector of this norm, plus another vector, may be off beside that vector's ``u``.
+
+    Args:
+        features: ``d``.
+        strong_convexity: ``m``.
+        norm: Of the vector.
+    """
+    size = hessian_norm(features=features, strong_convexity=strong_convexity)
+    return _INTERPLAY * gamma(features + 1) * size * norm + _underflow(features)
+
+
+def chain(records: int, features: int) -> int:
+    """Return how many numbers are added one after another, at most, when blocks of rows are summed."""
+    block = block_rows(features)
+    return min(records, block) + math.ceil(records / block) + 2
+
+
+def _underflow(numbers: int) -> float:
+    return 8 * numbers * LEAST

@@ -1,0 +1,120 @@
+"""When Newton removal reads the data again: by counts of records, planned before anything is learned.
+
+Two kinds of plan. *Strict*: a bound that holds for all data, all records and all orders decides, so when data are read
+follows from the sizes of requests and from public constants; watching the time tells nothing of the records. Otherwise
+a larger public number, which typical requests keep to; where the realised bound would exceed the budget before, data
+are read at once, *unscheduled*: nothing is ever released above the budget, but that it happened depends on the data,
+and a certificate says so. How long a reading takes depends on the data in both: solvers stop when they are there.
+
+The bound by counts (`newton` has the derivation; the solution's evaluated remainder, `REMAINDER`, is kept small):
+after ``S`` records ``sum |ghat| <= S r / n``, so steps are at most ``S r / (n m)`` long in all and
+``S r / (2 n sqrt m)`` in the seminorm, and the residual is at most
+
+    ``start + r E(X) (a + S r / (2 n sqrt m))^2 / 2`` with ``X = r (S r / (n m) + |v_0|)``,
+
+where ``a = |v_0|_H`` is what the last step of the reading moved; without downdates ``(S r^2 / (4 n)) S r / (n m)``
+more.
+"""
+
+import math
+from collections.abc import Callable
+
+from certified_unlearning.accounting.core.checks import require_count, require_positive
+from certified_unlearning.accounting.residual.newton import growth
+from certified_unlearning.accounting.residual.rounding import OUTWARD, ROW_NORM
+
+START_SHARE = 0.1
+"""Share of the budget that may be left when data were read."""
+ROUNDING_SHARE = 0.1
+"""Share of the budget for the rounding of all requests until they are read again."""
+START_MOVE = 0.05
+"""What the last step of a reading may move, ``|v_0|_H``, in units of ``sqrt(2 budget)``."""
+REMAINDER = 1e-3
+"""Share of ``|ghat|`` that ``|ghat + B v|`` may be."""
+REMAINDER_SHARE = 0.05
+"""Share of the budget that all ``|ghat + B v|`` together may be until data are read again, by records."""
+
+
+def start_gradient(*, strong_convexity: float, budget: float) -> float:
+    """Return how large a gradient may be where data are read: then its last step moves `START_MOVE` at most."""
+    return 2 * START_MOVE * math.sqrt(2 * budget * strong_convexity) / OUTWARD
+
+
+def worst_residual(records: int, *, n: int, strong_convexity: float, budget: float, downdate: bool) -> float:
+    """Return what the residual is at most, whatever the data, after so many records since data were read.
+
+    Args:
+        records: ``S``.
+        n: Number of records at the start.
+        strong_convexity: ``m``.
+        budget: ``tau``.
+        downdate: Whether each removed record's part is taken out of the matrix.
+
+    Raises:
+        ParameterError: A value makes no sense.
+    """
+    require_count(least=0, records=records)
+    require_count(least=1, n=n)
+    require_positive(strong_convexity=strong_convexity, budget=budget)
+    removed = (1 + REMAINDER) * records * ROW_NORM / n
+    started = start_gradient(strong_convexity=strong_convexity, budget=budget)
+    length = (removed + started) / strong_convexity
+    seminorm = (removed + started) / (2 * math.sqrt(strong_convexity))
+    rest = ROW_NORM * growth(ROW_NORM * length) * seminorm**2 / 2
+    not_downdated = 0.0 if downdate else records * ROW_NORM**2 / (4 * n) * removed / strong_convexity
+    return ((START_SHARE + ROUNDING_SHARE) * budget + rest + not_downdated) * OUTWARD
+
+
+def strict_records(*, n: int, strong_convexity: float, budget: float, downdate: bool = True) -> int:
+    """Return the most records that may go, whatever they are, before data must be read again; 0 if none may.
+
+    Raises:
+        ParameterError: A value makes no sense.
+    """
+
+    def holds(records: int) -> bool:
+        worst = worst_residual(records, n=n, strong_convexity=strong_convexity, budget=budget, downdate=downdate)
+        return worst <= budget
+
+    return _most(holds, n)
+
+
+def usual_records(*, n: int, features: int, strong_convexity: float, budget: float, downdate: bool = True) -> int:
+    """Return how many records a typical stream removes before its realised bound meets the budget.
+
+    No guarantee rests on it: two rough sizes of what ``S`` records move the weights by. Their directions are random,
+    half of what a record can do, one record a request, in data that fill ``d`` directions evenly: curvature
+    ``h = 1 / (4 d)``, so one record moves ``e = sqrt(h) / (h + m) r / (2 n)`` in the seminorm and ``S`` make
+    ``(2/3) (S / USUAL)^(3/2) e^2``. And their mean is that of all records, ``m w*``, about `TOGETHER` ``sqrt(m)`` long:
+    ``(S TOGETHER / (2 n))^2 / 2``.
+
+    Raises:
+        ParameterError: A value makes no sense.
+    """
+    strict = strict_records(n=n, strong_convexity=strong_convexity, budget=budget, downdate=downdate)
+    room = (1 - START_SHARE - ROUNDING_SHARE) * budget
+    flat = 1 / (4 * features)
+    one = ROW_NORM / (2 * n) * math.sqrt(flat) / (flat + strong_convexity)
+
+    def holds(records: int) -> bool:
+        scattered = (records / USUAL) ** 1.5 * one**2 / 1.5
+        together = (records * TOGETHER / (2 * n)) ** 2 / 2
+        not_downdated = 0.0 if downdate else (records / n) ** 2 / (4 * math.sqrt(strong_convexity))
+        return bool(scattered + together + not_downdated <= room)
+
+    return max(strict, _most(holds, n))
+
+
+USUAL = 3.0
+"""By how much requests of several records make fewer of them."""
+TOGETHER = 0.7
+"""The norm of the mean gradient of the records' losses, in units of ``sqrt(m)``."""
+
+
+def _most(holds: Callable[[int], bool], n: int) -> int:
+    """Return the largest number up to ``n`` for which something holds that holds for all smaller ones; 0 for none."""
+    least, most = 0, n + 1
+    while most - least > 1:
+        middle = (least + most) // 2
+        least, most = (middle, most) if holds(middle) else (least, middle)
+    return least

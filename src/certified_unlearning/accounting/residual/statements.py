@@ -1,0 +1,96 @@
+"""Certified refit and Newton removal in words: comparator, observers, what is not promised, assumptions."""
+
+import functools
+
+from certified_unlearning.accounting.accountant import Assumption
+from certified_unlearning.vocabulary import NoiseSource
+
+COMPARATOR = (
+    "the exact minimiser of the same objective on the remaining records (a removed record's loss is 0, the normaliser "
+    "stays), plus the same Gaussian noise"
+)
+OBSERVERS = (
+    "epsilon: who sees the model published last, requests fixed in advance; epsilon_all_releases: who sees all "
+    "releases, the first one included, and may have chosen requests after seeing earlier ones, against the same "
+    "interaction with exact refits"
+)
+NOT_PROMISED = (
+    "nothing towards the records that stay: the comparator is an exact minimiser with noise, no private training",
+    "nothing about what was published before a deletion: whoever kept it has a model of the removed records",
+    "nothing about the secret state (weights without noise, matrix and factor), which depends on removed records until "
+    "data are read again",
+)
+
+
+@functools.cache
+def assumptions(
+    *, preprocessing: Assumption, noise_source: NoiseSource, noise_resolution: float, strict: bool, unscheduled: bool
+) -> tuple[Assumption, ...]:
+    """Return what the guarantee rests on.
+
+    Args:
+        preprocessing: What the features rest on.
+        noise_source: Where the noise came from.
+        noise_resolution: How far it may be from exact noise.
+        strict: Whether data are read again by counts alone.
+        unscheduled: Whether they were read at another time.
+    """
+    return (
+        Assumption(
+            statement="every record has norm at most 1",
+            status="checked",
+            by="every row, to 1e-6, which the bounds count",
+        ),
+        preprocessing,
+        Assumption(
+            statement="the objective is strongly convex",
+            status="checked",
+            by="the l2 regulariser, whose strength is a constant that a removal does not change",
+        ),
+        Assumption(
+            statement="the gradient's norm on the remaining records was at most budget at every release",
+            status="checked",
+            by="evaluated when data are read, bounded by the mechanism after every request; verifying arithmetic alone "
+            "cannot see it",
+        ),
+        Assumption(
+            statement="rounding is paid for",
+            status="checked",
+            by="bounds of every sum and product in float64 are part of the gradient's bound; products of matrices are "
+            "taken to be made by sums of products, as all usual libraries do",
+        ),
+        Assumption(
+            statement="for epsilon, not for epsilon_all_releases: requests are fixed in advance and do not depend on "
+            "published models",
+            status="assumed",
+            by="no software can see it",
+        ),
+        _timing(strict, unscheduled),
+        Assumption(
+            statement="nobody concludes anything from the last bits of the published weights' noise",
+            status="assumed",
+            by=f"it is within {noise_resolution:.2g} (Euclidean norm) of exact Gaussian noise, made of the "
+            "operating system's or a cipher's bits; attacks on smaller differences (Mironov 2012) are not excluded",
+        ),
+        Assumption(
+            statement="nobody who sees the model knows the noise",
+            status="assumed" if noise_source == "seed" else "checked",
+            by="it can be repeated from a seed: whoever knows it can subtract the noise, and two models made with "
+            "one seed cancel each other's"
+            if noise_source == "seed"
+            else "it comes from the operating system's entropy and is not kept",
+        ),
+    )
+
+
+def _timing(strict: bool, unscheduled: bool) -> Assumption:
+    statement = "nobody concludes anything from when data were read again"
+    if strict and not unscheduled:
+        by = "it follows from the sizes of requests alone, by a bound that holds for all data"
+        return Assumption(statement=statement, status="checked", by=by)
+    by = (
+        "a reading was not scheduled: that it was needed depends on the data"
+        if unscheduled
+        else "the number of records between readings is public, but that it was enough depends on the data"
+    )
+    return Assumption(statement=statement, status="assumed", by=by)

@@ -1,0 +1,40 @@
+"""Certificates of every kind: read, written and verified by what they say they are."""
+
+from pathlib import Path
+
+from certified_unlearning.certificate import model, residual, verification
+from certified_unlearning.certificate.model import Certificate
+from certified_unlearning.certificate.residual import ResidualCertificate
+from certified_unlearning.files import read_json, read_model, write_model
+
+AnyCertificate = Certificate | ResidualCertificate
+
+
+def verify(certificate: AnyCertificate) -> None:
+    """Recompute what a certificate states, in numbers and in words.
+
+    Raises:
+        CertificateError: The certificate states what its constants do not give.
+        AssumptionError: What its statement needs does not hold for its constants.
+    """
+    if isinstance(certificate, ResidualCertificate):
+        residual.verify(certificate)
+    else:
+        verification.verify(certificate)
+
+
+def write(certificate: AnyCertificate, path: str | Path) -> None:
+    """Write a certificate as JSON, atomically."""
+    write_model(path, certificate)
+
+
+def read_any(path: str | Path) -> AnyCertificate:
+    """Read a certificate of any kind; those of noisy steps name none.
+
+    Raises:
+        DataError: The file is missing or is no certificate.
+    """
+    content = read_json(path)
+    if isinstance(content, dict) and content.get("kind") == "residual":
+        return read_model(path, ResidualCertificate, "a certificate")
+    return model.read(path)

@@ -1,0 +1,313 @@
+"""Certificates of certified refit and Newton removal: noise on weights whose gradient is certified to be small.
+
+Their guarantee is another one than that of noisy steps, and so are their constants: `ResidualCertificate`, by its
+``kind``. The realised bound on the gradient is in none of them: it depends on the records.
+"""
+
+import functools
+import math
+from typing import Any, Literal, Protocol
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from certified_unlearning.accounting.accountant import Assumption
+from certified_unlearning.accounting.core.conversion import epsilon_from_mu
+from certified_unlearning.accounting.core.losses import scores_per_record
+from certified_unlearning.accounting.core.rounding import LARGEST_SIGMA
+from certified_unlearning.accounting.residual import release, schedule, statements
+from certified_unlearning.certificate.preprocessing import DECLARED, GIVEN, preprocessing
+from certified_unlearning.certificate.verification import TOLERANCE, CertificateError
+from certified_unlearning.mechanisms.refit_plan import LARGEST_FACTOR, Counts, RefitPlan
+from certified_unlearning.version import code_version
+from certified_unlearning.vocabulary import NoiseSource
+
+
+class ResidualCertificate(BaseModel):
+    """An (epsilon, delta + extra_delta) unlearning statement against exact refits, and what recomputes it.
+
+    Attributes:
+        kind: ``residual``; certificates of noisy steps have none.
+        mechanism: ``newton-removal``, or ``certified-refit`` where every request reads the data.
+        loss: ``logistic`` or ``softmax``, with an l2 regulariser, on rows of norm at most 1.
+        comparator: What a release is indistinguishable from.
+        observers: To whom each epsilon speaks.
+        not_promised: What nobody should read into it.
+        adjacency: ``zero-out``: a removed record's loss is 0, the normaliser ``n`` stays.
+        epsilon: Of the model published last, requests fixed in advance, at ``delta + extra_delta``.
+        mu: The same as Gaussian differential privacy: ``budget / (strong_convexity sigma)``.
+        releases: How many models were published, the first one included.
+        epsilon_all_releases: Of all of them together, at ``delta + extra_delta_all_releases``; adaptive requests too.
+        mu_all_releases: ``mu sqrt(releases)``.
+        delta: Strictly between 0 and 1.
+        extra_delta: For random norms that are larger than supposed.
+        extra_delta_all_releases: The same, of all releases.
+        n: Number of records at the start.
+        d: Number of weights.
+        classes: At least 2.
+        strong_convexity: ``m``.
+        sigma: Standard deviation of the published noise.
+        budget: ``tau``: what the gradient's norm was at most, at every release.
+        removed: Records removed so far.
+        downdate: Whether each removed record's part was taken out of the matrix.
+        strict: Whether data were to be read again by counts alone.
+        records_between_reads: After so many removed records data were to be read again; 0: for every request.
+        scheduled_reads: How often they were.
+        unscheduled_reads: How often they were read because the budget would have been exceeded.
+        assumptions: What it rests on.
+        dtype: ``float64``.
+        noise_resolution: How far, in norm, published noise may be from exact Gaussian noise.
+        noise_source: Where it came from.
+        dataset: Name of the data set.
+        features: How features were made; ``given`` by an estimator's user.
+        code_version: Which code ran.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    kind: Literal["residual"] = "residual"
+    mechanism: Literal["newton-removal", "certified-refit"]
+    loss: Literal["logistic", "softmax"]
+    guarantee: Literal["upper bound"] = "upper bound"
+    comparator: str
+    observers: str
+    not_promised: tuple[str, ...]
+    adjacency: Literal["zero-out"] = "zero-out"
+    epsilon: float
+    mu: float
+    releases: int = Field(ge=1)
+    epsilon_all_releases: float
+    mu_all_releases: float
+    delta: float
+    extra_delta: float
+    extra_delta_all_releases: float
+    n: int = Field(ge=1)
+    d: int = Field(ge=1)
+    classes: int = Field(ge=2)
+    strong_convexity: float = Field(gt=0, allow_inf_nan=False)
+    sigma: float = Field(gt=0, allow_inf_nan=False)
+    budget: float = Field(gt=0, allow_inf_nan=False)
+    removed: int = Field(ge=0)
+    downdate: bool
+    strict: bool
+    records_between_reads: int = Field(ge=0)
+    scheduled_reads: int = Field(ge=0)
+    unscheduled_reads: int = Field(ge=0)
+    assumptions: tuple[Assumption, ...]
+    dtype: Literal["float64"] = "float64"
+    noise_resolution: float
+    noise_source: NoiseSource
+    dataset: str
+    features: str
+    code_version: str
+
+
+class _Constants(Protocol):
+    """What the guarantee follows from: of a plan, and of a certificate."""
+
+    @property
+    def delta(self) -> float: ...
+    @property
+    def strong_convexity(self) -> float: ...
+    @property
+    def sigma(self) -> float: ...
+    @property
+    def budget(self) -> float: ...
+
+
+def of(
+    plan: RefitPlan, counts: Counts, *, noise_source: NoiseSource, dataset: str = "own", features: str = GIVEN
+) -> ResidualCertificate:
+    """Return what is guaranteed of a model after some requests.
+
+    Args:
+        plan: What was fixed before anything was learned.
+        counts: What happened since.
+        noise_source: Where the noise came from.
+        dataset: Name of the data set.
+        features: How features were made.
+    """
+    before = _before_removals(plan, noise_source, dataset, features, counts.unscheduled > 0)
+    # A copy, for a certificate is made in a small part of a millisecond, as removals are.
+    return before.model_copy(
+        update={
+            **_of_all(before.mu, before.delta, dimension=before.d, releases=counts.requests + 1),
+            "releases": counts.requests + 1,
+            "removed": counts.removed,
+            "scheduled_reads": counts.scheduled,
+            "unscheduled_reads": counts.unscheduled,
+        }
+    )
+
+
+@functools.lru_cache(maxsize=64)
+def _before_removals(
+    plan: RefitPlan, noise_source: NoiseSource, dataset: str, features: str, unscheduled: bool
+) -> ResidualCertificate:
+    """Return the certificate of the first release."""
+    return ResidualCertificate(
+        mechanism="newton-removal" if plan.removes_by_newton else "certified-refit",
+        loss="logistic" if plan.classes == 2 else "softmax",
+        **_numbers(plan, dimension=plan.dimension, releases=1),
+        **_words(
+            plan.sigma,
+            plan.dimension,
+            noise_source=noise_source,
+            strict=plan.strict,
+            unscheduled=unscheduled,
+            dataset=dataset,
+            features=features,
+        ),
+        releases=1,
+        delta=plan.delta,
+        n=plan.n,
+        d=plan.dimension,
+        classes=plan.classes,
+        strong_convexity=plan.strong_convexity,
+        sigma=plan.sigma,
+        budget=plan.budget,
+        removed=0,
+        downdate=plan.downdate,
+        strict=plan.strict,
+        records_between_reads=plan.records_between_reads,
+        scheduled_reads=0,
+        unscheduled_reads=0,
+        noise_source=noise_source,
+        dataset=dataset,
+        features=features,
+        code_version=code_version(),
+    )
+
+
+def verify(certificate: ResidualCertificate) -> None:
+    """Recompute what a certificate states, in numbers and in words.
+
+    That the gradient was within the budget, the number of records and the counts of requests are taken as stated.
+
+    Raises:
+        CertificateError: A number differs (the message has both), a constant is impossible, or words are not those of
+            the mechanism.
+        AssumptionError: float64 cannot keep to the budget.
+    """
+    _verify_scope(certificate)
+    due = _numbers(certificate, dimension=certificate.d, releases=certificate.releases)
+    for name, computed in due.items():
+        stated = getattr(certificate, name)
+        if not math.isclose(stated, computed, rel_tol=TOLERANCE):
+            raise CertificateError(f"the certificate states {name} = {stated!r}, but its constants give {computed!r}")
+    words = _words(
+        certificate.sigma,
+        certificate.d,
+        noise_source=certificate.noise_source,
+        strict=certificate.strict,
+        unscheduled=certificate.unscheduled_reads > 0,
+        dataset=certificate.dataset,
+        features=certificate.features,
+    )
+    for name, right in words.items():
+        said = getattr(certificate, name)
+        if said != right:
+            raise CertificateError(f"the certificate states other {name} than it must: {said!r} instead of {right!r}")
+    release.require_representable(
+        n=certificate.n,
+        features=certificate.d // scores_per_record(certificate.classes),
+        classes=certificate.classes,
+        strong_convexity=certificate.strong_convexity,
+        sigma=certificate.sigma,
+        delta=certificate.delta,
+        budget=certificate.budget,
+    )
+
+
+def _numbers(constants: _Constants, *, dimension: int, releases: int) -> dict[str, Any]:
+    """Return the numbers that follow from the constants."""
+    mu = release.mu_of(constants.budget, strong_convexity=constants.strong_convexity, sigma=constants.sigma)
+    epsilon = epsilon_from_mu(mu, constants.delta)
+    return {
+        "mu": mu,
+        "epsilon": epsilon,
+        "extra_delta": release.noise_delta(epsilon, dimension=dimension, releases=1),
+        "noise_resolution": release.noise_resolution(constants.sigma, dimension),
+        **_of_all(mu, constants.delta, dimension=dimension, releases=releases),
+    }
+
+
+def _of_all(mu: float, delta: float, *, dimension: int, releases: int) -> dict[str, Any]:
+    """Return the numbers that speak of all releases."""
+    mu_all = release.mu_of_all(mu, releases)
+    epsilon = epsilon_from_mu(mu_all, delta)
+    return {
+        "mu_all_releases": mu_all,
+        "epsilon_all_releases": epsilon,
+        "extra_delta_all_releases": release.noise_delta(epsilon, dimension=dimension, releases=releases),
+    }
+
+
+def _words(
+    sigma: float,
+    dimension: int,
+    *,
+    noise_source: NoiseSource,
+    strict: bool,
+    unscheduled: bool,
+    dataset: str,
+    features: str,
+) -> dict[str, Any]:
+    return {
+        "comparator": statements.COMPARATOR,
+        "observers": statements.OBSERVERS,
+        "not_promised": statements.NOT_PROMISED,
+        "assumptions": statements.assumptions(
+            preprocessing=preprocessing(dataset, features),
+            noise_source=noise_source,
+            noise_resolution=release.noise_resolution(sigma, dimension),
+            strict=strict,
+            unscheduled=unscheduled,
+        ),
+    }
+
+
+def _verify_scope(certificate: ResidualCertificate) -> None:
+    """Check that the constants are possible, and fit each other."""
+    scores = scores_per_record(certificate.classes)
+    by_newton = certificate.classes == 2 and certificate.d <= LARGEST_FACTOR
+    mechanism = "newton-removal" if by_newton else "certified-refit"
+    loss = "logistic" if certificate.classes == 2 else "softmax"
+    requests = certificate.releases - 1
+    reads = certificate.scheduled_reads + certificate.unscheduled_reads
+    least_reads = 0 if certificate.records_between_reads else requests
+    scope = {
+        "mechanism": (certificate.mechanism == mechanism, f"{mechanism!r}"),
+        "loss": (certificate.loss == loss, f"{loss!r}"),
+        "delta": (0 < certificate.delta < 1, "strictly between 0 and 1"),
+        "extra_delta_all_releases": (
+            0 <= certificate.extra_delta_all_releases <= certificate.delta,
+            f"at most delta = {certificate.delta!r}",
+        ),
+        "sigma": (certificate.sigma <= LARGEST_SIGMA, f"at most {LARGEST_SIGMA:g}, or weights may overflow"),
+        "d": (certificate.d % scores == 0, f"a multiple of the {scores} scores of a record"),
+        "removed": (requests <= certificate.removed < certificate.n, f"{requests} to {certificate.n - 1}"),
+        "scheduled_reads": (least_reads <= reads <= requests, f"{least_reads} to {requests}, with those unscheduled"),
+        "features": (certificate.features in (DECLARED, GIVEN), f"{DECLARED!r} or {GIVEN!r}"),
+    }
+    for name, (holds, right) in scope.items():
+        if not holds:
+            raise CertificateError(f"the certificate states {name} = {getattr(certificate, name)!r}, must be {right}")
+    most = _most_records(certificate, by_newton)
+    if certificate.records_between_reads > most:
+        raise CertificateError(
+            f"the certificate states records_between_reads = {certificate.records_between_reads}, but its constants "
+            f"allow {most} where reading depends on counts alone"
+        )
+
+
+def _most_records(certificate: ResidualCertificate, by_newton: bool) -> int:
+    if not by_newton:
+        return 0
+    if not certificate.strict:
+        return certificate.records_between_reads
+    return schedule.strict_records(
+        n=certificate.n,
+        strong_convexity=certificate.strong_convexity,
+        budget=certificate.budget,
+        downdate=certificate.downdate,
+    )

@@ -1,0 +1,149 @@
+"""Logistic and softmax regression in NumPy's float64, exact to known bounds, for solvers that stop by the gradient.
+
+``f(w) = (1/n) sum_i loss(x_i, y_i, w) + (m/2) |w|^2`` over rows of norm at most 1, in which rows of zeros have no
+gradient: what a removed record leaves (adjacency `zero-out`). Rows are read in blocks, so nothing of their size is made
+besides them; `accounting.residual.rounding` bounds how far what comes out is from the exact numbers.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg.blas import dsyrk
+from scipy.special import expit
+
+from certified_unlearning.accounting.residual.rounding import block_rows
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Regression:
+    """A regularised loss of linear scores.
+
+    Attributes:
+        rows: Shape ``(records, d)``.
+        labels: Shape ``(records,)``: -1.0 or 1.0 of two classes, else the class' number.
+        n: What the sum is divided by.
+        strong_convexity: ``m``.
+        classes: At least 2.
+    """
+
+    rows: Array
+    labels: NDArray[Any]
+    n: int
+    strong_convexity: float
+    classes: int
+
+    def sample(self, every: int) -> Self:
+        """Return the same for every so-many-th record."""
+        rows, labels = np.ascontiguousarray(self.rows[::every]), self.labels[::every]
+        return type(self)(rows, labels, len(rows), self.strong_convexity, self.classes)
+
+    def blocks(self) -> Iterator[tuple[Array, NDArray[Any]]]:
+        """Yield rows and labels, block by block."""
+        size = block_rows(self.rows.shape[1])
+        for first in range(0, len(self.rows), size):
+            yield self.rows[first : first + size], self.labels[first : first + size]
+
+    @property
+    def dimension(self) -> int:
+        """Number of weights."""
+        return int(self.rows.shape[1]) * (1 if self.classes == 2 else self.classes)
+
+
+class LogisticRegression64(Regression):
+    """Logistic regression: weights of shape ``(d,)``."""
+
+    def value(self, weights: Array) -> float:
+        """Return ``f(w)``."""
+        losses = sum(float(np.logaddexp(0.0, -y * (x @ weights)).sum()) for x, y in self.blocks())
+        return losses / self.n + self.strong_convexity / 2 * float(weights @ weights)
+
+    def gradient(self, weights: Array) -> Array:
+        """Return the gradient, shape ``(d,)``."""
+        total = np.zeros_like(weights)
+        for x, y in self.blocks():
+            total += x.T @ _coefficients(x @ weights, y)
+        return total / self.n + self.strong_convexity * weights
+
+    def gradient_and_hessian(self, weights: Array) -> tuple[Array, Array]:
+        """Return the gradient and the Hessian, shape ``(d, d)`` in Fortran's order, of which the lower half is set."""
+        total, d = np.zeros_like(weights), len(weights)
+        hessian = np.zeros((d, d), order="F")
+        for x, y in self.blocks():
+            scores = x @ weights
+            total += x.T @ _coefficients(scores, y)
+            hessian = dsyrk(1.0, scaled_rows(x, scores).T, 1.0, hessian, lower=1, overwrite_c=1)
+        hessian /= self.n
+        hessian[np.diag_indices(d)] += self.strong_convexity
+        return total / self.n + self.strong_convexity * weights, hessian
+
+    def hessian_product(self, weights: Array, vector: Array) -> Array:
+        """Return the Hessian at ``weights`` times a vector."""
+        total = np.zeros_like(weights)
+        for x, _ in self.blocks():
+            scores = x @ weights
+            total += x.T @ (expit(scores) * expit(-scores) * (x @ vector))
+        return total / self.n + self.strong_convexity * vector
+
+
+class SoftmaxRegression64(Regression):
+    """Softmax regression: weights of shape ``(classes d,)``, class by class."""
+
+    def value(self, weights: Array) -> float:
+        """Return ``f(w)``."""
+        by_class, losses = weights.reshape(self.classes, -1), 0.0
+        for x, y in self.blocks():
+            scores = x @ by_class.T
+            largest = scores.max(axis=1)
+            logs = np.log(np.exp(scores - largest[:, None]).sum(axis=1)) + largest
+            # A row of zeros has a constant loss: of no consequence for the gradient.
+            losses += float((logs - scores[np.arange(len(y)), y]).sum())
+        return losses / self.n + self.strong_convexity / 2 * float(weights @ weights)
+
+    def gradient(self, weights: Array) -> Array:
+        """Return the gradient, shape ``(classes d,)``."""
+        by_class = weights.reshape(self.classes, -1)
+        total = np.zeros_like(by_class)
+        for x, y in self.blocks():
+            probabilities = _softmax(x @ by_class.T)
+            probabilities[np.arange(len(y)), y] -= 1
+            total += probabilities.T @ x
+        return total.ravel() / self.n + self.strong_convexity * weights
+
+    def hessian_product(self, weights: Array, vector: Array) -> Array:
+        """Return the Hessian at ``weights`` times a vector."""
+        by_class, of_class = weights.reshape(self.classes, -1), vector.reshape(self.classes, -1)
+        total = np.zeros_like(by_class)
+        for x, _ in self.blocks():
+            probabilities, changes = _softmax(x @ by_class.T), x @ of_class.T
+            weighted = probabilities * changes
+            total += (weighted - probabilities * weighted.sum(axis=1, keepdims=True)).T @ x
+        return total.ravel() / self.n + self.strong_convexity * vector
+
+
+def removed_gradient(rows: Array, labels: NDArray[Any], weights: Array, n: int) -> Array:
+    """Return what the gradient changes by when these records leave a logistic regression: ``ghat``, shape ``(d,)``."""
+    ghat: Array = -(rows.T @ _coefficients(rows @ weights, labels)) / n
+    return ghat
+
+
+def scaled_rows(rows: Array, scores: Array) -> Array:
+    """Return ``sqrt(s(z) s(-z)) x`` for rows ``x`` with scores ``z``: their squares make the Hessian."""
+    scaled: Array = rows * np.sqrt(expit(scores) * expit(-scores))[:, None]
+    return scaled
+
+
+def _coefficients(scores: Array, labels: NDArray[Any]) -> Array:
+    """Return the derivative of each record's loss by its score."""
+    coefficients: Array = -labels * expit(-labels * scores)
+    return coefficients
+
+
+def _softmax(scores: Array) -> Array:
+    exponentials = np.exp(scores - scores.max(axis=1, keepdims=True))
+    probabilities: Array = exponentials / exponentials.sum(axis=1, keepdims=True)
+    return probabilities

@@ -1,0 +1,139 @@
+"""Certified refit: any solver, until the evaluated gradient, its rounding added, is within a public budget.
+
+A model is planned from counts alone: what is published is ``w + N(0, sigma^2 I)``, compared with ``w*_R + N(0, sigma^2
+I)``, the exact minimiser on the remaining records with the same noise (`accounting.residual.release`). Every request
+reads the data two to four times, starting from the old weights. Softmax regression, and rows of more than
+`refit_plan.LARGEST_FACTOR` columns, have no other way here; two classes have `newton_removal`.
+"""
+
+import math
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from certified_unlearning.accounting.residual import rounding
+from certified_unlearning.engine.objectives.float64 import LogisticRegression64, SoftmaxRegression64
+from certified_unlearning.errors import InfeasibleError
+from certified_unlearning.mechanisms.refit_plan import RefitPlan
+
+Array = NDArray[np.float64]
+Objective = LogisticRegression64 | SoftmaxRegression64
+SOLVER_SHARE = 0.5
+"""Share of the budget at which iterative solvers stop."""
+_ROUNDS = 60
+
+
+class Fitted(NamedTuple):
+    """Weights with a bound on their gradient's norm. Both are secret: they depend on the records."""
+
+    weights: Array
+    residual: float
+
+
+def refit(plan: RefitPlan, objective: Objective, start: Array | None = None) -> Fitted:
+    """Fit until the certified gradient is within `SOLVER_SHARE` of the budget, without any matrix.
+
+    L-BFGS first, if there is no start; then Newton's method with conjugate gradients, to where rounding ends it.
+
+    Args:
+        plan: The plan.
+        objective: `objective_of` the rows.
+        start: Weights to start from; None for the origin.
+
+    Raises:
+        InfeasibleError: The solver did not get there.
+    """
+    target = SOLVER_SHARE * plan.budget
+    weights = _lbfgs(objective, target) if start is None else start
+    gradient = objective.gradient(weights)
+    for _ in range(_ROUNDS):
+        residual = (norm_above(gradient) + gradient_error(plan, weights)) * rounding.OUTWARD
+        if residual <= target:
+            return Fitted(weights, residual)
+        step = conjugate_gradients(
+            lambda vector, at=weights: objective.hessian_product(at, vector),  # type: ignore[misc]
+            gradient,
+            tolerance=min(0.1, math.sqrt(float(np.linalg.norm(gradient)))),
+        )
+        weights, gradient = damped(objective, weights, gradient, -step)
+    raise InfeasibleError(
+        f"after {_ROUNDS} Newton steps the gradient's norm is {residual:.3g}, but the budget allows {target:.3g}; a "
+        "larger sigma, or a smaller C, allows more"
+    )
+
+
+def objective_of(plan: RefitPlan, rows: Array, labels: NDArray[np.float64] | NDArray[np.int64]) -> Objective:
+    """Return the loss over these rows; those of removed records are zero."""
+    kind = LogisticRegression64 if plan.classes == 2 else SoftmaxRegression64
+    return kind(rows, labels, plan.n, plan.strong_convexity, plan.classes)
+
+
+def gradient_error(plan: RefitPlan, weights: Array) -> float:
+    """Return how far an evaluated gradient over all rows may be from the exact one."""
+    return rounding.gradient_error(
+        records=plan.n,
+        n=plan.n,
+        features=plan.features,
+        classes=plan.classes,
+        weight_norm=norm_above(weights),
+        strong_convexity=plan.strong_convexity,
+    )
+
+
+def damped(objective: Objective, weights: Array, gradient: Array, step: Array) -> tuple[Array, Array]:
+    """Return weights and gradient after a step, halved until the gradient or the loss falls."""
+    size, slope, before = float(np.linalg.norm(gradient)), float(gradient @ step), None
+    for halvings in range(40):
+        there = weights + step / 2**halvings
+        found = objective.gradient(there)
+        if np.linalg.norm(found) <= 0.9 * size:
+            return there, found
+        if before is None:
+            before = objective.value(weights)
+        if objective.value(there) < before + 1e-4 * slope / 2**halvings:
+            return there, found
+    return weights, gradient
+
+
+def conjugate_gradients(product: Callable[[Array], Array], right: Array, *, tolerance: float) -> Array:
+    """Return about ``H^-1 right``: the remainder is at most a share ``tolerance`` of ``right``.
+
+    Args:
+        product: ``H`` times a vector; positive definite.
+        right: The right-hand side.
+        tolerance: Above 0.
+    """
+    solution, remainder = np.zeros_like(right), right.copy()
+    direction, size = right.copy(), float(right @ right)
+    enough = tolerance**2 * size
+    for _ in range(10 * len(right)):
+        if size <= enough:
+            break
+        image = product(direction)
+        length = size / float(direction @ image)
+        solution += length * direction
+        remainder -= length * image
+        size, before = float(remainder @ remainder), size
+        direction = remainder + size / before * direction
+    return solution
+
+
+def norm_above(vector: Array) -> float:
+    """Return a bound on a vector's norm."""
+    # NumPy's norm takes several times as long for few numbers, and requests are short.
+    return rounding.norm_above(math.sqrt(float(vector @ vector)), vector.size)
+
+
+def _lbfgs(objective: Objective, target: float) -> Array:
+    from scipy.optimize import minimize
+
+    found = minimize(
+        lambda weights: (objective.value(weights), objective.gradient(weights)),
+        np.zeros(objective.dimension),
+        jac=True,
+        method="L-BFGS-B",
+        options={"gtol": max(target, 1e-5) / math.sqrt(objective.dimension), "ftol": 1e-12, "maxiter": 500},
+    )
+    return np.asarray(found.x, dtype=np.float64)

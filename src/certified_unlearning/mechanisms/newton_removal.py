@@ -1,0 +1,315 @@
+"""Newton removal: requests answered in time ``O(S d + d^2)``, whatever the number of records that stay.
+
+Logistic regression of two classes. A step against what the removed records contributed, by a factor made when data were
+last read, and a bound on what is left of the gradient (`accounting.residual.newton`): if it stays within the budget, no
+row is read. Otherwise, and when as many records were removed as the plan says, data are read and everything is as new.
+
+Secret, besides the weights and the residual: the matrix and its factor are functions of removed records until data are
+read again. With downdates the matrix is, up to rounding, one of the remaining rows, at weights ``w_B`` that are not;
+the factor only guides the solution, whose remainder is evaluated with the matrix.
+"""
+
+import math
+from dataclasses import dataclass, field
+from typing import Literal, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg import LinAlgError, cholesky
+from scipy.linalg.blas import dsymv, dsyrk, dtrsv
+
+from certified_unlearning.accounting.residual import rounding, schedule
+from certified_unlearning.accounting.residual.newton import Step, residual_after
+from certified_unlearning.engine.objectives.float64 import LogisticRegression64, removed_gradient, scaled_rows
+from certified_unlearning.errors import AssumptionError, InfeasibleError
+from certified_unlearning.mechanisms.certified_refit import gradient_error, norm_above
+from certified_unlearning.mechanisms.refit_plan import RefitPlan
+
+Array = NDArray[np.float64]
+Reading = Literal["none", "scheduled", "unscheduled"]
+SAMPLED = 16
+"""Learning starts from the solution for every so-many-th record."""
+LEAST_SAMPLE = 2000
+"""Fewer records are not worth a solution of their own."""
+_ROUNDS = 60
+_REFINEMENTS = 8
+
+
+@dataclass
+class Curvature:
+    """A Hessian, made when data were read.
+
+    Attributes:
+        at: ``w_B``, where it was made; shape ``(d,)``.
+        matrix: Its lower half, shape ``(d, d)`` in Fortran's order; downdated in place.
+        factor: Cholesky's lower factor of the matrix when it was made.
+        error: How far the matrix may be from the Hessian over the remaining rows, by rounding.
+        not_downdated: ``S_B``.
+        usable: False while it is being changed, and if that was interrupted: then data are to be read.
+    """
+
+    at: Array
+    matrix: Array
+    factor: Array
+    error: float
+    not_downdated: int = 0
+    usable: bool = True
+
+
+class Model(NamedTuple):
+    """A fitted model: all of it is secret.
+
+    Attributes:
+        weights: ``w``, without noise.
+        residual: A bound on the gradient's norm, at most the budget.
+        curvature: What the next request starts from.
+    """
+
+    weights: Array
+    residual: float
+    curvature: Curvature
+
+
+class Answer(NamedTuple):
+    """A model without some records, and whether data were read for it."""
+
+    model: Model
+    reading: Reading
+
+
+@dataclass(frozen=True)
+class NewtonRemoval:
+    """How models of one plan are fitted and how records leave them.
+
+    Attributes:
+        plan: The plan, of two classes.
+        largest_eigenvalue: ``rho``, a certified bound on the largest eigenvalue of ``X'X / n``; None for that which
+            rows of norm 1 have.
+    """
+
+    plan: RefitPlan
+    largest_eigenvalue: float | None = field(default=None)
+
+    def fit(self, rows: Array, labels: Array) -> Model:
+        """Fit from nothing.
+
+        Args:
+            rows: Shape ``(n, d)``, of norm at most 1 (to 1e-6).
+            labels: -1.0 or 1.0, shape ``(n,)``.
+
+        Raises:
+            InfeasibleError: The solver did not reach the budget.
+            AssumptionError: The Hessian is not positive definite in float64.
+        """
+        objective = self._objective(rows, labels)
+        start, factor, every = np.zeros(self.plan.features), None, self._sampled(len(rows))
+        if every > 1:
+            start, _, hessian = self._newton(objective.sample(every), start)
+            factor = _factor(hessian)
+        return self._read(objective, start, factor)
+
+    def remove(
+        self,
+        model: Model,
+        gone: Array,
+        gone_labels: Array,
+        rows: Array,
+        labels: Array,
+        *,
+        since_read: int,
+    ) -> Answer:
+        """Return the model without some records; time ``O(S d + d^2)`` unless data are read.
+
+        Args:
+            model: The model. It stays as it is, but its curvature becomes the new model's.
+            gone: Rows of the removed records, shape ``(S, d)``.
+            gone_labels: Their labels.
+            rows: All rows, those of all removed records zero by now; looked at only if data are read.
+            labels: All labels.
+            since_read: Records removed since data were read, without these.
+
+        Raises:
+            InfeasibleError: The solver did not reach the budget.
+            AssumptionError: The Hessian is not positive definite in float64.
+        """
+        usable = model.curvature.usable
+        if usable:
+            model = self._step_without(model, gone, gone_labels)
+        # The plan knows this one without looking at the step.
+        if since_read + len(gone) > self.plan.records_between_reads:
+            reading: Reading = "scheduled"
+        elif usable and model.residual <= self.plan.budget:
+            return Answer(model, "none")
+        else:
+            reading = "unscheduled"
+        near = usable and model.residual <= self._start_gradient
+        factor = None if near else model.curvature.factor
+        return Answer(self._read(self._objective(rows, labels), model.weights, factor), reading)
+
+    def _step_without(self, model: Model, gone: Array, gone_labels: Array) -> Model:
+        """Return the model after one step, whatever its residual is."""
+        plan, (weights, residual, curvature) = self.plan, model
+        records = len(gone)
+        ghat = removed_gradient(gone, gone_labels, weights, plan.n)
+        ghat_error = rounding.gradient_error(
+            records=records,
+            n=plan.n,
+            features=plan.features,
+            classes=2,
+            weight_norm=norm_above(weights),
+            strong_convexity=0.0,
+        )
+        curvature.usable = False
+        matrix, error, not_downdated = curvature.matrix, curvature.error, curvature.not_downdated + records
+        if plan.downdate:
+            scaled = scaled_rows(gone, gone @ curvature.at)
+            matrix = dsyrk(-1 / plan.n, scaled, 1.0, matrix, trans=1, lower=1, overwrite_c=1)
+            error, not_downdated = (error + self._hessian_error(records, curvature.at)) * rounding.OUTWARD, 0
+        changed = Curvature(curvature.at, matrix, curvature.factor, error, not_downdated)
+        share = records / max(plan.records_between_reads, records)
+        enough = min(schedule.REMAINDER * math.sqrt(float(ghat @ ghat)), schedule.REMAINDER_SHARE * plan.budget * share)
+        return self._step(weights, residual + ghat_error, ghat, changed, enough)
+
+    def _step(self, weights: Array, before: float, gradient: Array, curvature: Curvature, enough: float) -> Model:
+        """Return the model after the step ``v`` with ``B v = -gradient``, and a bound on what is left.
+
+        Args:
+            weights: ``w``.
+            before: A bound on the gradient there without ``gradient``, rounding of that one included.
+            gradient: ``ghat``, or all of the gradient when data were read.
+            curvature: ``B``.
+            enough: How large ``|gradient + B v|`` may be.
+        """
+        plan = self.plan
+        step, image, left = _solved(curvature, gradient, enough)
+        there = weights + step
+        length, moved = norm_above(step), weights - curvature.at
+        moved_length = norm_above(moved)
+        off = rounding.product_error(features=plan.features, strong_convexity=plan.strong_convexity, norm=1.0)
+        # Adding `weights` and `step` moves the weights by a unit roundoff, and the gradient by at most L = r^2 / 4 + m.
+        smoothness = rounding.ROW_NORM**2 / 4 + plan.strong_convexity
+        there_length = norm_above(there)
+        left_above = norm_above(left) + off * length
+        left_above += 2 * rounding.UNIT * smoothness * there_length
+        moved_image = dsymv(1.0, curvature.matrix, moved, lower=1) if moved_length else moved
+        residual = residual_after(
+            before,
+            Step(
+                length,
+                moved_length,
+                norm_above(there - curvature.at) + 2 * rounding.UNIT * there_length,
+                self._seminorm(step, image, length, curvature.error + 2 * off),
+                self._seminorm(moved, moved_image, moved_length, curvature.error + 2 * off),
+            ),
+            left=left_above,
+            n=plan.n,
+            not_downdated=curvature.not_downdated,
+            matrix_error=curvature.error,
+            largest_eigenvalue=self.largest_eigenvalue,
+        )
+        return Model(there, residual, curvature)
+
+    def _seminorm(self, vector: Array, image: Array, length: float, error: float) -> float:
+        """Return a bound on ``|x|_H``, of ``x`` and the evaluated ``B x``, which is ``error |x|`` off at most."""
+        data_part = float(vector @ image) - self.plan.strong_convexity * float(vector @ vector)
+        rounded = rounding.gamma(len(vector) + 4) * rounding.hessian_norm(
+            features=self.plan.features, strong_convexity=self.plan.strong_convexity
+        )
+        return math.sqrt(max(data_part, 0.0) + (error + 4 * rounded) * length**2) * rounding.OUTWARD
+
+    def _read(self, objective: LogisticRegression64, start: Array, factor: Array | None) -> Model:
+        """Read the data until the gradient is small, make the Hessian there, and take a last step."""
+        plan = self.plan
+        if factor is not None:
+            start = self._chord(objective, start, factor)
+        weights, gradient, hessian = self._newton(objective, start)
+        curvature = Curvature(weights, hessian, _factor(hessian), self._hessian_error(plan.n, weights))
+        enough = schedule.REMAINDER * schedule.START_SHARE * plan.budget
+        model = self._step(weights, gradient_error(plan, weights), gradient, curvature, enough)
+        if model.residual > schedule.START_SHARE * plan.budget:
+            raise InfeasibleError(
+                f"after reading the data the gradient's norm is {model.residual:.3g}, but it must be at most a tenth "
+                f"of the budget, {plan.budget:.3g}; a larger sigma, or a smaller C, allows more"
+            )
+        return model
+
+    def _chord(self, objective: LogisticRegression64, weights: Array, factor: Array) -> Array:
+        """Return weights after Newton steps with one factor, as long as each makes the gradient half as long."""
+        enough, before, rate = self._start_gradient, np.inf, 0.05
+        for _ in range(_ROUNDS):
+            gradient = objective.gradient(weights)
+            size = float(np.linalg.norm(gradient))
+            if size <= enough or size > before / 2:
+                break
+            rate = size / before if before < np.inf else rate
+            weights, before = weights - _solve(factor, gradient), size
+            if size * rate <= enough / 2:
+                break  # `_newton` is going to find it small enough, and makes the Hessian on the way.
+        return weights
+
+    def _newton(self, objective: LogisticRegression64, weights: Array) -> tuple[Array, Array, Array]:
+        """Return weights with a gradient that is small enough for the last step, the gradient and the Hessian there."""
+        for _ in range(_ROUNDS):
+            gradient, hessian = objective.gradient_and_hessian(weights)
+            if np.linalg.norm(gradient) <= self._start_gradient:
+                return weights, gradient, hessian
+            step, before = -_solve(_factor(hessian), gradient), objective.value(weights)
+            share, slope = 1.0, float(gradient @ step)
+            # Near the minimum the loss no longer tells two weights apart, and whole steps are right.
+            while share > 1e-9 and objective.value(weights + share * step) > before + 1e-4 * share * slope + 1e-14:
+                share /= 2
+            weights = weights + share * step
+        raise InfeasibleError(
+            f"{_ROUNDS} Newton steps did not make the gradient smaller than {self._start_gradient:.3g}"
+        )
+
+    @property
+    def _start_gradient(self) -> float:
+        return schedule.start_gradient(strong_convexity=self.plan.strong_convexity, budget=self.plan.budget)
+
+    def _sampled(self, records: int) -> int:
+        """Return which records a first solution is made of: every so-many-th; 1 where that is not worth it."""
+        every = records // max(LEAST_SAMPLE, 2 * self.plan.features, records // SAMPLED)
+        return every if every >= 3 else 1
+
+    def _hessian_error(self, records: int, at: Array) -> float:
+        return rounding.hessian_error(
+            records=records,
+            n=self.plan.n,
+            features=self.plan.features,
+            weight_norm=norm_above(at),
+            strong_convexity=self.plan.strong_convexity,
+        )
+
+    def _objective(self, rows: Array, labels: Array) -> LogisticRegression64:
+        plan = self.plan
+        return LogisticRegression64(rows, labels, plan.n, plan.strong_convexity, 2)
+
+
+def _solved(curvature: Curvature, gradient: Array, enough: float) -> tuple[Array, Array, Array]:
+    """Return ``v`` with ``B v`` within ``enough`` of ``-gradient``, the evaluated ``B v``, and their evaluated sum."""
+    step = np.zeros_like(gradient)
+    left = gradient
+    for _ in range(_REFINEMENTS):
+        # The factor is that of the matrix before downdates: the remainder shrinks by what they changed it.
+        step = step - _solve(curvature.factor, left)
+        image = dsymv(1.0, curvature.matrix, step, lower=1)
+        left = gradient + image
+        if left @ left <= enough**2:
+            break
+    return step, image, left
+
+
+def _factor(hessian: Array) -> Array:
+    """Return Cholesky's lower factor."""
+    try:
+        return np.asfortranarray(cholesky(hessian, lower=True, check_finite=False))
+    except LinAlgError as error:
+        raise AssumptionError(
+            "the regulariser is too weak for float64: the Hessian is not positive definite; a smaller C helps"
+        ) from error
+
+
+def _solve(factor: Array, right: Array) -> Array:
+    # LAPACK's routine for both takes three times as long with one right-hand side.
+    return np.asarray(dtrsv(factor, dtrsv(factor, right, lower=1), lower=1, trans=1))

@@ -1,0 +1,176 @@
+"""The plan of certified refits and Newton removal, made before anything is learned, and the counts of what happened."""
+
+from dataclasses import dataclass
+from typing import Literal, Self
+
+from pydantic import BaseModel, ConfigDict
+
+from certified_unlearning.accounting.core.checks import require_count, require_positive, require_probability
+from certified_unlearning.accounting.core.losses import scores_per_record
+from certified_unlearning.accounting.core.rounding import LARGEST_SIGMA
+from certified_unlearning.accounting.residual import release, schedule
+from certified_unlearning.errors import ParameterError
+
+LARGEST_FACTOR = 5000
+"""Most columns of a row for which a Hessian is made and factored."""
+LARGEST_DOWNDATE = 1000
+"""Most columns for which taking records out of the Hessian costs less than what it saves."""
+
+
+class RefitPlan(BaseModel):
+    """What is fixed before anything is learned; nothing in it depends on the records but their number.
+
+    Attributes:
+        n: Number of records at the start; it stays what the loss is divided by (adjacency ``zero-out``).
+        features: Columns of a row.
+        classes: Number of classes, at least 2.
+        strong_convexity: ``m``.
+        epsilon: The target for the model published last.
+        delta: Of the target.
+        sigma: Standard deviation of the noise on published weights.
+        budget: ``tau``: what the certified gradient's norm is never above when a model is published.
+        downdate: Whether Newton removal takes each record's part out of its matrix.
+        strict: Whether a bound that holds for all data says when data are read again.
+        records_between_reads: Data are read again for the request with which more records than this were removed since
+            they were read last; 0 where every request reads them.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    n: int
+    features: int
+    classes: int
+    strong_convexity: float
+    epsilon: float
+    delta: float
+    sigma: float
+    budget: float
+    downdate: bool
+    strict: bool
+    records_between_reads: int
+
+    @classmethod
+    def make(
+        cls,
+        *,
+        n: int,
+        features: int,
+        classes: int,
+        strong_convexity: float,
+        epsilon: float,
+        delta: float | Literal["1/n"],
+        sigma: float,
+        strict: bool = False,
+        records_between_reads: int | None = None,
+        downdate: bool | None = None,
+    ) -> Self:
+        """Return the plan for a target.
+
+        Args:
+            n: Number of records.
+            features: Columns of a row.
+            classes: Number of classes.
+            strong_convexity: ``m``.
+            epsilon: The target.
+            delta: Strictly between 0 and 1, or ``"1/n"``.
+            sigma: Standard deviation of the published noise.
+            strict: Whether the time of reading shall depend on counts alone.
+            records_between_reads: None: `schedule.strict_records` if ``strict``, else `schedule.usual_records`.
+            downdate: None: up to `LARGEST_DOWNDATE` columns.
+
+        Raises:
+            ParameterError: A value makes no sense.
+            AssumptionError: float64 cannot keep to the budget.
+        """
+        require_count(least=1, n=n, features=features)
+        require_count(least=2, classes=classes)
+        require_positive(strong_convexity=strong_convexity, epsilon=epsilon, sigma=sigma)
+        if sigma > LARGEST_SIGMA:
+            raise ParameterError(f"sigma must be at most {LARGEST_SIGMA:g}, or weights may overflow, got {sigma}")
+        delta = 1 / n if delta == "1/n" else delta
+        require_probability(delta=delta)
+        budget = release.budget_of(
+            epsilon=float(epsilon), delta=float(delta), strong_convexity=strong_convexity, sigma=float(sigma)
+        )
+        release.require_representable(
+            n=n,
+            features=features,
+            classes=classes,
+            strong_convexity=strong_convexity,
+            sigma=sigma,
+            delta=delta,
+            budget=budget,
+        )
+        downdate = features <= LARGEST_DOWNDATE if downdate is None else downdate
+        most = cls._most_records(n, features, classes, strong_convexity, budget, downdate, strict)
+        if records_between_reads is not None:
+            require_count(least=0, records_between_reads=records_between_reads)
+            if strict and records_between_reads > most:
+                raise ParameterError(
+                    f"records_between_reads must be at most {most} where strict, for these constants bound the "
+                    f"gradient after so many removed records only; got {records_between_reads}"
+                )
+        return cls(
+            n=n,
+            features=features,
+            classes=classes,
+            strong_convexity=strong_convexity,
+            epsilon=epsilon,
+            delta=delta,
+            sigma=sigma,
+            budget=budget,
+            downdate=downdate,
+            strict=strict,
+            records_between_reads=most if records_between_reads is None else records_between_reads,
+        )
+
+    @staticmethod
+    def _most_records(
+        n: int, features: int, classes: int, strong_convexity: float, budget: float, downdate: bool, strict: bool
+    ) -> int:
+        if classes > 2 or features > LARGEST_FACTOR:
+            return 0
+        if strict:
+            return schedule.strict_records(n=n, strong_convexity=strong_convexity, budget=budget, downdate=downdate)
+        return schedule.usual_records(
+            n=n, features=features, strong_convexity=strong_convexity, budget=budget, downdate=downdate
+        )
+
+    @property
+    def dimension(self) -> int:
+        """``d``, the number of weights."""
+        return self.features * scores_per_record(self.classes)
+
+    @property
+    def removes_by_newton(self) -> bool:
+        """Whether requests may be answered without reading data."""
+        return self.classes == 2 and self.features <= LARGEST_FACTOR
+
+
+@dataclass(frozen=True)
+class Counts:
+    """What happened so far, for certificates.
+
+    Attributes:
+        removed: Records removed.
+        requests: Requests answered: as many releases, and the first one.
+        since_read: Records removed since data were read.
+        scheduled: Requests for which data were read as planned.
+        unscheduled: Requests for which they were read because the budget would have been exceeded.
+    """
+
+    removed: int = 0
+    requests: int = 0
+    since_read: int = 0
+    scheduled: int = 0
+    unscheduled: int = 0
+
+    def after(self, records: int, reading: Literal["none", "scheduled", "unscheduled"]) -> "Counts":
+        """Return them after one more request."""
+        return Counts(
+            self.removed + records,
+            self.requests + 1,
+            0 if reading != "none" else self.since_read + records,
+            self.scheduled + (reading == "scheduled"),
+            self.unscheduled + (reading == "unscheduled"),
+        )

@@ -1,0 +1,128 @@
+"""Evaluated gradients, Hessians and products are as near the exact ones as their bounds say, in extended precision."""
+
+import mpmath
+import numpy as np
+import pytest
+from scipy.special import expit
+
+from certified_unlearning.accounting.residual import rounding
+from certified_unlearning.engine.objectives.float64 import LogisticRegression64, SoftmaxRegression64, scaled_rows
+
+LONG = np.longdouble
+NEEDS_EXTENDED = pytest.mark.skipif(np.finfo(LONG).eps > 1e-18, reason="this machine has no extended precision")
+
+
+def problem(n: int, d: int, seed: int, size: float):
+    draw = np.random.default_rng(seed)
+    rows = draw.standard_normal((n, d))
+    rows /= np.linalg.norm(rows, axis=1, keepdims=True)
+    return rows, draw.choice([-1.0, 1.0], n), size * draw.standard_normal(d) / np.sqrt(d)
+
+
+def exact_gradient(rows, labels, weights, n, m):
+    a = rows.astype(LONG) * labels[:, None].astype(LONG)
+    return -(a / (1 + np.exp(a @ weights.astype(LONG)))[:, None]).sum(0) / n + LONG(m) * weights.astype(LONG)
+
+
+def exact_hessian(rows, weights, n, m):
+    x = rows.astype(LONG)
+    p = 1 / (1 + np.exp(x @ weights.astype(LONG)))
+    return (x * (p * (1 - p))[:, None]).T @ x / n + LONG(m) * np.eye(len(weights), dtype=LONG)
+
+
+def test_the_sigmoid_is_within_its_bound():
+    points = np.concatenate([np.linspace(-40, 40, 4001), [-700.0, -300.0, 300.0, 700.0, 1e-300, -1e-17]])
+    evaluated = expit(points)
+    with mpmath.workprec(200):
+        for z, p in zip(points.tolist(), evaluated.tolist(), strict=True):
+            exact = 1 / (1 + mpmath.exp(-mpmath.mpf(z)))
+            assert abs(mpmath.mpf(p) - exact) <= rounding.COEFFICIENT_ERROR * exact
+
+
+@NEEDS_EXTENDED
+@pytest.mark.parametrize(("n", "d"), [(1, 1), (60, 5), (3000, 40), (200_000, 3)])
+@pytest.mark.parametrize("size", [0.1, 10.0, 1000.0])
+def test_a_gradient_is_within_its_bound(n: int, d: int, size: float):
+    rows, labels, weights = problem(n, d, seed=n + d, size=size)
+    evaluated = LogisticRegression64(rows, labels, n, 0.01, 2).gradient(weights)
+    bound = rounding.gradient_error(
+        records=n, n=n, features=d, classes=2, weight_norm=float(np.linalg.norm(weights)), strong_convexity=0.01
+    )
+    off = float(np.linalg.norm((evaluated - exact_gradient(rows, labels, weights, n, 0.01)).astype(float)))
+    assert off <= bound
+    assert bound < 1e-12 * (1 + size)
+
+
+@NEEDS_EXTENDED
+def test_without_its_rounding_an_evaluated_norm_is_too_small():
+    """The planted fault: at the minimum what is evaluated is rounding, and below the true norm every other time."""
+    below = 0
+    for seed in range(40):
+        rows, labels, weights = problem(200, 3, seed, 1.0)
+        objective = LogisticRegression64(rows, labels, 200, 0.01, 2)
+        for _ in range(30):
+            gradient, hessian = objective.gradient_and_hessian(weights)
+            weights = weights - np.linalg.solve(hessian + np.tril(hessian, -1).T, gradient)
+        evaluated = float(np.linalg.norm(objective.gradient(weights)))
+        true = float(np.linalg.norm(exact_gradient(rows, labels, weights, 200, 0.01).astype(float)))
+        bound = rounding.gradient_error(
+            records=200, n=200, features=3, classes=2, weight_norm=float(np.linalg.norm(weights)), strong_convexity=0.01
+        )
+        assert true <= rounding.norm_above(evaluated, 3) + bound
+        below += evaluated < true
+    assert below >= 5
+
+
+@NEEDS_EXTENDED
+@pytest.mark.parametrize(("n", "d"), [(60, 5), (5000, 12)])
+@pytest.mark.parametrize("size", [0.1, 30.0])
+def test_a_hessian_a_downdate_and_a_product_are_within_their_bounds(n: int, d: int, size: float):
+    rows, labels, weights = problem(n, d, seed=n, size=size)
+    length = float(np.linalg.norm(weights))
+    _, lower = LogisticRegression64(rows, labels, n, 0.01, 2).gradient_and_hessian(weights)
+    hessian = lower + np.tril(lower, -1).T
+    error = rounding.hessian_error(records=n, n=n, features=d, weight_norm=length, strong_convexity=0.01)
+    assert np.linalg.norm((hessian - exact_hessian(rows, weights, n, 0.01)).astype(float)) <= error
+    assert np.linalg.norm(hessian) <= rounding.hessian_norm(features=d, strong_convexity=0.01)
+
+    gone = rows[:7]
+    scaled = scaled_rows(gone, gone @ weights)
+    downdated = hessian - scaled.T @ scaled / n
+    error += rounding.hessian_error(records=7, n=n, features=d, weight_norm=length, strong_convexity=0.01)
+    assert np.linalg.norm((downdated - exact_hessian(rows[7:], weights, n, 0.01)).astype(float)) <= error
+
+    product = hessian @ weights
+    off = (product - hessian.astype(LONG) @ weights.astype(LONG)).astype(float)
+    assert np.linalg.norm(off) <= rounding.product_error(features=d, strong_convexity=0.01, norm=length)
+
+
+@NEEDS_EXTENDED
+@pytest.mark.parametrize("size", [0.1, 30.0])
+def test_a_softmax_gradient_is_within_its_bound(size: float):
+    n, d, classes = 2000, 8, 5
+    rows, _, _ = problem(n, d, 3, size)
+    draw = np.random.default_rng(4)
+    labels, weights = draw.integers(classes, size=n), size * draw.standard_normal(classes * d)
+    evaluated = SoftmaxRegression64(rows, labels, n, 0.01, classes).gradient(weights)
+    x, w = rows.astype(LONG), weights.reshape(classes, d).astype(LONG)
+    scores = x @ w.T
+    p = np.exp(scores - scores.max(1, keepdims=True))
+    p /= p.sum(1, keepdims=True)
+    p[np.arange(n), labels] -= 1
+    exact = (p.T @ x / n + LONG(0.01) * w).ravel()
+    bound = rounding.gradient_error(
+        records=n,
+        n=n,
+        features=d,
+        classes=classes,
+        weight_norm=float(np.linalg.norm(weights)),
+        strong_convexity=0.01,
+    )
+    assert np.linalg.norm((evaluated - exact).astype(float)) <= bound
+
+
+def test_chains_count_a_block_and_the_blocks():
+    assert rounding.block_rows(20) == 3276
+    assert rounding.chain(10, 20) == 10 + 1 + 2
+    assert rounding.chain(1_000_000, 20) == 3276 + 306 + 2
+    assert rounding.gamma(2**53) == np.inf
