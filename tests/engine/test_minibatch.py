@@ -1,10 +1,14 @@
 """Cyclic mini-batches against the formula, step by step; what is read, resumed and replaced."""
 
+import math
+
 import numpy as np
 import pytest
 import torch
 from scipy.special import expit, softmax
 
+from certified_unlearning.accounting.core.problem import Problem
+from certified_unlearning.accounting.guarantees import as_computed
 from certified_unlearning.engine import descent, minibatch
 from certified_unlearning.engine.checkpoint import Checkpoint
 from certified_unlearning.engine.minibatch import CyclicObjective, dealt_order
@@ -173,3 +177,42 @@ def test_records_are_dealt_by_their_numbers_alone():
 def test_removals_that_it_was_not_told_of_are_refused():
     with pytest.raises(ParameterError, match="no replacements"):
         objective(2).remove(1)
+
+
+@pytest.mark.parametrize("classes", [2, 3])
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_a_computed_step_ends_within_the_counted_rounding_of_the_exact_one(classes, dtype):
+    """Against 64 bits of mantissa; the bound is for weights up to M / m long and more."""
+    constants = Problem(BATCH, STRENGTH, 1.0, 1.0 if classes == 2 else 2.0, STEP)
+    dimension = FEATURES if classes == 2 else 3 * FEATURES
+    bound = as_computed(constants, dimension=dimension, classes=classes, dtype=dtype, variant="least-steps").rounding
+    kept = torch.tensor(-SIGNS[:, None] * ROWS if classes == 2 else ROWS).to(getattr(torch, dtype))
+    exact_rows = kept.numpy().astype(np.longdouble)
+    ones = -np.ones(N)  # Rows are signed already.
+    largest = 0.0
+    for scale in (0.1, 1.0, constants.lipschitz / STRENGTH / math.sqrt(dimension)):
+        given = GENERATOR.standard_normal((200, dimension)) * scale / 3
+        weights = torch.tensor(given).to(kept.dtype)
+        start = weights.numpy().astype(np.longdouble)
+        loss = objective(classes, kept.clone())
+        loss.seek(2)
+        loss.descend(weights, STEP)
+        exact = np.array([each - STEP * gradient(each, 2, classes, exact_rows, ones) for each in start])
+        largest = max(largest, float(np.linalg.norm(weights.numpy() - exact, axis=1).max()))
+    assert 0 < largest <= bound.step_error(0.0)
+    assert largest > bound.step_error(0.0) / 10_000  # The bound is about this arithmetic, not about anything.
+
+
+@pytest.mark.parametrize(("rows", "features"), [(200_000, 1), (150_000, 3), (3000, 400)])
+def test_large_batches_of_equal_rows_stay_within_the_counted_rounding(rows, features):
+    """Equal terms of one sign are the worst for a long chain of additions; at 0 the exact step is known."""
+    problem = Problem(rows, 0.01, 0.26, 1.0, 2 / 0.27)
+    row = np.full(features, 0.7 / math.sqrt(features), dtype=np.float32)
+    loss = CyclicObjective(
+        torch.from_numpy(np.tile(row, (rows, 1))), torch.zeros(rows), classes=2, batch_size=rows, strong_convexity=0.01
+    )
+    weights = torch.zeros(1, features)
+    loss.descend(weights, problem.step_size)
+    exact = -problem.step_size * 0.5 * row.astype(np.float64)
+    bound = as_computed(problem, dimension=features, classes=2, dtype="float32", variant="least-steps").rounding
+    assert np.linalg.norm(weights[0].double().numpy() - exact) <= bound.step_error(0.0)

@@ -1,6 +1,7 @@
 """Langevin unlearning on mini-batches as an estimator: the same objective, certificates, edits in place."""
 
 import json
+import warnings
 
 import numpy as np
 import pytest
@@ -162,3 +163,40 @@ def test_steps_and_noise_are_planned_from_each_other(parity):
     assert model(sigma=0.07).fit(*parity)._learner.sigma == 0.07
     with pytest.raises((ParameterError, InfeasibleError)):
         model(sigma=0.07, steps=3).fit(*parity)
+
+
+def test_a_warning_that_is_an_error_does_not_undo_half_of_a_removal(parity):
+    rows, labels = parity
+    odd = np.flatnonzero(labels == "odd")
+    fitted = model(epsilon=10.0).fit(rows, labels)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        with pytest.raises(UserWarning, match="no record left"):
+            fitted.unlearn(odd)
+    assert [removal.records for removal in fitted.removals_] == [len(odd)]
+    assert len(fitted.remaining_) == 600 - len(odd)
+    certificate.verify(fitted.certificate_)
+
+
+@pytest.mark.parametrize("when", ["_numbered", "_placed"])
+def test_an_interruption_at_any_moment_leaves_all_or_nothing(parity, monkeypatch, when):
+    fitted = model().fit(*parity)
+    before = snapshot(fitted)
+
+    def interrupted(*_):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(LangevinLogisticRegression, when, interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            fitted.unlearn([2, 3])
+    assert same(snapshot(fitted), before)
+    assert fitted.unlearn([2, 3]).removals_[0].records == 2
+
+
+def test_the_first_request_is_planned_where_its_records_lie(parity):
+    fitted = model().fit(*parity)
+    early, late = (int(np.flatnonzero(fitted._position // 100 == batch)[0]) for batch in (0, 5))
+    learner = fitted._learner
+    steps = [learner.plan_removal([], 1, learner.places_of(fitted._position[[each]])).steps for each in (early, late)]
+    assert steps[0] < steps[1] == learner.plan_removal([], 1).steps

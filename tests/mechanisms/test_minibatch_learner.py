@@ -126,6 +126,8 @@ def test_the_guarantee_of_a_run_is_verified_and_states_its_cycle():
         {"unlearning_steps": (1,)},
         {"n": 4000},
         {"adjacency": "remove"},
+        {"smoothness": "spectral-with-margin", "largest_eigenvalue": 0.9},
+        {"n": 2801, "places": (((2, 1), (7, 3)),)},
         {"epsilon": stated.epsilon * 0.999},
     ):
         with pytest.raises((certificate.CertificateError, AssumptionError, ParameterError)):

@@ -14,6 +14,7 @@ from certified_unlearning.engine.devices import pick_device
 from certified_unlearning.errors import AssumptionError, DataError, ParameterError
 from certified_unlearning.mechanisms.descent_to_delete import DESCENT_TO_DELETE
 from certified_unlearning.mechanisms.langevin import LANGEVIN
+from certified_unlearning.mechanisms.minibatch_langevin import MINIBATCH_LANGEVIN
 from certified_unlearning.mechanisms.retraining import RETRAINING
 from certified_unlearning.mechanisms.run import Plan
 from certified_unlearning.reproduction import jobs
@@ -23,13 +24,14 @@ from tests.support.planning import experiment_called, make, settings_of, sweep_o
 FALSE_ALARM_RATE = 1e-9
 MANY_STEPS = 15
 """Of Descent-to-Delete: it then needs so little noise that float32 would round it away."""
-MECHANISMS = {each.name: each for each in (LANGEVIN, RETRAINING, DESCENT_TO_DELETE)}
+MECHANISMS = {each.name: each for each in (LANGEVIN, RETRAINING, DESCENT_TO_DELETE, MINIBATCH_LANGEVIN)}
 SWEEPS: dict[str, dict[str, Any]] = {
     "fig3a": {"epsilon": [1.0, 5.0], "descent_steps": [1, 3]},
     "fig3b": {"sigma": 0.2, "records": 6, "records_per_request": [3, 6]},
     "fig3c": {"sigma": [0.1, 0.3], "records": 6},
     "fig4": {"sigma": 0.2, "epsilon": [1.0, 5.0], "records": [1, 6]},
     "fig5a": {"sigma": 0.2, "epsilon": [1.0], "records": [1, 6]},
+    "batch_sizes": {"sigma": 0.2, "epsilon": [1.0, 5.0], "records": 3, "batch_size": [7, 16], "epochs": 3},
 }
 
 
@@ -52,7 +54,7 @@ def run_all(whole: Plan, data: PreparedData, directory: Path) -> tuple[pd.DataFr
     return pd.concat(rows), pd.concat(curves)
 
 
-@pytest.mark.parametrize("experiment", ["fig3a", "fig3b", "fig3c", "fig4", "fig5a"])
+@pytest.mark.parametrize("experiment", ["fig3a", "fig3b", "fig3c", "fig4", "fig5a", "batch_sizes"])
 @pytest.mark.parametrize("classes", [2, 3])
 def test_every_run_request_and_trial_has_one_record(
     experiment: str, classes: int, small_data, three_classes, tmp_path
@@ -125,16 +127,16 @@ def test_trials_of_descent_to_delete_differ_by_their_noise_alone(small_data, tmp
 
 
 def test_learned_weights_of_another_plan_are_refused(small_data, tmp_path) -> None:
-    jobs.learn(LANGEVIN, plan(small_data, "fig3c"), small_data, tmp_path / "learned")
+    jobs.learn(LANGEVIN, plan(small_data, "fig3c"), small_data, tmp_path / "batch_sizes")
     outputs = tmp_path / "records", tmp_path / "curves"
     with pytest.raises(DataError, match="was learned for another plan"):
-        jobs.unlearn(LANGEVIN, plan(small_data, "fig4"), small_data, tmp_path / "learned", *outputs)
+        jobs.unlearn(LANGEVIN, plan(small_data, "fig4"), small_data, tmp_path / "batch_sizes", *outputs)
     longer = plan(small_data, "fig3c", learning_steps=500)
     with pytest.raises(DataError, match="was learned for another plan"):
-        jobs.unlearn(LANGEVIN, longer, small_data, tmp_path / "learned", *outputs)
-    (tmp_path / "learned").write_bytes(b"damaged")
+        jobs.unlearn(LANGEVIN, longer, small_data, tmp_path / "batch_sizes", *outputs)
+    (tmp_path / "batch_sizes").write_bytes(b"damaged")
     with pytest.raises(DataError, match="cannot be read as learned weights"):
-        jobs.unlearn(LANGEVIN, plan(small_data, "fig3c"), small_data, tmp_path / "learned", *outputs)
+        jobs.unlearn(LANGEVIN, plan(small_data, "fig3c"), small_data, tmp_path / "batch_sizes", *outputs)
     assert not any(path.exists() for path in outputs)
 
 
@@ -147,7 +149,7 @@ def test_a_mechanism_without_runs_in_the_plan_is_named(small_data, tmp_path) -> 
 def test_only_what_learns_for_several_requests_has_a_job_of_learning(small_data, tmp_path) -> None:
     whole = plan(small_data, "fig3c")
     with pytest.raises(ParameterError, match="retraining does not learn in a job of its own"):
-        jobs.learn(RETRAINING, whole, small_data, tmp_path / "learned")
+        jobs.learn(RETRAINING, whole, small_data, tmp_path / "batch_sizes")
     with pytest.raises(DataError, match="langevin unlearns what it learned before, but no learned weights were given"):
         jobs.unlearn(LANGEVIN, whole, small_data, None, tmp_path / "records", tmp_path / "curves")
     assert not list(tmp_path.iterdir())
@@ -166,7 +168,7 @@ def test_data_of_another_plan_is_refused(small_data, tmp_path) -> None:
     whole = plan(small_data, "fig3c")
     changed = whole.model_copy(update={"constants": whole.constants.model_copy(update={"data_sha256": "1" * 64})})
     with pytest.raises(DataError, match="the plan was made for 111111111111; make the plan again"):
-        jobs.learn(LANGEVIN, changed, small_data, tmp_path / "learned")
+        jobs.learn(LANGEVIN, changed, small_data, tmp_path / "batch_sizes")
 
 
 def test_asking_for_an_absent_gpu_says_so(monkeypatch) -> None:

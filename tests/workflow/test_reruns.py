@@ -33,7 +33,7 @@ LANGEVIN = f"{SMOKE}.langevin_unlearning"
 DELETION = "papers.forget_unlearning.deletion"
 PACKAGE = "certified_unlearning"
 BOUNDS = ("dynamics1", "dynamics2")
-SIMULATED = ("deletion", "measured", "risk")
+SIMULATED = ("cost", "deletion", "measured", "risk")
 """Made at once, but by running the hot loop."""
 SHOWN = {*VERDICTS, ("parameter_table", "")}
 AFTER_LEARNING = {(rule, about) for rule, about in UNLEARNING if about.endswith("/langevin")}
@@ -140,9 +140,17 @@ def with_other_docstrings(content: str) -> str:
         (
             "engine/descent.py",
             LEARNING | (UNLEARNING - AFTER_LEARNING) | each("make", SIMULATED),
-            AFTER_LEARNING | each("certify", EXPERIMENTS) | each("draw", {*TRACKED, "measured"}) | TRACKING | TOGETHER,
+            AFTER_LEARNING
+            | each("certify", EXPERIMENTS)
+            | each("draw", {*TRACKED, "measured", "cost"})
+            | TRACKING
+            | TOGETHER,
         ),
-        ("certificate/model.py", each("certify", EXPERIMENTS), each("track", EXPERIMENTS) | {("page", "")}),
+        (
+            "certificate/model.py",
+            each("certify", EXPERIMENTS) | {("make", "cost")},
+            each("track", EXPERIMENTS) | {("draw", "cost")} | VERDICTS,
+        ),
         ("papers/privacy_dynamics/bounds.py", each("make", BOUNDS), each("draw", BOUNDS) | VERDICTS),
         (
             "papers/forget_unlearning/services/encoding.py",

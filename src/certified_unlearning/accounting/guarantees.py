@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import replace
+from functools import lru_cache
 from typing import NamedTuple
 
 from certified_unlearning import accounting
@@ -22,6 +23,7 @@ BETA_OF_BEFORE = 1e-12
 """Probability that `learning_start` used before it was derived from epsilon and delta."""
 
 
+@lru_cache(maxsize=256)
 def as_computed(
     problem: accounting.Problem,
     *,

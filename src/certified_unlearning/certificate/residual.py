@@ -75,11 +75,11 @@ class ResidualCertificate(BaseModel):
     epsilon: float
     mu: float
     releases: int = Field(ge=1)
-    epsilon_all_releases: float
+    epsilon_all_releases: float | None
     mu_all_releases: float
     delta: float
     extra_delta: float
-    extra_delta_all_releases: float
+    extra_delta_all_releases: float | None
     n: int = Field(ge=1)
     d: int = Field(ge=1)
     classes: int = Field(ge=2)
@@ -192,7 +192,8 @@ def verify(certificate: ResidualCertificate) -> None:
     due = _numbers(certificate, dimension=certificate.d, releases=certificate.releases)
     for name, computed in due.items():
         stated = getattr(certificate, name)
-        if not math.isclose(stated, computed, rel_tol=TOLERANCE):
+        known = stated is not None and computed is not None
+        if not (math.isclose(stated, computed, rel_tol=TOLERANCE) if known else stated is computed):
             raise CertificateError(f"the certificate states {name} = {stated!r}, but its constants give {computed!r}")
     words = _words(
         certificate.sigma,
@@ -235,10 +236,13 @@ def _of_all(mu: float, delta: float, *, dimension: int, releases: int) -> dict[s
     """Return the numbers that speak of all releases."""
     mu_all = release.mu_of_all(mu, releases)
     epsilon = epsilon_from_mu(mu_all, delta)
+    extra = release.noise_delta(epsilon, dimension=dimension, releases=releases)
+    # So large an epsilon says nothing: what the sampler leaves out would take all of delta.
+    stated = extra <= delta
     return {
         "mu_all_releases": mu_all,
-        "epsilon_all_releases": epsilon,
-        "extra_delta_all_releases": release.noise_delta(epsilon, dimension=dimension, releases=releases),
+        "epsilon_all_releases": epsilon if stated else None,
+        "extra_delta_all_releases": extra if stated else None,
     }
 
 
@@ -280,7 +284,8 @@ def _verify_scope(certificate: ResidualCertificate) -> None:
         "loss": (certificate.loss == loss, f"{loss!r}"),
         "delta": (0 < certificate.delta < 1, "strictly between 0 and 1"),
         "extra_delta_all_releases": (
-            0 <= certificate.extra_delta_all_releases <= certificate.delta,
+            certificate.extra_delta_all_releases is None
+            or 0 <= certificate.extra_delta_all_releases <= certificate.delta,
             f"at most delta = {certificate.delta!r}",
         ),
         "sigma": (certificate.sigma <= LARGEST_SIGMA, f"at most {LARGEST_SIGMA:g}, or weights may overflow"),

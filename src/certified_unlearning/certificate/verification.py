@@ -1,6 +1,7 @@
 """Recompute what a certificate states, in numbers and in words."""
 
 import math
+from collections import Counter
 
 from certified_unlearning import accounting
 from certified_unlearning.accounting import assumptions
@@ -34,7 +35,8 @@ def verify(certificate: Certificate) -> None:
     """Recompute what a certificate states, in numbers and in words.
 
     What only the data can tell is taken as stated: the number of records, the largest eigenvalue (between the bounds
-    that rows of norm 1 allow), the data set's digest; so are run key and code version.
+    that rows of norm 1 allow), the data set's digest, where in the mini-batches removed records lay; so are run key and
+    code version.
 
     Raises:
         CertificateError: The recomputed epsilon, mu or extra delta differs (the message has both numbers), the
@@ -120,6 +122,20 @@ def _every_step_is_noisy(certificate: Certificate) -> bool:
     return isinstance(ACCOUNTANTS.get(certificate.accountant), LangevinAccountant) or _is_cyclic(certificate)
 
 
+def _places_are_possible(certificate: Certificate) -> bool:
+    """Return whether no batch loses more records than it holds; the last one may hold fewer than the others."""
+    cycle = certificate.cycle
+    if cycle is None or certificate.places is None:
+        return True
+    lost: Counter[int] = Counter()
+    for places in certificate.places:
+        lost.update(dict(places))
+    in_the_last = certificate.n - (cycle.batches - 1) * cycle.batch_size
+    return all(
+        count <= (cycle.batch_size if batch < cycle.batches - 1 else in_the_last) for batch, count in lost.items()
+    )
+
+
 def _is_cyclic(certificate: Certificate) -> bool:
     return certificate.accountant in CYCLIC_ACCOUNTANTS
 
@@ -162,6 +178,8 @@ def _verify_scope(certificate: Certificate) -> None:
             f"of as many batches as n = {certificate.n} records fill",
         )
         scope["adjacency"] = (certificate.adjacency != "remove", "replace or zero-out")
+        scope["smoothness"] = (certificate.smoothness == "bound", "bound, which holds for every mini-batch")
+        scope["places"] = (_places_are_possible(certificate), "batches with as many records as they hold")
     if not _every_step_is_noisy(certificate):
         scope["epsilon_all_published"] = (certificate.epsilon_all_published is None, "null")
         scope["adjacency"] = (certificate.adjacency != "remove", "replace or zero-out")

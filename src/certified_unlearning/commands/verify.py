@@ -38,9 +38,10 @@ def verify(
             continue
         assumed = sum(each.status == "assumed" for each in certified.assumptions)
         if isinstance(certified, certificate.ResidualCertificate):
+            every = certified.epsilon_all_releases
             print(
                 f"{path}: epsilon = {rounded_up(certified.epsilon)} at delta = {rounded_up(certified.delta)} against "
-                f"an exact refit with the same noise, {rounded_up(certified.epsilon_all_releases)} for all "
+                f"an exact refit with the same noise, {'nothing' if every is None else rounded_up(every)} for all "
                 f"{certified.releases} releases or adaptive requests ({certified.guarantee} by {certified.mechanism}; "
                 f"{assumed} assumptions not checked)"
             )

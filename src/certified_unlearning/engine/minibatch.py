@@ -9,6 +9,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from certified_unlearning.accounting.core.rounding import LEAST_BLOCK, ROWS_IN_A_ROW
 from certified_unlearning.engine import randomness
 from certified_unlearning.engine.objectives.rows import Replacements, StreamedRows, replacements_like
 from certified_unlearning.errors import ParameterError
@@ -90,15 +91,19 @@ class CyclicObjective:
         rows = self._block(first, last)
         by_output = weights if self._outputs == 1 else weights.view(len(weights) * self._outputs, -1)
         shrunk, scale = 1 - step_size * self._strong_convexity, -step_size / self._batch_size
-        at_once = max(1, NUMBERS_AT_ONCE // rows.shape[1])
+        at_once = min(
+            ROWS_IN_A_ROW, max(LEAST_BLOCK if len(rows) > ROWS_IN_A_ROW else 1, NUMBERS_AT_ONCE // rows.shape[1])
+        )
         if len(rows) <= at_once:
-            by_output.addmm_(self._derivatives(by_output, rows, first), rows, beta=shrunk, alpha=scale)
+            gradient = torch.mm(self._derivatives(by_output, rows, first), rows)
+            by_output.mul_(shrunk).add_(gradient, alpha=scale)
             return
-        # In parts that stay in the processor's cache from the scores to the gradient: wide rows are read once.
+        # In parts that stay in the processor's cache from the scores to the gradient: wide rows are read once. Each is
+        # added as a whole, for `core.rounding` counts how many numbers are added one after another.
         gradient = torch.zeros_like(by_output)
         for start in range(0, len(rows), at_once):
             part = rows[start : start + at_once]
-            gradient.addmm_(self._derivatives(by_output, part, first + start), part)
+            gradient.add_(torch.mm(self._derivatives(by_output, part, first + start), part))
         by_output.mul_(shrunk).add_(gradient, alpha=scale)
 
     def _block(self, first: int, last: int) -> Tensor:

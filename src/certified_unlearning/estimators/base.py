@@ -140,7 +140,8 @@ class UnlearningClassifier(LinearClassifier):
             indices: Positions of the records in the ``X`` that was fitted, all different, none removed before.
 
         Returns:
-            The estimator, with a new ``certificate_``. When an error is raised it is as it was before.
+            The estimator, with a new ``certificate_``. When an error is raised it is as it was before, but for the
+            warning that a class has lost its last record: then the removal is done.
 
         Raises:
             ParameterError: An index is none, or appears twice, or was removed before, or no record would be left.
@@ -150,11 +151,18 @@ class UnlearningClassifier(LinearClassifier):
         self._require_fitted()
         if self._training_rows is None:
             raise DataError("this estimator was saved without its training data: it can predict, but not unlearn")
-        with self._all_or_nothing():
-            self._remove(indices)
+        if self._remove(indices):
+            warnings.warn(
+                "a class has no record left, but its name stays in classes_, and so does what it tells", stacklevel=2
+            )
         return self
 
-    def _remove(self, indices: Any) -> None:
+    def _remove(self, indices: Any) -> bool:
+        """Remove records, all or none; return whether a class has lost all of its own."""
+        with self._all_or_nothing():
+            return self._copy_without(indices)
+
+    def _copy_without(self, indices: Any) -> bool:
         places = self._places(indices)
         rows, labels = self._training_rows, self._training_labels
         if len(places) == len(self.remaining_):
@@ -169,8 +177,7 @@ class UnlearningClassifier(LinearClassifier):
         self._keep(rows, labels)
         if self.random_state is not None:
             self._noise_source = "seed"  # It may have been set after `fit`.
-        if len(np.unique(labels)) < len(self.classes_):
-            warn_of_an_empty_class()
+        return len(np.unique(labels)) < len(self.classes_)
 
     @property
     def certificate_(self) -> Certificate:
@@ -285,11 +292,6 @@ class UnlearningClassifier(LinearClassifier):
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "_learner")
-
-
-def warn_of_an_empty_class() -> None:
-    """Warn the caller of `unlearn` that a class has lost all its records."""
-    warnings.warn("a class has no record left, but its name stays in classes_, and so does what it tells", stacklevel=4)
 
 
 def shown_progress(name: str, steps: int) -> Progress | None:

@@ -144,7 +144,8 @@ class CertifiedLogisticRegression(LinearClassifier):
             indices: Positions of the records in the ``X`` that was fitted, all different, none removed before.
 
         Returns:
-            The estimator, with a new ``certificate_``. When an error is raised it is as it was before.
+            The estimator, with a new ``certificate_``. When an error is raised it is as it was before, but for the
+            warning that a class has lost its last record: then the removal is done.
 
         Raises:
             ParameterError: An index is none, or appears twice, or was removed before, or no record would be left.
@@ -211,7 +212,7 @@ class CertifiedLogisticRegression(LinearClassifier):
                 f"delta = {rounded_up(stated.delta)}, adjacency {stated.adjacency}, of the model published last, "
                 "requests fixed in advance.",
                 f"For somebody who kept all {counted(stated.releases, 'release')}, and for adaptive requests, epsilon "
-                f"is {rounded_up(stated.epsilon_all_releases)}.",
+                f"is {_or_none(stated.epsilon_all_releases)}.",
                 f"Compared with: {stated.comparator}.",
                 "Not promised:",
                 *(f"- {each}" for each in stated.not_promised),
@@ -327,3 +328,7 @@ class CertifiedLogisticRegression(LinearClassifier):
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "_plan")
+
+
+def _or_none(epsilon: float | None) -> str:
+    return "so large that it says nothing" if epsilon is None else rounded_up(epsilon)

@@ -42,13 +42,11 @@ class _DescentToDelete(UnlearningClassifier):
     _LEARNER = DescentLearner
     _NEEDED_TO_UNLEARN = (*UnlearningClassifier._NEEDED_TO_UNLEARN, "_state")
 
-    def _remove(self, indices: Any) -> None:
+    def _copy_without(self, indices: Any) -> bool:
         if self._learner.accountant != "as published":
-            super()._remove(indices)
-            return
+            return super()._copy_without(indices)
         self._places(indices)  # All are checked before the first goes.
-        for index in np.atleast_1d(indices):
-            super()._remove([index])
+        return [super(_DescentToDelete, self)._copy_without([index]) for index in np.atleast_1d(indices)][-1]
 
     def _learn(self, rows: torch.Tensor, labels: torch.Tensor) -> None:
         progress = shown_progress("fit", self._learner.learning_steps)

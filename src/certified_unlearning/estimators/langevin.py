@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from certified_unlearning.engine.devices import pick_device
 from certified_unlearning.engine.minibatch import dealt_order
 from certified_unlearning.errors import ParameterError
-from certified_unlearning.estimators.base import UnlearningClassifier, shown_progress, warn_of_an_empty_class
+from certified_unlearning.estimators.base import UnlearningClassifier, shown_progress
 from certified_unlearning.estimators.classifier import ROWS_AT_ONCE, distinct, require_short_rows
 from certified_unlearning.mechanisms.learners.langevin import LangevinLearner
 from certified_unlearning.mechanisms.learners.learner import Removal
@@ -27,6 +27,8 @@ class LangevinLogisticRegression(UnlearningClassifier):
     The objective is scikit-learn's with the same ``C`` (see `UnlearningClassifier` on the intercept). Its strong
     convexity is about ``1 / (C n)``: with a large ``C`` learning takes many steps and unlearning much noise. ``C n``
     of 30 to 100 is a good first choice.
+
+    With mini-batches removals work in place, so a copy must be a deep one.
 
     Args:
         epsilon: The target after every `unlearn`.
@@ -127,6 +129,7 @@ class LangevinLogisticRegression(UnlearningClassifier):
             return
         if not self.normalize:
             require_short_rows(X)
+        X = np.ascontiguousarray(X)
         order = dealt_order(len(X), self._noise_key())
         labels = labels[order]
         rows = np.empty((len(X), self._learner.features), dtype=self._dtype)
@@ -141,43 +144,46 @@ class LangevinLogisticRegression(UnlearningClassifier):
         self.remaining_ = np.empty(0, dtype=np.int64)
         self._keep(rows, labels)
 
-    def _remove(self, indices: Any) -> None:
+    def _remove(self, indices: Any) -> bool:
         if self._position is None:
-            super()._remove(indices)
-        else:
-            self._remove_in_place(indices, self._position)
+            return super()._remove(indices)
+        return self._remove_in_place(indices, self._position)
 
-    def _remove_in_place(self, indices: Any, position: NDArray[np.int64]) -> None:
+    def _remove_in_place(self, indices: Any, position: NDArray[np.int64]) -> bool:
         """Put zeros, or others, in the places of records and carry on with the cycle: nothing else is touched."""
-        removed, learner = distinct(indices, self._learner.n), self._learner
+        removed, learner, done = distinct(indices, self._learner.n), self._learner, self.removals_
         places = position[removed]
         if (places < 0).any():
             raise ParameterError(f"record {removed[places < 0][0]} was removed before")
-        if len(removed) == learner.n - sum(each.records for each in self.removals_):
+        if len(removed) == learner.n - sum(each.records for each in done):
             raise ParameterError("indices name every record that is left; at least one must remain")
         rows, labels = self._training_rows, self._training_labels
-        history = [*self.removals_, learner.plan_removal(self.removals_, len(removed), learner.places_of(places))]
+        history = [*done, learner.plan_removal(done, len(removed), learner.places_of(places))]
         before = rows[places], labels[places]
+        assert self._records_of_class is not None
+        left = self._records_of_class - np.bincount(self._numbered(before[1]), minlength=len(self.classes_))
         try:
             rows[places], labels[places] = 0, 0
             if learner.adjacency == "replace":
                 others, labels[places] = self._replacements(len(places))
                 rows[places] = self._signed(others, labels[places])
             position[removed] = -1
-            self._take_steps(*self._placed(rows, labels), history)
+            weights = self._after_steps(*self._placed(rows, labels), history)
+            # At once: whatever interrupts, what is kept of the records and what is said of them agree.
+            self.__dict__.update(
+                _weights=weights,
+                removals_=history,
+                _records_of_class=left,
+                _known_digest=None,
+                # It may have been set after `fit`.
+                _noise_source=self._noise_source if self.random_state is None else "seed",
+            )
         except BaseException:
-            rows[places], labels[places] = before
-            position[removed] = places
+            if self.removals_ is done:
+                rows[places], labels[places] = before
+                position[removed] = places
             raise
-        self._known_digest = None
-        if self.random_state is not None:
-            self._noise_source = "seed"  # It may have been set after `fit`.
-        assert self._records_of_class is not None
-        self._records_of_class = self._records_of_class - np.bincount(
-            self._numbered(before[1]), minlength=len(self.classes_)
-        )
-        if not self._records_of_class.all():
-            warn_of_an_empty_class()
+        return not left.all()
 
     def _numbered(self, labels: NDArray[np.int64]) -> NDArray[np.int64]:
         return (labels + 1) // 2 if len(self.classes_) == 2 else labels
@@ -194,14 +200,16 @@ class LangevinLogisticRegression(UnlearningClassifier):
 
     def _unlearn(self, rows: torch.Tensor, labels: torch.Tensor, records: int) -> None:
         removal = self._learner.plan_removal(self.removals_, records)
-        self._take_steps(rows, labels, [*self.removals_, removal])
+        history = [*self.removals_, removal]
+        self._weights, self.removals_ = self._after_steps(rows, labels, history), history
 
     def _placed(self, *arrays: NDArray[Any]) -> tuple[torch.Tensor, torch.Tensor]:
         rows, labels = (torch.as_tensor(array, device=pick_device(self.device)) for array in arrays)
         return rows, labels
 
-    def _take_steps(self, rows: torch.Tensor, labels: torch.Tensor, history: list[Removal]) -> None:
-        weights = self._learner.unlearn(
+    def _after_steps(self, rows: torch.Tensor, labels: torch.Tensor, history: list[Removal]) -> NDArray[Any]:
+        """Return the weights after the last removal of a history."""
+        weights: torch.Tensor = self._learner.unlearn(
             torch.as_tensor(self._weights, device=rows.device),
             rows,
             labels,
@@ -209,7 +217,7 @@ class LangevinLogisticRegression(UnlearningClassifier):
             [self._noise_key()],
             progress=shown_progress("unlearn", history[-1].steps),
         )
-        self._weights, self.removals_ = weights.cpu().numpy(), history
+        return weights.cpu().numpy()
 
     @classmethod
     def _read_learner(cls, stated: Mapping[str, Any]) -> LangevinLearner | MiniBatchLearner:

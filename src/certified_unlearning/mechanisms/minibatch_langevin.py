@@ -11,10 +11,16 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from certified_unlearning.accounting import assumptions
+from certified_unlearning.accounting.core.curves import Cycle, Schedule
+from certified_unlearning.accounting.cyclic.accountants import CYCLIC
+from certified_unlearning.accounting.cyclic.planning import least_steps_after
 from certified_unlearning.engine.phase import Phase
+from certified_unlearning.errors import AssumptionError, ParameterError
 from certified_unlearning.mechanisms import langevin
 from certified_unlearning.mechanisms.batch import TrialBatch
 from certified_unlearning.mechanisms.mechanism import Mechanism
+from certified_unlearning.mechanisms.run import Constants, Request, Run
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -47,6 +53,89 @@ def phases(batch: TrialBatch, measure_at: Sequence[Sequence[int]]) -> list[Phase
     """
     requests = range(len(batch.runs[0].requests))
     return [learning_phase(batch, measure_at[0]), *(request_phase(batch, number) for number in requests)]
+
+
+def planned_run(
+    constants: Constants,
+    *,
+    experiment: str,
+    batch_size: int,
+    step_size: float,
+    sigma: float,
+    epsilon: float,
+    records: int,
+    epochs: int,
+) -> Run:
+    """Return a run that removes records at once, wherever they lie, by the least steps that meet the target.
+
+    Args:
+        constants: Of the problem.
+        experiment: The experiment's name.
+        batch_size: ``b``, at most ``n``.
+        step_size: ``eta``.
+        sigma: Noise scale.
+        epsilon: The target.
+        records: How many records go.
+        epochs: Passes over the data in learning.
+
+    Raises:
+        ParameterError: A value makes no sense.
+        AssumptionError: The step size is too large, the rule for ``L`` says nothing of batches, or the noise would
+            drown in rounding.
+        InfeasibleError: The target cannot be met.
+    """
+    if batch_size > constants.n:
+        raise ParameterError(f"batch_size must be at most the number of records, {constants.n}, got {batch_size}")
+    if constants.smoothness != "bound":
+        raise AssumptionError(
+            f"mini-batches need smoothness: bound, which holds for every batch, got {constants.smoothness}: the "
+            "largest eigenvalue of all data says nothing of a batch"
+        )
+    cycle = Cycle(batches=-(-constants.n // batch_size), batch_size=batch_size)
+    run = Run(
+        experiment=experiment,
+        mechanism=MINIBATCH_LANGEVIN.name,
+        variant="least-steps",
+        accountant=CYCLIC.name,
+        guarantee=assumptions.guarantee(CYCLIC.name, constants.smoothness),
+        constants=constants,
+        epsilon_target=epsilon,
+        sigma=sigma,
+        step_size=step_size,
+        learning_steps=epochs * cycle.batches,
+        radius=None,
+        start=0.0,
+        records_per_request=records,
+        # One type for all runs: rounding counts for more, the smaller the noise is.
+        dtype="float64",
+        cycle=cycle,
+        requests=(),
+    )
+    steps = least_steps_after(
+        run.computed_problem,
+        Schedule(sigma, (), (), run.learning_steps, cycle),
+        records=records,
+        epsilon=epsilon,
+        delta=constants.delta,
+        minimum_steps=1,
+    )
+    request = Request(records_removed=records, unlearning_steps=steps, epsilon=None, mu=None)
+    run = run.model_copy(update={"requests": (request,)})
+    stated = run.guaranteed()
+    request = request.model_copy(update={"epsilon": stated.epsilon, "mu": stated.mu})
+    method = MINIBATCH_LANGEVIN.method(CYCLIC.form)
+    line = MINIBATCH_LANGEVIN.line(method, f"b = {batch_size}", run.variant)
+    return run.model_copy(
+        update={
+            "requests": (request,),
+            "extra_delta": stated.extra_delta,
+            "rounding_error": stated.rounding_error,
+            "method": method,
+            "member": f"b = {batch_size}",
+            "line": line,
+            "point": f"{line}, epsilon = {epsilon:g}",
+        }
+    )
 
 
 MINIBATCH_LANGEVIN = Mechanism("minibatch-langevin", "Mini-batch Langevin", start, phases, answers=1)

@@ -16,11 +16,11 @@ from typing import Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import LinAlgError, cholesky
-from scipy.linalg.blas import dsymv, dsyrk, dtrsv
+from scipy.linalg.blas import dsymv, dtrsv
 
 from certified_unlearning.accounting.residual import rounding, schedule
 from certified_unlearning.accounting.residual.newton import Step, residual_after
-from certified_unlearning.engine.objectives.float64 import LogisticRegression64, removed_gradient, scaled_rows
+from certified_unlearning.engine.objectives.float64 import LogisticRegression64, removed_curvature, removed_gradient
 from certified_unlearning.errors import AssumptionError, InfeasibleError
 from certified_unlearning.mechanisms.certified_refit import gradient_error, norm_above
 from certified_unlearning.mechanisms.refit_plan import RefitPlan
@@ -162,8 +162,7 @@ class NewtonRemoval:
         curvature.usable = False
         matrix, error, not_downdated = curvature.matrix, curvature.error, curvature.not_downdated + records
         if plan.downdate:
-            scaled = scaled_rows(gone, gone @ curvature.at)
-            matrix = dsyrk(-1 / plan.n, scaled, 1.0, matrix, trans=1, lower=1, overwrite_c=1)
+            matrix -= removed_curvature(gone, curvature.at, plan.n)
             error, not_downdated = (error + self._hessian_error(records, curvature.at)) * rounding.OUTWARD, 0
         changed = Curvature(curvature.at, matrix, curvature.factor, error, not_downdated)
         share = records / max(plan.records_between_reads, records)

@@ -6,8 +6,10 @@ from importlib.metadata import entry_points
 from certified_unlearning.data.dataset import DataSet
 from certified_unlearning.data.sets import DATA_SETS
 from certified_unlearning.errors import ParameterError
+from certified_unlearning.papers.cheaper_than_retraining.paper import PAPER as CHEAPER_THAN_RETRAINING
 from certified_unlearning.papers.forget_unlearning.paper import PAPER as FORGET_UNLEARNING
 from certified_unlearning.papers.langevin_unlearning.paper import PAPER as LANGEVIN_UNLEARNING
+from certified_unlearning.papers.noisy_sgd.paper import PAPER as NOISY_SGD
 from certified_unlearning.papers.privacy_dynamics.paper import PAPER as PRIVACY_DYNAMICS
 from certified_unlearning.reproduction import declared
 from certified_unlearning.reproduction.paper import Paper
@@ -15,7 +17,9 @@ from certified_unlearning.reproduction.paper import Paper
 PAPERS = (
     LANGEVIN_UNLEARNING,
     PRIVACY_DYNAMICS,
+    NOISY_SGD,
     FORGET_UNLEARNING,
+    CHEAPER_THAN_RETRAINING,
 )
 ENTRY_POINTS = "certified_unlearning.papers"
 """The group of entry points by which an installed package brings papers along."""

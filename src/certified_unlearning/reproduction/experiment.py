@@ -85,7 +85,8 @@ class Experiment:
         make: A plan, which mechanisms run; or a table of rows, and that is all (bounds, attacks, tables).
         mechanisms: Those that run its plan, as `reproduction.declared` names them; empty where `make` gives a table.
         draw: Draws its rows, as ``module:function``, imported when drawn; None where a table is all there is.
-        page: Turns its rows into tables for people, as ``module:function``; None for the rows as they are.
+        page: Turns its rows into tables for people, as ``module:function``; None for the rows as they are. With a
+            figure, the report shows the table as well.
         uses: Experiments of the same paper whose plans it reads.
         needs_data: Whether it depends on the preset's data set.
         shown: Whether its rows are shown at all, not only judged.

@@ -40,7 +40,7 @@ def learn(mechanism: Mechanism, plan: Plan, data: PreparedData, output: Path) ->
     phase = mechanism.learning(batch, _curve_steps(runs))
     start = mechanism.starting_weights(batch, simulation.no_weights)
     simulation.expect([[phase]])
-    trajectory = simulation.run(start, [phase], step_size=runs[0].step_size, radius=runs[0].radius)
+    trajectory = simulation.run(start, [phase], of=runs[0])
     tensors = {"weights": trajectory.weights.cpu()}
     for run, curve in zip(runs, curves_by_run(runs, [phase], trajectory, [0] * len(runs)), strict=True):
         tensors |= {f"curve/{run.sigma!r}/{step}": torch.from_numpy(values) for step, values in curve.items()}
@@ -92,7 +92,7 @@ def unlearn(
             start = torch.cat([weights[run.sigma] for run in runs]).to(simulation.device)
         else:
             start = mechanism.starting_weights(batch, simulation.no_weights)
-        trajectory = simulation.run(start, group, step_size=runs[0].step_size, radius=runs[0].radius)
+        trajectory = simulation.run(start, group, of=runs[0])
         tables.add_accuracies(runs, trajectory.published[mechanism.answers :], trajectory.seconds)
         first_steps = [run.learning_steps if weights else 0 for run in runs]
         for run, curve in zip(runs, curves_by_run(runs, group, trajectory, first_steps), strict=True):
@@ -112,8 +112,14 @@ def _same_removals(runs: Sequence[Run]) -> list[list[Run]]:
     groups: dict[tuple[object, ...], list[Run]] = {}
     for run in runs:
         removed = tuple(request.records_removed for request in run.requests)
-        groups.setdefault((run.variant, run.radius, run.step_size, removed), []).append(run)
+        # With mini-batches the place in the cycle where a request is answered depends on all steps before.
+        taken = None if run.cycle is None else (run.cycle, run.learning_steps, *_steps_before_the_last(run))
+        groups.setdefault((run.variant, run.radius, run.step_size, removed, taken), []).append(run)
     return list(groups.values())
+
+
+def _steps_before_the_last(run: Run) -> list[int]:
+    return [request.unlearning_steps for request in run.requests[:-1]]
 
 
 def _curve_steps(runs: Sequence[Run]) -> list[int]:

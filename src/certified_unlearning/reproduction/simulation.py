@@ -1,24 +1,27 @@
 """A plan and its data on a device, and the groups of phases that a job runs there."""
 
 from collections.abc import Sequence
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 
 import numpy as np
 import torch
 from torch import Tensor
 
+from certified_unlearning.accounting.core.curves import Cycle
 from certified_unlearning.data.prepared import PreparedData
 from certified_unlearning.data.requests import draw_removals
+from certified_unlearning.engine.addresses import address
 from certified_unlearning.engine.checkpoint import Checkpoint
-from certified_unlearning.engine.descent import Phase, Trajectory, run
+from certified_unlearning.engine.descent import Objective, Phase, Trajectory, run
 from certified_unlearning.engine.devices import pick_device
+from certified_unlearning.engine.minibatch import CyclicObjective, dealt_order
 from certified_unlearning.engine.objectives import logistic, softmax
 from certified_unlearning.engine.objectives.rows import StreamedRows
 from certified_unlearning.engine.progress import Progress
 from certified_unlearning.errors import DataError
 from certified_unlearning.files import content_key
-from certified_unlearning.mechanisms.run import Plan
+from certified_unlearning.mechanisms.run import Plan, Run
 from certified_unlearning.version import source_sha256
 
 
@@ -69,13 +72,35 @@ class Simulation:
         replacements = torch.as_tensor(removals.indices), place(removals.features), place_labels(removals.labels)
         loss = logistic.LogisticObjective if binary else partial(softmax.SoftmaxObjective, classes=len(data.classes))
         rows = data.train_features
-        self._objective = loss(
-            place(rows) if isinstance(rows, np.ndarray) else StreamedRows(rows, dtype=dtype, device=self.device),
-            place_labels(data.train_labels),
-            strong_convexity=plan.constants.strong_convexity,
-            lipschitz=plan.constants.lipschitz,
-            replacements=replacements,
-        )
+
+        def all_records() -> Objective:
+            return loss(
+                place(rows) if isinstance(rows, np.ndarray) else StreamedRows(rows, dtype=dtype, device=self.device),
+                place_labels(data.train_labels),
+                strong_convexity=plan.constants.strong_convexity,
+                lipschitz=plan.constants.lipschitz,
+                replacements=replacements,
+            )
+
+        def mini_batches(cycle: Cycle) -> CyclicObjective:
+            if not isinstance(rows, np.ndarray):
+                raise DataError(f"the rows of {data.name} lie on disk, undealt: mini-batches need them in memory")
+            order = dealt_order(len(rows), address(plan.settings.seed, plan.settings.dataset, "deal"))
+            places = np.argsort(order)[removals.indices]
+            dealt, labels = place(rows[order]), place_labels(data.train_labels[order])
+            others, their_labels = replacements[1:]
+            if binary:
+                dealt, others = dealt.mul_(-labels[:, None]), -their_labels[:, None] * others
+            return CyclicObjective(
+                dealt,
+                labels,
+                classes=plan.constants.classes,
+                batch_size=cycle.batch_size,
+                strong_convexity=plan.constants.strong_convexity,
+                replacements=(torch.as_tensor(places), others, their_labels),
+            )
+
+        self._objective = cache(lambda cycle: all_records() if cycle is None else mini_batches(cycle))
         self._accuracy = logistic.accuracy if binary else softmax.accuracy
         self._test = place(data.test_features), place_labels(data.test_labels)
         self.no_weights = place([]).new_empty(0, plan.constants.d)
@@ -89,8 +114,8 @@ class Simulation:
         total = sum(sum(phase.steps) for phases in groups for phase in phases)
         self._progress = Progress(self._name, total)
 
-    def run(self, start: Tensor, phases: Sequence[Phase], *, step_size: float, radius: float | None) -> Trajectory:
-        """Run the next group of phases."""
+    def run(self, start: Tensor, phases: Sequence[Phase], of: Run) -> Trajectory:
+        """Run the next group of phases, with the step size, the ball and the mini-batches of one of its runs."""
         number = len(self._checkpoints)
         # A checkpoint of other code would give records that belong to neither version.
         software = [source_sha256(), torch.__version__, str(self.device)]
@@ -98,11 +123,11 @@ class Simulation:
         path = self._output.with_name(f"{self._output.stem}.group-{number}.checkpoint")
         self._checkpoints.append(Checkpoint(path, key))
         return run(
-            self._objective,
+            self._objective(of.cycle),
             start,
             phases,
-            step_size=step_size,
-            radius=radius,
+            step_size=of.step_size,
+            radius=of.radius,
             measure=self.measure,
             progress=self._progress,
             checkpoint=self._checkpoints[-1],

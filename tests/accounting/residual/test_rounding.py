@@ -1,12 +1,20 @@
 """Evaluated gradients, Hessians and products are as near the exact ones as their bounds say, in extended precision."""
 
+import math
+from fractions import Fraction
+
 import mpmath
 import numpy as np
 import pytest
 from scipy.special import expit
 
 from certified_unlearning.accounting.residual import rounding
-from certified_unlearning.engine.objectives.float64 import LogisticRegression64, SoftmaxRegression64, scaled_rows
+from certified_unlearning.engine.objectives.float64 import (
+    LogisticRegression64,
+    SoftmaxRegression64,
+    removed_gradient,
+    scaled_rows,
+)
 
 LONG = np.longdouble
 NEEDS_EXTENDED = pytest.mark.skipif(np.finfo(LONG).eps > 1e-18, reason="this machine has no extended precision")
@@ -126,3 +134,17 @@ def test_chains_count_a_block_and_the_blocks():
     assert rounding.chain(10, 20) == 10 + 1 + 2
     assert rounding.chain(1_000_000, 20) == 3276 + 306 + 2
     assert rounding.gamma(2**53) == np.inf
+
+
+@pytest.mark.parametrize(("records", "features"), [(1_000_000, 2), (200_000, 16)])
+def test_the_gradient_of_very_many_equal_records_stays_within_its_bound(records, features):
+    """Equal terms of one sign are the worst for a long chain of additions; weights are 0, so the sum is known."""
+    row = np.random.default_rng(0).standard_normal(features)
+    row /= np.linalg.norm(row)
+    weights = np.zeros(features)
+    found = removed_gradient(np.tile(row, (records, 1)), np.ones(records), weights, records)
+    off = sum((Fraction(float(each)) - Fraction(float(exact)) / 2) ** 2 for each, exact in zip(found, row, strict=True))
+    bound = rounding.gradient_error(
+        records=records, n=records, features=features, classes=2, weight_norm=0.0, strong_convexity=0.0
+    )
+    assert 0 < math.sqrt(off) <= bound

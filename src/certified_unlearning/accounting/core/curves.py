@@ -3,6 +3,7 @@
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import lru_cache
 
 import numpy as np
 
@@ -117,28 +118,15 @@ class Schedule:
         if self.learning_steps != math.inf:
             require_count(least=0, learning_steps=self.learning_steps)
         if self.cycle is not None:
-            self._check_places(self.cycle)
+            self._check_cycle(self.cycle)
 
-    def _check_places(self, cycle: Cycle) -> None:
+    def _check_cycle(self, cycle: Cycle) -> None:
         if self.learning_steps == math.inf:
             raise ParameterError("mini-batches need a finite number of learning_steps: a cycle has no stationary law")
         if sum(self.records) > cycle.records:
             raise ParameterError(f"records must be at most n = {cycle.records}, got {sum(self.records)}")
-        if self.places is None:
-            return
-        if len(self.places) != len(self.steps):
-            raise ParameterError(f"places must be those of {len(self.steps)} requests, got those of {len(self.places)}")
-        for places, records in zip(self.places, self.records, strict=True):
-            if sum([count for _, count in places]) != records:
-                raise ParameterError(f"places must hold the request's {records} records, got {places}")
-            for batch, count in places:
-                # Planners make schedules often: no call a batch.
-                right = type(batch) is type(count) is int
-                if not (right and 0 <= batch < cycle.batches and 1 <= count <= cycle.batch_size):
-                    raise ParameterError(
-                        f"places must name batches from 0 to {cycle.batches - 1} and 1 to {cycle.batch_size} "
-                        f"records of each, got {count} records of batch {batch}"
-                    )
+        if self.places is not None:
+            _check_places(self.places, self.records, cycle)
 
     @property
     def records(self) -> tuple[int, ...]:
@@ -148,10 +136,29 @@ class Schedule:
 
     def followed_by(self, *, records: int, steps: int, places: Places | None = None) -> "Schedule":
         """Return the schedule with one more request; ``places`` where those of the others are known too."""
-        known = None if self.places is None or places is None else (*self.places, places)
+        earlier = () if not self.steps else self.places
+        known = None if earlier is None or places is None else (*earlier, places)
         return replace(self, records_per_request=(*self.records, records), steps=(*self.steps, steps), places=known)
 
     def up_to(self, request: int) -> "Schedule":
         """Return the schedule of the first requests only."""
         places = None if self.places is None else self.places[:request]
         return replace(self, records_per_request=self.records[:request], steps=self.steps[:request], places=places)
+
+
+@lru_cache(maxsize=64)
+def _check_places(known: tuple[Places, ...], sizes: tuple[int, ...], cycle: Cycle) -> None:
+    """Raise `ParameterError` unless requests of these sizes can lie there; planners ask often."""
+    if len(known) != len(sizes):
+        raise ParameterError(f"places must be those of {len(sizes)} requests, got those of {len(known)}")
+    for places, records in zip(known, sizes, strict=True):
+        if sum(count for _, count in places) != records:
+            raise ParameterError(f"places must hold the request's {records} records, got {places}")
+        for batch, count in places:
+            require_count(least=0, batch=batch)
+            require_count(least=1, count=count)
+            if batch >= cycle.batches or count > cycle.batch_size:
+                raise ParameterError(
+                    f"places must name batches from 0 to {cycle.batches - 1} and at most {cycle.batch_size} records "
+                    f"of each, got {count} records of batch {batch}"
+                )

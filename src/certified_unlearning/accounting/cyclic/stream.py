@@ -14,10 +14,11 @@ batch may count more than ``b`` records of several: an upper bound.)
 
 import math
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import cache, lru_cache
 from itertools import accumulate
+from typing import NamedTuple
 
 from certified_unlearning.accounting.core.curves import Cycle, GaussianCurve, Places, Schedule
 from certified_unlearning.accounting.core.pooling import Phase, Pool, pooled_mu
@@ -29,6 +30,20 @@ FORGOTTEN = 30.0
 """Steps whose differences have faded by ``exp(-30)`` are summed up in one distance: an upper bound."""
 DEPTH = 100
 """Requests that one call adds to what the one before has computed."""
+
+
+class Block(NamedTuple):
+    """Steps on unchanging data: learning, or the answer to a request.
+
+    Attributes:
+        runs: Numbers of records in which two runs differ, and of steps in a row that differ in so many.
+        steps: Their sum.
+        cut: Whether earlier steps of it are left out.
+    """
+
+    runs: tuple[tuple[int, int], ...]
+    steps: int
+    cut: bool
 
 
 def curve(problem: Problem, schedule: Schedule) -> GaussianCurve:
@@ -75,13 +90,11 @@ def joint_curve(problem: Problem, schedule: Schedule) -> GaussianCurve:
         ParameterError: As for `curve`.
         AssumptionError: As for `curve`.
     """
-    cycle, window = _checked(problem, schedule), _window(problem)
+    _check(problem, schedule)
     kinds, parts = _kinds(problem, schedule.sigma), []
-    distance = kinds(sum(schedule.records), 1).sensitivity / contraction_gap(problem)
-    for first, last, differing in _blocks(schedule, cycle):
-        start = max(first, last - window)
-        phases = _phases(kinds, cycle, start, last, differing)
-        parts.append(pooled_mu(phases, starting_distance=distance if start > first else 0.0))
+    for block in _blocks(schedule, _window(problem)):
+        phases = [kinds(records, steps) for records, steps in block.runs]
+        parts.append(pooled_mu(phases, starting_distance=_distance(problem, schedule) if block.cut else 0.0))
     return GaussianCurve(math.hypot(*parts))
 
 
@@ -102,20 +115,22 @@ def _largest_mu(problem: Problem, schedule: Schedule) -> float:
 @lru_cache(maxsize=64)
 def _all_but_last_answer(problem: Problem, schedule: Schedule) -> Pool:
     """Return all phases but the last answer's, which has no steps."""
-    cycle = _checked(problem, schedule)
-    start = max(0, int(schedule.learning_steps) + sum(schedule.steps) - _window(problem))
-    kinds = _kinds(problem, schedule.sigma)
-    counted: list[list[Phase]] = []
-    for first, last, differing in _blocks(schedule, cycle):
-        if last <= start and first < last:
+    _check(problem, schedule)
+    kinds, window = _kinds(problem, schedule.sigma), _window(problem)
+    phases: list[Phase] = []
+    forgotten, steps = False, 0
+    for block in _blocks(schedule, window):
+        if steps >= window:
+            forgotten = True
             break
-        counted.append(_phases(kinds, cycle, max(first, start), last, differing))
-    # The most that two runs can be apart: every step differs in all records, for ever.
-    distance = kinds(sum(schedule.records), 1).sensitivity / contraction_gap(problem) if start else 0.0
-    return Pool.of([each for phases in reversed(counted) for each in phases], starting_distance=distance)
+        phases = [kinds(*run) for run in block.runs] + phases
+        forgotten, steps = block.cut, steps + block.steps
+        if forgotten:
+            break
+    return Pool.of(phases, starting_distance=_distance(problem, schedule) if forgotten else 0.0)
 
 
-def _checked(problem: Problem, schedule: Schedule) -> Cycle:
+def _check(problem: Problem, schedule: Schedule) -> None:
     if schedule.cycle is None:
         raise ParameterError("the schedule of mini-batches needs a cycle")
     if problem.n != schedule.cycle.batch_size:
@@ -125,7 +140,6 @@ def _checked(problem: Problem, schedule: Schedule) -> Cycle:
             "cyclic mini-batches need an erased record to keep its place: adjacency must be replace or zero-out, "
             "got remove"
         )
-    return schedule.cycle
 
 
 def _window(problem: Problem) -> int:
@@ -133,28 +147,35 @@ def _window(problem: Problem) -> int:
     return math.ceil(FORGOTTEN / gap) if gap > 0 else 10**18
 
 
-def _blocks(schedule: Schedule, cycle: Cycle) -> Iterator[tuple[int, int, Counter[int]]]:
-    """Yield the answer to each request, the last one first, then learning: steps on unchanging data.
+def _distance(problem: Problem, schedule: Schedule) -> float:
+    """Return the most that two runs can be apart: every step differs in all records, for ever."""
+    everywhere = _kinds(problem, schedule.sigma)(sum(schedule.records), 1)
+    return everywhere.sensitivity / contraction_gap(problem)
 
-    Of each the number of steps before it and at its end, and in how many records of a batch the two runs differ: those
-    that later requests remove. The counter is changed afterwards.
-    """
+
+@lru_cache(maxsize=16)
+def _blocks(schedule: Schedule, window: int) -> tuple[Block, ...]:
+    """Return the answers to all requests, the last one first, then learning: the last steps of each, a window long."""
+    cycle = schedule.cycle
+    assert cycle is not None
     ends = list(accumulate(schedule.steps, initial=int(schedule.learning_steps)))
     differing: Counter[int] = Counter()
-    for number in range(len(ends) - 1, 0, -1):
-        yield ends[number - 1], ends[number], differing
-        known = schedule.places
-        places = known[number - 1] if known else None
-        records = schedule.records[number - 1]
-        for batch, count in places or last_visited(cycle, records, steps=ends[number - 1]):
-            differing[batch] += count
-    yield 0, ends[0], differing
+    blocks = []
+    for number in range(len(ends) - 1, -1, -1):
+        first = ends[number - 1] if number else 0
+        start = max(first, ends[number] - window)
+        runs = _runs(cycle, start, ends[number], differing)
+        blocks.append(Block(runs, ends[number] - start, start > first))
+        if number:
+            places = schedule.places[number - 1] if schedule.places else None
+            # What a request removes differs in all steps before it.
+            for batch, count in places or last_visited(cycle, schedule.records[number - 1], steps=first):
+                differing[batch] += count
+    return tuple(blocks)
 
 
-def _phases(
-    kinds: Callable[[int, int], Phase], cycle: Cycle, start: int, end: int, differing: Mapping[int, int]
-) -> list[Phase]:
-    """Return the steps from ``start`` to ``end``: runs of steps that differ in equally many records."""
+def _runs(cycle: Cycle, start: int, end: int, differing: Mapping[int, int]) -> tuple[tuple[int, int], ...]:
+    """Return the steps from ``start`` to ``end`` as numbers of records in which they differ, and of such steps."""
     if end - start <= len(differing):
         met = ((step, differing.get(step % cycle.batches, 0)) for step in range(start, end))
         visits = [(step, count) for step, count in met if count]
@@ -164,7 +185,7 @@ def _phases(
             for batch, count in differing.items()
             for step in range(start + (batch - start) % cycle.batches, end, cycle.batches)
         )
-    runs: list[tuple[int, int]] = []  # numbers of records and of steps
+    runs: list[tuple[int, int]] = []
     step = start
     for visit, count in visits:
         if visit > step:
@@ -176,7 +197,7 @@ def _phases(
         step = visit + 1
     if end > step:
         runs.append((0, end - step))
-    return [kinds(records, steps) for records, steps in runs]
+    return tuple(runs)
 
 
 def _kinds(problem: Problem, sigma: float) -> Callable[[int, int], Phase]:

@@ -44,9 +44,8 @@ class Regression:
 
     def blocks(self) -> Iterator[tuple[Array, NDArray[Any]]]:
         """Yield rows and labels, block by block."""
-        size = block_rows(self.rows.shape[1])
-        for first in range(0, len(self.rows), size):
-            yield self.rows[first : first + size], self.labels[first : first + size]
+        for some in _blocks_of(*self.rows.shape):
+            yield self.rows[some], self.labels[some]
 
     @property
     def dimension(self) -> int:
@@ -76,7 +75,7 @@ class LogisticRegression64(Regression):
         for x, y in self.blocks():
             scores = x @ weights
             total += x.T @ _coefficients(scores, y)
-            hessian = dsyrk(1.0, scaled_rows(x, scores).T, 1.0, hessian, lower=1, overwrite_c=1)
+            hessian += dsyrk(1.0, scaled_rows(x, scores).T, lower=1)  # Added as a whole: `chain` counts on it.
         hessian /= self.n
         hessian[np.diag_indices(d)] += self.strong_convexity
         return total / self.n + self.strong_convexity * weights, hessian
@@ -127,8 +126,25 @@ class SoftmaxRegression64(Regression):
 
 def removed_gradient(rows: Array, labels: NDArray[Any], weights: Array, n: int) -> Array:
     """Return what the gradient changes by when these records leave a logistic regression: ``ghat``, shape ``(d,)``."""
-    ghat: Array = -(rows.T @ _coefficients(rows @ weights, labels)) / n
-    return ghat
+    ghat = np.zeros_like(weights)
+    # By blocks that are added as a whole: `accounting.residual.rounding.chain` counts on it.
+    for some in _blocks_of(len(rows), rows.shape[1]):
+        ghat -= rows[some].T @ _coefficients(rows[some] @ weights, labels[some])
+    return ghat / n
+
+
+def removed_curvature(rows: Array, at: Array, n: int) -> Array:
+    """Return these records' part of the Hessian at some weights: ``(d, d)``, of which the lower half is set."""
+    curvature = np.zeros((len(at), len(at)), order="F")
+    for some in _blocks_of(len(rows), rows.shape[1]):
+        curvature += dsyrk(1.0, scaled_rows(rows[some], rows[some] @ at), trans=1, lower=1)
+    curvature /= n
+    return curvature
+
+
+def _blocks_of(records: int, features: int) -> Iterator[slice]:
+    size = block_rows(features)
+    return (slice(first, first + size) for first in range(0, records, size))
 
 
 def scaled_rows(rows: Array, scores: Array) -> Array:

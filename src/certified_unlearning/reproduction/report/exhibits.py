@@ -106,8 +106,9 @@ def exhibits(
         for paper, experiment in experiments:
             if not experiment.shown:
                 continue
-            if experiment.draw is None:
+            if experiment.draw is None or experiment.page is not None:
                 own.tables.append(_table(layout, paper, experiment))
+            if experiment.draw is None:
                 continue
             key = (experiment.name, _data(layout.numbers(paper.name, experiment.name), experiment.name))
             if key in figures:

@@ -1,0 +1,82 @@
+"""The experiment of Cheaper than retraining, declared; what it runs is imported when it is run."""
+
+import pandas as pd
+import pyarrow as pa
+
+from certified_unlearning.papers.cheaper_than_retraining.sweeps import Cost
+from certified_unlearning.reproduction.experiment import Caption, Experiment, Inputs
+from certified_unlearning.reproduction.rows import column
+
+COST_ROWS = pa.schema(
+    [
+        column("experiment", "text", "point"),
+        column("data", "text", "point"),
+        column("n", "whole", "point"),
+        column("d", "whole", "constant"),
+        column("system", "text", "point"),
+        column("records", "whole", "point"),
+        column("rounds", "whole", "constant"),
+        column("strength", "number", "constant"),
+        column("seed", "whole", "constant"),
+        column("skipped", "text", "constant"),
+        column("guarantee", "text", "constant"),
+        column("epsilon", "number", "constant", empty=True),
+        column("epsilon_all_releases", "number", "constant", empty=True),
+        column("epsilon_for_those_who_stay", "number", "constant", empty=True),
+        column("delta", "number", "constant", empty=True),
+        column("comparator", "text", "constant"),
+        column("observers", "text", "constant"),
+        column("adaptive", "flag", "constant"),
+        column("private_for_those_who_stay", "flag", "constant"),
+        column("passes", "number", "measure", empty=True),
+        column("fit_passes", "number", "measure", empty=True),
+        column("requests_that_read", "whole", "measure", empty=True),
+        column("requests_that_moved", "whole", "measure", empty=True),
+        column("accuracy", "number", "measure", empty=True),
+        column("seconds", "number", "cost", empty=True),
+        column("seconds_low", "number", "cost", empty=True),
+        column("seconds_high", "number", "cost", empty=True),
+        column("fit_seconds", "number", "cost", empty=True),
+        column("machine", "text", "origin"),
+        column("code_version", "text", "origin"),
+    ]
+)
+"""One row for each data set, size, system and number of records a request.
+
+``seconds`` is the median over rounds, ``seconds_low`` and ``seconds_high`` are the quartiles; these and ``fit_seconds``
+are those of the ``machine``. ``passes`` is rows read over ``n``, the mean over rounds; ``requests_that_read`` counts
+rounds in which more than the removed records was read, ``requests_that_moved`` those after which any test score was
+another. ``epsilon_for_those_who_stay`` is reckoned here, for one record: no certificate states it, and where it is
+empty nothing is promised them. ``skipped`` says why a row is empty.
+"""
+
+
+def make_cost(inputs: Inputs) -> pd.DataFrame:
+    """Time every system's requests; errors as for `measured.cost_table`."""
+    from certified_unlearning.papers.cheaper_than_retraining.measured import cost_table
+
+    return cost_table(inputs.sweep)
+
+
+_HERE = "certified_unlearning.papers.cheaper_than_retraining"
+COST = Experiment(
+    name="cost",
+    source="",
+    sweep=Cost,
+    rows=COST_ROWS,
+    make=make_cost,
+    needs_data=False,
+    draw=f"{_HERE}.figure:draw",
+    page=f"{_HERE}.page:page",
+    caption=Caption(
+        "What a request costs, and what is guaranteed for it, beside fitting again",
+        "Timings as of the machine that is named: one process, the same number of threads for all, systems take turns "
+        "in every round; medians, with quartiles. Same objective for all (C n as stated, the intercept regularised). "
+        "A pass is one reading of all rows by a solver. Left: seconds of a request against the number of records, both "
+        "logarithmic; shaded from quartile to quartile. Right: test accuracy after the last request. Black and grey: "
+        "scikit-learn. A system that is not run at a size is in the table with the reason. Depends on no data set of "
+        "the preset.",
+        "Two panels against n. Left: lines of scikit-learn and full-batch systems rise with n, that of mini-batches "
+        "levels off, and Newton removal lies lowest. Right: accuracies.",
+    ),
+)

@@ -1,0 +1,100 @@
+"""The figure of Cheaper than retraining: seconds of a request, and accuracy afterwards, by the number of records."""
+
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from matplotlib.ticker import LogLocator, NullLocator
+
+from certified_unlearning.errors import DataError
+from certified_unlearning.papers.cheaper_than_retraining.names import SPECTRA, SYSTEMS
+from certified_unlearning.reproduction.figure_style import FigureStyle
+from certified_unlearning.reproduction.figures import style as shared
+from certified_unlearning.reproduction.figures.looks import BLACK, GREY, Look, colours
+
+PREFERRED_RECORDS = 10
+"""Records of the requests that are drawn, if any of these were made."""
+_DASHED = (0, (5, 2))
+_DOTTED = (0, (1.5, 1.5))
+
+
+def draw(rows: pd.DataFrame, style: FigureStyle) -> Figure:
+    """Draw rows of `measured.cost_table`: those of one kind of synthetic rows and one number of records a request.
+
+    Raises:
+        DataError: A system is not known, or there is nothing on synthetic rows.
+    """
+    shown, records = chosen(rows)
+    looks = _looks(style)
+    with shared.theme(style):
+        figure = shared.new_figure(style, columns=2)
+        seconds, accuracy = figure.subplots(1, 2)
+        for axes, y in ((seconds, "seconds"), (accuracy, "accuracy")):
+            axes.set_xscale("log")
+            for system, look in looks.items():
+                own = shown[shown["system"] == system].sort_values("n")
+                if own.empty:
+                    continue
+                axes.plot(own["n"], own[y], label=SYSTEMS[system], **look.line())
+                if y == "seconds":
+                    axes.fill_between(own["n"], own["seconds_low"], own["seconds_high"], **look.area())
+        _decades(seconds, "y")
+        seconds.set_ylabel("Seconds of a request")
+        shared.accuracy_axis(accuracy)
+        for axes in (seconds, accuracy):
+            _decades(axes, "x")
+            axes.set_xlabel("Number of records n")
+        found = set(shown["system"])
+        key = {SYSTEMS[system]: Line2D([], [], **look.line()) for system, look in looks.items() if system in found}
+        shared.finish(figure, _title(shown, records), key)
+    return figure
+
+
+def chosen(rows: pd.DataFrame) -> tuple[pd.DataFrame, int]:
+    """Return the rows that are drawn, and the number of records of a request in them.
+
+    Raises:
+        DataError: A system is not known, or there is nothing on synthetic rows.
+    """
+    unknown = sorted(set(rows["system"]) - set(SYSTEMS))
+    if unknown:
+        raise DataError(f"the rows of {rows['experiment'].iloc[0]} hold {unknown[0]!r}, which has no line")
+    made = rows[rows["data"].isin(SPECTRA) & rows["seconds"].notna()]
+    if made.empty:
+        raise DataError(f"the rows of {rows['experiment'].iloc[0]} hold nothing on synthetic data")
+    own = made[made["data"] == made["data"].iloc[0]]
+    numbers = sorted(set(own["records"]), key=lambda number: (number != PREFERRED_RECORDS, number))
+    return own[own["records"] == numbers[0]], int(numbers[0])
+
+
+def _looks(style: FigureStyle) -> dict[str, Look]:
+    blue, orange, green, vermilion, purple, brown = colours(style, 6)
+    return {
+        "lbfgs-cold": Look(BLACK, "s", marker_size=0.7, layer=1),
+        "lbfgs-warm": Look(BLACK, "o", _DASHED, marker_size=0.7, layer=1),
+        "lbfgs-warm-exact": Look(BLACK, "v", _DOTTED, marker_size=0.7, layer=1),
+        "newton-cholesky-cold": Look(GREY, "D", marker_size=0.6),
+        "newton-cholesky-warm": Look(GREY, "d", _DASHED, marker_size=0.8),
+        "sgd": Look(GREY, "<", _DOTTED, marker_size=0.7),
+        "sisa": Look(brown, "p", _DASHED, marker_size=0.9, layer=2),
+        "langevin-full": Look(vermilion, "^", marker_size=0.9, layer=2),
+        "langevin-minibatch": Look(orange, "P", marker_size=0.9, layer=2),
+        "descent-to-delete": Look(purple, "X", marker_size=0.9, layer=2),
+        "certified-refit": Look(green, "h", marker_size=0.9, layer=2),
+        "newton-removal": Look(blue, "*", marker_size=1.2, layer=3),
+    }
+
+
+def _decades(axes: Axes, which: str) -> None:
+    axis = axes.yaxis if which == "y" else axes.xaxis
+    (axes.set_yscale if which == "y" else axes.set_xscale)("log")
+    axis.set_major_locator(LogLocator(subs=(1,), numticks=12))
+    axis.set_minor_locator(NullLocator())
+
+
+def _title(rows: pd.DataFrame, records: int) -> str:
+    row = rows.iloc[0]
+    return (
+        f"A request of {shared.records(records)} on {SPECTRA[row['data']]}, d = {row['d']}, C n = {row['strength']:g}\n"
+        f"Timings as of this machine: {row['machine'].partition(', scikit-learn')[0]}"
+    )

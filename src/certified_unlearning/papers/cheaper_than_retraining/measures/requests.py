@@ -1,0 +1,95 @@
+"""Measures of the experiment `cost`: what requests read, took and left, system beside system.
+
+Passes and accuracies are the same whenever the same is run; seconds are those of one machine, and claims of them leave
+wide margins. Synthetic rows of the first kind are meant, where nothing else is said.
+"""
+
+from collections.abc import Sequence
+
+import pandas as pd
+
+from certified_unlearning.papers.cheaper_than_retraining.names import SPECTRA
+from certified_unlearning.reproduction.claims.evidence import Evidence, MissingEvidence, with_table
+from certified_unlearning.reproduction.claims.registry import measure
+from certified_unlearning.reproduction.claims.relations import Quantity
+
+
+@measure
+def cost_passes(
+    evidence: Sequence[Evidence], *, system: str, least_n: int, records: list[int] | None = None
+) -> list[Quantity]:
+    """Return passes of a request of a system, at every size from the least one on."""
+    own = _of(_rows(evidence), system)
+    own = own[(own["n"] >= least_n) & (own["records"].isin(records or list(own["records"])))]
+    return _quantities(own, own["passes"])
+
+
+@measure
+def cost_quotients(
+    evidence: Sequence[Evidence],
+    *,
+    quantity: str,
+    above: str,
+    below: str,
+    least_n: int,
+    records: list[int] | None = None,
+) -> list[Quantity]:
+    """Return a quantity of one system over that of another, where both were run, from the least size on."""
+    rows = _rows(evidence)
+    point = ["data", "n", "records"]
+    both = _of(rows, above).merge(_of(rows, below), on=point, suffixes=("_above", "_below"))
+    both = both[(both["n"] >= least_n) & (both["records"].isin(records or list(both["records"])))]
+    return _quantities(both, both[f"{quantity}_above"] / both[f"{quantity}_below"])
+
+
+@measure
+def cost_lost_accuracy(evidence: Sequence[Evidence], *, system: str, beside: str, least_n: int) -> list[Quantity]:
+    """Return by how much a system is less accurate than another after the last request."""
+    rows = _rows(evidence)
+    both = _of(rows, beside).merge(_of(rows, system), on=["data", "n", "records"], suffixes=("_beside", ""))
+    both = both[both["n"] >= least_n]
+    return _quantities(both, both["accuracy_beside"] - both["accuracy"])
+
+
+@measure
+def cost_growth_of_rows_read(evidence: Sequence[Evidence], *, system: str, records: int) -> list[Quantity]:
+    """Return rows that a request reads at the largest size over those at the least size at which it was run."""
+    own = _of(_rows(evidence), system)
+    own = own[own["records"] == records].sort_values("n")
+    if own["n"].nunique() < 2:
+        raise MissingEvidence(f"{system} was run at fewer than two sizes; run `snakemake --config preset=cost`")
+    read = own["passes"] * own["n"]
+    return [Quantity(read.iloc[-1] / read.iloc[0], f"n = {own['n'].iloc[0]:,} to n = {own['n'].iloc[-1]:,}")]
+
+
+@measure
+def cost_requests_that_moved(evidence: Sequence[Evidence], *, system: str, records: int) -> list[Quantity]:
+    """Return the share of requests, at the largest size, after which the model was another."""
+    own = _of(_rows(evidence), system)
+    own = own[own["records"] == records].sort_values("n").tail(1)
+    return _quantities(own, own["requests_that_moved"] / own["rounds"])
+
+
+def _rows(evidence: Sequence[Evidence]) -> pd.DataFrame:
+    """Return the rows on the first kind of synthetic data that were run."""
+    table = with_table(evidence, "cost").table("cost")
+    made = table[table["data"].isin(SPECTRA) & table["seconds"].notna()]
+    if made.empty:
+        raise MissingEvidence(
+            "the results of cost hold nothing on synthetic data; run `snakemake --config preset=cost`"
+        )
+    first: pd.DataFrame = made[made["data"] == made["data"].iloc[0]]
+    return first
+
+
+def _of(rows: pd.DataFrame, system: str) -> pd.DataFrame:
+    return rows[rows["system"] == system]
+
+
+def _quantities(rows: pd.DataFrame, values: "pd.Series[float]") -> list[Quantity]:
+    if rows.empty:
+        raise MissingEvidence("the results of cost hold no such size; run `snakemake --config preset=cost`")
+    return [
+        Quantity(float(value), f"n = {n:,}, {records} records")
+        for value, n, records in zip(values, rows["n"], rows["records"], strict=True)
+    ]

@@ -1,0 +1,14 @@
+"""Cheaper than retraining: our own analysis, declared as papers are, so that its statements are judged, too."""
+
+from certified_unlearning.papers.cheaper_than_retraining.experiments import COST
+from certified_unlearning.reproduction.paper import Paper
+
+_HERE = "certified_unlearning.papers.cheaper_than_retraining"
+PAPER = Paper(
+    name="cheaper_than_retraining",
+    title="Cheaper than retraining",
+    citation="Our own analysis: what a request costs, beside fitting again. No paper of others",
+    package=_HERE,
+    experiments=(COST,),
+    measures=tuple(f"{_HERE}.measures.{name}" for name in ("formulas", "requests")),
+)

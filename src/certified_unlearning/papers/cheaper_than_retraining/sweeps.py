@@ -1,0 +1,49 @@
+"""The sweep of the experiment of Cheaper than retraining: its section of `params.yaml`."""
+
+from typing import Annotated
+
+from pydantic import Field
+
+from certified_unlearning.data.sets import built_in
+from certified_unlearning.mechanisms.settings import Distinct, PositiveFloat, PositiveInt
+from certified_unlearning.reproduction.experiment import Sweep
+
+LEAST_RECORDS = 200
+"""Fewer synthetic records may hold one class alone."""
+_Size = Annotated[int, Field(ge=LEAST_RECORDS)]
+
+
+class Cost(Sweep):
+    """What a request costs: data sets and their sizes, requests, and what every system is asked for."""
+
+    isotropic: Distinct[_Size] = Field(
+        description="sizes n of synthetic rows whose directions are all alike, a list of distinct whole numbers of at "
+        f"least {LEAST_RECORDS}; requests on these are drawn"
+    )
+    correlated: Distinct[_Size] = Field(
+        description="sizes n of synthetic rows whose columns have decaying variances, likewise"
+    )
+    features: Annotated[int, Field(ge=2)] = Field(description="columns of a synthetic row, a whole number, at least 2")
+    data: Distinct[str] = Field(description="a list of distinct names of built-in data sets of two classes")
+    records: Distinct[PositiveInt] = Field(
+        description="records of a request, a list of distinct whole numbers, each at least 1"
+    )
+    rounds: PositiveInt = Field(description="requests of each size that are timed, a whole number, at least 1")
+    epsilon: PositiveFloat = Field(description="the target of every system that has one, a number above 0")
+    delta: Annotated[float, Field(gt=0, lt=1)] = Field(description="of the target, strictly between 0 and 1")
+    strength: PositiveFloat = Field(description="C n, scikit-learn's C times the number of records, above 0")
+    tolerance: PositiveFloat = Field(description="of the warm-started refit that is meant to be exact, above 0")
+    shards: Annotated[int, Field(ge=2)] = Field(description="shards of SISA, a whole number, at least 2")
+    threads: PositiveInt = Field(description="CPU threads of every system, a whole number, at least 1")
+    largest_full_batch: PositiveInt = Field(
+        description="the largest n at which systems are run that read all records in every step, at least 1"
+    )
+    seed: Annotated[int, Field(ge=0, lt=2**32)] = Field(description="a whole number from 0 to 2^32 - 1")
+
+    def check(self) -> str | None:
+        """Return what is wrong with the values together."""
+        for name in self.data:
+            known = built_in(name)
+            if known is None or known.classes != 2:
+                return f"data contains {name!r}, but must name built-in data sets of two classes"
+        return None

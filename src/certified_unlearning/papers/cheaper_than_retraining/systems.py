@@ -1,0 +1,432 @@
+"""Systems that answer requests: scikit-learn fitted again, SISA, and the estimators of this package.
+
+All minimise the same: ``C sum_i log(1 + exp(-y_i w.(x_i, 1))) + |w|^2 / 2`` with ``C n`` fixed when learning began, the
+intercept regularised. Estimators of this package scale rows with their intercept to norm 1, which is the same.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.linear_model import LogisticRegression, SGDClassifier
+
+from certified_unlearning.accounting.core.conversion import epsilon_from_mu
+from certified_unlearning.accounting.cyclic.stream import curve as cyclic_curve
+from certified_unlearning.accounting.langevin.accountants import initial_epsilon
+from certified_unlearning.estimators import (
+    CertifiedLogisticRegression,
+    LangevinLogisticRegression,
+    SecretStateDescentToDelete,
+)
+from certified_unlearning.mechanisms.learners.minibatch import batch_size_for
+from certified_unlearning.papers.cheaper_than_retraining.counting import Readings
+from certified_unlearning.papers.cheaper_than_retraining.sweeps import Cost
+from certified_unlearning.papers.cheaper_than_retraining.tables import Array, Remaining, Table
+
+Indices = NDArray[np.int64]
+MOST_ITERATIONS = 1000
+
+
+class NotRunError(Exception):
+    """A system is not run on a table; the message says why."""
+
+
+@dataclass(frozen=True)
+class Promise:
+    """What is guaranteed for a request that was answered.
+
+    Attributes:
+        guarantee: ``exact``, ``upper bound`` or ``none``.
+        comparator: Compared with what.
+        observers: For whom.
+        adaptive: Whether requests may depend on what was published.
+        epsilon: Of the model published last; None where nothing is guaranteed.
+        epsilon_all: Of all releases together; None where nothing is said of them.
+        delta: Of all of them.
+        epsilon_stay: Of the model published last, towards one record that stays: what tells it from a run in which that
+            record's loss was 0; None where nothing is known.
+    """
+
+    guarantee: str
+    comparator: str
+    observers: str
+    adaptive: bool
+    epsilon: float | None = None
+    epsilon_all: float | None = None
+    delta: float | None = None
+    epsilon_stay: float | None = None
+
+
+_LAST, _ALL = "last model", "last model; all releases"
+RETRAINED = Promise("exact", "retraining: it is that", _ALL, adaptive=True, epsilon=0.0, epsilon_all=0.0, delta=0.0)
+WARM = Promise(
+    "none", "nothing: it starts from weights that the records formed, and stops at a tolerance", "nobody", False
+)
+SHARDED = Promise(
+    "exact",
+    "retraining of all shards, dealt alike",
+    _ALL,
+    adaptive=False,
+    epsilon=0.0,
+    epsilon_all=0.0,
+    delta=0.0,
+)
+
+
+class System(ABC):
+    """One way to answer requests, on one table.
+
+    Args:
+        table: The records. `fit` may keep views of them until the first request.
+        sweep: What is asked for.
+        readings: Counts the rows that solvers read.
+    """
+
+    def __init__(self, table: Table, sweep: Cost, readings: Readings) -> None:
+        self.table, self.sweep, self.readings = table, sweep, readings
+        self.strength = sweep.strength / table.n
+
+    @abstractmethod
+    def fit(self) -> None:
+        """Learn from all records."""
+
+    @abstractmethod
+    def forget(self, gone: Indices, left: Remaining) -> None:
+        """Answer a request: what is timed.
+
+        Args:
+            gone: Numbers of the records.
+            left: The records that are left without these.
+        """
+
+    @abstractmethod
+    def scores(self, rows: Array) -> Array:
+        """Return the scores of rows without intercept."""
+
+    @abstractmethod
+    def promise(self) -> Promise:
+        """Return what is guaranteed now."""
+
+    def rows_read(self) -> int:
+        """Return how many rows were read since this was last asked."""
+        return self.readings.take()
+
+
+class Refit(System):
+    """scikit-learn fitted again on the records that are left."""
+
+    solver = "lbfgs"
+    warm = False
+    exact = False
+
+    def fit(self) -> None:
+        """Learn from all records."""
+        self._model = self._made()
+        self._model.fit(self.table.rows, self.table.labels)
+
+    def forget(self, gone: Indices, left: Remaining) -> None:
+        """Fit again."""
+        if not self.warm:
+            self._model = self._made()
+        self._model.fit(left.rows, left.labels)
+
+    def scores(self, rows: Array) -> Array:
+        """Return the scores of rows."""
+        return _scores(self._model, rows)
+
+    def promise(self) -> Promise:
+        """Return what is guaranteed."""
+        return WARM if self.warm else RETRAINED
+
+    def _made(self) -> Any:
+        tolerance = {"tol": self.sweep.tolerance} if self.exact else {}
+        return LogisticRegression(
+            C=self.strength,
+            solver=self.solver,
+            fit_intercept=False,
+            warm_start=self.warm,
+            max_iter=MOST_ITERATIONS,
+            **tolerance,
+        )
+
+
+class WarmRefit(Refit):
+    """The same from the old weights."""
+
+    warm = True
+
+
+class ExactWarmRefit(WarmRefit):
+    """The same with a tolerance at which single records count."""
+
+    exact = True
+
+
+class NewtonRefit(Refit):
+    """scikit-learn's ``newton-cholesky``."""
+
+    solver = "newton-cholesky"
+
+
+class WarmNewtonRefit(NewtonRefit):
+    """The same from the old weights."""
+
+    warm = True
+
+
+class StochasticRefit(Refit):
+    """scikit-learn's `SGDClassifier`."""
+
+    def rows_read(self) -> int:
+        """Return how many rows were read: an epoch reads all."""
+        return int(self._model.n_iter_) * self._read
+
+    def fit(self) -> None:
+        """Learn from all records."""
+        super().fit()
+        self._read = self.table.n
+
+    def forget(self, gone: Indices, left: Remaining) -> None:
+        """Fit again."""
+        super().forget(gone, left)
+        self._read = len(left.rows)
+
+    def _made(self) -> Any:
+        return SGDClassifier(
+            loss="log_loss",
+            alpha=1 / self.sweep.strength,
+            fit_intercept=False,
+            max_iter=MOST_ITERATIONS,
+            random_state=self.sweep.seed,
+        )
+
+
+class Sharded(System):
+    """SISA without slices: a model of each shard, their mean score; a request fits the shards that it hits again.
+
+    Bourtoule et al., Machine unlearning (2021). Records are dealt by the seed; every shard has the same ``C n``.
+    Requests that depend on published models may tell how records were dealt: Gupta et al., Adaptive machine unlearning
+    (2021).
+    """
+
+    def fit(self) -> None:
+        """Learn from all records."""
+        order = np.random.default_rng(self.sweep.seed).permutation(self.table.n)
+        self._shard_of = np.empty(self.table.n, dtype=np.int64)
+        self._number_in = np.empty(self.table.n, dtype=np.int64)
+        self._shards, self._sizes, self._models = [], [], []
+        for number, records in enumerate(np.array_split(order, self.sweep.shards)):
+            self._shard_of[records], self._number_in[records] = number, np.arange(len(records))
+            self._shards.append(Remaining(self.table.rows[records], self.table.labels[records]))
+            self._sizes.append(len(records))
+            self._models.append(self._fitted(number))
+
+    def forget(self, gone: Indices, left: Remaining) -> None:
+        """Fit the shards of these records again."""
+        for number in np.unique(self._shard_of[gone]).tolist():
+            self._shards[number].remove(self._number_in[gone[self._shard_of[gone] == number]])
+            self._models[number] = self._fitted(number)
+
+    def scores(self, rows: Array) -> Array:
+        """Return the mean score over shards."""
+        found: Array = np.mean([_scores(model, rows) for model in self._models], axis=0)
+        return found
+
+    def promise(self) -> Promise:
+        """Return what is guaranteed."""
+        return SHARDED
+
+    def _fitted(self, number: int) -> Any:
+        shard, strength = self._shards[number], self.sweep.strength / self._sizes[number]
+        return LogisticRegression(C=strength, fit_intercept=False, max_iter=MOST_ITERATIONS).fit(
+            shard.rows, shard.labels
+        )
+
+
+class Unlearning(System):
+    """An estimator of this package: a request is `unlearn` and its certificate."""
+
+    def __init__(self, table: Table, sweep: Cost, readings: Readings) -> None:
+        super().__init__(table, sweep, readings)
+        self._estimator = self._made()
+        # A user's table has no column of ones, and lies in one piece.
+        self._features: Array | None = np.ascontiguousarray(table.rows[:, :-1])
+
+    def fit(self) -> None:
+        """Learn from all records."""
+        self._estimator.fit(self._features, self.table.labels)
+        self._features = None
+
+    def forget(self, gone: Indices, left: Remaining) -> None:
+        """Unlearn records, and state what holds."""
+        self._estimator.unlearn(gone)
+        self._certificate = self._estimator.certificate_
+
+    def scores(self, rows: Array) -> Array:
+        """Return the scores of rows."""
+        found: Array = self._estimator.decision_function(rows)
+        return found
+
+    @abstractmethod
+    def _made(self) -> Any:
+        """Return the estimator, not fitted."""
+
+
+class NoisySteps(Unlearning):
+    """One that goes on with gradient descent: the rows that it reads are those of its steps."""
+
+    def fit(self) -> None:
+        """Learn from all records."""
+        super().fit()
+        self._done = 0
+
+    def rows_read(self) -> int:
+        """Return how many rows were read since this was last asked."""
+        estimator = self._estimator
+        steps = estimator._learner.learning_steps + sum(each.steps for each in estimator.removals_)
+        first, self._done = self._done, steps
+        return self._rows_of(first, steps)
+
+    def _rows_of(self, first: int, last: int) -> int:
+        """Return how many rows the steps from one up to another read."""
+        return (last - first) * self.table.n
+
+    def promise(self) -> Promise:
+        """Return what the certificate states."""
+        stated = self._certificate
+        everything = stated.epsilon_all_published
+        return Promise(
+            stated.guarantee,
+            stated.comparator,
+            _LAST if everything is None else _ALL,
+            adaptive=False,
+            epsilon=stated.epsilon,
+            epsilon_all=everything,
+            delta=stated.delta + stated.extra_delta,
+            epsilon_stay=self._epsilon_stay(),
+        )
+
+    def _epsilon_stay(self) -> float | None:
+        return None
+
+
+class FullBatch(NoisySteps):
+    """Langevin unlearning with all records in every step."""
+
+    def _made(self) -> Any:
+        return self._langevin(None)
+
+    def _epsilon_stay(self) -> float | None:
+        learner, steps = self._estimator._learner, sum(each.steps for each in self._estimator.removals_)
+        return initial_epsilon(
+            learner.problem,
+            sigma=learner.sigma,
+            delta=self.sweep.delta,
+            records=1,
+            learning_steps=learner.learning_steps + steps,
+            accountant=learner.accountant,
+        )
+
+    def _langevin(self, batch_size: int | None) -> Any:
+        return LangevinLogisticRegression(
+            self.sweep.epsilon,
+            self.sweep.delta,
+            C=self.strength,
+            batch_size=batch_size,
+            random_state=self.sweep.seed,
+        )
+
+
+class MiniBatches(FullBatch):
+    """Langevin unlearning with one mini-batch a step."""
+
+    def _made(self) -> Any:
+        size = batch_size_for(self.table.n, C=self.strength, classes=2, intercept=True)
+        if size is None:
+            raise NotRunError("too few records for mini-batches: batch_size='auto' uses all of them in every step")
+        self._batch_size = size
+        return self._langevin(size)
+
+    def _rows_of(self, first: int, last: int) -> int:
+        n, size = self.table.n, self._batch_size
+        # The last batch is shorter, unless they come out even.
+        short = range(n // size, last, -(-n // size)) if n % size else range(0)
+        missing = sum(step >= first for step in short) * (size - n % size)
+        return (last - first) * size - missing
+
+    def _epsilon_stay(self) -> float | None:
+        learner, steps = self._estimator._learner, sum(each.steps for each in self._estimator.removals_)
+        schedule = replace(learner.schedule([]), learning_steps=learner.learning_steps + steps)
+        mu = cyclic_curve(learner.problem, schedule.followed_by(records=1, steps=0)).mu
+        return epsilon_from_mu(mu, self.sweep.delta)
+
+
+class Descent(NoisySteps):
+    """Descent-to-Delete with a secret state."""
+
+    def _made(self) -> Any:
+        return SecretStateDescentToDelete(
+            self.sweep.epsilon, self.sweep.delta, C=self.strength, random_state=self.sweep.seed
+        )
+
+
+class NewtonRemoval(Unlearning):
+    """One Newton step that reads the removed records, until data have to be read."""
+
+    records_between_reads: int | None = None
+
+    def _made(self) -> Any:
+        return CertifiedLogisticRegression(
+            self.sweep.epsilon,
+            self.sweep.delta,
+            C=self.strength,
+            random_state=self.sweep.seed,
+            records_between_reads=self.records_between_reads,
+        )
+
+    def promise(self) -> Promise:
+        """Return what the certificate states."""
+        stated = self._certificate
+        return Promise(
+            stated.guarantee,
+            stated.comparator,
+            _ALL,
+            adaptive=True,
+            epsilon=stated.epsilon,
+            epsilon_all=stated.epsilon_all_releases,
+            delta=stated.delta + stated.extra_delta_all_releases,
+        )
+
+
+class CertifiedRefit(NewtonRemoval):
+    """Every request reads the data until the certified gradient is within the budget."""
+
+    records_between_reads = 0
+
+
+MADE: dict[str, Callable[[Table, Cost, Readings], System]] = {
+    "lbfgs-cold": Refit,
+    "lbfgs-warm": WarmRefit,
+    "lbfgs-warm-exact": ExactWarmRefit,
+    "newton-cholesky-cold": NewtonRefit,
+    "newton-cholesky-warm": WarmNewtonRefit,
+    "sgd": StochasticRefit,
+    "sisa": Sharded,
+    "langevin-full": FullBatch,
+    "langevin-minibatch": MiniBatches,
+    "descent-to-delete": Descent,
+    "certified-refit": CertifiedRefit,
+    "newton-removal": NewtonRemoval,
+}
+"""By the names that rows have, in the order in which they take turns."""
+FULL_BATCH = ("langevin-full", "descent-to-delete")
+"""Those that read all records in every step."""
+
+
+def _scores(model: Any, rows: Array) -> Array:
+    weights = model.coef_[0]
+    found: Array = rows @ weights[:-1] + weights[-1]
+    return found

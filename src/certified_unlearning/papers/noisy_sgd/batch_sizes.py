@@ -1,0 +1,70 @@
+"""Mini-batches of several sizes, learned and unlearned beside steps that use all records."""
+
+from collections.abc import Iterable
+
+from certified_unlearning.accounting import Problem
+from certified_unlearning.mechanisms.constants import constants_and_problem
+from certified_unlearning.mechanisms.minibatch_langevin import planned_run
+from certified_unlearning.mechanisms.planner import Planner, at
+from certified_unlearning.mechanisms.run import Plan, Run
+from certified_unlearning.papers.noisy_sgd.sweeps import BatchSizes
+from certified_unlearning.reproduction.experiment import Caption, Experiment, Inputs
+from certified_unlearning.reproduction.rows import RUN_ROWS
+
+
+def make(inputs: Inputs) -> Plan:
+    """Plan the experiment.
+
+    Args:
+        inputs: With a sweep `BatchSizes`.
+
+    Raises:
+        ParameterError: A value makes no sense.
+        AssumptionError: A theorem's assumption does not hold.
+        InfeasibleError: A target cannot be met.
+    """
+    sweep = inputs.sweep
+    # An eigenvalue of all data says nothing of a batch.
+    settings = inputs.settings.model_copy(update={"smoothness": "bound"})
+    constants, exact = constants_and_problem(settings, inputs.data, records=sweep.records)
+    noise = [(sweep.sigma, epsilon) for epsilon in sweep.epsilon]
+    planner = Planner(settings, BATCH_SIZES.name, constants, exact, sweep.epsilon, noise)
+    return inputs.plan(constants, _runs(planner, exact, sweep))
+
+
+def _runs(planner: Planner, exact: Problem, sweep: BatchSizes) -> Iterable[Run]:
+    for batch_size in sweep.batch_size:
+        for epsilon in sweep.epsilon:
+            yield planned_run(
+                planner.told,
+                experiment=BATCH_SIZES.name,
+                batch_size=batch_size,
+                step_size=exact.step_size,
+                sigma=sweep.sigma,
+                epsilon=epsilon,
+                records=sweep.records,
+                epochs=sweep.epochs,
+            )
+    for epsilon in sweep.epsilon:
+        run = planner.least_steps("shifted", sweep.sigma, epsilon, sweep.records, member=f"b = {planner.constants.n}")
+        yield at(run, f"epsilon = {epsilon:g}")
+
+
+BATCH_SIZES = Experiment(
+    name="batch_sizes",
+    source="",
+    sweep=BatchSizes,
+    rows=RUN_ROWS,
+    make=make,
+    mechanisms=("minibatch-langevin", "langevin"),
+    draw="certified_unlearning.papers.noisy_sgd.figures:draw_batch_sizes",
+    x="epsilon_target",
+    y={"unlearning_steps": "unlearning steps K"},
+    caption=Caption(
+        "Mini-batches of b records beside steps that use all: passes over the data, and test accuracy after a removal",
+        "All runs have the same noise scale sigma. A request of K steps on mini-batches of b records reads K b / n "
+        "times as many records as there are. The removed records may lie in any batch: the worst is counted. "
+        "Lines: mean over trials. Shaded: one sample standard deviation over trials either way, within [0, 1].",
+        "Left, passes over the data against the target epsilon; right, test accuracy; one line a batch size.",
+    ),
+)

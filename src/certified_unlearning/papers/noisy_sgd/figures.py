@@ -1,0 +1,84 @@
+"""The figure of Noisy SGD: epsilon against passes of unlearning, a panel for each batch size."""
+
+import pandas as pd
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from matplotlib.ticker import LogLocator, NullLocator
+
+from certified_unlearning.errors import DataError
+from certified_unlearning.reproduction.figure_style import FigureStyle
+from certified_unlearning.reproduction.figures import style as shared
+from certified_unlearning.reproduction.figures.looks import BLACK, GREY, Look, colours, key, looks
+
+_DASHES = {"worst": "-", "drawn": (0, (4, 1.5))}
+_DOTS = (0, (1.2, 1.2))
+_NAMES = {"theirs": "theirs (Rényi, W-infinity)", "ours": "ours (pooled)", "quadratic": "exact, quadratic losses"}
+_LEAST_EPSILON = 0.005
+"""The axis of epsilon ends here."""
+
+
+def draw(rows: pd.DataFrame, style: FigureStyle) -> Figure:
+    """Draw rows of ``minibatches`` (see `minibatches.MINIBATCH_ROWS`): hue for the analysis, dashes for the position.
+
+    Raises:
+        DataError: An analysis or a position is not known.
+    """
+    for name, known in (("analysis", _NAMES), ("position", _DASHES)):
+        unknown = sorted(set(rows[name]) - set(known))
+        if unknown:
+            raise DataError(f"the bounds of minibatches hold the {name} {unknown[0]!r}, which has no line")
+    blue, orange = colours(style, 2)
+    hues = {"theirs": orange, "ours": blue, "quadratic": BLACK}
+    with shared.theme(style):
+        figure = shared.new_figure(style, columns=2)
+        groups = list(rows.groupby("batch_size"))
+        panels = shared.grid(figure, len(groups))
+        for axes, (size, of_size) in zip(panels, groups, strict=True):
+            for (analysis, position), line in of_size.groupby(["analysis", "position"], sort=False):
+                dashes = _DOTS if analysis == "quadratic" else _DASHES[str(position)]
+                look = Look(hues[str(analysis)], dashes=dashes, layer=analysis == "quadratic")
+                visible = line[line["epsilon"] > 0]
+                shared.draw_line(axes, visible, look, x="epochs", y="epsilon", label=f"{analysis}, {position}")
+            axes.set_title(f"b = {size:,}" if size < rows["n"].iloc[0] else "b = n")
+            axes.set_xscale("log")
+            axes.xaxis.set_major_locator(LogLocator(numticks=9))
+            axes.xaxis.set_minor_locator(NullLocator())
+            axes.xaxis.set_major_formatter("{x:g}")
+            axes.set_xlabel("Passes of unlearning")
+        for axes in panels:
+            axes.set_ylim(_LEAST_EPSILON, 1.5 * rows["epsilon"].max())
+            shared.epsilon_axis(axes, "Epsilon")
+            axes.label_outer()
+        row = rows.iloc[0]
+        title = (
+            "Noisy SGD on cyclic mini-batches, one record replaced\n"
+            f"n = {row['n']:,}, sigma = {row['sigma']:g}, step size = {row['step_size']:.3g}, delta = 1/n"
+        )
+        key = (
+            {_NAMES[name]: Look(hue, dashes=_DOTS if name == "quadratic" else "-") for name, hue in hues.items()},
+            {f"place: {name}": Look(GREY, dashes=dashes) for name, dashes in _DASHES.items()},
+        )
+        shared.finish(
+            figure, title, *({name: Line2D([], [], **look.line()) for name, look in part.items()} for part in key)
+        )
+    return figure
+
+
+def draw_batch_sizes(summary: pd.DataFrame, style: FigureStyle) -> Figure:
+    """Draw the summary of ``batch_sizes`` (see `reproduction.summaries.summarise`): passes, and accuracy."""
+    batch_size = summary["member"].str.removeprefix("b = ").astype(int)
+    summary = summary.assign(passes=summary["unlearning_steps"] * batch_size / summary["n"])
+    with shared.theme(style):
+        figure = shared.new_figure(style, columns=2)
+        look = looks(summary, style)
+        passes, accuracy = figure.subplots(1, 2)
+        shared.draw_lines(passes, summary, look, x="epsilon_target", y="passes")
+        shared.draw_lines(accuracy, summary, look, x="epsilon_target", y="accuracy_mean")
+        shared.epsilon_axis(passes, "Passes over the data")
+        shared.accuracy_axis(accuracy)
+        for axes in (passes, accuracy):
+            shared.sweep_axis(axes, summary["epsilon_target"], "Target epsilon")
+        row = summary.iloc[0]
+        title = f"Removing {row['records_removed']} records at once, sigma = {row['sigma']:g}"
+        shared.finish(figure, shared.about(summary, title), *key(summary, style))
+    return figure

@@ -1,0 +1,16 @@
+"""Noisy SGD: what is reproduced of it."""
+
+from certified_unlearning.papers.noisy_sgd.batch_sizes import BATCH_SIZES
+from certified_unlearning.papers.noisy_sgd.minibatches import MINIBATCHES
+from certified_unlearning.reproduction.paper import Paper
+
+_HERE = "certified_unlearning.papers.noisy_sgd"
+PAPER = Paper(
+    name="noisy_sgd",
+    title="Noisy SGD",
+    citation="Chien, Wang, Chen, Li, Certified Machine Unlearning via Noisy Stochastic Gradient Descent (NeurIPS 2024)",
+    package=_HERE,
+    experiments=(MINIBATCHES, BATCH_SIZES),
+    measures=tuple(f"{_HERE}.measures.{name}" for name in ("comparisons", "formulas")),
+)
+"""Chien, Wang, Chen, Li, Certified Machine Unlearning via Noisy Stochastic Gradient Descent (2024)."""

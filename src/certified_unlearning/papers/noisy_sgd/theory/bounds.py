@@ -1,0 +1,162 @@
+"""Rényi bounds on unlearning by noisy SGD: a distance of learning, hidden by the noise of the unlearning steps."""
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+
+from certified_unlearning.accounting.core.checks import require_count, require_positive
+from certified_unlearning.accounting.core.curves import Cycle, RenyiCurve
+from certified_unlearning.accounting.core.problem import Problem
+from certified_unlearning.accounting.core.search import Array
+from certified_unlearning.accounting.shifted.interpolation import contraction_gap
+from certified_unlearning.errors import ParameterError
+from certified_unlearning.papers.noisy_sgd.theory.distances import learned_distance, log_power
+
+CODE_FACTOR = 2.0
+"""The published code's divergences over `distance_curve`: it has ``eta sigma^2`` for the variance ``2 eta sigma^2``."""
+
+
+def log_hidden_mu(problem: Problem, *, sigma: float, distance: float, steps: int) -> float:
+    """Return the logarithm of `hidden_mu`.
+
+    Raises:
+        ParameterError: A value makes no sense.
+        AssumptionError: ``step_size`` exceeds ``2 / L``.
+    """
+    require_positive(sigma=sigma)
+    require_count(least=1, steps=steps)
+    if not distance >= 0:
+        raise ParameterError(f"distance must be at least 0, got {distance}")
+    gap = contraction_gap(problem)
+    if distance == 0 or gap == 1:
+        return -math.inf
+    noises = -math.expm1(log_power(2 * steps, gap)) / (gap * (2 - gap)) if gap > 0 else steps
+    variance = 2 * problem.step_size * sigma**2 * noises
+    return math.log(distance) + log_power(steps, gap) - math.log(variance) / 2
+
+
+def hidden_mu(problem: Problem, *, sigma: float, distance: float, steps: int) -> float:
+    """Return how well processes can be told apart after ``k`` noisy steps on the same data, from a distance ``Z``.
+
+    ``mu = Z c^k / sqrt( 2 eta sigma^2 sum_(i<k) c^(2 i) )``, and ``alpha mu^2 / 2`` is the Rényi bound. Derived here by
+    privacy amplification by iteration with optimal shifts. Let step ``t`` hide a shift ``a_t`` behind its noise of
+    variance ``tau^2 = 2 eta sigma^2``, at a Rényi cost of ``alpha a_t^2 / (2 tau^2)`` (they add up). The distance that
+    is left obeys ``z_t = c z_(t-1) - a_t``, ``z_0 = Z``, ``z_k = 0``, that is ``sum_t c^(k-t) a_t = c^k Z``. By
+    Cauchy-Schwarz the least sum of squares has ``a_t`` in proportion to ``c^(k-t)``, and is
+    ``c^(2k) Z^2 / sum_(i<k) c^(2i)``; all ``z_t`` are at least 0, so it is allowed. It is reached by quadratic losses
+    of curvature ``m`` from two points ``Z`` apart: the laws are Gaussians of this quotient.
+
+    Args:
+        problem: The constants of a batch.
+        sigma: Noise scale.
+        distance: ``Z``, at least 0.
+        steps: ``k``, at least 1: without steps nothing is hidden.
+
+    Raises:
+        ParameterError: A value makes no sense.
+        AssumptionError: ``step_size`` exceeds ``2 / L``.
+    """
+    return math.exp(log_hidden_mu(problem, sigma=sigma, distance=distance, steps=steps))
+
+
+def distance_curve(problem: Problem, *, sigma: float, distance: float, steps: int) -> RenyiCurve:
+    """Return the bounds ``alpha mu^2 / 2`` with `hidden_mu`; arguments and errors are its own."""
+    log_slope = 2 * log_hidden_mu(problem, sigma=sigma, distance=distance, steps=steps) - math.log(2)
+    return RenyiCurve(lambda alpha: np.log(alpha) + log_slope)
+
+
+def known_curve(
+    problem: Problem,
+    cycle: Cycle,
+    *,
+    sigma: float,
+    epochs: float,
+    steps: int,
+    position: int | None = None,
+    records: int = 1,
+    radius: float | None = None,
+) -> RenyiCurve:
+    """Return the bounds for a record of a known batch, or of the worst one: `distance_curve` of `learned_distance`.
+
+    Args:
+        problem: The constants of a batch.
+        cycle: The batches.
+        sigma: Noise scale.
+        epochs: ``T``, of learning; may be infinite.
+        steps: ``k``, of unlearning, at least 1; ``K l`` in ``K`` epochs.
+        position: ``p``, counted from 1; None for the worst one, the last.
+        records: ``S``, all in that batch.
+        radius: ``R``; None for none.
+
+    Raises:
+        ParameterError: A value makes no sense.
+        AssumptionError: ``step_size`` exceeds ``2 / L``.
+    """
+    distance = learned_distance(problem, cycle, epochs=epochs, position=position, records=records, radius=radius)
+    return distance_curve(problem, sigma=sigma, distance=distance, steps=steps)
+
+
+def averaged_curve(
+    problem: Problem,
+    cycle: Cycle,
+    *,
+    sigma: float,
+    epochs: float,
+    steps: int,
+    radius: float | None = None,
+) -> RenyiCurve:
+    """Return the bounds for a record whose batch is drawn at random, each with the same probability.
+
+    ``1/(alpha - 1) log( (1/l) sum_p exp( (alpha - 1) eps_p(alpha) ) )``: `mixed_curve` of the bounds of all positions.
+
+    Args:
+        problem: The constants of a batch.
+        cycle: The batches.
+        sigma: Noise scale.
+        epochs: ``T``.
+        steps: ``k``, at least 1.
+        radius: ``R``; None for none.
+
+    Raises:
+        ParameterError: A value makes no sense.
+        AssumptionError: ``step_size`` exceeds ``2 / L``.
+    """
+    log_mus = [
+        log_hidden_mu(
+            problem,
+            sigma=sigma,
+            distance=learned_distance(problem, cycle, epochs=epochs, position=position, radius=radius),
+            steps=steps,
+        )
+        for position in range(1, cycle.batches + 1)
+    ]
+    return mixed_curve(log_mus)
+
+
+def mixed_curve(log_mus: Sequence[float]) -> RenyiCurve:
+    """Return the bounds for a law that is one of several pairs' of ``mu``-Gaussian private laws, drawn uniformly.
+
+    Derived here: let ``P`` and ``Q`` be mixtures of ``P_j`` and ``Q_j`` with the same weights. For the pairs (which one
+    was drawn, what came out) ``exp((alpha - 1) D_alpha)`` is the mean of those of ``P_j`` and ``Q_j``, an equality; not
+    to be told which one was drawn is post-processing. So it holds with and without publishing the order of the records.
+    It does *not* hold for somebody whose place is known already: see `known_curve`.
+
+    Args:
+        log_mus: Their logarithms, at least one.
+    """
+    slopes = 2 * np.array(log_mus, dtype=np.float64) - math.log(2)
+
+    def log_divergence(alpha: Array) -> Array:
+        excess = np.log(alpha - 1)
+        with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
+            exponents = np.exp((excess + np.log(alpha))[..., None] + slopes)
+            top = exponents.max(axis=-1)
+            # Small exponents would be lost beside 1, large ones overflow.
+            small = np.log1p(np.expm1(np.minimum(exponents, 1.0)).mean(axis=-1))
+            large = top + np.log(np.exp(exponents - top[..., None]).mean(axis=-1))
+            mean = np.where(top < 1, small, np.where(np.isinf(top), top, large))
+            found: Array = np.log(mean) - excess
+        return found
+
+    return RenyiCurve(log_divergence)

@@ -1,0 +1,189 @@
+"""What the bounds are compared with: our Gaussian analysis of the same runs, and the exact laws of quadratic losses."""
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+
+from certified_unlearning.accounting.core.checks import require_count, require_positive, require_probability
+from certified_unlearning.accounting.core.conversion import epsilon_from_mu
+from certified_unlearning.accounting.core.curves import Cycle
+from certified_unlearning.accounting.core.gaussians import check_order
+from certified_unlearning.accounting.core.pooling import Phase, pooled_mu
+from certified_unlearning.accounting.core.problem import Problem
+from certified_unlearning.accounting.shifted.interpolation import contraction_gap
+from certified_unlearning.errors import ParameterError
+from certified_unlearning.papers.noisy_sgd.theory.distances import learned_distance, log_power, step_shift
+
+_FORGOTTEN = 40.0
+"""Epochs whose differences have faded by ``exp(-40)`` are summed up in one distance: an upper bound."""
+_HALVINGS = 200
+_POINTS = 40_001
+_TAIL = 14.0
+
+
+def pooled(
+    problem: Problem,
+    cycle: Cycle,
+    *,
+    sigma: float,
+    epochs: float,
+    steps: int,
+    position: int | None = None,
+    records: int = 1,
+    radius: float | None = None,
+) -> float:
+    """Return our ``mu`` of the same runs: pooled shifted interpolation (`accounting.cyclic`), with learning's noise.
+
+    Without that noise all differences would arrive at the end of learning as `learned_distance`, and the value would be
+    `hidden_mu`; more noise never makes a pooled value larger (more shifts are allowed), so it is never above theirs. In
+    a ball counting may start anew ``2 R`` apart after some epoch: the end, and powers of two before it, are tried.
+
+    Args:
+        problem: The constants of a batch.
+        cycle: The batches.
+        sigma: Noise scale.
+        epochs: ``T``; infinite for learning to stationarity, if steps contract.
+        steps: ``k``, at least 0.
+        position: ``p``, counted from 1; None for the worst one, the last.
+        records: ``S``, all in that batch.
+        radius: ``R``; None for none.
+
+    Raises:
+        ParameterError: A value makes no sense.
+        AssumptionError: ``step_size`` exceeds ``2 / L``.
+    """
+    require_positive(sigma=sigma)
+    require_count(least=0, steps=steps)
+    place = cycle.batches if position is None else position
+
+    def apart(count: float) -> float:
+        return learned_distance(problem, cycle, epochs=count, position=place, records=records)
+
+    whole = apart(epochs)  # Checks the other arguments.
+    gap, tau = contraction_gap(problem), math.sqrt(2 * problem.step_size) * sigma
+    shift = step_shift(problem, cycle, records=records)
+    epoch = [
+        Phase(place - 1, gap, 0.0, tau),
+        Phase(1, gap, shift, tau),
+        Phase(cycle.batches - place, gap, 0.0, tau),
+    ]
+    unlearning = Phase(steps, gap, 0.0, tau)
+
+    def mu(last: int, distance: float) -> float:
+        return pooled_mu([*epoch * last, unlearning], starting_distance=distance)
+
+    fading = -log_power(cycle.batches, gap)
+    enough = math.ceil(_FORGOTTEN / fading) if fading > 0 else math.inf
+    if epochs <= enough and epochs < math.inf:
+        least = mu(int(epochs), 0.0)
+    elif enough < math.inf:
+        least = mu(int(enough), apart(epochs - enough))
+    else:
+        least = math.inf
+    if radius is None:
+        return least
+    require_positive(radius=radius)
+    most = epochs if epochs < math.inf else min(enough, 2**12)
+    starts = [0, *(2**power for power in range(int(most).bit_length()) if 2**power < most)]
+    return min(least, mu(0, min(whole, 2 * radius)), *(mu(start, 2 * radius) for start in starts))
+
+
+def averaged_epsilon(mus: Sequence[float], delta: float) -> float:
+    """Return the least epsilon, rounded up, for one of several Gaussian pairs that is drawn uniformly.
+
+    The mean of their deltas is the delta of the pairs (which one was drawn, what came out), so it is exact where they
+    are, and the order may be published.
+
+    Args:
+        mus: Their ``mu``, at least one.
+        delta: Strictly between 0 and 1.
+
+    Raises:
+        ParameterError: ``delta`` is out of range.
+    """
+    from scipy.special import log_ndtr
+
+    require_probability(delta=delta)
+    if math.isinf(max(mus)):
+        return math.inf
+    each = np.array([mu for mu in mus if mu > 0])
+    if not len(each):
+        return 0.0
+
+    def mean_delta(epsilon: float) -> float:
+        at = each / 2 - epsilon / each
+        return float(np.sum(np.exp(log_ndtr(at)) - np.exp(epsilon + log_ndtr(at - each)))) / len(mus)
+
+    low, high = 0.0, epsilon_from_mu(max(mus), delta)
+    if mean_delta(0.0) <= delta:
+        return 0.0
+    for _ in range(_HALVINGS):
+        middle = (low + high) / 2
+        low, high = (middle, high) if mean_delta(middle) > delta else (low, middle)
+        if high - low <= 1e-12 * high:
+            break
+    return high
+
+
+def quadratic_mus(
+    problem: Problem, cycle: Cycle, *, sigma: float, epochs: int, steps: Sequence[int], position: int
+) -> list[float]:
+    """Return how well the laws of quadratic losses can be told apart, after each of increasing numbers of steps.
+
+    The losses are linear, with gradients of norm ``M``, plus the regulariser ``m/2 |x|^2``; the two data sets differ in
+    one record, whose gradient points the other way. Both laws are Gaussians of one variance; the gap of their means and
+    the variance are carried on step by step. No sum of the bounds is used.
+
+    Args:
+        problem: The constants of a batch; ``smoothness`` is not used.
+        cycle: The batches.
+        sigma: Noise scale.
+        epochs: ``T``, finite.
+        steps: ``k``, increasing, at least 0.
+        position: ``p``, counted from 1.
+
+    Raises:
+        ParameterError: A value makes no sense.
+    """
+    kept = 1 - problem.step_size * problem.strong_convexity
+    shift, noise = step_shift(problem, cycle), 2 * problem.step_size * sigma**2
+    apart = variance = 0.0
+    for number in range(epochs * cycle.batches):
+        apart = kept * apart + (shift if number % cycle.batches == position - 1 else 0.0)
+        variance = kept * kept * variance + noise
+    found, taken = [], 0
+    for count in steps:
+        if count < taken:
+            raise ParameterError(f"steps must increase, got {count} after {taken}")
+        for _ in range(count - taken):
+            apart, variance = kept * apart, kept * kept * variance + noise
+        taken = count
+        found.append(apart / math.sqrt(variance))
+    return found
+
+
+def hidden_place_divergence(mus: Sequence[float], alpha: float) -> float:
+    """Return the two-sided divergence of a uniform mixture of ``N(mu_p, 1)`` from ``N(0, 1)``, by quadrature.
+
+    The exact value on linear losses with a regulariser where the record's place is drawn and not told, and all others
+    have one gradient, so that the retrained law does not depend on the place.
+
+    Args:
+        mus: ``mu_p`` of every place.
+        alpha: The order, above 1.
+
+    Raises:
+        ParameterError: ``alpha`` is none.
+    """
+    from scipy.special import logsumexp
+
+    check_order(alpha)
+    reach = alpha * max(mus) + _TAIL
+    points = np.linspace(-reach, reach, _POINTS)
+    log_width = math.log(points[1] - points[0])
+    base = -(points**2) / 2 - math.log(2 * math.pi) / 2
+    mixed = logsumexp(np.outer(points, mus) - np.square(mus) / 2, axis=1) - math.log(len(mus))
+    there = logsumexp(base + alpha * mixed) + log_width
+    back = logsumexp(base + (1 - alpha) * mixed) + log_width
+    return float(max(there, back)) / (alpha - 1)

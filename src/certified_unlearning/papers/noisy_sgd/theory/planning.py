@@ -1,0 +1,68 @@
+"""Least numbers of unlearning steps and epochs by these bounds."""
+
+import math
+from collections.abc import Callable
+
+from certified_unlearning.accounting.core.conversion import Conversion, epsilon_of
+from certified_unlearning.accounting.core.curves import Cycle, RenyiCurve
+from certified_unlearning.accounting.core.problem import Problem
+from certified_unlearning.accounting.core.search import least_whole
+from certified_unlearning.papers.noisy_sgd.theory.bounds import CODE_FACTOR, distance_curve
+from certified_unlearning.papers.noisy_sgd.theory.distances import learned_distance
+
+
+def least_count(epsilon_after: Callable[[int], float], epsilon: float) -> int:
+    """Return the least number, at least 1, after which an epsilon that falls with it is at most the target.
+
+    Args:
+        epsilon_after: Epsilon after a number of steps or epochs.
+        epsilon: The target.
+    """
+    return least_whole(1.0, lambda count: epsilon_after(count) <= epsilon, minimum=1)
+
+
+def times(curve: RenyiCurve, factor: float) -> RenyiCurve:
+    """Return a curve with all its divergences multiplied."""
+    return RenyiCurve(lambda alpha: curve.log_divergence(alpha) + math.log(factor))
+
+
+def sequential_epochs(
+    problem: Problem,
+    cycle: Cycle,
+    *,
+    sigma: float,
+    epsilon: float,
+    delta: float,
+    requests: int,
+    factor: float = CODE_FACTOR,
+    conversion: Conversion = "paper",
+) -> list[int]:
+    """Return the least epochs of one request after another, by the distances of `sequential_distances` at stationarity.
+
+    Args:
+        problem: The constants of a batch.
+        cycle: The batches.
+        sigma: Noise scale.
+        epsilon: The target after every request.
+        delta: Strictly between 0 and 1.
+        requests: Their number, of one record each.
+        factor: Of all divergences: 1 for the bound, `CODE_FACTOR` for the published code's.
+        conversion: To epsilon; the published code has ``paper``.
+
+    Raises:
+        ParameterError: A value makes no sense.
+        AssumptionError: ``step_size`` exceeds ``2 / L``, or steps do not contract.
+    """
+    learned = learned_distance(problem, cycle, epochs=math.inf)
+    kept = 1 - problem.step_size * problem.strong_convexity
+    distance, found = 0.0, []
+    for _ in range(requests):
+        distance += learned
+
+        def after(epochs: int, distance: float = distance) -> float:
+            curve = distance_curve(problem, sigma=sigma, distance=distance, steps=epochs * cycle.batches)
+            return epsilon_of(times(curve, factor), delta, conversion=conversion)
+
+        found.append(least_count(after, epsilon))
+        distance *= kept ** (found[-1] * cycle.batches)
+    return found
