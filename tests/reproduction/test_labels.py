@@ -7,6 +7,7 @@ import pytest
 from certified_unlearning.accounting.accountants import ACCOUNTANTS, NO_ACCOUNTANT
 from certified_unlearning.mechanisms.descent_to_delete import DESCENT_TO_DELETE
 from certified_unlearning.mechanisms.langevin import LANGEVIN
+from certified_unlearning.mechanisms.minibatch_langevin import MINIBATCH_LANGEVIN
 from certified_unlearning.mechanisms.run import Plan, Run
 from tests.support.planning import make, settings_of, sweep_of
 
@@ -14,7 +15,7 @@ DATA = {
     "n": 1437, "d": 64, "classes": {"train": {"-1": 700, "+1": 737}}, "largest_eigenvalue": 0.595,
     "sha256": "0" * 64, "features": "pixels",
 }  # fmt: skip
-MECHANISMS = {each.name: each for each in (LANGEVIN, DESCENT_TO_DELETE)}
+MECHANISMS = {each.name: each for each in (LANGEVIN, MINIBATCH_LANGEVIN, DESCENT_TO_DELETE)}
 
 
 def plan(experiment: str, **sweep: Any) -> Plan:

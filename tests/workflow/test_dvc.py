@@ -185,7 +185,7 @@ def printed_command(beginning: str) -> list[str]:
 def test_metrics_are_epsilon_steps_and_accuracy_of_every_figure(committed: Repository) -> None:
     shown = committed.dvc_json("metrics", "show")
     metrics = shown[""]["data"]["results/smoke/metrics.json"]["data"]
-    assert tuple(metrics) == EXPERIMENTS
+    assert sorted(metrics) == sorted(EXPERIMENTS)
     for name, points in metrics.items():
         steps = "accumulated_steps" if name == "fig3b" else "unlearning_steps"
         for point in points.values():
@@ -198,7 +198,8 @@ def test_plots_show_every_figure_and_its_numbers_by_mechanism(committed: Reposit
     curves = {name: plot[0]["content"] for name, plot in plots.items() if plot[0]["type"] == "vega"}
     for name in EXPERIMENTS:
         assert f"results_smoke_figures_{PAPER_OF[name]}_{name}.png" in html
-        assert any(title.startswith(f"Fig. {name.removeprefix('fig')},") for title in curves)
+        source = f"Fig. {name.removeprefix('fig')}" if name.startswith("fig") else name
+        assert any(title.startswith(f"{source},") for title in curves)
     for title, curve in curves.items():
         assert title in html
         encoding = curve["encoding"]

@@ -56,7 +56,7 @@ def test_every_target_is_there_and_nothing_is_half_written(finished: WorkingTree
         expected |= {f"{PAPER_OF[name]}/{name}/{file}" for file in own}
     there = {str(path.relative_to(finished.results)) for path in finished.results.rglob("*") if path.is_file()}
     # Snakemake marks directories with a hidden file; there are no other ones, and no checkpoint.
-    certificate = re.compile(r"langevin_unlearning/fig\w+/certificates/([0-9a-f]{64}\.json|\..*_timestamp)")
+    certificate = re.compile(r"\w+/\w+/certificates/([0-9a-f]{64}\.json|\..*_timestamp)")
     assert {path for path in there if not certificate.fullmatch(path)} == expected
 
 
@@ -75,6 +75,7 @@ def test_the_records_follow_the_schema_and_hold_every_trial_of_every_run(finishe
         "fig3c": {"langevin", "retraining"},
         "fig4": {"langevin", "retraining"},
         "fig5a": {"langevin", "retraining"},
+        "batch_sizes": {"langevin", "minibatch-langevin"},
     }
     trials = list(range(load(finished.root / "params.yaml").presets["smoke"].settings.trials))
     plans = [Plan.read(finished.of(name) / "plan.json") for name in EXPERIMENTS]
@@ -174,14 +175,15 @@ def test_the_report_shows_figures_captions_and_parameters(smoke_tree: WorkingTre
         assert "what it costs to remove records" in page.inner_text("body")
         page.get_by_text("Figures", exact=True).click()
         for name in EXPERIMENTS:
-            page.get_by_text("langevin_unlearning", exact=True).click()
+            page.get_by_text(PAPER_OF[name], exact=True).click()
             row = page.locator("tr", has_text=name)
             row.locator("[iconname=eye]").click()
             image = page.locator(f'img[src*="{name}.png"]')
             image.wait_for()
             assert image.evaluate("image => image.complete && image.naturalWidth") > 500
             row.locator("[iconname=information-circle]").click()
-            page.get_by_text(f"Fig. {name.removeprefix('fig')} of Langevin unlearning: ").first.wait_for()
+            of_a_figure = f"Fig. {name.removeprefix('fig')} of Langevin unlearning: "
+            page.get_by_text(of_a_figure if name.startswith("fig") else "Mini-batches of b records").first.wait_for()
             page.get_by_text("Figures", exact=True).click()
         page.get_by_text("Results", exact=True).click()
         page.get_by_text("Parameters", exact=True).click()

@@ -5,10 +5,11 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from certified_unlearning.engine.phase import Phase
-from certified_unlearning.mechanisms.batch import TrialBatch
 
 if TYPE_CHECKING:
     from torch import Tensor
+
+    from certified_unlearning.mechanisms.batch import TrialBatch
 
 
 @dataclass(frozen=True)
@@ -32,8 +33,8 @@ class Mechanism:
     name: str
     title: str
     starting_weights: "Callable[[TrialBatch, Tensor], Tensor]"
-    phases: Callable[[TrialBatch, Sequence[Sequence[int]]], list[Phase]]
-    learning: Callable[[TrialBatch, Sequence[int]], Phase] | None = None
+    phases: Callable[["TrialBatch", Sequence[Sequence[int]]], list[Phase]]
+    learning: Callable[["TrialBatch", Sequence[int]], Phase] | None = None
     parts: tuple[str, str] = ("learning", "unlearning")
     answers: int = 0
     states: Mapping[str, str] = field(default_factory=dict)
