@@ -23,6 +23,13 @@ def dealt_order(n: int, key: int) -> NDArray[np.int64]:
     return randomness.generator(str(key), "deal").permutation(n)
 
 
+def places_in(order: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return where each record lies in an order: the inverse of the permutation."""
+    places = np.empty_like(order)
+    places[order] = np.arange(len(order))
+    return places
+
+
 class CyclicObjective:
     """``f_t(W) = (1/b) sum_i in batch t loss_i(W x_i) + (strong_convexity / 2) ||W||^2``: logistic or softmax loss.
 
@@ -94,16 +101,11 @@ class CyclicObjective:
         at_once = min(
             ROWS_IN_A_ROW, max(LEAST_BLOCK if len(rows) > ROWS_IN_A_ROW else 1, NUMBERS_AT_ONCE // rows.shape[1])
         )
-        if len(rows) <= at_once:
-            gradient = torch.mm(self._derivatives(by_output, rows, first), rows)
-            by_output.mul_(shrunk).add_(gradient, alpha=scale)
-            return
         # In parts that stay in the processor's cache from the scores to the gradient: wide rows are read once. Each is
         # added as a whole, for `core.rounding` counts how many numbers are added one after another.
-        gradient = torch.zeros_like(by_output)
-        for start in range(0, len(rows), at_once):
-            part = rows[start : start + at_once]
-            gradient.add_(torch.mm(self._derivatives(by_output, part, first + start), part))
+        gradient = self._gradient(by_output, rows[:at_once], first)
+        for start in range(at_once, len(rows), at_once):
+            gradient.add_(self._gradient(by_output, rows[start : start + at_once], first + start))
         by_output.mul_(shrunk).add_(gradient, alpha=scale)
 
     def _block(self, first: int, last: int) -> Tensor:
@@ -115,6 +117,10 @@ class CyclicObjective:
             here = (gone >= first) & (gone < last)
             block.index_copy_(0, gone[here] - first, self._new_rows[: self._replaced][here])
         return block
+
+    def _gradient(self, by_output: Tensor, rows: Tensor, first: int) -> Tensor:
+        """Return the sum of the gradients of ``rows``, which begin at ``first``, of the shape of ``by_output``."""
+        return torch.mm(self._derivatives(by_output, rows, first), rows)
 
     def _derivatives(self, by_output: Tensor, rows: Tensor, first: int) -> Tensor:
         """Return the derivatives of the losses of ``rows``, which begin at ``first``, by their scores.

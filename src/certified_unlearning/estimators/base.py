@@ -2,7 +2,6 @@
 
 import secrets
 import sys
-import warnings
 from abc import abstractmethod
 from collections.abc import Mapping
 from pathlib import Path
@@ -14,14 +13,19 @@ from numpy.typing import ArrayLike, NDArray
 from pydantic import ValidationError
 
 from certified_unlearning import certificate
-from certified_unlearning.accounting.core.losses import regularisation_of
 from certified_unlearning.certificate import Certificate
 from certified_unlearning.engine import randomness
 from certified_unlearning.engine.devices import pick_device
 from certified_unlearning.engine.progress import Progress
-from certified_unlearning.errors import DataError, ParameterError
+from certified_unlearning.errors import DataError
 from certified_unlearning.estimators import report, storage
-from certified_unlearning.estimators.classifier import LinearClassifier, distinct, unit
+from certified_unlearning.estimators.classifier import (
+    LinearClassifier,
+    distinct,
+    require_removable,
+    unit,
+    warn_of_an_empty_class,
+)
 from certified_unlearning.mechanisms.learners.learner import Removal, require_one_of
 from certified_unlearning.vocabulary import DType, NoiseSource
 
@@ -35,9 +39,6 @@ class UnlearningClassifier(LinearClassifier):
     """
 
     _NEEDED_TO_UNLEARN: ClassVar[tuple[str, ...]] = ("remaining_", "_training_rows", "_training_labels")
-    _LEARNER: ClassVar[Any]
-    _PLANNED: ClassVar[dict[str, str]] = {}
-    """Further arguments of the learner's plan."""
 
     def __init__(
         self,
@@ -70,23 +71,14 @@ class UnlearningClassifier(LinearClassifier):
         self.device = device
         self.dtype = dtype
 
+    @abstractmethod
     def _plan(self, n: int, features: int, classes: int) -> Any:
         """Return the learner for so many records, columns of a row and classes."""
-        return self._LEARNER.plan(
-            n=n,
-            features=features,
-            classes=classes,
-            regularisation=regularisation_of(C=self.C, n=n, intercept=self.fit_intercept),
-            epsilon=self.epsilon,
-            delta=self.delta,
-            sigma=self.sigma,
-            steps=self.steps,
-            records=self.records,
-            accountant=self.accountant,
-            adjacency=self.adjacency,
-            dtype=self.dtype,
-            **self._PLANNED,
-        )
+
+    @classmethod
+    @abstractmethod
+    def _read_learner(cls, stated: Mapping[str, Any]) -> Any:
+        """Return the learner that a file's header states."""
 
     @abstractmethod
     def _learn(self, rows: torch.Tensor, labels: torch.Tensor) -> None:
@@ -152,9 +144,7 @@ class UnlearningClassifier(LinearClassifier):
         if self._training_rows is None:
             raise DataError("this estimator was saved without its training data: it can predict, but not unlearn")
         if self._remove(indices):
-            warnings.warn(
-                "a class has no record left, but its name stays in classes_, and so does what it tells", stacklevel=2
-            )
+            warn_of_an_empty_class()
         return self
 
     def _remove(self, indices: Any) -> bool:
@@ -165,8 +155,6 @@ class UnlearningClassifier(LinearClassifier):
     def _copy_without(self, indices: Any) -> bool:
         places = self._places(indices)
         rows, labels = self._training_rows, self._training_labels
-        if len(places) == len(self.remaining_):
-            raise ParameterError("indices name every record that is left; at least one must remain")
         if self._learner.adjacency == "replace":
             rows, labels, replaced = rows.copy(), labels.copy(), self.remaining_[places]
             rows[replaced], labels[replaced] = self._replacements(len(places))
@@ -243,11 +231,6 @@ class UnlearningClassifier(LinearClassifier):
             raise storage.no_estimator(path, error) from error
         return estimator
 
-    @classmethod
-    def _read_learner(cls, stated: Mapping[str, Any]) -> Any:
-        """Return the learner that a file's header states."""
-        return cls._LEARNER.model_validate(stated)
-
     def _keep(self, rows: NDArray[Any], labels: NDArray[np.int64]) -> None:
         self._training_rows, self._training_labels = rows, labels
         self._known_digest: str | None = None
@@ -285,9 +268,8 @@ class UnlearningClassifier(LinearClassifier):
         """Return where in ``remaining_`` the records are that were at these positions of the fitted ``X``."""
         wanted = distinct(indices, self._learner.n)
         places = np.searchsorted(self.remaining_, wanted)
-        gone = wanted[np.append(self.remaining_, -1)[places] != wanted]
-        if len(gone):
-            raise ParameterError(f"record {gone[0]} was removed before")
+        gone = np.append(self.remaining_, -1)[places] != wanted
+        require_removable(wanted, gone, left=len(self.remaining_))
         return places
 
     def __sklearn_is_fitted__(self) -> bool:

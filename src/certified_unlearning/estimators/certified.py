@@ -1,6 +1,5 @@
 """Logistic and softmax regression whose removals are certified against an exact refit."""
 
-import warnings
 from pathlib import Path
 from typing import Any, Literal, Self
 
@@ -13,9 +12,15 @@ from certified_unlearning.certificate import ResidualCertificate
 from certified_unlearning.certificate import residual as certificates
 from certified_unlearning.engine.addresses import address
 from certified_unlearning.engine.normal_numbers import normal_numbers
-from certified_unlearning.errors import DataError, ParameterError
+from certified_unlearning.errors import DataError
 from certified_unlearning.estimators import storage
-from certified_unlearning.estimators.classifier import Array, LinearClassifier, distinct
+from certified_unlearning.estimators.classifier import (
+    Array,
+    LinearClassifier,
+    distinct,
+    require_removable,
+    warn_of_an_empty_class,
+)
 from certified_unlearning.mechanisms.certified_refit import Fitted, objective_of, refit
 from certified_unlearning.mechanisms.newton_removal import Curvature, Model, NewtonRemoval, Reading
 from certified_unlearning.mechanisms.refit_plan import Counts, RefitPlan
@@ -176,9 +181,7 @@ class CertifiedLogisticRegression(LinearClassifier):
                 rows[gone], self._removed[gone] = gone_rows, False
             raise
         if not sizes.all():
-            warnings.warn(
-                "a class has no record left, but its name stays in classes_, and so does what it tells", stacklevel=2
-            )
+            warn_of_an_empty_class()
         return self
 
     @property
@@ -294,11 +297,7 @@ class CertifiedLogisticRegression(LinearClassifier):
     def _present(self, indices: Any) -> NDArray[np.int64]:
         """Return row numbers of records that are left, in order."""
         wanted = distinct(indices, self._plan.n)
-        removed = self._removed[wanted]
-        if removed.any():
-            raise ParameterError(f"record {wanted[removed][0]} was removed before")
-        if len(wanted) == self._plan.n - self._counts.removed:
-            raise ParameterError("indices name every record that is left; at least one must remain")
+        require_removable(wanted, self._removed[wanted], left=self._plan.n - self._counts.removed)
         return wanted
 
     def _without(self, gone_rows: Array, gone_labels: NDArray[Any]) -> tuple[Model | Fitted, Reading]:

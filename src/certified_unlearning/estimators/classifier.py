@@ -1,6 +1,7 @@
 """A linear classifier as scikit-learn knows it: records checked and made rows, scores, probabilities."""
 
 import secrets
+import warnings
 from abc import abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -202,6 +203,19 @@ def distinct(indices: Any, n: int) -> NDArray[np.int64]:
         outside = wanted[(wanted < 0) | (wanted >= n)]
         raise ParameterError(f"indices names record {outside[0]}, but records are numbered 0 to {n - 1}")
     return wanted
+
+
+def require_removable(wanted: NDArray[np.int64], gone: NDArray[np.bool_], *, left: int) -> None:
+    """Raise `ParameterError` if a wanted record was removed before, or if none of those ``left`` would remain."""
+    if gone.any():
+        raise ParameterError(f"record {wanted[gone][0]} was removed before")
+    if len(wanted) == left:
+        raise ParameterError("indices name every record that is left; at least one must remain")
+
+
+def warn_of_an_empty_class() -> None:
+    """Warn whoever called `unlearn` that a class has lost all its records."""
+    warnings.warn("a class has no record left, but its name stays in classes_, and so does what it tells", stacklevel=3)
 
 
 def unit(features: Array) -> Array:

@@ -1,12 +1,14 @@
 """Logistic and softmax regression by the two variants of Descent-to-Delete."""
 
+from collections.abc import Mapping
 from typing import Any, ClassVar, Literal
 
 import numpy as np
 import torch
 
+from certified_unlearning.accounting.core.losses import regularisation_of
 from certified_unlearning.estimators.base import UnlearningClassifier, shown_progress
-from certified_unlearning.mechanisms.learners.descent import DescentLearner
+from certified_unlearning.mechanisms.learners.descent import DescentLearner, DescentVariant
 from certified_unlearning.mechanisms.learners.learner import Removal
 
 
@@ -39,8 +41,29 @@ class _DescentToDelete(UnlearningClassifier):
         dtype: ``float32``, or ``float64`` where rounding would take more than a tenth of epsilon; or ``float64``.
     """
 
-    _LEARNER = DescentLearner
     _NEEDED_TO_UNLEARN = (*UnlearningClassifier._NEEDED_TO_UNLEARN, "_state")
+    _VARIANT: ClassVar[DescentVariant]
+
+    def _plan(self, n: int, features: int, classes: int) -> DescentLearner:
+        return DescentLearner.plan(
+            n=n,
+            features=features,
+            classes=classes,
+            regularisation=regularisation_of(C=self.C, n=n, intercept=self.fit_intercept),
+            epsilon=self.epsilon,
+            delta=self.delta,
+            sigma=self.sigma,
+            steps=self.steps,
+            records=self.records,
+            accountant=self.accountant,
+            adjacency=self.adjacency,
+            dtype=self.dtype,
+            variant=self._VARIANT,
+        )
+
+    @classmethod
+    def _read_learner(cls, stated: Mapping[str, Any]) -> DescentLearner:
+        return DescentLearner.model_validate(stated)
 
     def _copy_without(self, indices: Any) -> bool:
         if self._learner.accountant != "as published":
@@ -74,13 +97,13 @@ class _DescentToDelete(UnlearningClassifier):
 class SecretStateDescentToDelete(_DescentToDelete):
     """Descent-to-Delete that keeps the noiseless weights: they must stay secret, in memory and in saved files."""
 
-    _PLANNED: ClassVar = {"variant": "secret-state"}
+    _VARIANT = "secret-state"
 
 
 class PublishedStateDescentToDelete(_DescentToDelete):
     """Descent-to-Delete that keeps nothing but what it published, and goes on from there."""
 
-    _PLANNED: ClassVar = {"variant": "published-state"}
+    _VARIANT = "published-state"
 
     def __init__(
         self,

@@ -8,10 +8,9 @@ import torch
 from numpy.typing import NDArray
 
 from certified_unlearning.engine.devices import pick_device
-from certified_unlearning.engine.minibatch import dealt_order
-from certified_unlearning.errors import ParameterError
+from certified_unlearning.engine.minibatch import dealt_order, places_in
 from certified_unlearning.estimators.base import UnlearningClassifier, shown_progress
-from certified_unlearning.estimators.classifier import ROWS_AT_ONCE, distinct, require_short_rows
+from certified_unlearning.estimators.classifier import ROWS_AT_ONCE, distinct, require_removable, require_short_rows
 from certified_unlearning.mechanisms.learners.langevin import LangevinLearner
 from certified_unlearning.mechanisms.learners.learner import Removal
 from certified_unlearning.mechanisms.learners.minibatch import MiniBatchLearner, plan_learner
@@ -137,8 +136,7 @@ class LangevinLogisticRegression(UnlearningClassifier):
         for start in range(0, len(X), ROWS_AT_ONCE):
             some = slice(start, start + ROWS_AT_ONCE)
             rows[some] = self._signed(self._mapped(np.take(X, order[some], axis=0)), labels[some])
-        self._position = np.empty_like(order)
-        self._position[order] = np.arange(len(order))
+        self._position = places_in(order)
         self._records_of_class = np.bincount(self._numbered(labels), minlength=len(self.classes_))
         self._learn(*self._placed(rows, labels))
         self.remaining_ = np.empty(0, dtype=np.int64)
@@ -153,10 +151,7 @@ class LangevinLogisticRegression(UnlearningClassifier):
         """Put zeros, or others, in the places of records and carry on with the cycle: nothing else is touched."""
         removed, learner, done = distinct(indices, self._learner.n), self._learner, self.removals_
         places = position[removed]
-        if (places < 0).any():
-            raise ParameterError(f"record {removed[places < 0][0]} was removed before")
-        if len(removed) == learner.n - sum(each.records for each in done):
-            raise ParameterError("indices name every record that is left; at least one must remain")
+        require_removable(removed, places < 0, left=learner.n - sum(each.records for each in done))
         rows, labels = self._training_rows, self._training_labels
         history = [*done, learner.plan_removal(done, len(removed), learner.places_of(places))]
         before = rows[places], labels[places]

@@ -29,13 +29,14 @@ def deal(directory: ModelDirectory, features: int, *, classes: int, key: int) ->
         classes: Number of classes.
         key: Of the order.
     """
-    from certified_unlearning.engine.minibatch import dealt_order  # Not at the top: quick commands need no torch.
+    from certified_unlearning.engine.minibatch import (  # Not at the top: quick commands need no torch.
+        dealt_order,
+        places_in,
+    )
 
     rows = np.memmap(directory.features, np.float32, mode="r").reshape(-1, features)
     labels = np.fromfile(directory.labels, np.int8)
     order = dealt_order(len(rows), key)
-    places = np.empty_like(order)
-    places[order] = np.arange(len(order))
     dealt = labels[order]
     with atomic_path(directory.features) as temporary, temporary.open("wb") as file:
         for start in range(0, len(order), _ROWS_AT_ONCE):
@@ -44,7 +45,7 @@ def deal(directory: ModelDirectory, features: int, *, classes: int, key: int) ->
             if classes == 2:
                 block *= -dealt[some, None].astype(np.float32)
             file.write(block.data)
-    for path, array in ((directory.labels, dealt), (directory.places, places)):
+    for path, array in ((directory.labels, dealt), (directory.places, places_in(order))):
         with atomic_path(path) as temporary:
             array.tofile(temporary)
 

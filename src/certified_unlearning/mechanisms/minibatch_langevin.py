@@ -91,7 +91,7 @@ def planned_run(
             f"mini-batches need smoothness: bound, which holds for every batch, got {constants.smoothness}: the "
             "largest eigenvalue of all data says nothing of a batch"
         )
-    cycle = Cycle(batches=-(-constants.n // batch_size), batch_size=batch_size)
+    cycle = Cycle.of(constants.n, batch_size=batch_size)
     run = Run(
         experiment=experiment,
         mechanism=MINIBATCH_LANGEVIN.name,

@@ -7,7 +7,7 @@ from pydantic import BaseModel, ConfigDict
 
 from certified_unlearning.accounting.core.checks import require_count, require_positive, require_probability
 from certified_unlearning.accounting.core.losses import scores_per_record
-from certified_unlearning.accounting.core.rounding import LARGEST_SIGMA
+from certified_unlearning.accounting.core.rounding import required_sigma
 from certified_unlearning.accounting.residual import release, schedule
 from certified_unlearning.errors import ParameterError
 
@@ -84,13 +84,12 @@ class RefitPlan(BaseModel):
         """
         require_count(least=1, n=n, features=features)
         require_count(least=2, classes=classes)
-        require_positive(strong_convexity=strong_convexity, epsilon=epsilon, sigma=sigma)
-        if sigma > LARGEST_SIGMA:
-            raise ParameterError(f"sigma must be at most {LARGEST_SIGMA:g}, or weights may overflow, got {sigma}")
+        require_positive(strong_convexity=strong_convexity, epsilon=epsilon)
+        sigma = required_sigma(sigma)
         delta = 1 / n if delta == "1/n" else delta
         require_probability(delta=delta)
         budget = release.budget_of(
-            epsilon=float(epsilon), delta=float(delta), strong_convexity=strong_convexity, sigma=float(sigma)
+            epsilon=float(epsilon), delta=float(delta), strong_convexity=strong_convexity, sigma=sigma
         )
         release.require_representable(
             n=n,

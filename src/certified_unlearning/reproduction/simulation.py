@@ -15,7 +15,7 @@ from certified_unlearning.engine.addresses import address
 from certified_unlearning.engine.checkpoint import Checkpoint
 from certified_unlearning.engine.descent import Objective, Phase, Trajectory, run
 from certified_unlearning.engine.devices import pick_device
-from certified_unlearning.engine.minibatch import CyclicObjective, dealt_order
+from certified_unlearning.engine.minibatch import CyclicObjective, dealt_order, places_in
 from certified_unlearning.engine.objectives import logistic, softmax
 from certified_unlearning.engine.objectives.rows import StreamedRows
 from certified_unlearning.engine.progress import Progress
@@ -86,7 +86,7 @@ class Simulation:
             if not isinstance(rows, np.ndarray):
                 raise DataError(f"the rows of {data.name} lie on disk, undealt: mini-batches need them in memory")
             order = dealt_order(len(rows), address(plan.settings.seed, plan.settings.dataset, "deal"))
-            places = np.argsort(order)[removals.indices]
+            places = places_in(order)[removals.indices]
             dealt, labels = place(rows[order]), place_labels(data.train_labels[order])
             others, their_labels = replacements[1:]
             if binary:

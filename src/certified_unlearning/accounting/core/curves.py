@@ -71,6 +71,11 @@ class Cycle:
     def __post_init__(self) -> None:
         require_count(least=1, batches=self.batches, batch_size=self.batch_size)
 
+    @classmethod
+    def of(cls, records: int, *, batch_size: int) -> "Cycle":
+        """Return the mini-batches of so many records: as many as they fill, the last one with rows of zeros."""
+        return cls(-(-records // batch_size), batch_size)
+
     @property
     def records(self) -> int:
         """``l b``."""

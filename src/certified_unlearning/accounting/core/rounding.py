@@ -28,6 +28,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from certified_unlearning.accounting.core.checks import require_count, require_positive
+from certified_unlearning.errors import ParameterError
 
 UNIT_ROUNDOFF = {"float32": 2.0**-24, "float64": 2.0**-53}
 """Largest relative error of one operation."""
@@ -80,6 +81,18 @@ class Rounding:
 
 EXACT = Rounding()
 """Exact arithmetic and exact noise, as the papers assume them."""
+
+
+def required_sigma(sigma: float) -> float:
+    """Return a noise scale as a number of Python's.
+
+    Raises:
+        ParameterError: It is not above 0, or so large that weights could overflow.
+    """
+    require_positive(sigma=sigma)
+    if sigma > LARGEST_SIGMA:
+        raise ParameterError(f"sigma must be at most {LARGEST_SIGMA:g}, or weights may overflow, got {sigma}")
+    return float(sigma)
 
 
 def rounding(

@@ -14,7 +14,8 @@ from torch import Tensor
 
 from certified_unlearning import accounting
 from certified_unlearning.accounting import Problem
-from certified_unlearning.accounting.core.checks import require_count, require_positive, require_probability
+from certified_unlearning.accounting.core.checks import require_count, require_positive
+from certified_unlearning.accounting.core.rounding import required_sigma
 from certified_unlearning.accounting.core.search import least_whole
 from certified_unlearning.accounting.descent import shifted as descent_shifted
 from certified_unlearning.accounting.descent.conditional import (
@@ -33,9 +34,9 @@ from certified_unlearning.mechanisms import descent_to_delete
 from certified_unlearning.mechanisms.learners.learner import (
     LinearLearner,
     Removal,
-    require_number,
     require_one_of,
-    required_sigma,
+    require_one_to_plan,
+    required_delta,
 )
 from certified_unlearning.mechanisms.run import Run
 from certified_unlearning.vocabulary import DType
@@ -113,11 +114,8 @@ class DescentLearner(LinearLearner):
         epsilon = float(epsilon)  # Parameter searches give NumPy's numbers, which are no JSON and may be short.
         if sigma is not None:
             sigma = required_sigma(sigma)
-        if delta != "1/n":
-            require_number(delta=delta)
-            require_probability(delta=delta)
-        if sigma is not None and steps is not None:
-            raise ParameterError(f"give sigma or steps, not both (the other is planned), got {sigma} and {steps}")
+        target_delta = required_delta(delta, n)
+        require_one_to_plan(sigma, steps)
         require_one_of(get_args(DescentAccountant), accountant=accountant)
         if accountant == "conditional" and variant != "published-state":
             raise ParameterError("accountant conditional speaks of published state; with secret state use shifted")
@@ -130,7 +128,7 @@ class DescentLearner(LinearLearner):
                 "classes": classes,
                 "regularisation": regularisation,
                 "epsilon": epsilon,
-                "delta": 1 / n if delta == "1/n" else float(delta),
+                "delta": target_delta,
                 "sigma": 1.0,
                 "steps": 0,
                 "learning_steps": 1,

@@ -5,37 +5,33 @@ Source: Chien, Wang, Chen, Li, Langevin unlearning (NeurIPS 2024).
 
 import math
 from collections.abc import Sequence
-from typing import Literal, get_args
+from typing import Any, ClassVar, Literal, get_args
 
-import torch
 from pydantic import field_validator
-from torch import Tensor
 
 from certified_unlearning import accounting
-from certified_unlearning.accounting import Problem, Schedule
-from certified_unlearning.accounting.core.checks import require_count, require_positive, require_probability
+from certified_unlearning.accounting import Problem
+from certified_unlearning.accounting.core.checks import require_count, require_positive
+from certified_unlearning.accounting.core.rounding import required_sigma
 from certified_unlearning.accounting.guarantees import added_to_delta
 from certified_unlearning.accounting.langevin.accountants import ACCOUNTANTS, accountant_called
 from certified_unlearning.accounting.langevin.learning_start import learned_steps
 from certified_unlearning.accounting.shifted.arithmetic import langevin_floor, triangle_floor
-from certified_unlearning.engine.objectives.rows import StreamedRows
-from certified_unlearning.engine.progress import Progress
-from certified_unlearning.errors import ParameterError
 from certified_unlearning.mechanisms import langevin
 from certified_unlearning.mechanisms.learners.learner import (
     START,
-    LinearLearner,
+    NoisyLearner,
     Removal,
-    require_number,
     require_one_of,
-    required_sigma,
+    require_one_to_plan,
+    required_delta,
 )
 from certified_unlearning.mechanisms.run import Run
 from certified_unlearning.vocabulary import Adjacency, DType
 
 
-class LangevinLearner(LinearLearner):
-    """A `LinearLearner` with step size ``1 / L`` and noise in every step, of deviation ``sqrt(2 step_size) sigma``.
+class LangevinLearner(NoisyLearner):
+    """A `NoisyLearner` with step size ``1 / L``.
 
     ``n`` is the normaliser, unless the adjacency is ``remove``: then it is the number of records left. Learning that
     stops before stationarity adds ``extra_delta`` with ``lsi`` and ``lsi-tight``, nothing with ``shifted``.
@@ -45,16 +41,12 @@ class LangevinLearner(LinearLearner):
     """
 
     accountant: str
+    _dynamics: ClassVar[Any] = langevin
 
     @field_validator("accountant")
     @classmethod
     def _known(cls, name: str) -> str:
         return accountant_called(name).name
-
-    @property
-    def all_published_is_known(self) -> bool:
-        """Whether epsilon is known for who kept every published model."""
-        return True
 
     @classmethod
     def plan(
@@ -113,11 +105,8 @@ class LangevinLearner(LinearLearner):
             require_count(least=1, steps=steps)
         if learning_steps is not None:
             require_count(least=1, learning_steps=learning_steps)
-        if delta != "1/n":
-            require_number(delta=delta)
-            require_probability(delta=delta)
-        if sigma is not None and steps is not None:
-            raise ParameterError(f"give sigma or steps, not both (the other is planned), got {sigma} and {steps}")
+        target_delta = required_delta(delta, n)
+        require_one_to_plan(sigma, steps)
         learner = cls.model_validate(
             {
                 "n": n,
@@ -125,7 +114,7 @@ class LangevinLearner(LinearLearner):
                 "classes": classes,
                 "regularisation": regularisation,
                 "epsilon": epsilon,
-                "delta": 1 / n if delta == "1/n" else float(delta),
+                "delta": target_delta,
                 "sigma": 1.0 if sigma is None else sigma,
                 "learning_steps": 1 if learning_steps is None else learning_steps,
                 "accountant": accountant,
@@ -179,15 +168,6 @@ class LangevinLearner(LinearLearner):
             epsilon=self.epsilon,
         )
 
-    def schedule(self, history: Sequence[Removal]) -> Schedule:
-        """Return the noisy steps of learning and of the removals so far."""
-        return Schedule(
-            sigma=self.sigma,
-            records_per_request=tuple(removal.records for removal in history),
-            steps=tuple(removal.steps for removal in history),
-            learning_steps=self.learning_steps,
-        )
-
     def plan_removal(self, history: Sequence[Removal], records: int) -> Removal:
         """Return the least steps, at least 1, that remove ``records`` more records, given what was removed before.
 
@@ -208,54 +188,6 @@ class LangevinLearner(LinearLearner):
         removal = Removal(records, planned.steps)
         self._require_payable([*history, removal])
         return removal
-
-    def learn(
-        self, rows: Tensor | StreamedRows, labels: Tensor, keys: Sequence[int], *, progress: Progress | None = None
-    ) -> Tensor:
-        """Learn a model for each key by noisy gradient descent.
-
-        Args:
-            rows: Shape ``(n, features)``, of norm at most 1; their dtype and device are the weights'.
-            labels: Shape ``(n,)``: -1 or +1 for two classes, else 0 to ``classes - 1``.
-            keys: The address of each trial's noise. Whoever knows it can subtract the noise.
-            progress: Told of the work done, in steps of all trials.
-
-        Returns:
-            Weights, shape ``(trials, d)``; for softmax class after class.
-        """
-        batch = self._batch([], len(keys), keys)
-        like = torch.empty(0, self.dimension, dtype=rows.dtype, device=rows.device)
-        start, phase = langevin.start(batch, like), langevin.learning_phase(batch)
-        return self._descend(start, rows, labels, phase, normaliser=self.n, progress=progress)
-
-    def unlearn(
-        self,
-        weights: Tensor,
-        rows: Tensor | StreamedRows,
-        labels: Tensor,
-        history: Sequence[Removal],
-        keys: Sequence[int],
-        *,
-        progress: Progress | None = None,
-    ) -> Tensor:
-        """Carry out the last removal of ``history``: go on with noisy gradient descent on the data without its records.
-
-        Args:
-            weights: Shape ``(trials, d)``; not changed.
-            rows: The rows after all removals. A removed record is left out, except with adjacency ``replace``, where
-                another stands in its place; with ``zero-out`` it may also be a row of zeros.
-            labels: Theirs.
-            history: All removals so far, this one last.
-            keys: The address of each trial's noise, never the same as for learning or another removal.
-            progress: Told of the work done, in steps of all trials.
-
-        Returns:
-            New weights, shape ``(trials, d)``.
-        """
-        removed = sum(removal.records for removal in history)
-        normaliser = self.n - removed if self.adjacency == "remove" else self.n
-        phase = langevin.request_phase(self._batch(history, len(keys), keys), len(history) - 1)
-        return self._descend(weights, rows, labels, phase, normaliser=normaliser, progress=progress)
 
     def run(self, history: Sequence[Removal], *, dataset: str, features: str, data_digest: str | None) -> Run:
         """Return what was run up to the last removal of ``history``; see `LinearLearner.run`."""

@@ -10,16 +10,16 @@ from dataclasses import replace
 from functools import partial
 from itertools import accumulate
 from numbers import Real
-from typing import NamedTuple, Self, cast, get_args
+from typing import Any, ClassVar, NamedTuple, Self, cast, get_args
 
+import torch
 from pydantic import BaseModel, ConfigDict
 from torch import Tensor
 
-from certified_unlearning.accounting import Problem, assumptions
-from certified_unlearning.accounting.core.checks import require_positive
+from certified_unlearning.accounting import Problem, Schedule, assumptions
+from certified_unlearning.accounting.core.checks import require_probability
 from certified_unlearning.accounting.core.curves import Cycle, Places
 from certified_unlearning.accounting.core.losses import loss_constants, scores_per_record
-from certified_unlearning.accounting.core.rounding import LARGEST_SIGMA
 from certified_unlearning.accounting.guarantees import as_computed
 from certified_unlearning.accounting.shifted.arithmetic import (
     FloorOf,
@@ -281,22 +281,96 @@ class LinearLearner(BaseModel):
             ).weights
 
 
-def require_number(delta: float | str) -> None:
-    """Raise `ParameterError` unless ``delta``, if not "1/n", is a number."""
-    if not isinstance(delta, Real):
-        raise ParameterError(f'delta must be "1/n" or a number strictly between 0 and 1, got {delta!r}')
+class NoisyLearner(LinearLearner):
+    """A `LinearLearner` whose every step has noise of deviation ``sqrt(2 step_size) sigma``, and no secret state."""
+
+    _dynamics: ClassVar[Any]
+    """The mechanism's module: where trials start, and the phases that they pass through."""
+
+    @property
+    def all_published_is_known(self) -> bool:
+        """Whether epsilon is known for who kept every published model."""
+        return True
+
+    def schedule(self, history: Sequence[Removal]) -> Schedule:
+        """Return the noisy steps of learning and of the removals so far."""
+        known = [removal.places for removal in history if removal.places is not None]
+        return Schedule(
+            sigma=self.sigma,
+            records_per_request=tuple(removal.records for removal in history),
+            steps=tuple(removal.steps for removal in history),
+            learning_steps=self.learning_steps,
+            cycle=self.cycle,
+            places=tuple(known) if known and len(known) == len(history) else None,
+        )
+
+    def learn(
+        self, rows: Tensor | StreamedRows, labels: Tensor, keys: Sequence[int], *, progress: Progress | None = None
+    ) -> Tensor:
+        """Learn a model for each key by noisy gradient descent.
+
+        Args:
+            rows: Shape ``(n, features)``, of norm at most 1; their dtype and device are the weights'.
+            labels: Shape ``(n,)``: -1 or +1 for two classes, else 0 to ``classes - 1``.
+            keys: The address of each trial's noise. Whoever knows it can subtract the noise.
+            progress: Told of the work done, in steps of all trials.
+
+        Returns:
+            Weights, shape ``(trials, d)``; for softmax class after class.
+        """
+        batch = self._batch([], len(keys), keys)
+        like = torch.empty(0, self.dimension, dtype=rows.dtype, device=rows.device)
+        start, phase = self._dynamics.start(batch, like), self._dynamics.learning_phase(batch)
+        return self._descend(start, rows, labels, phase, normaliser=self.n, progress=progress)
+
+    def unlearn(
+        self,
+        weights: Tensor,
+        rows: Tensor | StreamedRows,
+        labels: Tensor,
+        history: Sequence[Removal],
+        keys: Sequence[int],
+        *,
+        progress: Progress | None = None,
+    ) -> Tensor:
+        """Carry out the last removal of ``history``: go on with noisy gradient descent on the data without its records.
+
+        Args:
+            weights: Shape ``(trials, d)``; not changed.
+            rows: The rows after all removals. A removed record is left out, except with adjacency ``replace``, where
+                another stands in its place; with ``zero-out`` it may also be a row of zeros.
+            labels: Theirs.
+            history: All removals so far, this one last.
+            keys: The address of each trial's noise, never the same as for learning or another removal.
+            progress: Told of the work done, in steps of all trials.
+
+        Returns:
+            New weights, shape ``(trials, d)``.
+        """
+        removed = sum(removal.records for removal in history)
+        normaliser = self.n - removed if self.adjacency == "remove" else self.n
+        phase = self._dynamics.request_phase(self._batch(history, len(keys), keys), len(history) - 1)
+        return self._descend(weights, rows, labels, phase, normaliser=normaliser, progress=progress)
 
 
-def required_sigma(sigma: float) -> float:
-    """Return a noise scale as a number of Python's.
+def required_delta(delta: float | str, n: int) -> float:
+    """Return delta as a number of Python's: ``1 / n`` for "1/n".
 
     Raises:
-        ParameterError: It is not above 0, or so large that weights could overflow.
+        ParameterError: It is neither that nor a number strictly between 0 and 1.
     """
-    require_positive(sigma=sigma)
-    if sigma > LARGEST_SIGMA:
-        raise ParameterError(f"sigma must be at most {LARGEST_SIGMA:g}, or weights may overflow, got {sigma}")
-    return float(sigma)
+    if delta == "1/n":
+        return 1 / n
+    if not isinstance(delta, Real):
+        raise ParameterError(f'delta must be "1/n" or a number strictly between 0 and 1, got {delta!r}')
+    require_probability(delta=delta)
+    return float(delta)
+
+
+def require_one_to_plan(sigma: float | None, steps: int | None) -> None:
+    """Raise `ParameterError` where both are given: one of them is planned."""
+    if sigma is not None and steps is not None:
+        raise ParameterError(f"give sigma or steps, not both (the other is planned), got {sigma} and {steps}")
 
 
 def require_one_of(choices: Sequence[str], **values: str) -> None:

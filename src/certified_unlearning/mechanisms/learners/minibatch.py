@@ -2,32 +2,31 @@
 
 import math
 from collections.abc import Sequence
-from typing import Any, Literal, get_args
+from typing import Any, ClassVar, Literal, get_args
 
 import numpy as np
-import torch
 from numpy.typing import ArrayLike
 from torch import Tensor
 
 from certified_unlearning.accounting import Problem, Schedule
-from certified_unlearning.accounting.core.checks import require_count, require_positive, require_probability
+from certified_unlearning.accounting.core.checks import require_count, require_positive
 from certified_unlearning.accounting.core.curves import Cycle, Places
 from certified_unlearning.accounting.core.losses import regularisation_of
+from certified_unlearning.accounting.core.rounding import required_sigma
 from certified_unlearning.accounting.cyclic import planning
 from certified_unlearning.accounting.cyclic.accountants import CYCLIC
 from certified_unlearning.accounting.shifted.arithmetic import failure_delta, langevin_floor
 from certified_unlearning.engine.minibatch import CyclicObjective
 from certified_unlearning.engine.objectives.rows import StreamedRows
-from certified_unlearning.engine.progress import Progress
 from certified_unlearning.errors import AssumptionError, ParameterError
 from certified_unlearning.mechanisms import minibatch_langevin
 from certified_unlearning.mechanisms.learners.langevin import LangevinLearner
 from certified_unlearning.mechanisms.learners.learner import (
-    LinearLearner,
+    NoisyLearner,
     Removal,
-    require_number,
     require_one_of,
-    required_sigma,
+    require_one_to_plan,
+    required_delta,
 )
 from certified_unlearning.mechanisms.run import Run
 from certified_unlearning.vocabulary import DType
@@ -55,8 +54,11 @@ def batch_size_for(n: int, *, C: float, classes: int, intercept: bool) -> int | 
     return math.ceil(n / batches) if batches >= LEAST_BATCHES else None
 
 
-class MiniBatchLearner(LinearLearner):
-    """A `LinearLearner` with step size ``2 / (L + m)``, noise in every step, and one mini-batch a step.
+class MiniBatchLearner(NoisyLearner):
+    """A `NoisyLearner` with step size ``2 / (L + m)`` and one mini-batch a step.
+
+    Rows are given in dealt order, those of two classes signed, as `engine.minibatch.CyclicObjective` takes them; in the
+    place of a removed one stands a row of zeros, or another. A request reads its batches and nothing else.
 
     Attributes:
         batch_size: ``b``. Rows of zeros fill the last batch, so ``m`` is ``1 / C`` over the number of rows with them.
@@ -65,6 +67,7 @@ class MiniBatchLearner(LinearLearner):
 
     batch_size: int
     adjacency: _Adjacency
+    _dynamics: ClassVar[Any] = minibatch_langevin
 
     @classmethod
     def plan(
@@ -116,13 +119,10 @@ class MiniBatchLearner(LinearLearner):
             require_count(least=1, steps=steps)
         if learning_steps is not None:
             require_count(least=1, learning_steps=learning_steps)
-        if delta != "1/n":
-            require_number(delta=delta)
-            require_probability(delta=delta)
+        target_delta = required_delta(delta, n)
         if batch_size > n:
             raise ParameterError(f"batch_size must be at most the number of records, {n}, got {batch_size}")
-        if sigma is not None and steps is not None:
-            raise ParameterError(f"give sigma or steps, not both (the other is planned), got {sigma} and {steps}")
+        require_one_to_plan(sigma, steps)
         learner = cls.model_validate(
             {
                 "n": n,
@@ -130,7 +130,7 @@ class MiniBatchLearner(LinearLearner):
                 "classes": classes,
                 "regularisation": regularisation,
                 "epsilon": float(epsilon),
-                "delta": 1 / n if delta == "1/n" else float(delta),
+                "delta": target_delta,
                 "sigma": 1.0 if sigma is None else required_sigma(sigma),
                 "learning_steps": 1 if learning_steps is None else int(learning_steps),
                 "adjacency": adjacency,
@@ -154,7 +154,7 @@ class MiniBatchLearner(LinearLearner):
     @property
     def cycle(self) -> Cycle:
         """The mini-batches."""
-        return Cycle(batches=-(-self.n // self.batch_size), batch_size=self.batch_size)
+        return Cycle.of(self.n, batch_size=self.batch_size)
 
     @property
     def exact_problem(self) -> Problem:
@@ -172,27 +172,10 @@ class MiniBatchLearner(LinearLearner):
             adjacency=self.adjacency,
         )
 
-    @property
-    def all_published_is_known(self) -> bool:
-        """Whether epsilon is known for who kept every published model."""
-        return True
-
     def places_of(self, positions: ArrayLike) -> Places:
         """Return in which batches the rows at these positions of the dealt order are."""
         batches, counts = np.unique(np.asarray(positions) // self.batch_size, return_counts=True)
         return tuple(zip(batches.tolist(), counts.tolist(), strict=True))
-
-    def schedule(self, history: Sequence[Removal]) -> Schedule:
-        """Return the noisy steps of learning and of the removals so far."""
-        known = [removal.places for removal in history if removal.places is not None]
-        return Schedule(
-            sigma=self.sigma,
-            records_per_request=tuple(removal.records for removal in history),
-            steps=tuple(removal.steps for removal in history),
-            learning_steps=self.learning_steps,
-            cycle=self.cycle,
-            places=tuple(known) if known and len(known) == len(history) else None,
-        )
 
     def plan_removal(self, history: Sequence[Removal], records: int, places: Places | None = None) -> Removal:
         """Return the least steps, at least 1, that remove more records, given what was removed before.
@@ -222,52 +205,6 @@ class MiniBatchLearner(LinearLearner):
         removal = Removal(records, steps, places)
         self._require_payable([*history, removal])
         return removal
-
-    def learn(
-        self, rows: Tensor | StreamedRows, labels: Tensor, keys: Sequence[int], *, progress: Progress | None = None
-    ) -> Tensor:
-        """Learn a model for each key.
-
-        Args:
-            rows: In dealt order, shape ``(n, features)``, of norm at most 1; of two classes signed, as
-                `engine.minibatch.CyclicObjective` takes them.
-            labels: As it takes them.
-            keys: The address of each trial's noise. Whoever knows it can subtract the noise.
-            progress: Told of the work done, in steps of all trials.
-
-        Returns:
-            Weights, shape ``(trials, d)``; for softmax class after class.
-        """
-        batch = self._batch([], len(keys), keys)
-        like = torch.empty(0, self.dimension, dtype=rows.dtype, device=rows.device)
-        start, phase = minibatch_langevin.start(batch, like), minibatch_langevin.learning_phase(batch)
-        return self._descend(start, rows, labels, phase, normaliser=self.n, progress=progress)
-
-    def unlearn(
-        self,
-        weights: Tensor,
-        rows: Tensor | StreamedRows,
-        labels: Tensor,
-        history: Sequence[Removal],
-        keys: Sequence[int],
-        *,
-        progress: Progress | None = None,
-    ) -> Tensor:
-        """Carry out the last removal of ``history``: carry on with the cycle. Nothing but its batches is read.
-
-        Args:
-            weights: Shape ``(trials, d)``; not changed.
-            rows: The rows after all removals, with zeros, or others, in the places of the removed ones.
-            labels: Theirs.
-            history: All removals so far, this one last.
-            keys: The address of each trial's noise, never the same as for learning or another removal.
-            progress: Told of the work done, in steps of all trials.
-
-        Returns:
-            New weights, shape ``(trials, d)``.
-        """
-        phase = minibatch_langevin.request_phase(self._batch(history, len(keys), keys), len(history) - 1)
-        return self._descend(weights, rows, labels, phase, normaliser=self.n, progress=progress)
 
     def run(self, history: Sequence[Removal], *, dataset: str, features: str, data_digest: str | None) -> Run:
         """Return what was run up to the last removal of ``history``; see `LinearLearner.run`."""

@@ -390,14 +390,15 @@ class NewtonRemoval(Unlearning):
     def promise(self) -> Promise:
         """Return what the certificate states."""
         stated = self._certificate
+        everything, extra = stated.epsilon_all_releases, stated.extra_delta_all_releases
         return Promise(
             stated.guarantee,
             stated.comparator,
-            _ALL,
-            adaptive=True,
+            _LAST if everything is None else _ALL,
+            adaptive=everything is not None,
             epsilon=stated.epsilon,
-            epsilon_all=stated.epsilon_all_releases,
-            delta=stated.delta + stated.extra_delta_all_releases,
+            epsilon_all=everything,
+            delta=stated.delta + (stated.extra_delta if extra is None else extra),
         )
 
 
