@@ -131,7 +131,7 @@ class Pool:
                 signal, noise = signal + left, noise + earlier_noise * decay * decay
                 log_decay += earlier_log_decay
             blocks.append((signal, noise, log_decay))
-        return replace(self, blocks=tuple(blocks))
+        return Pool(self.signal_unit, self.noise_unit, tuple(blocks))
 
     def mu(self) -> float:
         """Return what `pooled_mu` does, of all phases so far."""

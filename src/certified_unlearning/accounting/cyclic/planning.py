@@ -11,7 +11,7 @@ from certified_unlearning.accounting.core.rounding import EXACT
 from certified_unlearning.accounting.core.search import MOST_STEPS, least_whole
 from certified_unlearning.accounting.cyclic import stream
 from certified_unlearning.accounting.shifted.arithmetic import langevin_floor
-from certified_unlearning.accounting.shifted.interpolation import contraction_gap
+from certified_unlearning.accounting.shifted.interpolation import contraction_gap, phase
 from certified_unlearning.errors import InfeasibleError
 
 MOST_ROUNDS = 1000
@@ -48,8 +48,11 @@ def least_steps_after(
     require_count(least=0, minimum_steps=minimum_steps)
     target = mu_from_epsilon(epsilon, delta)
 
+    before = stream.before_last_answer(problem, schedule.followed_by(records=records, steps=0, places=places))
+    answer = phase(problem, sigma=schedule.sigma, records=0, steps=0)
+
     def mu(steps: int) -> float:
-        return stream.curve(problem, schedule.followed_by(records=records, steps=steps, places=places)).mu
+        return before.followed_by(replace(answer, steps=steps)).mu()
 
     floor = 0.0 if problem.rounding == EXACT else langevin_floor(problem).mu(schedule.sigma)
     if floor >= target:

@@ -61,12 +61,12 @@ def curve(problem: Problem, schedule: Schedule) -> GaussianCurve:
         ParameterError: The schedule has no cycle, or ``n`` is not its batch size.
         AssumptionError: ``step_size`` exceeds ``2 / L``, or the adjacency is ``remove``, which leaves no place.
     """
-    # Planners try many numbers of steps for the last request: all before it is computed once.
-    unanswered = replace(schedule, steps=(*schedule.steps[:-1], 0)) if schedule.steps else schedule
-    pool = _all_but_last_answer(problem, unanswered)
-    if schedule.steps:
-        pool = pool.followed_by(phase(problem, sigma=schedule.sigma, records=0, steps=schedule.steps[-1]))
-    return GaussianCurve(pool.mu())
+    if not schedule.steps:
+        return GaussianCurve(before_last_answer(problem, schedule).mu())
+    # What a planner has asked for, who tries many numbers of steps, is not computed again.
+    pool = before_last_answer(problem, replace(schedule, steps=(*schedule.steps[:-1], 0)))
+    answer = phase(problem, sigma=schedule.sigma, records=0, steps=schedule.steps[-1])
+    return GaussianCurve(pool.followed_by(answer).mu())
 
 
 def largest_curve(problem: Problem, schedule: Schedule) -> GaussianCurve:
@@ -91,10 +91,10 @@ def joint_curve(problem: Problem, schedule: Schedule) -> GaussianCurve:
         AssumptionError: As for `curve`.
     """
     _check(problem, schedule)
-    kinds, parts = _kinds(problem, schedule.sigma), []
-    for block in _blocks(schedule, _window(problem)):
-        phases = [kinds(records, steps) for records, steps in block.runs]
-        parts.append(pooled_mu(phases, starting_distance=_distance(problem, schedule) if block.cut else 0.0))
+    parts = [
+        _block_mu(problem, schedule.sigma, block.runs, _distance(problem, schedule) if block.cut else 0.0)
+        for block in _blocks(schedule, _window(problem))
+    ]
     return GaussianCurve(math.hypot(*parts))
 
 
@@ -113,8 +113,8 @@ def _largest_mu(problem: Problem, schedule: Schedule) -> float:
 
 
 @lru_cache(maxsize=64)
-def _all_but_last_answer(problem: Problem, schedule: Schedule) -> Pool:
-    """Return all phases but the last answer's, which has no steps."""
+def before_last_answer(problem: Problem, schedule: Schedule) -> Pool:
+    """Return what a schedule comes to whose last answer has no steps yet; arguments and errors as for `curve`."""
     _check(problem, schedule)
     kinds, window = _kinds(problem, schedule.sigma), _window(problem)
     phases: list[Phase] = []
@@ -128,6 +128,13 @@ def _all_but_last_answer(problem: Problem, schedule: Schedule) -> Pool:
         if forgotten:
             break
     return Pool.of(phases, starting_distance=_distance(problem, schedule) if forgotten else 0.0)
+
+
+# A new request changes few blocks: those with steps that use its batches.
+@lru_cache(maxsize=64 * DEPTH)
+def _block_mu(problem: Problem, sigma: float, runs: tuple[tuple[int, int], ...], starting_distance: float) -> float:
+    kinds = _kinds(problem, sigma)
+    return pooled_mu([kinds(*run) for run in runs], starting_distance=starting_distance)
 
 
 def _check(problem: Problem, schedule: Schedule) -> None:
@@ -200,6 +207,7 @@ def _runs(cycle: Cycle, start: int, end: int, differing: Mapping[int, int]) -> t
     return tuple(runs)
 
 
+@lru_cache(maxsize=16)
 def _kinds(problem: Problem, sigma: float) -> Callable[[int, int], Phase]:
     """Return what makes a phase of numbers of records and steps: of two runs that differ in so many records a step.
 
