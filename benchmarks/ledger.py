@@ -21,7 +21,9 @@ import torch
 from certified_unlearning.files import write_json
 from certified_unlearning.ledger import requests
 from certified_unlearning.ledger.directory import ModelDirectory
-from certified_unlearning.ledger.model import history_of, place_training, read_stored
+from certified_unlearning.ledger.method import answered_of
+from certified_unlearning.ledger.model import read_stored
+from certified_unlearning.ledger.noisy_steps import place_training, removals
 from timing import machine, seconds
 
 REQUESTS_AT_ONCE = 1000
@@ -60,9 +62,9 @@ def steps_alone(model: Path) -> float:
     directory = ModelDirectory(model)
     state = requests.status(model).state
     stored = read_stored(directory, state)
-    rows, labels = place_training(directory, stored, torch.device("cpu"))
+    rows, labels = place_training(directory, stored.learner, torch.device("cpu"))
     weights = torch.zeros(1, stored.learner.dimension, dtype=rows.dtype)
-    return seconds(lambda: stored.learner.unlearn(weights, rows, labels, history_of(state), [1]))
+    return seconds(lambda: stored.learner.unlearn(weights, rows, labels, removals(answered_of(state)), [1]))
 
 
 def measure(root: Path, n: int, d: int, people: int, regularisation: float) -> dict[str, Any]:

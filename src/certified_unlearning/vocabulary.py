@@ -14,3 +14,6 @@ Guarantee = Literal["upper bound", "exact", "as published", "heuristic"]
 """Kinds of guarantee that an epsilon states: `as published` applies a theorem outside its statement."""
 NoiseSource = Literal["seed", "system entropy"]
 """Where the noise comes from: a seed that can be repeated, or the operating system's entropy, which is not kept."""
+
+Reading = Literal["none", "scheduled", "unscheduled"]
+"""Whether a removal against an exact refit read the remaining records, and if so, whether as planned."""

@@ -73,7 +73,8 @@ def test_the_page_of_the_ledger(tmp_path: Path) -> None:
     def here(text: str) -> str:
         return text.replace("/srv/models", str(tmp_path))
 
-    assert "warning" not in run(here(block_with(LEDGER, "unlearn init")), tmp_path)
+    assert "warning" not in run(here(block_with(LEDGER, "models/churn --table")), tmp_path)
+    assert "data are read again after" in run(here(block_with(LEDGER, "newton-removal")), tmp_path)
     receipt = run(here(block_with(LEDGER, "unlearn request")), tmp_path).split()[-1]
     (weekly,) = (block.text for block in blocks(LEDGER) if "* * 1" in block.text)
     assert "removed 2 records of 2 people" in run(here(weekly.split(maxsplit=5)[5]), tmp_path)

@@ -18,7 +18,7 @@ from certified_unlearning.errors import (
     StorageError,
     UnlearningError,
 )
-from certified_unlearning.ledger import application, load_model, requests
+from certified_unlearning.ledger import load_model, noisy_steps, requests
 from certified_unlearning.ledger.application import apply
 from certified_unlearning.ledger.directory import ModelDirectory
 from certified_unlearning.ledger.initialisation import initialise
@@ -36,7 +36,7 @@ def test_apply_takes_the_planned_noisy_steps_on_the_data_without_the_records(
 ) -> None:
     learned = load_model(model).weights
     requests.request(model, ["p3", "p4"])
-    monkeypatch.setattr(application, "noise_key", lambda: 7)
+    monkeypatch.setattr(noisy_steps, "noise_key", lambda: 7)
     apply(model)
     state = requests.status(model).state
     stored = read_stored(ModelDirectory(model), state)
@@ -63,7 +63,7 @@ def test_equal_applications_draw_different_noise(original: Original, tmp_path: P
 
 def test_no_file_of_the_directory_has_the_key_of_the_noise(model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     key = 0x0123456789ABCDEF0123456789ABCDEF
-    monkeypatch.setattr(application, "noise_key", lambda: key)
+    monkeypatch.setattr(noisy_steps, "noise_key", lambda: key)
     requests.request(model, ["p3"])
     apply(model)
     written = [str(key).encode(), f"{key:x}".encode(), key.to_bytes(16, "little"), key.to_bytes(16, "big")]
@@ -149,7 +149,7 @@ def test_three_classes_and_no_intercept(original: Original, tmp_path: Path) -> N
 def test_rows_that_stay_on_disk_give_a_model_too(model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     requests.request(model, ["p3"])
     sysconf = {"SC_PAGE_SIZE": 1, "SC_PHYS_PAGES": 1}
-    monkeypatch.setattr("certified_unlearning.ledger.model.os.sysconf", sysconf.__getitem__)
+    monkeypatch.setattr("certified_unlearning.ledger.noisy_steps.os.sysconf", sysconf.__getitem__)
     apply(model)
     verify(model)
 

@@ -125,9 +125,9 @@ def test_requests_and_status_go_on_while_an_apply_is_at_work_and_a_second_apply_
 def test_what_is_requested_while_a_batch_is_being_applied_waits_for_the_next_one(
     model: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from certified_unlearning.ledger import application
+    from certified_unlearning.ledger import noisy_steps
 
-    place_training = application.place_training
+    place_training = noisy_steps.place_training
 
     def place_while_somebody_asks(*args: object) -> object:
         monkeypatch.undo()
@@ -135,7 +135,7 @@ def test_what_is_requested_while_a_batch_is_being_applied_waits_for_the_next_one
         return place_training(*args)  # type: ignore[arg-type]
 
     requests.request(model, ["p3"])
-    monkeypatch.setattr(application, "place_training", place_while_somebody_asks)
+    monkeypatch.setattr(noisy_steps, "place_training", place_while_somebody_asks)
     assert [version.batch and version.batch.requests for version in apply(model).versions] == [1]
     assert requests.status(model).state.pending == 1
     assert [version.batch and version.batch.records for version in apply(model).versions] == [1]

@@ -11,7 +11,7 @@ from certified_unlearning import certificate
 from certified_unlearning.accounting.core.curves import Cycle
 from certified_unlearning.data.stored_rows import StoredRows
 from certified_unlearning.data.tables.table import read_blocks
-from certified_unlearning.ledger import application, load_model, requests
+from certified_unlearning.ledger import load_model, noisy_steps, requests
 from certified_unlearning.ledger.application import apply
 from certified_unlearning.ledger.directory import ModelDirectory
 from certified_unlearning.ledger.model import read_stored, with_intercept
@@ -56,7 +56,7 @@ def test_apply_takes_the_planned_steps_from_its_place_in_the_cycle(
     original: Original, model: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     learned = load_model(model).weights
-    monkeypatch.setattr(application, "noise_key", lambda: 7)
+    monkeypatch.setattr(noisy_steps, "noise_key", lambda: 7)
     rows, places = stored_rows(model)
     requests.request(model, ["p3", "p4"])
     apply(model)

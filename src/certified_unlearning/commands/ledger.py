@@ -8,7 +8,7 @@ import typer
 from certified_unlearning.commands.ledger_init import init
 from certified_unlearning.ledger import requests
 from certified_unlearning.ledger.requests import Status
-from certified_unlearning.ledger.state import Version
+from certified_unlearning.ledger.state import Batch, Version
 from certified_unlearning.text import counted, rounded_up
 
 ModelDir = Annotated[Path, typer.Argument(metavar="MODEL_DIR", help="The model directory.")]
@@ -111,8 +111,19 @@ def _version(version: Version) -> str:
     batch = version.batch
     return (
         f"version {version.version} ({version.time}): removed {counted(batch.records, 'record')} of "
-        f"{counted(batch.requests, 'person')} by K = {batch.steps:,} steps"
+        f"{counted(batch.requests, 'person')} by {_means(version, batch)}"
     )
+
+
+def _means(version: Version, batch: Batch) -> str:
+    if version.reading is None:
+        return f"K = {batch.steps:,} steps"
+    how = {
+        "none": "a Newton step",
+        "scheduled": "reading the data again, as planned",
+        "unscheduled": "reading the data again, earlier than planned",
+    }
+    return how[version.reading]
 
 
 def _epsilon(version: Version) -> str:
@@ -121,10 +132,13 @@ def _epsilon(version: Version) -> str:
         return "nothing was removed yet, so there is nothing to guarantee"
     delta = rounded_up(version.delta + version.extra_delta)
     last = f"epsilon = {rounded_up(version.epsilon)} at delta = {delta} for whoever sees version {version.version} only"
+    if version.reading is not None:
+        last = f"against an exact refit with the same noise, requests fixed in advance: {last}"
     if version.epsilon_all_published is None:
         return f"{last}; nothing for whoever kept earlier ones"
     everything, delta = rounded_up(version.epsilon_all_published), rounded_up(version.delta)
-    return f"{last}; epsilon = {everything} at delta = {delta} for whoever kept all versions"
+    last = f"{last}; epsilon = {everything} at delta = {delta} for whoever kept all versions"
+    return last if version.reading is None else f"{last}, adaptive requests, too. Nothing is promised to who stays"
 
 
 def _print_notes(found: Status, model_dir: Path) -> None:

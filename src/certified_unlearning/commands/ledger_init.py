@@ -13,8 +13,7 @@ from certified_unlearning.files import read_yaml
 from certified_unlearning.vocabulary import DType
 
 if TYPE_CHECKING:
-    from certified_unlearning.mechanisms.learners.langevin import LangevinLearner
-    from certified_unlearning.mechanisms.learners.minibatch import MiniBatchLearner
+    from certified_unlearning.ledger.initialisation import Learner
 
 SLOW = 3
 """From how many times the advised ``C n`` on `init` warns."""
@@ -76,7 +75,22 @@ def init(
             "records; all: every step reads all records."
         ),
     ] = "auto",
-    dtype: Annotated[DType, typer.Option(help="Of the weights.")] = "float32",
+    mechanism: Annotated[
+        Literal["langevin", "newton-removal"],
+        typer.Option(
+            help="langevin: noisy steps, compared with learning anew by noisy steps; newton-removal: a request reads "
+            "its own records only, compared with an exact refit plus the same noise, for two classes (with more: a "
+            "certified refit)."
+        ),
+    ] = "langevin",
+    records_between_reads: Annotated[
+        int | None,
+        typer.Option(help="Of newton-removal: after how many removed records data are read again; by default planned."),
+    ] = None,
+    strict_timing: Annotated[
+        bool, typer.Option(help="Of newton-removal: whether counts alone decide when data are read again.")
+    ] = False,
+    dtype: Annotated[DType, typer.Option(help="Of the weights; newton-removal has float64.")] = "float32",
     device: Annotated[
         Literal["auto", "cpu", "cuda"], typer.Option(help="Where noisy steps are taken, now and later.")
     ] = "auto",
@@ -113,6 +127,9 @@ def init(
         device=device,
         intercept=intercept,
         batch_size=_batch_size(batch_size),
+        mechanism=mechanism,
+        records_between_reads=records_between_reads,
+        strict_timing=strict_timing,
         planned=_announce,
     )
     start = made.state.start
@@ -131,11 +148,17 @@ def _batch_size(text: str) -> int | Literal["auto"] | None:
     return int(text)
 
 
-def _announce(C: float, learner: "LangevinLearner | MiniBatchLearner") -> None:
+def _announce(C: float, learner: "Learner") -> None:
     """Print which ``C`` was taken, and a warning where learning will take long."""
     from certified_unlearning.ledger.initialisation import QUICK_CONDITION
+    from certified_unlearning.mechanisms.refit_plan import RefitPlan
 
     condition, quick = C * learner.n, QUICK_CONDITION / learner.n
+    if isinstance(learner, RefitPlan):
+        reads = learner.records_between_reads
+        often = f"after {reads:,} removed records at the latest" if reads else "for every request"
+        print(f"C = {C:.4g}, C n = {condition:,.0f}: data are read again {often}", flush=True)
+        return
     if condition > SLOW * QUICK_CONDITION:
         print(
             f"warning: with C = {C:.4g}, C n is {condition:,.0f} and learning takes {learner.learning_steps:,} steps; "

@@ -22,10 +22,10 @@ from certified_unlearning.estimators.classifier import (
     warn_of_an_empty_class,
 )
 from certified_unlearning.mechanisms.certified_refit import Fitted, objective_of, refit
-from certified_unlearning.mechanisms.newton_removal import Curvature, Model, NewtonRemoval, Reading
+from certified_unlearning.mechanisms.newton_removal import Curvature, Model, NewtonRemoval
 from certified_unlearning.mechanisms.refit_plan import Counts, RefitPlan
 from certified_unlearning.text import counted, rounded_up
-from certified_unlearning.vocabulary import NoiseSource
+from certified_unlearning.vocabulary import NoiseSource, Reading
 
 
 class CertifiedLogisticRegression(LinearClassifier):

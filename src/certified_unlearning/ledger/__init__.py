@@ -6,6 +6,7 @@ A model directory holds
 ``ledger.sqlite``            `store`: an append-only, hash-chained list of events, and whose each row is
 ``model.json``               `model`: the learner and the table's declaration, which never change
 ``weights-<version>``        the current version's weights, and no others
+``secret-<version>``         what else the next request starts from, where the mechanism has a secret
 ``certificate-<version>``    what was guaranteed, of every version
 ``training/``                `training`: rows and labels; those of removed records are zeros
 ``digest-key-<version>``     what the digest of the training copy is keyed with, destroyed by the next `apply`
@@ -13,9 +14,9 @@ A model directory holds
 ``lock``                     held while `apply` is at work
 ===========================  ======================================================================
 
-`state` says what the events add up to; `initialisation`, `requests`, `application` and `verification` are the
-commands, `commands` their command line. A version of the model counts from the event that names it: until then the
-one before is current, and its files stay.
+`method` is what a mechanism does here, `noisy_steps` and `exact_refit` do it. `state` says what the events add up to;
+`initialisation`, `requests`, `application` and `verification` are the commands, `commands` their command line. A
+version of the model counts from the event that names it: until then the one before is current, and its files stay.
 """
 
 from typing import TYPE_CHECKING, Any

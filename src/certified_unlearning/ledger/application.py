@@ -1,4 +1,4 @@
-"""`apply`: pending requests become one batch, one run of noisy steps, one new version of the model.
+"""`apply`: pending requests become one batch, one removal, one new version of the model.
 
 What a crash leaves behind is finished by the next `apply`. Before the event `applied` is in the ledger, the old version
 is the current one and everything is done again from its weights, with new noise; after it, only files are left to
@@ -12,16 +12,14 @@ from pathlib import Path
 import torch
 
 from certified_unlearning.engine.devices import pick_device
-from certified_unlearning.engine.progress import Progress
 from certified_unlearning.errors import StorageError
 from certified_unlearning.ledger import training
 from certified_unlearning.ledger.directory import ModelDirectory, destroy, new_key, read_key, synchronise
+from certified_unlearning.ledger.method import Answered, Taken, answered_of
 from certified_unlearning.ledger.model import (
     StoredModel,
-    history_of,
-    noise_key,
-    place_training,
-    planned_removal,
+    method_of,
+    read_secret,
     read_stored,
     read_weights,
     write_version,
@@ -30,7 +28,6 @@ from certified_unlearning.ledger.requests import source_changed, source_key
 from certified_unlearning.ledger.state import Batch, State, Version, read_state
 from certified_unlearning.ledger.store import Ledger, LedgerError
 from certified_unlearning.ledger.verification import check_data
-from certified_unlearning.mechanisms.learners.learner import Removal
 
 
 @dataclass(frozen=True)
@@ -94,25 +91,21 @@ def apply(path: Path, *, device: str | None = None) -> Applied:
 def _answer(
     directory: ModelDirectory, ledger: Ledger, model: StoredModel, state: State, device: torch.device
 ) -> Version:
-    """Carry out the batch that is planned, or plan one: zero rows, take steps, publish, delete what was before."""
+    """Carry out the batch that is planned, or plan one: zero rows, remove, publish, delete what was before."""
     check_data(directory, ledger, model, state)
-    weights = read_weights(directory, state.current)
+    method, answered = method_of(directory, model), answered_of(state)
+    weights, secret = read_weights(directory, state.current), read_secret(directory, state.current)
     batch = state.planned or _plan(directory, ledger, model, state)
     features, key = model.learner.features, read_key(directory.digest_key(batch.version))
-    training.zero(directory, features, _rows(ledger, batch.after, batch.up_to))
+    rows = _rows(ledger, batch.after, batch.up_to)
+    # Of a batch that an earlier `apply` had begun some may be zeros already.
+    taken = Taken(*training.take(directory, features, rows)) if method.keeps_a_secret and not state.planned else None
+    training.zero(directory, features, rows)
     if training.digest(directory, features, key) != batch.training_digest:
         raise LedgerError(f"{directory.features.parent} does not keep what is written to it; nothing was published")
-    history = [*history_of(state), Removal.read(batch.records, batch.steps, batch.places)]
-    rows, labels = place_training(directory, model, device)
-    unlearned = model.learner.unlearn(
-        torch.from_numpy(weights).reshape(1, -1).to(device),
-        rows,
-        labels,
-        history,
-        [noise_key()],
-        progress=Progress("apply", batch.steps),
-    )
-    written = write_version(directory, model, batch.version, unlearned[0].cpu().numpy(), history, batch.training_digest)
+    outcome = method.remove(weights.ravel(), secret, answered, batch, taken, device)
+    certified = method.certificate([*answered, Answered(batch, outcome.reading)], batch.training_digest)
+    written = write_version(directory, model, batch.version, outcome, certified)
     with ledger.transaction():
         ledger.append("applied", written)
         ledger.forget_records(batch.after, batch.up_to)
@@ -127,7 +120,7 @@ def _plan(directory: ModelDirectory, ledger: Ledger, model: StoredModel, state: 
     """Put all requests that wait into a batch, and record it: from here on it is going to be carried out."""
     after, up_to = state.answered_up_to, state.last_request
     rows = _rows(ledger, after, up_to)
-    removal = planned_removal(directory, model.learner, history_of(state), rows)
+    removal = method_of(directory, model).planned(answered_of(state), rows)
     version = state.current.version + 1
     key = new_key(directory.digest_key(version))
     batch = Batch(

@@ -13,7 +13,7 @@ from certified_unlearning.errors import DataError, StorageError
 from certified_unlearning.files import atomic_path
 from certified_unlearning.ledger.state import State
 
-_VERSIONED = re.compile(r"(?:weights|certificate|digest-key)-(\d+)(?:\.safetensors|\.json)?")
+_VERSIONED = re.compile(r"(?:weights|secret|certificate|digest-key)-(\d+)(?:\.safetensors|\.json)?")
 _UNFINISHED = re.compile(rf"\.\d+\.({_VERSIONED.pattern})")
 """Names that `files.atomic_path` gives to files that are being written."""
 PATIENCE_SECONDS = 0.2
@@ -55,6 +55,10 @@ class ModelDirectory:
     def certificate(self, version: int) -> Path:
         """Return where a version's certificate lies."""
         return self.path / f"certificate-{version}.json"
+
+    def secret(self, version: int) -> Path:
+        """Return where what a version keeps besides its weights lies, or lay, if it keeps anything."""
+        return self.path / f"secret-{version}.safetensors"
 
     def digest_key(self, version: int) -> Path:
         """Return where the key of a version's digests lies, or lay.

@@ -5,33 +5,32 @@ import shutil
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 from certified_unlearning.accounting import AccountantName
 from certified_unlearning.accounting.core.checks import require_positive
+from certified_unlearning.accounting.core.losses import regularisation_of
 from certified_unlearning.data.tables.table import Table, read_blocks, resolve
 from certified_unlearning.engine.devices import pick_device
-from certified_unlearning.engine.progress import Progress
 from certified_unlearning.errors import DataError, ParameterError, StorageError
 from certified_unlearning.files import write_model
 from certified_unlearning.ledger import training
 from certified_unlearning.ledger.directory import ModelDirectory, file_sha256, new_key, synchronise
-from certified_unlearning.ledger.model import (
-    StoredModel,
-    noise_key,
-    place_training,
-    with_intercept,
-    write_version,
-)
+from certified_unlearning.ledger.model import StoredModel, method_of, with_intercept, write_version
 from certified_unlearning.ledger.requests import Status, status
 from certified_unlearning.ledger.state import Start
 from certified_unlearning.ledger.store import Ledger, Record
 from certified_unlearning.mechanisms.learners.langevin import LangevinLearner
 from certified_unlearning.mechanisms.learners.minibatch import MiniBatchLearner, plan_learner
+from certified_unlearning.mechanisms.refit_plan import RefitPlan
 from certified_unlearning.vocabulary import DType
+
+Learner = LangevinLearner | MiniBatchLearner | RefitPlan
 
 QUICK_CONDITION = 100
 """``C n`` of a model that learns and forgets in few steps."""
+REFIT_SIGMA = 1e-3
+"""Standard deviation of the noise on weights that are compared with an exact refit, if nothing else is asked for."""
 
 
 def initialise(
@@ -49,7 +48,10 @@ def initialise(
     device: Literal["auto", "cpu", "cuda"] = "auto",
     intercept: bool = True,
     batch_size: int | Literal["auto"] | None = "auto",
-    planned: Callable[[float, LangevinLearner | MiniBatchLearner], None] | None = None,
+    mechanism: Literal["langevin", "newton-removal"] = "langevin",
+    records_between_reads: int | None = None,
+    strict_timing: bool = False,
+    planned: Callable[[float, Learner], None] | None = None,
 ) -> Status:
     """Copy a table's records, learn version 1 of a model from them, and begin its ledger.
 
@@ -61,7 +63,8 @@ def initialise(
         C: Inverse strength of the regulariser, as in scikit-learn: the objective is
             ``C sum_i loss_i + ||(coef, intercept)||^2 / 2``. None: 100 / n.
         delta: Of the target.
-        sigma: Noise scale. None: the least with which ``steps`` steps remove ``records`` records.
+        sigma: Noise scale. None: the least with which ``steps`` steps remove ``records`` records. With Newton removal
+            the deviation of the noise on published weights; None: `REFIT_SIGMA`.
         steps: Steps that a removal of ``records`` records shall take. None: as the learner chooses.
         records: How many records ``steps`` steps shall be able to remove at once.
         accountant: Which analysis.
@@ -70,6 +73,10 @@ def initialise(
         intercept: Whether rows ``x`` become ``(x, 1) / sqrt(2)``, which gives the model an intercept.
         batch_size: Records of a mini-batch; ``"auto"`` for mini-batches where there are enough records, None for all
             records in every step.
+        mechanism: Noisy steps, compared with learning anew by noisy steps; or Newton removal (with three classes or
+            more certified refit), compared with an exact refit, which takes none of the last five arguments.
+        records_between_reads: Of Newton removal: see `RefitPlan`. None: planned.
+        strict_timing: Of Newton removal: whether counts alone decide when data are read again.
         planned: Called with ``C`` and the learner before learning begins.
 
     Returns:
@@ -83,6 +90,13 @@ def initialise(
     """
     if C is not None:
         require_positive(C=C)
+    if mechanism == "newton-removal":
+        _require_usual(
+            steps=(steps, None), records=(records, 1), batch_size=(batch_size, "auto"), dtype=(dtype, "float32")
+        )
+        _require_usual(accountant=(accountant, "shifted"))
+    else:
+        _require_usual(records_between_reads=(records_between_reads, None), strict_timing=(strict_timing, False))
     if table.identifier is None:
         raise ParameterError("identifier is missing: without a column that says whose a record is nobody can ask")
     if table.split is not None:
@@ -95,24 +109,36 @@ def initialise(
         modified = _modified(source)
         n, features = _copy(directory, ledger, table, intercept)
         C = QUICK_CONDITION / n if C is None else C
-        learner = plan_learner(
-            batch_size,
-            C=C,
-            intercept=intercept,
-            n=n,
-            features=features,
-            classes=len(table.classes or ()),
-            epsilon=epsilon,
-            delta=delta,
-            sigma=sigma,
-            steps=steps,
-            records=records,
-            accountant=accountant,
-            adjacency="zero-out",
-            dtype=dtype,
-        )
-        if isinstance(learner, MiniBatchLearner):
-            training.deal(directory, features, classes=learner.classes, key=noise_key())
+        learner: Learner
+        if mechanism == "langevin":
+            learner = plan_learner(
+                batch_size,
+                C=C,
+                intercept=intercept,
+                n=n,
+                features=features,
+                classes=len(table.classes or ()),
+                epsilon=epsilon,
+                delta=delta,
+                sigma=sigma,
+                steps=steps,
+                records=records,
+                accountant=accountant,
+                adjacency="zero-out",
+                dtype=dtype,
+            )
+        else:
+            learner = RefitPlan.make(
+                n=n,
+                features=features,
+                classes=len(table.classes or ()),
+                strong_convexity=n * regularisation_of(C=C, n=n, intercept=intercept),
+                epsilon=epsilon,
+                delta=delta,
+                sigma=REFIT_SIGMA if sigma is None else sigma,
+                strict=strict_timing,
+                records_between_reads=records_between_reads,
+            )
         # With its suffix the name is none of a built-in data set.
         model = StoredModel(
             format=1,
@@ -123,6 +149,8 @@ def initialise(
             device=device,
         )
         write_model(directory.model, model)
+        method = method_of(directory, model)
+        method.deal()
         key = new_key(directory.digest_key(1))
         start = Start(
             id_column=id_column,
@@ -136,15 +164,20 @@ def initialise(
         )
         if _modified(source) != modified:
             raise DataError(f"{source} was changed while it was read; try again")
-        rows, labels = place_training(directory, model, place)
         if planned is not None:
             planned(C, learner)
-        progress = Progress("init", learner.learning_steps)
-        weights = learner.learn(rows, labels, [noise_key()], progress=progress)[0].cpu().numpy()
-        version = write_version(directory, model, 1, weights, [], start.training_digest)
+        certified = method.certificate([], start.training_digest)
+        version = write_version(directory, model, 1, method.learn(place), certified)
         with ledger.transaction():
             ledger.append("initialised", {"start": start.as_payload(), "version": version})
     return status(path)
+
+
+def _require_usual(**values: tuple[Any, Any]) -> None:
+    """Raise `ParameterError` if a value is another than the usual one, which is the second: it would do nothing."""
+    for name, (value, usual) in values.items():
+        if value != usual:
+            raise ParameterError(f"{name} means nothing for this mechanism; leave it out, got {value!r}")
 
 
 def _copy(directory: ModelDirectory, ledger: Ledger, table: Table, intercept: bool) -> tuple[int, int]:

@@ -1,33 +1,31 @@
-"""The model in a directory: what never changes of it, and each version's weights and certificate."""
+"""The model in a directory: what never changes of it, and each version's weights, secret and certificate."""
 
 import hashlib
+import hmac
+import json
 import math
-import os
-import secrets
-from collections.abc import Sequence
 from typing import Any, Literal
 
 import numpy as np
 import safetensors.numpy
-import torch
 from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict
-from torch import Tensor
 
-from certified_unlearning import certificate
 from certified_unlearning.accounting.core.losses import scores_per_record
-from certified_unlearning.data.stored_rows import StoredRows
+from certified_unlearning.certificate import ResidualCertificate, kinds
+from certified_unlearning.certificate.kinds import AnyCertificate
 from certified_unlearning.data.tables.declaration import Table
-from certified_unlearning.engine.objectives.rows import StreamedRows
 from certified_unlearning.errors import DataError
 from certified_unlearning.files import atomic_path, read_model
-from certified_unlearning.ledger import training
-from certified_unlearning.ledger.directory import ModelDirectory, file_sha256
+from certified_unlearning.ledger.directory import ModelDirectory, file_sha256, read_key
+from certified_unlearning.ledger.exact_refit import ExactRefit
+from certified_unlearning.ledger.method import Method, Outcome, Secret
+from certified_unlearning.ledger.noisy_steps import NoisySteps
 from certified_unlearning.ledger.state import State, Version
 from certified_unlearning.ledger.store import LedgerError
 from certified_unlearning.mechanisms.learners.langevin import LangevinLearner
-from certified_unlearning.mechanisms.learners.learner import Removal
 from certified_unlearning.mechanisms.learners.minibatch import MiniBatchLearner
+from certified_unlearning.mechanisms.refit_plan import RefitPlan
 
 
 class StoredModel(BaseModel):
@@ -38,7 +36,7 @@ class StoredModel(BaseModel):
         dataset: What certificates call the data.
         table: How a table became rows, labels and identifiers, with the names of columns and classes.
         intercept: Whether rows ``x`` became ``(x, 1) / sqrt(2)``.
-        learner: The learner.
+        learner: The learner, or the plan of one whose removals are certified against an exact refit.
         device: Where noisy steps are taken: auto, cpu or cuda.
     """
 
@@ -48,7 +46,7 @@ class StoredModel(BaseModel):
     dataset: str
     table: Table
     intercept: bool
-    learner: LangevinLearner | MiniBatchLearner
+    learner: LangevinLearner | MiniBatchLearner | RefitPlan
     device: Literal["auto", "cpu", "cuda"]
 
 
@@ -88,83 +86,83 @@ def read_weights(directory: ModelDirectory, version: Version) -> NDArray[Any]:
 
 
 def write_version(
-    directory: ModelDirectory,
-    model: StoredModel,
-    version: int,
-    weights: NDArray[Any],
-    history: Sequence[Removal],
-    data_digest: str,
+    directory: ModelDirectory, model: StoredModel, version: int, outcome: Outcome, certified: AnyCertificate
 ) -> dict[str, Any]:
-    """Write a version's weights and certificate; return what the ledger records of them.
+    """Write a version's weights, its secret if it has one, and its certificate; return what the ledger records.
 
     Args:
         directory: Where.
         model: What never changes.
         version: The version's number.
-        weights: Shape ``(d,)``.
-        history: The removals that it has behind it.
-        data_digest: Keyed digest of the records that are left.
+        outcome: The version.
+        certified: Its certificate.
     """
-    by_score = weights.reshape(scores_per_record(model.learner.classes), -1)
+    by_score = outcome.weights.reshape(scores_per_record(model.learner.classes), -1)
     with atomic_path(directory.weights(version)) as temporary:
         safetensors.numpy.save_file({"weights": by_score}, temporary, {"version": str(version)})
-    certified = certificate.of(
-        model.learner.run(history, dataset=model.dataset, features="declared", data_digest=data_digest),
-        key=model.learner.run_key(history, data_digest),
-        noise_source="system entropy",
-        all_published=model.learner.all_published_is_known,
-    )
-    certificate.write(certified, directory.certificate(version))
-    return {
+    kinds.write(certified, directory.certificate(version))
+    recorded: dict[str, Any] = {
         "version": version,
         "weights_sha256": file_sha256(directory.weights(version)),
         "certificate_sha256": file_sha256(directory.certificate(version)),
-        **certified.model_dump(include={"epsilon", "delta", "extra_delta", "epsilon_all_published"}),
+        **stated_by(certified),
+    }
+    if outcome.secret is not None:
+        header = {"secret": json.dumps(outcome.secret.header)}
+        # It takes an array's memory as it lies, whatever its order is.
+        arrays = {name: np.ascontiguousarray(array) for name, array in outcome.secret.arrays.items()}
+        content = safetensors.numpy.save(arrays, header)
+        with atomic_path(directory.secret(version)) as temporary:
+            temporary.write_bytes(content)
+        recorded |= {"secret_digest": _digest_of_secret(directory, version, content)}
+    if outcome.reading is not None:
+        recorded |= {"reading": outcome.reading}
+    return recorded
+
+
+def stated_by(certified: AnyCertificate) -> dict[str, float | None]:
+    """Return what the ledger repeats of a certificate."""
+    everything = (
+        certified.epsilon_all_releases
+        if isinstance(certified, ResidualCertificate)
+        else certified.epsilon_all_published
+    )
+    return {
+        "epsilon": certified.epsilon,
+        "delta": certified.delta,
+        "extra_delta": certified.extra_delta,
+        "epsilon_all_published": everything,
     }
 
 
-def place_training(
-    directory: ModelDirectory, model: StoredModel, device: torch.device
-) -> tuple[Tensor | StreamedRows, Tensor]:
-    """Return the rows and labels of the training copy as the learner takes them.
+def read_secret(directory: ModelDirectory, version: Version) -> Secret | None:
+    """Read what a version keeps besides its weights; None if it keeps nothing.
 
-    Mini-batches stay in their file, a step reads its own; so do other rows that would fill more than a quarter of the
-    memory. Removed records are rows of zeros; their label, 0, counts for nothing.
+    Raises:
+        DataError: It cannot be read.
+        LedgerError: It is not what was recorded.
     """
-    learner = model.learner
-    dtype = getattr(torch, learner.dtype)
-    if isinstance(learner, MiniBatchLearner):
-        stored = StoredRows(directory.features, 0, (learner.n, learner.features))
-        batches = torch.from_numpy(np.memmap(directory.labels, np.int8, mode="c"))
-        return StreamedRows(stored, dtype=dtype, device=device), batches.to(device)
-    labels = torch.from_numpy(np.fromfile(directory.labels, np.int8))
-    labels = labels.to(device, dtype if learner.classes == 2 else torch.int64)
-    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    if directory.features.stat().st_size > memory // 4:
-        stored = StoredRows(directory.features, 0, (learner.n, learner.features))
-        return StreamedRows(stored, dtype=dtype, device=device), labels
-    # The objective makes a copy of its own; until then the pages that the digests have read are memory enough.
-    rows = np.memmap(directory.features, np.float32, mode="c", shape=(learner.n, learner.features))
-    return torch.from_numpy(rows).to(device, dtype), labels
+    if version.secret_digest is None:
+        return None
+    path = directory.secret(version.version)
+    try:
+        content = path.read_bytes()
+    except OSError as error:
+        raise DataError(f"cannot read {path}: {error.strerror}") from error
+    if not hmac.compare_digest(_digest_of_secret(directory, version.version, content), version.secret_digest):
+        raise LedgerError(f"{path} was tampered with: it is not the secret state that the ledger recorded")
+    length = int.from_bytes(content[:8], "little")
+    header = json.loads(content[8 : 8 + length])["__metadata__"]["secret"]
+    return Secret(safetensors.numpy.load(content), json.loads(header))
 
 
-def history_of(state: State) -> list[Removal]:
-    """Return the removals that the current version has behind it."""
-    return [Removal.read(batch.records, batch.steps, batch.places) for batch in state.batches]
+def _digest_of_secret(directory: ModelDirectory, version: int, content: bytes) -> str:
+    """Return a digest that tells nothing once its key is destroyed: a secret can be computed from guessed records."""
+    return hmac.digest(read_key(directory.digest_key(version)), content, "sha256").hex()
 
 
-def planned_removal(
-    directory: ModelDirectory,
-    learner: LangevinLearner | MiniBatchLearner,
-    history: Sequence[Removal],
-    rows: Sequence[int],
-) -> Removal:
-    """Return the steps that remove rows of the table, given what was removed before; errors as the learner's."""
-    if isinstance(learner, LangevinLearner):
-        return learner.plan_removal(history, len(rows))
-    return learner.plan_removal(history, len(rows), learner.places_of(training.positions(directory, rows)))
-
-
-def noise_key() -> int:
-    """Draw the key of a run's noise: from the operating system, used once, kept nowhere."""
-    return secrets.randbits(128)
+def method_of(directory: ModelDirectory, model: StoredModel) -> Method:
+    """Return how a directory's model learns and forgets."""
+    if isinstance(model.learner, RefitPlan):
+        return ExactRefit(directory, model.learner, model.dataset)
+    return NoisySteps(directory, model.learner, model.dataset)

@@ -5,6 +5,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from certified_unlearning.ledger.store import Ledger, LedgerError
+from certified_unlearning.vocabulary import Reading
 
 
 @dataclass(frozen=True)
@@ -17,7 +18,7 @@ class Batch:
         up_to: The last request of this batch.
         requests: How many people.
         records: How many rows.
-        steps: ``K``, the noisy steps that remove them.
+        steps: ``K``, the noisy steps that remove them; 0 where a Newton step or a refit does.
         training_digest: Keyed digest of the training copy without these rows.
         places: In which mini-batches the rows lie, and how many in each; None where there are none.
     """
@@ -50,6 +51,8 @@ class Version:
         delta: The target's delta.
         extra_delta: What learning that stopped before stationarity adds.
         epsilon_all_published: The guarantee against somebody who kept every version.
+        reading: Whether all records were read for it; None where noisy steps alone made it.
+        secret_digest: Keyed digest of what it keeps besides its weights, if anything.
     """
 
     version: int
@@ -61,6 +64,8 @@ class Version:
     delta: float
     extra_delta: float
     epsilon_all_published: float | None
+    reading: Reading | None = None
+    secret_digest: str | None = None
 
 
 @dataclass(frozen=True)

@@ -122,6 +122,13 @@ def tag(key: bytes, identifier: str, row: int) -> bytes:
     return hmac.digest(key, f"{row} {identifier}".encode(), "sha256")[:16]
 
 
+def take(directory: ModelDirectory, features: int, rows: Sequence[int]) -> tuple[NDArray[np.float32], NDArray[np.int8]]:
+    """Return copies of rows of the table, and of their labels, as they lie in the training copy."""
+    places = positions(directory, rows)
+    stored = np.memmap(directory.features, np.float32, mode="r").reshape(-1, features)
+    return np.array(stored[places]), np.array(np.memmap(directory.labels, np.int8, mode="r")[places])
+
+
 def zero(directory: ModelDirectory, features: int, rows: Sequence[int]) -> None:
     """Overwrite rows and their labels with zeros, durably. Doing it twice changes nothing."""
     for path, row_bytes in ((directory.features, 4 * features), (directory.labels, 1)):

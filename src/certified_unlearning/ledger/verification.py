@@ -7,12 +7,20 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from certified_unlearning import certificate
-from certified_unlearning.certificate import Certificate
+from certified_unlearning.certificate import kinds
+from certified_unlearning.certificate.kinds import AnyCertificate
 from certified_unlearning.errors import ParameterError
 from certified_unlearning.ledger import training
 from certified_unlearning.ledger.directory import ModelDirectory, file_sha256, read_key
-from certified_unlearning.ledger.model import StoredModel, history_of, read_stored, read_weights
+from certified_unlearning.ledger.method import answered_of
+from certified_unlearning.ledger.model import (
+    StoredModel,
+    method_of,
+    read_secret,
+    read_stored,
+    read_weights,
+    stated_by,
+)
 from certified_unlearning.ledger.requests import source_changed, source_key
 from certified_unlearning.ledger.state import State, Version, read_state
 from certified_unlearning.ledger.store import Ledger, LedgerError, Record
@@ -34,7 +42,7 @@ class Verified:
     state: State
     events: int
     head: str
-    current: Certificate
+    current: AnyCertificate
     source: str | None
     strangers: tuple[Path, ...]
 
@@ -74,6 +82,7 @@ def verify(path: Path, head: str | None = None) -> Verified:
                 f"{ledger.path} was tampered with: row {row} of the training copy is nobody's, but is there"
             )
         read_weights(directory, state.current)
+        read_secret(directory, state.current)
         for version in state.versions:
             current = _check_certificate(directory, model, state, version)
         leftovers = directory.leftovers(state)
@@ -133,17 +142,16 @@ def _check_batches(ledger: Ledger, state: State) -> None:
             raise LedgerError(f"{ledger.path} was tampered with: version {batch.version} answers other requests")
 
 
-def _check_certificate(directory: ModelDirectory, model: StoredModel, state: State, version: Version) -> Certificate:
+def _check_certificate(directory: ModelDirectory, model: StoredModel, state: State, version: Version) -> AnyCertificate:
     """Check a version's certificate: the file, what it states, and that it speaks of this ledger's removals."""
     path = directory.certificate(version.version)
     if file_sha256(path) != version.certificate_sha256:
         raise LedgerError(f"{path} was tampered with: it is not the certificate that the ledger recorded")
-    certified = certificate.read(path)
-    certificate.verify(certified)
-    schedule = model.learner.schedule(history_of(state)[: version.version - 1])
-    if certified.schedule != schedule:
+    certified = kinds.read_any(path)
+    kinds.verify(certified)
+    if not method_of(directory, model).is_of(certified, answered_of(state)[: version.version - 1]):
         raise LedgerError(f"{path} was tampered with: it speaks of other removals than the ledger")
-    for name in ("epsilon", "delta", "extra_delta", "epsilon_all_published"):
-        if getattr(version, name) != getattr(certified, name):
+    for name, stated in stated_by(certified).items():
+        if getattr(version, name) != stated:
             raise LedgerError(f"{directory.ledger} was tampered with: it states another {name} than {path.name}")
     return certified

@@ -11,7 +11,7 @@ the factor only guides the solution, whose remainder is evaluated with the matri
 
 import math
 from dataclasses import dataclass, field
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,9 +24,9 @@ from certified_unlearning.engine.objectives.float64 import LogisticRegression64,
 from certified_unlearning.errors import AssumptionError, InfeasibleError
 from certified_unlearning.mechanisms.certified_refit import gradient_error, norm_above
 from certified_unlearning.mechanisms.refit_plan import RefitPlan
+from certified_unlearning.vocabulary import Reading
 
 Array = NDArray[np.float64]
-Reading = Literal["none", "scheduled", "unscheduled"]
 SAMPLED = 16
 """Learning starts from the solution for every so-many-th record."""
 LEAST_SAMPLE = 2000

@@ -10,6 +10,7 @@ from certified_unlearning.accounting.core.losses import scores_per_record
 from certified_unlearning.accounting.core.rounding import required_sigma
 from certified_unlearning.accounting.residual import release, schedule
 from certified_unlearning.errors import ParameterError
+from certified_unlearning.vocabulary import Reading
 
 LARGEST_FACTOR = 5000
 """Most columns of a row for which a Hessian is made and factored."""
@@ -164,7 +165,7 @@ class Counts:
     scheduled: int = 0
     unscheduled: int = 0
 
-    def after(self, records: int, reading: Literal["none", "scheduled", "unscheduled"]) -> "Counts":
+    def after(self, records: int, reading: Reading) -> "Counts":
         """Return them after one more request."""
         return Counts(
             self.removed + records,

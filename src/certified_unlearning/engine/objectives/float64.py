@@ -24,7 +24,7 @@ class Regression:
     """A regularised loss of linear scores.
 
     Attributes:
-        rows: Shape ``(records, d)``.
+        rows: Shape ``(records, d)``; float32 numbers are taken as they are, and may lie in a file.
         labels: Shape ``(records,)``: -1.0 or 1.0 of two classes, else the class' number.
         n: What the sum is divided by.
         strong_convexity: ``m``.
@@ -39,13 +39,13 @@ class Regression:
 
     def sample(self, every: int) -> Self:
         """Return the same for every so-many-th record."""
-        rows, labels = np.ascontiguousarray(self.rows[::every]), self.labels[::every]
+        rows, labels = np.ascontiguousarray(self.rows[::every], np.float64), self.labels[::every]
         return type(self)(rows, labels, len(rows), self.strong_convexity, self.classes)
 
     def blocks(self) -> Iterator[tuple[Array, NDArray[Any]]]:
-        """Yield rows and labels, block by block."""
+        """Yield rows and labels, block by block; rows of another type become float64 a block at a time."""
         for some in _blocks_of(*self.rows.shape):
-            yield self.rows[some], self.labels[some]
+            yield np.asarray(self.rows[some], np.float64), self.labels[some]
 
     @property
     def dimension(self) -> int:

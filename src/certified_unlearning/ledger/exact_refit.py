@@ -1,0 +1,128 @@
+"""Models whose removals are certified against an exact refit: Newton removal, and certified refit.
+
+The minimiser is secret, and so is the matrix that the next Newton step is taken with: both lie beside the published
+weights until the next `apply`. They tell of removed records until data are read again, which the plan lets happen after
+a stated number of them at the latest.
+"""
+
+import functools
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from certified_unlearning.certificate import ResidualCertificate
+from certified_unlearning.certificate import residual as certificates
+from certified_unlearning.certificate.kinds import AnyCertificate
+from certified_unlearning.engine.normal_numbers import normal_numbers
+from certified_unlearning.errors import DataError
+from certified_unlearning.ledger.directory import ModelDirectory
+from certified_unlearning.ledger.method import Answered, Method, Outcome, Secret, Taken
+from certified_unlearning.ledger.state import Batch
+from certified_unlearning.mechanisms.certified_refit import Fitted, objective_of, refit
+from certified_unlearning.mechanisms.learners.learner import Removal
+from certified_unlearning.mechanisms.newton_removal import Curvature, Model, NewtonRemoval
+from certified_unlearning.mechanisms.refit_plan import Counts, RefitPlan
+from certified_unlearning.vocabulary import Reading
+
+
+class ExactRefit(Method):
+    """Newton removal for two classes, certified refit for more."""
+
+    keeps_a_secret = True
+
+    def __init__(self, directory: ModelDirectory, plan: RefitPlan, dataset: str) -> None:
+        self._directory, self._plan, self._dataset = directory, plan, dataset
+
+    def deal(self) -> None:
+        """Leave the training copy as it is: solvers read it in any order."""
+
+    def learn(self, device: torch.device) -> Outcome:
+        """Learn version 1 from the training copy."""
+        rows, labels = self._training()
+        if self._plan.removes_by_newton:
+            return self._released(NewtonRemoval(self._plan).fit(rows, labels), None)
+        return self._released(refit(self._plan, objective_of(self._plan, rows, labels)), None)
+
+    def planned(self, answered: Sequence[Answered], rows: Sequence[int]) -> Removal:
+        """Return the removal of so many records, which takes no noisy steps."""
+        return Removal(len(rows), 0)
+
+    def remove(
+        self,
+        weights: NDArray[Any],
+        secret: Secret | None,
+        answered: Sequence[Answered],
+        batch: Batch,
+        taken: Taken | None,
+        device: torch.device,
+    ) -> Outcome:
+        """Carry out a batch by a Newton step, or by reading the data; see `Method.remove`."""
+        if secret is None:
+            raise DataError("the secret weights are missing, without which nothing can be removed")
+        rows, labels = self._training()
+        model = _model_of(secret)
+        if not isinstance(model, Model):
+            return self._released(refit(self._plan, objective_of(self._plan, rows, labels), model.weights), "scheduled")
+        if taken is None:
+            # What the step needs of the removed records is gone. Only a reading does without.
+            model.curvature.usable = False
+            taken = Taken(np.zeros((batch.records, self._plan.features), np.float32), np.zeros(batch.records, np.int8))
+        answer = NewtonRemoval(self._plan).remove(
+            model,
+            taken.rows.astype(np.float64),
+            taken.labels.astype(np.float64),
+            rows,
+            labels,
+            since_read=_counts(answered).since_read,
+        )
+        return self._released(answer.model, answer.reading)
+
+    def certificate(self, answered: Sequence[Answered], data_digest: str) -> ResidualCertificate:
+        """Return the certificate of the version that these batches led to; it states no digest."""
+        return certificates.of(
+            self._plan, _counts(answered), noise_source="system entropy", dataset=self._dataset, features="declared"
+        )
+
+    def is_of(self, certificate: AnyCertificate, answered: Sequence[Answered]) -> bool:
+        """Return whether a certificate is what these batches give, whichever code wrote it."""
+        if not isinstance(certificate, ResidualCertificate):
+            return False
+        due = self.certificate(answered, "")
+        return certificate == due.model_copy(update={"code_version": certificate.code_version})
+
+    def _training(self) -> tuple[NDArray[Any], NDArray[Any]]:
+        """Return the rows, which stay in their file until they are read, and labels as solvers take them."""
+        plan = self._plan
+        rows = np.memmap(self._directory.features, np.float32, mode="r", shape=(plan.n, plan.features))
+        labels = np.fromfile(self._directory.labels, np.int8)
+        return rows, labels.astype(np.float64 if plan.classes == 2 else np.int64)
+
+    def _released(self, model: Model | Fitted, reading: Reading | None) -> Outcome:
+        """Return a version with fresh noise."""
+        published = model.weights + self._plan.sigma * normal_numbers(len(model.weights), None)
+        arrays: dict[str, NDArray[Any]] = {"weights": model.weights}
+        header: dict[str, Any] = {"residual": model.residual}
+        if isinstance(model, Model):
+            curvature = model.curvature
+            arrays |= {"at": curvature.at, "matrix": curvature.matrix, "factor": curvature.factor}
+            header["curvature"] = [curvature.error, curvature.not_downdated]
+        return Outcome(published, reading, Secret(arrays, header))
+
+
+def _model_of(secret: Secret) -> Model | Fitted:
+    arrays: Mapping[str, NDArray[Any]] = secret.arrays
+    if "matrix" not in arrays:
+        return Fitted(arrays["weights"], secret.header["residual"])
+    matrix, factor = np.asfortranarray(arrays["matrix"]), np.asfortranarray(arrays["factor"])
+    curvature = Curvature(arrays["at"], matrix, factor, *secret.header["curvature"])
+    return Model(arrays["weights"], secret.header["residual"], curvature)
+
+
+def _counts(answered: Sequence[Answered]) -> Counts:
+    def after(counts: Counts, one: Answered) -> Counts:
+        return counts.after(one.batch.records, one.reading or "none")
+
+    return functools.reduce(after, answered, Counts())
