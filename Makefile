@@ -9,8 +9,10 @@ export PATH := $(abspath $(BIN)):$(PATH)
 
 .PHONY: reproduce test lint format benchmark regression report docs clean
 
+# The ending is printed here rather than by Snakemake, so that it comes last, and also when there was nothing to do.
 reproduce: $(READY)
-	snakemake --cores $(CORES)
+	snakemake --cores $(CORES) --no-hooks
+	@unlearn claims --brief
 
 # Two workers of one thread each: threads of several processes wait for each other.
 test: $(VENV)/.ready-test

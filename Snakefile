@@ -23,6 +23,18 @@ include: "workflow/rules/show.smk"
 include: "workflow/rules/track.smk"
 
 
+onsuccess:
+    for line in last_lines(workflow):
+        print(line)
+
+
+onerror:
+    print(
+        "Not finished. What failed stands above, after 'Error in rule', with its log; all logs are in logs/. "
+        "The same command goes on with what is missing."
+    )
+
+
 localrules:
     all,
 
@@ -40,3 +52,5 @@ rule all:
             for member in PARAMETERS.members(PARAMETERS.preset)
             for file in everything_of(member)
         ],
+    message:
+        f"{PARAMETERS.preset}: everything is made"

@@ -1,5 +1,57 @@
-"""Certified machine unlearning: learn, unlearn, and say what was guaranteed."""
+"""Certified machine unlearning: learn, unlearn, and say what was guaranteed.
 
+>>> from certified_unlearning import LangevinLogisticRegression
+>>> LangevinLogisticRegression(epsilon=1).epsilon
+1
+
+What most programs need is here by name: the estimators, `load_model` for the current model of a ledger, and the module
+`certificate`, which reads, writes and verifies. Each is imported when it is asked for, with PyTorch and scikit-learn.
+"""
+
+from importlib import import_module
 from importlib.metadata import version
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from certified_unlearning import certificate
+    from certified_unlearning.estimators import (
+        CertifiedLogisticRegression,
+        LangevinLogisticRegression,
+        PublishedStateDescentToDelete,
+        SecretStateDescentToDelete,
+    )
+    from certified_unlearning.ledger import load_model
 
 __version__ = version("certified-unlearning")
+__all__ = [
+    "CertifiedLogisticRegression",
+    "LangevinLogisticRegression",
+    "PublishedStateDescentToDelete",
+    "SecretStateDescentToDelete",
+    "__version__",
+    "certificate",
+    "load_model",
+]
+
+_MODULES = {
+    "CertifiedLogisticRegression": "estimators",
+    "LangevinLogisticRegression": "estimators",
+    "PublishedStateDescentToDelete": "estimators",
+    "SecretStateDescentToDelete": "estimators",
+    "load_model": "ledger",
+}
+"""Where a name lives. As text, for a job depends on what is imported here, and on none of these."""
+
+
+def __getattr__(name: str) -> Any:
+    """Import what is asked for, and what it needs, when it is asked for."""
+    if name == "certificate":
+        return import_module(f"{__name__}.certificate")
+    if name in _MODULES:
+        return getattr(import_module(f"{__name__}.{_MODULES[name]}"), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    """Return all names, those that were not asked for yet included."""
+    return sorted({*globals(), *__all__})

@@ -3,9 +3,8 @@
 import functools
 import hashlib
 import subprocess
+from importlib.metadata import version
 from pathlib import Path
-
-from certified_unlearning import __version__
 
 
 @functools.cache
@@ -21,8 +20,8 @@ def code_version() -> str:
         )
     except (OSError, subprocess.CalledProcessError):
         # Installed from a wheel, or no git: the package version says it all.
-        return __version__
-    return f"{__version__}+{described.stdout.strip()}"
+        return version("certified-unlearning")
+    return f"{version('certified-unlearning')}+{described.stdout.strip()}"
 
 
 @functools.cache

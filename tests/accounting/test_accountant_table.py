@@ -187,7 +187,7 @@ def test_an_accountant_without_a_look_gets_one_that_is_free(others: list[Account
 
 
 def test_the_rows_of_such_an_accountant_are_drawn_with_its_look(others: list[Accountant]) -> None:
-    row = {"accountant": "mine", "mechanism": "langevin", "sigma": 0.1}
+    row = {"accountant": "mine", "mechanism": "langevin", "variant": "least-steps", "sigma": 0.1}
     assert row_look(row, STYLE) == accountant_look(others[0], STYLE)
     assert row_look(row | {"mechanism": "retraining"}, STYLE).marker == ""
 

@@ -74,6 +74,7 @@ COMMANDS = {
     "learn": "pipeline learn langevin --plan {plan_json} --data {data_safetensors} --output {output}/model",
     "unlearn": f"pipeline unlearn langevin {OF_A_RUN} " + "--learned {learned_safetensors}",
     "retrain": f"pipeline unlearn retraining {OF_A_RUN}",
+    "refit": f"pipeline unlearn scikit-learn {OF_A_RUN}",
     "descend": f"pipeline unlearn descent-to-delete {OF_A_RUN}",
     "make": f"pipeline make {PAPER}.tables:table2 --preset smoke --settings {as_argument(SETTINGS)} "
     "--sweep {{}} --summary {data_json} --plan {plan_json} --output {output}/rows",
@@ -191,6 +192,7 @@ def test_a_parameter_that_makes_no_sense_is_named(
         ("make", "--summary {data_json} ", "", "table2 depends on the data set: give its --summary"),
         ("learn", "langevin", "scrub", "there is no module certified_unlearning.mechanisms.scrub"),
         ("learn", "langevin", "retraining", "retraining does not learn in a job of its own"),
+        ("learn", "langevin", "scikit-learn", "scikit-learn does not learn in a job of its own"),
         ("unlearn", " --learned {learned_safetensors}", "", "langevin unlearns what it learned before, but no "),
         ("retrain", "retraining", "scrub", "there is no module certified_unlearning.mechanisms.scrub"),
         ("figure", "fig3a:fig3a", "tables:table1", "does not have the expected columns"),
@@ -344,6 +346,8 @@ READERS = [
     ("unlearn", "learned.safetensors"),
     ("unlearn", "plan.json"),
     ("retrain", "plan.json"),
+    ("refit", "plan.json"),
+    ("refit", "data.safetensors"),
     ("make", "plan.json"),
     ("plan", "data.json"),
     ("certify", "plan.json"),
@@ -392,7 +396,7 @@ def test_a_damaged_summary_of_the_data_is_named(
 
 def test_a_plan_made_for_other_data_is_refused(unlearn: Unlearn, inputs: Inputs, output: Path, tmp_path: Path) -> None:
     DIGITS.prepare(tmp_path, 2).save(tmp_path / "other.safetensors")
-    for job in ("learn", "unlearn", "retrain", "descend"):
+    for job in ("learn", "unlearn", "retrain", "refit", "descend"):
         result = unlearn(*inputs.command(job, output, data_safetensors=tmp_path / "other.safetensors"))
         assert_one_sentence(result, "but the plan was made for", "make the plan again")
     assert not list(output.iterdir())

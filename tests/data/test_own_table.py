@@ -20,7 +20,14 @@ from certified_unlearning.data.prepared import PreparedData
 from certified_unlearning.data.tables import declaration, table, table_file
 from certified_unlearning.data.tables.declaration import Table, text_of
 from certified_unlearning.data.tables.declared import prepare_table
-from certified_unlearning.data.tables.table import Block, feature_names, preprocessing, read_blocks, resolve
+from certified_unlearning.data.tables.table import (
+    Block,
+    feature_names,
+    preprocessing,
+    read_blocks,
+    read_records,
+    resolve,
+)
 from certified_unlearning.data.tables.table_values import Rows
 from certified_unlearning.errors import DataError, ParameterError
 
@@ -148,6 +155,32 @@ def test_a_word_for_missing_that_is_declared_is_a_category_of_its_own(tmp_path: 
     (tmp_path / "t.csv").write_text("country,y\nNA,0\nDE,1\n,1\n")
     declared = Table(path=str(tmp_path / "t.csv"), label="y", categories={"country": ["DE", "NA", None]})
     np.testing.assert_array_equal(whole(declared).features, [[0, 1, 0], [1, 0, 0], [0, 0, 1]])
+
+
+@pytest.mark.parametrize("ending", FORMATS)
+def test_a_declared_constant_stands_for_a_missing_number(tmp_path: Path, ending: str) -> None:
+    rows = [ROWS[0] | {"age": None}, ROWS[1] | {"weight": None}, ROWS[2]]
+    filled = [ROWS[0] | {"age": 60}, ROWS[1] | {"weight": -3.5}, ROWS[2]]
+    constants = {"age": 60, "weight": -3.5}
+    np.testing.assert_array_equal(
+        whole(made(tmp_path, rows, ending, missing=constants)).features, whole(made(tmp_path, filled, ending)).features
+    )
+    assert "age = 60 where it is missing" in preprocessing(resolve(made(tmp_path, rows, ending, missing=constants)))
+
+
+@pytest.mark.parametrize("word", ["", "NA", "n/a", "null", "None", "NaN"])
+def test_words_for_missing_numbers_become_the_constant_and_other_words_do_not(tmp_path: Path, word: str) -> None:
+    (tmp_path / "t.csv").write_text(f"a,b,y\n1,{word},0\n2,1,1\n")
+    declared = Table(path=str(tmp_path / "t.csv"), label="y", missing={"b": 4}, norm="unit")
+    np.testing.assert_allclose(whole(declared).features[0], np.array([1, 4]) / 17**0.5, rtol=1e-6)
+    (tmp_path / "t.csv").write_text("a,b,y\n1,,0\n2,unknown,1\n")
+    with pytest.raises(DataError, match="row 2: b is 'unknown', expected a number"):
+        whole(declared)
+
+
+def test_a_constant_changes_no_row_that_has_a_number(tmp_path: Path) -> None:
+    with_it, without = (whole(made(tmp_path, ROWS, missing=missing)) for missing in ({"age": 30}, {}))
+    assert with_it.features.tobytes() == without.features.tobytes()
 
 
 def test_identifiers_are_texts_as_they_were_written_without_a_decimal_point(tmp_path: Path) -> None:
@@ -337,7 +370,7 @@ def changed(place: int, **values: Any) -> list[dict[str, Any]]:
     return rows
 
 
-NUMBER_REMEDY = "leave out the row, or the column, or fill it in with a constant"
+NUMBER_REMEDY = "declare a constant for it in missing, or leave out the row, or the column"
 
 
 @pytest.mark.parametrize("ending", FORMATS)
@@ -346,7 +379,7 @@ NUMBER_REMEDY = "leave out the row, or the column, or fill it in with a constant
     [
         (changed(1, weight=None), f"row 2: weight is missing; {NUMBER_REMEDY}"),
         (changed(2, weight=float("inf")), "row 3: weight is inf, expected a finite number"),
-        (changed(0, id=None), f"row 1: id is missing; {NUMBER_REMEDY}"),
+        (changed(0, id=None), "row 1: id is missing; leave out the row"),
         (changed(2, y=None), "row 3: y is missing; leave out the row, or list it in classes"),
         (changed(2, colour="violet"),
          "row 3: colour is 'violet', which is none of its declared categories 'red', 'green', 'blue'"),
@@ -454,12 +487,65 @@ def test_a_file_that_cannot_be_read_is_refused_in_one_sentence(
         ({"identifier": "ID"}, "has no column 'ID'; "),
         ({"split": {"column": "prt", "test": 1}}, "has no column 'prt'; "),
         ({"categories": {"collour": ["red"]}}, "has no column 'collour'; did you mean 'colour'?"),
+        ({"missing": {"wieght": 1}}, "has no column 'wieght'; did you mean 'weight'?"),
     ],
 )
 def test_a_column_that_is_not_there_is_named_with_the_one_that_is_meant(
     tmp_path: Path, declared: dict[str, Any], sentence: str
 ) -> None:
     assert f"t.csv {sentence}" in refused(tmp_path, ROWS, **declared)
+
+
+# Another table with the same columns.
+
+
+@pytest.mark.parametrize("ending", FORMATS)
+def test_records_to_predict_are_read_as_those_to_learn_from(tmp_path: Path, ending: str) -> None:
+    declared = resolve(made(tmp_path, ROWS, ending))
+    learned = whole(declared)
+    shuffled = [{key: row[key] for key in ("y", "weight", "id", "colour", "age")} | {"more": 1} for row in ROWS]
+    (records,) = read_records(declared, write(tmp_path / f"new.{ending}", shuffled), labelled=True)
+    assert records.features.tobytes() == learned.features.tobytes()
+    assert (records.identifiers, records.first_row) == (learned.identifiers, 1)
+    assert records.labels is not None
+    assert records.labels.tolist() == [0, 1, 1]
+    bare = pd.DataFrame(ROWS)[["colour", "weight", "age"]]
+    for source in (bare, pa.Table.from_pandas(bare), Path(write(tmp_path / f"bare.{ending}", bare))):
+        (records,) = read_records(declared, source)
+        assert records.features.tobytes() == learned.features.tobytes()
+        assert (records.labels, records.identifiers) == (None, None)
+
+
+def test_large_tables_come_in_blocks_whose_rows_are_counted(many: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    declared = resolve(Table(path=str(many / "many.csv"), **DECLARED))
+    monkeypatch.setattr(table, "_NUMBERS_AT_ONCE", 50)
+    for source in (many / "many.csv", pd.read_csv(many / "many.csv")):
+        found = list(read_records(declared, source))
+        assert [records.first_row for records in found] == list(range(1, 1000, 10))
+        assert sum(len(records.features) for records in found) == 1000
+
+
+@pytest.mark.parametrize(
+    ("rows", "labelled", "sentence"),
+    [
+        ([{"age": 1, "weight": 1}], False, "the table has no column 'colour'; it has 'age', 'weight'"),
+        ([{"agee": 1, "colour": "red", "weight": 1}], False, "the table has no column 'age'; did you mean 'agee'?"),
+        ([{"weight": 1}], False, "the table has no columns 'age', 'colour'; it has 'weight'"),
+        ([row | {"colour": "pink"} for row in ROWS], False, "the table, row 1: colour is 'pink', which is none of its"),
+        ([row | {"age": "old"} for row in ROWS], False, "the table, row 1: age is 'old', expected a number"),
+        ([ROWS[0], ROWS[1] | {"age": "old"}], False, "the table, row 2: age is 'old', expected a number"),
+        ([row | {"y": "perhaps"} for row in ROWS], True, "y is 'perhaps', which is none of its classes 'no', 'yes'"),
+        ([{"age": 1, "colour": "red", "weight": 1}], True, "the table has no column 'y'; it has"),
+        (pd.DataFrame(ROWS).head(0), False, "the table holds no records"),
+        (pd.concat([pd.DataFrame(ROWS)] * 2, axis=1), False, "the table has two columns 'id'; rename one"),
+        ({"age": [1]}, False, "a table must be a file, a pandas.DataFrame or a pyarrow.Table, got dict"),
+    ],
+)  # fmt: skip
+def test_records_that_cannot_be_predicted_are_named(tmp_path: Path, rows: Any, labelled: bool, sentence: str) -> None:
+    declared = resolve(made(tmp_path, ROWS))
+    with pytest.raises(DataError, match=re.escape(sentence)) as caught:
+        list(read_records(declared, pd.DataFrame(rows) if isinstance(rows, list) else rows, labelled=labelled))
+    assert "\n" not in str(caught.value)
 
 
 # Mistakes in the declaration.
@@ -479,6 +565,10 @@ def test_a_column_that_is_not_there_is_named_with_the_one_that_is_meant(
         ({"ranges": {"age": [9, 9]}}, ".ranges.age is [9, 9], but must be two numbers, the lowest value first"),
         ({"ranges": {"age": [0, float("inf")]}}, ".ranges.age is [0, inf], but must be two numbers"),
         ({"categories": {"colour": ["red", " red"]}}, ".categories.colour lists 'red' twice"),
+        ({"missing": {"age": 10}}, ".missing.age is 10, but must lie in the range of 'age', [20, 100]"),
+        ({"missing": {"weight": float("nan")}}, ".missing.weight is nan, but must be a finite number"),
+        ({"missing": {"colour": 1}}, ".missing.colour is 1, but 'colour' has categories: declare null among them"),
+        ({"missing": {"id": 1}}, ".missing contains 'id', which is the identifier and so no feature"),
         ({"classes": [1, 1.0]}, ".classes lists 1 twice"),
         ({"classes": ["no"]}, ".classes lists 1 values, but must list between 2 and 128"),
         ({"classes": [*range(129)]}, ".classes lists 129 values, but must list between 2 and 128"),

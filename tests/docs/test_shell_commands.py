@@ -1,7 +1,9 @@
 """Blocks of the shell that can be run in a test, run as they are printed."""
 
+import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -52,10 +54,13 @@ def people(records: int, **columns: object) -> pd.DataFrame:
 
 
 def test_the_ledger_of_readme(tmp_path: Path) -> None:
-    table = people(1000, customer_id=np.arange(5000, 6000)).rename(columns={"older": "churned"})
+    # Rows are divided by their norm: with one column alone all would be the same.
+    table = people(1000, visits=50, customer_id=np.arange(5000, 6000)).rename(columns={"older": "churned"})
     table.loc[0, "customer_id"] = 1234
     table.to_parquet(tmp_path / "customers.parquet")
+    table.assign(customer_id=-1).to_parquet(tmp_path / "newcomers.parquet")
     printed = run(block_with(README, "unlearn init model"), tmp_path)
+    assert "newcomers.parquet: 1,000 records, version 2 of the model" in printed
     assert "C = 0.1, C n = 100: learning takes" in printed
     assert "warning" not in printed
     assert "requests: 0 pending, 2 applied (2 records removed)" in printed
@@ -77,9 +82,27 @@ def test_the_page_of_the_ledger(tmp_path: Path) -> None:
     assert "data are read again after" in run(here(block_with(LEDGER, "newton-removal")), tmp_path)
     receipt = run(here(block_with(LEDGER, "unlearn request")), tmp_path).split()[-1]
     (weekly,) = (block.text for block in blocks(LEDGER) if "* * 1" in block.text)
-    assert "removed 2 records of 2 people" in run(here(weekly.split(maxsplit=5)[5]), tmp_path)
+    printed = run(here(weekly.split(maxsplit=5)[5]), tmp_path)
+    assert "removed 2 records of 2 people" in printed
+    assert "quality" not in printed
+    table.drop(columns="left").head(50).to_parquet(tmp_path / "new.parquet")
+    table.head(50).to_parquet(tmp_path / "labelled.parquet")
+    printed = run(here(block_with(LEDGER, "unlearn predict")), tmp_path)
+    assert "predicted.csv: 50 predictions by version 2 of" in printed
+    assert "always the most frequent class: accuracy 0." in printed
+    assert len(pd.read_csv(tmp_path / "predicted.csv")) == 50
     verify = re.sub(r"[0-9a-f]{64}", receipt, here(block_with(LEDGER, "unlearn verify")))
     assert "the receipt is in the chain" in run(verify, tmp_path)
+
+
+def test_a_declaration_is_drafted_as_the_page_of_own_data_says(tmp_path: Path) -> None:
+    page = ROOT / "docs" / "howto" / "own-data.md"
+    (table,) = (block.text for block in blocks(page) if block.language == "text")
+    (tmp_path / "data" / "tables").mkdir(parents=True)
+    (tmp_path / "data" / "tables" / "customers.csv").write_text(table)
+    printed = run(block_with(page, "unlearn declare"), tmp_path)
+    assert "customers.yaml: 4 features, 0 columns left out" in printed
+    assert "part: [holdout, train]  # check: from the data" in (tmp_path / "customers.yaml").read_text()
 
 
 @pytest.mark.parametrize("text", PLANS)
@@ -89,6 +112,27 @@ def test_the_plans_of_the_documents(tmp_path: Path, text: str) -> None:
     assert constants is not None
     for command in re.sub(r" \.\.\. ", f" {constants[0]} ", block).replace("\\\n", " ").splitlines():
         assert run(command, tmp_path).strip()
+
+
+def test_plans_from_what_people_know(tmp_path: Path) -> None:
+    table = people(1000, customer_id=np.arange(1000)).rename(columns={"older": "churned"})
+    table.to_csv(tmp_path / "customers.csv", index=False)
+    printed = run(block_with(ROOT / "docs" / "accountants.md", "unlearn plan --C"), tmp_path)
+    assert printed.count("score noise") == printed.count("est. time") == 2
+
+
+def test_the_page_of_claims(tmp_path: Path) -> None:
+    shutil.copy(ROOT / "params.yaml", tmp_path)
+    shutil.copytree(ROOT / "workflow" / "baselines", tmp_path / "workflow" / "baselines")
+    words = dict.fromkeys(("source", "statement", "expected", "measured", "tolerance", "reason"), "words")
+    for preset in ("digits", "smoke"):
+        accepted = json.loads((ROOT / "workflow" / "baselines" / "claims" / f"{preset}.json").read_text())
+        verdicts = [words | {"id": name, "verdict": verdict} for name, verdict in accepted.items()]
+        (tmp_path / "results" / preset).mkdir(parents=True)
+        (tmp_path / "results" / preset / "claims.json").write_text(json.dumps(verdicts))
+    printed = run(block_with(ROOT / "docs" / "howto" / "claims.md", "--brief"), tmp_path)
+    assert "Report: results/smoke/report.html" in printed
+    assert '"severities": {' in printed
 
 
 def test_raw_files_are_fetched_as_the_page_of_dvc_says(tmp_path: Path) -> None:

@@ -122,7 +122,7 @@ def test_flags_and_a_yaml_file_declare_the_same_table(original: Original, tmp_pa
         (("--table", "{data}"), "people.csv is no declaration of a table: it must be a mapping with at least path"),
         (("--table", "{data}", "--label", "y"), "--table declares everything: leave out the flags for label"),
         (("--table", "{data}", "--norm", "at-most-1"), "--table declares everything: leave out the flags for norm"),
-        (("--category", "town"), "--category is 'town', but must be like colour=red,green,blue"),
+        (("--category", "town"), "--category is 'town', but must be like colour=red,green,null"),
         (("--range", "age=5"), "--range is 'age=5', but must be like age=0:100"),
         (("--range", "age=old:5"), "--range has 'old', but must be like age=0:100"),
         (("--data", "{data}", "--label", "ill", "--id", "person", "--delta", "n"), "--delta has 'n', but must be 1/n"),

@@ -2,12 +2,14 @@
 
 import pandas as pd
 
+from tests.support.planning import ANEW
+
 FORMS = {
     "descent-to-delete N.1": "printed",
     "descent-to-delete N.2": "printed",
     "descent-to-delete shifted": "tightened",
 }
-MECHANISMS = ("langevin", "descent-to-delete", "retraining")
+MECHANISMS = ("langevin", "descent-to-delete", "retraining", "scikit-learn")
 _TOLD_BY = (
     "experiment", "mechanism", "variant", "accountant", "epsilon_target", "sigma", "unlearning_steps",
     "records_per_request", "records_removed",
@@ -28,14 +30,17 @@ def names_of(row) -> dict[str, str]:
             method, member, state = f"Descent-to-Delete ({form})", f"I = {row['unlearning_steps']}", "secret state"
         case _, "published-state":
             method, member, state = f"Descent-to-Delete ({form})", size, "state published"
+        case "scikit-learn", variant:
+            method, member, state = f"scikit-learn, {variant}", "", ""
         case _, variant:
             method, member, state = f"Retraining, {variant}" + (f" ({form})" if form != "none" else ""), "", ""
     line = ", ".join(filter(None, (method, member, state)))
-    noiseless, retraining = row["variant"] == "noiseless", row["mechanism"] == "retraining"
+    anew = row["mechanism"] in ANEW
+    once = anew and row["sigma"] == 0
     swept = {
-        "fig3a": "" if noiseless else epsilon,
-        "fig3c": "" if noiseless else sigma,
-        "fig4": removed if retraining else epsilon,
+        "fig3a": "" if once else epsilon,
+        "fig3c": "" if once else sigma,
+        "fig4": removed if anew else epsilon,
         "fig5a": removed,
     }.get(row["experiment"], "")
     return {"method": method, "member": member, "line": line, "point": ", ".join(filter(None, (line, swept)))}

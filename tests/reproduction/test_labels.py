@@ -45,6 +45,8 @@ def points(whole: Plan) -> list[str]:
             "Retraining, noisy (lsi-tight)",
             "Retraining, noisy (shifted)",
             "Retraining, noiseless",
+            "scikit-learn, from zero",
+            "scikit-learn, warm start",
         ]),
         ("fig3b", {"records": 20, "records_per_request": [20]}, [
             "Langevin (lsi), S = 20",
@@ -54,6 +56,8 @@ def points(whole: Plan) -> list[str]:
             "Descent-to-Delete (tightened), S = 1, state published",
             "Retraining, noisy",
             "Retraining, noiseless",
+            "scikit-learn, from zero",
+            "scikit-learn, warm start",
         ]),
         ("fig3c", {"records": 20}, [
             "Langevin (lsi), S = 20",
@@ -61,6 +65,8 @@ def points(whole: Plan) -> list[str]:
             "Langevin (shifted), S = 20",
             "Retraining, noisy",
             "Retraining, noiseless",
+            "scikit-learn, from zero",
+            "scikit-learn, warm start",
         ]),
         ("fig4", {"records": [20]}, [
             "Langevin (lsi), S = 20",
@@ -68,6 +74,8 @@ def points(whole: Plan) -> list[str]:
             "Langevin (shifted), S = 20",
             "Retraining, noisy",
             "Retraining, noiseless",
+            "scikit-learn, from zero",
+            "scikit-learn, warm start",
         ]),
         ("fig5a", {"epsilon": [0.5], "records": [20]}, [
             "Langevin (lsi), epsilon = 0.5",
@@ -75,6 +83,8 @@ def points(whole: Plan) -> list[str]:
             "Langevin (shifted), epsilon = 0.5",
             "Retraining, noisy",
             "Retraining, noiseless",
+            "scikit-learn, from zero",
+            "scikit-learn, warm start",
         ]),
     ],
 )  # fmt: skip
@@ -91,25 +101,33 @@ def test_lines_are_what_a_reader_would_say(experiment: str, sweep: dict[str, Any
             "Descent-to-Delete (printed), I = 1, secret state, epsilon = 1",
             "Retraining, noisy (shifted), epsilon = 0.5",
             "Retraining, noiseless",
+            "scikit-learn, warm start",
         }),
-        ("fig3b", {}, {"Langevin (lsi), S = 5", "Langevin (shifted), S = 10", "Retraining, noisy"}),
+        ("fig3b", {}, {
+            "Langevin (lsi), S = 5", "Langevin (shifted), S = 10", "Retraining, noisy", "scikit-learn, from zero",
+        }),
         ("fig3c", {"sigma": [0.05, 0.2]}, {
             "Langevin (lsi), S = 10, sigma = 0.05",
             "Langevin (lsi), S = 10, sigma = 0.2",
             "Retraining, noisy, sigma = 0.05",
             "Retraining, noiseless",
+            "scikit-learn, warm start",
         }),
         ("fig4", {"epsilon": [0.5, 1.0], "records": [1, 10]}, {
             "Langevin (lsi), S = 1, epsilon = 0.5",
             "Langevin (lsi), S = 10, epsilon = 1",
             "Retraining, noisy, S = 1",
             "Retraining, noiseless, S = 10",
+            "scikit-learn, from zero, S = 1",
+            "scikit-learn, warm start, S = 10",
         }),
         ("fig5a", {"epsilon": [0.5, 1.0], "records": [1, 10]}, {
             "Langevin (lsi), epsilon = 0.5, S = 1",
             "Langevin (lsi), epsilon = 1, S = 10",
             "Retraining, noisy, S = 10",
             "Retraining, noiseless, S = 10",
+            "scikit-learn, from zero, S = 1",
+            "scikit-learn, warm start, S = 10",
         }),
     ],
 )  # fmt: skip

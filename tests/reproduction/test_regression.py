@@ -105,6 +105,10 @@ POINTS = [
 ]
 
 
+RATED = {"balanced_accuracy": 0.7, "auc": 0.8, "log_loss": 0.5, "majority": 0.51}
+"""What is not compared."""
+
+
 def some_trials(seed: int = 0, trials: int = TRIALS) -> list[NDArray[np.int64]]:
     """Return correct test records of each point: beta-binomial, except for the run without noise."""
     random = np.random.default_rng(seed)
@@ -119,7 +123,7 @@ def some_trials(seed: int = 0, trials: int = TRIALS) -> list[NDArray[np.int64]]:
 
 def some_records(correct: Sequence[NDArray[np.int64]]) -> pd.DataFrame:
     rows = [
-        {**point, "run_key": key, "trial": trial, "accuracy": count / TEST_RECORDS}
+        {**point, **RATED, "run_key": key, "trial": trial, "accuracy": count / TEST_RECORDS}
         for (key, point), counts in zip(POINTS, correct, strict=True)
         for trial, count in enumerate(counts)
     ]
@@ -154,7 +158,7 @@ def test_every_column_of_the_records_is_compared_or_known_to_differ_between_runs
     key = {"experiment", "method", "member", "line", "point", "request", "trial"}
     compared = {*OF_THE_PRESET, *OF_A_POINT, "accuracy"}
     # run_key is a digest of constants, so it holds their last digits.
-    free = {"run_key", "seconds", "device", "code_version"}
+    free = {"run_key", "seconds", "device", "code_version", *RATED}
     assert sorted([*key, *compared, *free]) == sorted(RUN_ROWS.names)
 
 
@@ -238,6 +242,28 @@ def test_other_data_or_another_seed_are_caught(records: pd.DataFrame, baseline: 
 def test_a_number_that_becomes_empty_is_caught(records: pd.DataFrame, baseline: Baseline) -> None:
     records.loc[rows_at(records, 4), "mu"] = None
     assert compare(records, baseline) == [Move(NAMES[4], "mu", 0.3, None)]
+
+
+def test_an_empty_epsilon_equals_an_empty_one_and_no_number(
+    tmp_path: Path, records: pd.DataFrame, baseline: Baseline, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rows, name = rows_at(records, WITHOUT_NOISE), NAMES[WITHOUT_NOISE]
+    empty = records.assign(epsilon=records["epsilon"].mask(rows), guarantee=records["guarantee"].mask(rows, "none"))
+    write_baseline(tmp_path / "baseline.json", make_baseline(empty, TEST_RECORDS))
+    accepted = read_model(tmp_path / "baseline.json", Baseline, "a baseline")
+    assert accepted.points[name].constants["epsilon"] is None
+    assert compare(empty, accepted) == []
+    for number in (0.0, 1e-9, 1.0):
+        one = empty.copy()
+        one.loc[one.index[rows][-1], "epsilon"] = number  # In a single trial.
+        moves = compare(one, accepted)
+        assert moves == [Move(name, "epsilon", None, number)]
+        regression.show(moves)
+        assert "empty" in capsys.readouterr().out
+        with pytest.raises(DataError, match=f"epsilon of {name} should have one value, but has None, {number}"):
+            make_baseline(one, TEST_RECORDS)
+    moves = compare(empty, baseline)
+    assert moves == [Move(name, "guarantee", "exact", "none"), Move(name, "epsilon", 0.0, None)]
 
 
 @pytest.mark.parametrize("lost", [0, 29])

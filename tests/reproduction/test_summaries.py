@@ -22,6 +22,8 @@ DESCENT = {
     "accountant": PRINTED,
 }
 RETRAINING = {"experiment": "fig3a", "mechanism": "retraining", "variant": "noisy", "accountant": "none"}
+UNRATED = {"balanced_accuracy": 0.0, "auc": 0.0, "log_loss": 0.0}
+"""What rows have here that speak of accuracy alone."""
 PER_REQUEST = ("request", "records_removed", "unlearning_steps", "accumulated_steps", "epsilon", "mu")
 
 
@@ -126,8 +128,7 @@ def test_every_sweep_point_keeps_its_constants(records: pd.DataFrame) -> None:
         "member",
         *CONSTANTS,
         "trials",
-        "accuracy_mean",
-        "accuracy_std",
+        *(f"{measure}_{which}" for measure in ("accuracy", *UNRATED) for which in ("mean", "std")),
     ]
     assert summary["sigma"].tolist() == [0.4, 0.2, 8.0, 3.0, 0.2]
     assert summary["trials"].tolist() == [3, 3, 3, 3, 1]
@@ -235,9 +236,32 @@ def test_metrics_hold_the_guarantee_steps_sigma_and_accuracy_of_every_point(reco
     assert list(found) == summarise(records, "fig3a")["point"].tolist()
     assert found["Langevin (lsi), K = 1, epsilon = 1"] == {
         "epsilon": 0.99, "delta": 1e-3, "extra_delta": 1e-9, "sigma": 0.2, "unlearning_steps": 1,
-        "accuracy": pytest.approx(0.9),
+        "accuracy": pytest.approx(0.9), **UNRATED,
     }  # fmt: skip
     assert found["Descent-to-Delete (printed), I = 10, secret state, epsilon = 1"]["unlearning_steps"] == 10
+
+
+def test_a_point_of_which_nothing_is_guaranteed_has_no_epsilon_in_the_metrics_and_an_empty_one_in_the_summary(
+    records: pd.DataFrame, tmp_path: Path
+) -> None:
+    refits = [
+        run([0.9, 0.9], experiment="fig3a", mechanism="scikit-learn", variant=variant, accountant="none",
+            **named(f"scikit-learn, {variant}"), epsilon_target=1.0, epsilon=epsilon, mu=epsilon, delta=1e-3)
+        for variant, epsilon in (("from zero", 0.0), ("warm start", None))
+    ]  # fmt: skip
+    write_table(tmp_path / "with.parquet", pd.concat([records, *refits]), RUN_ROWS)
+    rows = read_table(tmp_path / "with.parquet", RUN_ROWS)
+    found = metrics(rows)["fig3a"]
+    numbers = {"delta": 1e-3, "extra_delta": 0.0, "sigma": 0.0, "unlearning_steps": 1, "accuracy": 0.9, **UNRATED}
+    assert found["scikit-learn, from zero"] == {"epsilon": 0.0, "mu": 0.0, **numbers}
+    assert found["scikit-learn, warm start"] == numbers
+    assert all("epsilon" in point for name, point in found.items() if name != "scikit-learn, warm start")
+    write_json(tmp_path / "metrics.json", metrics(rows))
+    assert read_json(tmp_path / "metrics.json") == metrics(rows)
+    write_csv(tmp_path / "numbers.csv", summarise(rows, "fig3a"))
+    with (tmp_path / "numbers.csv").open(encoding="utf-8") as file:
+        epsilons = {row["label"]: row["epsilon"] for row in csv.DictReader(file)}
+    assert (epsilons["scikit-learn, from zero"], epsilons["scikit-learn, warm start"]) == ("0.0", "")
 
 
 def test_metrics_of_a_stream_are_its_largest_epsilon_and_mu_all_its_steps_and_its_last_accuracy(
@@ -247,7 +271,7 @@ def test_metrics_of_a_stream_are_its_largest_epsilon_and_mu_all_its_steps_and_it
         "fig3b": {
             "Langevin (shifted), S = 5": {
                 "epsilon": 0.98, "delta": 0.0, "extra_delta": 0.0, "mu": 0.31, "sigma": 0.0,
-                "accumulated_steps": 100, "accuracy": pytest.approx(0.85),
+                "accumulated_steps": 100, "accuracy": pytest.approx(0.85), **UNRATED,
             }
         }
     }  # fmt: skip

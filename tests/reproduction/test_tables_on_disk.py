@@ -61,6 +61,10 @@ RUN_COLUMNS = {
     "trial": "int64",
     "seed": "int64",
     "accuracy": "double",
+    "balanced_accuracy": "double",
+    "auc": "double",
+    "log_loss": "double",
+    "majority": "double",
     "seconds": "double",
     "device": "string",
     "dtype": "string",
@@ -95,8 +99,9 @@ def test_the_schema_is_fixed(schema: pa.Schema, columns: dict[str, str]) -> None
     assert [(field.name, str(field.type)) for field in schema] == list(columns.items())
 
 
-def test_only_what_an_accountant_may_not_give_may_be_empty() -> None:
-    assert [field.name for field in RUN_ROWS if field.nullable] == ["mu", "initial_epsilon", "rounding_error"]
+def test_only_what_an_accountant_may_not_give_may_be_empty_and_epsilon_where_nothing_is_guaranteed() -> None:
+    empty = [field.name for field in RUN_ROWS if field.nullable]
+    assert empty == ["epsilon", "mu", "initial_epsilon", "rounding_error"]
     assert [field.name for field in CURVE_ROWS if field.nullable] == []
 
 
@@ -109,10 +114,10 @@ def test_the_roles_of_the_columns_of_runs_are_fixed() -> None:
     names_and_numbers = ("experiment", "method", "member", "line", "point", "request")
     assert names(RUN_ROWS, "point") == names_and_numbers
     assert names(RUN_ROWS, "trial") == ("trial",)
-    assert names(RUN_ROWS, "measure") == ("accuracy",)
+    assert names(RUN_ROWS, "measure") == ("accuracy", "balanced_accuracy", "auc", "log_loss")
     assert names(RUN_ROWS, "cost") == ("seconds",)
     assert names(RUN_ROWS, "origin") == ("run_key", "device", "code_version")
-    assert len(names(RUN_ROWS, "constant")) == len(RUN_COLUMNS) - 12
+    assert len(names(RUN_ROWS, "constant")) == len(RUN_COLUMNS) - 15
     assert role(RUN_ROWS.field("epsilon")) == "constant"
 
 
@@ -127,6 +132,14 @@ def test_rows_come_back_as_they_were(tmp_path: Path, records: pd.DataFrame) -> N
     pd.testing.assert_frame_equal(
         read_table(tmp_path / "records.parquet", RUN_ROWS), records, check_exact=True, check_dtype=False
     )
+
+
+def test_an_empty_epsilon_stays_empty_beside_numbers_and_alone(tmp_path: Path, records: pd.DataFrame) -> None:
+    for epsilons in ([0.0, None], [None, None]):
+        write_table(tmp_path / "records.parquet", records.assign(epsilon=epsilons), RUN_ROWS)
+        found = read_table(tmp_path / "records.parquet", RUN_ROWS)["epsilon"]
+        assert [None if pd.isna(value) else value for value in found] == epsilons
+        assert found.dtype == "float64"
 
 
 def test_equal_rows_are_equal_files(tmp_path: Path, records: pd.DataFrame) -> None:

@@ -13,6 +13,8 @@ from certified_unlearning.reproduction.experiment import Experiment, Inputs, Swe
 from certified_unlearning.reproduction.paper import Paper
 
 ROOT = Path(__file__).parents[2]
+ANEW = ("retraining", "scikit-learn")
+"""Mechanisms that learn anew: nothing of theirs is certified."""
 
 
 @cache

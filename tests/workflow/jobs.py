@@ -54,19 +54,47 @@ def of(*experiments: str) -> set[Name]:
 
 
 class Job(NamedTuple):
-    """A job that Snakemake printed; ``fields`` is what it printed below the rule."""
+    """A job that Snakemake printed: its message, the reason where it was printed, and where log and benchmark lie."""
 
     name: Name
     fields: str
 
 
-_PRINTED = re.compile(r"^(?:local)?rule (?P<rule>\w+):\n(?P<fields>(?:    .*\n)+)", re.MULTILINE)
+class _Rule(NamedTuple):
+    """What a rule prints of a job, and where it writes, as its file says."""
+
+    name: str
+    message: re.Pattern[str]
+    places: str
+
+
+def _rules() -> Iterable[_Rule]:
+    for path in (ROOT / "workflow" / "rules").glob("*.smk"):
+        for text in re.split(r"(?m)^(?=rule )", path.read_text(encoding="utf-8"))[1:]:
+            said, log, benchmark = (
+                re.search(rf'^    {key}:\n        "(.*)"', text, re.MULTILINE)[1]  # type: ignore[index]
+                for key in ("message", "log", "benchmark")
+            )
+            message = re.sub(r"\\{wildcards\\.(\w+)\\}", r"(?P<\1>[\\w-]+)", re.escape(said))
+            message = re.sub(r"\\{params\\.\w+\\}", r".+?", message)
+            yield _Rule(text[5 : text.index(":")], re.compile(message), f"    log: {log}\n    benchmark: {benchmark}\n")
+
+
+_RULES = tuple(_rules())
+_PRINTED = re.compile(r"^Job \d+: (?P<message>.*)\n(?P<reason>(?:Reason: .*\n)?)", re.MULTILINE)
 
 
 def jobs_in(printed: str) -> list[Job]:
     """Return the jobs that Snakemake printed (`all` is no job)."""
     found = []
     for job in _PRINTED.finditer(printed):
-        about = re.findall(r"\b(?:experiment|mechanism)=([\w-]+)", job["fields"])
-        found.append(Job((job["rule"], "/".join(about)), job["fields"]))
-    return [job for job in found if job.name != ("all", "")]
+        matches = [(rule, match) for rule in _RULES if (match := rule.message.fullmatch(job["message"]))]
+        if not matches:
+            assert job["message"].endswith(": everything is made"), job["message"]
+            continue
+        ((rule, match),) = matches
+        wildcards = match.groupdict()
+        about = [wildcards[name] for name in ("experiment", "mechanism") if name in wildcards]
+        fields = f"{job[0]}{rule.places.format(**wildcards)}"
+        found.append(Job((rule.name, "/".join(about)), fields))
+    return found

@@ -96,6 +96,7 @@ def test_a_table_becomes_a_report_with_verified_certificates(finished: WorkingTr
     assert set(records["dataset"]) == {"loans"}
     noiseless = records[(records["mechanism"] == "retraining") & (records["variant"] == "noiseless")]
     assert noiseless["accuracy"].mean() > 0.75, "the records lost what they say of the label"
+    assert (records.loc[records["mechanism"] == "scikit-learn", "accuracy"] > 0.75).all()
     certificates = sorted(results.glob("*/*/certificates/*.json"))
     stated = [json.loads(path.read_text()) for path in certificates]
     assert {(each["dataset"], each["features"]) for each in stated} == {("loans", "declared")}

@@ -11,6 +11,7 @@ from certified_unlearning.papers.forget_unlearning.experiments import ATTACK_ROW
 from certified_unlearning.papers.parameters import load
 from certified_unlearning.reproduction.rows import RUN_ROWS, read_table
 from tests.support.browser import chromium
+from tests.support.planning import ANEW
 from tests.workflow.conftest import SmokeRun
 from tests.workflow.jobs import COMPARED, DRAWN, EVERY_JOB, EXPERIMENTS, MADE, PAPER_OF, TABLES, TRACKED, jobs_in
 from tests.workflow.working_tree import ROOT, WorkingTree
@@ -63,19 +64,23 @@ def test_every_target_is_there_and_nothing_is_half_written(finished: WorkingTree
 def test_the_records_follow_the_schema_and_hold_every_trial_of_every_run(finished) -> None:
     records = read_table(finished.results / "records.parquet", RUN_ROWS)
     assert set(DEMANDED_COLUMNS.split(", ")) <= set(records.columns)
-    assert records.drop(columns=["initial_epsilon", "mu", "rounding_error"]).notna().all(axis=None)
-    assert (records["rounding_error"].notna() == (records["mechanism"] != "retraining")).all()
+    assert records.drop(columns=["epsilon", "initial_epsilon", "mu", "rounding_error"]).notna().all(axis=None)
+    warm = (records["mechanism"] == "scikit-learn") & (records["variant"] == "warm start")
+    assert set(records.loc[warm, "experiment"]) == set(EXPERIMENTS)
+    assert (records["epsilon"].isna() == warm).all()
+    assert ((records["guarantee"] == "none") == warm).all()
+    assert (records["rounding_error"].notna() == ~records["mechanism"].isin(ANEW)).all()
     langevin = records[records["mechanism"] == "langevin"]
     assert set(langevin["accountant"]) == {"lsi", "lsi-tight", "shifted"}
     assert (langevin["mu"].notna() == (langevin["accountant"] == "shifted")).all()
     held = records.groupby("experiment")["mechanism"].unique()
     assert {name: set(mechanisms) for name, mechanisms in held.items()} == {
-        "fig3a": {"langevin", "descent-to-delete", "retraining"},
-        "fig3b": {"langevin", "descent-to-delete", "retraining"},
-        "fig3c": {"langevin", "retraining"},
-        "fig4": {"langevin", "retraining"},
-        "fig5a": {"langevin", "retraining"},
-        "batch_sizes": {"langevin", "minibatch-langevin"},
+        "fig3a": {"langevin", "descent-to-delete", "retraining", "scikit-learn"},
+        "fig3b": {"langevin", "descent-to-delete", "retraining", "scikit-learn"},
+        "fig3c": {"langevin", "retraining", "scikit-learn"},
+        "fig4": {"langevin", "retraining", "scikit-learn"},
+        "fig5a": {"langevin", "retraining", "scikit-learn"},
+        "batch_sizes": {"langevin", "minibatch-langevin", "scikit-learn"},
     }
     trials = list(range(load(finished.root / "params.yaml").presets["smoke"].settings.trials))
     plans = [Plan.read(finished.of(name) / "plan.json") for name in EXPERIMENTS]
@@ -91,7 +96,7 @@ def test_the_records_follow_the_schema_and_hold_every_trial_of_every_run(finishe
 def test_every_certified_run_has_a_certificate_that_verifies(finished) -> None:
     certificates = sorted(finished.results.glob("*/*/certificates/*.json"))
     records = read_table(finished.results / "records.parquet", RUN_ROWS)
-    assert {path.stem for path in certificates} == set(records.loc[records["mechanism"] != "retraining", "run_key"])
+    assert {path.stem for path in certificates} == set(records.loc[~records["mechanism"].isin(ANEW), "run_key"])
     verified = finished.run("unlearn", "verify", *certificates)
     assert verified.returncode == 0, verified.stdout
     assert verified.stdout.count("epsilon = ") == len(certificates)
@@ -123,7 +128,12 @@ def test_mlflow_has_one_run_per_sweep_point_below_one_per_experiment(finished) -
     assert len(sweep_points) == records["run_key"].nunique()
     assert len(runs) == len(children) + len(EXPERIMENTS) + 1
     assert all(run.info.status == "FINISHED" for run in runs)
-    assert all({"epsilon", "K", "sigma", "accuracy"} <= run.data.metrics.keys() for run in sweep_points)
+    warm = [run for run in sweep_points if run.data.tags["variant"] == "warm start"]
+    assert len(warm) == records.loc[records["variant"] == "warm start", "run_key"].nunique() > 0
+    assert {run.data.tags["mechanism"] for run in warm} == {"scikit-learn"}
+    for run in sweep_points:
+        assert {"K", "sigma", "accuracy"} <= run.data.metrics.keys()
+        assert ("epsilon" in run.data.metrics) == (run not in warm)
     assert all({"advantage", "low", "high", "promised"} <= run.data.metrics.keys() for run in attacks)
 
 

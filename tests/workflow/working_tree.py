@@ -68,7 +68,8 @@ class WorkingTree:
 
     def dry_run(self, *targets: str) -> list[Job]:
         """Return what Snakemake would run now."""
-        dry = self.run("snakemake", "--dry-run", "--config", "preset=smoke", "--", *targets)
+        # Without `reason`, of which the profile is quiet.
+        dry = self.run("snakemake", "--dry-run", "--quiet", "host", "--config", "preset=smoke", "--", *targets)
         assert dry.returncode == 0, dry.stdout
         jobs = jobs_in(dry.stdout)
         assert bool(jobs) != ("Nothing to be done" in dry.stdout), dry.stdout

@@ -3,6 +3,7 @@ import json
 import shlex
 import shutil
 from functools import cache
+from pathlib import Path
 
 from certified_unlearning.data.sets import built_in, find
 from certified_unlearning.errors import UnlearningError
@@ -10,6 +11,7 @@ from certified_unlearning.files import content_key, read_yaml
 from certified_unlearning.papers import parameters
 from certified_unlearning.papers.all import data_sets
 from certified_unlearning.reproduction import declared
+from certified_unlearning.reproduction.claims.ending import ending
 from certified_unlearning.reproduction.code import digest
 
 digest = cache(digest)
@@ -142,3 +144,13 @@ def gpu(wildcards):
         device == "cuda"
         or (device == "auto" and shutil.which("nvidia-smi") is not None)
     )
+
+
+def last_lines(workflow):
+    """What a run of everything ends with; nothing where only a part was asked for."""
+    if not any(job.rule.name == "all" for job in workflow.dag.jobs):
+        return []
+    try:
+        return ["", *ending(Path("results"), PARAMETERS.preset).splitlines()]
+    except UnlearningError as error:
+        return [f"warning: {error}"]

@@ -15,8 +15,10 @@ rule fetch:
     params:
         code=lambda wildcards: data_code(wildcards.dataset),
         others=lambda wildcards: others_of(wildcards.dataset),
+    message:
+        "The raw files of {wildcards.dataset}: found or fetched, and checked"
     shell:
-        "unlearn data fetch {wildcards.dataset} --manifest {output.manifest} {params.others} 2>&1 | tee {log}"
+        "unlearn data fetch {wildcards.dataset} --manifest {output.manifest} {params.others} 2>&1 | tee {log} | sed -u 1d"
 
 
 rule prepare:
@@ -39,6 +41,8 @@ rule prepare:
         features=features,
         table=table,
         others=lambda wildcards: others_of(preset(wildcards).settings.dataset),
+    message:
+        "{wildcards.preset}: data set {params.dataset}, rows of norm at most 1, split"
     shell:
         "unlearn data prepare {params.dataset} {params.features} {params.table} --seed {params.seed}"
-        " --output {output.data} --summary {output.summary} {params.others} 2>&1 | tee {log}"
+        " --output {output.data} --summary {output.summary} {params.others} 2>&1 | tee {log} | sed -u 1d"

@@ -25,10 +25,12 @@ rule plan:
         experiment=lambda wildcards: experiment(wildcards).reference,
         settings=settings,
         sweep=sweep,
+    message:
+        "{wildcards.preset}: {wildcards.paper}, {wildcards.experiment}: runs planned"
     shell:
         "unlearn pipeline plan {params.experiment} --preset {wildcards.preset}"
         " --settings {params.settings:q} --sweep {params.sweep:q}"
-        " --summary {input.summary} --output {output} 2>&1 | tee {log}"
+        " --summary {input.summary} --output {output} 2>&1 | tee {log} | sed -u 1d"
 
 
 rule learn:
@@ -49,9 +51,11 @@ rule learn:
     params:
         code=mechanism_code,
         mechanism=lambda wildcards: MECHANISM_BY_NAME[wildcards.mechanism],
+    message:
+        "{wildcards.preset}: {wildcards.paper}, {wildcards.experiment}: {wildcards.mechanism} learns"
     shell:
         "unlearn pipeline learn {params.mechanism} --plan {input.plan} --data {input.data}"
-        " --output {output} 2>&1 | tee {log}"
+        " --output {output} 2>&1 | tee {log} | sed -u 1d"
 
 
 rule unlearn:
@@ -75,9 +79,11 @@ rule unlearn:
         code=mechanism_code,
         mechanism=lambda wildcards: MECHANISM_BY_NAME[wildcards.mechanism],
         learned=lambda wildcards, input: flag("learned", input.learned),
+    message:
+        "{wildcards.preset}: {wildcards.paper}, {wildcards.experiment}: {wildcards.mechanism} answers removals"
     shell:
         "unlearn pipeline unlearn {params.mechanism} --plan {input.plan} --data {input.data} {params.learned}"
-        " --rows {output.rows} --curves {output.curves} 2>&1 | tee {log}"
+        " --rows {output.rows} --curves {output.curves} 2>&1 | tee {log} | sed -u 1d"
 
 
 rule make:
@@ -102,10 +108,12 @@ rule make:
         sweep=sweep,
         summary=lambda wildcards, input: flag("summary", input.summary),
         plans=lambda wildcards, input: flag("plan", input.plans),
+    message:
+        "{wildcards.preset}: {wildcards.paper}, {wildcards.experiment}: rows computed"
     shell:
         "unlearn pipeline make {params.experiment} --preset {wildcards.preset}"
         " --settings {params.settings:q} --sweep {params.sweep:q} {params.summary} {params.plans}"
-        " --output {output} 2>&1 | tee {log}"
+        " --output {output} 2>&1 | tee {log} | sed -u 1d"
 
 
 rule certify:
@@ -123,8 +131,10 @@ rule certify:
         runtime=10,
     params:
         code=code("certificate"),
+    message:
+        "{wildcards.preset}: {wildcards.paper}, {wildcards.experiment}: certificates written and verified"
     shell:
-        "unlearn pipeline certify --plan {input.plan} --output {output} 2>&1 | tee {log}"
+        "unlearn pipeline certify --plan {input.plan} --output {output} 2>&1 | tee {log} | sed -u 1d"
 
 
 rule collect:
@@ -144,8 +154,10 @@ rule collect:
         runtime=10,
     params:
         code=code("reproduction.rows"),
+    message:
+        "{wildcards.preset}: rows of all runs joined"
     shell:
-        "unlearn pipeline collect {input} --output {output} 2>&1 | tee {log}"
+        "unlearn pipeline collect {input} --output {output} 2>&1 | tee {log} | sed -u 1d"
 
 
 rule metrics:
@@ -162,5 +174,7 @@ rule metrics:
         runtime=10,
     params:
         code=code("reproduction.summaries"),
+    message:
+        "{wildcards.preset}: metrics of every sweep point"
     shell:
-        "unlearn pipeline metrics --records {input.records} --output {output} 2>&1 | tee {log}"
+        "unlearn pipeline metrics --records {input.records} --output {output} 2>&1 | tee {log} | sed -u 1d"

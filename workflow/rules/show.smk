@@ -47,9 +47,11 @@ rule draw:
         style=PARAMETERS.figures.model_dump_json(),
         rows=lambda wildcards, input: flag("rows", input.rows),
         stem=lambda wildcards, output: output.png.removesuffix(".png"),
+    message:
+        "{wildcards.preset}: {wildcards.paper}, {wildcards.experiment}: figure drawn"
     shell:
         "unlearn pipeline draw {params.experiment} {params.rows} --style {params.style:q}"
-        " --figure {params.stem} --numbers {output.numbers} 2>&1 | tee {log}"
+        " --figure {params.stem} --numbers {output.numbers} 2>&1 | tee {log} | sed -u 1d"
 
 
 rule tabulate:
@@ -78,9 +80,11 @@ rule tabulate:
         caption=caption,
         experiment=lambda wildcards: experiment(wildcards).reference,
         rows=lambda wildcards, input: flag("rows", input.rows),
+    message:
+        "{wildcards.preset}: {wildcards.paper}, {wildcards.experiment}: table laid out"
     shell:
         "unlearn pipeline draw {params.experiment} {params.rows}"
-        " --numbers {output.numbers} --page {output.page} 2>&1 | tee {log}"
+        " --numbers {output.numbers} --page {output.page} 2>&1 | tee {log} | sed -u 1d"
 
 
 rule parameter_table:
@@ -101,8 +105,10 @@ rule parameter_table:
     params:
         code=code("files"),
         preset=lambda wildcards: json.dumps(parameters.as_written(preset(wildcards))),
+    message:
+        "{wildcards.preset}: table of parameters"
     shell:
-        "unlearn pipeline parameters {wildcards.preset} --values {params.preset:q} --output {output} 2>&1 | tee {log}"
+        "unlearn pipeline parameters {wildcards.preset} --values {params.preset:q} --output {output} 2>&1 | tee {log} | sed -u 1d"
 
 
 rule claims:
@@ -124,8 +130,10 @@ rule claims:
         code=claims_code,
         members=members,
         others=others(),
+    message:
+        "{wildcards.name}: a verdict on every claim"
     shell:
-        "unlearn pipeline claims {params.members} --output {output} {params.others} 2>&1 | tee {log}"
+        "unlearn pipeline claims {params.members} --output {output} {params.others} 2>&1 | tee {log} | sed -u 1d"
 
 
 rule page:
@@ -152,5 +160,7 @@ rule page:
         code=page_code,
         members=members,
         others=others(),
+    message:
+        "{wildcards.name}: report"
     shell:
-        "unlearn pipeline report {wildcards.name} {params.members} --output {output} {params.others} 2>&1 | tee {log}"
+        "unlearn pipeline report {wildcards.name} {params.members} --output {output} {params.others} 2>&1 | tee {log} | sed -u 1d"

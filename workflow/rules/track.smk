@@ -16,8 +16,10 @@ rule track_store:
         code=code("reproduction.tracking.store"),
         # Another store is another result; the address itself may hold a password.
         store=content_key(os.environ.get("MLFLOW_TRACKING_URI", "")),
+    message:
+        "{wildcards.preset}: MLflow store opened"
     shell:
-        "unlearn pipeline track-store {wildcards.preset} --output {output} 2>&1 | tee {log}"
+        "unlearn pipeline track-store {wildcards.preset} --output {output} 2>&1 | tee {log} | sed -u 1d"
 
 
 rule track:
@@ -37,6 +39,8 @@ rule track:
     params:
         code=tracking_code,
         experiment=lambda wildcards: experiment(wildcards).reference,
+    message:
+        "{wildcards.preset}: {wildcards.paper}, {wildcards.experiment}: runs logged to MLflow"
     shell:
         "unlearn pipeline track {params.experiment} --paper {wildcards.paper} --preset {wildcards.preset}"
-        " --store {input.store} --output {output} 2>&1 | tee {log}"
+        " --store {input.store} --output {output} 2>&1 | tee {log} | sed -u 1d"

@@ -2,25 +2,51 @@
 
 import shlex
 import sys
+from typing import Annotated
 
 import typer
 
-from certified_unlearning.commands import claims, data, ledger, pipeline, plan, regression, schema, track, verify
-
-app = typer.Typer(
-    no_args_is_help=True,
-    pretty_exceptions_enable=False,
-    help="The command line `unlearn`: what the workflow's rules call, and people can call too.",
+from certified_unlearning.commands import (
+    claims,
+    data,
+    declare,
+    ledger,
+    pipeline,
+    plan,
+    regression,
+    schema,
+    track,
+    verify,
 )
+
+app = typer.Typer(no_args_is_help=True, pretty_exceptions_enable=False)
 app.add_typer(data.app, name="data")
 app.add_typer(pipeline.app, name="pipeline")
 app.command("plan")(plan.plan)
 app.command("claims")(claims.show_claims)
+app.command("declare")(declare.declare)
 app.command("regression")(regression.check_regression)
 app.command("schema")(schema.schema)
 app.command("track")(track.track)
 app.command("verify")(verify.verify)
 ledger.register(app)
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        from certified_unlearning.version import code_version
+
+        print(f"unlearn {code_version()}")
+        raise typer.Exit
+
+
+@app.callback()
+def main(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version, and end.")
+    ] = False,
+) -> None:
+    """The command line `unlearn`: what the workflow's rules call, and people can call too."""
 
 
 @data.app.callback()

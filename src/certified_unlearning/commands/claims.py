@@ -1,5 +1,6 @@
-"""The command `unlearn claims`: verdicts on what papers claim, against the committed ones."""
+"""The command `unlearn claims`: verdicts on what papers claim, the worst first, against the committed ones."""
 
+import json
 from pathlib import Path
 from typing import Annotated
 
@@ -15,32 +16,56 @@ def show_claims(
         bool, typer.Option("--check", help="Exit with 1 when a verdict differs from the baseline.")
     ] = False,
     accept: Annotated[bool, typer.Option("--accept", help="Make these verdicts the baseline.")] = False,
+    brief: Annotated[
+        bool, typer.Option("--brief", help="Only numbers, the worst finding of three papers, and the report's place.")
+    ] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object, claims in the same order.")] = False,
     results: Results = Path("results"),
     baselines: Annotated[Path, typer.Option(help="Directory of the baselines.")] = Path("workflow/baselines/claims"),
 ) -> None:
-    """Print every claim of the paper with its verdict: reproduced, contradicted or not run; the workflow found them."""
+    """Print every claim of the papers with its verdict: contradicted (the worst first), not run or reproduced."""
     from rich.console import Console
 
     from certified_unlearning.reproduction import claims
+    from certified_unlearning.reproduction.claims.ending import ending, severity_counts
 
-    if check and accept:
-        raise ParameterError("say --check or --accept, not both")
+    chosen = [flag for flag, given in {"--check": check, "--accept": accept, "--brief": brief}.items() if given]
+    if len(chosen) > 1:
+        raise ParameterError(f"say {' or '.join(chosen)}, not {'both' if len(chosen) == 2 else 'all'}")
+    if as_json and (accept or brief):
+        raise ParameterError(f"{chosen[0]} has no --json")
     name = active(preset)
     baseline = baselines / f"{name}.json"
-    verdicts = claims.read(made(results, name, "claims.json"))
+    verdicts = claims.ranked(claims.read(made(results, name, "claims.json")))
     if accept:
-        claims.accept(verdicts, baseline)
+        claims.accept(claims.read(results / name / "claims.json"), baseline)
         print(f"accepted in {baseline}: {claims.counts(verdicts)}")
-    elif check:
+        return
+    if brief:
+        print(ending(results, name))
+        return
+    changed = []
+    if check:
         require_baseline(baseline, "claims", name)
         changed = claims.compare_with_baseline(verdicts, baseline)
+    if as_json:
+        found = {
+            "name": name,
+            "counts": claims.numbers(verdicts),
+            "severities": claims.severities(verdicts),
+            "claims": [verdict.model_dump() for verdict in verdicts],
+        }
+        print(json.dumps(found | ({"changes": [each._asdict() for each in changed]} if check else {}), indent=2))
+    elif check:
         for change in changed:
             print(change)
         print(claims.counts(verdicts))
-        if changed:
-            raise ChangedVerdictsError(
-                f"{len(changed)} verdicts differ from {baseline}; if that is right, say --accept and commit the file"
-            )
     else:
         Console().print(claims.as_table(verdicts))
         print(claims.counts(verdicts))
+        if any(verdict.severity for verdict in verdicts):
+            print(f"contradicted are {severity_counts(verdicts)}")
+    if changed:
+        raise ChangedVerdictsError(
+            f"{len(changed)} verdicts differ from {baseline}; if that is right, say --accept and commit the file"
+        )

@@ -1,22 +1,32 @@
 """The commands of the request ledger: `init`, `request`, `apply`, `status`, and `verify` for a model directory."""
 
+import json
+from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from certified_unlearning.commands.ledger_init import init
+from certified_unlearning.commands.ledger_use import (
+    NOT_FOR_PUBLICATION,
+    evaluate,
+    look_at_quality,
+    predict,
+    print_quality,
+    warnings_about,
+)
+from certified_unlearning.commands.options import AsJson, ModelDir, WithQuality
+from certified_unlearning.errors import UnlearningError
 from certified_unlearning.ledger import requests
 from certified_unlearning.ledger.requests import Status
-from certified_unlearning.ledger.state import Batch, Version
+from certified_unlearning.ledger.state import Batch, State, Version
 from certified_unlearning.text import counted, rounded_up
-
-ModelDir = Annotated[Path, typer.Argument(metavar="MODEL_DIR", help="The model directory.")]
 
 
 def register(app: typer.Typer) -> None:
     """Add the commands, but for `verify`, which verifies files too."""
-    for command in (init, request, apply, status):
+    for command in (init, request, apply, status, predict, evaluate):
         app.command(command.__name__)(command)
 
 
@@ -42,6 +52,7 @@ def request(
 def apply(
     model_dir: ModelDir,
     device: Annotated[str | None, typer.Option(help="auto, cpu or cuda; by default as `init` was told.")] = None,
+    quality: WithQuality = True,
 ) -> None:
     """Answer all pending requests: a new version of the model, its certificate, a training copy without the records.
 
@@ -58,17 +69,22 @@ def apply(
         print(_version(version))
         print(f"  {_epsilon(version)}")
     if applied.versions:
+        if quality:
+            print_quality(model_dir)
         print("The file that the data came from is yours: remove the records there too.")
     else:
         print("no request is pending")
     _print_receipt(applied.head)
 
 
-def status(model_dir: ModelDir) -> None:
-    """Say where a model stands: requests, versions, what is guaranteed, where its weights lie."""
+def status(model_dir: ModelDir, quality: WithQuality = True, as_json: AsJson = False) -> None:
+    """Say where a model stands: requests, versions, what is guaranteed, how good it is, where its weights lie."""
     found = requests.status(model_dir)
+    if as_json:
+        print(json.dumps(_status_as_json(found, model_dir, quality), indent=2))
+        return
     state = found.state
-    people, records = (sum(getattr(batch, name) for batch in state.batches) for name in ("requests", "records"))
+    people, records = _removed(state)
     print(
         f"{model_dir}: learned from {counted(state.start.records, 'record')} of {counted(state.start.people, 'person')}"
     )
@@ -76,9 +92,100 @@ def status(model_dir: ModelDir) -> None:
     for version in state.versions:
         print(_version(version))
     print(_epsilon(state.current))
-    print(f"weights: {model_dir / f'weights-{state.current.version}.safetensors'}")
+    print(f"weights: {_weights(model_dir, state)}")
+    if quality:
+        print_quality(model_dir)
     _print_notes(found, model_dir)
     _print_receipt(found.head)
+
+
+def _removed(state: State) -> tuple[int, int]:
+    """Return of how many people how many records were removed."""
+    return sum(batch.requests for batch in state.batches), sum(batch.records for batch in state.batches)
+
+
+def _weights(model_dir: Path, state: State) -> Path:
+    return model_dir / f"weights-{state.current.version}.safetensors"
+
+
+def _status_as_json(found: Status, model_dir: Path, with_quality: bool) -> dict[str, Any]:
+    """Return what `status` says, with the keys that docs/howto/ledger.md lists."""
+    state = found.state
+    people, removed = _removed(state)
+    quality = look_at_quality(model_dir) if with_quality else "it was not asked for"
+    known = None if isinstance(quality, str) else quality
+    return {
+        "model": str(model_dir),
+        "records": state.start.records,
+        "people": state.start.people,
+        "requests": {"pending": state.pending, "applied": people, "records_removed": removed},
+        "versions": [_version_as_json(version) for version in state.versions],
+        "guarantee": _guarantee_as_json(state.current),
+        "weights": str(_weights(model_dir, state)),
+        "quality": None if known is None else asdict(known) | {"computed": NOT_FOR_PUBLICATION},
+        "quality_missing": quality if isinstance(quality, str) else None,
+        "busy": found.is_busy,
+        "interrupted": not found.is_busy and (state.planned is not None or bool(found.leftovers)),
+        "source": found.source,
+        "warnings": [] if known is None else warnings_about(known),
+        "receipt": found.head,
+    }
+
+
+def _version_as_json(version: Version) -> dict[str, Any]:
+    batch = version.batch
+    return {
+        "version": version.version,
+        "time": version.time,
+        "people_removed": batch.requests if batch else 0,
+        "records_removed": batch.records if batch else 0,
+        "steps": batch.steps if batch and version.reading is None else None,
+        "reading": version.reading,
+    }
+
+
+def _guarantee_as_json(version: Version) -> dict[str, Any] | None:
+    """Return what is guaranteed of a version: numbers as its certificate has them, not rounded; None for version 1."""
+    if version.batch is None:
+        return None
+    refit = version.reading is not None
+    everything = version.epsilon_all_published
+    return {
+        "version": version.version,
+        "compared_with": "an exact refit with the same noise" if refit else "learning anew by the same noisy steps",
+        "epsilon": version.epsilon,
+        "delta": version.delta + version.extra_delta,
+        "epsilon_all_versions": everything,
+        "delta_all_versions": None if everything is None else version.delta,
+        "adaptive_requests": refit and everything is not None,
+    }
+
+
+def verify_as_json(model_dir: Path, head: str | None) -> bool:
+    """Print what `verify` says of a model directory as one JSON object; return whether everything is as stated."""
+    from certified_unlearning.ledger.verification import verify as verify_directory
+
+    try:
+        verified = verify_directory(model_dir, head)
+    except UnlearningError as error:
+        print(json.dumps({"model": str(model_dir), "verified": False, "error": str(error)}, indent=2))
+        return False
+    state = verified.state
+    found = {
+        "model": str(model_dir),
+        "verified": True,
+        "error": None,
+        "events": verified.events,
+        "version": state.current.version,
+        "certificates": len(state.versions),
+        "receipt_in_chain": True if head else None,
+        "guarantee": _guarantee_as_json(state.current),
+        "source": verified.source,
+        "not_checked": [str(path) for path in verified.strangers],
+        "receipt": verified.head,
+    }
+    print(json.dumps(found, indent=2))
+    return True
 
 
 def verify(model_dir: Path, head: str | None) -> None:

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from certified_unlearning.accounting import ACCOUNTANTS
+from certified_unlearning.commands.ledger_use import print_quality
+from certified_unlearning.commands.options import WithQuality
 from certified_unlearning.errors import ParameterError
 from certified_unlearning.files import read_yaml
 from certified_unlearning.vocabulary import DType
@@ -40,11 +42,19 @@ def init(
     ] = None,
     category: Annotated[
         list[str] | None,
-        typer.Option(help="column=a,b,c: all values that a column of categories may have; repeatable."),
+        typer.Option(
+            help="column=a,b,null: all values that a column of categories may have; null: a missing one; repeatable."
+        ),
     ] = None,
     bounds: Annotated[
         list[str] | None,
         typer.Option("--range", help="column=low:high, a range known beforehand, which becomes -1 to 1; repeatable."),
+    ] = None,
+    missing: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="column=number, known beforehand: it stands where the column's number is missing; repeatable."
+        ),
     ] = None,
     label_value: Annotated[
         list[str] | None,
@@ -94,6 +104,7 @@ def init(
     device: Annotated[
         Literal["auto", "cpu", "cuda"], typer.Option(help="Where noisy steps are taken, now and later.")
     ] = "auto",
+    quality: WithQuality = True,
 ) -> None:
     """Learn a model from people's records, so that they can be removed from it with a certificate.
 
@@ -110,6 +121,7 @@ def init(
         "classes": label_value or None,
         "categories": dict(_category(text) for text in category or []),
         "ranges": dict(_range(text) for text in bounds or []),
+        "missing": dict(_missing(text) for text in missing or []),
         "norm": norm,
     }
     declared = _from_flags(flags) if table is None else _from_file(table, flags)
@@ -134,6 +146,8 @@ def init(
     )
     start = made.state.start
     print(f"{model_dir}: version 1 learned from {start.records:,} records of {start.people:,} people")
+    if quality:
+        print_quality(model_dir)
     print(f"{start.source} is still there: what is removed from the model must be removed there too")
     print(f"receipt: {made.head}")
 
@@ -192,8 +206,9 @@ def _from_file(path: Path, flags: dict[str, Any]) -> dict[str, Any]:
 def _category(text: str) -> tuple[str, list[str | None]]:
     column, separator, values = text.partition("=")
     if not separator or not values:
-        raise ParameterError(f"--category is {text!r}, but must be like colour=red,green,blue (nothing: missing)")
-    return column, [value or None for value in values.split(",")]
+        raise ParameterError(f"--category is {text!r}, but must be like colour=red,green,null (null: a missing one)")
+    # A value that is called null can be declared in a YAML file.
+    return column, [None if value in ("", "null") else value for value in values.split(",")]
 
 
 def _range(text: str) -> tuple[str, list[float]]:
@@ -202,6 +217,13 @@ def _range(text: str) -> tuple[str, list[float]]:
     if not separator:
         raise ParameterError(f"--range is {text!r}, but must be like age=0:100")
     return column, [_number("--range", number, "like age=0:100") for number in (low, high)]
+
+
+def _missing(text: str) -> tuple[str, float]:
+    column, separator, number = text.partition("=")
+    if not separator:
+        raise ParameterError(f"--missing is {text!r}, but must be like income=0")
+    return column, _number("--missing", number, "like income=0")
 
 
 def _number(flag: str, text: str, right: str) -> float:

@@ -8,6 +8,15 @@ import typer
 from certified_unlearning.errors import DataError
 
 Results = Annotated[Path, typer.Option(help="Directory of all results.")]
+ModelDir = Annotated[Path, typer.Argument(metavar="MODEL_DIR", help="The model directory.")]
+WithQuality = Annotated[
+    bool,
+    typer.Option(
+        "--quality/--no-quality",
+        help="Whether to say how good the model is on the training records that are left: for you, not for a log.",
+    ),
+]
+AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object instead of text.")]
 OthersPapers = Annotated[
     list[str] | None,
     typer.Option("--other", help="A paper of others, such as my_package.my_paper:PAPER; repeatable."),

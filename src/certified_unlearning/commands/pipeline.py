@@ -76,11 +76,15 @@ def unlearn(
 ) -> None:
     """Answer all removal requests of a mechanism's runs; retraining does so from scratch."""
     from certified_unlearning.data.prepared import PreparedData
+    from certified_unlearning.mechanisms.mechanism import Refit
     from certified_unlearning.mechanisms.run import Plan
     from certified_unlearning.reproduction import declared, jobs
 
-    found = declared.mechanism(mechanism)
-    jobs.unlearn(found, Plan.read(plan), PreparedData.load(data), learned, rows, curves)
+    found, planned, prepared = declared.mechanism(mechanism), Plan.read(plan), PreparedData.load(data)
+    if isinstance(found, Refit):
+        jobs.refit(found, planned, prepared, rows, curves)
+    else:
+        jobs.unlearn(found, planned, prepared, learned, rows, curves)
 
 
 @app.command("make")
@@ -202,6 +206,7 @@ def claims(
         for verdict in claims.evaluate(
             claims_of.get(paper.name, []),
             [claims.Evidence.read(results, preset, paper) for preset, own in shown.items() if paper in dict(own)],
+            paper=paper.name,
         )
     ]
     claims.write(output, verdicts)

@@ -1,5 +1,6 @@
 """The command `unlearn plan`: what a removal takes, by every accountant, before anything is run."""
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated
 
@@ -11,10 +12,33 @@ from certified_unlearning.vocabulary import Adjacency
 
 
 def plan(
-    n: Annotated[int, typer.Option("--n", help="Number of training records.")],
-    strong_convexity: Annotated[float, typer.Option(help="m, of each record's loss with its regulariser.")],
-    smoothness: Annotated[float, typer.Option(help="L, of each record's loss with its regulariser.")],
-    lipschitz: Annotated[float, typer.Option(help="M, bounds each record's data-loss gradient.")],
+    n: Annotated[int | None, typer.Option("--n", help="Number of training records.")] = None,
+    inverse_strength: Annotated[
+        float | None,
+        typer.Option(
+            "--C", help="Of logistic regression, as in scikit-learn; of --data 100 / n by default. Replaces m, L and M."
+        ),
+    ] = None,
+    classes: Annotated[int | None, typer.Option(help="With --C: how many there are; 2 by default.")] = None,
+    features: Annotated[
+        int | None, typer.Option(help="With --C: columns of a record, for an estimate of the time.")
+    ] = None,
+    intercept: Annotated[bool, typer.Option(help="With --C or --data: whether there is an intercept.")] = True,
+    data: Annotated[
+        Path | None, typer.Option(help="A .csv, .csv.gz or .parquet file: its records are counted, none is changed.")
+    ] = None,
+    label: Annotated[str | None, typer.Option(help="With --data: the column to predict.")] = None,
+    identifier: Annotated[
+        str | None, typer.Option("--id", help="With --data: the column that says whose a record is.")
+    ] = None,
+    table: Annotated[
+        Path | None, typer.Option(help="A YAML file with a table's declaration, as for `unlearn init`.")
+    ] = None,
+    strong_convexity: Annotated[
+        float | None, typer.Option(help="m, of each record's loss with its regulariser.")
+    ] = None,
+    smoothness: Annotated[float | None, typer.Option(help="L, of each record's loss with its regulariser.")] = None,
+    lipschitz: Annotated[float | None, typer.Option(help="M, bounds each record's data-loss gradient.")] = None,
     records: Annotated[int | None, typer.Option(help="Records removed at once.")] = None,
     epsilon: Annotated[float | None, typer.Option(help="The target.")] = None,
     sigma: Annotated[
@@ -23,7 +47,12 @@ def plan(
     steps: Annotated[int | None, typer.Option(help="Unlearning steps K.")] = None,
     delta: Annotated[str, typer.Option(help="1/n, or a number strictly between 0 and 1.")] = "1/n",
     step_size: Annotated[str, typer.Option(help="1/L, or a number.")] = "1/L",
-    adjacency: Annotated[Adjacency, typer.Option(help="What the data after the removal are.")] = "replace",
+    adjacency: Annotated[
+        Adjacency | None,
+        typer.Option(
+            help="What the data after the removal are; by default replace, with --C or --data zero-out, as estimators."
+        ),
+    ] = None,
     stream: Annotated[
         str | None, typer.Option(help="5x20: 5 requests, one after another, of 20 records each; replaces --records.")
     ] = None,
@@ -46,39 +75,94 @@ def plan(
     epsilon_dp: Annotated[float | None, typer.Option(help="Of deletion: target for present records.")] = None,
     epsilon_dd: Annotated[float | None, typer.Option(help="Of deletion: target for deleted records.")] = None,
 ) -> None:
-    """Plan a removal, by every accountant side by side: nothing is run, no data are needed.
+    """Plan a removal, by every accountant side by side: nothing is run.
 
-    Leave out one of --records, --epsilon, --sigma and --steps: it is planned (most records, certified epsilon, least
-    sigma, least steps). With --deletion: the steps of learning and of every request of a stream.
+    Of the problem, give --n and --C (logistic regression on rows of norm at most 1), or --data and --label, or --n and
+    the theorems' constants. Leave out one of --records, --epsilon, --sigma and --steps: it is planned (most records,
+    certified epsilon, least sigma, least steps). With --deletion: the steps of learning and of every request of a
+    stream.
     """
+    from certified_unlearning.accounting.core.losses import LossConstants
     from certified_unlearning.commands import plan_deletion, plan_removal
 
+    given_constants = {
+        "--strong-convexity": strong_convexity,
+        "--smoothness": smoothness,
+        "--lipschitz": lipschitz,
+    }
+    of_problem = {"--C": inverse_strength, "--data": data, "--table": table}
+    with_problem = {"--classes": classes, "--features": features, "--label": label, "--id": identifier}
+    named = _given(of_problem)
+    superfluous = _given(given_constants)
+    known = None
+    if named:
+        if superfluous:
+            raise ParameterError(f"give {', '.join(named)} or {', '.join(superfluous)}, not both")
+        from certified_unlearning.commands.plans.known import of_flags
+
+        known = of_flags(
+            n=n,
+            C=inverse_strength,
+            classes=classes,
+            features=features,
+            intercept=intercept,
+            data=data,
+            label=label,
+            identifier=identifier,
+            table=table,
+        )
+        n, loss = known.n, known.constants
+    else:
+        needing = [*_given(with_problem), *([] if intercept else ["--no-intercept"])]
+        if needing:
+            raise ParameterError(f"{', '.join(needing)} needs --C or --data")
+        if n is None or strong_convexity is None or smoothness is None or lipschitz is None:
+            missing = [name for name, value in ({"--n": n} | given_constants).items() if value is None]
+            raise ParameterError(
+                f"{', '.join(missing)} must be given, or --C and --n of a logistic regression, or --data and --label"
+            )
+        loss = LossConstants(strong_convexity, smoothness, lipschitz)
+
     if deletion:
-        superfluous = {"--epsilon": epsilon, "--sigma": sigma, "--steps": steps, "--accountant": accountant} | {
+        dimension = known.dimension if known is not None and dimension is None else dimension
+        left_out = {"--epsilon": epsilon, "--sigma": sigma, "--steps": steps, "--accountant": accountant} | {
             "--plot": plot,
             "--step-size": None if step_size == "1/L" else step_size,
             "--delta": None if delta == "1/n" else delta,
             "--adjacency": None if adjacency == "replace" else adjacency,
         }
-        given = [name for name, value in superfluous.items() if value is not None]
-        if given:
-            raise ParameterError(f"with --deletion, leave out {', '.join(given)}")
+        if _given(left_out):
+            raise ParameterError(f"with --deletion, leave out {', '.join(_given(left_out))}")
         plan_deletion.run(
             plan_deletion.DeletionWish(
-                n, strong_convexity, smoothness, lipschitz, dimension, alpha, epsilon_dp, epsilon_dd, records, stream
+                n,
+                loss.strong_convexity,
+                loss.smoothness,
+                loss.lipschitz,
+                dimension,
+                alpha,
+                epsilon_dp,
+                epsilon_dd,
+                records,
+                stream,
             ),
             as_json=as_json,
         )
         return
     of_deletion = {"--dimension": dimension, "--alpha": alpha, "--epsilon-dp": epsilon_dp, "--epsilon-dd": epsilon_dd}
-    given = [name for name, value in of_deletion.items() if value is not None]
-    if given:
-        raise ParameterError(f"{', '.join(given)} needs --deletion")
-
+    if _given(of_deletion):
+        raise ParameterError(f"{', '.join(_given(of_deletion))} needs --deletion")
+    if adjacency is None:
+        adjacency = "replace" if known is None else "zero-out"
     plan_removal.run(
-        plan_removal.Constants(n, strong_convexity, smoothness, lipschitz, step_size, adjacency, delta),
+        plan_removal.Constants(n, loss.strong_convexity, loss.smoothness, loss.lipschitz, step_size, adjacency, delta),
         accountant or tuple(ACCOUNTANTS),
         plan_removal.Wish(records=records, epsilon=epsilon, sigma=sigma, steps=steps, stream=stream),
         as_json=as_json,
         plot=plot,
+        known=known,
     )
+
+
+def _given(flags: Mapping[str, object]) -> list[str]:
+    return [name for name, value in flags.items() if value is not None]

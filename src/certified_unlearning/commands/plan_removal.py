@@ -7,6 +7,7 @@ import sys
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from rich.console import Console
 from rich.table import Table
@@ -22,6 +23,9 @@ from certified_unlearning.accounting.langevin.calibration import (
 )
 from certified_unlearning.errors import AssumptionError, InfeasibleError, ParameterError
 from certified_unlearning.text import rounded_up
+
+if TYPE_CHECKING:
+    from certified_unlearning.commands.plans.known import Known
 
 PLOT_POINTS = 60
 
@@ -50,8 +54,18 @@ class Wish:
     stream: str | None
 
 
-def run(constants: Constants, accountants: Sequence[str], wish: Wish, *, as_json: bool, plot: Path | None) -> None:
+def run(
+    constants: Constants,
+    accountants: Sequence[str],
+    wish: Wish,
+    *,
+    as_json: bool,
+    plot: Path | None,
+    known: "Known | None" = None,
+) -> None:
     """Print every accountant's calibration; draw the privacy recuperation where a plot is asked for.
+
+    Where the model is ``known``, also what its noise is in a score, and an estimate of the time.
 
     Raises:
         UnlearningError: A flag makes no sense, or a target cannot be met; the message names the flags.
@@ -68,9 +82,21 @@ def run(constants: Constants, accountants: Sequence[str], wish: Wish, *, as_json
     if as_json:
         used = {name: value for name, value in asdict(problem).items() if name != "rounding"}
         constants_used = {**used, "requests": 1 if stream is None else stream.requests}
-        print(json.dumps([each.as_dict() | constants_used for each in calibrations], indent=2))
+        print(
+            json.dumps(
+                [each.as_dict() | constants_used | _facts(each, problem, known) for each in calibrations], indent=2
+            )
+        )
     else:
-        _print_table(calibrations, problem)
+        _print_table(calibrations, problem, known)
+
+
+def _facts(calibration: Calibration, problem: Problem, known: "Known | None") -> dict[str, float | None]:
+    """Return what a calibration means for a known model; of a stream the time of the longest request."""
+    if known is None:
+        return {}
+    steps = calibration.steps if isinstance(calibration.steps, int) else max(calibration.steps)
+    return {"C": known.C, **known.facts(problem, calibration.sigma, steps)}
 
 
 def _calibrations(
@@ -146,12 +172,16 @@ def _with_flags(message: str) -> str:
     return re.sub(rf"(?<![/'])\b(?:{_NAMES}|{_WORDS})\b", lambda match: "--" + match[0].replace("_", "-"), message)
 
 
-def _print_table(calibrations: Sequence[Calibration], problem: Problem) -> None:
+def _print_table(calibrations: Sequence[Calibration], problem: Problem, known: "Known | None") -> None:
     """Print one line an accountant, numbers rounded to where they promise less."""
     table = Table()
     for name in ("accountant", "records", "steps K", "sigma", "epsilon", "delta", "mu"):
         table.add_column(name, justify="left" if name == "accountant" else "right", no_wrap=name != "steps K")
-    for each in calibrations:
+    facts = [_facts(each, problem, known) for each in calibrations]
+    timed = any(fact.get("seconds_estimated") is not None for fact in facts)
+    for name in [*(["score noise"] if known else []), *(["est. time"] if timed else [])]:
+        table.add_column(name, justify="right", no_wrap=True)
+    for each, fact in zip(calibrations, facts, strict=True):
         steps = each.steps if isinstance(each.steps, list) else [each.steps]
         shown = f"{steps[0]:,}" if len(steps) == 1 else f"{' '.join(map(str, steps))} ({sum(steps):,} in all)"
         table.add_row(
@@ -162,15 +192,49 @@ def _print_table(calibrations: Sequence[Calibration], problem: Problem) -> None:
             rounded_up(each.epsilon),
             rounded_up(each.delta),
             "" if each.mu is None else rounded_up(each.mu),
+            *_shown(fact, timed),
         )
     console = Console()
-    console.width = max(console.width, 80)  # In less the numbers would be cut.
+    needed = console.measure(table, options=console.options.update(max_width=1000)).maximum if known else 80
+    console.width = max(console.width, needed)  # In less the numbers would be cut.
     console.print(table)
     console.print(
         f"Adjacency {problem.adjacency}. Every epsilon is an upper bound, after every request, for requests fixed in "
         "advance, of the model published last; lsi and lsi-tight after learning to stationarity, shifted against "
         "retraining for as many steps in all. A step's noise is sqrt(2 step_size) = "
         f"{math.sqrt(2 * problem.step_size):.4g} times sigma in every coordinate."
+    )
+    if known is not None:
+        _print_scale(console, problem, known, facts, timed)
+
+
+def _shown(fact: dict[str, float | None], timed: bool) -> list[str]:
+    from certified_unlearning.commands.plans.known import in_words
+
+    noise, seconds = fact.get("score_noise"), fact.get("seconds_estimated")
+    shown = [] if noise is None else [rounded_up(noise, 3)]
+    return [*shown, "" if seconds is None else in_words(seconds)] if timed else shown
+
+
+def _print_scale(
+    console: Console, problem: Problem, known: "Known", facts: Sequence[dict[str, float | None]], timed: bool
+) -> None:
+    """Say which model this is, what its noise means, and what an estimate is made of."""
+    bound = facts[0]["score_bound"]
+    time = (
+        " The time is an estimate: this machine's measured rate for the steps of one request that read all records, "
+        "on its processor, without starting and reading files. Expect a factor of three either way, more on a busy "
+        "machine."
+        if timed
+        else " With --features the time is estimated."
+    )
+    classes = "logistic regression" if known.classes == 2 else f"softmax regression of {known.classes} classes"
+    console.print(
+        f"{classes[0].upper()}{classes[1:]} of {problem.n:,} records, C = {known.C:.4g}, "
+        f"C n = {known.C * problem.n:,.0f}, {'with' if known.intercept else 'without'} intercept: "
+        f"m = {problem.strong_convexity:.4g}, L = {problem.smoothness:.4g}. Score noise: the standard deviation of the "
+        "noise in the score of a record of norm 1, at most; without noise such a score is at most "
+        f"{bound:.3g} (a bound on the weights' norm; most are far less).{time}"
     )
 
 

@@ -1,5 +1,6 @@
 """The command `unlearn verify`: certificates and model directories recomputed."""
 
+import json
 import sys
 from pathlib import Path
 from typing import Annotated
@@ -16,6 +17,9 @@ def verify(
         str | None,
         typer.Option(help="A receipt that a command on the model directory printed: it must be in the ledger."),
     ] = None,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Of one certificate or model directory: print one JSON object.")
+    ] = False,
 ) -> None:
     """Recompute what certificates and model directories state; exit with 1 when something is not as stated."""
     from certified_unlearning import certificate
@@ -23,6 +27,13 @@ def verify(
 
     if head is not None and not all(path.is_dir() for path in paths):
         raise ParameterError("--head is a receipt of a model directory; a certificate has none")
+    if as_json:
+        if len(paths) != 1:
+            raise ParameterError(f"--json is for one certificate or model directory, got {len(paths)}")
+        verified = ledger.verify_as_json(paths[0], head) if paths[0].is_dir() else _verify_as_json(paths[0])
+        if not verified:
+            raise typer.Exit(1)
+        return
     wrong = 0
     for path in paths:
         try:
@@ -59,3 +70,40 @@ def verify(
         )
     if wrong:
         raise typer.Exit(1)
+
+
+def _verify_as_json(path: Path) -> bool:
+    """Print what is found of a certificate as one JSON object; return whether it is as stated.
+
+    ``epsilon``, at ``delta``, is None where nothing was removed, so that nothing is guaranteed.
+    """
+    from certified_unlearning import certificate
+
+    try:
+        certified = certificate.read_any(path)
+        certificate.verify(certified)
+    except UnlearningError as error:
+        print(json.dumps({"certificate": str(path), "verified": False, "error": str(error)}, indent=2))
+        return False
+    if isinstance(certified, certificate.ResidualCertificate):
+        accountant, everything, nothing = None, certified.epsilon_all_releases, False
+    else:
+        accountant, everything = certified.accountant, certified.epsilon_all_published
+        nothing = not certified.unlearning_steps
+    found = {
+        "certificate": str(path),
+        "verified": True,
+        "error": None,
+        "mechanism": certified.mechanism,
+        "accountant": accountant,
+        "guarantee": certified.guarantee,
+        "comparator": certified.comparator,
+        "adjacency": certified.adjacency,
+        "epsilon": None if nothing else certified.epsilon,
+        "delta": certified.delta + certified.extra_delta,
+        "epsilon_all_published": None if nothing else everything,
+        "checked": [each.statement for each in certified.assumptions if each.status == "checked"],
+        "assumed": [each.statement for each in certified.assumptions if each.status == "assumed"],
+    }
+    print(json.dumps(found, indent=2))
+    return True

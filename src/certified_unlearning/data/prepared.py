@@ -106,6 +106,13 @@ class PreparedData:
             products += features.T @ features
         return float(np.linalg.eigvalsh(products / self.n)[-1])
 
+    @property
+    def majority(self) -> float:
+        """The share of test records that are of the training part's most frequent class: what guessing gets right."""
+        counts = self._class_counts(self.train_labels)
+        tested = self._class_counts(self.test_labels)
+        return tested[max(counts, key=counts.__getitem__)] / len(self.test_labels)
+
     def summary(self) -> dict[str, Any]:
         """Return what a reader wants to know of the data set, ready for JSON."""
         return {
@@ -115,6 +122,7 @@ class PreparedData:
             "n": self.n,
             "n_test": len(self.test_labels),
             "d": self.d,
+            "majority": self.majority,
             "classes": {"train": self._class_counts(self.train_labels), "test": self._class_counts(self.test_labels)},
             "largest_eigenvalue": self.largest_eigenvalue,
             "sha256": self.sha256,

@@ -51,7 +51,8 @@ class Trajectory:
 
     Attributes:
         weights: Final weights, shape ``(trials, d)``.
-        published: For each finished phase the measure of its published weights, each of shape ``(publications,)``.
+        published: For each finished phase what is told of its published weights, each of shape ``(publications,)`` or
+            ``(publications, measures)``.
         curve: Measures on the way by ``(phase, step)``; NaN for trials that had already finished.
         seconds: Wall time, over all resumptions.
     """
@@ -69,6 +70,7 @@ def run(
     *,
     step_size: float,
     measure: Callable[[Tensor], Tensor],
+    judge: Callable[[Tensor], Tensor] | None = None,
     radius: float | None = None,
     progress: Progress | None = None,
     checkpoint: Checkpoint | None = None,
@@ -84,6 +86,7 @@ def run(
         phases: What to run, in order.
         step_size: ``eta``, for all phases.
         measure: Maps weights ``(trials, d)`` to one number for each trial.
+        judge: Maps published weights to what is told of them: a row for each; None for ``measure``.
         radius: Radius of the ball that every step projects on; None for no projection.
         progress: Told of the work done, in trial steps.
         checkpoint: Where the state is kept from time to time; a run with the same checkpoint goes on from there and
@@ -119,7 +122,7 @@ def run(
         published = state.weights
         if phase.publication_sigma:
             published = publish(state.weights, phase)
-        state.published.append(_measured(measure, published))
+        state.published.append(_measured(judge or measure, published))
         if phase.feeds_back:
             state.weights = published
         save(number + 1, 0, force=number + 1 == len(phases))

@@ -10,7 +10,6 @@ from typing import Any, ClassVar, Literal, Self, get_args
 import numpy as np
 import torch
 from numpy.typing import ArrayLike, NDArray
-from pydantic import ValidationError
 
 from certified_unlearning import certificate
 from certified_unlearning.certificate import Certificate
@@ -19,13 +18,9 @@ from certified_unlearning.engine.devices import pick_device
 from certified_unlearning.engine.progress import Progress
 from certified_unlearning.errors import DataError
 from certified_unlearning.estimators import report, storage
-from certified_unlearning.estimators.classifier import (
-    LinearClassifier,
-    distinct,
-    require_removable,
-    unit,
-    warn_of_an_empty_class,
-)
+from certified_unlearning.estimators.classifier import LinearClassifier, without_sample_weight
+from certified_unlearning.estimators.requests import distinct, require_removable, warn_of_an_empty_class
+from certified_unlearning.estimators.scaling import unit
 from certified_unlearning.mechanisms.learners.learner import Removal, require_one_of
 from certified_unlearning.vocabulary import DType, NoiseSource
 
@@ -52,6 +47,8 @@ class UnlearningClassifier(LinearClassifier):
         accountant: str = "shifted",
         adjacency: str = "zero-out",
         normalize: bool = False,
+        feature_ranges: ArrayLike | None = None,
+        data_norm: float | None = None,
         fit_intercept: bool = True,
         random_state: int | np.random.RandomState | None = None,
         device: str = "cpu",
@@ -66,14 +63,12 @@ class UnlearningClassifier(LinearClassifier):
         self.accountant = accountant
         self.adjacency = adjacency
         self.normalize = normalize
+        self.feature_ranges = feature_ranges
+        self.data_norm = data_norm
         self.fit_intercept = fit_intercept
         self.random_state = random_state
         self.device = device
         self.dtype = dtype
-
-    @abstractmethod
-    def _plan(self, n: int, features: int, classes: int) -> Any:
-        """Return the learner for so many records, columns of a row and classes."""
 
     @classmethod
     @abstractmethod
@@ -88,16 +83,19 @@ class UnlearningClassifier(LinearClassifier):
     def _unlearn(self, rows: torch.Tensor, labels: torch.Tensor, records: int) -> None:
         """Go on without ``records`` records to the rows that are left."""
 
+    @without_sample_weight
     def fit(self, X: Any, y: Any) -> Self:
         """Learn from records.
 
+        There is no ``sample_weight``: a weight of its own would change how much a record can move the model.
+
         Args:
             X: Features, shape ``(n, features)``; an array or a data frame. Rows have norm at most 1, unless
-                ``normalize``.
+                ``normalize``, ``feature_ranges`` or ``data_norm`` see to it.
             y: Classes, shape ``(n,)``, of any type.
 
         Returns:
-            The fitted estimator. `unlearn` names records by their position in this ``X``.
+            The fitted estimator. `unlearn` names records by their position in this ``X``, or by its index.
 
         Raises:
             DataError: A row is longer than 1 (the message names the longest), or there is only one class.
@@ -112,7 +110,9 @@ class UnlearningClassifier(LinearClassifier):
     def _fit(self, X: Any, y: Any) -> None:
         X, classes, labels = self._validated(X, y)
         require_one_of(get_args(DType), dtype=self.dtype)
-        self._learner = self._plan(n=X.shape[0], features=X.shape[1] + self.fit_intercept, classes=len(classes))
+        sizes = {"n": X.shape[0], "features": X.shape[1] + self.fit_intercept, "classes": len(classes)}
+        self._learner = self._planned(**sizes)
+        self._warn_if_drowned(self._learner, **sizes, stacklevel=6)
         self.classes_ = classes
         self.removals_: list[Removal] = []
         self._noise_source: NoiseSource = "system entropy" if self.random_state is None else "seed"
@@ -125,25 +125,36 @@ class UnlearningClassifier(LinearClassifier):
         self.remaining_ = np.arange(len(rows))
         self._keep(rows, labels)
 
-    def unlearn(self, indices: ArrayLike) -> Self:
+    def unlearn(self, indices: ArrayLike | None = None, *, index: Any = None) -> Self:
         """Remove records from the model, and from what it keeps of its training data.
 
+        A request that names no record changes nothing: weights, certificate and counts stay.
+
         Args:
-            indices: Positions of the records in the ``X`` that was fitted, all different, none removed before.
+            indices: Positions of the records in the ``X`` that was fitted, all different, none removed before; or a
+                mask with one truth value for each of them.
+            index: Labels of the records in the index of the data frame that was fitted, instead; all records that have
+                one of them, as in pandas' ``drop``.
 
         Returns:
             The estimator, with a new ``certificate_``. When an error is raised it is as it was before, but for the
             warning that a class has lost its last record: then the removal is done.
 
         Raises:
-            ParameterError: An index is none, or appears twice, or was removed before, or no record would be left.
+            ParameterError: An index is none, or appears twice, or was removed before, or no record would be left, or
+                it is not clear which records are meant.
             DataError: The estimator was saved without its training data.
             InfeasibleError: The target cannot be met.
         """
         self._require_fitted()
         if self._training_rows is None:
             raise DataError("this estimator was saved without its training data: it can predict, but not unlearn")
-        if self._remove(indices):
+        named = self._named(indices, index, self._learner.n)
+        if not len(named):
+            return self
+        lost = self._remove(named)
+        self._forget_labels(named)
+        if lost:
             warn_of_an_empty_class()
         return self
 
@@ -163,6 +174,8 @@ class UnlearningClassifier(LinearClassifier):
         self._unlearn(*self._tensors(rows, labels, len(self.classes_)), records=len(places))
         self.remaining_ = np.delete(self.remaining_, places)
         self._keep(rows, labels)
+        if self._frame_index is not None:
+            self._frame_index = self._frame_index.copy()  # As the other arrays: a shallow copy of this stays as it is.
         if self.random_state is not None:
             self._noise_source = "seed"  # It may have been set after `fit`.
         return len(np.unique(labels)) < len(self.classes_)
@@ -179,9 +192,15 @@ class UnlearningClassifier(LinearClassifier):
             all_published=self._learner.all_published_is_known,
         )
 
-    def privacy_report(self) -> str:
-        """Return in words what is guaranteed, compared with what, and what was not checked."""
-        return report.in_words(self.certificate_, self._learner, self.removals_)
+    def privacy_report(self, X: Any = None, y: Any = None) -> str:
+        """Return in words what is guaranteed, compared with what, and what was not checked.
+
+        Args:
+            X: Records to measure the predictions on, whose numbers no guarantee covers. None: nothing is measured.
+            y: Their true classes.
+        """
+        said = report.in_words(self.certificate_, self._learner, self.removals_)
+        return "\n".join([said, *self._scaling_in_words(), *self._quality_in_words(X, y)])
 
     def save(self, path: str | Path, *, training_data: bool = True) -> None:
         """Write the estimator as one safetensors file, its parameters as JSON in the header. No pickle.
@@ -191,8 +210,8 @@ class UnlearningClassifier(LinearClassifier):
         Args:
             path: The file.
             training_data: Whether everything goes along that the loaded estimator needs to unlearn: the training
-                records that are left, which they are, a secret state, the seed. Without, it can predict and show its
-                certificate: the file to hand out.
+                records that are left, which they are, their labels in a data frame's index, a secret state, the seed.
+                Without, it can predict and show its certificate: the file to hand out.
 
         Raises:
             ParameterError: ``random_state`` is a generator, which JSON cannot hold.
@@ -207,8 +226,12 @@ class UnlearningClassifier(LinearClassifier):
             "data_digest": self._data_digest,
             "noise_source": self._noise_source,
         }
-        names = self._NEEDED_TO_UNLEARN if training_data else ()
-        storage.write(path, header, {name: getattr(self, name) for name in ("_weights", *names)})
+        arrays = {"_weights": self._weights}
+        if training_data:
+            index, labels = self._described_index()
+            header |= index
+            arrays |= labels | {name: getattr(self, name) for name in self._NEEDED_TO_UNLEARN}
+        storage.write(path, header, arrays)
 
     @classmethod
     def load(cls, path: str | Path) -> Self:
@@ -219,7 +242,7 @@ class UnlearningClassifier(LinearClassifier):
         """
         header, arrays = storage.read(path, cls.__name__)
         try:
-            estimator = cls._from_header(header)
+            estimator = cls._from_file(header, arrays)
             estimator._learner = cls._read_learner(header["learner"])
             estimator.removals_ = [Removal.read(*removal) for removal in header["removals"]]
             estimator._known_digest = header["data_digest"]
@@ -227,7 +250,7 @@ class UnlearningClassifier(LinearClassifier):
             estimator._weights = arrays["_weights"]
             for name in cls._NEEDED_TO_UNLEARN:
                 setattr(estimator, name, arrays.get(name))
-        except (KeyError, TypeError, ValidationError) as error:
+        except (KeyError, TypeError, ValueError) as error:
             raise storage.no_estimator(path, error) from error
         return estimator
 
@@ -255,7 +278,9 @@ class UnlearningClassifier(LinearClassifier):
         generator = randomness.generator(str(self._noise_key()), "replacements", len(self.remaining_))
         features = unit(generator.standard_normal((records, self.n_features_in_)))
         labels = generator.integers(len(self.classes_), size=records)
-        return self._rows(features), 2 * labels - 1 if len(self.classes_) == 2 else labels
+        # As the model sees features: ranges would clip these to one corner.
+        rows = self._rows(features) if self._scaling() is None else self._with_intercept(features)
+        return rows, 2 * labels - 1 if len(self.classes_) == 2 else labels
 
     def _tensors(
         self, rows: NDArray[Any], labels: NDArray[np.int64], classes: int

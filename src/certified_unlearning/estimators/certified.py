@@ -14,13 +14,9 @@ from certified_unlearning.engine.addresses import address
 from certified_unlearning.engine.normal_numbers import normal_numbers
 from certified_unlearning.errors import DataError
 from certified_unlearning.estimators import storage
-from certified_unlearning.estimators.classifier import (
-    Array,
-    LinearClassifier,
-    distinct,
-    require_removable,
-    warn_of_an_empty_class,
-)
+from certified_unlearning.estimators.classifier import LinearClassifier, without_sample_weight
+from certified_unlearning.estimators.requests import distinct, require_removable, warn_of_an_empty_class
+from certified_unlearning.estimators.scaling import Array
 from certified_unlearning.mechanisms.certified_refit import Fitted, objective_of, refit
 from certified_unlearning.mechanisms.newton_removal import Curvature, Model, NewtonRemoval
 from certified_unlearning.mechanisms.refit_plan import Counts, RefitPlan
@@ -51,7 +47,15 @@ class CertifiedLogisticRegression(LinearClassifier):
         sigma: Standard deviation of the noise on the published weights (scikit-learn's times ``sqrt(2)``, with an
             intercept). The more, the more records leave before data are read again.
         C: Inverse strength of the regulariser, as in scikit-learn.
-        normalize: Whether every row is divided by its own norm. Otherwise a row longer than 1 is an error.
+        normalize: Whether every row is divided by its own norm. Otherwise a row longer than 1 is an error, unless one
+            of the next two makes it shorter.
+        feature_ranges: Public bounds of the features: a pair ``(low, high)`` for all, or one for each, shape
+            ``(features, 2)``. Values outside are clipped, the ranges are mapped to [-1, 1], and rows are then divided
+            by ``sqrt(features)``, or by their own norm if ``normalize``, or by ``data_norm``. What is known of such
+            data in general, *not* the smallest and largest values of these: that would tell of removed records, which
+            the certificate excludes.
+        data_norm: A public number, not taken from the data either: rows longer than it are scaled down to it, then all
+            are divided by it. With ``feature_ranges``, of the rows that these make. Not together with ``normalize``.
         fit_intercept: Whether there is an intercept, which is regularised.
         random_state: None: noise from the operating system's entropy, which is not kept. A number makes results
             repeatable, but whoever knows it can subtract the noise.
@@ -76,6 +80,8 @@ class CertifiedLogisticRegression(LinearClassifier):
         sigma: float = 1e-3,
         C: float = 1.0,
         normalize: bool = False,
+        feature_ranges: ArrayLike | None = None,
+        data_norm: float | None = None,
         fit_intercept: bool = True,
         random_state: int | np.random.RandomState | None = None,
         records_between_reads: int | None = None,
@@ -87,22 +93,27 @@ class CertifiedLogisticRegression(LinearClassifier):
         self.sigma = sigma
         self.C = C
         self.normalize = normalize
+        self.feature_ranges = feature_ranges
+        self.data_norm = data_norm
         self.fit_intercept = fit_intercept
         self.random_state = random_state
         self.records_between_reads = records_between_reads
         self.strict_timing = strict_timing
         self.downdate = downdate
 
+    @without_sample_weight
     def fit(self, X: Any, y: Any) -> Self:
         """Learn from records.
 
+        There is no ``sample_weight``: a weight of its own would change how much a record can move the model.
+
         Args:
             X: Features, shape ``(n, features)``; an array or a data frame. Rows have norm at most 1, unless
-                ``normalize``.
+                ``normalize``, ``feature_ranges`` or ``data_norm`` see to it.
             y: Classes, shape ``(n,)``, of any type.
 
         Returns:
-            The fitted estimator. `unlearn` names records by their position in this ``X``.
+            The fitted estimator. `unlearn` names records by their position in this ``X``, or by its index.
 
         Raises:
             DataError: A row is longer than 1 (the message names the longest), or there is only one class.
@@ -113,18 +124,8 @@ class CertifiedLogisticRegression(LinearClassifier):
         with self._all_or_nothing():
             X, classes, labels = self._validated(X, y)
             n, features = len(X), X.shape[1] + self.fit_intercept
-            plan = RefitPlan.make(
-                n=n,
-                features=features,
-                classes=len(classes),
-                strong_convexity=n * regularisation_of(C=self.C, n=n, intercept=self.fit_intercept),
-                epsilon=self.epsilon,
-                delta=self.delta,
-                sigma=self.sigma,
-                strict=self.strict_timing,
-                records_between_reads=self.records_between_reads,
-                downdate=self.downdate,
-            )
+            plan = self._planned(n, features, len(classes))
+            self._warn_if_drowned(plan, n, features, len(classes), stacklevel=5)
             # Whatever is done to rows is done in float64: the bounds know how long a row is to 1.1e-6 only.
             rows = self._rows(X.astype(np.float64, copy=False))
             labels = labels.astype(np.float64 if len(classes) == 2 else np.int64)
@@ -142,18 +143,24 @@ class CertifiedLogisticRegression(LinearClassifier):
             self.__dict__.update(self._released(self._model.weights, 0))
         return self
 
-    def unlearn(self, indices: ArrayLike) -> Self:
+    def unlearn(self, indices: ArrayLike | None = None, *, index: Any = None) -> Self:
         """Remove records from the model, and from what it keeps of its training data.
 
+        A request that names no record changes nothing: no new weights are published, and nothing is counted.
+
         Args:
-            indices: Positions of the records in the ``X`` that was fitted, all different, none removed before.
+            indices: Positions of the records in the ``X`` that was fitted, all different, none removed before; or a
+                mask with one truth value for each of them.
+            index: Labels of the records in the index of the data frame that was fitted, instead; all records that have
+                one of them, as in pandas' ``drop``.
 
         Returns:
             The estimator, with a new ``certificate_``. When an error is raised it is as it was before, but for the
             warning that a class has lost its last record: then the removal is done.
 
         Raises:
-            ParameterError: An index is none, or appears twice, or was removed before, or no record would be left.
+            ParameterError: An index is none, or appears twice, or was removed before, or no record would be left, or
+                it is not clear which records are meant.
             DataError: The estimator was saved without its training data.
             InfeasibleError: The solver did not reach the budget.
         """
@@ -161,7 +168,10 @@ class CertifiedLogisticRegression(LinearClassifier):
         rows, counts = self._training_rows, self._counts
         if rows is None:
             raise DataError("this estimator was saved without its training data: it can predict, but not unlearn")
-        gone = self._present(indices)
+        named = self._named(indices, index, self._plan.n)
+        if not len(named):
+            return self
+        gone = self._present(named)
         gone_rows, gone_labels = rows[gone], self._training_labels[gone]
         try:
             # In place, for a copy would take longer than all the rest; an interruption puts them back.
@@ -180,6 +190,7 @@ class CertifiedLogisticRegression(LinearClassifier):
             if self._counts is counts:
                 rows[gone], self._removed[gone] = gone_rows, False
             raise
+        self._forget_labels(gone)
         if not sizes.all():
             warn_of_an_empty_class()
         return self
@@ -201,8 +212,13 @@ class CertifiedLogisticRegression(LinearClassifier):
         self._require_fitted()
         return certificates.of(self._plan, self._counts, noise_source=self._noise_source)
 
-    def privacy_report(self) -> str:
-        """Return in words what is guaranteed, compared with what, and what was not checked."""
+    def privacy_report(self, X: Any = None, y: Any = None) -> str:
+        """Return in words what is guaranteed, compared with what, and what was not checked.
+
+        Args:
+            X: Records to measure the predictions on, whose numbers no guarantee covers. None: nothing is measured.
+            y: Their true classes.
+        """
         stated, counts = self.certificate_, self._counts
         read = counted(counts.scheduled, "time") + " as planned"
         if counts.unscheduled:
@@ -221,6 +237,8 @@ class CertifiedLogisticRegression(LinearClassifier):
                 *(f"- {each}" for each in stated.not_promised),
                 "Assumed, not checked:",
                 *(f"- {each.statement}: {each.by}" for each in stated.assumptions if each.status == "assumed"),
+                *self._scaling_in_words(),
+                *self._quality_in_words(X, y),
             ]
         )
 
@@ -232,8 +250,8 @@ class CertifiedLogisticRegression(LinearClassifier):
         Args:
             path: The file.
             training_data: Whether everything goes along that the loaded estimator needs to unlearn: the training
-                records that are left, the secret state, the seed. Without, it can predict and show its certificate:
-                the file to hand out.
+                records that are left, their labels in a data frame's index, the secret state, the seed. Without, it can
+                predict and show its certificate: the file to hand out.
 
         Raises:
             ParameterError: ``random_state`` is a generator, which JSON cannot hold.
@@ -250,8 +268,9 @@ class CertifiedLogisticRegression(LinearClassifier):
         arrays: dict[str, NDArray[Any] | None] = {"weights": self._weights}
         if training_data and self._training_rows is not None:
             model = self._model
-            header["residual"] = model.residual
-            arrays |= {
+            index, labels = self._described_index()
+            header |= {"residual": model.residual, **index}
+            arrays |= labels | {
                 "training_rows": self._training_rows,
                 "training_labels": self._training_labels,
                 "removed": self._removed,
@@ -263,6 +282,23 @@ class CertifiedLogisticRegression(LinearClassifier):
                 arrays |= {"at": curvature.at, "matrix": curvature.matrix, "factor": curvature.factor}
         storage.write(path, header, arrays)
 
+    def _planned(self, n: int, features: int, classes: int) -> RefitPlan:
+        return RefitPlan.make(
+            n=n,
+            features=features,
+            classes=classes,
+            strong_convexity=n * regularisation_of(C=self.C, n=n, intercept=self.fit_intercept),
+            epsilon=self.epsilon,
+            delta=self.delta,
+            sigma=self.sigma,
+            strict=self.strict_timing,
+            records_between_reads=self.records_between_reads,
+            downdate=self.downdate,
+        )
+
+    def _planned_noise(self, plan: Any) -> tuple[float, float]:
+        return plan.sigma, plan.strong_convexity
+
     @classmethod
     def load(cls, path: str | Path) -> Self:
         """Read an estimator that `save` wrote.
@@ -272,7 +308,7 @@ class CertifiedLogisticRegression(LinearClassifier):
         """
         header, arrays = storage.read(path, cls.__name__)
         try:
-            estimator = cls._from_header(header)
+            estimator = cls._from_file(header, arrays)
             estimator._plan = RefitPlan.model_validate(header["plan"])
             estimator._counts = Counts(**header["counts"])
             estimator._noise_source = header["noise_source"]

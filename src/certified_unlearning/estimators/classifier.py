@@ -1,25 +1,48 @@
 """A linear classifier as scikit-learn knows it: records checked and made rows, scores, probabilities."""
 
 import secrets
-import warnings
 from abc import abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any, Self
+from functools import wraps
+from typing import Any, Self, TypeVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import expit, softmax
-from sklearn.base import BaseEstimator, ClassifierMixin
+from scipy.special import expit, log_expit, log_softmax, softmax
+from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.utils import check_random_state
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from certified_unlearning.accounting.core.checks import require_positive
 from certified_unlearning.data.prepared import NORM_TOLERANCE
+from certified_unlearning.data.quality import Quality, quality_of
 from certified_unlearning.errors import DataError, ParameterError
+from certified_unlearning.estimators.advice import largest_score, warn_if_drowned
+from certified_unlearning.estimators.requests import FrameIndex, positions_named
+from certified_unlearning.estimators.scaling import Array, PublicScaling, unit
 
-Array = NDArray[np.float64]
+Fit = TypeVar("Fit", bound=Callable[..., Any])
+
+
+def without_sample_weight(fit: Fit) -> Fit:
+    """Let a ``fit`` refuse ``sample_weight`` with the reason.
+
+    The signature stays ``fit(X, y)``, for scikit-learn takes an estimator that names ``sample_weight`` there for one
+    that supports it: its checks would demand that, and its searches would pass weights on.
+    """
+
+    @wraps(fit)
+    def refusing(self: Any, X: Any, y: Any, sample_weight: Any = None) -> Any:
+        if sample_weight is not None:
+            raise ParameterError(
+                "sample_weight must be None: the guarantee counts every record for at most 1, and a weight of its own "
+                "would change how much a record can move the model; C weighs all records alike"
+            )
+        return fit(self, X, y)
+
+    return cast(Fit, refusing)
 
 
 class LinearClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
@@ -31,7 +54,8 @@ class LinearClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     in the regulariser as in its solver ``liblinear``. An estimator must not be used by several threads at once.
 
     Subclasses set ``_weights``, of the rows, and ``classes_``; they have the parameters ``C``, ``normalize``,
-    ``fit_intercept`` and ``random_state``.
+    ``feature_ranges``, ``data_norm``, ``fit_intercept`` and ``random_state``. ``coef_`` and ``intercept_`` are of the
+    features as the model sees them: after ``feature_ranges``, ``data_norm`` or ``normalize``.
 
     Attributes:
         classes_: The classes, sorted.
@@ -44,11 +68,19 @@ class LinearClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def _dtype(self) -> str:
         """The type of rows."""
 
+    @abstractmethod
+    def _planned(self, n: int, features: int, classes: int) -> Any:
+        """Return the plan for so many records, columns of a row and classes."""
+
+    @abstractmethod
+    def _planned_noise(self, plan: Any) -> tuple[float, float]:
+        """Return a plan's standard deviation of the noise in the score of a row of norm 1, and its ``m``."""
+
     def decision_function(self, X: Any) -> Array:
         """Return the scores of records: shape ``(records,)`` for two classes, else ``(records, classes)``."""
         self._require_fitted()
         X = validate_data(self, X, dtype=(np.float64, np.float32), reset=False)
-        scores = (unit(X) if self.normalize else X) @ self.coef_.T + self.intercept_
+        scores = self._seen(X) @ self.coef_.T + self.intercept_
         return scores[:, 0] if len(self.classes_) == 2 else scores
 
     def predict(self, X: Any) -> NDArray[Any]:
@@ -63,6 +95,27 @@ class LinearClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             positive = expit(scores)
             return np.column_stack([1 - positive, positive])
         return softmax(scores, axis=1)  # type: ignore[no-any-return]
+
+    def predict_log_proba(self, X: Any) -> Array:
+        """Return the logarithm of each class' probability, shape ``(records, classes)``; finite for all scores."""
+        scores = self.decision_function(X)
+        if scores.ndim == 1:
+            return np.column_stack([log_expit(-scores), log_expit(scores)])
+        return log_softmax(scores, axis=1)  # type: ignore[no-any-return]
+
+    def quality(self, X: Any, y: Any) -> Quality:
+        """Measure the predictions on records: accuracy, balanced accuracy, AUC, log loss, and the majority line.
+
+        The numbers tell of these records, and no certificate covers that.
+
+        Args:
+            X: Features, shape ``(records, features)``.
+            y: Their true classes, shape ``(records,)``.
+
+        Raises:
+            DataError: There is no record, or a class that the model does not know.
+        """
+        return quality_of(self.predict_proba(X), y, self.classes_)
 
     @property
     def coef_(self) -> Array:
@@ -83,9 +136,11 @@ class LinearClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def _validated(self, X: Any, y: Any) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
         """Return records, classes and labels: -1 and +1 of two classes, else the class' number."""
+        self._frame_index = FrameIndex.of(X)
         X, y = validate_data(self, X, y, dtype=(np.float64, np.float32))
         check_classification_targets(y)
         require_positive(C=self.C)
+        self._scaling()  # Whether its numbers make sense, before anything is done.
         classes, encoded = np.unique(y, return_inverse=True)
         if len(classes) < 2:
             raise DataError(f"y holds one class only ({classes[0]!r}); a classifier needs samples of two classes")
@@ -93,14 +148,22 @@ class LinearClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def _rows(self, features: Array) -> NDArray[Any]:
         """Return features as rows of norm at most 1, in an array that nobody else has."""
-        if not self.normalize:
-            require_short_rows(features)
+        self._require_short(features)
         return self._mapped(features)
+
+    def _require_short(self, features: Array) -> None:
+        """Raise `DataError` if a row is longer than 1 and nothing makes it shorter."""
+        if not self.normalize and self._scaling() is None:
+            require_short_rows(features)
 
     def _mapped(self, features: Array) -> NDArray[Any]:
         """Return checked features as rows, in an array that nobody else has."""
-        if self.normalize:
-            features = unit(features.astype(np.float64, copy=False))  # float32 would leave some too long.
+        if self.normalize or self._scaling() is not None:
+            features = self._seen(features.astype(np.float64, copy=False))  # float32 would leave some too long.
+        return self._with_intercept(features)
+
+    def _with_intercept(self, features: Array) -> NDArray[Any]:
+        """Return features as the model sees them as rows, in an array that nobody else has."""
         if self.fit_intercept:
             rows = np.empty((len(features), features.shape[1] + 1), dtype=features.dtype)
             np.divide(features, np.sqrt(2), out=rows[:, :-1])
@@ -108,6 +171,75 @@ class LinearClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             return rows.astype(self._dtype, copy=False)
         # A copy in any case: what the caller does to X later must not reach the training records.
         return np.array(features, dtype=self._dtype, order="C")
+
+    def _seen(self, features: NDArray[Any]) -> NDArray[Any]:
+        """Return features as the model sees them."""
+        scaling = self._scaling()
+        if scaling is not None:
+            return scaling(features)
+        return unit(features) if self.normalize else features
+
+    def _scaling(self) -> PublicScaling | None:
+        """Return the map to ranges or to a norm; None where neither is given.
+
+        Raises:
+            ParameterError: Their numbers make no sense.
+        """
+        if self.feature_ranges is None and self.data_norm is None:
+            return None
+        return PublicScaling(
+            features=self.n_features_in_,
+            ranges=self.feature_ranges,
+            data_norm=self.data_norm,
+            normalize=self.normalize,
+        )
+
+    def _warn_if_drowned(self, plan: Any, n: int, features: int, classes: int, *, stacklevel: int) -> None:
+        """Warn whoever called `fit` if a plan's noise is larger than any score."""
+
+        def noise_and_score(plan: Any) -> tuple[float, float]:
+            noise, strong_convexity = self._planned_noise(plan)
+            return noise, largest_score(classes=classes, strong_convexity=strong_convexity)
+
+        def relative_noise(C: float) -> float:
+            noise, score = noise_and_score(clone(self).set_params(C=C)._planned(n, features, classes))
+            return noise / score
+
+        noise, score = noise_and_score(plan)
+        warn_if_drowned(
+            C=self.C,
+            n=n,
+            epsilon=self.epsilon,
+            noise=noise,
+            score=score,
+            relative_noise=relative_noise,
+            stacklevel=stacklevel,
+        )
+
+    def _named(self, indices: Any, index: Any, n: int) -> NDArray[Any]:
+        """Return the positions that a request names among ``n`` fitted records; none for an empty request."""
+        return positions_named(indices, index, n=n, frame_index=self._frame_index)
+
+    def _forget_labels(self, positions: NDArray[Any]) -> None:
+        """Forget the data frame's labels of records that were removed."""
+        if self._frame_index is not None:
+            self._frame_index.forget(positions)
+
+    def _scaling_in_words(self) -> list[str]:
+        """Return what a report says of public scaling, beside the certificate's assumptions."""
+        given = [name for name in ("feature_ranges", "data_norm") if getattr(self, name) is not None]
+        if not given:
+            return []
+        return [
+            f"- {' and '.join(given)} {'were' if given != ['data_norm'] else 'was'} not taken from the records: each "
+            "record was clipped or scaled by itself to what was given"
+        ]
+
+    def _quality_in_words(self, X: Any, y: Any) -> list[str]:
+        """Return what a report says of the predictions on some records; nothing if there are none."""
+        if (X is None) != (y is None):
+            raise ParameterError(f"give X and y together, or neither, got {'y' if X is None else 'X'} only")
+        return [] if X is None else self.quality(X, y).in_words()
 
     def _noise_key(self) -> int:
         """Return the address of new noise: from the operating system, or from ``random_state``."""
@@ -125,6 +257,12 @@ class LinearClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             "feature_names_in": getattr(self, "feature_names_in_", np.array([])).tolist(),
         }
 
+    def _described_index(self) -> tuple[dict[str, Any], dict[str, NDArray[Any] | None]]:
+        """Return what a file says of the fitted frame's index: in its header, and as an array."""
+        packed = None if self._frame_index is None else self._frame_index.packed()
+        known = self._frame_index is not None and (packed is not None or self._frame_index.labels is None)
+        return {"has_index": known}, {"frame_index": packed}
+
     def _parameters(self, *, secrets_too: bool) -> dict[str, Any]:
         """Return the parameters for a file's header, without the seed unless ``secrets_too``.
 
@@ -134,6 +272,8 @@ class LinearClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         parameters: dict[str, Any] = self.get_params(deep=False)
         if not secrets_too:
             parameters["random_state"] = None
+        if parameters["feature_ranges"] is not None:
+            parameters["feature_ranges"] = np.asarray(parameters["feature_ranges"], dtype=np.float64).tolist()
         if not isinstance(parameters["random_state"], int | np.integer | None):
             raise ParameterError(
                 "an estimator whose random_state is a generator cannot be saved; give a number or None"
@@ -141,14 +281,16 @@ class LinearClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return parameters
 
     @classmethod
-    def _from_header(cls, header: Mapping[str, Any]) -> Self:
-        """Return a classifier with what a file's header says of every classifier."""
+    def _from_file(cls, header: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> Self:
+        """Return a classifier with what a file says of every classifier."""
         estimator = cls(**header["parameters"])
         dtype, classes = header["classes"]
         estimator.classes_ = np.array(classes, dtype=dtype)
         estimator.n_features_in_ = header["n_features_in"]
         if header["feature_names_in"]:
             estimator.feature_names_in_ = np.array(header["feature_names_in"], dtype=object)
+        # Files of before these were kept have neither.
+        estimator._frame_index = FrameIndex.unpacked(header.get("has_index", False), arrays.get("frame_index"))
         return estimator
 
     @contextmanager
@@ -184,44 +326,3 @@ def require_short_rows(features: Array) -> None:
             "needs norms of at most 1; divide X by a public constant, or say normalize=True to divide every row by its "
             "own norm"
         )
-
-
-def distinct(indices: Any, n: int) -> NDArray[np.int64]:
-    """Return row numbers in order.
-
-    Raises:
-        ParameterError: ``indices`` are no row numbers of ``n`` records, or one appears twice.
-    """
-    wanted = np.atleast_1d(np.asarray(indices))
-    if wanted.ndim != 1 or not len(wanted) or wanted.dtype.kind not in "iu":
-        raise ParameterError(f"indices must be a list of row numbers of the X that was fitted, got {indices!r}")
-    wanted = np.sort(wanted)
-    twice = wanted[1:] == wanted[:-1]
-    if twice.any():
-        raise ParameterError(f"indices names record {wanted[1:][twice][0]} twice")
-    if wanted[0] < 0 or wanted[-1] >= n:
-        outside = wanted[(wanted < 0) | (wanted >= n)]
-        raise ParameterError(f"indices names record {outside[0]}, but records are numbered 0 to {n - 1}")
-    return wanted
-
-
-def require_removable(wanted: NDArray[np.int64], gone: NDArray[np.bool_], *, left: int) -> None:
-    """Raise `ParameterError` if a wanted record was removed before, or if none of those ``left`` would remain."""
-    if gone.any():
-        raise ParameterError(f"record {wanted[gone][0]} was removed before")
-    if len(wanted) == left:
-        raise ParameterError("indices name every record that is left; at least one must remain")
-
-
-def warn_of_an_empty_class() -> None:
-    """Warn whoever called `unlearn` that a class has lost all its records."""
-    warnings.warn("a class has no record left, but its name stays in classes_, and so does what it tells", stacklevel=3)
-
-
-def unit(features: Array) -> Array:
-    """Return every row divided by its norm; a row of zeros stays."""
-    largest = np.abs(features).max(axis=1, keepdims=True)
-    # First by the largest value: squares of very large and very small ones are no numbers any more.
-    features = features / np.where(largest > 0, largest, 1)
-    norms = np.linalg.norm(features, axis=1, keepdims=True)
-    return features / np.where(norms > 0, norms, 1)

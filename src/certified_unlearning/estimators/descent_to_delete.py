@@ -5,6 +5,7 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 import torch
+from numpy.typing import ArrayLike
 
 from certified_unlearning.accounting.core.losses import regularisation_of
 from certified_unlearning.estimators.base import UnlearningClassifier, shown_progress
@@ -33,7 +34,15 @@ class _DescentToDelete(UnlearningClassifier):
             records, compared with retraining noised once. ``as published``: the theorems, stated for adding or
             removing one record and applied to the adjacency unchanged; several records are unlearned one after another.
         adjacency: ``zero-out`` or ``replace``, as in `LangevinLogisticRegression`.
-        normalize: Whether every row is divided by its own norm. Otherwise a row longer than 1 is an error.
+        normalize: Whether every row is divided by its own norm. Otherwise a row longer than 1 is an error, unless one
+            of the next two makes it shorter.
+        feature_ranges: Public bounds of the features: a pair ``(low, high)`` for all, or one for each, shape
+            ``(features, 2)``. Values outside are clipped, the ranges are mapped to [-1, 1], and rows are then divided
+            by ``sqrt(features)``, or by their own norm if ``normalize``, or by ``data_norm``. What is known of such
+            data in general, *not* the smallest and largest values of these: that would tell of removed records, which
+            the certificate excludes.
+        data_norm: A public number, not taken from the data either: rows longer than it are scaled down to it, then all
+            are divided by it. With ``feature_ranges``, of the rows that these make. Not together with ``normalize``.
         fit_intercept: Whether there is an intercept, which is regularised.
         random_state: None: noise from the operating system's entropy, which is not kept. A number makes results
             repeatable, but whoever knows it can subtract the noise.
@@ -44,7 +53,7 @@ class _DescentToDelete(UnlearningClassifier):
     _NEEDED_TO_UNLEARN = (*UnlearningClassifier._NEEDED_TO_UNLEARN, "_state")
     _VARIANT: ClassVar[DescentVariant]
 
-    def _plan(self, n: int, features: int, classes: int) -> DescentLearner:
+    def _planned(self, n: int, features: int, classes: int) -> DescentLearner:
         return DescentLearner.plan(
             n=n,
             features=features,
@@ -60,6 +69,9 @@ class _DescentToDelete(UnlearningClassifier):
             dtype=self.dtype,
             variant=self._VARIANT,
         )
+
+    def _planned_noise(self, plan: Any) -> tuple[float, float]:
+        return plan.sigma, plan.exact_problem.strong_convexity
 
     @classmethod
     def _read_learner(cls, stated: Mapping[str, Any]) -> DescentLearner:
@@ -117,6 +129,8 @@ class PublishedStateDescentToDelete(_DescentToDelete):
         accountant: str = "conditional",
         adjacency: str = "zero-out",
         normalize: bool = False,
+        feature_ranges: ArrayLike | None = None,
+        data_norm: float | None = None,
         fit_intercept: bool = True,
         random_state: int | np.random.RandomState | None = None,
         device: str = "cpu",
@@ -132,6 +146,8 @@ class PublishedStateDescentToDelete(_DescentToDelete):
             accountant=accountant,
             adjacency=adjacency,
             normalize=normalize,
+            feature_ranges=feature_ranges,
+            data_norm=data_norm,
             fit_intercept=fit_intercept,
             random_state=random_state,
             device=device,

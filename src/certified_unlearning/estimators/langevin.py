@@ -5,12 +5,14 @@ from typing import Any, Literal
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from certified_unlearning.engine.devices import pick_device
 from certified_unlearning.engine.minibatch import dealt_order, places_in
+from certified_unlearning.estimators.advice import stationary_noise
 from certified_unlearning.estimators.base import UnlearningClassifier, shown_progress
-from certified_unlearning.estimators.classifier import ROWS_AT_ONCE, distinct, require_removable, require_short_rows
+from certified_unlearning.estimators.classifier import ROWS_AT_ONCE
+from certified_unlearning.estimators.requests import distinct, require_removable
 from certified_unlearning.mechanisms.learners.langevin import LangevinLearner
 from certified_unlearning.mechanisms.learners.learner import Removal
 from certified_unlearning.mechanisms.learners.minibatch import MiniBatchLearner, plan_learner
@@ -48,7 +50,15 @@ class LangevinLogisticRegression(UnlearningClassifier):
         adjacency: What retraining is compared with: on data where a removed record's loss is 0 (``zero-out``:
             scikit-learn's objective with the same ``C`` on the remaining records), where another record stands in its
             place (``replace``), or on the mean over the remaining records (``remove``).
-        normalize: Whether every row is divided by its own norm. Otherwise a row longer than 1 is an error.
+        normalize: Whether every row is divided by its own norm. Otherwise a row longer than 1 is an error, unless one
+            of the next two makes it shorter.
+        feature_ranges: Public bounds of the features: a pair ``(low, high)`` for all, or one for each, shape
+            ``(features, 2)``. Values outside are clipped, the ranges are mapped to [-1, 1], and rows are then divided
+            by ``sqrt(features)``, or by their own norm if ``normalize``, or by ``data_norm``. What is known of such
+            data in general, *not* the smallest and largest values of these: that would tell of removed records, which
+            the certificate excludes.
+        data_norm: A public number, not taken from the data either: rows longer than it are scaled down to it, then all
+            are divided by it. With ``feature_ranges``, of the rows that these make. Not together with ``normalize``.
         fit_intercept: Whether there is an intercept, which is regularised.
         random_state: None: noise from the operating system's entropy, which is not kept. A number makes results
             repeatable, but whoever knows it can subtract the noise.
@@ -71,6 +81,8 @@ class LangevinLogisticRegression(UnlearningClassifier):
         accountant: str = "shifted",
         adjacency: str = "zero-out",
         normalize: bool = False,
+        feature_ranges: ArrayLike | None = None,
+        data_norm: float | None = None,
         fit_intercept: bool = True,
         random_state: int | np.random.RandomState | None = None,
         device: str = "cpu",
@@ -86,6 +98,8 @@ class LangevinLogisticRegression(UnlearningClassifier):
             accountant=accountant,
             adjacency=adjacency,
             normalize=normalize,
+            feature_ranges=feature_ranges,
+            data_norm=data_norm,
             fit_intercept=fit_intercept,
             random_state=random_state,
             device=device,
@@ -93,7 +107,7 @@ class LangevinLogisticRegression(UnlearningClassifier):
         )
         self.batch_size = batch_size
 
-    def _plan(self, n: int, features: int, classes: int) -> LangevinLearner | MiniBatchLearner:
+    def _planned(self, n: int, features: int, classes: int) -> LangevinLearner | MiniBatchLearner:
         return plan_learner(
             self.batch_size,
             C=self.C,
@@ -111,6 +125,12 @@ class LangevinLogisticRegression(UnlearningClassifier):
             dtype=self.dtype,
         )
 
+    def _planned_noise(self, plan: Any) -> tuple[float, float]:
+        problem = plan.exact_problem
+        strong_convexity: float = problem.strong_convexity
+        noise = stationary_noise(sigma=plan.sigma, strong_convexity=strong_convexity, step_size=problem.step_size)
+        return noise, strong_convexity
+
     @property
     def remaining_(self) -> NDArray[np.int64]:
         """Positions in the fitted ``X`` of the records that are left."""
@@ -126,8 +146,7 @@ class LangevinLogisticRegression(UnlearningClassifier):
         if not isinstance(self._learner, MiniBatchLearner):
             super()._learn_from(X, labels)
             return
-        if not self.normalize:
-            require_short_rows(X)
+        self._require_short(X)
         X = np.ascontiguousarray(X)
         order = dealt_order(len(X), self._noise_key())
         labels = labels[order]

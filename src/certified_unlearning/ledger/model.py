@@ -1,6 +1,5 @@
 """The model in a directory: what never changes of it, and each version's weights, secret and certificate."""
 
-import hashlib
 import hmac
 import json
 import math
@@ -23,9 +22,21 @@ from certified_unlearning.ledger.method import Method, Outcome, Secret
 from certified_unlearning.ledger.noisy_steps import NoisySteps
 from certified_unlearning.ledger.state import State, Version
 from certified_unlearning.ledger.store import LedgerError
+from certified_unlearning.ledger.weights import read_weights
 from certified_unlearning.mechanisms.learners.langevin import LangevinLearner
 from certified_unlearning.mechanisms.learners.minibatch import MiniBatchLearner
 from certified_unlearning.mechanisms.refit_plan import RefitPlan
+
+__all__ = [
+    "StoredModel",
+    "method_of",
+    "read_secret",
+    "read_stored",
+    "read_weights",
+    "stated_by",
+    "with_intercept",
+    "write_version",
+]
 
 
 class StoredModel(BaseModel):
@@ -66,23 +77,6 @@ def read_stored(directory: ModelDirectory, state: State) -> StoredModel:
     if file_sha256(directory.model) != state.start.model_sha256:
         raise LedgerError(f"{directory.model} was tampered with: it is not what `unlearn init` recorded")
     return read_model(directory.model, StoredModel, "a model")
-
-
-def read_weights(directory: ModelDirectory, version: Version) -> NDArray[Any]:
-    """Read a version's weights, shape ``(scores of a record, features)``.
-
-    Raises:
-        DataError: They cannot be read.
-        LedgerError: They are not what was recorded.
-    """
-    path = directory.weights(version.version)
-    try:
-        content = path.read_bytes()
-    except OSError as error:
-        raise DataError(f"cannot read {path}: {error.strerror}") from error
-    if hashlib.sha256(content).hexdigest() != version.weights_sha256:
-        raise LedgerError(f"{path} was tampered with: it is not the model that the ledger recorded")
-    return safetensors.numpy.load(content)["weights"]
 
 
 def write_version(

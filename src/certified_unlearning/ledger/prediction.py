@@ -1,17 +1,24 @@
 """Predictions with the current version of a directory's model."""
 
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from certified_unlearning.data.tables.table import feature_names
+from certified_unlearning.data.tables.declaration import text_of
+from certified_unlearning.data.tables.table import Records, feature_names, read_records
 from certified_unlearning.errors import DataError, ParameterError
 from certified_unlearning.ledger.directory import ModelDirectory
 from certified_unlearning.ledger.model import StoredModel, read_stored, read_weights, with_intercept
 from certified_unlearning.ledger.state import read_state
 from certified_unlearning.ledger.store import Ledger, LedgerError
+from certified_unlearning.ledger.weights import log_probabilities, predicted, scores_of
+
+if TYPE_CHECKING:
+    import pandas as pd
+    import pyarrow as pa
 
 
 class LoadedModel:
@@ -21,6 +28,7 @@ class LoadedModel:
 
     Attributes:
         version: The version of the model.
+        table: How a table becomes rows, as `init` was told.
         classes: The names of the classes.
         feature_names: The names of a row's features, in order: ``age``, or ``colour=red``.
         weights: Shape ``(1, features)`` or ``(classes, features)``, the intercept last if there is one.
@@ -28,17 +36,36 @@ class LoadedModel:
 
     def __init__(self, model: StoredModel, version: int, weights: NDArray[Any]) -> None:
         self.version = version
+        self.table = model.table
         self.classes = np.array(model.table.classes)
         self.feature_names = feature_names(model.table)
         self.weights = weights
         self._has_intercept = model.intercept
 
-    def decision_function(self, rows: ArrayLike) -> NDArray[Any]:
-        """Return scores, shape ``(n,)`` for two classes (above 0: the second), else ``(n, classes)``.
+    def read(self, source: "str | Path | pa.Table | pd.DataFrame", *, labelled: bool = False) -> Iterator[Records]:
+        """Read a table with the columns that the model was made from, a few thousand rows at a time.
+
+        Columns come in any order, and may be more; those of label and identifier may be absent.
 
         Args:
-            rows: Shape ``(n, len(feature_names))``, made by the table's declaration
-                (`data.tables.table.read_blocks`).
+            source: A CSV or Parquet file, or a table in memory.
+            labelled: Whether the label is needed; else it is not read.
+
+        Raises:
+            DataError: The file cannot be read, a column is missing, or a row has a value that was not declared; the
+                message names row and column.
+        """
+        return read_records(self.table, source, labelled=labelled)
+
+    def rows(self, source: "str | Path | pa.Table | pd.DataFrame") -> NDArray[np.float32]:
+        """Return all rows of a table at once, for the methods below; see `read`."""
+        return np.concatenate([records.features for records in self.read(source)])
+
+    def decision_function(self, rows: ArrayLike) -> NDArray[Any]:
+        """Return scores, shape ``(n,)`` for two classes (from 0 on: the second), else ``(n, classes)``.
+
+        Args:
+            rows: Shape ``(n, len(feature_names))``, as `rows` makes them of a table.
 
         Raises:
             ParameterError: The rows have another number of features.
@@ -48,13 +75,42 @@ class LoadedModel:
             raise ParameterError(f"rows must have shape (n, {len(self.feature_names)}), got {features.shape}")
         if self._has_intercept:
             features = with_intercept(features)
-        scores = features @ self.weights.T
-        return np.asarray(scores[:, 0] if len(self.classes) == 2 else scores)
+        return scores_of(features, self.weights)
 
     def predict(self, rows: ArrayLike) -> NDArray[Any]:
         """Return the name of each row's class, shape ``(n,)``."""
-        scores = self.decision_function(rows)
-        return np.asarray(self.classes[(scores >= 0).astype(int) if scores.ndim == 1 else scores.argmax(axis=1)])
+        return np.asarray(self.classes[predicted(self.decision_function(rows))])
+
+    def predict_log_proba(self, rows: ArrayLike) -> NDArray[np.float64]:
+        """Return the logarithms of `predict_proba`."""
+        return log_probabilities(self.decision_function(rows))
+
+    def predict_proba(self, rows: ArrayLike) -> NDArray[np.float64]:
+        """Return each class's probability under the model, shape ``(n, len(classes))``."""
+        return np.exp(self.predict_log_proba(rows))
+
+    def score(self, rows: ArrayLike, labels: ArrayLike) -> float:
+        """Return the accuracy: the share of the rows whose class is predicted rightly.
+
+        Args:
+            rows: See `decision_function`.
+            labels: The names of their classes, shape ``(n,)``; 1 and 1.0 are ``"1"``, as in a table.
+
+        Raises:
+            DataError: There are no rows.
+            ParameterError: A label is none of the classes, or there are more or fewer of them than rows.
+        """
+        given = np.array([str(text_of(label)) for label in np.asarray(labels, object).ravel().tolist()], object)
+        found = self.predict(rows)
+        if len(given) != len(found):
+            raise ParameterError(f"there must be a label for each of the {len(found)} rows, got {len(given)}")
+        if not len(found):
+            raise DataError("there are no rows to predict")
+        unknown = next((label for label in given if label not in self.classes), None)
+        if unknown is not None:
+            known = ", ".join(map(repr, self.classes.tolist()))
+            raise ParameterError(f"labels contain {unknown!r}, which is none of the classes {known}")
+        return float((found == given).mean())
 
 
 def load_model(path: str | Path) -> LoadedModel:

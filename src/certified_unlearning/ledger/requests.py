@@ -85,6 +85,17 @@ def _count_records(ledger: Ledger, state: State, named: Sequence[str]) -> dict[s
     return records
 
 
+def count_known(path: Path, identifiers: Sequence[str]) -> tuple[int, int]:
+    """Return how many of these people have records in the training copy, and for how many removal was requested.
+
+    Raises:
+        DataError: There is no model, or its ledger is damaged.
+    """
+    with Ledger.opened(ModelDirectory(path).ledger, read_only=True) as ledger:
+        requested = [identifier for identifier in identifiers if ledger.request_of(identifier) is not None]
+        return sum(ledger.count_records_of(identifier) > 0 for identifier in identifiers), len(requested)
+
+
 def _shown(identifiers: Sequence[str]) -> str:
     """Return the subject of a sentence and its verb."""
     first = f"identifier {identifiers[0]!r}"

@@ -205,6 +205,10 @@ class Ledger:
         """Return how many people there are."""
         return int(self._connection.execute("SELECT count(DISTINCT identifier) FROM records").fetchone()[0])
 
+    def rows(self) -> Iterator[int]:
+        """Yield the numbers of all rows that are somebody's."""
+        return (row for (row,) in self._connection.execute("SELECT row FROM records"))
+
     def records(self) -> Iterator[Record]:
         """Yield everybody's rows."""
         return map(Record._make, self._connection.execute("SELECT identifier, row, tag FROM records"))

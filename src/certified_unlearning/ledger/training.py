@@ -50,7 +50,7 @@ def deal(directory: ModelDirectory, features: int, *, classes: int, key: int) ->
             array.tofile(temporary)
 
 
-def positions(directory: ModelDirectory, rows: Sequence[int]) -> NDArray[np.int64]:
+def positions(directory: ModelDirectory, rows: Sequence[int] | NDArray[np.int64]) -> NDArray[np.int64]:
     """Return where rows of the table lie in the training copy."""
     wanted = np.asarray(rows, dtype=np.int64)
     if not directory.places.exists():

@@ -1,14 +1,18 @@
-"""What a mechanism is: how its runs become phases of descent; declared in its module."""
+"""What a mechanism is: how its runs become phases of descent, or another library's fits; declared in its module."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 from certified_unlearning.engine.phase import Phase
 
 if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
     from torch import Tensor
 
+    from certified_unlearning.data.prepared import PreparedData
+    from certified_unlearning.data.requests import Removals
     from certified_unlearning.mechanisms.batch import TrialBatch
 
 
@@ -46,3 +50,33 @@ class Mechanism:
     def line(self, method: str, member: str, variant: str) -> str:
         """Return the name of a line: the method, what tells apart its lines, and what is kept."""
         return ", ".join(part for part in (method, member, self.states.get(variant, "")) if part)
+
+
+class Refitted(NamedTuple):
+    """Answers to requests, one after another.
+
+    Attributes:
+        judged: What `engine.quality.MEASURES` are on the test part, after each: an array of one row.
+        seconds: What the requests took, without what was learned before them.
+    """
+
+    judged: "list[NDArray[np.float64]]"
+    seconds: float
+
+
+@dataclass(frozen=True)
+class Refit:
+    """A mechanism that fits again with another library's solver: no noise, no steps of ours.
+
+    Attributes:
+        name: Its name, as rows and paths have it.
+        title: What labels call it.
+        answer: Answers requests: of the data set, the records that go and what replaces them, how many are gone after
+            each request, scikit-learn's ``C``, and a run's variant.
+    """
+
+    name: str
+    title: str
+    answer: Callable[["PreparedData", "Removals", Sequence[int], float, str], Refitted]
+    learning: ClassVar[None] = None
+    """There is no job that learns for all runs."""

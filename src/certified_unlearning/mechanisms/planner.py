@@ -27,6 +27,7 @@ from certified_unlearning.mechanisms.langevin import LANGEVIN
 from certified_unlearning.mechanisms.mechanism import Mechanism
 from certified_unlearning.mechanisms.retraining import RETRAINING
 from certified_unlearning.mechanisms.run import Constants, Request, Run
+from certified_unlearning.mechanisms.scikit_learn import FROM_ZERO, SCIKIT_LEARN, WARM_START
 from certified_unlearning.mechanisms.settings import Settings
 from certified_unlearning.vocabulary import DType
 
@@ -356,6 +357,27 @@ class Planner:
         largest = max(run.epsilon_target for run in langevin)
         retrained = self._retrained(langevin[0], "noiseless", NO_ACCOUNTANT, 0.0, longest)
         return retrained.model_copy(update={"epsilon_target": largest})
+
+    def scikit_learn(self, langevin: Sequence[Run]) -> Iterable[Run]:
+        """Fit again with scikit-learn, as a user would: from zero, which is retraining, and from the old weights."""
+        for variant in (FROM_ZERO, WARM_START):
+            run = self.noiseless_retraining(langevin)
+            method = f"{SCIKIT_LEARN.title}, {variant}"
+            exact = variant == FROM_ZERO
+            epsilon = 0.0 if exact else None
+            requests = [request.model_copy(update={"epsilon": epsilon, "mu": epsilon}) for request in run.requests]
+            yield run.model_copy(
+                update={
+                    "mechanism": SCIKIT_LEARN.name,
+                    "variant": variant,
+                    "guarantee": run.guarantee if exact else "none",
+                    "method": method,
+                    "line": method,
+                    "point": method,
+                    "learning_steps": 0,
+                    "requests": tuple(requests),
+                }
+            )
 
     def _retrained(self, like: Run, variant: str, accountant: str, sigma: float, steps: int) -> Run:
         removed = like.requests[-1].records_removed

@@ -7,7 +7,7 @@ from importlib import import_module
 from typing import Any, TypeVar
 
 from certified_unlearning.errors import ParameterError
-from certified_unlearning.mechanisms.mechanism import Mechanism
+from certified_unlearning.mechanisms.mechanism import Mechanism, Refit
 from certified_unlearning.reproduction.experiment import Experiment
 
 Kind = TypeVar("Kind")
@@ -22,13 +22,13 @@ def experiment(reference: str) -> Experiment:
     return _named(reference, Experiment)
 
 
-def mechanism(reference: str) -> Mechanism:
+def mechanism(reference: str) -> Mechanism | Refit:
     """Return a mechanism by the name of one of this package, or by ``package.module:name``.
 
     Raises:
         ParameterError: There is none.
     """
-    return _named(mechanism_reference(reference), Mechanism)
+    return _named(mechanism_reference(reference), Mechanism, Refit)  # type: ignore[return-value]
 
 
 def mechanism_reference(name: str) -> str:
@@ -54,16 +54,16 @@ def function(reference: str) -> Any:
     return found
 
 
-def _named(reference: str, kind: type[Kind]) -> Kind:
+def _named(reference: str, *kinds: type[Kind]) -> Kind:
     module, _, name = reference.partition(":")
     declared = {
         each.name: each  # type: ignore[attr-defined]
         for each in vars(_module(module, reference)).values()
-        if isinstance(each, kind)
+        if isinstance(each, kinds)
     }
     if name not in declared:
         known = f"only {', '.join(declared)}" if declared else "none"
-        raise ParameterError(f"{reference} names nothing: the module declares {known} of {kind.__name__}")
+        raise ParameterError(f"{reference} names nothing: the module declares {known} of {kinds[0].__name__}")
     return declared[name]
 
 

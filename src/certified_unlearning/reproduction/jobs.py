@@ -11,20 +11,21 @@ from safetensors.torch import load_file, save
 from torch import Tensor
 
 from certified_unlearning.data.prepared import PreparedData
+from certified_unlearning.data.requests import draw_removals
 from certified_unlearning.engine.descent import Array
 from certified_unlearning.errors import DataError, ParameterError
 from certified_unlearning.files import atomic_path, content_key
 from certified_unlearning.mechanisms.batch import PlannedBatch
-from certified_unlearning.mechanisms.mechanism import Mechanism
+from certified_unlearning.mechanisms.mechanism import Mechanism, Refit
 from certified_unlearning.mechanisms.run import Plan, Run
-from certified_unlearning.reproduction.simulation import Simulation
+from certified_unlearning.reproduction.simulation import Simulation, require_runs
 from certified_unlearning.reproduction.tables import Tables, curves_by_run
 
 CURVE_POINTS = 24
 """Steps of a phase at which test accuracy is measured, logarithmically spaced."""
 
 
-def learn(mechanism: Mechanism, plan: Plan, data: PreparedData, output: Path) -> None:
+def learn(mechanism: Mechanism | Refit, plan: Plan, data: PreparedData, output: Path) -> None:
     """Learn one model for each distinct sigma of a mechanism's runs and each trial; write the weights.
 
     Raises:
@@ -32,7 +33,7 @@ def learn(mechanism: Mechanism, plan: Plan, data: PreparedData, output: Path) ->
         DataError: ``data`` is not what the plan was made for.
         StorageError: The file cannot be written.
     """
-    if mechanism.learning is None:
+    if isinstance(mechanism, Refit) or mechanism.learning is None:
         raise ParameterError(f"{mechanism.name} does not learn in a job of its own; `unlearn` does it all")
     simulation = Simulation(plan, mechanism.name, data, "learn", output)
     runs = list({run.sigma: run for run in plan.of(mechanism.name)}.values())
@@ -76,7 +77,7 @@ def unlearn(
         if learned is None:
             raise DataError(f"{mechanism.name} unlearns what it learned before, but no learned weights were given")
         weights, learning_curves = _read_learned(learned, mechanism, plan)
-    tables = Tables(plan, str(simulation.device))
+    tables = Tables(plan, str(simulation.device), data.majority)
     groups = [
         PlannedBatch(runs, plan.settings.trials, plan.settings) for runs in _same_removals(plan.of(mechanism.name))
     ]
@@ -93,7 +94,7 @@ def unlearn(
         else:
             start = mechanism.starting_weights(batch, simulation.no_weights)
         trajectory = simulation.run(start, group, of=runs[0])
-        tables.add_accuracies(runs, trajectory.published[mechanism.answers :], trajectory.seconds)
+        tables.add_models(runs, trajectory.published[mechanism.answers :], trajectory.seconds)
         first_steps = [run.learning_steps if weights else 0 for run in runs]
         for run, curve in zip(runs, curves_by_run(runs, group, trajectory, first_steps), strict=True):
             if weights:
@@ -105,6 +106,25 @@ def unlearn(
             tables.add_curve(run, after, {step: curve[step] for step in curve.keys() - learning.keys()})
     tables.write(rows, curves)
     simulation.finish()
+
+
+def refit(mechanism: Refit, plan: Plan, data: PreparedData, rows: Path, curves: Path) -> None:
+    """Answer every request of a mechanism's runs by fitting again; arguments and errors as for `unlearn`."""
+    require_runs(plan, mechanism.name, data)
+    runs = plan.of(mechanism.name)
+    removals = draw_removals(
+        data,
+        records=max(run.requests[-1].records_removed for run in runs),
+        adjacency=plan.settings.adjacency,
+        seed=plan.settings.seed,
+    )
+    tables = Tables(plan, "cpu", data.majority)
+    for run in runs:
+        removed = [request.records_removed for request in run.requests]
+        C = 1 / (plan.constants.n * plan.constants.strong_convexity)
+        answered = mechanism.answer(data, removals, removed, C, run.variant)
+        tables.add_models([run], answered.judged, answered.seconds)
+    tables.write(rows, curves)
 
 
 def _same_removals(runs: Sequence[Run]) -> list[list[Run]]:

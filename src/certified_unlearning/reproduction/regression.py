@@ -38,8 +38,9 @@ TOGETHER = "all points together"
 
 OF_THE_PRESET = ("preset", "dataset", "features", "data_sha256", "n", "d", "dtype", "seed")
 """The quantities that all records of a preset share."""
-OF_A_POINT = tuple(name for name in CONSTANTS if name not in (*OF_THE_PRESET, "experiment", "request"))
-"""The quantities that all trials of a sweep point and request share: steps, epsilon, sigma, L, m, M, ..."""
+OF_A_POINT = tuple(name for name in CONSTANTS if name not in (*OF_THE_PRESET, "experiment", "request", "majority"))
+"""The quantities that all trials of a sweep point and request share: steps, epsilon, sigma, L, m, M, ... (The majority
+line follows from the data.)"""
 
 Value: TypeAlias = str | int | float | None
 """A quantity; None where a record leaves it empty."""

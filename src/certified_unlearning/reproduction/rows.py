@@ -53,7 +53,7 @@ RUN_ROWS = pa.schema(
         column("adjacency", "text", "constant"),
         column("smoothness", "text", "constant"),
         column("epsilon_target", "number", "constant"),
-        column("epsilon", "number", "constant"),
+        column("epsilon", "number", "constant", empty=True),
         column("mu", "number", "constant", empty=True),
         column("initial_epsilon", "number", "constant", empty=True),
         column("delta", "number", "constant"),
@@ -75,6 +75,10 @@ RUN_ROWS = pa.schema(
         column("trial", "whole", "trial"),
         column("seed", "whole", "constant"),
         column("accuracy", "number", "measure"),
+        column("balanced_accuracy", "number", "measure"),
+        column("auc", "number", "measure"),
+        column("log_loss", "number", "measure"),
+        column("majority", "number", "constant"),
         column("seconds", "number", "cost"),
         column("device", "text", "origin"),
         column("dtype", "text", "constant"),
@@ -82,8 +86,9 @@ RUN_ROWS = pa.schema(
         column("code_version", "text", "origin"),
     ]
 )
-"""One row per run, request and trial. `seconds` is the run's share of its job's simulation time; it and
-`code_version` are the only columns that may differ between two runs with the same inputs on the same device."""
+"""One row per run, request and trial. ``epsilon`` is empty where nothing is guaranteed. `seconds` is the run's share of
+its job's simulation time; it and `code_version` are the only columns that may differ between two runs with the same
+inputs on the same device."""
 
 CURVE_ROWS = pa.schema(
     [

@@ -11,6 +11,7 @@ from torch import Tensor
 from certified_unlearning.accounting.core.curves import Cycle
 from certified_unlearning.data.prepared import PreparedData
 from certified_unlearning.data.requests import draw_removals
+from certified_unlearning.engine import quality
 from certified_unlearning.engine.addresses import address
 from certified_unlearning.engine.checkpoint import Checkpoint
 from certified_unlearning.engine.descent import Objective, Phase, Trajectory, run
@@ -23,6 +24,17 @@ from certified_unlearning.errors import DataError
 from certified_unlearning.files import content_key
 from certified_unlearning.mechanisms.run import Plan, Run
 from certified_unlearning.version import source_sha256
+
+
+def require_runs(plan: Plan, mechanism: str, data: PreparedData) -> None:
+    """Raise `DataError` unless ``data`` is what a plan was made for and the plan has runs of the mechanism."""
+    if data.sha256 != plan.constants.data_sha256:
+        raise DataError(
+            f"the data set {data.name} has digest {data.sha256[:12]}, but the plan was made for "
+            f"{str(plan.constants.data_sha256)[:12]}; make the plan again"
+        )
+    if not plan.of(mechanism):
+        raise DataError(f"the plan of {plan.runs[0].experiment} has no runs of {mechanism}")
 
 
 class Simulation:
@@ -41,13 +53,7 @@ class Simulation:
     """
 
     def __init__(self, plan: Plan, mechanism: str, data: PreparedData, name: str, output: Path) -> None:
-        if data.sha256 != plan.constants.data_sha256:
-            raise DataError(
-                f"the data set {data.name} has digest {data.sha256[:12]}, but the plan was made for "
-                f"{str(plan.constants.data_sha256)[:12]}; make the plan again"
-            )
-        if not plan.of(mechanism):
-            raise DataError(f"the plan of {plan.runs[0].experiment} has no runs of {mechanism}")
+        require_runs(plan, mechanism, data)
         self.plan = plan
         self.device = pick_device(plan.settings.device)
         self._name = f"{plan.runs[0].experiment} {mechanism} {name}"
@@ -109,6 +115,10 @@ class Simulation:
         """Return the test accuracy of each trial."""
         return self._accuracy(weights, *self._test)
 
+    def judge(self, weights: Tensor) -> Tensor:
+        """Return `quality.MEASURES` of each trial, on the test records."""
+        return quality.judged(weights, *self._test, classes=self.plan.constants.classes)
+
     def expect(self, groups: Sequence[Sequence[Phase]]) -> None:
         """Announce all groups, so that the progress line knows the whole."""
         total = sum(sum(phase.steps) for phases in groups for phase in phases)
@@ -129,6 +139,7 @@ class Simulation:
             step_size=of.step_size,
             radius=of.radius,
             measure=self.measure,
+            judge=self.judge,
             progress=self._progress,
             checkpoint=self._checkpoints[-1],
         )

@@ -16,9 +16,10 @@ CONSTANTS = tuple(
     name for name in names(RUN_ROWS, "constant", "point") if name not in (*_NAMES, "seed", "dtype", "data_sha256")
 )
 """The columns that all trials of a sweep point share and that a summary keeps beside its names."""
+MEASURES = names(RUN_ROWS, "measure")
+RATED = tuple(f"{measure}_{which}" for measure in MEASURES for which in ("mean", "std"))
 _ACCOUNTANT_ORDER = (*ACCOUNTANTS, NO_ACCOUNTANT)
 _POINT_ORDER = ("records_per_request", "epsilon_target", "sigma", "records_removed")
-
 Row: TypeAlias = "Mapping[str, Any] | pd.Series[Any]"
 """A row of runs or of a summary."""
 
@@ -32,9 +33,9 @@ def summarise(rows: pd.DataFrame, experiment: str) -> pd.DataFrame:
 
     Returns:
         One row per sweep point and request: ``label`` (the line), ``point`` (the line and the swept value), ``method``
-        and ``member``, the columns `CONSTANTS`, ``trials``, ``accuracy_mean`` and ``accuracy_std`` (sample standard
-        deviation, 0 for a single trial); mechanisms and their variants in the order of the rows, accountants from
-        loose to tight.
+        and ``member``, the columns `CONSTANTS`, ``trials``, and of each of `MEASURES` mean and sample standard
+        deviation (``accuracy_mean``, ``accuracy_std``; 0 for a single trial); mechanisms and their variants in the
+        order of the rows, accountants from loose to tight.
 
     Raises:
         DataError: There are no rows, none of this experiment, a trial occurs twice, data sets are mixed, two runs
@@ -45,10 +46,10 @@ def summarise(rows: pd.DataFrame, experiment: str) -> pd.DataFrame:
     groups = own.sort_values(["run_key", "request", "trial"]).groupby(["run_key", "request"], sort=False)
     kept = [name for name in (*CONSTANTS, *_NAMES) if name != "request"]
     summary = groups[kept].first().reset_index()
-    accuracy = groups["accuracy"]
-    summary["trials"] = accuracy.count().to_numpy()
-    summary["accuracy_mean"] = accuracy.mean().to_numpy()
-    summary["accuracy_std"] = accuracy.std(ddof=1).fillna(0.0).to_numpy()
+    summary["trials"] = groups["accuracy"].count().to_numpy()
+    for measure in MEASURES:
+        summary[f"{measure}_mean"] = groups[measure].mean().to_numpy()
+        summary[f"{measure}_std"] = groups[measure].std(ddof=1).fillna(0.0).to_numpy()
     ambiguous = summary.loc[summary.duplicated(["point", "request"]), "point"]
     if not ambiguous.empty:
         raise DataError(f"the rows of {experiment} hold more than one run called {ambiguous.iloc[0]!r}")
@@ -66,7 +67,7 @@ def summarise(rows: pd.DataFrame, experiment: str) -> pd.DataFrame:
         kind="stable",
     )
     return ordered.rename(columns={"line": "label"})[
-        ["label", "point", "method", "member", *CONSTANTS, "trials", "accuracy_mean", "accuracy_std"]
+        ["label", "point", "method", "member", *CONSTANTS, "trials", *RATED]
     ]
 
 
@@ -80,7 +81,7 @@ def metrics(rows: pd.DataFrame) -> dict[str, dict[str, dict[str, float | int]]]:
 
     Returns:
         Experiment -> sweep point (such as ``Langevin (lsi), K = 1, epsilon = 0.5``) -> the guarantee (epsilon,
-        delta, extra_delta, and mu where the accountant gives one), sigma, unlearning_steps and mean accuracy. A
+        delta, extra_delta, and mu where the accountant gives one), sigma, unlearning_steps and means of `MEASURES`. A
         stream of requests is one sweep point: its largest epsilon and mu, its accumulated_steps, and the accuracy
         after the last request.
 
@@ -115,15 +116,15 @@ def _rows_of(rows: pd.DataFrame, experiment: str) -> pd.DataFrame:
 def _headline(requests: pd.DataFrame, streams: bool) -> dict[str, float | int]:
     last = requests.iloc[-1]
     steps = "accumulated_steps" if streams else "unlearning_steps"
-    mu = requests["mu"].max()
+    epsilon, mu = requests["epsilon"].max(), requests["mu"].max()
     return {
-        "epsilon": float(requests["epsilon"].max()),
+        **({} if pd.isna(epsilon) else {"epsilon": float(epsilon)}),
         "delta": float(last["delta"]),
         "extra_delta": float(last["extra_delta"]),
         **({} if pd.isna(mu) else {"mu": float(mu)}),
         "sigma": float(last["sigma"]),
         steps: int(last[steps]),
-        "accuracy": float(last["accuracy_mean"]),
+        **{measure: float(last[f"{measure}_mean"]) for measure in MEASURES},
     }
 
 

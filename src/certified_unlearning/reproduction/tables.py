@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 
 from certified_unlearning.engine.descent import Array, Phase, Trajectory
+from certified_unlearning.engine.quality import MEASURES
 from certified_unlearning.mechanisms.run import Plan, Run
 from certified_unlearning.reproduction.rows import CURVE_ROWS, RUN_ROWS, write_table
 from certified_unlearning.version import code_version
@@ -20,30 +21,32 @@ class Tables:
     Args:
         plan: The job's plan.
         device: The device it ran on.
+        majority: The accuracy of always answering with the most frequent class.
     """
 
-    def __init__(self, plan: Plan, device: str) -> None:
+    def __init__(self, plan: Plan, device: str, majority: float) -> None:
         self._plan = plan
         self._device = device
+        self._majority = majority
         self._records: list[pd.DataFrame] = []
         self._curves: list[dict[str, Any]] = []
 
-    def add_accuracies(self, runs: Sequence[Run], accuracies: Sequence[Array], seconds: float) -> None:
+    def add_models(self, runs: Sequence[Run], judged: Sequence[Array], seconds: float) -> None:
         """Add one row for each run, request and trial.
 
         Args:
             runs: The runs of a group.
-            accuracies: For each request the test accuracy of all trials, run by run; a deterministic run's single
-                trial counts for all.
+            judged: For each request `quality.MEASURES` of all trials, a row each, run by run; a deterministic run's
+                single trial counts for all.
             seconds: Wall time of the group, shared out among its runs by their number of steps.
         """
         trials = self._plan.settings.trials
         work = np.array([_steps(run) for run in runs], dtype=np.float64)
-        shares = seconds * work / work.sum()
-        for run, share, columns in zip(runs, shares, _split(accuracies, len(runs)), strict=True):
+        shares = seconds * (work / work.sum() if work.any() else np.full(len(runs), 1 / len(runs)))
+        for run, share, columns in zip(runs, shares, _split(judged, len(runs)), strict=True):
             steps = list(accumulate(request.unlearning_steps for request in run.requests))
             for number, request in enumerate(run.requests):
-                values = columns[number]
+                values = np.repeat(columns[number], trials // len(columns[number]), axis=0)
                 self._records.append(
                     pd.DataFrame(
                         {
@@ -55,7 +58,8 @@ class Tables:
                             "request": number + 1,
                             "records_removed": request.records_removed,
                             "trial": np.arange(trials),
-                            "accuracy": np.repeat(values, trials // len(values)),
+                            **dict(zip(MEASURES, values.T, strict=True)),
+                            "majority": self._majority,
                             "seconds": share,
                         }
                     )
@@ -141,7 +145,7 @@ def curves_by_run(
                 if not np.isnan(own).any():
                     curves[index][offsets[index] + step] = own
             offsets[index] += phase.steps[index * trials]
-            curves[index][offsets[index]] = _split([trajectory.published[number]], len(runs))[index][0]
+            curves[index][offsets[index]] = _split([trajectory.published[number][:, 0]], len(runs))[index][0]
     return curves
 
 

@@ -9,7 +9,7 @@ from certified_unlearning import accounting
 from certified_unlearning.accounting.descent.shifted import published_state_curve
 from certified_unlearning.errors import AssumptionError, InfeasibleError, ParameterError
 from certified_unlearning.mechanisms.run import Plan, Run
-from tests.support.planning import make, settings_of, sweep_of
+from tests.support.planning import ANEW, make, settings_of, sweep_of
 
 MNIST = {
     "n": 11_982, "d": 784, "classes": {"train": {"-1": 6131, "+1": 5851}}, "largest_eigenvalue": 0.7308741769,
@@ -29,7 +29,7 @@ def steps(run: Run) -> int:
 
 
 def by(accountant: str, whole: Plan) -> list[Run]:
-    return [run for run in whole.runs if run.accountant == accountant and run.mechanism != "retraining"]
+    return [run for run in whole.runs if run.accountant == accountant and run.mechanism not in ANEW]
 
 
 @pytest.mark.parametrize(
@@ -52,6 +52,28 @@ def test_figure_3a_retrains_with_the_noise_of_every_accountant() -> None:
     langevin = whole.of("langevin")
     assert [(run.accountant, run.sigma) for run in noisy] == [(run.accountant, run.sigma) for run in langevin]
     assert len(whole.of("retraining")) == len(noisy) + 1
+
+
+@pytest.mark.parametrize("smoothness", ["bound", "spectral"])
+@pytest.mark.parametrize("experiment", ["fig3a", "fig3b", "fig3c", "fig4", "fig5a"])
+def test_scikit_learn_answers_what_noiseless_retraining_does_exactly_from_zero_and_without_a_guarantee_when_warm(
+    experiment: str, smoothness: str
+) -> None:
+    whole = plan(experiment, smoothness=smoothness)
+    noiseless = [run for run in whole.of("retraining") if run.variant == "noiseless"]
+    refits = whole.of("scikit-learn")
+    assert [run.variant for run in refits] == ["from zero", "warm start"] * len(noiseless)
+    for number, run in enumerate(refits):
+        retrained = noiseless[number // 2]
+        exact = run.variant == "from zero"
+        assert run.guarantee == ("exact" if exact else "none")
+        (request,), (same,) = run.requests, retrained.requests
+        assert (request.records_removed, request.unlearning_steps) == (same.records_removed, 0)
+        assert (request.epsilon, request.mu) == ((0.0, 0.0) if exact else (None, None))
+        assert (run.sigma, run.learning_steps, run.initial_epsilon, run.rounding_error) == (0.0, 0, None, None)
+        assert (run.epsilon_target, run.extra_delta) == (retrained.epsilon_target, 0.0)
+        assert run.method == run.line == f"scikit-learn, {run.variant}"
+        assert run.point == retrained.point.replace("Retraining, noiseless", run.line)
 
 
 def test_figure_3a_has_descent_to_delete_printed_and_tightened() -> None:
@@ -169,7 +191,11 @@ def test_figure_4_has_the_exact_least_steps() -> None:
 def test_every_run_meets_its_target_and_pays_for_finite_learning(experiment: str) -> None:
     whole = plan(experiment)
     for run in whole.runs:
-        assert all(request.epsilon <= run.epsilon_target for request in run.requests)
+        if (run.mechanism, run.variant) == ("scikit-learn", "warm start"):
+            assert [(run.guarantee, request.epsilon, request.mu) for request in run.requests] == [("none", None, None)]
+        else:
+            assert run.guarantee != "none"
+            assert all(request.epsilon <= run.epsilon_target for request in run.requests)
         assert all(first.records_removed < second.records_removed for first, second in pairwise(run.requests))
         if run.mechanism == "langevin":
             if run.accountant == "shifted":
@@ -192,7 +218,8 @@ def test_a_certificate_that_short_learning_would_void_is_refused() -> None:
     with pytest.raises(InfeasibleError, match=r"learning steps"):
         plan("fig3a", sweep={"epsilon": [400.0]})
     enough = plan("fig3c", learning_steps=10_000)
-    assert {run.learning_steps for run in enough.runs} == {10_000}
+    assert {run.learning_steps for run in enough.runs if run.mechanism != "scikit-learn"} == {10_000}
+    assert {run.learning_steps for run in enough.of("scikit-learn")} == {0}
 
 
 def test_noise_that_rounding_would_swallow_is_refused() -> None:

@@ -14,9 +14,14 @@ from certified_unlearning.errors import ParameterError
 from certified_unlearning.mechanisms.batch import PlannedBatch
 from certified_unlearning.mechanisms.minibatch_langevin import MINIBATCH_LANGEVIN
 from certified_unlearning.mechanisms.run import Plan
+from certified_unlearning.papers.noisy_sgd.figures import draw_batch_sizes
 from certified_unlearning.reproduction import jobs
+from certified_unlearning.reproduction.figure_style import FigureStyle
 from certified_unlearning.reproduction.rows import RUN_ROWS, read_table
+from certified_unlearning.reproduction.summaries import summarise
+from certified_unlearning.reproduction.tables import Tables
 from tests.support.planning import make, settings_of, sweep_of
+from tests.support.rating import MAJORITY, rated
 
 TRIALS = 5
 
@@ -75,6 +80,38 @@ def test_certificates_hold_and_name_the_cycle(data):
         assert stated.cycle.batch_size == run.cycle.batch_size
     small, large = whole.of("minibatch-langevin")
     assert small.requests[0].unlearning_steps > large.requests[0].unlearning_steps
+
+
+def test_the_figure_shows_passes_of_what_is_swept_and_scikit_learn_as_levels_of_accuracy(data, tmp_path):
+    whole = plan(data, epsilon=[1.0, 2.0])
+    assert [run.point for run in whole.of("scikit-learn")] == [
+        "scikit-learn, from zero",
+        "scikit-learn, warm start",
+    ]
+    draw, tables = np.random.default_rng(4), Tables(whole, "cpu", MAJORITY)
+    for run in whole.runs:
+        trials = 1 if run.mechanism == "scikit-learn" else TRIALS
+        tables.add_models([run], [rated(draw.uniform(0.8, 0.9, trials))], seconds=1.0)
+    tables.write(tmp_path / "rows.parquet", tmp_path / "curves.parquet")
+    summary = summarise(read_table(tmp_path / "rows.parquet", RUN_ROWS), "batch_sizes")
+    style = FigureStyle(
+        context="paper", palette="colorblind", width_inches=3.4, height_inches=2.7, dots_per_inch=200
+    )  # fmt: skip
+    passes, accuracy = draw_batch_sizes(summary, style).axes
+    by_label = {label: rows.sort_values("epsilon_target") for label, rows in summary.groupby("label")}
+    swept = {label: rows for label, rows in by_label.items() if not label.startswith("scikit-learn")}
+    assert len(by_label) == len(swept) + 2
+    found = {line.get_label(): line for line in passes.get_lines()}
+    assert found.keys() == swept.keys()
+    for label, rows in swept.items():
+        size = int(rows["member"].iloc[0].removeprefix("b = "))
+        np.testing.assert_allclose(found[label].get_ydata(), rows["unlearning_steps"] * size / 100, rtol=1e-12)
+    found = {line.get_label(): line for line in accuracy.get_lines()}
+    assert found.keys() == by_label.keys()
+    for label, rows in by_label.items():
+        means = rows["accuracy_mean"].to_numpy()
+        np.testing.assert_allclose(found[label].get_ydata(), means if label in swept else means.repeat(2), rtol=1e-12)
+        assert (found[label].get_transform() == accuracy.get_yaxis_transform()) == (label not in swept)
 
 
 def test_a_batch_of_more_records_than_there_are_is_refused(data):

@@ -127,6 +127,27 @@ def test_swapped_epsilons_of_descent_to_delete_contradict(copied):
     assert "descent-to-delete (descent-to-delete shifted), epsilon = 0.5 where" in guarantees.reason
 
 
+@pytest.mark.parametrize(
+    ("whose", "stated", "named"),
+    [
+        ({"mechanism": "langevin", "experiment": "fig4"}, None, "langevin (lsi), upper bound, epsilon = nan"),
+        ({"mechanism": "retraining", "variant": "noiseless"}, None, "retraining (none), exact, epsilon = nan"),
+        ({"variant": "from zero"}, None, "scikit-learn (none), exact, epsilon = nan"),
+        ({"variant": "from zero"}, 0.5, "scikit-learn (none), epsilon = 0.5 where its constants give 0"),
+        ({"variant": "warm start"}, 0.0, "scikit-learn (none), none, epsilon = 0"),
+    ],
+)
+def test_an_epsilon_that_is_missing_or_stands_where_nothing_is_guaranteed_contradicts(copied, whose, stated, named):
+    def change(records):
+        records.loc[rows_of(records, **whose)[0], "epsilon"] = stated
+        return records
+
+    assert verdict_of("runs-guarantees", copied).verdict == "reproduced"
+    verdict = verdict_of("runs-guarantees", edited(copied, change))
+    assert verdict.verdict == "contradicted"
+    assert named in verdict.reason
+
+
 def test_another_sigma_than_the_epsilon_was_computed_for_contradicts(copied):
     def shrink(records):
         records.loc[rows_of(records, experiment="fig4", mechanism="langevin"), "sigma"] *= 0.99

@@ -33,12 +33,13 @@ def with_verdict(verdict, name):
     return verdict.model_copy(update={"verdict": name})
 
 
-def test_verdicts_are_a_json_list_of_eight_texts_each(verdicts, tmp_path):
+def test_verdicts_are_a_json_list_of_texts_and_gaps(verdicts, tmp_path):
     write(tmp_path / "claims.json", verdicts)
     content = json.loads((tmp_path / "claims.json").read_text())
     assert len(content) == len(verdicts)
-    assert {frozenset(entry) for entry in content} == {frozenset(KEYS)}
-    assert {type(value) for entry in content for value in entry.values()} == {str}
+    assert {frozenset(entry) for entry in content} == {frozenset([*KEYS, "paper", "severity", "gap"])}
+    assert {type(entry[key]) for entry in content for key in (*KEYS, "paper")} == {str}
+    assert all((entry["severity"] is not None) == (entry["verdict"] == "contradicted") for entry in content)
     assert [entry["id"] for entry in content] == [each.claim.id for each in CLAIMS]
 
 
@@ -120,6 +121,7 @@ def test_a_terminal_too_narrow_for_a_table_gets_lines_that_lose_nothing(verdicts
     shown = [
         [
             each.verdict,
+            each.severity or "",
             each.id,
             each.source,
             each.statement,

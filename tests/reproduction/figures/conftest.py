@@ -108,14 +108,16 @@ class Writer:
         for request, accumulated in enumerate(np.cumsum(steps), start=1):
             mean = accuracy_at(noise)
             spread = 0.002 + 0.25 * (mean - 0.5) * (0.97 - mean)
-            accuracies = np.clip(self.random.normal(mean, spread, self.trials), 0, 1)
-            for trial, accuracy in enumerate(accuracies):
+            drawn = 1 if mechanism == "scikit-learn" else self.trials
+            accuracies = np.clip(self.random.normal(mean, spread, drawn), 0, 1)
+            for trial, accuracy in enumerate(np.repeat(accuracies, self.trials // drawn)):
                 self.rows.append({
                     **DEFAULTS, "run_key": key, "experiment": experiment,
                     "mechanism": mechanism, "variant": variant, "accountant": accountant,
                     "unlearning_steps": steps[request - 1], "accumulated_steps": int(accumulated),
                     "records_per_request": size, "request": request, "records_removed": size * request,
-                    "trial": trial, "accuracy": accuracy, **constants,
+                    "trial": trial, "accuracy": accuracy, "balanced_accuracy": accuracy, "auc": accuracy,
+                    "log_loss": 1.2 - accuracy, "majority": 0.506, **constants,
                 })  # fmt: skip
 
     def langevin(self, experiment: str, accountant: str, steps: tuple[int, ...], size: int, **constants) -> None:
@@ -128,6 +130,13 @@ class Writer:
         constants = {"sigma": sigma, "epsilon": 0.0, "mu": 0.0, **constants}
         self.run(experiment, "retraining", variant, accountant, STATIONARY * sigma, (0,), size, **constants)
 
+    def scikit_learn(self, experiment: str, size: int, **constants) -> None:
+        """One value for all trials; nothing is guaranteed of a warm start."""
+        for variant, epsilon, guarantee in (("from zero", 0.0, "exact"), ("warm start", None, "none")):
+            stated = {"epsilon": epsilon, "mu": epsilon, "guarantee": guarantee, "rounding_error": None}
+            own = {"sigma": 0.0, "learning_steps": 0, **stated, **constants}
+            self.run(experiment, "scikit-learn", variant, "none", 0.0, (0,), size, **own)
+
     def fig3a(self) -> None:
         for number, epsilon in enumerate(EPSILON_3A):
             for accountant, sigmas in SIGMA_3A.items():
@@ -138,6 +147,7 @@ class Writer:
                 descent = ("fig3a", "descent-to-delete", "secret-state", accountant)
                 self.run(*descent, noises[number], (steps,), 1, sigma=noises[number], **target)
         self.retraining("fig3a", "none", 0.0, 1, epsilon_target=5.0)
+        self.scikit_learn("fig3a", 1, epsilon_target=5.0)
 
     def fig3b(self) -> None:
         for accountant, streams in STREAMS_3B.items():
@@ -147,6 +157,7 @@ class Writer:
             self.run("fig3b", "descent-to-delete", "published-state", accountant, 0.1, steps, 1, sigma=1.28e-4)
         for sigma in (0.03, 0.0):
             self.retraining("fig3b", "none", sigma, 100)
+        self.scikit_learn("fig3b", 100)
 
     def fig3c(self) -> None:
         for number, sigma in enumerate(SIGMA_3C):
@@ -155,6 +166,7 @@ class Writer:
                 self.langevin("fig3c", accountant, (steps[number],), 100, sigma=sigma, initial_epsilon=initial)
             self.retraining("fig3c", "none", sigma, 100)
         self.retraining("fig3c", "none", 0.0, 100)
+        self.scikit_learn("fig3c", 100)
 
     def fig4(self) -> None:
         for size in (1, 50, 100):
@@ -164,6 +176,7 @@ class Writer:
                     self.langevin("fig4", accountant, (steps,), size, sigma=0.03, **target)
             for sigma in (0.03, 0.0):
                 self.retraining("fig4", "none", sigma, size, epsilon_target=5.0)
+            self.scikit_learn("fig4", size, epsilon_target=5.0)
 
     def fig5a(self) -> None:
         for size in SIZES_5A:
@@ -174,6 +187,7 @@ class Writer:
                     self.langevin("fig5a", accountant, (steps,), size, sigma=0.03, **target)
             for sigma in (0.03, 0.0):
                 self.retraining("fig5a", "none", sigma, size, epsilon_target=5.0)
+            self.scikit_learn("fig5a", size, epsilon_target=5.0)
 
 
 def simulate(trials: int, path: Path) -> pd.DataFrame:

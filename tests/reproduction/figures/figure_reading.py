@@ -22,6 +22,9 @@ FORMS = {
     "printed": ("descent-to-delete N.1", "descent-to-delete N.2"),
     "tightened": ("descent-to-delete shifted",),
 }
+REFITS = ("scikit-learn, from zero", "scikit-learn, warm start")
+NOISELESS = ("Retraining, noiseless", *REFITS)
+"""Lines that do not depend on noise, in the order in which they are drawn."""
 Curve = tuple[np.ndarray, np.ndarray]
 
 
@@ -41,6 +44,7 @@ def legend(figure: Figure) -> dict[str, Line2D]:
 def lines(axes: Axes) -> dict[str, Curve]:
     found = {line.get_label(): tuple(np.asarray(v, float) for v in line.get_data()) for line in axes.get_lines()}
     assert len(found) == len(axes.get_lines()), "a label was drawn twice"
+    found.pop("majority", None)
     return found
 
 
@@ -75,13 +79,17 @@ def expected(records: pd.DataFrame, experiment: str) -> list[dict[str, Curve]]:
     def show(curves: dict[str, pd.DataFrame], x: str, y: str) -> dict[str, Curve]:
         return {label: means(rows, x, y) for label, rows in curves.items()}
 
-    def levels(*variants: str, **columns: object) -> dict[str, Curve]:
+    def anew(*lines: str, **columns: object) -> dict[str, pd.DataFrame]:
+        told = {line: line.lower().split(", ") for line in lines}
         return {
-            f"Retraining, {variant}": (
-                np.array([0.0, 1.0]),
-                np.full(2, rows_of(records, experiment, "retraining", variant=variant, **columns)["accuracy"].mean()),
-            )
-            for variant in variants
+            line: rows_of(records, experiment, mechanism, variant=variant, **columns)
+            for line, (mechanism, variant) in told.items()
+        }
+
+    def levels(*lines: str, **columns: object) -> dict[str, Curve]:
+        return {
+            line: (np.array([0.0, 1.0]), np.full(2, rows["accuracy"].mean()))
+            for line, rows in anew(*lines, **columns).items()
         }
 
     match experiment:
@@ -104,7 +112,7 @@ def expected(records: pd.DataFrame, experiment: str) -> list[dict[str, Curve]]:
                 for form, accountants in FORMS.items()
             ]
             panels = [one_step | retrained, *(descent | reference for descent in descents)]
-            return [show(curves, *sweep) | levels("noiseless") for curves in panels]
+            return [show(curves, *sweep) | levels(*NOISELESS) for curves in panels]
         case "fig3b":
             descent = {
                 f"Descent-to-Delete ({form}), S = 1, state published": rows_of(
@@ -116,21 +124,21 @@ def expected(records: pd.DataFrame, experiment: str) -> list[dict[str, Curve]]:
             panels = [descent, *(langevin(records, "fig3b", (size,)) for size in (5, 10, 20))]
             return [
                 show(streams | descent, "records_removed", "accumulated_steps"),
-                *(show(curves, "records_removed", "accuracy") | levels("noisy", "noiseless") for curves in panels),
+                *(
+                    show(curves, "records_removed", "accuracy") | levels("Retraining, noisy", *NOISELESS)
+                    for curves in panels
+                ),
             ]
         case "fig3c":
             group = langevin(records, "fig3c", (100,))
-            retrained = {"Retraining, noisy": rows_of(records, "fig3c", "retraining", variant="noisy")}
+            retrained = anew("Retraining, noisy")
             return [
                 show(group, "sigma", "unlearning_steps"),
                 show(group, "sigma", "initial_epsilon"),
-                show(group | retrained, "sigma", "accuracy") | levels("noiseless"),
+                show(group | retrained, "sigma", "accuracy") | levels(*NOISELESS),
             ]
         case "fig5a":
-            retrained = {
-                f"Retraining, {variant}": rows_of(records, "fig5a", "retraining", variant=variant)
-                for variant in ("noisy", "noiseless")
-            }
+            retrained = anew("Retraining, noisy", *NOISELESS)
             panels = [
                 {
                     f"Langevin ({a}), epsilon = {epsilon}": rows_of(
@@ -146,7 +154,7 @@ def expected(records: pd.DataFrame, experiment: str) -> list[dict[str, Curve]]:
         show(langevin(records, "fig4", groups), "epsilon_target", "unlearning_steps"),
         *(
             show(langevin(records, "fig4", (size,)), "epsilon_target", "accuracy")
-            | levels("noisy", "noiseless", records_removed=size)
+            | levels("Retraining, noisy", *NOISELESS, records_removed=size)
             for size in groups
         ),
     ]

@@ -19,6 +19,7 @@ from certified_unlearning.reproduction.summaries import summarise
 from tests.reproduction.figures.figure_reading import (
     ACCOUNTANTS,
     FIGURES,
+    NOISELESS,
     check_layout,
     draw,
     expected,
@@ -27,7 +28,7 @@ from tests.reproduction.figures.figure_reading import (
     rows_of,
 )
 from tests.reproduction.row_names import named, names_of
-from tests.support.planning import experiment_called, make, settings_of, sweep_of
+from tests.support.planning import ANEW, experiment_called, make, settings_of, sweep_of
 
 Simulated = Callable[[int], pd.DataFrame]
 DATA = {
@@ -77,13 +78,14 @@ def test_every_panel_shows_the_means_of_the_records_and_nothing_else(
     check_lines(draw(experiment, records, style), records, experiment)
 
 
-@pytest.mark.parametrize(("experiment", "variants"), [("fig3a", 1), ("fig3b", 2), ("fig3c", 1), ("fig4", 2)])
-def test_retraining_that_was_not_swept_is_a_level_across_the_panel(
-    experiment: str, variants: int, simulated: Simulated, style: FigureStyle
+@pytest.mark.parametrize(("experiment", "count"), [("fig3a", 3), ("fig3b", 4), ("fig3c", 3), ("fig4", 4)])
+def test_what_learns_anew_and_was_not_swept_is_a_level_across_the_panel(
+    experiment: str, count: int, simulated: Simulated, style: FigureStyle
 ) -> None:
     axes = draw(experiment, simulated(5), style).axes[-1]
     levels = [line for line in axes.get_lines() if line.get_transform() == axes.get_yaxis_transform()]
-    assert [line.get_label() for line in levels] == ["Retraining, noisy", "Retraining, noiseless"][-variants:]
+    guessed = ["majority"] if experiment == "fig3a" else []
+    assert [line.get_label() for line in levels] == ["Retraining, noisy", *NOISELESS][-count:] + guessed
 
 
 def test_swapped_accuracies_of_two_mechanisms_are_noticed(simulated: Simulated, style: FigureStyle) -> None:
@@ -106,6 +108,14 @@ def test_swapped_steps_of_two_accountants_are_noticed(simulated: Simulated, styl
     swapped = named(records.assign(accountant=records["accountant"].replace(names)))
     with pytest.raises(AssertionError, match=r"Langevin \(lsi\), S = 50"):
         check_lines(draw("fig4", swapped, style), records, "fig4")
+
+
+def test_a_warm_start_that_is_taken_for_a_fit_from_zero_is_noticed(simulated: Simulated, style: FigureStyle) -> None:
+    records = simulated(5)
+    names = {"from zero": "warm start", "warm start": "from zero"}
+    swapped = named(records.assign(variant=records["variant"].replace(names)))
+    with pytest.raises(AssertionError, match="scikit-learn, from zero"):
+        check_lines(draw("fig3b", swapped, style), records, "fig3b")
 
 
 def test_the_band_is_the_mean_and_one_sample_standard_deviation(records: pd.DataFrame, style: FigureStyle) -> None:
@@ -213,7 +223,7 @@ def test_every_epsilon_has_a_panel_of_its_own(
     records = simulated(5).query("experiment == 'fig5a'")
     like = records[(records["mechanism"] == "langevin") & (records["epsilon_target"] == 1.0)]
     swept = [like.assign(epsilon_target=epsilon, run_key=like["run_key"] + str(epsilon)) for epsilon in epsilons]
-    figure = draw("fig5a", named(pd.concat([*swept, records[records["mechanism"] == "retraining"]])), style)
+    figure = draw("fig5a", named(pd.concat([*swept, records[records["mechanism"].isin(ANEW)]])), style)
     assert [axes.get_title() for axes in figure.axes] == [f"epsilon = {epsilon:g}" for epsilon in epsilons]
     assert figure.get_figwidth() == pytest.approx(style.width_inches * min(2, len(epsilons)))
     assert figure.axes[0].get_ylabel() == "Test accuracy"
@@ -228,12 +238,14 @@ def test_every_epsilon_has_a_panel_of_its_own(
 def test_every_point_of_fig5a_names_its_epsilon_and_its_number_of_records(simulated: Simulated) -> None:
     points = summarise(simulated(5), "fig5a")["point"]
     assert points.is_unique
-    assert len(points) == 6 * (3 * 4 + 2)
+    assert len(points) == 6 * (3 * 4 + 4)
     assert {
         "Langevin (lsi), epsilon = 0.5, S = 1",
         "Langevin (shifted), epsilon = 5, S = 1000",
         "Retraining, noisy, S = 10",
         "Retraining, noiseless, S = 500",
+        "scikit-learn, from zero, S = 1",
+        "scikit-learn, warm start, S = 1000",
     } <= set(points)
 
 
@@ -256,7 +268,7 @@ def test_labels_of_a_dense_sweep_do_not_overlap(simulated: Simulated, style: Fig
         records.assign(sigma=records["sigma"] * factor, run_key=records["run_key"] + str(factor))
         for factor in (1.1, 1.2, 1.3)
     ]
-    swept = pd.concat([records, *(part[part["variant"] != "noiseless"] for part in denser)])
+    swept = pd.concat([records, *(part[part["sigma"] > 0] for part in denser)])
     check_layout(draw("fig3c", named(swept), style))
 
 

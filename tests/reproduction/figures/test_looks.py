@@ -14,7 +14,7 @@ from certified_unlearning.reproduction.figure_style import FigureStyle
 from certified_unlearning.reproduction.figures import looks as looks_module
 from certified_unlearning.reproduction.figures.looks import Look, accountant_look, looks, row_look
 from certified_unlearning.reproduction.summaries import summarise
-from tests.reproduction.figures.figure_reading import FIGURES, draw, legend
+from tests.reproduction.figures.figure_reading import FIGURES, NOISELESS, REFITS, draw, legend
 from tests.reproduction.row_names import named
 
 Simulated = Callable[[int], pd.DataFrame]
@@ -22,19 +22,19 @@ EXPERIMENTS = pytest.mark.parametrize("experiment", FIGURES)
 LANGEVIN = ("Langevin (lsi)", "Langevin (lsi-tight)", "Langevin (shifted)")
 DESCENT = ("Descent-to-Delete (printed)", "Descent-to-Delete (tightened)")
 RETRAINING = ("Retraining, noisy", "Retraining, noiseless")
+ANEW = (*RETRAINING, *REFITS)
 ROWS = {
-    "Langevin (lsi)": {"mechanism": "langevin", "accountant": "lsi", "sigma": 0.1},
-    "Langevin (lsi-tight)": {"mechanism": "langevin", "accountant": "lsi-tight", "sigma": 0.1},
-    "Langevin (shifted)": {"mechanism": "langevin", "accountant": "shifted", "sigma": 0.1},
-    "Descent-to-Delete (printed)": {
-        "mechanism": "descent-to-delete", "accountant": "descent-to-delete N.1", "sigma": 0.1,
-    },
-    "Descent-to-Delete (tightened)": {
-        "mechanism": "descent-to-delete", "accountant": "descent-to-delete shifted", "sigma": 0.1,
-    },
-    "Retraining, noisy": {"mechanism": "retraining", "accountant": "none", "sigma": 0.1},
-    "Retraining, noiseless": {"mechanism": "retraining", "accountant": "none", "sigma": 0.0},
-}  # fmt: skip
+    name: {"mechanism": mechanism, "variant": variant, "accountant": accountant, "sigma": sigma}
+    for name, mechanism, variant, accountant, sigma in (
+        ("Langevin (lsi)", "langevin", "least-steps", "lsi", 0.1),
+        ("Langevin (lsi-tight)", "langevin", "least-steps", "lsi-tight", 0.1),
+        ("Langevin (shifted)", "langevin", "least-steps", "shifted", 0.1),
+        ("Descent-to-Delete (printed)", "descent-to-delete", "secret-state", "descent-to-delete N.1", 0.1),
+        ("Descent-to-Delete (tightened)", "descent-to-delete", "secret-state", "descent-to-delete shifted", 0.1),
+        ("Retraining, noisy", "retraining", "noisy", "none", 0.1),
+        ("Retraining, noiseless", "retraining", "noiseless", "none", 0.0),
+    )
+}
 SIGHT = {
     "normal": np.eye(3),
     "protanopia": np.array(
@@ -102,7 +102,7 @@ def test_every_method_is_in_the_legend_once_and_every_member_where_there_are_sev
         "fig5a": ("epsilon = 0.5", "epsilon = 1", "epsilon = 2", "epsilon = 5"),
     }
     figure = draw(experiment, simulated(5), style)
-    assert tuple(legend(figure)) == methods[experiment] + RETRAINING + members[experiment]
+    assert tuple(legend(figure)) == methods[experiment] + ANEW + members[experiment]
 
 
 def test_members_begin_a_column_of_their_own_in_the_legend(simulated: Simulated, style: FigureStyle) -> None:
@@ -111,7 +111,7 @@ def test_members_begin_a_column_of_their_own_in_the_legend(simulated: Simulated,
     left = {text.get_text(): text.get_window_extent().x0 for text in figure.legends[0].get_texts()}
     members = {left[f"S = {size}"] for size in (1, 5, 10, 20)}
     assert len(members) == 1
-    assert members.pop() > max(left[name] for name in (*LANGEVIN, *DESCENT, *RETRAINING)) + 50
+    assert members.pop() > max(left[name] for name in (*LANGEVIN, *DESCENT, *ANEW)) + 50
 
 
 @EXPERIMENTS
@@ -122,13 +122,16 @@ def test_the_legend_shows_the_hue_and_marker_and_the_dashes_of_the_lines(
     key = legend(figure)
     for axes in figure.axes:
         for line in axes.get_lines():
-            parts = line.get_label().split(", ")
-            if parts[0] == "Retraining":
+            label = line.get_label()
+            parts = label.split(", ")
+            if parts[0] in ("Retraining", "majority"):
                 continue
-            entry = key[parts[0]]
+            entry = key[label if label in REFITS else parts[0]]
             assert (line.get_color(), line.get_marker()) == (entry.get_color(), entry.get_marker())
             assert line.get_markersize() == entry.get_markersize()
-            if parts[1] in key:
+            if label in REFITS:
+                assert dashes_of(line) == pytest.approx(dashes_of(entry))
+            elif parts[1] in key:
                 assert dashes_of(line) == pytest.approx(dashes_of(key[parts[1]]))
 
 
@@ -143,8 +146,22 @@ def test_a_method_keeps_its_look_in_every_figure(simulated: Simulated, style: Fi
         for name, line in legend(draw(experiment, simulated(5), style)).items():
             look = (line.get_color(), line.get_marker(), line.get_markersize(), line.get_linewidth())
             seen.setdefault(name, set()).add(look)
-    assert {name for name in seen if " = " not in name} == {*LANGEVIN, *DESCENT, *RETRAINING}
+    assert {name for name in seen if " = " not in name} == {*LANGEVIN, *DESCENT, *ANEW}
     assert all(len(found) == 1 for found in seen.values())
+
+
+def test_what_adds_no_noise_is_black_without_markers_and_told_apart_by_its_dashes(
+    simulated: Simulated, style: FigureStyle
+) -> None:
+    for experiment in FIGURES:
+        key = legend(draw(experiment, simulated(5), style))
+        found = [key[name] for name in NOISELESS]
+        assert len({line.get_color() for line in found}) == 1
+        assert {line.get_marker() for line in found} == {""}
+        assert [line.is_dashed() for line in found] == [False, True, True]
+        dotted, dash_dotted = (dashes_of(line)[1:] for line in found[1:])
+        assert (len(dotted), len(dash_dotted)) == (2, 4)
+        assert dotted[0] < 0.5 * dash_dotted[0]
 
 
 def test_retraining_lies_below_the_line_of_its_accountant_in_a_paler_hue(style: FigureStyle) -> None:

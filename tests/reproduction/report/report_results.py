@@ -17,7 +17,7 @@ from certified_unlearning.papers.langevin_unlearning.paper import PAPER
 from certified_unlearning.reproduction.layout import Layout
 from certified_unlearning.reproduction.rows import RUN_ROWS, write_table
 from tests.reproduction.row_names import named
-from tests.support.planning import experiment_called, make, paper_of, settings_of, sweep_of
+from tests.support.planning import ANEW, experiment_called, make, paper_of, settings_of, sweep_of
 
 PRESETS = ("first", "second")
 FIGURES = ("fig3a", "fig4", "recuperation", "dynamics1")
@@ -36,6 +36,11 @@ DEFAULTS: dict[str, Any] = {
     "seconds": 0.25, "device": "cpu", "dtype": "float32", "data_sha256": "5eed" * 16, "code_version": "0.1.0+abc1234",
     "request": 1, "records_per_request": 1, "records_removed": 1, "sigma": 0.03,
 }  # fmt: skip
+REFITS = (
+    ("from zero", {"guarantee": "exact", "epsilon_target": 1.0, "epsilon": 0.0, "mu": 0.0, "rounding_error": None}),
+    ("warm start", {"guarantee": "none", "epsilon_target": 1.0, "epsilon": None, "rounding_error": None}),
+)
+"""Of scikit-learn: the variants, and what each states."""
 HOSTILE = "<img src=x onerror=\"document.title='fallen'\"> & <b>bold</b>"
 CLAIMS = [
     ("k-lsi", "Fig. 3b, digits", "The first request takes 263 steps.", [263, 579], [354, 778], 0, "contradicted",
@@ -47,16 +52,24 @@ CLAIMS = [
 
 
 def run(preset: str, experiment: str, mechanism: str, variant: str, accountant: str, **constants: Any):
-    """The records of one run: a row for each trial; noiseless runs have one value."""
+    """The records of one run: a row for each trial; runs without noise have one value."""
     names = {"experiment": experiment, "mechanism": mechanism, "variant": variant, "accountant": accountant}
     key = f"{preset}-{'-'.join(names.values())}-{constants}"
     random = np.random.default_rng(list(key.encode()))
-    accuracies = random.uniform(0.5, 0.9, 1 if variant == "noiseless" else TRIALS)
     steps = {"learning_steps": 268, "unlearning_steps": 0, "epsilon": constants.get("epsilon_target", 1.0)}
     row = {**DEFAULTS, "preset": preset, "run_key": key, **names, **steps, **constants}
     row["accumulated_steps"] = row["unlearning_steps"]
-    return pd.DataFrame([{**row, "trial": trial, "accuracy": accuracies[trial % len(accuracies)]}
-                         for trial in range(TRIALS)])  # fmt: skip
+    accuracies = random.uniform(0.5, 0.9, TRIALS if row["sigma"] else 1)
+    rows = [{**row, "trial": trial, "accuracy": accuracies[trial % len(accuracies)]} for trial in range(TRIALS)]
+    return rated(pd.DataFrame(rows))
+
+
+def rated(rows: pd.DataFrame) -> pd.DataFrame:
+    """Rows with the other measures, made of the accuracy, and a majority line."""
+    accuracy = rows["accuracy"]
+    return rows.assign(
+        balanced_accuracy=accuracy - 0.01, auc=(1 + accuracy) / 2, log_loss=1.2 - accuracy, majority=0.51
+    )
 
 
 @functools.cache
@@ -80,6 +93,9 @@ def records_of(preset: str) -> pd.DataFrame:
     for size, (variant, sigma) in itertools.product((1, 10), (("noisy", 0.03), ("noiseless", 0.0))):
         removed = {"records_removed": size, "records_per_request": size, "sigma": sigma}
         parts.append(run(preset, "fig4", "retraining", variant, "none", **noiseless, **removed))
+    for (experiment, size), (variant, stated) in itertools.product((("fig3a", 1), ("fig4", 1), ("fig4", 10)), REFITS):
+        removed = {"records_removed": size, "records_per_request": size, "learning_steps": 0, "sigma": 0.0}
+        parts.append(run(preset, experiment, "scikit-learn", variant, "none", **stated, **removed))
     return named(pd.concat(parts, ignore_index=True))
 
 
@@ -91,16 +107,15 @@ def certificates() -> dict[str, Certificate]:
         "sha256": "5eed" * 16, "features": "pixels",
     }  # fmt: skip
     single, stream = (make(name, settings_of("smoke"), sweep_of("smoke", name), summary) for name in ("fig3a", "fig3b"))
-    runs = [run for run in single.runs if run.mechanism != "retraining"]
+    runs = [run for run in single.runs if run.mechanism not in ANEW]
     runs += [run for run in stream.runs if run.accountant == "lsi" and len(run.requests) == 2]
     return {run.accountant: certificate.of(run, key="", noise_source="seed") for run in runs}
 
 
 def write_certificates(layout: Layout, records: pd.DataFrame) -> None:
     """Write a certificate for every run; each is right in itself, but of other constants than the records."""
-    for (experiment, accountant), rows in records[records["mechanism"] != "retraining"].groupby(
-        ["experiment", "accountant"]
-    ):
+    certified = records[~records["mechanism"].isin(ANEW)]
+    for (experiment, accountant), rows in certified.groupby(["experiment", "accountant"]):
         for number, key in enumerate(sorted(rows["run_key"].unique())):
             stated = certificates()[accountant].model_copy(update={"run_key": key})
             directory = layout.certificates(PAPER.name, experiment)

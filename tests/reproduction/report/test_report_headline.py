@@ -10,6 +10,7 @@ from playwright.sync_api import Page
 
 from certified_unlearning.reproduction.report import write_report
 from tests.reproduction.report.report_results import EPSILONS, PRESETS, SHOWN, TRIALS, records_of
+from tests.support.planning import ANEW
 
 READ_TABLE = """table => [...table.tBodies].flatMap(body =>
     [...body.rows].filter(row => row.className != "group").map(row => [
@@ -19,12 +20,18 @@ READ_TABLE = """table => [...table.tBodies].flatMap(body =>
     ])
 )"""
 METHODS = {
-    "Langevin (lsi), K = 1": ("langevin", "lsi", 1),
-    "Langevin (shifted), K = 1": ("langevin", "shifted", 1),
-    "Descent-to-Delete (printed), I = 5, secret state": ("descent-to-delete", "descent-to-delete N.1", 5),
-    "Descent-to-Delete (tightened), I = 5, secret state": ("descent-to-delete", "descent-to-delete shifted", 5),
-    "Retraining, noiseless": ("retraining", "none", 0),
-}
+    "Langevin (lsi), K = 1": ("langevin", "least-sigma", "lsi", 1, "upper bound"),
+    "Langevin (shifted), K = 1": ("langevin", "least-sigma", "shifted", 1, "upper bound"),
+    "Descent-to-Delete (printed), I = 5, secret state": (
+        "descent-to-delete", "secret-state", "descent-to-delete N.1", 5, "as published",
+    ),
+    "Descent-to-Delete (tightened), I = 5, secret state": (
+        "descent-to-delete", "secret-state", "descent-to-delete shifted", 5, "upper bound",
+    ),
+    "Retraining, noiseless": ("retraining", "noiseless", "none", 0, "exact"),
+    "scikit-learn, from zero": ("scikit-learn", "from zero", "none", 0, "exact"),
+    "scikit-learn, warm start": ("scikit-learn", "warm start", "none", 0, "none"),
+}  # fmt: skip
 
 
 def read_table(page: Page, identifier: str) -> tuple[list[str], list[tuple[str, str, list[list[str]]]]]:
@@ -35,14 +42,17 @@ def read_table(page: Page, identifier: str) -> tuple[list[str], list[tuple[str, 
 
 def accuracies(records: pd.DataFrame, method: str, epsilon: str) -> list[str]:
     """Return the accuracies that the page must state, straight from the records."""
-    mechanism, accountant, steps = METHODS[method]
+    mechanism, variant, accountant, steps, guarantee = METHODS[method]
     rows = records[
         (records["experiment"] == "fig3a")
         & (records["mechanism"] == mechanism)
+        & (records["variant"] == variant)
         & (records["accountant"] == accountant)
         & (records["unlearning_steps"] == steps)
     ]
-    if mechanism == "retraining":
+    assert set(rows["guarantee"]) == {guarantee}
+    if mechanism in ANEW:
+        assert len(set(rows["accuracy"])) == 1
         return [f"{rows['accuracy'].iloc[0]:.4f}"]
     rows = rows[rows["epsilon_target"] == float(epsilon)]
     assert len(rows) == TRIALS
@@ -57,6 +67,11 @@ def test_every_accuracy_of_the_headline_is_the_records(page: Page):
         for epsilon, cell in zip(epsilons, cells, strict=True):
             known = float(epsilon) in EPSILONS[preset]
             assert cell == (accuracies(records_of(preset), method, epsilon) if known else ["–"])
+
+
+def test_every_method_stands_with_what_its_epsilon_is_and_a_warm_start_with_none(page: Page):
+    words = page.locator("#accuracies tbody tr:not(.group) th small").all_inner_texts()
+    assert words == [guarantee for *_, guarantee in METHODS.values()] * len(PRESETS)
 
 
 def test_every_number_of_steps_is_the_records_and_stands_with_its_epsilon(page: Page):
@@ -95,4 +110,4 @@ def test_two_swapped_epsilons_change_the_headline(column, browser_page: Page, re
     if column == "epsilon":  # an epsilon above its target is pointed out
         ((_, _, cells),) = [row for row in after[1] if row[1] == "Langevin (lsi), K = 1"]
         assert [cell[2] for cell in cells] == ["ε = 1", "ε = 0.5"]
-        assert browser_page.locator(".above").all_inner_texts() == ["ε = 1"]
+        assert browser_page.locator("#accuracies .above").all_inner_texts() == ["ε = 1"]

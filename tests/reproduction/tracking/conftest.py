@@ -26,6 +26,7 @@ from certified_unlearning.reproduction.tables import Tables
 from certified_unlearning.reproduction.tracking import StoreStatus, prepare_store
 from certified_unlearning.reproduction.tracking.store import why_unreachable
 from tests.support.planning import experiment_called, make
+from tests.support.rating import MAJORITY, rated
 
 os.environ["MLFLOW_DISABLE_TELEMETRY"] = "true"  # before any test loads MLflow
 
@@ -67,11 +68,15 @@ def write_results(results: Path, preset: str, experiment: str, sweep: dict[str, 
 
 def write_rows(layout: Layout, plan: Plan, runs: tuple[Run, ...], draw: int = 0) -> None:
     """Write the rows and curves of one mechanism's runs; another ``draw`` is another outcome."""
-    tables = Tables(plan, "cpu")
+    tables = Tables(plan, "cpu", MAJORITY)
     for run in runs:
+        if run.mechanism == "scikit-learn":  # One accuracy for all trials, and no curve.
+            own = np.random.default_rng([draw, int(plan.key(run)[:8], 16)])
+            tables.add_models([run], [rated(own.normal(0.9, 0.01, 1)) for _ in run.requests], seconds=1.5)
+            continue
         random = np.random.default_rng([draw, int(plan.key(run)[:8], 16)])
         accuracies = [random.normal(0.9, 0.01, TRIALS) for _ in run.requests]
-        tables.add_accuracies([run], accuracies, seconds=1.5)
+        tables.add_models([run], [rated(each) for each in accuracies], seconds=1.5)
         learned = random.normal(0.9, 0.01, TRIALS)
         tables.add_curve(run, "learning", {1: learned - 0.3, run.learning_steps: learned})
         # Where a request takes no step, this point has the same step as the one before it.

@@ -1,23 +1,31 @@
 """Log entries, before any MLflow is involved."""
 
+import math
 from pathlib import Path
 
 import pytest
 
 from certified_unlearning import certificate
 from certified_unlearning.errors import DataError
+from certified_unlearning.mechanisms.run import Run
 from certified_unlearning.papers.langevin_unlearning.paper import PAPER
 from certified_unlearning.reproduction.layout import Layout
 from certified_unlearning.reproduction.rows import RUN_ROWS, read_table
 from certified_unlearning.reproduction.tracking.entries import Entry
 from certified_unlearning.reproduction.tracking.histogram import Histogram
 from tests.reproduction.tracking.of_langevin import entries_of
+from tests.support.planning import ANEW
 
 
 def numbers(entry: Entry, name: str) -> dict[int, float]:
     values = {metric.step: metric.value for metric in entry.metrics if metric.name == name}
     assert len(values) == sum(metric.name == name for metric in entry.metrics), f"{name} twice at a step"
     return values
+
+
+def warm(run: Run) -> bool:
+    """Whether nothing is guaranteed of a run."""
+    return (run.mechanism, run.variant) == ("scikit-learn", "warm start")
 
 
 def entries_by_key(results: Path, experiment: str) -> dict[str, Entry]:
@@ -29,13 +37,13 @@ def test_every_sweep_point_has_an_entry_with_the_numbers_of_its_plan_and_records
     entries = entries_by_key(results, "fig3a")
     records = {
         mechanism: read_table(Layout(results, "smoke").run_rows(PAPER.name, "fig3a", mechanism), RUN_ROWS)
-        for mechanism in ("langevin", "descent-to-delete", "retraining")
+        for mechanism in ("langevin", "descent-to-delete", *ANEW)
     }
     assert set(entries) == {plan.key(run) for run in plan.runs}
     for run in plan.runs:
         entry = entries[plan.key(run)]
         rows = records[run.mechanism].query("run_key == @entry.key")
-        assert numbers(entry, "epsilon") == {0: run.requests[0].epsilon}
+        assert numbers(entry, "epsilon") == ({} if warm(run) else {0: run.requests[0].epsilon})
         assert numbers(entry, "K") == {0: run.requests[0].unlearning_steps}
         assert numbers(entry, "sigma") == {0: run.sigma}
         assert numbers(entry, "accuracy")[0] == pytest.approx(rows["accuracy"].mean(), rel=1e-12)
@@ -47,6 +55,21 @@ def test_every_sweep_point_has_an_entry_with_the_numbers_of_its_plan_and_records
         assert entry.name == run.point
         assert entry.dataset.sha256 == plan.constants.data_sha256
         assert not any(metric.name.startswith("request/") for metric in entry.metrics)
+
+
+def test_a_warm_start_has_no_epsilon_and_no_mu_and_says_that_nothing_is_guaranteed(results, plan):
+    entries = entries_by_key(results, "fig3a")
+    from_zero, warm_start = (entries[plan.key(run)] for run in plan.of("scikit-learn"))
+    for name in ("epsilon", "mu"):
+        assert numbers(from_zero, name) == {0: 0.0}
+        assert numbers(warm_start, name) == {}
+    assert (from_zero.tags["guarantee"], warm_start.tags["guarantee"]) == ("exact", "none")
+    for entry in (from_zero, warm_start):
+        assert not any(metric.name.startswith("curve/") for metric in entry.metrics)
+        assert all(math.isfinite(metric.value) for metric in entry.metrics)
+        assert numbers(entry, "accuracy_std") == {0: 0.0}
+        assert numbers(entry, "seconds") == {0: 1.5}
+        assert numbers(entry, "K") == numbers(entry, "learning_steps") == {0: 0}
 
 
 def test_a_stream_has_its_largest_epsilon_all_its_steps_and_one_value_a_request(results, write_experiment):
@@ -81,8 +104,8 @@ def test_certificates_and_figures_are_artifacts_where_there_are_any(results, pla
     entries = entries_by_key(results, "fig3a")
     for run in plan.runs:
         files = entries[plan.key(run)].files
-        assert ("certificate.json" in files) == (run.mechanism != "retraining")
-        if run.mechanism != "retraining":
+        assert ("certificate.json" in files) == (run.mechanism not in ANEW)
+        if run.mechanism not in ANEW:
             stated = certificate.Certificate.model_validate_json(files["certificate.json"])
             assert stated.run_key == plan.key(run)
         assert files["accuracies.csv"].decode().splitlines()[0] == "request,records_removed,trial,accuracy"
@@ -118,7 +141,11 @@ def test_a_mechanism_without_records_is_left_out_and_none_at_all_is_an_error(res
     layout = Layout(results, "smoke")
     layout.run_rows(PAPER.name, "fig3a", "retraining").unlink()
     entries = entries_by_key(results, "fig3a")
-    assert {entry.tags["mechanism"] for entry in entries.values()} == {"langevin", "descent-to-delete"}
+    assert {entry.tags["mechanism"] for entry in entries.values()} == {
+        "langevin",
+        "descent-to-delete",
+        "scikit-learn",
+    }
     for path in layout.of(PAPER.name, "fig3a").glob("*.rows.parquet"):
         path.unlink()
     with pytest.raises(DataError, match=r"fig3a/langevin\.rows\.parquet does not exist"):

@@ -53,6 +53,11 @@ class Table(_Model):
         description="[lowest, highest] for each column, two numbers known beforehand and not taken from this file: "
         "they become -1 and 1, and what lies outside counts as the nearer one",
     )
+    missing: dict[str, float] = Field(
+        {},
+        description="a number for columns of numbers, known beforehand and not taken from this file: it stands where a "
+        "value is missing; it must lie in the column's range, where there is one",
+    )
     norm: Literal["unit", "at-most-1"] = Field(
         "unit",
         description="unit (each row is divided by its own norm; a row of zeros stays) or at-most-1 (rows stay as they "
@@ -86,13 +91,13 @@ def check(table: Table, where: str) -> None:
     for role, column in roles.items():
         if other := next((each for each in roles if each != role and roles[each] == column), None):
             raise ParameterError(f"{where}: {role} and {other} are the same column {column!r}; give each its own")
-        for key in ("features", "categories", "ranges"):
+        for key in ("features", "categories", "ranges", "missing"):
             if column in (getattr(table, key) or ()):
                 raise ParameterError(f"{where}.{key} contains {column!r}, which is the {role} and so no feature")
     if table.features is not None and not table.features:
         raise ParameterError(f"{where}.features is empty, but must list at least one column, or be null")
     _check_distinct(table.features or (), f"{where}.features")
-    for key in ("categories", "ranges"):
+    for key in ("categories", "ranges", "missing"):
         for column in getattr(table, key):
             if table.features is not None and column not in table.features:
                 raise ParameterError(f"{where}.{key} speaks of {column!r}, which is not among the features")
@@ -105,6 +110,7 @@ def check(table: Table, where: str) -> None:
             raise ParameterError(
                 f"{where}.ranges.{column} is [{low:g}, {high:g}], but must be two numbers, the lowest value first"
             )
+    _check_missing(table, where)
     if table.classes is not None:
         _check_distinct(table.classes, f"{where}.classes")
         if not 2 <= len(table.classes) <= MOST_CLASSES:
@@ -118,6 +124,20 @@ def check(table: Table, where: str) -> None:
                 f"{where}.split.test is {fraction!r}, but without a column it must be the fraction of test records, "
                 "strictly between 0 and 1"
             )
+
+
+def _check_missing(table: Table, where: str) -> None:
+    for column, value in table.missing.items():
+        key = f"{where}.missing.{column}"
+        if column in table.categories:
+            raise ParameterError(
+                f"{key} is {value:g}, but {column!r} has categories: declare null among them instead, for a missing one"
+            )
+        if not math.isfinite(value):
+            raise ParameterError(f"{key} is {value}, but must be a finite number")
+        low, high = table.ranges.get(column, (-math.inf, math.inf))
+        if not low <= value <= high:
+            raise ParameterError(f"{key} is {value:g}, but must lie in the range of {column!r}, [{low:g}, {high:g}]")
 
 
 def parse(text: str, where: str) -> Table:

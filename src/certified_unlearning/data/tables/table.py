@@ -1,24 +1,39 @@
 """A table of one's own, CSV or Parquet: read in blocks, so that it may be larger than memory.
 
-Every row becomes features by itself: by one-hot of declared categories, declared ranges, and its own norm. Nothing is
-fitted to other rows, so preparation costs no privacy, and removing a record changes no other one.
+Every row becomes features by itself: by one-hot of declared categories, by declared ranges and constants, and its own
+norm. Nothing is fitted to other rows, so preparation costs no privacy, and removing a record changes no other one.
 """
 
 import difflib
-from collections.abc import Iterator
-from typing import NamedTuple
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
+import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from certified_unlearning.data.prepared import NORM_TOLERANCE
 from certified_unlearning.data.tables.declaration import MOST_CLASSES, Table, check, text_of
-from certified_unlearning.data.tables.table_file import batches, column_names
+from certified_unlearning.data.tables.table_file import as_arrow, batches, column_names
 from certified_unlearning.data.tables.table_values import MISSING, Rows, listed, mask_of, parses
 from certified_unlearning.errors import DataError
 
-__all__ = ["Block", "Table", "feature_names", "preprocessing", "read_blocks", "resolve"]
+if TYPE_CHECKING:
+    import pandas as pd
+
+__all__ = [
+    "Block",
+    "Records",
+    "Table",
+    "feature_names",
+    "preprocessing",
+    "read_blocks",
+    "read_records",
+    "require_columns",
+    "resolve",
+]
 
 _NUMBERS_AT_ONCE = 1 << 22
 """Features that are held in memory together."""
@@ -40,6 +55,22 @@ class Block(NamedTuple):
     test: NDArray[np.bool_]
 
 
+class Records(NamedTuple):
+    """Some rows of another table with the same columns, in its order.
+
+    Attributes:
+        first_row: Number of the first of them in the table, from 1.
+        features: float32, shape ``(rows, d)``, as in `Block`.
+        labels: The number of each one's class, from 0, shape ``(rows,)``; None where they were not asked for.
+        identifiers: Whose each row is, as text; None where the table has no such column.
+    """
+
+    first_row: int
+    features: NDArray[np.float32]
+    labels: NDArray[np.int64] | None
+    identifiers: list[str] | None
+
+
 def resolve(table: Table) -> Table:
     """Return the declaration with what it leaves to the file: all feature columns, and the classes as texts.
 
@@ -54,11 +85,8 @@ def resolve(table: Table) -> Table:
         features = tuple(column for column in columns if column not in table.roles.values())
         if not features:
             raise DataError(f"{table.path} has no column that could be a feature")
-    for column in (*table.roles.values(), *features, *table.categories, *table.ranges):
-        if column not in columns:
-            close = difflib.get_close_matches(column, columns, n=1)
-            hint = f"did you mean {close[0]!r}?" if close else f"it has {listed(columns)}"
-            raise DataError(f"{table.path} has no column {column!r}; {hint}")
+    for column in (*table.roles.values(), *features, *table.categories, *table.ranges, *table.missing):
+        require_columns(table.path, columns, [column])
     classes = [str(text_of(value)) for value in table.classes] if table.classes is not None else _found_classes(table)
     return table.model_copy(update={"features": features, "classes": tuple(classes)})
 
@@ -107,6 +135,57 @@ def read_blocks(table: Table, *, seed: int = 0) -> Iterator[Block]:
         raise DataError(f"{table.path} holds no records")
 
 
+def read_records(
+    table: Table, source: "str | Path | pa.Table | pd.DataFrame", *, labelled: bool = False
+) -> Iterator[Records]:
+    """Read another table as a resolved declaration says, a few thousand rows at a time.
+
+    Its columns come in any order, and may be more; those of label and identifier may be absent.
+
+    Args:
+        table: The declaration, resolved; its ``path`` is not opened.
+        source: A CSV or Parquet file, or a table in memory.
+        labelled: Whether the label is needed.
+
+    Raises:
+        DataError: The file cannot be read, a column is missing, or a row has a missing or undeclared value, another
+            label, or is too long; the message names row and column.
+    """
+    within = as_arrow(source) if not isinstance(source, str | Path) else None
+    path = "the table" if within is not None else str(source)
+    columns = within.schema.names if within is not None else column_names(path)
+    wanted = [*(table.features or ()), *([table.label] if labelled else [])]
+    require_columns(path, columns, wanted)
+    identifier = table.identifier if table.identifier in columns else None
+    if identifier is not None:
+        wanted.append(identifier)
+    width = len(feature_names(table))
+    rows_at_once = max(1, _NUMBERS_AT_ONCE // width)
+    if within is not None:
+        read: Iterator[pa.RecordBatch] = iter(within.select(wanted).to_batches(max_chunksize=rows_at_once))
+    else:
+        read = batches(path, wanted, rows_at_once)
+    first_row = 1
+    for batch in read:
+        part = Rows(path, first_row, batch)
+        features = _scaled(part, _features(part, table, width), table)
+        labels = _classes(part, table) if labelled else None
+        yield Records(first_row, features, labels, None if identifier is None else part.identifiers(identifier))
+        first_row += batch.num_rows
+    if first_row == 1:
+        raise DataError(f"{path} holds no records")
+
+
+def require_columns(path: str, columns: Sequence[str], wanted: Sequence[str]) -> None:
+    """Raise `DataError` unless a file has all columns that are wanted; the message names those that it lacks."""
+    missing = [column for column in wanted if column not in columns]
+    if missing:
+        close = difflib.get_close_matches(missing[0], columns, n=1)
+        hint = f"did you mean {close[0]!r}?" if len(missing) == 1 and close else f"it has {listed(columns)}"
+        noun = "column" if len(missing) == 1 else "columns"
+        raise DataError(f"{path} has no {noun} {listed(missing)}; {hint}")
+
+
 def preprocessing(table: Table) -> str:
     """Return in words what is done to the rows of a resolved table."""
     values = dict(zip(_label_values(table), table.classes or (), strict=True))
@@ -117,10 +196,12 @@ def preprocessing(table: Table) -> str:
         "from declared ranges to [-1, 1]": len(table.ranges),
         "as given": numbers,
     }
+    constants = [f"{column} = {value:g} where it is missing" for column, value in table.missing.items()]
     return "; ".join(
         [
             f"{table.label}: " + ", ".join(f"{name} = {value:+d}" for value, name in values.items()),
             f"{len(columns)} columns, " + ", ".join(f"{count} {kind}" for kind, count in kinds.items() if count),
+            *constants,
             "each row divided by its own norm" if table.norm == "unit" else "rows of norm at most 1 as given",
             "nothing is fitted to the records",
         ]
@@ -128,9 +209,12 @@ def preprocessing(table: Table) -> str:
 
 
 def _labels(rows: Rows, table: Table) -> NDArray[np.int8]:
+    return _label_values(table)[_classes(rows, table)]
+
+
+def _classes(rows: Rows, table: Table) -> NDArray[np.int64]:
     classes = [str(name) for name in table.classes or ()]
-    positions = rows.positions(table.label, classes, "classes", "leave out the row, or list it in classes")
-    return _label_values(table)[positions]
+    return rows.positions(table.label, classes, "classes", "leave out the row, or list it in classes")
 
 
 def _label_values(table: Table) -> NDArray[np.int8]:
@@ -149,7 +233,7 @@ def _features(rows: Rows, table: Table, d: int) -> NDArray[np.float64]:
             features[np.arange(rows.count), start + positions] = 1
             start += len(declared)
             continue
-        numbers = rows.numbers(column)
+        numbers = rows.numbers(column, table.missing.get(column))
         if column in table.ranges:
             low, high = table.ranges[column]
             # Clipped before the subtraction, whose result is then finite for every range of finite width.

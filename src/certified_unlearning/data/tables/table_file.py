@@ -4,12 +4,17 @@ import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet
 
+from certified_unlearning.data.tables.declaration import text_of
 from certified_unlearning.errors import DataError
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 _CSV_BYTES_AT_ONCE = 1 << 22
 _PARQUET_ROWS_AT_ONCE = 1 << 16
@@ -22,7 +27,7 @@ def batches(path: str, columns: Sequence[str], rows_at_once: int) -> Iterator[pa
         DataError: The file cannot be read.
     """
     with _readable(path):
-        if _is_csv(path):
+        if is_csv(path):
             read: Iterator[pa.RecordBatch] = _open_csv(path, columns)
         else:
             file = pa.parquet.ParquetFile(path, pre_buffer=False)
@@ -36,20 +41,67 @@ def column_names(path: str) -> list[str]:
     """Return the columns of a file.
 
     Raises:
-        DataError: It cannot be read, or two columns have the same name.
+        DataError: It cannot be read, two columns have the same name, or something else than commas separates them.
     """
     with _readable(path):
-        if _is_csv(path):
+        if is_csv(path):
+            _require_commas(path)
             names: list[str] = _open_csv(path).schema.names
         else:
             names = pa.parquet.ParquetFile(path).schema_arrow.names
-    twice = next((name for name in names if names.count(name) > 1), None)
-    if twice is not None:
-        raise DataError(f"{path} has two columns {twice!r}; rename one")
+    _require_distinct(names, path)
     return names
 
 
-def _is_csv(path: str) -> bool:
+def _require_commas(path: str) -> None:
+    with pa.input_stream(path) as stream:
+        first = stream.read(_CSV_BYTES_AT_ONCE).partition(b"\n")[0]
+    for separator, name in ((b";", "semicolons"), (b"\t", "tabs"), (b"|", "vertical bars")):
+        if separator in first and b"," not in first:
+            raise DataError(
+                f"{path} seems to separate its columns by {name}, expected commas; save it as CSV with commas (and "
+                "decimal points) or as Parquet"
+            )
+
+
+def as_arrow(table: "pa.Table | pd.DataFrame") -> pa.Table:
+    """Return a table in memory as Arrow has it, without an index.
+
+    Raises:
+        DataError: It is something else, or two columns have the same name.
+    """
+    if not isinstance(table, pa.Table):
+        columns = getattr(table, "columns", None)
+        if columns is None or not hasattr(table, "iloc"):
+            raise DataError(
+                f"a table must be a file, a pandas.DataFrame or a pyarrow.Table, got {type(table).__name__}"
+            )
+        names = [str(name) for name in columns]
+        table = pa.Table.from_arrays([_column(table.iloc[:, place]) for place in range(len(names))], names)
+    _require_distinct(table.schema.names, "the table")
+    return table
+
+
+def _column(values: "pd.Series") -> pa.Array:
+    try:
+        array = pa.Array.from_pandas(values)
+    except (pa.ArrowInvalid, pa.ArrowTypeError):  # A mixture, such as of numbers and texts.
+        return pa.array([text_of(value) for value in values], pa.string())
+    return array.combine_chunks() if isinstance(array, pa.ChunkedArray) else array
+
+
+def _require_distinct(names: Sequence[str], path: str) -> None:
+    twice = next((name for name in names if names.count(name) > 1), None)
+    if twice is not None:
+        raise DataError(f"{path} has two columns {twice!r}; rename one")
+
+
+def is_csv(path: str) -> bool:
+    """Return whether a file is CSV by its name, and not Parquet.
+
+    Raises:
+        DataError: It is neither.
+    """
     name = path.lower()
     if name.endswith((".csv", ".csv.gz")):
         return True
@@ -75,7 +127,7 @@ def _readable(path: str) -> Iterator[None]:
         with Path(path).open("rb"):  # Its message is a sentence already.
             yield
     except pa.ArrowInvalid as error:
-        kind = "CSV" if _is_csv(path) else "Parquet"
+        kind = "CSV" if is_csv(path) else "Parquet"
         raise DataError(f"{path} cannot be read as {kind}: {_without_values(str(error))}") from error
     except OSError as error:
         raise DataError(f"cannot read {path}: {error.strerror or error}") from error

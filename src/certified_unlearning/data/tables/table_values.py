@@ -12,6 +12,7 @@ from certified_unlearning.errors import DataError
 
 MISSING = ("", "na", "n/a", "nan", "null", "none")
 """How text says that a value is missing, in lower case."""
+_CONSTANT = "declare a constant for it in missing, or leave out the row, or the column"
 
 
 class Rows:
@@ -33,6 +34,10 @@ class Rows:
         """Return what an error message calls a row."""
         return f"{self.path}, row {self.first_row + index}"
 
+    def type_of(self, column: str) -> pa.DataType:
+        """Return what a column stores."""
+        return self._columns[column].type
+
     def texts(self, column: str) -> pa.StringArray:
         """Return `declaration.text_of` of each value."""
         values = self._decoded(column)
@@ -46,13 +51,21 @@ class Rows:
         texts = pc.if_else(pc.is_in(lower, value_set=pa.array(["true", "false"])), lower, texts)
         return pc.replace_substring_regex(texts, pattern=r"^(-?\d+)\.0+$", replacement=r"\1")
 
-    def numbers(self, column: str) -> NDArray[np.float64]:
-        """Return each value as a finite number."""
+    def numbers(self, column: str, missing: float | None = None) -> NDArray[np.float64]:
+        """Return each value as a finite number.
+
+        Args:
+            column: The column.
+            missing: What stands for a missing number; None if none may be missing.
+        """
         values = self._decoded(column)
         if _is_text(values):
             values = self.texts(column)
             lower = pc.utf8_lower(values)
-            self._refuse_missing(pc.is_in(lower, value_set=pa.array([*MISSING, None], pa.string())), column)
+            absent = pc.is_in(lower, value_set=pa.array([*MISSING, None], pa.string()))
+            if missing is None:
+                self._refuse_missing(absent, column, _CONSTANT)
+            values = pc.if_else(absent, pa.scalar(None, pa.string()), values)
             values = pc.if_else(pc.equal(lower, "true"), "1", pc.if_else(pc.equal(lower, "false"), "0", values))
         elif not (pa.types.is_null(values.type) or _is_number(values.type)):
             raise DataError(
@@ -63,12 +76,18 @@ class Rows:
         try:
             numbers = values.cast(pa.float64(), safe=False)
         except pa.ArrowInvalid as error:
-            wrong, text = next((index, text) for index, text in enumerate(values.to_pylist()) if not parses(text))
+            wrong, text = next(
+                (index, text) for index, text in enumerate(values.to_pylist()) if text and not parses(text)
+            )
             raise DataError(
                 f"{self.where(wrong)}: {column} is {text!r}, expected a number; declare categories for {column}, or "
                 "leave it out of the features"
             ) from error
-        self._refuse_missing(pc.is_null(numbers, nan_is_null=True), column)
+        absent = pc.is_null(numbers, nan_is_null=True)
+        if missing is None:
+            self._refuse_missing(absent, column, _CONSTANT)
+        else:
+            numbers = pc.if_else(absent, pa.scalar(missing, pa.float64()), numbers)
         array = np.asarray(numbers.to_numpy(zero_copy_only=False), np.float64)
         if (index := _first(~np.isfinite(array))) is not None:
             raise DataError(f"{self.where(index)}: {column} is {array[index]}, expected a finite number")
@@ -101,19 +120,16 @@ class Rows:
     def identifiers(self, column: str) -> list[str]:
         """Return each value as text; none may be missing."""
         texts = self.texts(column)
-        self._refuse_missing(pc.is_in(texts, value_set=pa.array(["", None], pa.string())), column)
+        self._refuse_missing(pc.is_in(texts, value_set=pa.array(["", None], pa.string())), column, "leave out the row")
         return [str(text) for text in texts.to_pylist()]
 
     def _decoded(self, column: str) -> pa.Array:
         values = self._columns[column]
         return values.dictionary_decode() if pa.types.is_dictionary(values.type) else values
 
-    def _refuse_missing(self, missing: pa.BooleanArray, column: str) -> None:
+    def _refuse_missing(self, missing: pa.BooleanArray, column: str, remedy: str) -> None:
         if (index := _first(mask_of(missing))) is not None:
-            raise DataError(
-                f"{self.where(index)}: {column} is missing; leave out the row, or the column, or fill it in with a "
-                "constant"
-            )
+            raise DataError(f"{self.where(index)}: {column} is missing; {remedy}")
 
 
 def listed(names: Sequence[str | None], most: int = 12) -> str:

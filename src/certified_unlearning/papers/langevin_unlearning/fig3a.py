@@ -81,6 +81,7 @@ def _runs(planner: Planner, sweep: Figure3a) -> Iterable[Run]:
     *noisy, noiseless = planner.retraining_of_each(langevin)
     yield from (at(run, f"epsilon = {run.epsilon_target:g}") for run in (*langevin, *descent, *noisy))
     yield noiseless
+    yield from planner.scikit_learn(langevin)
 
 
 FIG3A = Experiment(
@@ -90,7 +91,7 @@ FIG3A = Experiment(
     sweep=Figure3a,
     rows=RUN_ROWS,
     make=make,
-    mechanisms=("langevin", "descent-to-delete", "retraining"),
+    mechanisms=("langevin", "descent-to-delete", "retraining", "scikit-learn"),
     draw="certified_unlearning.papers.langevin_unlearning.figures.fig3a:draw",
     x="epsilon_target",
     y={"accuracy_mean": "mean test accuracy"},

@@ -47,6 +47,7 @@ def _runs(planner: Planner, sweep: Figure3b) -> Iterable[Run]:
     yield planner.published_state(printed, sweep.epsilon)
     yield planner.tightened_published_state(printed, sweep.epsilon, sweep.records)
     yield from planner.retraining(langevin)
+    yield from planner.scikit_learn(langevin)
 
 
 FIG3B = Experiment(
@@ -55,7 +56,7 @@ FIG3B = Experiment(
     sweep=Figure3b,
     rows=RUN_ROWS,
     make=make,
-    mechanisms=("langevin", "descent-to-delete", "retraining"),
+    mechanisms=("langevin", "descent-to-delete", "retraining", "scikit-learn"),
     draw="certified_unlearning.papers.langevin_unlearning.figures.fig3b:draw",
     x="records_removed",
     y={"accumulated_steps": "accumulated unlearning steps"},

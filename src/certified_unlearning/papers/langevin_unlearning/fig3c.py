@@ -29,6 +29,7 @@ def _runs(planner: Planner, sweep: Figure3c) -> Iterable[Run]:
     *noisy, noiseless = planner.retraining(langevin)
     yield from (at(run, f"sigma = {run.sigma:g}") for run in (*langevin, *noisy))
     yield noiseless
+    yield from planner.scikit_learn(langevin)
 
 
 FIG3C = Experiment(
@@ -37,7 +38,7 @@ FIG3C = Experiment(
     sweep=Figure3c,
     rows=RUN_ROWS,
     make=make,
-    mechanisms=("langevin", "retraining"),
+    mechanisms=("langevin", "retraining", "scikit-learn"),
     draw="certified_unlearning.papers.langevin_unlearning.figures.fig3c:draw",
     x="sigma",
     y={"unlearning_steps": "unlearning steps K", "accuracy_mean": "mean test accuracy"},

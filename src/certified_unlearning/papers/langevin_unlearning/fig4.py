@@ -33,7 +33,8 @@ def _runs(planner: Planner, sweep: Figure4) -> Iterable[Run]:
             for epsilon in sweep.epsilon
         ]
         yield from (at(run, f"epsilon = {run.epsilon_target:g}") for run in langevin)
-        yield from (at(run, f"S = {records}") for run in planner.retraining(langevin))
+        levels = [*planner.retraining(langevin), *planner.scikit_learn(langevin)]
+        yield from (at(run, f"S = {records}") for run in levels)
 
 
 FIG4 = Experiment(
@@ -42,7 +43,7 @@ FIG4 = Experiment(
     sweep=Figure4,
     rows=RUN_ROWS,
     make=make,
-    mechanisms=("langevin", "retraining"),
+    mechanisms=("langevin", "retraining", "scikit-learn"),
     draw="certified_unlearning.papers.langevin_unlearning.figures.fig4:draw",
     x="epsilon_target",
     y={"unlearning_steps": "unlearning steps K"},

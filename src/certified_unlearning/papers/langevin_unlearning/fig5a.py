@@ -24,7 +24,8 @@ def _runs(planner: Planner, sweep: Figure5a) -> Iterable[Run]:
             for accountant in planner.accountants
             for epsilon in sweep.epsilon
         ]
-        yield from (at(run, f"S = {records}") for run in (*langevin, *planner.retraining(langevin)))
+        others = [*planner.retraining(langevin), *planner.scikit_learn(langevin)]
+        yield from (at(run, f"S = {records}") for run in (*langevin, *others))
 
 
 FIG5A = Experiment(
@@ -33,7 +34,7 @@ FIG5A = Experiment(
     sweep=Figure5a,
     rows=RUN_ROWS,
     make=make,
-    mechanisms=("langevin", "retraining"),
+    mechanisms=("langevin", "retraining", "scikit-learn"),
     draw="certified_unlearning.papers.langevin_unlearning.figures.fig5a:draw",
     x="records_removed",
     y={"accuracy_mean": "mean test accuracy"},

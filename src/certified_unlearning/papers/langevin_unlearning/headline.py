@@ -5,6 +5,7 @@ from typing import TypeAlias
 
 import pandas as pd
 
+from certified_unlearning.papers.langevin_unlearning.captions import ANEW
 from certified_unlearning.reproduction.report.headline import Cell, Group, HeadlineTable, Line
 from certified_unlearning.reproduction.summaries import Row, summarise
 from certified_unlearning.text import rounded_up
@@ -20,7 +21,7 @@ def tables(rows: Mapping[str, pd.DataFrame]) -> list[HeadlineTable]:
         DataError: They cannot be summarised.
     """
     tables = []
-    for experiment, table in (("fig3a", accuracy_table), ("fig4", steps_table)):
+    for experiment, table in (("fig3a", accuracy_table), ("fig3a", quality_table), ("fig4", steps_table)):
         own = {preset: each for preset, each in rows.items() if (each["experiment"] == experiment).any()}
         if own:
             tables.append(table(own))
@@ -30,7 +31,8 @@ def tables(rows: Mapping[str, pd.DataFrame]) -> list[HeadlineTable]:
 def accuracy_table(records: Mapping[str, pd.DataFrame]) -> HeadlineTable:
     """Return the test accuracy after one record was removed (``fig3a``) of every preset.
 
-    Of Descent-to-Delete the run with the most iterations, its best; of retraining the one without noise.
+    Of Descent-to-Delete the run with the most iterations, its best; of retraining the one without noise, and
+    scikit-learn fitted again.
 
     Args:
         records: The records of each preset (`rows.RUN_ROWS`).
@@ -42,9 +44,21 @@ def accuracy_table(records: Mapping[str, pd.DataFrame]) -> HeadlineTable:
         "accuracies",
         "Test accuracy after removing records, by target epsilon",
         "Under each method, what its epsilon is. Mean, ± one sample standard deviation over trials; retraining without "
-        "noise has one value, whatever epsilon. K and I are the steps that a removal takes. Descent-to-Delete is shown "
-        "with the most iterations that were run, which serve it best.",
-        {preset: _accuracies(preset, summarise(rows, "fig3a")) for preset, rows in records.items()},
+        "noise and scikit-learn have one value, whatever epsilon. K and I are the steps that a removal takes. "
+        "Descent-to-Delete is shown with the most iterations that were run, which serve it best.",
+        {preset: _rated(preset, summarise(rows, "fig3a"), _accuracy) for preset, rows in records.items()},
+    )
+
+
+def quality_table(records: Mapping[str, pd.DataFrame]) -> HeadlineTable:
+    """Return AUC and log loss of the same runs; arguments and errors as for `accuracy_table`."""
+    return _table(
+        "quality",
+        "AUC and log loss after removing records, by target epsilon",
+        "AUC: the probability that a test record of a class scores higher than one of another (more than two classes: "
+        "the mean of one against the rest). Log loss: the mean of −log of the probability given to the right class, "
+        "which is large where a model is sure and wrong. Means over trials.",
+        {preset: _rated(preset, summarise(rows, "fig3a"), _quality) for preset, rows in records.items()},
     )
 
 
@@ -78,22 +92,26 @@ def _table(name: str, caption: str, note: str, groups: Mapping[str, tuple[_Targe
     return HeadlineTable(name, caption, note, columns, tuple(group for _, group in groups.values()))
 
 
-def _accuracies(preset: str, summary: pd.DataFrame) -> tuple[_Targets, Group]:
+def _rated(preset: str, summary: pd.DataFrame, cell: Callable[[Row], Cell]) -> tuple[_Targets, Group]:
     langevin = summary[summary["mechanism"] == "langevin"]
     descent = summary[summary["mechanism"] == "descent-to-delete"]
     most = descent[descent["unlearning_steps"] == descent["unlearning_steps"].max()]
-    noiseless = summary[summary["variant"] == "noiseless"].tail(1)
+    again = summary[summary["mechanism"].isin(ANEW) & (summary["sigma"] == 0)]
     sizes = ", ".join(f"{size:,}" for size in sorted(langevin["records_removed"].unique()))
-    lines = [*_lines(langevin, "label", _accuracy), *_lines(most, "label", _accuracy)]
+    lines = [*_lines(langevin, "label", cell), *_lines(most, "label", cell)]
     targets = sorted(langevin["epsilon_target"].unique())
-    lines += [_level(row, row["label"], targets, _accuracy(row)) for _, row in noiseless.iterrows()]
+    lines += [_level(row, row["label"], targets, cell(row)) for _, row in again.iterrows()]
     return targets, Group(preset, f"{sizes} of {_facts(summary)}", tuple(lines))
 
 
 def _accuracy(row: Row) -> Cell:
     # A deterministic run has one value, which counts for all trials.
-    spread = f"{row['accuracy_std']:.4f}" if row["trials"] > 1 and row["variant"] != "noiseless" else None
+    spread = f"{row['accuracy_std']:.4f}" if row["trials"] > 1 and row["sigma"] > 0 else None
     return _cell(row, f"{row['accuracy_mean']:.4f}", spread=spread)
+
+
+def _quality(row: Row) -> Cell:
+    return _cell(row, f"{row['auc_mean']:.4f} / {row['log_loss_mean']:.4f}")
 
 
 def _steps(preset: str, summary: pd.DataFrame) -> tuple[_Targets, Group]:
@@ -130,9 +148,11 @@ def _level(row: Row, name: str, targets: _Targets, cell: Cell) -> Line:
 
 
 def _cell(row: Row, value: str, *, spread: str | None = None, share: float | None = None) -> Cell:
+    if row["mechanism"] in ANEW:
+        return Cell(value, spread=spread, share=share)
     epsilon, target = float(row["epsilon"]), float(row["epsilon_target"])
     shown = rounded_up(epsilon, 4)
-    if row["mechanism"] == "retraining" or shown == rounded_up(target, 4):
+    if shown == rounded_up(target, 4):
         return Cell(value, spread=spread, share=share)
     return Cell(value, spread=spread, epsilon=shown, above=epsilon > target, share=share)
 
@@ -142,7 +162,10 @@ def _facts(summary: pd.DataFrame) -> str:
     first = summary.iloc[0]
     delta = float((summary["delta"] + summary["extra_delta"]).max())
     trials = f"{first['trials']:,} trial{'s' if first['trials'] > 1 else ''}"
-    return f"{first['n']:,} records, d = {first['d']:,}, delta = {rounded_up(delta, 4)}, {trials}"
+    return (
+        f"{first['n']:,} records, d = {first['d']:,}, delta = {rounded_up(delta, 4)}, {trials}; guessing the most "
+        f"frequent class gets {first['majority']:.4f} right"
+    )
 
 
 def _number(value: float) -> str:

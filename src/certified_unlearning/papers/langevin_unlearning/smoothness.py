@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from certified_unlearning.mechanisms.run import Plan
 from certified_unlearning.papers.langevin_unlearning import fig3b
+from certified_unlearning.papers.langevin_unlearning.captions import ANEW
 from certified_unlearning.papers.langevin_unlearning.sweeps import Figure3b
 from certified_unlearning.reproduction.experiment import Caption, Experiment, Inputs, NoSweep
 from certified_unlearning.reproduction.rows import RUN_ROWS
@@ -58,7 +59,7 @@ def make(inputs: Inputs) -> pd.DataFrame:
 
 
 def _rows(plan: Plan) -> Iterator[Mapping[str, Any]]:
-    for run in (run for run in plan.runs if run.mechanism != "retraining"):
+    for run in (run for run in plan.runs if run.mechanism not in ANEW):
         steps = accumulate(request.unlearning_steps for request in run.requests)
         for number, (request, accumulated) in enumerate(zip(run.requests, steps, strict=True), start=1):
             yield {

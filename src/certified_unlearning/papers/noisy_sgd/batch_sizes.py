@@ -45,9 +45,12 @@ def _runs(planner: Planner, exact: Problem, sweep: BatchSizes) -> Iterable[Run]:
                 records=sweep.records,
                 epochs=sweep.epochs,
             )
-    for epsilon in sweep.epsilon:
-        run = planner.least_steps("shifted", sweep.sigma, epsilon, sweep.records, member=f"b = {planner.constants.n}")
-        yield at(run, f"epsilon = {epsilon:g}")
+    whole = [
+        planner.least_steps("shifted", sweep.sigma, epsilon, sweep.records, member=f"b = {planner.constants.n}")
+        for epsilon in sweep.epsilon
+    ]
+    yield from (at(run, f"epsilon = {run.epsilon_target:g}") for run in whole)
+    yield from planner.scikit_learn(whole)
 
 
 BATCH_SIZES = Experiment(
@@ -56,7 +59,7 @@ BATCH_SIZES = Experiment(
     sweep=BatchSizes,
     rows=RUN_ROWS,
     make=make,
-    mechanisms=("minibatch-langevin", "langevin"),
+    mechanisms=("minibatch-langevin", "langevin", "scikit-learn"),
     draw="certified_unlearning.papers.noisy_sgd.figures:draw_batch_sizes",
     x="epsilon_target",
     y={"unlearning_steps": "unlearning steps K"},
@@ -64,7 +67,9 @@ BATCH_SIZES = Experiment(
         "Mini-batches of b records beside steps that use all: passes over the data, and test accuracy after a removal",
         "All runs have the same noise scale sigma. A request of K steps on mini-batches of b records reads K b / n "
         "times as many records as there are. The removed records may lie in any batch: the worst is counted. "
-        "Lines: mean over trials. Shaded: one sample standard deviation over trials either way, within [0, 1].",
+        "Lines: mean over trials. Shaded: one sample standard deviation over trials either way, within [0, 1]. Black: "
+        "scikit-learn fitted again, from zero (dotted) and from its old weights (dash-dotted), of which nothing is "
+        "guaranteed.",
         "Left, passes over the data against the target epsilon; right, test accuracy; one line a batch size.",
     ),
 )

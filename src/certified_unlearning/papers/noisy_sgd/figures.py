@@ -66,19 +66,22 @@ def draw(rows: pd.DataFrame, style: FigureStyle) -> Figure:
 
 def draw_batch_sizes(summary: pd.DataFrame, style: FigureStyle) -> Figure:
     """Draw the summary of ``batch_sizes`` (see `reproduction.summaries.summarise`): passes, and accuracy."""
-    batch_size = summary["member"].str.removeprefix("b = ").astype(int)
-    summary = summary.assign(passes=summary["unlearning_steps"] * batch_size / summary["n"])
+    again = summary[summary["sigma"] == 0]
+    swept = summary.drop(again.index)
+    batch_size = swept["member"].str.removeprefix("b = ").astype(int)
+    swept = swept.assign(passes=swept["unlearning_steps"] * batch_size / swept["n"])
     with shared.theme(style):
         figure = shared.new_figure(style, columns=2)
         look = looks(summary, style)
         passes, accuracy = figure.subplots(1, 2)
-        shared.draw_lines(passes, summary, look, x="epsilon_target", y="passes")
-        shared.draw_lines(accuracy, summary, look, x="epsilon_target", y="accuracy_mean")
+        shared.draw_lines(passes, swept, look, x="epsilon_target", y="passes")
+        shared.draw_lines(accuracy, swept, look, x="epsilon_target", y="accuracy_mean")
+        shared.draw_levels(accuracy, again, look)
         shared.epsilon_axis(passes, "Passes over the data")
         shared.accuracy_axis(accuracy)
         for axes in (passes, accuracy):
-            shared.sweep_axis(axes, summary["epsilon_target"], "Target epsilon")
-        row = summary.iloc[0]
+            shared.sweep_axis(axes, swept["epsilon_target"], "Target epsilon")
+        row = swept.iloc[0]
         title = f"Removing {row['records_removed']} records at once, sigma = {row['sigma']:g}"
         shared.finish(figure, shared.about(summary, title), *key(summary, style))
     return figure

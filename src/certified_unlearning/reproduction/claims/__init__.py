@@ -2,7 +2,8 @@
 
 A claim (`model`, written down in YAML) names a measure (`registry`; each paper has its own) and the relation that its
 numbers should have to the paper's (`relations`). `evaluate` gives each a verdict: ``reproduced``, ``contradicted`` with
-both numbers, or ``not run`` with what is missing. None of them is written by hand.
+both numbers, or ``not run`` with what is missing. None of them is written by hand. A contradiction has
+a `severity`, from the measured gap.
 
 What is measured is of three kinds. Most measures evaluate the paper's formulas under its constants and need no results
 (the spectral smoothness does). Others read accuracies, steps and data sets from the results of our runs. Self-checks,
@@ -20,7 +21,11 @@ from certified_unlearning.reproduction.claims.verdicts import (
     compare_with_baseline,
     counts,
     evaluate,
+    findings,
+    numbers,
+    ranked,
     read,
+    severities,
     write,
 )
 
@@ -36,7 +41,11 @@ __all__ = [
     "compare_with_baseline",
     "counts",
     "evaluate",
+    "findings",
     "load_claims",
+    "numbers",
+    "ranked",
     "read",
+    "severities",
     "write",
 ]

@@ -9,6 +9,7 @@ from typing import Annotated, Literal, NamedTuple, TypeAlias
 from pydantic import BaseModel, ConfigDict, Field, FiniteFloat, model_validator
 
 from certified_unlearning.errors import ParameterError
+from certified_unlearning.reproduction.claims.severity import Miss, missed_bound, missed_range, missed_value
 
 # Values may sit on the edge of a truncation interval: lambda = 1e-6 * 50 000 is one rounding below 0.05 in binary.
 ROUNDING = 1e-12
@@ -29,10 +30,14 @@ class Quantity(NamedTuple):
 
 
 class Finding(NamedTuple):
-    """Result for one entry: ``agrees`` is None where its confidence interval reaches both sides."""
+    """Result for one entry: ``agrees`` is None where its confidence interval reaches both sides.
+
+    Where it does not agree, ``miss`` says by how much.
+    """
 
     agrees: bool | None
     text: str
+    miss: Miss | None = None
 
 
 @dataclass(frozen=True)
@@ -51,6 +56,13 @@ class Range:
             return True
         apart = ends[1] < self.low or ends[0] > self.high or (ends[0] == ends[1] and not inside[0])
         return False if apart else None
+
+    def nearest(self, quantity: Quantity) -> float:
+        """Return the value of a quantity's interval that is nearest to the range."""
+        ends = (quantity.value - quantity.uncertainty, quantity.value + quantity.uncertainty)
+        if ends[1] < self.low:
+            return ends[1]
+        return ends[0] if ends[0] > self.high else quantity.value
 
     def _holds(self, value: float) -> bool:
         if self.strict:
@@ -79,8 +91,15 @@ class _EntryByEntry(_Relation):
         for number, (printed, quantity) in enumerate(zip(self.values, measured, strict=True), start=1):
             where = f"entry {number}" + (f" ({quantity.name})" if quantity.name else "")
             text = f"{where}: printed {formatted(printed)}, computed {_with_uncertainty(quantity)}"
-            findings.append(Finding(self.allowed(printed).judge(quantity), text))
+            allowed = self.allowed(printed)
+            agrees = allowed.judge(quantity)
+            miss = self.missed(printed, allowed.nearest(quantity)) if agrees is False else None
+            findings.append(Finding(agrees, text, miss))
         return findings
+
+    def missed(self, printed: float, measured: float) -> Miss:
+        """Return by how much a measured value misses a printed one."""
+        return missed_value(printed, measured)
 
     @abstractmethod
     def allowed(self, printed: float) -> Range:
@@ -168,6 +187,10 @@ class AtMost(_EntryByEntry):
         """Return the values that agree with a printed one."""
         return Range(high=printed)
 
+    def missed(self, printed: float, measured: float) -> Miss:
+        """Return by how much a measured value is above a printed bound."""
+        return missed_bound(printed, measured)
+
     def tolerance_text(self) -> str:
         """Return the tolerance and its reason."""
         return f"none: {self.why or 'an upper bound'}"
@@ -197,13 +220,13 @@ class Between(_Relation):
         allowed = Range(
             -math.inf if self.low is None else self.low, math.inf if self.high is None else self.high, self.strict
         )
-        return [
-            Finding(
-                allowed.judge(each),
-                f"{each.name + ': ' if each.name else ''}{_with_uncertainty(each)}, expected {self.expected_text()}",
-            )
-            for each in measured
-        ]
+        findings = []
+        for each in measured:
+            text = f"{each.name + ': ' if each.name else ''}{_with_uncertainty(each)}, expected {self.expected_text()}"
+            agrees = allowed.judge(each)
+            miss = missed_range(allowed.low, allowed.high, allowed.nearest(each)) if agrees is False else None
+            findings.append(Finding(agrees, text, miss))
+        return findings
 
     def expected_text(self) -> str:
         """Return the range as text."""

@@ -24,6 +24,7 @@ _DASHES = (
     (0, (6, 1.2, 1.5, 1.2, 1.5, 1.2)),
     (0, (10, 2)),
 )
+_REFIT_DASHES: dict[str, Any] = {"from zero": (0, (1.2, 1.2)), "warm start": (0, (5, 1.2, 1.2, 1.2))}
 GREY = (0.45, 0.45, 0.45)
 _PALE_GREY = (0.78, 0.78, 0.78)
 BLACK = (0.1, 0.1, 0.1)
@@ -113,6 +114,8 @@ def row_look(row: "Mapping[str, Any] | pd.Series[Any]", style: FigureStyle, *, d
         ParameterError: The palette is not one seaborn knows.
     """
     accountant = ACCOUNTANTS.get(row["accountant"])
+    if row["variant"] in _REFIT_DASHES:
+        return Look(BLACK, dashes=_REFIT_DASHES[row["variant"]], size=0.8, layer=1)
     if accountant is None:
         return Look(BLACK, size=0.6) if row["sigma"] == 0 else Look(_PALE_GREY, size=2.5)
     if row["mechanism"] != accountant.mechanism:

@@ -129,6 +129,20 @@ def accuracy_axis(axes: Axes) -> None:
     axes.set_ylabel("Test accuracy")
 
 
+MAJORITY = "majority"
+
+
+def majority_line(axes: Axes, summary: pd.DataFrame) -> None:
+    """Draw what guessing gets right, where accuracies come so low; call it when everything is drawn."""
+    guessed, (bottom, _) = float(summary["majority"].iloc[0]), axes.get_ylim()
+    if guessed >= bottom:
+        axes.axhline(guessed, color="0.6", linewidth=0.6, linestyle=(0, (6, 3)), zorder=1.5, label=MAJORITY)
+        axes.annotate(
+            MAJORITY, (1, guessed), xycoords=("axes fraction", "data"), xytext=(0, 1), textcoords="offset points",
+            ha="right", va="bottom", fontsize="x-small", color="0.45",
+        )  # fmt: skip
+
+
 def steps_axis(axes: Axes, name: str, *, which: Literal["x", "y"] = "y") -> None:
     """Make an axis of step counts linear from 0 to 1 and logarithmic above: 0 stays visible beside thousands.
 

@@ -24,6 +24,9 @@ class _Claim(BaseModel):
     tolerance: JsonValue
     verdict: Verdict
     reason: str | None
+    paper: str = ""
+    severity: str | None = None
+    gap: float | None = None
 
 
 class _Claims(RootModel[list[_Claim]]):

@@ -227,6 +227,8 @@ def _headline(requests: pd.DataFrame, seconds: float) -> Iterable[Metric]:
         "records_removed": last["records_removed"],
         "accuracy": last["accuracy_mean"],
         "accuracy_std": last["accuracy_std"],
+        **{measure: last[f"{measure}_mean"] for measure in summaries.MEASURES if measure != "accuracy"},
+        "majority": last["majority"],
         "seconds": seconds,
     }
     return (Metric(name, float(value)) for name, value in values.items() if pd.notna(value))

@@ -30,9 +30,11 @@ def draw(summary: pd.DataFrame, style: FigureStyle) -> Figure:
             shared.draw_lines(axes, tightest, look, x="epsilon_target", y="accuracy_mean", bands=False)
             axes.set_title(rows["method"].iloc[0])
         for axes in (first, *others):
-            shared.draw_levels(axes, summary[summary["variant"] == "noiseless"], look)
+            shared.draw_levels(axes, summary[summary["sigma"] == 0], look)
             shared.sweep_axis(axes, langevin["epsilon_target"], "Target epsilon")
         shared.accuracy_axis(first)
+        for axes in (first, *others):
+            shared.majority_line(axes, summary)
         for axes in others:
             axes.set_ylabel("")
         removed = shared.records(summary["records_removed"].max())

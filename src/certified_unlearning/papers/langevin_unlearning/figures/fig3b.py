@@ -3,6 +3,7 @@
 import pandas as pd
 from matplotlib.figure import Figure
 
+from certified_unlearning.papers.langevin_unlearning.captions import ANEW
 from certified_unlearning.reproduction.figure_style import FigureStyle
 from certified_unlearning.reproduction.figures import style as shared
 from certified_unlearning.reproduction.figures.looks import key, looks
@@ -12,18 +13,19 @@ def draw(summary: pd.DataFrame, style: FigureStyle) -> Figure:
     """Draw the summary of ``fig3b`` (see `reproduction.summaries.summarise`).
 
     Accuracy has one panel for each number of records per request: lines of different ones would hide each other.
-    Retraining is done once, after the last request; its accuracy is drawn as a level.
+    Learning anew is done once, after the last request; its accuracy is drawn as a level.
     """
     with shared.theme(style):
         figure = shared.new_figure(style, columns=2)
         look = looks(summary, style)
-        streams = summary[summary["mechanism"] != "retraining"]
+        again = summary["mechanism"].isin(ANEW)
+        streams = summary[~again]
         groups = {f"S = {size}": rows for size, rows in streams.groupby("records_per_request")}
         steps, panels = shared.steps_beside_accuracies(figure, list(groups))
         shared.draw_lines(steps, streams, look, x="records_removed", y="accumulated_steps")
         for axes, rows in zip(panels, groups.values(), strict=True):
             shared.draw_lines(axes, rows, look, x="records_removed", y="accuracy_mean")
-            shared.draw_levels(axes, summary[summary["mechanism"] == "retraining"], look)
+            shared.draw_levels(axes, summary[again], look)
         shared.steps_axis(steps, "Accumulated steps")
         shared.accuracy_axis(panels[0])
         for axes in figure.axes:

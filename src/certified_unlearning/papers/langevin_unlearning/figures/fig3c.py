@@ -15,14 +15,15 @@ def draw(summary: pd.DataFrame, style: FigureStyle) -> Figure:
         steps, initial, accuracy = figure.subplots(1, 3)
         look = looks(summary, style)
         langevin = summary[summary["mechanism"] == "langevin"]
-        swept = summary[summary["variant"] != "noiseless"]
+        swept = summary[summary["sigma"] > 0]
         shared.draw_lines(steps, langevin, look, x="sigma", y="unlearning_steps")
         shared.draw_lines(initial, langevin, look, x="sigma", y="initial_epsilon")
         shared.draw_lines(accuracy, swept, look, x="sigma", y="accuracy_mean")
-        shared.draw_levels(accuracy, summary[summary["variant"] == "noiseless"], look)
+        shared.draw_levels(accuracy, summary[summary["sigma"] == 0], look)
         shared.steps_axis(steps, "Unlearning steps K")
         shared.epsilon_axis(initial, "Initial epsilon")
         shared.accuracy_axis(accuracy)
+        shared.majority_line(accuracy, summary)
         for axes in (steps, initial, accuracy):
             shared.sweep_axis(axes, swept["sigma"], "Noise scale sigma")
         removed = shared.records(summary["records_removed"].max())

@@ -3,6 +3,7 @@
 import pandas as pd
 from matplotlib.figure import Figure
 
+from certified_unlearning.papers.langevin_unlearning.captions import ANEW
 from certified_unlearning.reproduction.figure_style import FigureStyle
 from certified_unlearning.reproduction.figures import style as shared
 from certified_unlearning.reproduction.figures.looks import key, looks
@@ -21,9 +22,9 @@ def draw(summary: pd.DataFrame, style: FigureStyle) -> Figure:
         steps, panels = shared.steps_beside_accuracies(figure, list(groups))
         shared.draw_lines(steps, langevin, look, x="epsilon_target", y="unlearning_steps")
         for axes, rows in zip(panels, groups.values(), strict=True):
-            retraining = rows["mechanism"] == "retraining"
-            shared.draw_lines(axes, rows[~retraining], look, x="epsilon_target", y="accuracy_mean")
-            shared.draw_levels(axes, rows[retraining], look)
+            again = rows["mechanism"].isin(ANEW)
+            shared.draw_lines(axes, rows[~again], look, x="epsilon_target", y="accuracy_mean")
+            shared.draw_levels(axes, rows[again], look)
         shared.steps_axis(steps, "Unlearning steps K")
         shared.accuracy_axis(panels[0])
         for axes in figure.axes:

@@ -14,7 +14,17 @@ from certified_unlearning.reproduction.claims.evidence import Evidence, some
 from certified_unlearning.reproduction.claims.registry import measure
 from certified_unlearning.reproduction.claims.relations import Quantity
 
-_GUARANTEE = ["epsilon", "epsilon_target", "delta", "sigma", "step_size", "learning_steps", "unlearning_steps", "mu"]
+_GUARANTEE = [
+    "guarantee",
+    "epsilon",
+    "epsilon_target",
+    "delta",
+    "sigma",
+    "step_size",
+    "learning_steps",
+    "unlearning_steps",
+    "mu",
+]
 _CONSTANTS = [
     "n",
     "d",
@@ -35,12 +45,14 @@ def epsilon_errors(evidence: Sequence[Evidence]) -> list[Quantity]:
     """Return by how much each recorded epsilon deviates, relatively, from the one that its constants give.
 
     One entry for each data set, mechanism and experiment: the worst. Trials of one request that do not agree in their
-    epsilon are as many guarantees, and each must be right.
+    epsilon are as many guarantees, and each must be right. None is stated where nothing is guaranteed, and only there:
+    else the deviation is infinite.
     """
     quantities: list[Quantity] = []
     for each in some(evidence):
         worst: dict[str, Quantity] = {}
-        for row, steps in _guarantees(each.records):
+        nothing = (each.records["guarantee"] == "none") & each.records["epsilon"].isna()
+        for row, steps in _guarantees(each.records[~nothing]):
             name = f"{each.dataset}, {row['experiment']}, {row['mechanism']} ({row['accountant']})"
             deviation = _deviation(row, steps, name)
             if name not in worst or deviation.value > worst[name].value:
@@ -83,6 +95,8 @@ def _guarantees(records: pd.DataFrame) -> Iterator[tuple[Row, list[int]]]:
 
 
 def _deviation(row: Row, steps: list[int], name: str) -> Quantity:
+    if row["guarantee"] == "none" or pd.isna(row["epsilon"]):
+        return Quantity(math.inf, f"{name}, {row['guarantee']}, epsilon = {row['epsilon']:.7g}")
     try:
         recomputed = _epsilon(row, steps)
     except UnlearningError as error:
@@ -108,7 +122,7 @@ def _epsilon(row: Row, steps: list[int]) -> float:
     )
     sigma, delta = row["sigma"], row["delta"]
     match row["mechanism"], row["accountant"]:
-        case "retraining", _:
+        case "retraining" | "scikit-learn", _:
             return 0.0
         case "langevin", accountant:
             schedule = Schedule(

@@ -1,0 +1,49 @@
+"""The command `declare`: a draft of a table's declaration."""
+
+import shlex
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from certified_unlearning.errors import ParameterError
+from certified_unlearning.text import counted
+
+
+def declare(
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="The table: a .csv, .csv.gz or .parquet file.")],
+    label: Annotated[
+        str | None, typer.Option(help="The column to predict; without it you are told which could be.")
+    ] = None,
+    identifier: Annotated[
+        str | None, typer.Option("--id", help="The column that says whose a record is; the ledger needs one.")
+    ] = None,
+    output: Annotated[
+        Path | None,
+        typer.Option("--output", "-o", help="Where the draft goes: a new YAML file; by default it is printed."),
+    ] = None,
+) -> None:
+    """Draft the declaration of a table for `init --table` or own_data, and say all that you must look at in the table.
+
+    Ranges and lists of categories in a draft are taken from the data, so they are not public: each is marked.
+    """
+    from certified_unlearning.data.tables.drafting import draft
+    from certified_unlearning.files import write_text
+
+    if output is not None:
+        if output.suffix not in (".yaml", ".yml"):
+            raise ParameterError(f"--output is {output}, but its name must end in .yaml or .yml")
+        if output.exists():
+            raise ParameterError(f"--output is {output}, which exists already; name another file, or delete it")
+    made = draft(str(file), label, identifier, beside=None if output is None else output.parent)
+    for column, sentence in made.notes:
+        print(f"note: {column}: {sentence}", file=sys.stderr)
+    if output is None:
+        print(made.text, end="")
+        return
+    write_text(output, made.text)
+    print(
+        f"{output}: {counted(len(made.features), 'feature')}, {counted(len(made.left_out), 'column')} left out; read "
+        f"it, put in what is marked, then `unlearn init MODEL_DIR --table {shlex.quote(str(output))} --epsilon 1`"
+    )

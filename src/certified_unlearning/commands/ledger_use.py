@@ -1,0 +1,230 @@
+"""The commands `predict` and `evaluate`, and how the others of the ledger say how good a model is."""
+
+import csv
+import io
+import json
+import shutil
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict
+from pathlib import Path
+from tempfile import SpooledTemporaryFile
+from typing import TYPE_CHECKING, Annotated, Any, Protocol
+
+import typer
+
+from certified_unlearning.commands.options import AsJson, ModelDir
+from certified_unlearning.errors import ParameterError, UnlearningError
+from certified_unlearning.text import counted
+
+if TYPE_CHECKING:
+    from certified_unlearning.data.quality import Quality
+    from certified_unlearning.ledger import LoadedModel
+
+NOT_BETTER = "the model is right no more often than always saying the most frequent class"
+NOT_FOR_PUBLICATION = "on the training records that are left, without noise: not for publication"
+_WITHOUT_NOISE = "These numbers are computed from the records without noise: the guarantee does not cover them."
+_MEMORY = 1 << 24
+
+
+def predict(
+    model_dir: ModelDir,
+    file: Annotated[
+        Path, typer.Argument(metavar="FILE", help="Records with the columns of `init`: CSV or Parquet; needs no label.")
+    ],
+    output: Annotated[
+        Path | None,
+        typer.Option(help="Where the table goes: a .csv or .parquet file; by default it is printed as CSV."),
+    ] = None,
+) -> None:
+    """Predict the class of records: a table with whose each is (or its row), the prediction, and all probabilities."""
+    from certified_unlearning.ledger import load_model
+
+    if output is not None:
+        _require_place(output, model_dir, file)
+    model = load_model(model_dir)
+    with _written(output) as write:
+        count = sum(_write_predictions(model, file, write))
+    if output is not None:
+        print(f"{output}: {counted(count, 'prediction')} by version {model.version} of {model_dir}")
+
+
+def evaluate(
+    model_dir: ModelDir,
+    file: Annotated[
+        Path,
+        typer.Argument(
+            metavar="FILE",
+            help="Labelled records that the model was not made from: CSV or Parquet, columns as at `init`.",
+        ),
+    ],
+    as_json: AsJson = False,
+) -> None:
+    """Say how good the current version is on labelled records that were not used for training."""
+    import numpy as np
+
+    from certified_unlearning.data.quality import Tally
+    from certified_unlearning.ledger import load_model
+    from certified_unlearning.ledger.requests import count_known
+    from certified_unlearning.ledger.weights import log_probabilities, predicted
+
+    model = load_model(model_dir)
+    tally, trained, removed = Tally(len(model.classes), model.classes.tolist()), 0, 0
+    for records in model.read(file, labelled=True):
+        assert records.labels is not None
+        scores = model.decision_function(records.features)
+        tally.add(np.exp(log_probabilities(scores)), records.labels, predicted(scores))
+        some = count_known(model_dir, records.identifiers or [])
+        trained, removed = trained + some[0], removed + some[1]
+    quality = tally.quality()
+    warnings = warnings_about(quality)
+    if trained:
+        warnings.append(
+            f"{trained:,} of the records belong to people whose records the model was made from: if they are the same "
+            "records, these numbers are too good"
+        )
+    if removed:
+        warnings.append(f"{removed:,} of the records belong to people whose removal was requested")
+    if as_json:
+        found = {"model": str(model_dir), "file": str(file), "version": model.version, **asdict(quality)}
+        print(json.dumps(found | {"covered_by_guarantee": False, "warnings": warnings}, indent=2))
+        return
+    print(f"{file}: {counted(quality.records, 'record')}, version {model.version} of the model")
+    print(in_words(quality))
+    print(_WITHOUT_NOISE)
+    print_warnings(warnings)
+
+
+def in_words(quality: "Quality") -> str:
+    """Return all numbers in one line."""
+    auc = f"no AUC ({quality.no_auc})" if quality.auc is None else f"AUC {quality.auc:.3f}"
+    return (
+        f"accuracy {quality.accuracy:.3f}, balanced accuracy {quality.balanced_accuracy:.3f}, {auc}, "
+        f"log loss {quality.log_loss:.3f}; always the most frequent class: accuracy {quality.majority:.3f}"
+    )
+
+
+def warnings_about(quality: "Quality") -> list[str]:
+    """Return what a user must be warned of."""
+    if quality.beats_majority:
+        return []
+    return [f"{NOT_BETTER} ({quality.accuracy:.3f} against {quality.majority:.3f})"]
+
+
+def print_warnings(warnings: list[str]) -> None:
+    """Print warnings, where they do not get into a pipe."""
+    for warning in warnings:
+        print(f"warning: {warning}", file=sys.stderr)
+
+
+def look_at_quality(model_dir: Path) -> "Quality | str":
+    """Return how good a model is on the training records that are left, or why that cannot be said now."""
+    from certified_unlearning.ledger.quality import quality_left
+
+    try:
+        return quality_left(model_dir)
+    except UnlearningError as error:
+        return str(error)
+
+
+def print_quality(model_dir: Path) -> None:
+    """Print how good a model is on the training records that are left, for who operates it."""
+    quality = look_at_quality(model_dir)
+    if isinstance(quality, str):
+        print(f"quality: not computed, for {quality}")
+        return
+    print(f"quality {NOT_FOR_PUBLICATION}")
+    print(f"  {in_words(quality)} ({counted(quality.records, 'record')})")
+    print_warnings(warnings_about(quality))
+
+
+def _require_place(output: Path, model_dir: Path, file: Path) -> None:
+    if output.suffix not in (".csv", ".parquet"):
+        raise ParameterError(f"--output is {output}, but its name must end in .csv or .parquet")
+    if output.resolve() == file.resolve():
+        raise ParameterError(f"--output is {output}, which is FILE itself; name another")
+    if model_dir.resolve() in output.resolve().parents:
+        raise ParameterError(f"--output is {output}, but must not lie in the model directory {model_dir}")
+
+
+class _Write(Protocol):
+    def __call__(self, columns: dict[str, Any]) -> None:
+        """Append rows, column by column."""
+
+
+def _write_predictions(model: "LoadedModel", file: Path, write: _Write) -> Iterator[int]:
+    """Write one block of predictions after another; yield how many they are."""
+    import numpy as np
+
+    for records in model.read(file):
+        count = len(records.features)
+        probabilities = model.predict_proba(records.features)
+        by_class = {f"probability_{name}": probabilities[:, place] for place, name in enumerate(model.classes)}
+        others = {"prediction": model.predict(records.features), **by_class}
+        if records.identifiers is None:
+            who: dict[str, Any] = {"row": np.arange(records.first_row, records.first_row + count)}
+        else:
+            name = str(model.table.identifier)
+            who = {"identifier" if name in others else name: records.identifiers}
+        write(who | others)
+        yield count
+
+
+@contextmanager
+def _written(output: Path | None) -> Iterator[_Write]:
+    """Yield what writes rows; the file, or what is printed, appears when the block succeeds, and as a whole."""
+    from certified_unlearning.files import atomic_path
+
+    if output is None:
+        with SpooledTemporaryFile(_MEMORY, mode="w+b") as spool:
+            with _csv(spool) as write:
+                yield write
+            spool.seek(0)
+            shutil.copyfileobj(io.TextIOWrapper(spool, encoding="utf-8", newline=""), sys.stdout)
+        return
+    with atomic_path(output) as temporary:
+        if output.suffix == ".csv":
+            with temporary.open("wb") as file, _csv(file) as write:
+                yield write
+        else:
+            with _parquet(temporary) as write:
+                yield write
+
+
+@contextmanager
+def _csv(file: Any) -> Iterator[_Write]:
+    text = io.TextIOWrapper(file, encoding="utf-8", newline="", write_through=True)
+    writer = csv.writer(text, lineterminator="\n")
+    names: list[str] = []
+
+    def write(columns: dict[str, Any]) -> None:
+        if not names:
+            names.extend(columns)
+            writer.writerow(names)
+        lists = [each if isinstance(each, list) else each.tolist() for each in columns.values()]
+        writer.writerows(zip(*lists, strict=True))
+
+    yield write
+    text.flush()
+    text.detach()
+
+
+@contextmanager
+def _parquet(path: Path) -> Iterator[_Write]:
+    import pyarrow as pa
+    import pyarrow.parquet
+
+    writers: list[Any] = []
+
+    def write(columns: dict[str, Any]) -> None:
+        table = pa.table({name: pa.array(values) for name, values in columns.items()})
+        if not writers:
+            writers.append(pa.parquet.ParquetWriter(path, table.schema))
+        writers[0].write_table(table)
+
+    try:
+        yield write
+    finally:
+        for writer in writers:
+            writer.close()

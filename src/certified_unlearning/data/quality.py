@@ -1,0 +1,175 @@
+"""How good predictions are on labelled records: what accuracy hides where one class is rare.
+
+Records come block by block, so that they may be more than memory holds. Free of heavy imports.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from certified_unlearning.errors import DataError, ParameterError
+
+MOST_SCORES = 1 << 23
+"""Scores that are kept for the AUC of more than two classes, 64 MB; of two classes one of each record is kept."""
+_LEAST_PROBABILITY = float(np.finfo(np.float64).eps)
+
+
+@dataclass(frozen=True)
+class Quality:
+    """How good predictions are.
+
+    Attributes:
+        accuracy: Share of the records that are classified rightly.
+        balanced_accuracy: The mean over classes of that share among their records; classes without any do not count.
+        auc: The probability that a record of the second class scores higher than one of the first, ties count half; of
+            more than two classes the mean of one against the rest. None where a class has no records, or where there
+            are more than `MOST_SCORES` scores of more than two classes.
+        log_loss: Mean of ``-log p(right class)``; no probability counts as less than 2.2e-16.
+        majority: The majority line: the share of the most frequent class, which is what always saying it would reach.
+        records: How many there were.
+        no_auc: Why there is no ``auc``; None where there is one.
+    """
+
+    accuracy: float
+    balanced_accuracy: float
+    auc: float | None
+    log_loss: float
+    majority: float
+    records: int
+    no_auc: str | None = None
+
+    @property
+    def beats_majority(self) -> bool:
+        """Whether the predictions are right more often than the most frequent class alone."""
+        return self.accuracy > self.majority
+
+    def in_words(self) -> list[str]:
+        """Return a line for a report, and a warning where the predictions are worth nothing."""
+        auc = f"AUC {self.auc:.3f}" if self.auc is not None else f"no AUC ({self.no_auc})"
+        said = [
+            f"Quality on {self.records} records: accuracy {self.accuracy:.3f}, balanced accuracy "
+            f"{self.balanced_accuracy:.3f}, {auc}, log loss {self.log_loss:.3f}; the most frequent class alone makes "
+            f"{self.majority:.3f}."
+        ]
+        if not self.beats_majority:
+            said.append(
+                f"Warning: the model is no better than naming the most frequent class always, with accuracy "
+                f"{self.accuracy:.3f} against {self.majority:.3f}."
+            )
+        return said
+
+
+def quality_of(probabilities: ArrayLike, labels: ArrayLike, classes: ArrayLike) -> Quality:
+    """Return how good probabilities are; of equal ones the first class counts as predicted.
+
+    Args:
+        probabilities: Shape ``(n, len(classes))``.
+        labels: The right class of each record, shape ``(n,)``.
+        classes: The classes, in the order of the columns.
+
+    Raises:
+        ParameterError: Shapes do not fit, a label is none of the classes, or a probability is no number from 0 to 1.
+        DataError: There are no records.
+    """
+    given, names = np.asarray(labels), np.asarray(classes)
+    if given.ndim != 1:
+        raise ParameterError(f"labels must be one class for each record, got shape {given.shape}")
+    order = np.argsort(names)
+    found = np.searchsorted(names, given, sorter=order).clip(max=len(names) - 1)
+    positions = order[found]
+    unknown = names[positions] != given
+    if unknown.any():
+        known = ", ".join(map(repr, names.tolist()))
+        raise ParameterError(f"labels contain {given[unknown].tolist()[0]!r}, but must be among the classes {known}")
+    tally = Tally(len(names), names.tolist())
+    tally.add(probabilities, positions)
+    return tally.quality()
+
+
+class Tally:
+    """Predictions and right classes, block after block.
+
+    Args:
+        classes: How many there are, at least 2.
+        names: What they are called; by default by their numbers.
+    """
+
+    def __init__(self, classes: int, names: Sequence[object] | None = None) -> None:
+        self._names = range(classes) if names is None else names
+        self._right = np.zeros(classes, np.int64)
+        self._all = np.zeros(classes, np.int64)
+        self._loss = 0.0
+        self._scores: list[NDArray[np.float64]] | None = []
+        self._positions: list[NDArray[np.int8]] = []
+
+    def add(self, probabilities: ArrayLike, positions: ArrayLike, predicted: ArrayLike | None = None) -> None:
+        """Count some records.
+
+        Args:
+            probabilities: Shape ``(n, classes)``.
+            positions: Number of the right class of each, from 0; shape ``(n,)``.
+            predicted: Number of the predicted class of each; by default that of the largest probability.
+
+        Raises:
+            ParameterError: Shapes do not fit, or a probability is no number from 0 to 1.
+        """
+        p, right = np.asarray(probabilities, np.float64), np.asarray(positions, np.int64)
+        classes = len(self._all)
+        if p.shape != (len(right), classes):
+            raise ParameterError(f"probabilities must have shape {(len(right), classes)}, got {p.shape}")
+        if not ((p >= 0) & (p <= 1)).all():  # NaN is neither.
+            raise ParameterError("probabilities must be numbers from 0 to 1")
+        said = p.argmax(axis=1) if predicted is None else np.asarray(predicted)
+        self._all += np.bincount(right, minlength=classes)
+        self._right += np.bincount(right[said == right], minlength=classes)
+        self._loss -= float(np.log(np.maximum(p[np.arange(len(right)), right], _LEAST_PROBABILITY)).sum())
+        if classes > 2 and int(self._all.sum()) * classes > MOST_SCORES:
+            self._scores = None
+        if self._scores is not None:
+            of = p[:, 1:] if classes == 2 else p
+            with np.errstate(divide="ignore"):
+                self._scores.append(np.log(of) - np.log1p(-of))
+            self._positions.append(right.astype(np.int8))
+
+    def quality(self) -> Quality:
+        """Return how good all predictions were.
+
+        Raises:
+            DataError: There are no records.
+        """
+        records = int(self._all.sum())
+        if not records:
+            raise DataError("there are no records to compare predictions with")
+        present = self._all > 0
+        auc = self._auc() if present.all() else None
+        absent = f"no record of class {self._names[int(present.argmin())]!r}"
+        return Quality(
+            accuracy=int(self._right.sum()) / records,
+            balanced_accuracy=float((self._right[present] / self._all[present]).mean()),
+            auc=auc,
+            no_auc=None if auc is not None else "too many scores" if present.all() else absent,
+            log_loss=self._loss / records,
+            majority=int(self._all.max()) / records,
+            records=records,
+        )
+
+    def _auc(self) -> float | None:
+        if self._scores is None:
+            return None
+        members = range(1, 2) if len(self._all) == 2 else range(len(self._all))
+        return float(np.mean([self._area(column, each) for column, each in enumerate(members)]))
+
+    def _area(self, column: int, member: int) -> float:
+        """Return the probability that a member of a class scores higher than another record (Mann and Whitney)."""
+        kept = list(zip(self._scores or (), self._positions, strict=True))
+        outside = np.concatenate([scores[positions != member, column] for scores, positions in kept])
+        outside.sort()
+        wins = members = 0
+        for scores, positions in kept:
+            inside = scores[positions == member, column]
+            below = np.searchsorted(outside, inside, side="left").sum(dtype=np.int64)
+            wins += int(below + np.searchsorted(outside, inside, side="right").sum(dtype=np.int64))
+            members += len(inside)
+        return wins / 2 / (members * len(outside))

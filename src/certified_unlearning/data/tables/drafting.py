@@ -1,0 +1,401 @@
+"""A draft of a table's declaration, made from what its file holds, and everything that its author must look at.
+
+A range, a list of categories or a constant that is taken from the records is not public: no guarantee covers it. So
+each is marked in the draft, and nothing is guessed without a word.
+"""
+
+import decimal
+import math
+import os
+import re
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from certified_unlearning.data.tables.declaration import MOST_CLASSES
+from certified_unlearning.data.tables.survey import Column, survey
+from certified_unlearning.data.tables.table import require_columns
+from certified_unlearning.data.tables.table_values import listed
+from certified_unlearning.errors import DataError, ParameterError
+from certified_unlearning.text import counted
+
+MOST_CATEGORIES = 50
+"""Columns with more different words are left out."""
+FEW_NUMBERS = 10
+"""Columns of whole numbers with so few different ones may hold codes."""
+FEW_VALUES = 10
+"""That so few values all differ says nothing."""
+LIKELY_CLASSES = 10
+"""A column with so few different values could be the label."""
+_HEAD = (
+    'What is marked "check: from the data" is not public: a range, a list of categories or a constant that is',
+    "taken from the records may tell of one that is removed later, and no guarantee covers that. Put in what you",
+    "know without the file, then delete the mark. The counts in comments are from the data, too: delete them before",
+    "you hand this on. For `unlearn init MODEL_DIR --table THIS_FILE --epsilon 1`; for the pipeline, below own_data",
+    "and a name.",
+)
+_NAME_OF_IDENTIFIER = re.compile(r"(.*[_ -])?(id|uuid|guid|key|number|nr|no)", re.IGNORECASE)
+_PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_.]*")
+
+
+@dataclass
+class Draft:
+    """The draft of a declaration.
+
+    Attributes:
+        text: YAML, with comments.
+        notes: What its author must look at: of which column, and a sentence.
+        features: The columns that it takes as features.
+        left_out: Those that it does not, and why.
+        norm: What the draft says of the norm of rows, if anything.
+    """
+
+    text: str = ""
+    notes: list[tuple[str, str]] = field(default_factory=list)
+    features: list[str] = field(default_factory=list)
+    left_out: dict[str, str] = field(default_factory=dict)
+    norm: str | None = None
+    _categories: dict[str, list[str | None]] = field(default_factory=dict)
+    _ranges: dict[str, tuple[float, float]] = field(default_factory=dict)
+    _missing: dict[str, float] = field(default_factory=dict)
+    _checked: set[tuple[str, str]] = field(default_factory=set)
+
+
+def draft(path: str, label: str | None, identifier: str | None = None, *, beside: Path | None = None) -> Draft:
+    """Return the draft of a declaration.
+
+    Args:
+        path: The file.
+        label: The column to predict. None: an error names those that could be.
+        identifier: The column that says whose a row is, if there is one.
+        beside: The directory that the draft is going to lie in; its path to the file begins there.
+
+    Raises:
+        ParameterError: There is no label, or it is the identifier, too.
+        DataError: The file cannot be read or lacks one of the columns, the label is no class, or no column can be a
+            feature.
+    """
+    if label is not None and label == identifier:
+        raise ParameterError(f"--label and --id are the same column {label!r}; give each its own")
+    columns = survey(path, identifier)
+    require_columns(path, list(columns), [name for name in (label, identifier) if name is not None])
+    if label is None:
+        raise ParameterError(
+            f"--label is missing: which column of {path} is to be predicted? {_could_be_label(columns)}"
+        )
+    made = Draft()
+    _check_label(path, columns[label])
+    _look_at_label(columns[label], made)
+    _look_at_identifiers(columns, label, identifier, made)
+    for column in columns.values():
+        if column.name not in (label, identifier):
+            _look_at_feature(column, made)
+    if not made.features:
+        reasons = "; ".join(f"{name!r}: {reason}" for name, reason in made.left_out.items()) or "there is no other one"
+        raise DataError(f"{path} has no column that could be a feature ({reasons})")
+    if len(made.features) == 1 and not made._categories:
+        made.norm = "at-most-1"
+        made.notes.append(
+            ("norm", "at-most-1, for there is one column of numbers: divided by its own norm each would become -1 or 1")
+        )
+    made.text = "".join(f"{line}\n" for line in _lines(path, columns[label], identifier, made, beside))
+    return made
+
+
+# What is found.
+
+
+def _could_be_label(columns: dict[str, Column]) -> str:
+    few = {name: each.distinct or 0 for name, each in columns.items() if each.unreadable is None}
+    likely = [name for name, distinct in few.items() if 2 <= distinct <= LIKELY_CLASSES and not columns[name].dates]
+    likely.sort(key=lambda name: (few[name], columns[name].missing > 0))
+    if not likely:
+        return f"None has between 2 and {LIKELY_CLASSES} different values"
+    shown = ", ".join(f"{name!r} ({few[name]} values)" for name in likely[:12])
+    return f"It could be {shown}{' ...' if len(likely) > 12 else ''}"
+
+
+def _check_label(path: str, column: Column) -> None:
+    if column.unreadable is not None:
+        raise DataError(column.unreadable)
+    if column.distinct is None or column.distinct > MOST_CLASSES:
+        raise DataError(
+            f"{path}: the label {column.name} has more than {MOST_CLASSES} different values; is it a class?"
+        )
+    if column.distinct < 2:
+        found = listed(sorted(column.counts or ())) or "no value"
+        raise DataError(f"{path}: the label {column.name} has {found} only, expected two or more classes")
+
+
+def _look_at_label(column: Column, made: Draft) -> None:
+    counts = column.counts or Counter()
+    balance = ", ".join(f"{name}: {count:,} ({count / column.present:.1%})" for name, count in counts.most_common(12))
+    made.notes.append((column.name, f"the label; rows by class: {balance}"))
+    if not column.missing:
+        return
+    made.notes.append(
+        (column.name, f"{_rows(column.missing)} no label: leave them out of the file, `init` refuses them")
+    )
+    if column.missing_words:
+        words = listed(sorted(column.missing_words))
+        made.notes.append(
+            (column.name, f"{words} in this column: list it in classes if it is a class, and not missing")
+        )
+
+
+def _look_at_identifiers(columns: dict[str, Column], label: str, identifier: str | None, made: Draft) -> None:
+    if identifier is None:
+        likely = [
+            name
+            for name, each in columns.items()
+            if name != label and not each.missing and (_NAME_OF_IDENTIFIER.fullmatch(name) or _identifies(each))
+        ]
+        could = f"it could be {listed(likely)}" if likely else "no column looks like one"
+        made.notes.append(
+            ("identifier", f"the ledger needs a column that says whose a row is; {could}; name it with --id")
+        )
+        return
+    column = columns[identifier]
+    if column.unreadable is not None:
+        raise DataError(column.unreadable)
+    counts = column.counts or Counter()
+    several = [count for count in counts.values() if count > 1]
+    made.notes.append((identifier, f"whose a row is: {counted(len(counts), 'person')}"))
+    if several:
+        made.notes.append(
+            (
+                identifier,
+                f"{counted(len(several), 'identifier')} in {sum(several):,} rows: one person's rows, or a mistake?",
+            )
+        )
+    if column.missing:
+        made.notes.append(
+            (identifier, f"{_rows(column.missing)} no identifier: leave them out of the file, `init` refuses them")
+        )
+    mails = sum("@" in value for value in counts)
+    if mails:
+        made.notes.append(
+            (
+                identifier,
+                f"{counted(mails, 'value')} like an e-mail address: who asks to be removed stays in the ledger by it; "
+                "use numbers that mean nothing elsewhere",
+            )
+        )
+
+
+def _identifies(column: Column) -> bool:
+    """Return whether values are many, and not measurements: every row has another, or one is a few rows'."""
+    if column.dates or not (column.words + column.codes > 0 or column.whole):
+        return False
+    several = column.words + column.codes > 0 and (column.distinct is None or 4 * column.distinct > column.rows)
+    return column.present > FEW_VALUES and (column.all_differ or several)
+
+
+def _look_at_feature(column: Column, made: Draft) -> None:
+    reason = _reason_against(column)
+    if reason is not None:
+        made.left_out[column.name] = reason
+        made.notes.append((column.name, f"left out: {reason}"))
+        return
+    made.features.append(column.name)
+    if column.words or column.codes or column.odd or (column.booleans and (column.numbers or column.missing)):
+        _take_categories(column, made)
+    else:
+        _take_numbers(column, made)
+
+
+def _reason_against(column: Column) -> str | None:
+    """Return why a column can be no feature as it is."""
+    texts, distinct = column.words + column.codes, column.distinct
+    if column.unreadable is not None:
+        return f"it holds {column.stored or 'what is neither text nor numbers'}"
+    if not column.present:
+        return "it has no value at all"
+    if distinct == 1 and not column.missing:
+        return "it has the same value in every row"
+    if column.dates:
+        share = "" if column.dates == column.present else f", {column.dates:,} of {column.present:,} values"
+        return f"dates or times{share}; make a number of them that matters, such as a year or an age"
+    if column.infinite:
+        return f"{counted(column.infinite, 'value')} are infinite; replace them in the file"
+    if column.odd:
+        return (
+            f"{counted(column.odd, 'number')} in a form that is not read, such as a decimal comma, a thousands "
+            f"separator, a currency or a per cent sign (first in row {column.first_word}); write plain numbers"
+        )
+    if column.numbers and texts and (distinct is None or distinct > MOST_CATEGORIES):
+        where = f", first in row {column.first_word}" if column.first_word else ""
+        return (
+            f"{column.numbers:,} numbers and {counted(texts, 'other value')}{where}; empty these if they mean a "
+            "missing number, or replace them"
+        )
+    many = column.present > FEW_VALUES
+    if texts and column.all_differ and many:
+        return "it has a different value in every row: identifiers, or text?"
+    if texts and (distinct is None or distinct > MOST_CATEGORIES):
+        count = "very many" if distinct is None else f"{distinct:,}"
+        return f"{count} different words are too many for categories; group them"
+    if not texts and column.all_differ and column.whole and column.numbers and many:
+        dense = column.high - column.low < 2 * column.present
+        if dense or _NAME_OF_IDENTIFIER.fullmatch(column.name):
+            return "it has a different whole number in every row: identifiers, or row numbers?"
+    return None
+
+
+def _take_categories(column: Column, made: Draft) -> None:
+    values: list[str | None] = [*sorted(column.counts or ())]
+    if column.missing:
+        made.notes.append(
+            (column.name, f"{_rows(column.missing)} no value, which null among the categories stands for")
+        )
+        values.append(None)
+    made._categories[column.name] = values
+    if column.booleans == column.present:
+        made._categories[column.name] = ["true", "false", *([None] if column.missing else [])]
+        return
+    made._checked.add(("categories", column.name))
+    if column.codes:
+        made.notes.append((column.name, f"{counted(column.codes, 'number')} with zeros in front: taken for codes"))
+    rare = sum(count == 1 for count in (column.counts or {}).values())
+    if rare:
+        what = "a category that one row alone has" if rare == 1 else f"{rare} categories that one row alone has"
+        made.notes.append((column.name, f"{what}: to list it because of this row tells of it"))
+
+
+def _take_numbers(column: Column, made: Draft) -> None:
+    if column.booleans:
+        made._ranges[column.name] = (0.0, 1.0)
+        return
+    made._ranges[column.name] = low, high = nice_range(column.low, column.high)
+    made._checked.add(("ranges", column.name))
+    if column.is_text:
+        made.notes.append((column.name, "numbers that are stored as text; they are read as numbers"))
+    if column.missing:
+        middle = _short(low / 2 + high / 2)
+        made._missing[column.name] = middle
+        made._checked.add(("missing", column.name))
+        made.notes.append(
+            (column.name, f"{_rows(column.missing)} no number: {middle:.12g}, the middle of the range, stands there")
+        )
+    if column.whole and column.distinct is not None and column.distinct <= FEW_NUMBERS:
+        made.notes.append(
+            (
+                column.name,
+                f"{column.distinct} different whole numbers only: if they are codes, declare categories instead",
+            )
+        )
+
+
+def nice_range(low: float, high: float) -> tuple[float, float]:
+    """Return round numbers that hold a range between them, not much further apart."""
+    width = high - low
+    if not math.isfinite(width):
+        return low, high
+    if width == 0:
+        width = abs(low) or 1.0
+    # By the digits that a number is written with: 0.3 is 3/10, not what is stored for it.
+    least, most, span = (decimal.Decimal(repr(value)) for value in (low, high, width))
+    with decimal.localcontext(prec=400):
+        step = decimal.Decimal(10) ** (span.adjusted() - 1)
+        step *= 10 if span / step >= 50 else 5 if span / step >= 20 else 2
+        first = (least / step).to_integral_value(decimal.ROUND_FLOOR) * step
+        last = (most / step).to_integral_value(decimal.ROUND_CEILING) * step
+        if first == last:
+            last += step
+    return float(first), float(last)
+
+
+def _short(value: float) -> float:
+    return float(f"{value:.6g}")
+
+
+def _rows(count: int) -> str:
+    """Return the subject of a sentence and its verb."""
+    return f"{count:,} {'row has' if count == 1 else 'rows have'}"
+
+
+# What is written.
+
+
+def _lines(path: str, label: Column, identifier: str | None, made: Draft, beside: Path | None) -> Iterator[str]:
+    yield f"# A draft, made by `unlearn declare` from {_in_comment(Path(path).name)} ({counted(label.rows, 'row')})."
+    yield from (f"# {line}" for line in _HEAD)
+    yield f"path: {_scalar(_shown_path(path, beside))}"
+    yield f"label: {_scalar(label.name)}{_comment(made, label.name)}"
+    classes = sorted(label.counts or (), key=_by_size)
+    of_two = "; the second is +1" if len(classes) == 2 else ""
+    yield f"classes: {_sequence(classes)}  # check: from the data{of_two}"
+    if identifier is None:
+        yield f"# identifier: FILL_IN{_comment(made, 'identifier')}"
+    else:
+        yield f"identifier: {_scalar(identifier)}{_comment(made, identifier)}"
+    yield "features:"
+    for name in made.features:
+        yield f"  - {_scalar(name)}{_comment(made, name)}"
+    for key in ("categories", "ranges", "missing"):
+        values: dict[str, Any] = getattr(made, f"_{key}")
+        if values:
+            yield f"{key}:"
+        for name, value in values.items():
+            shown = _sequence(value) if isinstance(value, list | tuple) else _scalar(value)
+            mark = "  # check: from the data" if (key, name) in made._checked else ""
+            yield f"  {_scalar(name)}: {shown}{mark}"
+    if made.norm is not None:
+        yield f"norm: {made.norm}{_comment(made, 'norm')}"
+    if made.left_out:
+        yield "# Left out of the features:"
+    for name, reason in made.left_out.items():
+        yield f"#   {_in_comment(name)}: {_in_comment(reason)}"
+    yield "# split: {test: 0.2}  # only for the pipeline, which needs test records; `unlearn init` takes none"
+
+
+def _comment(made: Draft, name: str) -> str:
+    sentences = [sentence for column, sentence in made.notes if column == name]
+    return f"  # {_in_comment('; '.join(sentences))}" if sentences else ""
+
+
+def _in_comment(text: str) -> str:
+    """Return a text that cannot end a comment."""
+    return "".join(each if each.isprintable() else " " for each in text)
+
+
+def _shown_path(path: str, beside: Path | None) -> str:
+    if beside is None:
+        return path
+    try:
+        return str(Path(path).resolve().relative_to(beside.resolve()))
+    except ValueError:
+        return os.path.relpath(path, beside) if not Path(path).is_absolute() else path
+
+
+def _by_size(text: str) -> tuple[int, float, str]:
+    try:
+        return 0, float(text), text
+    except ValueError:
+        return 1, 0.0, text
+
+
+def _sequence(values: Any) -> str:
+    return f"[{', '.join(map(_scalar, values))}]"
+
+
+def _scalar(value: str | float | None) -> str:
+    """Return a value as YAML writes it, on one line."""
+    if value is None:
+        return "null"
+    if isinstance(value, float):
+        return str(int(value)) if value.is_integer() and abs(value) < 1e15 else _number(value)
+    if _PLAIN.fullmatch(value) and yaml.safe_load(value) == value:
+        return value
+    return str(yaml.safe_dump(value, default_style='"', allow_unicode=True, width=math.inf)).strip()
+
+
+def _number(value: float) -> str:
+    """Return a number as YAML 1.1 knows it: 1e+20 is text there, 1.0e+20 is none."""
+    text = repr(value)
+    mantissa, exponent, power = text.partition("e")
+    return text if not exponent else f"{mantissa if '.' in mantissa else mantissa + '.0'}e{int(power):+d}"

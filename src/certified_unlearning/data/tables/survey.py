@@ -1,0 +1,183 @@
+"""What the columns of a file hold: counted block by block, so that the file may be larger than memory.
+
+Nothing here goes into a model. What is counted depends on the records, so it is for the eyes of who declares a table.
+"""
+
+import re
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from certified_unlearning.data.tables.table_file import batches, column_names, is_csv
+from certified_unlearning.data.tables.table_values import MISSING, Rows, mask_of, parses
+from certified_unlearning.errors import DataError
+
+MOST_DISTINCT = 100_000
+"""So many different values of a column are kept; of the identifier's all."""
+_ROWS_AT_ONCE = 1 << 16
+_DATE = re.compile(
+    r"\d{4}-\d{1,2}-\d{1,2}([ T]\d{1,2}:\d{2}(:\d{2}(\.\d+)?)?)?( ?(Z|UTC|[+-]\d{2}:?\d{2}))?"
+    r"|\d{1,2}[./-]\d{1,2}[./-]\d{2,4}|\d{4}/\d{1,2}/\d{1,2}|\d{1,2}:\d{2}(:\d{2}(\.\d+)?)?"
+)
+_CODE = re.compile(r"0\d+")
+_ODD_NUMBER = re.compile(r"[-+]?[$€£]? ?\d+([.,' ]\d+)+ ?[$€£%]?|[-+]?[$€£] ?\d+([.,]\d+)?|[-+]?\d+([.,]\d+)? ?[$€£%]")
+
+
+@dataclass
+class Column:
+    """What was found in a column.
+
+    Attributes:
+        name: Its name.
+        rows: How many rows there are.
+        missing: In how many of them it has no value.
+        numbers: Values that are numbers; true and false do not count.
+        booleans: Values that are true or false.
+        dates: Values that look like dates or times.
+        codes: Whole numbers with a zero in front.
+        odd: Numbers in a form that is not read, such as ``1,5`` or ``12 %``.
+        words: All other values.
+        infinite: Numbers that are not finite.
+        whole: Whether all numbers are whole.
+        low: The least number.
+        high: The largest number.
+        first_word: The row of the first value that is no number, from 1.
+        counts: How often each value occurs; None if there are more than `MOST_DISTINCT`.
+        missing_words: The words by which it says that a value is missing.
+        repeated: Whether a value was seen to occur twice.
+        stored: What Parquet stores; None for a CSV file.
+        unreadable: Why its values cannot be read, if they cannot.
+    """
+
+    name: str
+    rows: int = 0
+    missing: int = 0
+    numbers: int = 0
+    booleans: int = 0
+    dates: int = 0
+    codes: int = 0
+    odd: int = 0
+    words: int = 0
+    infinite: int = 0
+    whole: bool = True
+    low: float = np.inf
+    high: float = -np.inf
+    first_word: int | None = None
+    counts: Counter[str] | None = field(default_factory=Counter)
+    missing_words: set[str] = field(default_factory=set)
+    repeated: bool = False
+    stored: pa.DataType | None = None
+    unreadable: str | None = None
+
+    @property
+    def present(self) -> int:
+        """How many values it has."""
+        return self.rows - self.missing
+
+    @property
+    def distinct(self) -> int | None:
+        """How many different values it has; None if they are more than `MOST_DISTINCT`."""
+        return None if self.counts is None else len(self.counts)
+
+    @property
+    def all_differ(self) -> bool:
+        """Whether no value was seen twice, in two rows at least."""
+        return self.present > 1 and not self.repeated
+
+    @property
+    def is_text(self) -> bool:
+        """Whether Parquet stores text."""
+        return self.stored is not None and (pa.types.is_string(self.stored) or pa.types.is_large_string(self.stored))
+
+    def add(self, part: Rows, *, keep_all: bool) -> None:
+        """Count some rows.
+
+        Args:
+            part: The rows.
+            keep_all: Whether to keep more than `MOST_DISTINCT` values.
+        """
+        try:
+            texts = part.texts(self.name)
+        except DataError as error:
+            self.unreadable = str(error)
+            return
+        missing = pc.is_in(pc.utf8_lower(texts), value_set=pa.array([*MISSING, None], pa.string()))
+        self.rows += part.count
+        self.missing += int(mask_of(missing).sum())
+        self.missing_words |= {text for text in texts.filter(missing).unique().to_pylist() if text}
+        present = texts.filter(pc.invert(missing))
+        if self.counts is not None:
+            for each in pc.value_counts(present).to_pylist():
+                self.repeated |= each["counts"] > 1 or each["values"] in self.counts
+                self.counts[each["values"]] += each["counts"]
+            if len(self.counts) > MOST_DISTINCT and not keep_all:
+                self.counts = None
+        boolean = mask_of(pc.is_in(present, value_set=pa.array(["true", "false"])))
+        self.booleans += int(boolean.sum())
+        self._add_numbers(present.filter(pa.array(~boolean)), texts, part.first_row)
+
+    def _add_numbers(self, values: pa.StringArray, texts: pa.StringArray, first_row: int) -> None:
+        coded = mask_of(pc.match_substring_regex(values, f"^({_CODE.pattern})$"))
+        self.codes += int(coded.sum())
+        values = values.filter(pa.array(~coded))
+        try:
+            numbers = values.cast(pa.float64())
+        except pa.ArrowInvalid:
+            odd = {text: self._odd(text) for text in values.unique().to_pylist()}
+            where = [row for row, text in enumerate(texts.to_pylist(), first_row) if odd.get(text)]
+            if self.first_word is None:
+                self.first_word = where[0]
+            for text, count in ((each["values"], each["counts"]) for each in pc.value_counts(values).to_pylist()):
+                if kind := odd[text]:
+                    setattr(self, kind, getattr(self, kind) + count)
+            numbers = pa.array([text for text in values.to_pylist() if not odd[text]], pa.string()).cast(pa.float64())
+        found = np.asarray(numbers.to_numpy(zero_copy_only=False), np.float64)
+        self.numbers += len(found)
+        finite = found[np.isfinite(found)]
+        self.infinite += len(found) - len(finite)
+        if len(finite):
+            self.low, self.high = min(self.low, float(finite.min())), max(self.high, float(finite.max()))
+            self.whole &= bool((finite == np.round(finite)).all())
+
+    def _odd(self, text: str) -> str | None:
+        """Return which count a text that is no number belongs to; None for a number."""
+        if parses(text):
+            return None
+        if _DATE.fullmatch(text):
+            return "dates"
+        return "odd" if _ODD_NUMBER.fullmatch(text) else "words"
+
+
+def survey(path: str, identifier: str | None = None) -> dict[str, Column]:
+    """Return what the columns of a file hold, in their order.
+
+    Args:
+        path: The file.
+        identifier: The column that says whose a row is: all of its values are kept.
+
+    Raises:
+        DataError: The file cannot be read, or holds no records.
+    """
+    columns = {name: Column(name) for name in column_names(path)}
+    typed, rows = not is_csv(path), 0
+    for part in _parts(path, list(columns)):
+        rows += part.count
+        for column in columns.values():
+            if typed:
+                column.stored = part.type_of(column.name)
+            if column.unreadable is None:
+                column.add(part, keep_all=column.name == identifier)
+    if not rows:
+        raise DataError(f"{path} holds no records")
+    return columns
+
+
+def _parts(path: str, names: list[str]) -> Iterator[Rows]:
+    first_row = 1
+    for batch in batches(path, names, _ROWS_AT_ONCE):
+        yield Rows(path, first_row, batch)
+        first_row += batch.num_rows

@@ -1,0 +1,62 @@
+"""How good the models of many trials are, on test records: what accuracy hides where one class is rare.
+
+Balanced accuracy is the mean over classes of the share of their records that are classified rightly; AUC the
+probability that a record of a class scores higher than one of another (ties count half), of more than two classes the
+mean of one class against the rest; log loss the mean of ``-log p(right class)``.
+"""
+
+import torch
+from torch import Tensor
+
+MEASURES = ("accuracy", "balanced_accuracy", "auc", "log_loss")
+SCORES_AT_ONCE = 1 << 24
+"""About as many scores are held at once: 128 MB in float64."""
+
+
+def judged(weights: Tensor, features: Tensor, labels: Tensor, *, classes: int) -> Tensor:
+    """Return `MEASURES` of each trial's model.
+
+    Args:
+        weights: Shape ``(trials, d)``; of more than two classes class after class.
+        features: Shape ``(n_test, features)``.
+        labels: -1 or +1 of two classes, else integers from 0; shape ``(n_test,)``. Each class has a record.
+        classes: Number of classes.
+
+    Returns:
+        Shape ``(trials, 4)``, float64.
+    """
+    at_once = max(1, SCORES_AT_ONCE // (len(labels) * classes))
+    rate = _of_two if classes == 2 else _of_many
+    return torch.cat([rate(some, features, labels, classes) for some in torch.split(weights, at_once)])
+
+
+def _of_two(weights: Tensor, features: Tensor, labels: Tensor, classes: int) -> Tensor:
+    scores, positive = torch.mm(weights, features.T), labels > 0
+    # A score of exactly 0 counts as +1, as in `logistic.accuracy`.
+    right = (scores >= 0) == positive
+    shares = torch.stack([right[:, each].double().mean(dim=1) for each in (positive, ~positive)])
+    losses = torch.nn.functional.softplus(-labels.double() * scores.double())
+    return torch.stack(
+        [right.double().mean(dim=1), shares.mean(dim=0), _auc(scores, positive), losses.mean(dim=1)], dim=1
+    )
+
+
+def _of_many(weights: Tensor, features: Tensor, labels: Tensor, classes: int) -> Tensor:
+    by_class = weights.reshape(len(weights) * classes, -1)
+    scores = torch.mm(by_class, features.T).view(len(weights), classes, -1)
+    right = scores.max(dim=1).indices == labels
+    members = [labels == each for each in range(classes)]
+    shares = torch.stack([right[:, each].double().mean(dim=1) for each in members])
+    areas = torch.stack([_auc(scores[:, each], members[each]) for each in range(classes)])
+    logs = torch.log_softmax(scores.double(), dim=1)
+    losses = -logs.gather(1, labels.long().expand(len(weights), 1, -1))[:, 0]
+    return torch.stack([right.double().mean(dim=1), shares.mean(dim=0), areas.mean(dim=0), losses.mean(dim=1)], dim=1)
+
+
+def _auc(scores: Tensor, members: Tensor) -> Tensor:
+    """Return for each trial the probability that a member scores higher than another (Mann and Whitney)."""
+    inside, outside = scores[:, members].contiguous(), scores[:, ~members].sort(dim=1).values
+    below = torch.searchsorted(outside, inside, right=False)
+    tied_or_below = torch.searchsorted(outside, inside, right=True)
+    wins = (below + tied_or_below).double().sum(dim=1) / 2
+    return wins / (inside.shape[1] * outside.shape[1])

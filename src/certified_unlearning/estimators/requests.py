@@ -1,0 +1,255 @@
+"""Which records a request names: by position, by a mask, or by the labels of a data frame's index."""
+
+import json
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from certified_unlearning.errors import ParameterError
+
+
+@dataclass(frozen=True, eq=False)
+class FrameIndex:
+    """The index of the data frame that was fitted.
+
+    Attributes:
+        labels: One for each record, and None for a record that was removed: a label may be a name. None for an index
+            that only numbers the records, ``0`` to ``n - 1``.
+    """
+
+    labels: NDArray[Any] | None
+
+    @classmethod
+    def of(cls, X: Any) -> Self | None:
+        """Return the index of a pandas data frame; None of anything else."""
+        if not _is_pandas(X):
+            return None
+        index = X.index
+        if index.nlevels == 1 and index.dtype.kind in "iu" and np.array_equal(index, np.arange(len(index))):
+            return cls(None)
+        return cls(np.array(index.to_numpy(dtype=object)))
+
+    def positions_of(self, named: Any) -> NDArray[Any]:
+        """Return the positions of all records that have one of the labels named.
+
+        Raises:
+            ParameterError: A label is named twice, no record has it, or none has it any longer.
+        """
+        wanted = _as_labels(named)
+        if self.labels is None:
+            return np.array(wanted, dtype=np.int64 if _whole(wanted) else object)
+        found: dict[Any, list[int]] = {label: [] for label in wanted}
+        for place, label in enumerate(self.labels):
+            if label in found:
+                found[label].append(place)
+        for label, places in found.items():
+            if not places or label is None:
+                raise ParameterError(
+                    f"index names {label!r}, but no record that is left has this label in the index of the X that was "
+                    "fitted"
+                )
+        return np.array([place for places in found.values() for place in places], dtype=np.int64)
+
+    def agrees_with(self, other: "FrameIndex | None") -> bool:
+        """Return whether another index labels the same records, as far as their labels are still known."""
+        if other is None or self.labels is None or other.labels is None:
+            return other is not None and self.labels is other.labels is None
+        if len(self.labels) != len(other.labels):
+            return False
+        return all(mine is None or mine == theirs for mine, theirs in zip(self.labels, other.labels, strict=True))
+
+    def copy(self) -> "FrameIndex":
+        """Return an index with labels of its own."""
+        return FrameIndex(None if self.labels is None else self.labels.copy())
+
+    def forget(self, positions: NDArray[Any]) -> None:
+        """Take the labels of removed records out of the memory, in place."""
+        if self.labels is not None:
+            self.labels[positions] = None
+
+    def packed(self) -> NDArray[np.uint8] | None:
+        """Return the labels for a file, as JSON; None where there are none, or where JSON cannot hold them."""
+        if self.labels is None:
+            return None
+        try:
+            text = json.dumps([_packed(label) for label in self.labels], separators=(",", ":"))
+        except TypeError as error:
+            warnings.warn(
+                f"the file does not keep the data frame's index, for {error}; once loaded, give positions",
+                stacklevel=4,
+            )
+            return None
+        return np.frombuffer(text.encode(), dtype=np.uint8)
+
+    @classmethod
+    def unpacked(cls, known: bool, packed: NDArray[np.uint8] | None) -> Self | None:
+        """Return the index that a file holds.
+
+        Args:
+            known: Whether there was one.
+            packed: What `packed` returned.
+        """
+        if not known:
+            return None
+        if packed is None:
+            return cls(None)
+        labels = json.loads(packed.tobytes())
+        array = np.empty(len(labels), dtype=object)
+        for place, label in enumerate(labels):
+            array[place] = _unpacked(label)
+        return cls(array)
+
+
+def positions_named(indices: Any, index: Any, *, n: int, frame_index: FrameIndex | None) -> NDArray[Any]:
+    """Return the positions that a request names among ``n`` fitted records, as they were given; none for an empty one.
+
+    Args:
+        indices: Positions, or a mask of ``n`` truth values.
+        index: Labels of the fitted frame's index, instead.
+        n: Number of records that were fitted.
+        frame_index: That index; None if ``X`` was no data frame.
+
+    Raises:
+        ParameterError: Both are given, or none, or it is not clear which records are meant.
+    """
+    if (indices is None) == (index is None):
+        raise ParameterError(
+            "name the records either by position or mask (indices) or by the labels of the data frame (index=), got "
+            + ("neither" if index is None else "both")
+        )
+    if index is not None:
+        if frame_index is None:
+            raise ParameterError(
+                "index= names records by the labels of a data frame, but X was none, or its labels were not kept; "
+                "give their positions"
+            )
+        return frame_index.positions_of(index)
+    try:
+        wanted = np.atleast_1d(np.asarray(indices))
+    except ValueError as error:
+        raise _no_positions(indices) from error
+    if wanted.ndim != 1:
+        raise _no_positions(indices)
+    if wanted.dtype == object and all(isinstance(each, bool) for each in wanted):
+        wanted = wanted.astype(bool)  # What pandas' own truth values become.
+    if wanted.dtype == np.bool_ and len(wanted):
+        if len(wanted) != n:
+            raise ParameterError(
+                f"indices is a mask, which must have one truth value for each of the {n} records that were fitted, got "
+                f"{len(wanted)}; positions must be a list of row numbers"
+            )
+        if frame_index is not None and _is_pandas(indices) and not frame_index.agrees_with(FrameIndex.of(indices)):
+            raise ParameterError(
+                "indices is a mask with another index than the X that was fitted; give it in that order, as an array"
+            )
+        return np.flatnonzero(wanted)
+    if len(wanted) and frame_index is not None and frame_index.labels is not None and _came_from_pandas(indices):
+        raise ParameterError(
+            "indices is a pandas object, which may hold positions or labels: say index= for labels, or give positions "
+            "as an array"
+        )
+    return wanted
+
+
+def distinct(indices: Any, n: int) -> NDArray[np.int64]:
+    """Return row numbers in order.
+
+    Raises:
+        ParameterError: ``indices`` are no row numbers of ``n`` records, or one appears twice.
+    """
+    wanted = np.atleast_1d(np.asarray(indices))
+    if wanted.ndim != 1 or not len(wanted) or wanted.dtype.kind not in "iu":
+        raise _no_positions(indices)
+    wanted = np.sort(wanted)
+    twice = wanted[1:] == wanted[:-1]
+    if twice.any():
+        raise ParameterError(f"indices names record {wanted[1:][twice][0]} twice")
+    if wanted[0] < 0 or wanted[-1] >= n:
+        outside = wanted[(wanted < 0) | (wanted >= n)]
+        raise ParameterError(f"indices names record {outside[0]}, but records are numbered 0 to {n - 1}")
+    return wanted
+
+
+def require_removable(wanted: NDArray[np.int64], gone: NDArray[np.bool_], *, left: int) -> None:
+    """Raise `ParameterError` if a wanted record was removed before, or if none of those ``left`` would remain."""
+    if gone.any():
+        raise ParameterError(f"record {wanted[gone][0]} was removed before")
+    if len(wanted) == left:
+        raise ParameterError("indices name every record that is left; at least one must remain")
+
+
+def warn_of_an_empty_class() -> None:
+    """Warn whoever called `unlearn` that a class has lost all its records."""
+    warnings.warn("a class has no record left, but its name stays in classes_, and so does what it tells", stacklevel=3)
+
+
+def _no_positions(indices: Any) -> ParameterError:
+    return ParameterError(
+        "indices must be a list of row numbers of the X that was fitted, or a mask with one truth value for each, got "
+        f"{indices!r}"
+    )
+
+
+def _is_pandas(X: Any) -> bool:
+    """Whether it is a data frame or a series, without an import of pandas."""
+    return hasattr(X, "iloc") and hasattr(X, "index")
+
+
+def _came_from_pandas(values: Any) -> bool:
+    return _is_pandas(values) or hasattr(values, "nlevels")
+
+
+def _as_labels(named: Any) -> list[Any]:
+    """Return labels as a list, of Python's types where pandas has an own name for them.
+
+    Raises:
+        ParameterError: A truth value is among them, or one label appears twice.
+    """
+    import pandas as pd
+
+    labels: list[Any] = pd.Index([named] if pd.api.types.is_scalar(named) else named).to_numpy(dtype=object).tolist()
+    if any(isinstance(label, bool | np.bool_) for label in labels):
+        raise ParameterError(
+            "index must hold labels of the data frame's index, not truth values; a mask is for indices"
+        )
+    seen: set[Any] = set()
+    for label in labels:
+        if label in seen:
+            raise ParameterError(f"index names {label!r} twice")
+        seen.add(label)
+    return labels
+
+
+def _whole(labels: Sequence[Any]) -> bool:
+    return all(isinstance(label, int | np.integer) for label in labels)
+
+
+def _packed(label: Any) -> Any:
+    """Return a label as JSON has it; a time and a tuple by their names.
+
+    Raises:
+        TypeError: JSON cannot hold it.
+    """
+    import pandas as pd
+
+    if isinstance(label, np.generic):
+        label = label.item()
+    if isinstance(label, pd.Timestamp):
+        return {"time": label.isoformat()}
+    if isinstance(label, tuple):
+        return {"tuple": [_packed(part) for part in label]}
+    if label is None or isinstance(label, str | int | float):
+        return label
+    raise TypeError(f"a {type(label).__name__} cannot be written as JSON")
+
+
+def _unpacked(label: Any) -> Any:
+    import pandas as pd
+
+    if not isinstance(label, dict):
+        return label
+    return pd.Timestamp(label["time"]) if "time" in label else tuple(map(_unpacked, label["tuple"]))

@@ -1,0 +1,105 @@
+"""Public scaling: features clipped to ranges, rows scaled down to a norm; each record by itself.
+
+Neither takes anything from the records. What is done to a record depends on this record and on the numbers given, so a
+removed record leaves nothing in how the others are scaled.
+"""
+
+import math
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from certified_unlearning.errors import ParameterError
+
+Array = NDArray[np.float64]
+
+
+class PublicScaling:
+    """A map of records to rows of norm at most 1, by public numbers.
+
+    Values outside their range are clipped to it, and each range is mapped to [-1, 1]. Then rows are divided by their
+    own norm (``normalize``); or rows longer than ``data_norm`` are scaled down to it, and all are divided by it; or,
+    with ranges alone, all are divided by ``sqrt(features)``, the largest norm that there is.
+    """
+
+    def __init__(self, *, features: int, ranges: ArrayLike | None, data_norm: float | None, normalize: bool) -> None:
+        """Check the numbers.
+
+        Args:
+            features: Number of features.
+            ranges: A pair for all features, or one for each.
+            data_norm: A norm.
+            normalize: Whether rows are divided by their own norm.
+
+        Raises:
+            ParameterError: A number makes no sense.
+        """
+        self._ranges = None if ranges is None else _checked_ranges(ranges, features)
+        self._norm = None if data_norm is None else _checked_norm(data_norm, normalize)
+        self._normalize = normalize
+        self._largest = math.sqrt(features)
+
+    def __call__(self, X: NDArray[Any]) -> Array:
+        """Return records as rows of norm at most 1, up to rounding in float64."""
+        scaled: Array = X.astype(np.float64, copy=False)
+        if self._ranges is not None:
+            low, high = self._ranges
+            # At most 1 whatever is rounded, for a quotient of x by something not smaller is.
+            scaled = 2 * ((np.clip(scaled, low, high) - low) / (high - low)) - 1
+        if self._normalize:
+            return unit(scaled)
+        if self._norm is None:
+            return scaled / self._largest
+        with np.errstate(over="ignore"):
+            # After the division, for squares of very small numbers are 0; what overflows is infinite, and so longer.
+            divided = scaled / self._norm
+            longer = np.linalg.norm(divided, axis=1, keepdims=True) > 1
+        rows: Array = np.where(longer, unit(scaled), divided)
+        return rows
+
+
+def unit(features: Array) -> Array:
+    """Return every row divided by its norm; a row of zeros stays."""
+    largest = np.abs(features).max(axis=1, keepdims=True)
+    # First by the largest value: squares of very large and very small ones are no numbers any more.
+    features = features / np.where(largest > 0, largest, 1)
+    norms = np.linalg.norm(features, axis=1, keepdims=True)
+    return features / np.where(norms > 0, norms, 1)
+
+
+def _checked_ranges(ranges: ArrayLike, features: int) -> tuple[Array, Array]:
+    """Return the low and the high end of each feature's range."""
+    try:
+        ends = np.asarray(ranges, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise _no_ranges(features, repr(ranges)) from error
+    if ends.shape not in ((2,), (features, 2)):
+        raise _no_ranges(features, f"shape {ends.shape}")
+    low, high = np.broadcast_to(ends, (features, 2)).T
+    with np.errstate(over="ignore", invalid="ignore"):
+        wrong = ~((low < high) & np.isfinite(high - low))
+    if wrong.any():
+        place = int(wrong.argmax())
+        raise ParameterError(
+            "a range in feature_ranges must go from a number to a larger one, got "
+            f"({low[place]:g}, {high[place]:g})" + (f" for feature {place}" if ends.ndim == 2 else "")
+        )
+    return low, high
+
+
+def _no_ranges(features: int, got: str) -> ParameterError:
+    return ParameterError(
+        f"feature_ranges must be a pair (low, high), or one for each of the {features} features, got {got}"
+    )
+
+
+def _checked_norm(data_norm: float, normalize: bool) -> float:
+    if normalize:
+        raise ParameterError(
+            f"give normalize or data_norm, not both: either rows are divided by their own norm or by data_norm = "
+            f"{data_norm!r}"
+        )
+    if isinstance(data_norm, bool) or not isinstance(data_norm, int | float | np.number) or not 0 < data_norm < np.inf:
+        raise ParameterError(f"data_norm must be a finite number above 0, got {data_norm!r}")
+    return float(data_norm)

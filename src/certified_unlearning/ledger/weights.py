@@ -1,0 +1,50 @@
+"""The published weights of a version, and what they say of rows. Free of heavy imports."""
+
+import hashlib
+from typing import Any
+
+import numpy as np
+import safetensors.numpy
+from numpy.typing import NDArray
+
+from certified_unlearning.errors import DataError
+from certified_unlearning.ledger.directory import ModelDirectory
+from certified_unlearning.ledger.state import Version
+from certified_unlearning.ledger.store import LedgerError
+
+
+def read_weights(directory: ModelDirectory, version: Version) -> NDArray[Any]:
+    """Read a version's weights, shape ``(scores of a record, features)``.
+
+    Raises:
+        DataError: They cannot be read.
+        LedgerError: They are not what was recorded.
+    """
+    path = directory.weights(version.version)
+    try:
+        content = path.read_bytes()
+    except OSError as error:
+        raise DataError(f"cannot read {path}: {error.strerror}") from error
+    if hashlib.sha256(content).hexdigest() != version.weights_sha256:
+        raise LedgerError(f"{path} was tampered with: it is not the model that the ledger recorded")
+    return safetensors.numpy.load(content)["weights"]
+
+
+def scores_of(rows: NDArray[np.float32], weights: NDArray[Any]) -> NDArray[Any]:
+    """Return scores, shape ``(n,)`` for two classes (from 0 on: the second), else ``(n, classes)``."""
+    scores = rows @ weights.T
+    return np.asarray(scores[:, 0] if len(weights) == 1 else scores)
+
+
+def predicted(scores: NDArray[Any]) -> NDArray[np.int64]:
+    """Return the number of the class that scores stand for, shape ``(n,)``."""
+    return np.asarray(scores >= 0 if scores.ndim == 1 else scores.argmax(axis=1), np.int64)
+
+
+def log_probabilities(scores: NDArray[Any]) -> NDArray[np.float64]:
+    """Return the logarithms of the classes' probabilities under the model, shape ``(n, classes)``."""
+    scores = scores.astype(np.float64)
+    if scores.ndim == 1:
+        return np.asarray(-np.logaddexp(0.0, np.column_stack([scores, -scores])))
+    above = scores - scores.max(axis=1, keepdims=True)
+    return np.asarray(above - np.log(np.exp(above).sum(axis=1, keepdims=True)))

@@ -1,0 +1,87 @@
+"""How badly a contradicted claim fails, from the measured gap alone: a rounding in print is not a broken theorem.
+
+The gap is relative to what is stated, and taken from the end of a confidence interval that is nearest to it. Numbers
+that should be equal fail by ``rounding`` (within one unit of the last printed digit), or are ``small`` or ``large``;
+of another sign they are ``different in kind``. So is an inequality, or a direction, that fails by `SMALL` or more: it
+is false, however its numbers are rounded.
+"""
+
+import math
+from decimal import Decimal
+from typing import Literal, NamedTuple
+
+Severity = Literal["rounding", "small", "large", "different in kind"]
+SMALL = 0.1
+"""Smaller gaps, relative to what is stated, are small."""
+_SLACK = 1e-9  # Of one unit of the last digit: 0.0499 + 0.0001 is not 0.05 in binary.
+
+
+class Miss(NamedTuple):
+    """By how much one number misses what is stated.
+
+    Attributes:
+        severity: The kind of gap.
+        gap: Its size relative to the stated number; None where that is zero, so that there is no scale.
+    """
+
+    severity: Severity
+    gap: float | None
+
+
+def missed_value(printed: float, measured: float) -> Miss:
+    """Return by how much a number misses a printed one that it should equal."""
+    if printed == 0:
+        return Miss("large", None)
+    distance = abs(measured - printed)
+    gap = distance / abs(printed)
+    unit = last_digit(printed, measured)
+    if unit is not None and distance <= unit * (1 + _SLACK) and gap < SMALL:
+        return Miss("rounding", gap)
+    if measured * printed < 0:
+        return Miss("different in kind", gap)
+    return Miss("small" if gap < SMALL else "large", gap)
+
+
+def missed_bound(bound: float, measured: float) -> Miss:
+    """Return by how much a number is on the wrong side of a bound."""
+    if bound == 0:
+        return Miss("different in kind", None)
+    gap = abs(measured - bound) / abs(bound)
+    return Miss("small" if gap < SMALL else "different in kind", gap)
+
+
+def missed_range(low: float, high: float, measured: float) -> Miss:
+    """Return by how much a number is outside a range; one of the ends may be infinite, which makes it a bound."""
+    if math.isinf(low) or math.isinf(high):
+        return missed_bound(high if math.isinf(low) else low, measured)
+    scale = max(abs(low), abs(high))
+    if scale == 0:
+        return Miss("large", None)
+    gap = max(low - measured, measured - high, 0.0) / scale
+    if (low > 0 > measured) or (high < 0 < measured):
+        return Miss("different in kind", gap)
+    return Miss("small" if gap < SMALL else "large", gap)
+
+
+def last_digit(printed: float, measured: float) -> float | None:
+    """Return one unit of the last printed digit, of a whole number 1 if the measured one is whole, or else None.
+
+    A whole number is a count, or it is meant exactly: of a quotient of 1 no digit is missing. Trailing zeros of a
+    printed number are not known.
+    """
+    if printed == int(printed):
+        return 1.0 if measured == int(measured) else None
+    exponent = Decimal(repr(printed)).as_tuple().exponent
+    assert isinstance(exponent, int)
+    return 10.0**exponent
+
+
+def worst(misses: list[Miss]) -> Miss:
+    """Return the worst of several misses: by severity, then by gap; the gap without a scale is the largest."""
+    return max(misses, key=badness)
+
+
+def badness(miss: Miss) -> tuple[int, float]:
+    """Return what orders misses, the worst last."""
+    order: tuple[Severity, ...] = ("rounding", "small", "large", "different in kind")
+    return order.index(miss.severity), math.inf if miss.gap is None else miss.gap

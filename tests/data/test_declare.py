@@ -1,0 +1,329 @@
+"""Drafts of declarations: `init` takes them, what is taken from the data is marked, nothing is guessed silently."""
+
+import json
+import math
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+import yaml
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from typer.testing import CliRunner, Result
+
+from certified_unlearning.cli import app
+from certified_unlearning.data.tables import declaration, survey
+from certified_unlearning.data.tables.drafting import draft, nice_range
+from certified_unlearning.data.tables.table import read_blocks, resolve
+from certified_unlearning.errors import DataError, ParameterError, UnlearningError
+
+Unlearn = Callable[..., Result]
+
+
+@pytest.fixture
+def unlearn() -> Unlearn:
+    def run(*arguments: object) -> Result:
+        result = CliRunner().invoke(app, [str(argument) for argument in arguments])
+        if isinstance(result.exception, UnlearningError):
+            raise result.exception
+        assert result.exit_code == 0, result.output
+        return result
+
+    return run
+
+
+def messy_customers(people: int) -> pd.DataFrame:
+    """A table of customers, 7 % of whom left, with two rows each, and everything that goes wrong with tables."""
+    draw = np.random.default_rng(1)
+    rows = 2 * people
+    income = np.round(draw.lognormal(10, 0.6, rows), 2)
+    left = draw.random(rows) < 0.07
+    return pd.DataFrame(
+        {
+            "row": np.arange(rows),
+            "customer id": draw.choice(np.arange(10_000, 90_000), people, replace=False)[np.arange(rows) // 2],
+            "age": np.where(draw.random(rows) < 0.05, None, (draw.integers(18, 97, rows) + 60 * left).astype(object)),
+            "income": income,
+            "job title": draw.choice(["clerk", 'nurse "RN"', "it's, # complicated", None], rows),
+            "signup": pd.date_range("2020-01-01", periods=rows).strftime("%d.%m.%Y"),
+            "active": draw.choice(["True", "False"], rows),
+            "newsletter": draw.choice([True, False, None], rows),
+            "constant": "x",
+            "empty": None,
+            "zip": [f"0{each}" for each in draw.integers(1000, 9999, rows)],
+            "amount": [f"{each:.1f}".replace(".", ",") for each in income],
+            "note": [f"line {row}\nand # more" for row in range(rows)],
+            "score": np.where(draw.random(rows) < 0.01, "unknown", draw.integers(0, 1000, rows).astype(str)),
+            "plan": draw.integers(1, 4, rows),
+            "yes": draw.normal(size=rows) * 1e-7,
+            "big": draw.normal(size=rows) * 1e20,
+            "churned": np.where(left, 'yes, "sure"', "no"),
+        }
+    )
+
+
+def read_draft(path: Path) -> declaration.Table:
+    return declaration.parse(json.dumps(yaml.safe_load(path.read_text(encoding="utf-8"))), str(path))
+
+
+def test_a_messy_csv_file_from_declaration_to_evaluation(tmp_path: Path, unlearn: Unlearn) -> None:
+    table = messy_customers(600)
+    table.to_csv(tmp_path / "messy.csv", index=False, encoding="utf-8-sig")
+    table.assign(**{"customer id": np.arange(1200)}).to_csv(tmp_path / "later.csv", index=False)
+    yaml_file, model = tmp_path / "table.yaml", tmp_path / "model"
+    declared = unlearn("declare", tmp_path / "messy.csv", "--label", "churned", "--id", "customer id", "-o", yaml_file)
+    assert f"{yaml_file}: 8 features, 8 columns left out; read it, put in what is marked" in declared.stdout
+    drafted = read_draft(yaml_file)
+    assert drafted.path == "messy.csv"
+    assert drafted.features == ("age", "income", "job title", "active", "newsletter", "plan", "yes", "big")
+    assert drafted.categories == {
+        "job title": ("clerk", "it's, # complicated", 'nurse "RN"', None), "newsletter": ("true", "false", None),
+    }  # fmt: skip
+    assert drafted.ranges["active"] == (0, 1)
+    assert drafted.ranges["plan"] == (1, 3)
+    assert drafted.classes == ("no", 'yes, "sure"')
+    assert drafted.missing == {"age": sum(drafted.ranges["age"]) / 2}
+    positive = (table["churned"] != "no").sum()
+    for sentence in (
+        f"note: churned: the label; rows by class: no: {1200 - positive:,}",
+        "note: customer id: 600 identifiers in 1,200 rows: one person's rows, or a mistake?",
+        f"note: age: {table['age'].isna().sum()} rows have no number: 80, the middle of the range, stands there",
+        "note: row: left out: it has a different whole number in every row: identifiers, or row numbers?",
+        "note: signup: left out: dates or times; make a number of them that matters, such as a year or an age",
+        "note: constant: left out: it has the same value in every row",
+        "note: empty: left out: it has no value at all",
+        "different words are too many for categories; group them",
+        "note: amount: left out: 1,200 numbers in a form that is not read, such as a decimal comma",
+        "note: note: left out: it has a different value in every row: identifiers, or text?",
+        "other values, first in row",
+        "note: plan: 3 different whole numbers only: if they are codes, declare categories instead",
+    ):
+        assert sentence in declared.stderr
+        assert sentence.rpartition(": left out: ")[2].removeprefix("note: ").split(": ", 1)[-1] in yaml_file.read_text()
+    assert unlearn("init", model, "--table", yaml_file, "--epsilon", 1).exit_code == 0
+    unlearn("request", model, "--id", table["customer id"][0])
+    assert "removed 2 records of 1 person" in unlearn("apply", model).stdout
+    evaluated = json.loads(unlearn("evaluate", model, tmp_path / "later.csv", "--json").stdout)
+    assert evaluated["records"] == 1200
+    assert evaluated["auc"] > 0.6
+    predicted = unlearn("predict", model, tmp_path / "later.csv").stdout.splitlines()
+    assert predicted[0] == '"customer id",prediction,probability_no,"probability_yes, ""sure"""'.replace(
+        '"customer id"', "customer id"
+    )
+    assert unlearn("verify", model).exit_code == 0
+
+
+def test_a_messy_parquet_file_from_declaration_to_evaluation(tmp_path: Path, unlearn: Unlearn) -> None:
+    draw = np.random.default_rng(2)
+    rows = 900
+    level = draw.normal(size=rows)
+    table = pd.DataFrame(
+        {
+            "patient": [f"P{row % 850}" for row in range(rows)],
+            "level": level,
+            "level as text": [f"{each:.3f}" for each in level],
+            "when": pd.date_range("2024-01-01", periods=rows, freq="h"),
+            "visits": [[1, 2]] * rows,
+            "ward": pd.Categorical(draw.choice(["North wing", "Süd", "null", "O'Neill"], rows)),
+            "smoker": draw.random(rows) < 0.5,
+            "temperature": np.where(draw.random(rows) < 0.1, np.nan, draw.normal(37, 0.5, rows).round(1)),
+            "class": np.select([level > 0.5, level < -0.5], ["high", "low"], "normal"),
+        }
+    )
+    table.loc[3, "ward"] = None
+    (tmp_path / "in").mkdir()
+    table.to_parquet(tmp_path / "in" / "p.parquet")
+    yaml_file = tmp_path / "p.yaml"
+    declared = unlearn("declare", tmp_path / "in" / "p.parquet", "--label", "class", "--id", "patient", "-o", yaml_file)
+    drafted = read_draft(yaml_file)
+    assert drafted.path == "in/p.parquet"
+    assert drafted.features == ("level", "level as text", "ward", "smoker", "temperature")
+    assert "note: level as text: numbers that are stored as text" in declared.stderr
+    assert "note: when: left out: dates or times" in declared.stderr
+    assert "note: visits: left out: it holds list<" in declared.stderr
+    assert "note: patient: 50 identifiers in 100 rows" in declared.stderr
+    assert drafted.categories["ward"][-1] is None
+    assert unlearn("init", tmp_path / "model", "--table", yaml_file, "--epsilon", 2).exit_code == 0
+    unlearn("request", tmp_path / "model", "--id", "P0")
+    unlearn("apply", tmp_path / "model")
+    table.assign(patient="new").to_parquet(tmp_path / "new.parquet")
+    found = unlearn("evaluate", tmp_path / "model", tmp_path / "new.parquet")
+    assert "900 records, version 2" in found.stdout
+
+
+def test_the_draft_is_printed_where_no_file_is_named(tmp_path: Path, unlearn: Unlearn) -> None:
+    (tmp_path / "t.csv").write_text("a,y\n1,0\n2,1\n2,1\n")
+    printed = unlearn("declare", tmp_path / "t.csv", "--label", "y").stdout
+    made = draft(str(tmp_path / "t.csv"), "y")
+    assert printed == made.text
+    assert yaml.safe_load(printed) == {
+        "path": str(tmp_path / "t.csv"), "label": "y", "classes": ["0", "1"], "features": ["a"],
+        "ranges": {"a": [1, 2]}, "norm": "at-most-1",
+    }  # fmt: skip
+    assert "# identifier: FILL_IN  # the ledger needs a column that says whose a row is" in printed
+    assert '"check: from the data" is not public' in printed
+
+
+def test_everything_that_is_taken_from_the_data_is_marked(tmp_path: Path) -> None:
+    messy_customers(100).to_csv(tmp_path / "t.csv", index=False)
+    lines = draft(str(tmp_path / "t.csv"), "churned", "customer id").text.splitlines()
+    start = lines.index("categories:")
+    taken = [line for line in lines[start:] if line.startswith("  ")]
+    unmarked = [line for line in taken if not line.endswith("# check: from the data")]
+    assert unmarked == ['  newsletter: ["true", "false", null]', "  active: [0, 1]"]
+    assert next(line for line in lines if line.startswith("classes")).endswith(
+        "# check: from the data; the second is +1"
+    )
+
+
+def test_left_out_values_are_not_quoted(tmp_path: Path) -> None:
+    """A draft is kept, so names and texts of people have no place in it."""
+    rows = [f"{name},{row % 2},{row % 7}" for row, name in enumerate(f"person{n}@example.org" for n in range(80))]
+    (tmp_path / "t.csv").write_text("\n".join(["mail,y,a", *rows]) + "\n")
+    for identifier in (None, "mail"):
+        made = draft(str(tmp_path / "t.csv"), "y", identifier)
+        assert "person" not in made.text.replace("person that", "").replace("people", "")
+    assert any("80 values like an e-mail address" in sentence for _, sentence in made.notes)
+
+
+def test_rare_categories_and_codes_are_pointed_out(tmp_path: Path) -> None:
+    rows = [f"{'rare' if row == 5 else 'common'},{row % 4:03d},{row % 2}" for row in range(40)]
+    (tmp_path / "t.csv").write_text("\n".join(["kind,code,y", *rows]) + "\n")
+    made = draft(str(tmp_path / "t.csv"), "y")
+    assert ("kind", "a category that one row alone has: to list it because of this row tells of it") in made.notes
+    assert ("code", "40 numbers with zeros in front: taken for codes") in made.notes
+    assert yaml.safe_load(made.text)["categories"]["code"] == ["000", "001", "002", "003"]
+
+
+def test_rows_without_label_or_identifier_are_counted(tmp_path: Path) -> None:
+    (tmp_path / "t.csv").write_text("id,a,y\n1,1,no\n,2,yes\n3,3,\n4,5,no\n")
+    notes = draft(str(tmp_path / "t.csv"), "y", "id").notes
+    assert ("y", "1 row has no label: leave them out of the file, `init` refuses them") in notes
+    assert ("id", "1 row has no identifier: leave them out of the file, `init` refuses them") in notes
+
+
+def test_without_an_identifier_those_that_could_be_are_named(tmp_path: Path) -> None:
+    rows = [f"p{row // 2},{row},{row * 7 % 90},{row / 7},{row % 2}" for row in range(90)]
+    (tmp_path / "t.csv").write_text("\n".join(["who,line,customer_no,x,y", *rows]) + "\n")
+    ((_, sentence),) = (note for note in draft(str(tmp_path / "t.csv"), "y").notes if note[0] == "identifier")
+    assert "it could be 'who', 'line', 'customer_no'; name it with --id" in sentence
+
+
+def test_one_column_of_numbers_keeps_its_lengths(tmp_path: Path) -> None:
+    (tmp_path / "t.csv").write_text("a,y\n10,0\n13,1\n20,1\n")
+    made = draft(str(tmp_path / "t.csv"), "y")
+    (block,) = read_blocks(declaration.parse(json.dumps(yaml.safe_load(made.text)), "draft"))
+    np.testing.assert_allclose(block.features[:, 0], [-1, -0.4, 1], rtol=1e-6)
+
+
+def test_a_class_that_is_called_none_is_pointed_out(tmp_path: Path) -> None:
+    (tmp_path / "t.csv").write_text("a,pain\n1,none\n2,mild\n3,severe\n4,None\n")
+    notes = draft(str(tmp_path / "t.csv"), "pain").notes
+    assert ("pain", "'None', 'none' in this column: list it in classes if it is a class, and not missing") in notes
+    declared = declaration.Table(path=str(tmp_path / "t.csv"), label="pain", classes=("none", "mild", "severe", "None"))
+    (block,) = read_blocks(declared)
+    assert block.labels.tolist() == [0, 1, 2, 3]
+
+
+def test_many_values_are_counted_up_to_a_bound(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(survey, "MOST_DISTINCT", 60)
+    rows = [f"P{row},{row * 0.5},w{row % 100},{row % 2}" for row in range(400)]
+    (tmp_path / "t.csv").write_text("\n".join(["id,a,word,y", *rows]) + "\n")
+    made = draft(str(tmp_path / "t.csv"), "y", "id")
+    assert ("id", "whose a row is: 400 people") in made.notes
+    assert made.left_out == {"word": "very many different words are too many for categories; group them"}
+    assert made.features == ["a"]
+
+
+CELLS = st.one_of(
+    st.sampled_from(["", "NA", "null", "true", "False", "0", "1", "007", "1.5", "-3e5", "1e400", "nan", "2020-01-01"]),
+    st.sampled_from(["yes", "no", "~", "- a", "a: b", "#", "é\u2028", "\x7f", "1,5", "a\nb", "'", '"', "[x]", "null "]),
+    st.integers(-50, 50).map(str),
+    st.text(st.characters(codec="utf-8", exclude_characters="\x00\r"), max_size=6),
+)
+
+
+@settings(deadline=None, max_examples=150)
+@given(st.lists(st.tuples(CELLS, CELLS, CELLS), min_size=4, max_size=25), st.text("aé :#'\"-\n", max_size=4))
+def test_a_draft_is_read_as_it_was_meant_or_there_is_one_sentence(
+    tmp_path_factory: pytest.TempPathFactory, rows: list[tuple[str, ...]], name: str
+) -> None:
+    path = tmp_path_factory.mktemp("t") / "t.csv"
+    table = pd.DataFrame(rows, columns=[name, "no", "yes"])
+    table["y"] = [row % 2 for row in range(len(rows))]
+    table.to_csv(path, index=False)
+    try:
+        made = draft(str(path), "y")
+    except DataError as refused:
+        said = str(refused)
+        assert "could be a feature" in said or "two columns" in said, said
+        return
+    declared = declaration.parse(json.dumps(yaml.safe_load(made.text)), "draft")
+    assert list(declared.features or ()) == made.features
+    assert set(made.features) | set(made.left_out) == {name, "no", "yes"}
+    blocks = list(read_blocks(resolve(declared)))
+    assert sum(len(block.labels) for block in blocks) == len(rows)
+
+
+@given(st.floats(-1e300, 1e300), st.floats(-1e300, 1e300))
+def test_ranges_are_rounded_outward(one: float, other: float) -> None:
+    low, high = sorted((one, other))
+    first, last = nice_range(low, high)
+    assert first <= low <= high <= last
+    assert first < last
+    assert last - first <= max(2 * (high - low), 1.5 * abs(low), 1.5) or not math.isfinite(high - low)
+
+
+@pytest.mark.parametrize(
+    ("found", "nice"),
+    [((18, 96), (10, 100)), ((0.03, 0.98), (0, 1)), ((0.3, 0.9), (0.3, 0.9)), ((-7, 12), (-8, 12)), ((1, 3), (1, 3))],
+)
+def test_ranges_are_round(found: tuple[float, float], nice: tuple[float, float]) -> None:
+    assert nice_range(*found) == nice
+
+
+# Mistakes.
+
+
+@pytest.mark.parametrize(
+    ("content", "arguments", "sentence"),
+    [
+        ("a,b,y\n1,x,0\n2,x,1\n", (), r"--label is missing: which column of .* is to be predicted\? It could be 'a'"),
+        ("a,b\n1,x\n", (), "None has between 2 and 10 different values"),
+        ("a,y\n1,0\n2,1\n", ("--label", "why"), "has no column 'why'; it has 'a', 'y'"),
+        ("a,y\n1,0\n2,1\n", ("--label", "y", "--id", "y"), "--label and --id are the same column 'y'; give"),
+        ("a,y\n1,0\n2,1\n", ("--label", "y", "--id", "b"), r"t\.csv has no column 'b'"),
+        ("a,y\n1,0\n2,0\n", ("--label", "y"), "the label y has '0' only, expected two or more classes"),
+        ("a,y\nx,0\nx,1\n", ("--label", "y"), "no column that could be a feature .'a': it has the same value"),
+        ("y\n0\n1\n", ("--label", "y"), "has no column that could be a feature .there is no other one"),
+        ("a,y\n", ("--label", "y"), r"t\.csv holds no records"),
+        ("", ("--label", "y"), "cannot be read as CSV: Empty CSV file"),
+        ("a;y\n1,5;0\n2,5;1\n", ("--label", "y"), "seems to separate its columns by semicolons, expected commas; "),
+        ('"a"\t"y"\n1\t0\n', ("--label", "y"), "seems to separate its columns by tabs, expected commas"),
+        ("a,a,y\n1,1,0\n", ("--label", "y"), r"t\.csv has two columns 'a'; rename one"),
+        ("a,y\n1,0\n2,1\n", ("--label", "y", "-o", "{there}/t.csv"), "but its name must end in .yaml or .yml"),
+        ("a,y\n1,0\n2,1\n", ("--label", "y", "-o", "{there}/old.yaml"), "old.yaml, which exists already; name another"),
+    ],
+)  # fmt: skip
+def test_what_cannot_be_declared_is_one_sentence(
+    tmp_path: Path, unlearn: Unlearn, content: str, arguments: Any, sentence: str
+) -> None:
+    (tmp_path / "t.csv").write_text(content)
+    (tmp_path / "old.yaml").write_text("mine\n")
+    given = [argument.format(there=tmp_path) for argument in arguments]
+    if "-o" not in given:
+        given += ["-o", str(tmp_path / "new.yaml")]
+    with pytest.raises((DataError, ParameterError), match=sentence) as caught:
+        unlearn("declare", tmp_path / "t.csv", *given)
+    assert "\n" not in str(caught.value)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["old.yaml", "t.csv"]
+    assert (tmp_path / "old.yaml").read_text() == "mine\n"
+
+
+def test_a_label_that_is_a_number_to_predict_is_no_class(tmp_path: Path) -> None:
+    (tmp_path / "t.csv").write_text("a,y\n" + "".join(f"{row % 3},{row}\n" for row in range(200)))
+    with pytest.raises(DataError, match="the label y has more than 128 different values; is it a class"):
+        draft(str(tmp_path / "t.csv"), "y")

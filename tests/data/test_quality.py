@@ -1,0 +1,88 @@
+"""How good predictions are: the numbers are scikit-learn's, however the records come, and mistakes are sentences."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sklearn.metrics import balanced_accuracy_score, log_loss, roc_auc_score
+
+from certified_unlearning.data import quality
+from certified_unlearning.data.quality import Quality, Tally, quality_of
+from certified_unlearning.errors import DataError, ParameterError
+
+
+def drawn(n: int, classes: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
+    draw = np.random.default_rng(seed)
+    # Sixteenths, so that there are ties.
+    probabilities = draw.multinomial(16, np.full(classes, 1 / classes), size=n) / 16
+    return probabilities, np.concatenate([np.arange(classes), draw.integers(0, classes, n - classes)])
+
+
+@settings(deadline=None)
+@given(st.integers(2, 60).map(lambda n: n * 4), st.integers(0, 99), st.integers(2, 4))
+def test_the_numbers_are_those_of_scikit_learn(n: int, seed: int, classes: int) -> None:
+    probabilities, labels = drawn(n, classes, seed)
+    names = np.array(["a", "b", "c", "d"])[:classes]
+    found = quality_of(probabilities, names[labels], names)
+    said = probabilities.argmax(axis=1)
+    for_auc = probabilities[:, 1] if classes == 2 else probabilities
+    assert found.accuracy == pytest.approx((said == labels).mean())
+    assert found.balanced_accuracy == pytest.approx(balanced_accuracy_score(labels, said))
+    assert found.auc == pytest.approx(roc_auc_score(labels, for_auc, multi_class="ovr"))
+    assert found.log_loss == pytest.approx(log_loss(labels, probabilities, labels=range(classes)))
+    assert found.majority == np.bincount(labels).max() / n
+    assert found.records == n
+
+
+def test_blocks_add_up() -> None:
+    probabilities, labels = drawn(100, 3, 5)
+    tally = Tally(3)
+    for some in (slice(0, 7), slice(7, 7), slice(7, 100)):
+        tally.add(probabilities[some], labels[some])
+    whole = quality_of(probabilities, labels, [0, 1, 2])
+    assert tally.quality() == whole.__class__(**(whole.__dict__ | {"log_loss": pytest.approx(whole.log_loss)}))
+
+
+def test_classes_in_any_order_and_extremes() -> None:
+    sure = quality_of([[1, 0], [0, 1], [1, 0]], ["z", "a", "z"], ["z", "a"])
+    assert (sure.accuracy, sure.auc, sure.log_loss) == (1, 1, 0)
+    wrong = quality_of([[0, 1], [1, 0]], ["z", "a"], ["z", "a"])
+    assert (wrong.accuracy, wrong.auc) == (0, 0)
+    assert wrong.log_loss == pytest.approx(36.04, abs=0.01)
+
+
+def test_what_a_class_without_records_leaves_out() -> None:
+    found = quality_of([[0.9, 0.1], [0.2, 0.8]], [0, 0], [0, 1])
+    assert found == Quality(
+        0.5, 0.5, None, pytest.approx(-(np.log(0.9) + np.log(0.2)) / 2), 1.0, 2, "no record of class 1"
+    )
+    assert not found.beats_majority
+
+
+def test_always_the_most_frequent_class_does_not_beat_itself() -> None:
+    labels = [0] * 93 + [1] * 7
+    assert not quality_of([[0.93, 0.07]] * 100, labels, [0, 1]).beats_majority
+    assert quality_of(np.eye(2)[labels], labels, [0, 1]).beats_majority
+
+
+def test_of_many_classes_and_records_no_scores_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(quality, "MOST_SCORES", 100)
+    assert quality_of(*drawn(34, 3, 0), [0, 1, 2]).auc is None
+    assert quality_of(*drawn(33, 3, 0), [0, 1, 2]).auc is not None
+    assert quality_of(*drawn(500, 2, 0), [0, 1]).auc is not None
+
+
+@pytest.mark.parametrize(
+    ("probabilities", "labels", "sentence"),
+    [
+        ([[0.5, 0.5]], ["c"], "labels contain 'c', but must be among the classes 'a', 'b'"),
+        ([[0.5, 0.5]], ["a", "b"], r"probabilities must have shape \(2, 2\), got \(1, 2\)"),
+        ([0.5], ["a"], r"probabilities must have shape \(1, 2\), got \(1,\)"),
+        ([[0.5, np.nan]], ["a"], "probabilities must be numbers from 0 to 1"),
+        ([[-0.5, 1.5]], ["a"], "probabilities must be numbers from 0 to 1"),
+        (np.zeros((0, 2)), np.array([], str), "there are no records to compare predictions with"),
+    ],
+)
+def test_a_mistake_is_one_sentence(probabilities: object, labels: object, sentence: str) -> None:
+    with pytest.raises((ParameterError, DataError), match=sentence):
+        quality_of(probabilities, labels, ["a", "b"])  # type: ignore[arg-type]
