@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import yaml
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from typer.testing import CliRunner, Result
 
@@ -269,6 +269,8 @@ def test_a_draft_is_read_as_it_was_meant_or_there_is_one_sentence(
 
 
 @given(st.floats(-1e300, 1e300), st.floats(-1e300, 1e300))
+@example(5e-324, 5e-324)
+@example(-1e-310, -1e-310)
 def test_ranges_are_rounded_outward(one: float, other: float) -> None:
     low, high = sorted((one, other))
     first, last = nice_range(low, high)

@@ -8,6 +8,7 @@ import decimal
 import math
 import os
 import re
+import sys
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -296,7 +297,8 @@ def nice_range(low: float, high: float) -> tuple[float, float]:
     if not math.isfinite(width):
         return low, high
     if width == 0:
-        width = abs(low) or 1.0
+        # Of the smallest numbers that floats have, a tenth is none any more.
+        width = abs(low) if abs(low) >= sys.float_info.min * 1e6 else 1.0
     # By the digits that a number is written with: 0.3 is 3/10, not what is stored for it.
     least, most, span = (decimal.Decimal(repr(value)) for value in (low, high, width))
     with decimal.localcontext(prec=400):
