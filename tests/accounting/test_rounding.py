@@ -361,7 +361,7 @@ def refined(number, largest, key, block, place):
 
 def drawn_radii(dtype, numbers, key=5, block=3):
     bits = torch.tensor([numbers], dtype=INTEGERS[dtype])
-    return randomness._radius(bits, [key], block)[0]
+    return randomness._radius(bits, [(key, block)])[0]
 
 
 @DTYPES
@@ -409,7 +409,7 @@ def test_a_refined_draw_depends_on_key_block_and_place_only(dtype, monkeypatch):
     rare[:, 0] = True
     by_key = {key: torch.from_numpy(row).to(INTEGERS[dtype]) for key, row in zip(keys, planted, strict=True)}
     monkeypatch.setattr(
-        randomness, "_random_bits", lambda some, block, count, kind: torch.stack([by_key[key] for key in some])
+        randomness, "_random_bits", lambda some, count, kind: torch.stack([by_key[key] for key, _ in some])
     )
 
     def drawn(some, block):
@@ -472,7 +472,7 @@ def test_both_numbers_of_a_pair_lie_in_one_step(dtype, d, monkeypatch):
     plain = torch.from_numpy(rng.integers(-largest, largest, (1, 2 * pairs))).to(INTEGERS[dtype])
 
     def drawn(bits):
-        monkeypatch.setattr(randomness, "_random_bits", lambda keys, block, count, kind: bits.clone())
+        monkeypatch.setattr(randomness, "_random_bits", lambda places, count, kind: bits.clone())
         out = torch.empty(1, steps, d, dtype=TORCH[dtype])
         randomness.fill_block(out, [1], 0)
         return out[0]
@@ -524,7 +524,7 @@ def test_whole_steps_are_within_the_resolution():
         bits[0] = np.where(rng.random((steps, half)) < 0.5, worst, np.clip(np.abs(bits[0]), low, high))
         whole = torch.from_numpy(bits).to(INTEGERS[dtype])
         out = torch.empty(steps, d, dtype=TORCH[dtype])
-        radius = randomness._radius(whole[0], [1] * steps, 0)
+        radius = randomness._radius(whole[0], [(1, 0)] * steps)
         randomness._box_muller(radius, whole[1], out=out)
         for shift in (-0.5, 0.0, 0.5):
             uniform = np.minimum((np.abs(bits[0].astype(float)) + shift) / largest, 1.0)

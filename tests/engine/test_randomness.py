@@ -53,11 +53,25 @@ def test_numbers_are_box_and_muller_s_of_the_cipher_s_bits(steps: int, d: int, d
         np.testing.assert_allclose(actual, expected, atol=8 * torch.finfo(dtype).eps)
 
 
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize(
+    ("trials", "blocks", "steps", "d"), [(1, 5, 16, 21), (3, 4, 16, 1), (2, 9, 16, 785), (4, 3, 2, 7)]
+)
+def test_blocks_filled_together_have_the_bits_of_each(
+    trials: int, blocks: int, steps: int, d: int, dtype: torch.dtype
+) -> None:
+    keys = addresses(trials)
+    together = torch.empty(trials, blocks, steps, d, dtype=dtype)
+    randomness.fill_blocks(together, keys, 3)
+    for number in range(blocks):
+        assert torch.equal(together[:, number], block(keys, 3 + number, steps, d, dtype))
+
+
 def test_the_smallest_integer_and_zero_give_finite_numbers() -> None:
     for dtype, width in ((torch.float32, torch.int32), (torch.float64, torch.int64)):
         least = torch.iinfo(width).min
         bits = torch.tensor([[0, least, -1, 1, least + 1]], dtype=width)
-        radius = randomness._radius(bits, [0], 0)
+        radius = randomness._radius(bits, [(0, 0)])
         assert bool(torch.isfinite(radius).all())
         # 0, but for the logarithm's last bits.
         assert float(radius[0, 1]) < torch.finfo(dtype).eps ** 0.5
@@ -143,11 +157,11 @@ def test_the_tests_of_the_law_see_planted_faults(many: NDArray[np.float64]) -> N
 def test_a_gpus_bits_have_full_range_and_belong_to_their_key_and_block(dtype: torch.dtype) -> None:
     """The generator is PyTorch's on any device: here the CPU's stands for a GPU's."""
     like = torch.empty(0, dtype=dtype)
-    bits = randomness._bits_of_torch([5, 6], 3, 4096, like)
+    bits = randomness._bits_of_torch([(5, 3), (6, 3)], 4096, like)
     limits = torch.iinfo(bits.dtype)
     # Each eighth of the range is missed by all 4096 with probability (7/8)^4096, below 1e-200.
     for row in bits:
         assert row.min() < limits.min * 3 / 4
         assert row.max() > limits.max * 3 / 4
-    torch.testing.assert_close(randomness._bits_of_torch([6], 3, 4096, like)[0], bits[1], rtol=0, atol=0)
-    assert (randomness._bits_of_torch([6], 4, 4096, like)[0] != bits[1]).any()
+    torch.testing.assert_close(randomness._bits_of_torch([(6, 3)], 4096, like)[0], bits[1], rtol=0, atol=0)
+    assert (randomness._bits_of_torch([(6, 4)], 4096, like)[0] != bits[1]).any()

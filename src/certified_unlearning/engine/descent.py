@@ -5,6 +5,7 @@ standard deviation is ``sqrt(2 step_size) * sigma``, not ``sigma`` (Langevin unl
 This module knows neither privacy nor data sets: it runs phases and measures trials.
 """
 
+import bisect
 import math
 import time
 from collections.abc import Callable, Sequence
@@ -156,34 +157,34 @@ def _run_phase(
     save: Callable[..., None],
 ) -> None:
     # Longest trials first: those still running are always a leading, contiguous slice.
-    order = np.argsort(-np.asarray(phase.steps), kind="stable")
-    inverse = torch.from_numpy(np.argsort(order)).to(state.weights.device)
-    steps = np.asarray(phase.steps)[order]
+    order = sorted(range(len(phase.steps)), key=lambda trial: -phase.steps[trial])
+    steps = [phase.steps[trial] for trial in order]
     keys = [phase.keys[trial] for trial in order]
-    sigma = torch.tensor([phase.sigma[trial] for trial in order], dtype=torch.float64)
-    scale = (math.sqrt(2 * step_size) * sigma).to(state.weights)[:, None]
-    noisy = bool(sigma.any())
-    weights = state.weights[torch.from_numpy(order)]
-    noise = weights.new_empty(len(order), randomness.BLOCK_STEPS, objective.d) if noisy else None
+    sigma = [phase.sigma[trial] for trial in order]
+    inverse = None if order == list(range(len(order))) else np.argsort(order)
+    weights = state.weights if inverse is None else state.weights[order]
+    scale = weights.new_tensor([math.sqrt(2 * step_size) * each for each in sigma])[:, None]
+    noise = _room_for_noise(weights, first_step, steps[0]) if any(sigma) else None
     measure_at = set(phase.measure_at)
-    stops = sorted({*steps.tolist(), *measure_at})
+    stops = sorted({*steps, *measure_at})
 
     step = first_step
     if phase.place is not None:
         cast(CyclicObjective, objective).seek(phase.place + step)
-    filled = -1
+    filled = range(0)
     while step < steps[0]:
-        active = int(np.count_nonzero(steps > step))
+        active = bisect.bisect_left(steps, -step, key=lambda each: -each)
         block, offset = divmod(step, randomness.BLOCK_STEPS)
-        if noise is not None and block != filled:
-            randomness.fill_block(noise[:active], keys[:active], block)
-            filled = block
+        if noise is not None and block not in filled:
+            randomness.fill_blocks(noise[:active], keys[:active], block)
+            filled = range(block, block + noise.shape[1])
         end = min(step - offset + randomness.BLOCK_STEPS, next(stop for stop in stops if stop > step))
-        running = weights[:active]
+        running, scaled = weights[:active], scale[:active]
+        drawn = noise[:active, block - filled.start].unbind(1) if noise is not None else ()
         for position in range(offset, offset + end - step):
             objective.descend(running, step_size)
-            if noise is not None:
-                running.addcmul_(noise[:active, position], scale[:active])
+            if drawn:
+                running.addcmul_(drawn[position], scaled)
             if radius is not None:
                 _project(running, radius)
         if progress is not None:
@@ -193,8 +194,16 @@ def _run_phase(
             values = np.full(len(order), np.nan)
             values[order[:active]] = _measured(measure, running)
             state.curve[number, step] = values
-        state.weights = weights[inverse]
+        state.weights = weights if inverse is None else weights[inverse]
         save(number, step)
+
+
+def _room_for_noise(weights: Tensor, first: int, last: int) -> Tensor:
+    """Return room for as many blocks of noise as are best drawn together, at most those of some steps."""
+    trials, dimension = weights.shape
+    most = max(1, randomness.NUMBERS_AT_ONCE // (trials * randomness.BLOCK_STEPS * dimension))
+    needed = -(-last // randomness.BLOCK_STEPS) - first // randomness.BLOCK_STEPS
+    return weights.new_empty(trials, min(most, needed), randomness.BLOCK_STEPS, dimension)
 
 
 def publish(weights: Tensor, phase: Phase) -> Tensor:

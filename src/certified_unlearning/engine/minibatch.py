@@ -69,16 +69,19 @@ class CyclicObjective:
         self._rows, self._labels = rows, labels
         self._batch_size = batch_size
         self._strong_convexity = strong_convexity
-        self._indices, self._new_rows, self._new_labels = replacements_like(rows, labels, replacements)
-        self._old_labels = labels[self._indices]
-        self._old_rows = rows[self._indices] if isinstance(rows, Tensor) else self._new_rows[:0]
         self._replaced = 0
+        self._replaceable = 0
+        if replacements is not None:
+            self._indices, self._new_rows, self._new_labels = replacements_like(rows, labels, replacements)
+            self._old_labels = labels[self._indices]
+            self._old_rows = rows[self._indices] if isinstance(rows, Tensor) else self._new_rows[:0]
+            self._replaceable = len(self._indices)
         self._batch = 0
 
     def remove(self, count: int) -> None:
         """Make this the objective on the data with the first ``count`` replacements carried out."""
         self._replaced = count
-        if not len(self._indices):
+        if not self._replaceable:
             if count:
                 raise ParameterError(f"the objective was given no replacements, so none can be made, got {count}")
             return
@@ -103,7 +106,7 @@ class CyclicObjective:
         )
         # In parts that stay in the processor's cache from the scores to the gradient: wide rows are read once. Each is
         # added as a whole, for `core.rounding` counts how many numbers are added one after another.
-        gradient = self._gradient(by_output, rows[:at_once], first)
+        gradient = self._gradient(by_output, rows if len(rows) <= at_once else rows[:at_once], first)
         for start in range(at_once, len(rows), at_once):
             gradient.add_(self._gradient(by_output, rows[start : start + at_once], first + start))
         by_output.mul_(shrunk).add_(gradient, alpha=scale)

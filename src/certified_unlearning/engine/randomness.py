@@ -10,6 +10,7 @@ rest. That is also the fastest generator here, for processors have instructions 
 
 import math
 from collections.abc import Sequence
+from typing import TypeAlias
 
 import numpy as np
 import torch
@@ -36,23 +37,36 @@ def generator(*parts: str | int | float) -> np.random.Generator:
 
 
 def fill_block(out: Tensor, keys: Sequence[int], block: int) -> None:
-    """Fill ``out`` with standard normal numbers.
+    """Fill ``out`` with the standard normal numbers of one block; see `fill_blocks`.
 
     Args:
-        out: Shape ``(trials, steps, d)`` with ``steps <= BLOCK_STEPS``, contiguous; float32 or float64, CPU or CUDA.
-            Fewer steps are other numbers, not the first of more, but made of the same bits: an address is to be used
-            in one shape and type only.
+        out: Shape ``(trials, steps, d)``.
         keys: One address key for each trial.
         block: Number of the block in each trial's stream.
     """
-    _, steps, dimension = out.shape
+    fill_blocks(out[:, None], keys, block)
+
+
+def fill_blocks(out: Tensor, keys: Sequence[int], first: int) -> None:
+    """Fill ``out`` with standard normal numbers, which do not depend on how many blocks are filled together.
+
+    Args:
+        out: Shape ``(trials, blocks, steps, d)`` with ``steps <= BLOCK_STEPS``, contiguous; float32 or float64, CPU or
+            CUDA. Fewer steps are other numbers, not the first of more, but made of the same bits: an address is to be
+            used in one shape and type only.
+        keys: One address key for each trial.
+        first: Number of the first of these blocks in each trial's stream.
+    """
+    _, blocks, steps, dimension = out.shape
+    places = [(key, first + number) for key in keys for number in range(blocks)]
+    out = out.view(len(places), steps, dimension)
     # The two numbers of a pair belong to one step: no step's noise tells anything of a later one's.
     pairs = steps * -(-dimension // 2)
-    at_once = len(keys) if out.is_cuda else max(1, NUMBERS_AT_ONCE // (2 * pairs))
-    for first in range(0, len(keys), at_once):
-        some = slice(first, first + at_once)
-        bits = _random_bits(keys[some], block, 2 * pairs, out)
-        radius = _radius(bits[:, :pairs], keys[some], block)
+    at_once = len(places) if out.is_cuda else max(1, NUMBERS_AT_ONCE // (2 * pairs))
+    for start in range(0, len(places), at_once):
+        some = slice(start, start + at_once)
+        bits = _random_bits(places[some], 2 * pairs, out)
+        radius = _radius(bits[:, :pairs], places[some])
         _box_muller(radius.view(len(bits), steps, -1), bits[:, pairs:].view(len(bits), steps, -1), out=out[some])
 
 
@@ -63,31 +77,35 @@ def normal_rows(keys: Sequence[int], like: Tensor) -> Tensor:
     return rows[:, 0]
 
 
-def _random_bits(keys: Sequence[int], block: int, count: int, like: Tensor) -> Tensor:
-    """Return ``count`` random signed integers for each key, as wide as the type of ``like`` and on its device."""
+Places: TypeAlias = Sequence[tuple[int, int]]
+"""Keys of trials, and the block of each one's stream."""
+
+
+def _random_bits(places: Places, count: int, like: Tensor) -> Tensor:
+    """Return ``count`` random signed integers for each place, as wide as the type of ``like`` and on its device."""
     if like.is_cuda:
-        return _bits_of_torch(keys, block, count, like)
-    bits = np.empty((len(keys), count), {torch.float32: np.int32, torch.float64: np.int64}[like.dtype])
+        return _bits_of_torch(places, count, like)
+    bits = np.empty((len(places), count), {torch.float32: np.int32, torch.float64: np.int64}[like.dtype])
     zeros = bytes(bits[0].nbytes)
-    counter = modes.CTR((block << 64).to_bytes(16, "big"))
-    for row, key in zip(bits, keys, strict=True):
+    for row, (key, block) in zip(bits, places, strict=True):
+        counter = modes.CTR((block << 64).to_bytes(16, "big"))
         cipher = Cipher(algorithms.AES128(key.to_bytes(16, "little")), counter)
         cipher.encryptor().update_into(zeros, row.data.cast("B"))
     return torch.from_numpy(bits)
 
 
-def _bits_of_torch(keys: Sequence[int], block: int, count: int, like: Tensor) -> Tensor:
+def _bits_of_torch(places: Places, count: int, like: Tensor) -> Tensor:
     """Return the same from PyTorch's counter-based generator, which a GPU has and which was not made for secrets."""
     dtype = {torch.float32: torch.int32, torch.float64: torch.int64}[like.dtype]
-    bits = torch.empty(len(keys), count, dtype=dtype, device=like.device)
+    bits = torch.empty(len(places), count, dtype=dtype, device=like.device)
     generator = torch.Generator(like.device)
-    for row, key in zip(bits, keys, strict=True):
+    for row, (key, block) in zip(bits, places, strict=True):
         generator.manual_seed(address(str(key), block) & (2**63 - 1))
         row.random_(torch.iinfo(dtype).min, None, generator=generator)
     return bits
 
 
-def _radius(bits: Tensor, keys: Sequence[int], block: int) -> Tensor:
+def _radius(bits: Tensor, places: Places) -> Tensor:
     """Return ``sqrt(-2 log U)`` for every integer, whose size is a uniform number ``U``."""
     largest = -torch.iinfo(bits.dtype).min
     dtype = {torch.int32: torch.float32, torch.int64: torch.float64}[bits.dtype]
@@ -97,7 +115,8 @@ def _radius(bits: Tensor, keys: Sequence[int], block: int) -> Tensor:
     rare = ((size < low) | (size > high)).nonzero().tolist() if least < low or most > high else []
     radius = size.div_(largest).log_().mul_(-2).sqrt_()
     for row, place in rare:
-        radius[row, place] = fine_radius(abs(int(bits[row, place])), largest, keys[row], block, place)
+        key, block = places[row]
+        radius[row, place] = fine_radius(abs(int(bits[row, place])), largest, key, block, place)
     return radius
 
 

@@ -122,24 +122,24 @@ def test_the_same_sweep_gives_the_same_table_and_another_seed_another():
 
 
 def test_half_the_noise_in_the_engine_is_noticed(monkeypatch):
-    fill = dynamics.randomness.fill_block
+    fill = dynamics.randomness.fill_blocks
 
-    def half(out, keys, block):
-        fill(out, keys, block)
+    def half(out, keys, first):
+        fill(out, keys, first)
         out.mul_(0.5)
 
-    monkeypatch.setattr(dynamics.randomness, "fill_block", half)
+    monkeypatch.setattr(dynamics.randomness, "fill_blocks", half)
     assert off_by(SMALL).all()
 
 
 def test_a_tenth_too_much_noise_is_noticed_with_more_runs(monkeypatch):
-    fill = dynamics.randomness.fill_block
+    fill = dynamics.randomness.fill_blocks
 
-    def more(out, keys, block):
-        fill(out, keys, block)
+    def more(out, keys, first):
+        fill(out, keys, first)
         out.mul_(1.1)
 
-    monkeypatch.setattr(dynamics.randomness, "fill_block", more)
+    monkeypatch.setattr(dynamics.randomness, "fill_blocks", more)
     assert off_by(SMALL.model_copy(update={"trials": 30_000}))[-1] > 0
 
 

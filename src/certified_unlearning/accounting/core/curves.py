@@ -151,19 +151,24 @@ class Schedule:
         return replace(self, records_per_request=self.records[:request], steps=self.steps[:request], places=places)
 
 
-@lru_cache(maxsize=64)
 def _check_places(known: tuple[Places, ...], sizes: tuple[int, ...], cycle: Cycle) -> None:
-    """Raise `ParameterError` unless requests of these sizes can lie there; planners ask often."""
+    """Raise `ParameterError` unless requests of these sizes can lie there."""
     if len(known) != len(sizes):
         raise ParameterError(f"places must be those of {len(sizes)} requests, got those of {len(known)}")
     for places, records in zip(known, sizes, strict=True):
-        if sum(count for _, count in places) != records:
-            raise ParameterError(f"places must hold the request's {records} records, got {places}")
-        for batch, count in places:
-            require_count(least=0, batch=batch)
-            require_count(least=1, count=count)
-            if batch >= cycle.batches or count > cycle.batch_size:
-                raise ParameterError(
-                    f"places must name batches from 0 to {cycle.batches - 1} and at most {cycle.batch_size} records "
-                    f"of each, got {count} records of batch {batch}"
-                )
+        _check_places_of_one(places, records, cycle)
+
+
+@lru_cache(maxsize=4096)
+def _check_places_of_one(places: Places, records: int, cycle: Cycle) -> None:
+    """Raise `ParameterError` unless a request of this size can lie there; planners ask often."""
+    if sum(count for _, count in places) != records:
+        raise ParameterError(f"places must hold the request's {records} records, got {places}")
+    for batch, count in places:
+        require_count(least=0, batch=batch)
+        require_count(least=1, count=count)
+        if batch >= cycle.batches or count > cycle.batch_size:
+            raise ParameterError(
+                f"places must name batches from 0 to {cycle.batches - 1} and at most {cycle.batch_size} records "
+                f"of each, got {count} records of batch {batch}"
+            )

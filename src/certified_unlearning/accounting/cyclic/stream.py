@@ -15,13 +15,12 @@ batch may count more than ``b`` records of several: an upper bound.)
 import math
 from collections import Counter
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from functools import cache, lru_cache
 from itertools import accumulate
 from typing import NamedTuple
 
 from certified_unlearning.accounting.core.curves import Cycle, GaussianCurve, Places, Schedule
-from certified_unlearning.accounting.core.pooling import Phase, Pool, pooled_mu
+from certified_unlearning.accounting.core.pooling import Phase, Pool
 from certified_unlearning.accounting.core.problem import Problem
 from certified_unlearning.accounting.shifted.interpolation import contraction_gap, phase
 from certified_unlearning.errors import AssumptionError, ParameterError
@@ -46,6 +45,32 @@ class Block(NamedTuple):
     cut: bool
 
 
+class Requests(NamedTuple):
+    """A schedule but for its noise and the steps of its last answer; `Schedule` has checked what stands here.
+
+    Planners try many of both, and each new request leaves most of this as it was: what follows from it is kept.
+    """
+
+    cycle: Cycle
+    learning_steps: int
+    records: tuple[int, ...]
+    earlier_steps: tuple[int, ...]
+    places: tuple[Places, ...] | None
+
+    @classmethod
+    def of(cls, schedule: Schedule, number: int | None = None) -> "Requests":
+        """Return the requests of a schedule that has a cycle, or the first ``number`` of them."""
+        assert schedule.cycle is not None
+        places = None if schedule.places is None else schedule.places[:number]
+        steps = schedule.steps[:number][:-1]
+        return cls(schedule.cycle, int(schedule.learning_steps), schedule.records[:number], steps, places)
+
+    def but_the_last(self) -> "Requests":
+        """Return all requests but the last one."""
+        places = None if self.places is None else self.places[:-1]
+        return self._replace(records=self.records[:-1], earlier_steps=self.earlier_steps[:-1], places=places)
+
+
 def curve(problem: Problem, schedule: Schedule) -> GaussianCurve:
     """Return how well the model after the last request of a schedule can be told from a retrained one.
 
@@ -61,19 +86,18 @@ def curve(problem: Problem, schedule: Schedule) -> GaussianCurve:
         ParameterError: The schedule has no cycle, or ``n`` is not its batch size.
         AssumptionError: ``step_size`` exceeds ``2 / L``, or the adjacency is ``remove``, which leaves no place.
     """
-    if not schedule.steps:
-        return GaussianCurve(before_last_answer(problem, schedule).mu())
-    # What a planner has asked for, who tries many numbers of steps, is not computed again.
-    pool = before_last_answer(problem, replace(schedule, steps=(*schedule.steps[:-1], 0)))
-    answer = phase(problem, sigma=schedule.sigma, records=0, steps=schedule.steps[-1])
-    return GaussianCurve(pool.followed_by(answer).mu())
+    _check(problem, schedule)
+    return GaussianCurve(_mu(problem, schedule.sigma, Requests.of(schedule), schedule.steps[-1:]))
 
 
 def largest_curve(problem: Problem, schedule: Schedule) -> GaussianCurve:
     """Return the largest `curve` after any request of a schedule: no model was ever easier to tell."""
-    for number in range(DEPTH, len(schedule.steps), DEPTH):
-        _largest_mu(problem, schedule.up_to(number))
-    return GaussianCurve(_largest_mu(problem, schedule))
+    _check(problem, schedule)
+    largest = 0.0
+    for number in (*range(DEPTH, len(schedule.steps), DEPTH), len(schedule.steps)):
+        requests, last = Requests.of(schedule, number), schedule.steps[:number][-1:]
+        largest = _largest_mu(problem, schedule.sigma, requests, last)
+    return GaussianCurve(largest)
 
 
 def joint_curve(problem: Problem, schedule: Schedule) -> GaussianCurve:
@@ -91,9 +115,13 @@ def joint_curve(problem: Problem, schedule: Schedule) -> GaussianCurve:
         AssumptionError: As for `curve`.
     """
     _check(problem, schedule)
+    requests, window = Requests.of(schedule), _window(problem)
+    blocks = _earlier_blocks(requests, window)
     parts = [
-        _block_mu(problem, schedule.sigma, block.runs, _distance(problem, schedule) if block.cut else 0.0)
-        for block in _blocks(schedule, _window(problem))
+        _block_pool(
+            problem, schedule.sigma, block.runs, _distance(problem, schedule.sigma, requests) if block.cut else 0.0
+        ).mu()
+        for block in (*(_answer(steps, window) for steps in schedule.steps[-1:]), *blocks)
     ]
     return GaussianCurve(math.hypot(*parts))
 
@@ -105,36 +133,47 @@ def last_visited(cycle: Cycle, records: int, *, steps: int) -> Places:
     return tuple(((steps - 1 - back) % cycle.batches, count) for back, count in enumerate(counts))
 
 
-@lru_cache(maxsize=4 * DEPTH)
-def _largest_mu(problem: Problem, schedule: Schedule) -> float:
-    if not schedule.steps:
-        return 0.0
-    return max(_largest_mu(problem, schedule.up_to(len(schedule.steps) - 1)), curve(problem, schedule).mu)
-
-
-@lru_cache(maxsize=64)
 def before_last_answer(problem: Problem, schedule: Schedule) -> Pool:
     """Return what a schedule comes to whose last answer has no steps yet; arguments and errors as for `curve`."""
     _check(problem, schedule)
-    kinds, window = _kinds(problem, schedule.sigma), _window(problem)
-    phases: list[Phase] = []
-    forgotten, steps = False, 0
-    for block in _blocks(schedule, window):
+    return _before_last_answer(problem, schedule.sigma, Requests.of(schedule))
+
+
+def _mu(problem: Problem, sigma: float, requests: Requests, last: tuple[int, ...]) -> float:
+    pool = _before_last_answer(problem, sigma, requests)
+    kinds = _kinds(problem, sigma)
+    return pool.followed_by(*(kinds(0, steps) for steps in last)).mu()
+
+
+@lru_cache(maxsize=4 * DEPTH)
+def _largest_mu(problem: Problem, sigma: float, requests: Requests, last: tuple[int, ...]) -> float:
+    if not last:
+        return 0.0
+    before = _largest_mu(problem, sigma, requests.but_the_last(), requests.earlier_steps[-1:])
+    return max(before, _mu(problem, sigma, requests, last))
+
+
+@lru_cache(maxsize=64)
+def _before_last_answer(problem: Problem, sigma: float, requests: Requests) -> Pool:
+    kinds, window = _kinds(problem, sigma), _window(problem)
+    blocks: list[Block] = []
+    steps = 0
+    for block in _earlier_blocks(requests, window):
         if steps >= window:
-            forgotten = True
             break
-        phases = [kinds(*run) for run in block.runs] + phases
-        forgotten, steps = block.cut, steps + block.steps
-        if forgotten:
-            break
-    return Pool.of(phases, starting_distance=_distance(problem, schedule) if forgotten else 0.0)
+        blocks.append(block)
+        steps += block.steps
+    forgotten = len(blocks) <= len(requests.earlier_steps) or blocks[-1].cut
+    first = blocks.pop()
+    pool = _block_pool(problem, sigma, first.runs, _distance(problem, sigma, requests) if forgotten else 0.0)
+    return pool.followed_by(*(kinds(*run) for block in reversed(blocks) for run in block.runs))
 
 
 # A new request changes few blocks: those with steps that use its batches.
 @lru_cache(maxsize=64 * DEPTH)
-def _block_mu(problem: Problem, sigma: float, runs: tuple[tuple[int, int], ...], starting_distance: float) -> float:
+def _block_pool(problem: Problem, sigma: float, runs: tuple[tuple[int, int], ...], starting_distance: float) -> Pool:
     kinds = _kinds(problem, sigma)
-    return pooled_mu([kinds(*run) for run in runs], starting_distance=starting_distance)
+    return Pool.of([kinds(*run) for run in runs], starting_distance=starting_distance)
 
 
 def _check(problem: Problem, schedule: Schedule) -> None:
@@ -154,30 +193,33 @@ def _window(problem: Problem) -> int:
     return math.ceil(FORGOTTEN / gap) if gap > 0 else 10**18
 
 
-def _distance(problem: Problem, schedule: Schedule) -> float:
+def _distance(problem: Problem, sigma: float, requests: Requests) -> float:
     """Return the most that two runs can be apart: every step differs in all records, for ever."""
-    everywhere = _kinds(problem, schedule.sigma)(sum(schedule.records), 1)
+    everywhere = _kinds(problem, sigma)(sum(requests.records), 1)
     return everywhere.sensitivity / contraction_gap(problem)
 
 
+def _answer(steps: int, window: int) -> Block:
+    """Return the last answer, in which nothing differs any more: its last steps, a window long."""
+    return Block(((0, min(steps, window)),), min(steps, window), steps > window)
+
+
 @lru_cache(maxsize=16)
-def _blocks(schedule: Schedule, window: int) -> tuple[Block, ...]:
-    """Return the answers to all requests, the last one first, then learning: the last steps of each, a window long."""
-    cycle = schedule.cycle
-    assert cycle is not None
-    ends = list(accumulate(schedule.steps, initial=int(schedule.learning_steps)))
+def _earlier_blocks(requests: Requests, window: int) -> tuple[Block, ...]:
+    """Return all answers but the last one, the latest first, then learning: the last steps of each, a window long."""
+    cycle = requests.cycle
+    ends = list(accumulate(requests.earlier_steps, initial=requests.learning_steps))
     differing: Counter[int] = Counter()
     blocks = []
     for number in range(len(ends) - 1, -1, -1):
+        if requests.records:
+            places = requests.places[number] if requests.places else None
+            # What a request removes differs in all steps before it.
+            for batch, count in places or last_visited(cycle, requests.records[number], steps=ends[number]):
+                differing[batch] += count
         first = ends[number - 1] if number else 0
         start = max(first, ends[number] - window)
-        runs = _runs(cycle, start, ends[number], differing)
-        blocks.append(Block(runs, ends[number] - start, start > first))
-        if number:
-            places = schedule.places[number - 1] if schedule.places else None
-            # What a request removes differs in all steps before it.
-            for batch, count in places or last_visited(cycle, schedule.records[number - 1], steps=first):
-                differing[batch] += count
+        blocks.append(Block(_runs(cycle, start, ends[number], differing), ends[number] - start, start > first))
     return tuple(blocks)
 
 

@@ -7,7 +7,7 @@ those of its mechanism's module, which sweeps of a plan pass through too.
 from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import replace
-from functools import partial
+from functools import lru_cache, partial
 from itertools import accumulate
 from numbers import Real
 from typing import Any, ClassVar, NamedTuple, Self, cast, get_args
@@ -201,10 +201,7 @@ class LinearLearner(BaseModel):
     ) -> Run:
         problem = self.exact_problem
         removed = accumulate(removal.records for removal in history)
-        requests = [
-            Request(records_removed=count, unlearning_steps=removal.steps, epsilon=None, mu=None, places=removal.places)
-            for count, removal in zip(removed, history, strict=True)
-        ]
+        requests = [_request(count, removal) for count, removal in zip(removed, history, strict=True)]
         return Run(
             experiment="",
             mechanism=mechanism,
@@ -351,6 +348,18 @@ class NoisyLearner(LinearLearner):
         normaliser = self.n - removed if self.adjacency == "remove" else self.n
         phase = self._dynamics.request_phase(self._batch(history, len(keys), keys), len(history) - 1)
         return self._descend(weights, rows, labels, phase, normaliser=normaliser, progress=progress)
+
+
+# Each request makes a run of all those before it.
+@lru_cache(maxsize=4096)
+def _request(records_removed: int, removal: Removal) -> Request:
+    return Request(
+        records_removed=records_removed,
+        unlearning_steps=removal.steps,
+        epsilon=None,
+        mu=None,
+        places=removal.places,
+    )
 
 
 def required_delta(delta: float | str, n: int) -> float:

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import Any, ClassVar, Literal, get_args
 
 import numpy as np
@@ -159,18 +160,7 @@ class MiniBatchLearner(NoisyLearner):
     @property
     def exact_problem(self) -> Problem:
         """The constants of a batch, with the step size ``2 / (L + m)`` and exact arithmetic."""
-        whole = super().exact_problem
-        curvature = whole.smoothness - whole.strong_convexity
-        strong_convexity = whole.strong_convexity * self.n / self.cycle.records
-        smoothness = curvature + strong_convexity
-        return Problem(
-            n=self.batch_size,
-            strong_convexity=strong_convexity,
-            smoothness=smoothness,
-            lipschitz=whole.lipschitz,
-            step_size=2 / (smoothness + strong_convexity),
-            adjacency=self.adjacency,
-        )
+        return _problem_of_a_batch(self)
 
     def places_of(self, positions: ArrayLike) -> Places:
         """Return in which batches the rows at these positions of the dealt order are."""
@@ -255,6 +245,23 @@ class MiniBatchLearner(NoisyLearner):
                 f"after {steps} steps {added:.2g} would be added to delta = {self.delta:.2g} for random norms that are "
                 "larger than supposed; raise delta, or learn again"
             )
+
+
+# A request asks for it often.
+@lru_cache(maxsize=64)
+def _problem_of_a_batch(learner: MiniBatchLearner) -> Problem:
+    whole = super(MiniBatchLearner, learner).exact_problem
+    curvature = whole.smoothness - whole.strong_convexity
+    strong_convexity = whole.strong_convexity * learner.n / learner.cycle.records
+    smoothness = curvature + strong_convexity
+    return Problem(
+        n=learner.batch_size,
+        strong_convexity=strong_convexity,
+        smoothness=smoothness,
+        lipschitz=whole.lipschitz,
+        step_size=2 / (smoothness + strong_convexity),
+        adjacency=learner.adjacency,
+    )
 
 
 def plan_learner(
