@@ -13,7 +13,12 @@ from certified_unlearning.accounting.core.curves import Cycle
 from certified_unlearning.accounting.cyclic import stream
 from certified_unlearning.errors import AssumptionError, InfeasibleError, ParameterError
 from certified_unlearning.mechanisms.learners.learner import Removal
-from certified_unlearning.mechanisms.learners.minibatch import SCORE_NOISE, MiniBatchLearner, batch_size_for
+from certified_unlearning.mechanisms.learners.minibatch import (
+    NOISE_OF_LONGEST,
+    SCORE_NOISE,
+    MiniBatchLearner,
+    batch_size_for,
+)
 
 ASKED = {
     "n": 3000,
@@ -68,11 +73,13 @@ def test_without_noise_and_in_one_batch_it_ends_where_scikit_learn_ends(classes)
     np.testing.assert_allclose(weights, best.ravel(), atol=1e-6)
 
 
-def test_the_default_noise_is_that_of_a_score():
-    learner = planned()
+@pytest.mark.parametrize("strength", [1.0, 20.0, 500.0])
+def test_the_default_noise_is_that_of_a_score(strength):
+    learner = planned(regularisation=1 / (strength * ASKED["n"]))
+    largest = 1 / learner.exact_problem.strong_convexity
     rate = learner.exact_problem.step_size * learner.exact_problem.strong_convexity
     variance = 2 * learner.exact_problem.step_size * learner.sigma**2 / (1 - (1 - rate) ** 2)
-    assert math.sqrt(variance) == pytest.approx(SCORE_NOISE)
+    assert math.sqrt(variance) == pytest.approx(min(SCORE_NOISE, NOISE_OF_LONGEST * largest))
 
 
 def test_planned_steps_are_the_least_that_meet_the_target():
@@ -129,6 +136,10 @@ def test_the_guarantee_of_a_run_is_verified_and_states_its_cycle():
         {"smoothness": "spectral-with-margin", "largest_eigenvalue": 0.9},
         {"n": 2801, "places": (((2, 1), (7, 3)),)},
         {"epsilon": stated.epsilon * 0.999},
+        {"radius": 5.0},
+        {"start": 0.5},
+        {"rounding_error": None},
+        {"rounding_error": None, "noise_delta": None, "noise_resolution": None},
     ):
         with pytest.raises((certificate.CertificateError, AssumptionError, ParameterError)):
             certificate.verify(stated.model_copy(update=change))
@@ -136,6 +147,9 @@ def test_the_guarantee_of_a_run_is_verified_and_states_its_cycle():
 
 def test_batch_sizes_follow_from_the_conditioning_and_few_records_need_none():
     assert batch_size_for(1_000_000, C=80 / 1e6, classes=2, intercept=True) in range(1000, 4000)
+    # The stronger the regulariser, the smaller the weights: gradients have to be as exact.
+    assert batch_size_for(1_000_000, C=8 / 1e6, classes=2, intercept=True) in range(10_000, 12_000)
+    assert batch_size_for(30_000, C=8 / 3e4, classes=2, intercept=True) is None
     assert batch_size_for(2000, C=80 / 2000, classes=2, intercept=True) is None
     assert batch_size_for(1_000_000, C=1.0, classes=2, intercept=True) is None
     even = batch_size_for(100_001, C=80 / 1e5, classes=2, intercept=False)

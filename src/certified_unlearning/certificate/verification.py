@@ -180,6 +180,11 @@ def _verify_scope(certificate: Certificate) -> None:
         scope["adjacency"] = (certificate.adjacency != "remove", "replace or zero-out")
         scope["smoothness"] = (certificate.smoothness == "bound", "bound, which holds for every mini-batch")
         scope["places"] = (_places_are_possible(certificate), "batches with as many records as they hold")
+        scope["radius"] = (certificate.radius is None, "null: no step projects")
+        scope["start"] = (certificate.start == 0, "0, the origin")
+        # No certificate of mini-batches was made before rounding was counted.
+        counted = certificate.arithmetic is not None
+        scope["rounding_error"] = (counted, "a number, and so must be noise_delta and noise_resolution")
     if not _every_step_is_noisy(certificate):
         scope["epsilon_all_published"] = (certificate.epsilon_all_published is None, "null")
         scope["adjacency"] = (certificate.adjacency != "remove", "replace or zero-out")
