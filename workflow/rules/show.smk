@@ -24,6 +24,7 @@ rule draw:
             labels={"figure": "{experiment}", "format": "PNG"},
         ),
         pdf="results/{preset}/figures/{paper}/{experiment}.pdf",
+        svg="results/{preset}/figures/{paper}/{experiment}.svg",
         numbers=report(
             "results/{preset}/plots/{paper}/{experiment}.csv",
             caption="../report/numbers.rst",

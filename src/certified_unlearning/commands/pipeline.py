@@ -149,7 +149,9 @@ def draw(
     rows: Annotated[list[Path], typer.Option(help="Rows of the experiment; repeatable.")],
     numbers: Annotated[Path, typer.Option(help="Where the shown numbers go (CSV).")],
     style: Annotated[str | None, typer.Option(help="The figures' style as JSON.")] = None,
-    figure: Annotated[Path | None, typer.Option(help="Where the figure goes, without ending (PNG and PDF).")] = None,
+    figure: Annotated[
+        Path | None, typer.Option(help="Where the figure goes, without ending (PNG, PDF and SVG).")
+    ] = None,
     page: Annotated[Path | None, typer.Option(help="Where the table for people goes (Markdown).")] = None,
 ) -> None:
     """Draw one figure, or lay out a table, and write the numbers it shows."""

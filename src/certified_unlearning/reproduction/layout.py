@@ -66,7 +66,7 @@ class Layout:
         return self.of(paper, experiment) / "certificates"
 
     def figure(self, paper: str, experiment: str, kind: str) -> Path:
-        """An experiment's figure, ``png`` or ``pdf``."""
+        """An experiment's figure: ``png``, ``pdf`` or ``svg``."""
         return self.directory / "figures" / paper / f"{experiment}.{kind}"
 
     def numbers(self, paper: str, experiment: str) -> Path:

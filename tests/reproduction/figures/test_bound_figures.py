@@ -162,7 +162,7 @@ def test_bounds_give_the_same_bytes_and_leave_out_other_experiments(
     shown = experiment_called(experiment)
     first = render(shown, bounds[experiment], style, tmp_path / "first")
     second = render(shown, read_table(tmp_path / "rows.parquet", BOUND_ROWS), style, tmp_path / "second")
-    assert [path.name for path in first] == ["first.png", "first.pdf"]
+    assert [path.name for path in first] == ["first.png", "first.pdf", "first.svg"]
     assert [path.read_bytes() for path in first] == [path.read_bytes() for path in second]
 
 

@@ -318,7 +318,7 @@ def test_the_same_records_in_any_order_give_the_same_bytes_whatever_the_users_se
     first = render(shown, records, style, tmp_path / "first")
     with mpl.rc_context({"font.size": 30, "lines.linewidth": 9, "pdf.fonttype": 3, "axes.xmargin": 0.3}):
         second = render(shown, shuffled(records), style, tmp_path / "second")
-    assert [path.name for path in first] == ["first.png", "first.pdf"]
+    assert [path.name for path in first] == ["first.png", "first.pdf", "first.svg"]
     assert [path.read_bytes() for path in first] == [path.read_bytes() for path in second]
 
 
@@ -330,17 +330,20 @@ def test_other_records_give_other_bytes(simulated: Simulated, style: FigureStyle
     assert all(one.read_bytes() != other.read_bytes() for one, other in zip(first, second, strict=True))
 
 
-def test_png_has_the_resolution_and_pdf_is_vectors_with_truetype_and_no_date(
+def test_png_has_the_resolution_and_pdf_and_svg_are_vectors_without_a_date(
     simulated: Simulated, style: FigureStyle, tmp_path: Path
 ) -> None:
-    png, pdf = render(experiment_called("fig3b"), simulated(5), style, tmp_path / "figure.v1")
-    assert (png.name, pdf.name) == ("figure.v1.png", "figure.v1.pdf")
+    png, pdf, svg = render(experiment_called("fig3b"), simulated(5), style, tmp_path / "figure.v1")
+    assert (png.name, pdf.name, svg.name) == ("figure.v1.png", "figure.v1.pdf", "figure.v1.svg")
     with Image.open(png) as image:
         assert image.width == round(2 * style.width_inches * style.dots_per_inch)
         assert image.info["dpi"] == pytest.approx((style.dots_per_inch,) * 2, abs=0.1)
     content = pdf.read_bytes()
     assert b"/CIDFontType2" in content
     assert not any(word in content for word in (b"/Type3", b"/Subtype /Image", b"/CreationDate", b"/ModDate"))
+    drawn = svg.read_bytes()
+    assert b"<path" in drawn
+    assert not any(word in drawn for word in (b"<image", b"<text", b"<dc:date>"))
 
 
 def test_no_figure_stays_open_in_pyplot(simulated: Simulated, style: FigureStyle) -> None:

@@ -94,7 +94,7 @@ def test_streams_survive_their_file_and_give_the_same_bytes(
     write_table(tmp_path / "streams.parquet", streams, ROWS)
     first = render(SMOOTHNESS, streams, style, tmp_path / "first")
     second = render(SMOOTHNESS, read_table(tmp_path / "streams.parquet", ROWS), style, tmp_path / "second")
-    assert [path.name for path in first] == ["first.png", "first.pdf"]
+    assert [path.name for path in first] == ["first.png", "first.pdf", "first.svg"]
     assert [path.read_bytes() for path in first] == [path.read_bytes() for path in second]
 
 

@@ -28,7 +28,7 @@ def shown(experiment: Experiment, rows: pd.DataFrame) -> pd.DataFrame:
 
 
 def render(experiment: Experiment, rows: pd.DataFrame, style: FigureStyle, output_stem: str | Path) -> list[Path]:
-    """Draw an experiment's figure and write it as ``<output_stem>.png`` and ``<output_stem>.pdf``.
+    """Draw an experiment's figure and write it as ``<output_stem>.png``, ``.pdf`` and ``.svg``.
 
     Args:
         experiment: Which.
@@ -38,7 +38,7 @@ def render(experiment: Experiment, rows: pd.DataFrame, style: FigureStyle, outpu
         output_stem: The path without its suffix.
 
     Returns:
-        The two paths.
+        The three paths.
 
     Raises:
         ParameterError: It is not drawn, or the palette is unknown.

@@ -42,6 +42,7 @@ def theme(style: FigureStyle) -> Iterator[None]:
         "grid.color": "0.9",
         "legend.frameon": False,
         "pdf.fonttype": 42,
+        "svg.hashsalt": "certified-unlearning",  # Else the names of its parts are drawn at random.
     }
     with matplotlib.style.context(["default", settings]):
         yield
@@ -228,13 +229,17 @@ def _filled(group: list[tuple[str, Line2D]], rows: int) -> list[tuple[str, Line2
 
 
 def save(figure: Figure, style: FigureStyle, output_stem: str | Path) -> list[Path]:
-    """Write ``<stem>.png`` and ``<stem>.pdf`` atomically; the same figure gives the same bytes.
+    """Write ``<stem>.png``, ``<stem>.pdf`` and ``<stem>.svg`` atomically; the same figure gives the same bytes.
 
     Raises:
         StorageError: A file cannot be written.
     """
-    paths = [Path(f"{output_stem}.{kind}") for kind in ("png", "pdf")]
-    metadata: dict[str, dict[str, Any]] = {".png": {"Software": None}, ".pdf": {"CreationDate": None}}
+    paths = [Path(f"{output_stem}.{kind}") for kind in ("png", "pdf", "svg")]
+    metadata: dict[str, dict[str, Any]] = {
+        ".png": {"Software": None},
+        ".pdf": {"CreationDate": None},
+        ".svg": {"Date": None},
+    }
     with theme(style):
         for path in paths:
             with atomic_path(path) as temporary:
