@@ -45,7 +45,7 @@ rule all:
         expand(
             "results/{name}/{file}",
             name=PARAMETERS.preset,
-            file=["claims.json", "report.html"],
+            file=["claims.json", "findings.json", "report.html"],
         ),
         [
             file

@@ -16,6 +16,11 @@ def counted(number: int, noun: str) -> str:
     return f"{number:,} {noun if number == 1 else plural}"
 
 
+def unbroken(text: str) -> str:
+    """Return a text that no line breaks: a number with its unit."""
+    return text.replace(" ", "\N{NO-BREAK SPACE}")
+
+
 def table_lines(head: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
     """Return the lines of a table in Markdown."""
     return [f"| {' | '.join(cells)} |" for cells in (head, ["---"] * len(head), *rows)]

@@ -66,6 +66,7 @@ def test_claims_are_shown_without_torch(tmp_path: Path) -> None:
     results = tmp_path / "results" / "smoke"
     results.mkdir(parents=True)
     (results / "claims.json").write_text(json.dumps([verdict | {"id": "one", "verdict": "reproduced"}]))
+    (results / "findings.json").write_text(json.dumps([{"text": "Removing takes 19 steps."}]))
     (tmp_path / "params.yaml").write_text((ROOT / "params.yaml").read_text(encoding="utf-8"))
     for options in (["--preset", "smoke"], ["--preset", "smoke", "--brief"], ["--preset", "smoke", "--json"]):
         done = without_torch(tmp_path, "claims", *options)

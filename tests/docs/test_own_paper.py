@@ -1,5 +1,6 @@
 """The page on papers of one's own: what it shows runs through the whole pipeline, as printed."""
 
+import json
 import re
 import sqlite3
 from pathlib import Path
@@ -47,6 +48,8 @@ def test_the_figure_the_report_and_the_rows_are_there(tree: WorkingTree) -> None
     report = (results / "report.html").read_text()
     assert "Two moons, Fig. 1" in report
     assert "Accuracy after fine-tuning" in report
+    assert json.loads((results / "claims.json").read_text()) == []  # No paper speaks of these data.
+    assert "No paper that is shown here claims anything of moons." in report
     assert not list((results / "moons" / "finetuning" / "certificates").glob("*.json"))
 
 

@@ -130,6 +130,7 @@ def test_the_page_of_claims(tmp_path: Path) -> None:
         verdicts = [words | {"id": name, "verdict": verdict} for name, verdict in accepted.items()]
         (tmp_path / "results" / preset).mkdir(parents=True)
         (tmp_path / "results" / preset / "claims.json").write_text(json.dumps(verdicts))
+        (tmp_path / "results" / preset / "findings.json").write_text("[]")
     printed = run(block_with(ROOT / "docs" / "howto" / "claims.md", "--brief"), tmp_path)
     assert "Report: results/smoke/report.html" in printed
     assert '"severities": {' in printed

@@ -280,7 +280,8 @@ def test_metrics_are_compared_between_commits_and_each_is_its_parameters_own(sho
 
 
 def test_a_wiped_cache_is_pulled_back_byte_for_byte(repository: Repository, tmp_path: Path) -> None:
-    results = ("data.*", "records.parquet", "metrics.json", "claims.json", "report.html", "figures/*/*", "plots/*/*")
+    shown = ("claims.json", "findings.json", "report.html", "figures/*/*", "plots/*/*")
+    results = ("data.*", "records.parquet", "metrics.json", *shown)
     before = repository.digests(*results)
     repository.dvc("remote", "add", "--local", "--default", "here", tmp_path / "remote")
     repository.dvc("push", "dvc.yaml")

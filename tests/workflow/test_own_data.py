@@ -10,6 +10,7 @@ import pytest
 import yaml
 
 from certified_unlearning.reproduction.rows import RUN_ROWS, read_table
+from tests.support.browser import chromium
 from tests.workflow.jobs import EXPERIMENTS, PAPER_OF, jobs_in
 from tests.workflow.working_tree import ROOT, WorkingTree, copy_working_tree
 
@@ -106,11 +107,33 @@ def test_a_table_becomes_a_report_with_verified_certificates(finished: WorkingTr
     assert "nothing is fitted to the records" in page
 
 
-def test_claims_about_the_papers_data_are_not_run_on_a_table(finished: WorkingTree) -> None:
-    verdicts = json.loads((finished.root / "results/own/claims.json").read_text())
-    text = json.dumps(verdicts)
-    assert "no results on mnist-3-vs-8" in text
-    assert "not run" in text
+def test_claims_about_other_data_and_of_papers_that_were_not_run_are_left_out(finished: WorkingTree) -> None:
+    results = finished.root / "results/own"
+    verdicts = json.loads((results / "claims.json").read_text())
+    assert {verdict["paper"] for verdict in verdicts} == {"langevin_unlearning"}
+    assert any(verdict["verdict"] != "not run" for verdict in verdicts), "none is judged by the table's runs"
+    with chromium(1280, 800) as page:
+        page.goto((results / "report.html").as_uri())
+        page.locator("details").evaluate_all("all => all.forEach(one => { one.open = true })")
+        claims = page.locator("#claims").inner_text()
+        assert "What papers claim of other data than loans is left out" in claims
+        assert f"{len(verdicts)} of {len(verdicts)} shown" in claims
+        shown = json.dumps(verdicts) + claims + page.locator("#findings").inner_text()
+        found = page.locator(".findings > li").all_inner_texts()
+    assert not any(data in shown for data in ("MNIST", "CIFAR", "Adult", "digits", "mnist", "cifar", "adult"))
+    n = json.loads((results / "data.json").read_text())["n"]
+    assert found[0].startswith(f"own: removing 4 of {n} records at ε\N{NO-BREAK SPACE}=\N{NO-BREAK SPACE}1 ")
+    assert found[1].startswith(f"own: after removing 1 of {n} records")
+
+
+def test_the_terminals_findings_are_the_reports(finished: WorkingTree) -> None:
+    findings = json.loads((finished.root / "results/own/findings.json").read_text())
+    brief = finished.run("unlearn", "claims", "--preset", "own", "--brief")
+    assert brief.returncode == 0, brief.stdout
+    told = brief.stdout.replace("\n   ", " ")
+    runs = [each["text"] for each in findings[:2]]
+    assert all(f"{number}. {text}\n" in told for number, text in enumerate(runs, start=1))
+    assert brief.stdout.endswith("Report: results/own/report.html\n")
 
 
 def test_mlflow_knows_the_table_by_its_name(finished: WorkingTree) -> None:

@@ -45,9 +45,9 @@ def test_every_job_runs_once_and_leaves_its_log_and_benchmark(smoke_run: SmokeRu
 
 def test_every_target_is_there_and_nothing_is_half_written(finished: WorkingTree) -> None:
     expected = {"data.json", "data.safetensors", "metrics.json", "parameters.html", "records.parquet"}
-    expected |= {"tracking/store.json", "claims.json", "report.html"}
+    expected |= {"tracking/store.json", "claims.json", "findings.json", "report.html"}
     expected |= {f"tracking/{PAPER_OF[name]}-{name}.json" for name in TRACKED}
-    expected |= {f"figures/{PAPER_OF[name]}/{name}.{kind}" for name in DRAWN for kind in ("png", "pdf")}
+    expected |= {f"figures/{PAPER_OF[name]}/{name}.{kind}" for name in DRAWN for kind in ("png", "pdf", "svg")}
     expected |= {f"plots/{PAPER_OF[name]}/{name}.csv" for name in (*DRAWN, *TABLES)}
     expected |= {f"{PAPER_OF[name]}/{name}/rows.parquet" for name in MADE}
     expected |= {f"{PAPER_OF[name]}/{name}/table.md" for name in TABLES}

@@ -80,9 +80,10 @@ def claims_code(wildcards):
     """A digest of what judges the claims, and of the claims."""
     known = PARAMETERS.known
     return digest(
-        f"{PACKAGE}.reproduction.claims",
+        f"{PACKAGE}.reproduction.claims.findings",
         *papers_code(),
         *(each for paper in known for each in paper.measures),
+        *(module_of(paper.findings) for paper in known if paper.findings),
         files=tuple(paper.claims for paper in known if paper.claims is not None),
     )
 

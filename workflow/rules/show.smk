@@ -119,7 +119,8 @@ rule claims:
         rows=member_files(run_rows_of),
         tables=member_files(tables_of),
     output:
-        "results/{name}/claims.json",
+        claims="results/{name}/claims.json",
+        findings="results/{name}/findings.json",
     log:
         "logs/{name}/claims.log",
     benchmark:
@@ -132,14 +133,15 @@ rule claims:
         members=members,
         others=others(),
     message:
-        "{wildcards.name}: a verdict on every claim"
+        "{wildcards.name}: a verdict on every claim, and what matters most"
     shell:
-        "unlearn pipeline claims {params.members} --output {output} {params.others} 2>&1 | tee {log} | sed -u 1d"
+        "unlearn pipeline claims {params.members} --output {output.claims} --findings {output.findings} {params.others} 2>&1 | tee {log} | sed -u 1d"
 
 
 rule page:
     input:
         claims="results/{name}/claims.json",
+        findings="results/{name}/findings.json",
         data=member_files(lambda member: ["data.json"]),
         plans=member_files(plans_of),
         records=member_files(lambda member: ["records.parquet"]),

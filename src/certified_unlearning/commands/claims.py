@@ -17,7 +17,7 @@ def show_claims(
     ] = False,
     accept: Annotated[bool, typer.Option("--accept", help="Make these verdicts the baseline.")] = False,
     brief: Annotated[
-        bool, typer.Option("--brief", help="Only numbers, the worst finding of three papers, and the report's place.")
+        bool, typer.Option("--brief", help="Only numbers, the three first findings, and the report's place.")
     ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object, claims in the same order.")] = False,
     results: Results = Path("results"),
@@ -42,6 +42,7 @@ def show_claims(
         print(f"accepted in {baseline}: {claims.counts(verdicts)}")
         return
     if brief:
+        made(results, name, "findings.json")
         print(ending(results, name))
         return
     changed = []

@@ -21,6 +21,8 @@ class Paper:
         measures: Modules of functions that claims may name; each is imported when claims are judged.
         data_sets: Data sets that it brings along.
         headline: Tables at the head of the report, as ``module:function``.
+        findings: What its runs say, as ``module:function``: from the evidence of one preset
+            (`reproduction.claims.Evidence`) to sentences, the most important first.
     """
 
     name: str
@@ -31,6 +33,7 @@ class Paper:
     measures: tuple[str, ...] = ()
     data_sets: tuple[DataSet, ...] = ()
     headline: str | None = None
+    findings: str | None = None
 
     def experiment(self, name: str) -> Experiment | None:
         """Return the experiment of that name; None where there is none."""

@@ -8,6 +8,7 @@ from certified_unlearning.errors import DataError
 from certified_unlearning.papers import parameters
 from certified_unlearning.papers.cheaper_than_retraining.experiments import COST, COST_ROWS
 from certified_unlearning.papers.cheaper_than_retraining.figure import chosen, draw
+from certified_unlearning.papers.cheaper_than_retraining.findings import cost as told
 from certified_unlearning.papers.cheaper_than_retraining.names import SYSTEMS
 from certified_unlearning.papers.cheaper_than_retraining.page import page
 from certified_unlearning.papers.cheaper_than_retraining.paper import PAPER
@@ -73,3 +74,18 @@ def test_the_report_shows_the_figure_and_the_table(cost, tmp_path):
     assert [figure.experiment for figure in shown.figures] == ["cost"]
     (table,) = shown.tables
     assert table.table == page(read_table(layout.rows(PAPER.name, "cost"), COST_ROWS))
+
+
+def test_the_sentence_is_about_the_largest_size_and_made_of_its_rows(cost):
+    rows = cost[cost["skipped"] == ""]
+    own = rows[(rows["n"] == rows["n"].max()) & (rows["records"] == 1) & (rows["data"] == "isotropic")]
+    certified = own[own["guarantee"] == "upper bound"].sort_values("seconds")
+    fastest = certified.iloc[0]
+    again = own[(own["guarantee"] == "exact") & own["adaptive"]].sort_values("seconds").iloc[0]
+    sentence = told(cost).replace("\N{NO-BREAK SPACE}", " ")
+    assert sentence.startswith(f"Timed with {own['n'].iloc[0]:,} synthetic rows, all directions alike: a request")
+    assert f"takes {fastest['seconds']:.2g} s by {SYSTEMS[fastest['system']]}, the fastest at ε = 1" in sentence
+    assert f"{again['seconds']:.2g} s by fitting again from zero ({SYSTEMS[again['system']]})" in sentence
+    slow = cost.assign(seconds=cost["seconds"].where(cost["guarantee"] != "upper bound", 100.0))
+    count = len(certified)
+    assert told(slow).endswith(f"Of {count} certified systems timed there, {count} are slower than fitting again.")

@@ -4,8 +4,9 @@ import math
 
 import pytest
 
-from certified_unlearning.reproduction.claims import ranked, severities
+from certified_unlearning.reproduction.claims import findings, ranked, severities
 from certified_unlearning.reproduction.claims.ending import ending
+from certified_unlearning.reproduction.claims.findings import KeyFinding
 from certified_unlearning.reproduction.claims.relations import (
     AtMost,
     Between,
@@ -15,7 +16,7 @@ from certified_unlearning.reproduction.claims.relations import (
     Truncated,
 )
 from certified_unlearning.reproduction.claims.severity import Miss, missed_bound, missed_range, missed_value, worst
-from certified_unlearning.reproduction.claims.verdicts import Verdict, findings, write
+from certified_unlearning.reproduction.claims.verdicts import Verdict, worst_contradictions, write
 
 
 @pytest.mark.parametrize(
@@ -124,25 +125,39 @@ def test_verdicts_are_ranked_with_the_worst_first() -> None:
     assert severities(VERDICTS) == {"different in kind": 4, "large": 1, "small": 0, "rounding": 1}
 
 
-def test_findings_are_one_of_each_paper_first() -> None:
-    assert [each.id for each in findings(VERDICTS, 3)] == ["theorem-sign", "other-paper", "theorem"]
+def test_the_worst_contradictions_are_one_of_each_paper_first() -> None:
+    assert [each.id for each in worst_contradictions(VERDICTS, 3)] == ["theorem-sign", "other-paper", "theorem"]
 
 
 def test_a_statement_that_refers_to_another_is_no_good_finding() -> None:
     referring = verdict("referring", severity="large", gap=9.0, paper="q", statement="It does so with two classes.")
-    assert findings([*VERDICTS, referring], 2)[1].id == "other-paper"
+    assert worst_contradictions([*VERDICTS, referring], 2)[1].id == "other-paper"
 
 
-def test_a_run_ends_with_numbers_findings_and_the_report(tmp_path) -> None:
+FOUND = [
+    KeyFinding(text="Removing takes 19 steps, retraining 252."),
+    KeyFinding(text="Theorem 4: of theorem-sign", expected="at most 0", measured="0.8", claim="theorem-sign"),
+    KeyFinding(text="A third."),
+    KeyFinding(text="A fourth, for the report."),
+]
+
+
+def test_a_run_ends_with_numbers_the_first_findings_and_the_report(tmp_path) -> None:
     write(tmp_path / "some" / "claims.json", VERDICTS)
-    lines = ending(tmp_path, "some").splitlines()
-    assert lines[0] == "some: 8 claims: 1 reproduced, 6 contradicted, 1 not run"
-    assert "4 different in kind, 1 large, 1 rounding" in lines[1]
-    assert lines[2].startswith("1. Theorem 4: of theorem-sign")
-    assert lines[-1] == f"Report: {tmp_path / 'some' / 'report.html'}"
+    findings.write(tmp_path / "some" / "findings.json", FOUND)
+    assert ending(tmp_path, "some").splitlines() == [
+        "some: 8 claims: 1 reproduced, 6 contradicted, 1 not run (4 different in kind, 1 large, 1 rounding)",
+        "1. Removing takes 19 steps, retraining 252.",
+        "2. contradicted: Theorem 4: of theorem-sign",
+        "   -> expected at most 0; measured 0.8",
+        "3. A third.",
+        "All verdicts: unlearn claims --preset some",
+        f"Report: {tmp_path / 'some' / 'report.html'}",
+    ]
 
 
 def test_verdicts_of_before_there_was_a_severity_are_read(tmp_path) -> None:
     old = [each.model_dump(exclude={"severity", "gap", "paper"}) for each in VERDICTS]
     write(tmp_path / "some" / "claims.json", [Verdict.model_validate(each) for each in old])
+    findings.write(tmp_path / "some" / "findings.json", [])
     assert "6 contradicted" in ending(tmp_path, "some")

@@ -14,6 +14,9 @@ from certified_unlearning import certificate
 from certified_unlearning.certificate import Certificate
 from certified_unlearning.files import write_json, write_model, write_text
 from certified_unlearning.papers.langevin_unlearning.paper import PAPER
+from certified_unlearning.reproduction.claims import findings, verdicts
+from certified_unlearning.reproduction.claims.findings import KeyFinding
+from certified_unlearning.reproduction.claims.verdicts import Verdict
 from certified_unlearning.reproduction.layout import Layout
 from certified_unlearning.reproduction.rows import RUN_ROWS, write_table
 from tests.reproduction.row_names import named
@@ -43,11 +46,38 @@ REFITS = (
 """Of scikit-learn: the variants, and what each states."""
 HOSTILE = "<img src=x onerror=\"document.title='fallen'\"> & <b>bold</b>"
 CLAIMS = [
-    ("k-lsi", "Fig. 3b, digits", "The first request takes 263 steps.", [263, 579], [354, 778], 0, "contradicted",
-     f"L is not what the text says. {HOSTILE}"),
-    ("sigma", "Table 3", "The least sigma is 0.0095.", 0.0095, 0.009577691123, "truncated", "reproduced", None),
-    ("flat", "Section 5", "Utility is flat in S.", True, True, "two standard errors", "reproduced", ""),
-    ("more", "Tables 2, 3; Adult", "Adult needs less noise.", "less", None, None, "not run", "Adult was not run."),
+    ("flat", "Section 5", "Utility is flat in S.", "yes", "yes", "two standard errors", "reproduced", "", PAPER.name,
+     None, None),
+    ("sigma", "Table 3", "The least sigma is 0.0095.", "0.0095", "0.0096", "truncated", "contradicted", "", PAPER.name,
+     "rounding", 0.01),
+    ("k-lsi", "Fig. 3b, digits", "The first request takes 263 steps.", "263, 579", "354, 778", "exact", "contradicted",
+     f"L is not what the text says. {HOSTILE}", PAPER.name, "large", 0.35),
+    ("more", "Tables 2, 3; Adult", "Adult needs less noise.", "less", "", "", "not run", "Adult was not run.",
+     PAPER.name, None, None),
+    ("rate", "Theorem 1", "The bound holds.", "at most 1", "43", "", "contradicted", "", "privacy_dynamics",
+     "different in kind", 42.0),
+]  # fmt: skip
+KEYS = (
+    "id",
+    "source",
+    "statement",
+    "expected",
+    "measured",
+    "tolerance",
+    "verdict",
+    "reason",
+    "paper",
+    "severity",
+    "gap",
+)
+VERDICTS = [Verdict.model_validate(dict(zip(KEYS, claim, strict=True))) for claim in CLAIMS]
+FOLDED = {"Differential Privacy Dynamics": ["rate"], "Langevin unlearning": ["k-lsi", "sigma", "more", "flat"]}
+"""Claims by paper, as the page orders both."""
+FOUND = [
+    KeyFinding(text="first: removing 10 of 1,437 records takes 20 steps."),
+    KeyFinding(text="Theorem 1: The bound holds.", expected="at most 1", measured="43", claim="rate",
+               severity="different in kind"),
+    KeyFinding(text=HOSTILE),
 ]  # fmt: skip
 
 
@@ -125,10 +155,11 @@ def write_certificates(layout: Layout, records: pd.DataFrame) -> None:
 def write_figure(layout: Layout, name: str, *, width: int, data: str, random: np.random.Generator) -> None:
     """Write an experiment's figure and the numbers that it shows."""
     paper = paper_of(name).name
-    png, pdf = (layout.figure(paper, name, kind) for kind in ("png", "pdf"))
+    png, pdf, svg = (layout.figure(paper, name, kind) for kind in ("png", "pdf", "svg"))
     png.parent.mkdir(parents=True, exist_ok=True)
     Image.fromarray(random.integers(0, 256, (100, width, 3), dtype=np.uint8)).save(png)
     pdf.write_bytes(b"%PDF-1.4 nothing\n%%EOF\n")
+    svg.write_bytes(b"<?xml version='1.0'?><svg xmlns='http://www.w3.org/2000/svg'></svg>\n")
     write_text(layout.numbers(paper, name), f"experiment,y\n{name},{data}\n")
 
 
@@ -188,8 +219,8 @@ def write_results(results: Path) -> None:
         write_text(layout.directory / "parameters.html", "<table></table>")
         write_certificates(layout, records_of(preset))
     write_table_of(Layout(results, "first"), "table2", noise())
-    keys = ("id", "source", "statement", "expected", "measured", "tolerance", "verdict", "reason")
-    write_json(results / "both/claims.json", [dict(zip(keys, claim, strict=True)) for claim in CLAIMS])
+    verdicts.write(results / "both/claims.json", VERDICTS)
+    findings.write(results / "both/findings.json", FOUND)
 
 
 def change_claim(results: Path, **changes: Any) -> None:

@@ -77,18 +77,25 @@ def test_every_method_stands_with_what_its_epsilon_is_and_a_warm_start_with_none
 def test_every_number_of_steps_is_the_records_and_stands_with_its_epsilon(page: Page):
     epsilons, rows = read_table(page, "steps")
     assert epsilons == ["0.5", "1", "2"]
-    methods = ("Langevin (lsi)", "Langevin (shifted)", "Retraining, noisy")
+    methods = (
+        "Langevin (lsi)", "Langevin (shifted)", "Retraining, noisy", "scikit-learn, from zero",
+        "scikit-learn, warm start",
+    )  # fmt: skip
     assert [(preset, method) for preset, method, _ in rows] == list(itertools.product(PRESETS, methods))
     steps = {"0.5": "2,400", "1": "1,200", "2": "600"}
     reached = {"0.5": "0.4939", "1": "0.9877", "2": "1.976"}  # 0.98765432 of the target, rounded up
+    alone, of_one = "0.25 s", "0.062 s"  # A quarter of a second; four trials share it.
+    assert TRIALS == 4
     for preset, method, cells in rows:
         for epsilon, cell in zip(epsilons, cells, strict=True):
             if float(epsilon) not in EPSILONS[preset]:
                 assert cell == ["–"]
             elif method == "Retraining, noisy":
-                assert cell == ["268"]
+                assert cell == ["268", of_one]
+            elif "scikit-learn" in method:
+                assert cell == [alone]
             else:
-                assert cell == ["20" if "shifted" in method else steps[epsilon], f"ε = {reached[epsilon]}"]
+                assert cell == ["20" if "shifted" in method else steps[epsilon], of_one, f"ε = {reached[epsilon]}"]
 
 
 @pytest.mark.parametrize("column", ["epsilon", "epsilon_target"])

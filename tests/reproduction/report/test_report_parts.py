@@ -9,7 +9,7 @@ import pytest
 
 from certified_unlearning.certificate import read
 from certified_unlearning.errors import DataError, ParameterError
-from certified_unlearning.files import write_model, write_text
+from certified_unlearning.files import read_json, write_json, write_model, write_text
 from certified_unlearning.papers.all import PAPERS
 from certified_unlearning.papers.langevin_unlearning.paper import PAPER
 from certified_unlearning.papers.langevin_unlearning.recuperation import RECUPERATION
@@ -20,7 +20,7 @@ from certified_unlearning.reproduction.layout import Layout
 from certified_unlearning.reproduction.report import write_report
 from certified_unlearning.reproduction.report.exhibits import exhibits
 from certified_unlearning.reproduction.report.provenance import _time
-from certified_unlearning.reproduction.report.verdicts import places, words
+from certified_unlearning.reproduction.report.verdicts import places
 from certified_unlearning.reproduction.tabulation import tabulate, text_of
 from tests.reproduction.report.report_results import FIGURES, SHOWN, change_claim
 
@@ -30,7 +30,8 @@ CERTIFICATES = "second/langevin_unlearning/fig4/certificates"
 
 @pytest.mark.parametrize(("path", "rule"), [
     ("data.json", "prepare"), ("records.parquet", "collect"), ("figures/langevin_unlearning/fig3a.png", "draw"),
-    ("figures/langevin_unlearning/fig4.pdf", "draw"), ("plots/langevin_unlearning/fig3a.csv", "draw"),
+    ("figures/langevin_unlearning/fig4.pdf", "draw"), ("figures/langevin_unlearning/fig4.svg", "draw"),
+    ("plots/langevin_unlearning/fig3a.csv", "draw"),
     ("plots/langevin_unlearning/recuperation.csv", "draw"), ("plots/langevin_unlearning/accountants.csv", "tabulate"),
     ("langevin_unlearning/accountants/rows.parquet", "make"), ("langevin_unlearning/fig3a/plan.json", "plan"),
     ("parameters.html", "parameter_table"),
@@ -56,13 +57,14 @@ def test_a_missing_file_is_named_with_its_rule_and_an_older_page_stays(path, rul
           ("plots/langevin_unlearning/fig3a.csv", "draw", ["", "no table", "experiment,y\n", "x,y\n1\n1,2,3\n"]),
           ("plots/langevin_unlearning/accountants.csv", "tabulate", ["", "no table"]),
           ("figures/langevin_unlearning/fig3a.pdf", "draw", ["", "no PDF", "%PDF-1.4 cut off"]),
+          ("figures/langevin_unlearning/fig3a.svg", "draw", ["", "no SVG", "<?xml version='1.0'?><svg>cut off"]),
           ("parameters.html", "parameter_table", ["", "no table", "<table>cut off"]),
       ] for content in contents),
     *(("second/plots/langevin_unlearning/recuperation.csv", content,
        "recuperation.csv does not hold .*; the workflow's rule draw makes it")
       for content in ["x,y\n1,2\n", "experiment,y\nfig3a,1\n", "experiment,y\nrecuperation,1\nfig3a,1\n"]),
     ("first/records.parquet", "no table", "records.parquet is not a Parquet file"),
-    ("both/claims.json", '[{"id": 1}]', "claims.json is not a list of claims: 0.id"),
+    ("both/claims.json", '[{"id": 1}]', "claims.json is not a list of verdicts: 0.id"),
 ])  # fmt: skip
 def test_a_damaged_file_is_named(path, content, message, results: Path):
     (results / path).write_text(content, encoding="utf-8")
@@ -133,7 +135,7 @@ def test_a_claim_is_found_under_every_part_of_a_paper_that_it_names(source, expe
 
 def test_an_unknown_verdict_is_refused(results: Path):
     change_claim(results, verdict="fine")
-    with pytest.raises(DataError, match=r"claims.json is not a list of claims: 0.verdict"):
+    with pytest.raises(DataError, match=r"claims.json is not a list of verdicts: 0.verdict"):
         write_report(results, "both", SHOWN, results / "report.html")
 
 
@@ -144,6 +146,23 @@ def test_without_claims_and_tables_the_page_says_so(results: Path):
     assert "results/second/claims.json</code> does not exist" in page
     assert "These results hold no tables" in page
     assert 'id="filters"' not in page
+    assert 'id="findings"' not in page
+
+
+def test_missing_findings_are_named_with_their_rule(results: Path):
+    (results / "both/findings.json").unlink()
+    with pytest.raises(DataError, match=r"both/findings.json, which does not exist; the workflow's rule claims makes"):
+        write_report(results, "both", SHOWN, results / "report.html")
+
+
+@pytest.mark.parametrize(("own", "left_out"), [(("loans", "loans"), True), (("loans", "digits"), False)])
+def test_a_page_about_own_data_alone_says_that_claims_about_others_are_left_out(own, left_out, results: Path):
+    for preset, name in zip(SHOWN, own, strict=True):
+        path = results / preset / "data.json"
+        write_json(path, read_json(path) | {"name": name})
+    write_report(results, "both", SHOWN, results / "report.html")
+    page = (results / "report.html").read_text(encoding="utf-8")
+    assert ("What papers claim of other data than loans is left out" in page) == left_out
 
 
 def test_the_same_results_give_the_same_page(results: Path, report: Path):
@@ -153,7 +172,7 @@ def test_the_same_results_give_the_same_page(results: Path, report: Path):
 
 def test_a_figure_of_ones_own_is_shown_with_its_own_words(results: Path):
     novel, layout = replace(RECUPERATION, name="novel", caption=Caption("What is new")), Layout(results, "first")
-    for kind in ("png", "pdf"):
+    for kind in ("png", "pdf", "svg"):
         shutil.copy(layout.figure(PAPER.name, "recuperation", kind), layout.figure(PAPER.name, "novel", kind))
     write_text(layout.numbers(PAPER.name, "novel"), "experiment,y\nnovel,1\n")
     write_report(results, "first", {"first": [*SHOWN["first"], (PAPER, novel)]}, results / "report.html")
@@ -212,14 +231,6 @@ def test_a_table_without_epsilons_is_shown_as_it_is():
 ])  # fmt: skip
 def test_long_fractions_are_rounded_up_and_nothing_else_changes(cell, expected):
     assert text_of(cell) == expected
-
-
-@pytest.mark.parametrize(("value", "expected"), [
-    (None, "–"), (True, "yes"), (False, "no"), (12861, "12,861"), (0.00957769112, "0.00957769"), ("text", "text"),
-    ([1, None, [2.5]], "1, –, 2.5"), ({"K": 3, "S": [1, 2]}, "K: 3; S: 1, 2"), ([], ""),
-])  # fmt: skip
-def test_any_json_value_has_words(value, expected):
-    assert words(value) == expected
 
 
 @pytest.mark.parametrize(("seconds", "expected"), [

@@ -11,4 +11,5 @@ PAPER = Paper(
     package=_HERE,
     experiments=(COST,),
     measures=tuple(f"{_HERE}.measures.{name}" for name in ("formulas", "requests")),
+    findings=f"{_HERE}.findings:findings",
 )

@@ -1,4 +1,9 @@
-"""What captions and figures of this paper share."""
+"""What captions, figures, tables and findings of this paper share."""
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 ANEW = ("retraining", "scikit-learn")
 """Mechanisms that learn anew, and so do not depend on epsilon."""
@@ -10,3 +15,16 @@ SPREAD = (
     "nothing is guaranteed. Where accuracies come so low, a thin line is what guessing the most frequent class gets "
     "right."
 )
+
+
+def seconds_of_one(rows: "pd.DataFrame", experiment: str) -> "pd.Series[float]":
+    """Return the seconds that the answer of one model took, by point.
+
+    A run's trials are simulated side by side and share its seconds; scikit-learn answers once, for all trials.
+    """
+    runs = (
+        rows[rows["experiment"] == experiment]
+        .groupby("point")
+        .agg(seconds=("seconds", "first"), trials=("trial", "nunique"), mechanism=("mechanism", "first"))
+    )
+    return runs["seconds"] / runs["trials"].where(runs["mechanism"] != "scikit-learn", 1)

@@ -1,11 +1,12 @@
 """Accuracy and unlearning steps at each epsilon, from the rows of runs: the head of the report."""
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import TypeAlias
 
 import pandas as pd
 
-from certified_unlearning.papers.langevin_unlearning.captions import ANEW
+from certified_unlearning.papers.langevin_unlearning.captions import ANEW, seconds_of_one
 from certified_unlearning.reproduction.report.headline import Cell, Group, HeadlineTable, Line
 from certified_unlearning.reproduction.summaries import Row, summarise
 from certified_unlearning.text import rounded_up
@@ -65,7 +66,7 @@ def quality_table(records: Mapping[str, pd.DataFrame]) -> HeadlineTable:
 def steps_table(records: Mapping[str, pd.DataFrame]) -> HeadlineTable:
     """Return the unlearning steps for the largest group of records removed at once (``fig4``) of every preset.
 
-    Beside them the steps that retraining takes, the learning steps.
+    Beside them the steps that retraining takes, the learning steps, and the seconds of scikit-learn fitted again.
 
     Args:
         records: The records of each preset (`rows.RUN_ROWS`).
@@ -78,8 +79,13 @@ def steps_table(records: Mapping[str, pd.DataFrame]) -> HeadlineTable:
         "Steps that answer one request, by target epsilon",
         "The largest group of records that was removed at once, and beside it the steps of learning from scratch; bars "
         "compare all of a group. Steps are whole, so the epsilon reached can lie below the target; where the record’s "
-        "epsilon is not the target, it stands under the number, rounded up.",
-        {preset: _steps(preset, summarise(rows, "fig4")) for preset, rows in records.items()},
+        "epsilon is not the target, it stands under the number, rounded up. Seconds are of one model, on the machine "
+        "that ran it: trials are simulated side by side and share the time of all; scikit-learn, which takes no steps "
+        "of ours, is fitted alone.",
+        {
+            preset: _steps(preset, summarise(rows, "fig4"), seconds_of_one(rows, "fig4"))
+            for preset, rows in records.items()
+        },
     )
 
 
@@ -114,7 +120,7 @@ def _quality(row: Row) -> Cell:
     return _cell(row, f"{row['auc_mean']:.4f} / {row['log_loss_mean']:.4f}")
 
 
-def _steps(preset: str, summary: pd.DataFrame) -> tuple[_Targets, Group]:
+def _steps(preset: str, summary: pd.DataFrame, seconds: "pd.Series[float]") -> tuple[_Targets, Group]:
     largest = summary[summary["records_removed"] == summary["records_removed"].max()]
     langevin = largest[largest["mechanism"] == "langevin"]
     retraining = largest[largest["variant"] == "noisy"].tail(1)
@@ -122,13 +128,18 @@ def _steps(preset: str, summary: pd.DataFrame) -> tuple[_Targets, Group]:
 
     def steps(row: Row) -> Cell:
         count = row["unlearning_steps"]
-        return _cell(row, f"{count:,}", share=count / most)
+        return replace(_cell(row, f"{count:,}", share=count / most), seconds=time(row))
+
+    def time(row: Row) -> str:
+        return f"{seconds[row['point']]:.2g} s"
 
     targets = sorted(langevin["epsilon_target"].unique())
     lines = _lines(langevin, "method", steps)
     for _, row in retraining.iterrows():
-        cell = Cell(f"{row['learning_steps']:,}", share=row["learning_steps"] / most)
+        cell = Cell(f"{row['learning_steps']:,}", share=row["learning_steps"] / most, seconds=time(row))
         lines.append(_level(row, row["method"], targets, cell))
+    for _, row in largest[largest["mechanism"] == "scikit-learn"].iterrows():
+        lines.append(_level(row, row["method"], targets, Cell(time(row))))
     sigmas = ", ".join(_number(sigma) for sigma in sorted(langevin["sigma"].unique()))
     facts = f"{largest['records_removed'].iloc[0]:,} of {_facts(largest)}, sigma = {sigmas}"
     return targets, Group(preset, facts, tuple(lines))

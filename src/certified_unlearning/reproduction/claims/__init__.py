@@ -12,7 +12,7 @@ that they are reproduced says nothing of what the paper found.
 """
 
 from certified_unlearning.reproduction.claims.evidence import Evidence
-from certified_unlearning.reproduction.claims.model import CheckableClaim, Claim, claims_of, load_claims
+from certified_unlearning.reproduction.claims.model import CheckableClaim, Claim, claims_of, claims_on, load_claims
 from certified_unlearning.reproduction.claims.verdicts import (
     Change,
     Verdict,
@@ -21,11 +21,11 @@ from certified_unlearning.reproduction.claims.verdicts import (
     compare_with_baseline,
     counts,
     evaluate,
-    findings,
     numbers,
     ranked,
     read,
     severities,
+    worst_contradictions,
     write,
 )
 
@@ -38,14 +38,15 @@ __all__ = [
     "accept",
     "as_table",
     "claims_of",
+    "claims_on",
     "compare_with_baseline",
     "counts",
     "evaluate",
-    "findings",
     "load_claims",
     "numbers",
     "ranked",
     "read",
     "severities",
+    "worst_contradictions",
     "write",
 ]

@@ -1,37 +1,39 @@
-"""What a run ends with on the terminal: where the report lies, the verdicts in numbers, what matters most of them."""
+"""What a run ends with on the terminal: the verdicts in numbers, the findings, where the report lies."""
 
 import shutil
 import textwrap
 from collections.abc import Sequence
 from pathlib import Path
 
-from certified_unlearning.reproduction.claims.verdicts import Verdict, counts, findings, read, severities
+from certified_unlearning.reproduction.claims import findings
+from certified_unlearning.reproduction.claims.verdicts import Verdict, counts, read, severities
 
 SHOWN = 3
-"""How many findings are printed; `unlearn claims` has all."""
+"""How many findings are printed; the report has all."""
 _WIDEST = 120
 
 
 def ending(results: Path, name: str) -> str:
-    """Return the last lines of a run of a preset or collection.
+    """Return the last lines of a run of a preset or collection: the report's first findings among them.
 
     Raises:
-        DataError: There are no verdicts, or they are damaged.
+        DataError: There are no verdicts or no findings, or they are damaged.
     """
     verdicts = read(results / name / "claims.json")
     width = min(shutil.get_terminal_size((100, 24)).columns, _WIDEST)
     lines = [f"{name}: {counts(verdicts)}"]
-    shown = findings(verdicts, SHOWN)
-    if shown:
-        lines.append(f"contradicted are {severity_counts(verdicts)}; worst of each paper:")
-    for number, each in enumerate(shown, start=1):
-        text = f"{each.source}: {each.statement}"
-        limit = 2 * (width - 3)
-        clipped = text if len(text) <= limit else textwrap.shorten(text, limit - 4, placeholder=" ...")
+    if any(verdict.severity for verdict in verdicts):
+        lines[0] += f" ({severity_counts(verdicts)})"
+    lines = textwrap.wrap(lines[0], width)
+    for number, each in enumerate(findings.read(results / name / "findings.json")[:SHOWN], start=1):
+        text = f"contradicted: {each.text}" if each.claim else each.text
+        limit = 2 * (width - 3) if each.claim else None
+        clipped = text if limit is None or len(text) <= limit else textwrap.shorten(text, limit - 4, placeholder=" ...")
         lines += textwrap.wrap(clipped, width, initial_indent=f"{number}. ", subsequent_indent="   ")
-        lines.append(textwrap.shorten(f"-> expected {each.expected}; measured {each.measured}", width - 3))
-        lines[-1] = f"   {lines[-1]}"
-    lines += [f"All of them: unlearn claims --preset {name}", f"Report: {results / name / 'report.html'}"]
+        if each.claim:
+            numbers = f"-> expected {each.expected}; measured {each.measured}"
+            lines.append(f"   {textwrap.shorten(numbers, width - 3)}")
+    lines += [f"All verdicts: unlearn claims --preset {name}", f"Report: {results / name / 'report.html'}"]
     return "\n".join(lines)
 
 

@@ -1,6 +1,6 @@
 """The table of claims as it is written down: who claims what, and how it is checked."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.resources.abc import Traversable
 from pathlib import Path
@@ -26,6 +26,7 @@ class Claim(BaseModel):
         arguments: The keyword arguments of that function.
         expected: How the measured numbers have to relate to the claimed ones.
         note: What explains a contradiction, if that is known; shown with one only.
+        data: The data set that it is about, where no argument names one.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -37,6 +38,13 @@ class Claim(BaseModel):
     arguments: dict[str, Any] = {}
     expected: Relation
     note: str = ""
+    data: str = ""
+
+    @property
+    def data_sets(self) -> frozenset[str]:
+        """The data sets that it is about, by its arguments ``dataset`` and ``datasets`` and its `data`."""
+        named = [self.arguments.get("dataset"), *self.arguments.get("datasets", ()), self.data]
+        return frozenset(str(name) for name in named if name)
 
 
 @dataclass(frozen=True)
@@ -89,6 +97,11 @@ def claims_of(papers: Sequence[Paper]) -> dict[str, list[CheckableClaim]]:
     if twice:
         raise DataError(f"claim {min(twice)} occurs in two tables of claims; ids must be unique")
     return claims
+
+
+def claims_on(claims: Sequence[CheckableClaim], data_sets: Collection[str]) -> list[CheckableClaim]:
+    """Return the claims that are about no data set but these: theorems, and what runs on any data set can decide."""
+    return [each for each in claims if each.claim.data_sets <= set(data_sets)]
 
 
 def _checked(entry: object, where: str, known: Mapping[str, Measure]) -> CheckableClaim:

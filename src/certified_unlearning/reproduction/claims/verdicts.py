@@ -150,7 +150,7 @@ def ranked(verdicts: Sequence[Verdict]) -> list[Verdict]:
     return sorted(verdicts, key=key)
 
 
-def findings(verdicts: Sequence[Verdict], number: int) -> list[Verdict]:
+def worst_contradictions(verdicts: Sequence[Verdict], number: int) -> list[Verdict]:
     """Return the contradicted claims that matter most, to be read alone: the first of each paper, then others.
 
     Their order is that of `ranked`, but among those of one severity a statement that refers to the one before it

@@ -116,6 +116,7 @@ def archive(paths: Sequence[Path], name: str) -> Download:
 _FORMATS = {
     ".csv": ("text/csv", b"", b""),  # `read_csv` knows better.
     ".pdf": ("application/pdf", b"%PDF-", b"%%EOF"),
+    ".svg": ("image/svg+xml", b"<?xml", b"</svg>"),
     ".html": ("text/html", b"<table", b"</table>"),
 }
 """Suffix -> media type, and what files of the kind that this project writes begin and end with."""

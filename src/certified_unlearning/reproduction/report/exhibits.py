@@ -38,7 +38,7 @@ class ShownFigure:
         caption: Its words.
         drawn_by: The function that draws it.
         picture: The figure.
-        downloads: Its data and its PDF.
+        downloads: Its data, and the figure as SVG and PDF.
         origin: The files that its numbers were read from.
         code_versions: The code that wrote the rows it shows, where it shows runs.
     """
@@ -143,7 +143,8 @@ def _table(layout: Layout, paper: Paper, experiment: Experiment) -> ExhibitedTab
 
 
 def _figure(layout: Layout, paper: Paper, experiment: Experiment, dataset: str, runs: pd.DataFrame) -> ShownFigure:
-    files = [layout.numbers(paper.name, experiment.name), layout.figure(paper.name, experiment.name, "pdf")]
+    drawn = [layout.figure(paper.name, experiment.name, kind) for kind in ("svg", "pdf")]
+    files = [layout.numbers(paper.name, experiment.name), *drawn]
     versions = runs.loc[runs["experiment"] == experiment.name, "code_version"].unique()
     made = "*.rows.parquet" if experiment.mechanisms else "rows.parquet"
     return ShownFigure(

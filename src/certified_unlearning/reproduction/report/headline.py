@@ -14,6 +14,7 @@ class Cell:
         epsilon: The row's epsilon, rounded up, where it is not the target that heads the column.
         above: Whether that epsilon is above the target.
         share: The number as a share of its group's largest, for a bar; None for no bar.
+        seconds: The time it took, with its unit, beside another number.
     """
 
     value: str
@@ -21,6 +22,7 @@ class Cell:
     epsilon: str | None = None
     above: bool = False
     share: float | None = None
+    seconds: str | None = None
 
 
 @dataclass(frozen=True)

@@ -9,9 +9,11 @@ from pathlib import Path
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
+from certified_unlearning.data.sets import built_in
 from certified_unlearning.errors import ParameterError
 from certified_unlearning.files import read_json, write_text
 from certified_unlearning.reproduction import declared
+from certified_unlearning.reproduction.claims import findings
 from certified_unlearning.reproduction.layout import Layout
 from certified_unlearning.reproduction.report.certificates import certificates
 from certified_unlearning.reproduction.report.embedding import required
@@ -29,7 +31,7 @@ def write_report(results: Path, name: str, shown: Mapping[str, Shown], output: P
     Args:
         results: The directory of all results.
         name: What is reported: a preset, or a collection of presets. The table of claims is
-            ``results/<name>/claims.json``; without one, the page says so.
+            ``results/<name>/claims.json``, with ``findings.json`` beside it; without one, the page says so.
         shown: The experiments of each preset with their papers, in the order in which they are shown; the first
             figure heads the page.
         output: Where the page goes.
@@ -47,11 +49,14 @@ def write_report(results: Path, name: str, shown: Mapping[str, Shown], output: P
     exhibited = exhibits(results, shown, summaries, runs)
     certified, unchecked = certificates(results, shown, runs)
     papers = list(dict.fromkeys(paper for experiments in shown.values() for paper, _ in experiments))
+    names = list(dict.fromkeys(str(each["name"]) for each in summaries.values()))
+    judged = verdicts(results / name / "claims.json", papers)
     style, script = _asset("page.css"), _asset("page.js")
     page = _ENVIRONMENT.get_template("page.html.j2").render(
         name=name,
-        papers=papers,
         presets=list(shown),
+        data=summaries,
+        findings=[] if judged is None else findings.read(required(results / name / "findings.json", "claims")),
         style=style,
         script=script,
         style_digest=_digest(style),
@@ -61,7 +66,8 @@ def write_report(results: Path, name: str, shown: Mapping[str, Shown], output: P
             table for paper in papers if paper.headline for table in declared.function(paper.headline)(runs)
         ],
         exhibits=exhibited,
-        verdicts=verdicts(results / name / "claims.json"),
+        verdicts=judged,
+        own_data=[] if any(map(built_in, names)) else names,
         certificates=certified,
         unchecked=unchecked,
         provenance=provenance(results, shown, summaries, runs),

@@ -1,96 +1,107 @@
-"""The table of claims, as the page shows it."""
+"""The table of claims, as the page shows it: by paper, the worst first."""
 
 import re
-from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal, get_args
 
-from pydantic import BaseModel, ConfigDict, JsonValue, RootModel
-
-from certified_unlearning.files import read_model
-
-Verdict = Literal["reproduced", "contradicted", "not run"]
-
-
-class _Claim(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-    id: str
-    source: str
-    statement: str
-    expected: JsonValue
-    measured: JsonValue
-    tolerance: JsonValue
-    verdict: Verdict
-    reason: str | None
-    paper: str = ""
-    severity: str | None = None
-    gap: float | None = None
-
-
-class _Claims(RootModel[list[_Claim]]):
-    pass
+from certified_unlearning.reproduction.claims.severity import Severity
+from certified_unlearning.reproduction.claims.verdicts import (
+    Verdict,
+    VerdictName,
+    numbers,
+    ranked,
+    read,
+    severities,
+)
+from certified_unlearning.reproduction.paper import Paper
 
 
 @dataclass(frozen=True)
 class ShownClaim:
-    """One claim in words; attributes are those of ``claims.json``, and ``places`` those that the source names."""
+    """A verdict, and the parts of the paper that its source names."""
 
-    id: str
-    source: str
-    places: tuple[str, ...]
-    statement: str
-    expected: str
-    measured: str
-    tolerance: str
     verdict: Verdict
-    reason: str
+    places: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class PapersClaims:
+    """The claims of one paper.
+
+    Attributes:
+        title: What people call it.
+        citation: Who wrote it, where it appeared; may be empty.
+        claims: In the order of `claims.ranked`.
+        counts: How many have which verdict.
+        severities: How many contradicted ones have which severity, the worst first.
+    """
+
+    title: str
+    citation: str
+    claims: tuple[ShownClaim, ...]
+    counts: Mapping[VerdictName, int]
+    severities: Mapping[Severity, int]
 
 
 @dataclass(frozen=True)
 class Verdicts:
-    """All claims in their order, how many have each verdict, and their places in order of appearance."""
+    """All claims by paper, that of the worst claim first.
 
-    claims: tuple[ShownClaim, ...]
-    counts: dict[str, int]
+    Attributes:
+        papers: The papers.
+        total: How many claims there are.
+        counts: How many have which verdict.
+        severities: How many contradicted ones have which severity, the worst first.
+        places: Parts of papers that their sources name, in order of appearance.
+    """
+
+    papers: tuple[PapersClaims, ...]
+    total: int
+    counts: Mapping[VerdictName, int]
+    severities: Mapping[Severity, int]
     places: tuple[str, ...]
 
 
-def verdicts(path: Path) -> Verdicts | None:
+def verdicts(path: Path, papers: Sequence[Paper]) -> Verdicts | None:
     """Read ``claims.json``; None where there is none.
+
+    Args:
+        path: The file.
+        papers: Papers of the report, whose titles and citations head their claims.
 
     Raises:
         DataError: The file is no list of claims; the message names the first field that is wrong.
     """
     if not path.exists():
         return None
-    claims = tuple(_shown(claim) for claim in read_model(path, _Claims, "a list of claims").root)
-    counts = Counter(claim.verdict for claim in claims)
+    found = read(path)
+    by_paper: dict[str, list[Verdict]] = {}
+    for verdict in ranked(found):
+        by_paper.setdefault(verdict.paper, []).append(verdict)
+    known = {paper.name: paper for paper in papers}
     return Verdicts(
-        claims=claims,
-        counts={verdict: counts[verdict] for verdict in get_args(Verdict)},
-        places=tuple(dict.fromkeys(place for claim in claims for place in claim.places)),
+        papers=tuple(_of_paper(known.get(name), name, own) for name, own in by_paper.items()),
+        total=len(found),
+        counts=numbers(found),
+        severities=_some(severities(found)),
+        places=tuple(dict.fromkeys(place for verdict in found for place in places(verdict.source))),
     )
 
 
-def words(value: JsonValue) -> str:
-    """Return a JSON value for people: numbers to six digits, lists with commas, nothing as a dash."""
-    match value:
-        case None:
-            return "–"
-        case bool():
-            return "yes" if value else "no"
-        case int():
-            return f"{value:,}"
-        case float():
-            return f"{value:.6g}"
-        case list():
-            return ", ".join(words(each) for each in value)
-        case dict():
-            return "; ".join(f"{key}: {words(each)}" for key, each in value.items())
-        case str():
-            return value
+def _of_paper(paper: Paper | None, name: str, own: Sequence[Verdict]) -> PapersClaims:
+    return PapersClaims(
+        # A paper that nothing here is run of has claims that formulas decide.
+        title=paper.title if paper is not None else name.replace("_", " ").capitalize() or "Claims",
+        citation=paper.citation if paper is not None else "",
+        claims=tuple(ShownClaim(verdict, places(verdict.source)) for verdict in own),
+        counts=numbers(own),
+        severities=_some(severities(own)),
+    )
+
+
+def _some(counted: Mapping[Severity, int]) -> dict[Severity, int]:
+    return {name: number for name, number in counted.items() if number}
 
 
 _NUMBER = r"(?:[A-Z](?:\.\d+)?|\d+(?:\.\d+)*)[a-z]?\b"
@@ -113,17 +124,3 @@ def places(source: str) -> tuple[str, ...]:
         for number in re.findall(_NUMBER, one or several)
     ]
     return tuple(dict.fromkeys(found)) or (re.split("[,;]", source)[0],)
-
-
-def _shown(claim: _Claim) -> ShownClaim:
-    return ShownClaim(
-        id=claim.id,
-        source=claim.source,
-        places=places(claim.source),
-        statement=claim.statement,
-        expected=words(claim.expected),
-        measured=words(claim.measured),
-        tolerance=words(claim.tolerance),
-        verdict=claim.verdict,
-        reason=claim.reason or "",
-    )

@@ -3,17 +3,25 @@
 const form = document.getElementById("filters");
 if (form) {
   const claims = [...document.querySelectorAll(".claims > li")];
+  const papers = [...document.querySelectorAll("details.paper")];
   const texts = claims.map((claim) => claim.textContent.toLowerCase());
   const filter = () => {
-    const { verdict, source, text } = form.elements;
+    const { verdict, severity, source, text } = form.elements;
     const words = text.value.toLowerCase().split(/\s+/);
     let shown = 0;
     claims.forEach((claim, index) => {
       claim.hidden =
         (verdict.value && claim.dataset.verdict !== verdict.value) ||
+        (severity?.value && claim.dataset.severity !== severity.value) ||
         (source.value && !JSON.parse(claim.dataset.sources).includes(source.value)) ||
         !words.every((word) => texts[index].includes(word));
       shown += !claim.hidden;
+    });
+    // A filter unfolds the papers that it leaves something of.
+    const filtered = verdict.value || severity?.value || source.value || text.value.trim();
+    papers.forEach((paper) => {
+      paper.hidden = !paper.querySelector(".claims > li:not([hidden])");
+      if (filtered) paper.open = true;
     });
     form.elements.shown.value = `${shown} of ${claims.length} shown`;
   };
@@ -22,3 +30,12 @@ if (form) {
   form.hidden = false;
   filter();
 }
+
+// A box that is wider than the screen says so, as long as it is.
+const boxes = [...document.querySelectorAll(".cue")].map((cue) => [cue, cue.nextElementSibling]);
+const cues = new ResizeObserver(() => {
+  boxes.forEach(([cue, box]) => {
+    cue.hidden = box.scrollWidth <= box.clientWidth;
+  });
+});
+boxes.forEach(([, box]) => cues.observe(box));

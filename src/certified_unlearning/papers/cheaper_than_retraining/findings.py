@@ -1,0 +1,51 @@
+"""What the timings of Cheaper than retraining say, in a sentence."""
+
+import pandas as pd
+
+from certified_unlearning.papers.cheaper_than_retraining.experiments import COST
+from certified_unlearning.papers.cheaper_than_retraining.names import SPECTRA, SYSTEMS
+from certified_unlearning.reproduction.claims.evidence import Evidence
+from certified_unlearning.reproduction.summaries import Row
+from certified_unlearning.text import counted, rounded_up, unbroken
+
+
+def findings(evidence: Evidence) -> list[str]:
+    """Return what a request costs with a guarantee, beside fitting again, at the largest number of rows.
+
+    Raises:
+        MissingEvidence: There are no rows.
+        DataError: They are damaged.
+    """
+    rows = evidence.table(COST.name)
+    certified = rows[(rows["skipped"] == "") & (rows["guarantee"] == "upper bound")]
+    return [] if certified.empty else [cost(rows)]
+
+
+def cost(rows: pd.DataFrame) -> str:
+    """Return what the smallest request costs at the largest number of rows (of several data sets the first).
+
+    Args:
+        rows: Of ``cost``; one certified system was run at least.
+    """
+    run = rows[rows["skipped"] == ""].sort_values(["n", "records"], ascending=[False, True], kind="stable")
+    first = run[run["guarantee"] == "upper bound"].iloc[0]
+    own = run[(run[["data", "n", "records"]] == first[["data", "n", "records"]]).all(axis=1)]
+    certified = own[own["guarantee"] == "upper bound"].sort_values("seconds")
+    again = own[(own["guarantee"] == "exact") & own["adaptive"]].sort_values("seconds").iloc[0]
+    epsilon = unbroken(f"ε = {rounded_up(float(certified.iloc[0]['epsilon']), 3)}")
+    fastest, slower = certified.iloc[0], int((certified["seconds"] > again["seconds"]).sum())
+    return (
+        f"Timed with {first['n']:,} {SPECTRA.get(str(first['data']), 'rows of ' + str(first['data']))}: a request for "
+        f"{counted(int(fastest['records']), 'record')} takes {_seconds(fastest)} by {_name(fastest)}, "
+        f"the fastest at {epsilon}, and {_seconds(again)} by fitting again from zero "
+        f"({_name(again)}): {again['seconds'] / fastest['seconds']:.2g} times as long. Of {len(certified)} "
+        f"certified systems timed there, {slower or 'none'} {'are' if slower > 1 else 'is'} slower than fitting again."
+    )
+
+
+def _seconds(row: Row) -> str:
+    return unbroken(f"{row['seconds']:.2g} s")
+
+
+def _name(row: Row) -> str:
+    return SYSTEMS.get(str(row["system"]), str(row["system"]))

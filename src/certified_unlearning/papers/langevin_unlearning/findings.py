@@ -1,0 +1,82 @@
+"""What runs of Langevin unlearning say, in sentences: what a request costs beside learning anew, and what is left."""
+
+import pandas as pd
+
+from certified_unlearning.mechanisms.scikit_learn import FROM_ZERO
+from certified_unlearning.papers.langevin_unlearning.captions import seconds_of_one
+from certified_unlearning.reproduction.claims.evidence import Evidence
+from certified_unlearning.reproduction.summaries import Row
+from certified_unlearning.text import counted, rounded_up, unbroken
+
+
+def findings(evidence: Evidence) -> list[str]:
+    """Return what a removal costs (``fig4``) and how good the model is after one (``fig3a``), where these were run.
+
+    Both at the target epsilon nearest to 1; the largest group that was removed, as in the report's tables.
+
+    Raises:
+        MissingEvidence: There are no complete rows.
+        DataError: They are damaged.
+    """
+    rows = evidence.records
+    run = set(rows["experiment"])
+    sentences = []
+    if "fig4" in run:
+        sentences.append(cost(evidence.summary("fig4"), seconds_of_one(rows, "fig4"), evidence.preset))
+    if "fig3a" in run:
+        sentences.append(quality(evidence.summary("fig3a"), evidence.preset))
+    return sentences
+
+
+def cost(summary: pd.DataFrame, seconds: pd.Series, preset: str) -> str:
+    """Return what a removal costs, in steps beside retraining and in seconds beside scikit-learn."""
+    largest = summary[summary["records_removed"] == summary["records_removed"].max()]
+    langevin = _nearest_to_1(largest[largest["mechanism"] == "langevin"]).sort_values("unlearning_steps")
+    fewest, most = langevin.iloc[0], langevin.iloc[-1]
+    retraining = largest[largest["variant"] == "noisy"].iloc[-1]
+    again = largest[(largest["mechanism"] == "scikit-learn") & (largest["variant"] == FROM_ZERO)].iloc[0]
+    steps, anew = int(fewest["unlearning_steps"]), int(retraining["learning_steps"])
+    others = f" ({most['unlearning_steps']:,} by {most['accountant']})" if len(langevin) > 1 else ""
+    times = f", {anew / steps:.3g} times as many" if steps else ""
+    return (
+        f"{preset}: removing {_removed(fewest)} at {_guarantee(fewest)} takes {counted(steps, 'step')} of Langevin "
+        f"unlearning by the accountant {fewest['accountant']}{others}; retraining takes {anew:,}"
+        f"{times}. That is {_seconds(seconds[fewest['point']])} against "
+        f"{_seconds(seconds[retraining['point']])} a model, trials side by side; scikit-learn fits one again in "
+        f"{_seconds(seconds[again['point']])}."
+    )
+
+
+def quality(summary: pd.DataFrame, preset: str) -> str:
+    """Return the accuracy of the certified model with the least noise, beside the majority line and scikit-learn."""
+    langevin = _nearest_to_1(summary[summary["mechanism"] == "langevin"])
+    best = langevin.sort_values("sigma", kind="stable").iloc[0]
+    again = summary[(summary["mechanism"] == "scikit-learn") & (summary["variant"] == FROM_ZERO)].iloc[0]
+    accuracy, guessed, steps = best["accuracy_mean"], best["majority"], counted(best["unlearning_steps"], "step")
+    beside = "no better than" if accuracy <= guessed else "beside"
+    return (
+        f"{preset}: after removing {_removed(best)} at {_guarantee(best)} in {steps}, test "
+        f"accuracy is {accuracy:.4f} ± {best['accuracy_std']:.4f} with the least noise (accountant "
+        f"{best['accountant']}), {beside} {guessed:.4f} of always guessing the most frequent class; scikit-learn "
+        f"fitted again without noise has {again['accuracy_mean']:.4f}."
+    )
+
+
+def _nearest_to_1(summary: pd.DataFrame) -> pd.DataFrame:
+    nearest = min(map(float, summary["epsilon_target"]), key=lambda target: abs(target - 1))
+    rows: pd.DataFrame = summary[summary["epsilon_target"] == nearest]
+    return rows
+
+
+def _removed(row: Row) -> str:
+    return f"{row['records_removed']:,} of {counted(row['n'], 'record')}"
+
+
+def _guarantee(row: Row) -> str:
+    delta = rounded_up(float(row["delta"] + row["extra_delta"]), 2)
+    epsilon = f"{row['epsilon_target']:g}"
+    return f"{unbroken(f'ε = {epsilon}')} and {unbroken(f'δ = {delta}')}"
+
+
+def _seconds(value: float) -> str:
+    return unbroken(f"{value:.2g} s")

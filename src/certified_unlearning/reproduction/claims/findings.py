@@ -1,0 +1,108 @@
+"""What matters most of a run, in sentences: computed once, with the verdicts; the report and the terminal show them.
+
+Sentences about runs are a paper's (`Paper.findings`), from the numbers of the rows. A contradicted claim is a sentence
+of its own. No sentence is written by hand, and one whose numbers are missing is left out.
+"""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from pydantic import BaseModel, ConfigDict, RootModel
+
+from certified_unlearning.files import read_model, write_json
+from certified_unlearning.reproduction import declared
+from certified_unlearning.reproduction.claims.evidence import Evidence, MissingEvidence
+from certified_unlearning.reproduction.claims.severity import Severity
+from certified_unlearning.reproduction.claims.verdicts import Verdict, worst_contradictions
+from certified_unlearning.reproduction.paper import Paper
+
+CONTRADICTIONS = 3
+"""How many contradicted claims are findings."""
+_BEFORE_THE_FIRST_CONTRADICTION = 2
+
+
+class KeyFinding(BaseModel):
+    """One finding.
+
+    Attributes:
+        text: The sentence.
+        expected: Of a contradicted claim, what it states.
+        measured: Of a contradicted claim, what was measured.
+        claim: Of a contradicted claim, its id.
+        severity: Of a contradicted claim, how badly it fails.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    text: str
+    expected: str = ""
+    measured: str = ""
+    claim: str = ""
+    severity: Severity | None = None
+
+
+class _Findings(RootModel[list[KeyFinding]]):
+    pass
+
+
+def findings(
+    verdicts: Sequence[Verdict], papers: Sequence[Paper], evidence: Mapping[str, Sequence[Evidence]]
+) -> list[KeyFinding]:
+    """Return what matters most, most important first: costs and quality, the worst contradictions, the rest.
+
+    Args:
+        verdicts: The verdicts on all claims.
+        papers: The papers that there are.
+        evidence: The results there are, by the papers' names.
+
+    Raises:
+        DataError: Results are damaged.
+    """
+    of_runs = [
+        KeyFinding(text=text)
+        for paper in papers
+        if paper.findings is not None
+        for each in evidence.get(paper.name, ())
+        for text in _sentences(paper.findings, each)
+    ]
+    titles = {paper.name: paper.title for paper in papers}
+    contradicted = [
+        KeyFinding(
+            text=f"{_place(verdict, titles)}: {verdict.statement}",
+            expected=verdict.expected,
+            measured=verdict.measured,
+            claim=verdict.id,
+            severity=verdict.severity,
+        )
+        for verdict in worst_contradictions(verdicts, CONTRADICTIONS)
+    ]
+    first = _BEFORE_THE_FIRST_CONTRADICTION
+    return [*of_runs[:first], *contradicted[:1], *of_runs[first:], *contradicted[1:]]
+
+
+def write(path: str | Path, found: Sequence[KeyFinding]) -> None:
+    """Write findings as a JSON list, atomically."""
+    write_json(path, [each.model_dump() for each in found])
+
+
+def read(path: Path) -> list[KeyFinding]:
+    """Read what `write` wrote.
+
+    Raises:
+        DataError: The file is missing, or is no list of findings.
+    """
+    return read_model(path, _Findings, "a list of findings").root
+
+
+def _sentences(reference: str, evidence: Evidence) -> list[str]:
+    try:
+        found: list[str] = declared.function(reference)(evidence)
+    except MissingEvidence:
+        return []
+    return found
+
+
+def _place(verdict: Verdict, titles: Mapping[str, str]) -> str:
+    """Return the paper and where it says it; the paper once, if the source begins with it."""
+    title = titles.get(verdict.paper, "")
+    return verdict.source if not title or verdict.source.startswith(title) else f"{title}, {verdict.source}"

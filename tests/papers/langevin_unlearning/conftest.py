@@ -1,0 +1,3 @@
+"""Results to read findings from."""
+
+from tests.reproduction.claims.conftest import mnist  # noqa: F401
