@@ -85,6 +85,15 @@ def sweep(wildcards):
     )
 
 
+def defaults(wildcards):
+    """The keys that nobody chose for these data, for the command line: they are fitted to the data's size."""
+    if not experiment(wildcards).needs_data:
+        return ""
+    return flag(
+        "default", preset(wildcards).defaults(wildcards.paper, wildcards.experiment)
+    )
+
+
 def others():
     """The papers of others, for the command line."""
     return " ".join(

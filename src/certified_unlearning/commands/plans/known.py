@@ -17,14 +17,12 @@ from certified_unlearning.accounting.core.losses import (
     regularisation_of,
     scores_per_record,
 )
-from certified_unlearning.accounting.core.scale import score_noise, weights_bound
+from certified_unlearning.accounting.core.scale import QUICK_CONDITION, score_noise, weights_bound
 from certified_unlearning.data.tables import declaration
 from certified_unlearning.data.tables.table import Table, feature_names, read_blocks, resolve
 from certified_unlearning.errors import ParameterError
 from certified_unlearning.files import read_yaml
 
-QUICK_CONDITION = 100
-"""``C n`` where none is given, as in `unlearn init`."""
 _CALIBRATED_NUMBERS = 40_000_000
 """Entries, at most, of the matrix that a machine's rate is measured with: a smaller one might lie in its caches, which
 are ten times as fast."""
