@@ -51,8 +51,8 @@ class Sweep(BaseModel):
 
 def _round_below(count: int) -> int:
     """Return the largest of 1, 2, 5, 10, 20, 50, ... that is at most a count; 1 where there is none."""
-    power = 10 ** (len(str(max(count, 1))) - 1)
-    return max(factor * power for factor in (1, 2, 5) if factor * power <= max(count, 1))
+    power = int("1" + "0" * (len(str(count)) - 1))
+    return max((factor * power for factor in (1, 2, 5) if factor * power <= count), default=1)
 
 
 class NoSweep(Sweep):
