@@ -155,10 +155,30 @@ def gpu(wildcards):
     )
 
 
+def unconfirmed():
+    """Return warnings of files of parameters that hold a draft of a declaration, with what was taken from the data."""
+    from certified_unlearning.data.tables.drafting import MARK, marked
+
+    return [
+        f'warning: {configfile} has {len(left)} values marked "{MARK}": no guarantee covers what is taken from the '
+        "records; put in what you know without the file, and delete the mark to confirm it"
+        for configfile in workflow.configfiles
+        if (left := marked(Path(configfile).read_text(encoding="utf-8")))
+    ]
+
+
 def last_lines(workflow):
     """What a run of everything ends with; nothing where only a part was asked for."""
     if not any(job.rule.name == "all" for job in workflow.dag.jobs):
         return []
+    name = PARAMETERS.preset
+    if name in PARAMETERS.presets and PARAMETERS.presets[name].chosen is not None:
+        # Claims are about other data: not what somebody with data of their own waits for.
+        return [
+            "",
+            f"{name}: everything is made. Report: results/{name}/report.html",
+            f"Verdicts on the papers' claims: unlearn claims --preset {name}",
+        ]
     try:
         return ["", *ending(Path("results"), PARAMETERS.preset).splitlines()]
     except UnlearningError as error:
