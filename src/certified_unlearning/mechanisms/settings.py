@@ -15,8 +15,8 @@ PositiveInt = Annotated[int, Field(ge=1)]
 Value = TypeVar("Value")
 Distinct = Annotated[list[Value], Field(min_length=1, json_schema_extra={"uniqueItems": True})]
 """A list of distinct values, not empty."""
-MOST_TRIAL_RECORDS = 2_000_000
-"""Trials times records times scores of a record, at most, of fitted settings: MNIST 3 against 8 has 100 trials."""
+MOST_TRIAL_RECORDS = 50_000
+"""Trials times records times scores of a record, at most, of fitted settings: minutes for a first run."""
 LEAST_TRIALS = 2
 """With one there is no spread."""
 AccountantName = Annotated[
@@ -65,7 +65,7 @@ class Settings(BaseModel):
     def fitted(self, defaults: Collection[str], *, n: int, classes: int) -> "Settings":
         """Return the settings with those that nobody chose made to fit the data's size.
 
-        The regulariser becomes that of a model with ``C n`` of `QUICK_CONDITION`; trials are fewer where there are very
+        The regulariser becomes that of a model with ``C n`` of `QUICK_CONDITION`; trials are fewer where there are
         many records.
 
         Args:

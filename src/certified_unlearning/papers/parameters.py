@@ -26,7 +26,7 @@ from certified_unlearning.reproduction.parsing import validate
 
 FITTED = {
     "regularisation": f"{1 / QUICK_CONDITION:g} / n",
-    "trials": "{trials}, fewer where there are very many records",
+    "trials": "{trials}, fewer where there are many records",
 }
 """Settings that are fitted to the data's size where nobody chose them (`Settings.fitted`), and how, for people."""
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
