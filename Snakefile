@@ -23,6 +23,11 @@ include: "workflow/rules/show.smk"
 include: "workflow/rules/track.smk"
 
 
+onstart:
+    for line in unconfirmed():
+        print(line)
+
+
 onsuccess:
     for line in last_lines(workflow):
         print(line)

@@ -2,6 +2,7 @@
 
 import json
 import math
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -16,7 +17,7 @@ from typer.testing import CliRunner, Result
 
 from certified_unlearning.cli import app
 from certified_unlearning.data.tables import declaration, survey
-from certified_unlearning.data.tables.drafting import draft, nice_range
+from certified_unlearning.data.tables.drafting import draft, marked, nice_range
 from certified_unlearning.data.tables.table import read_blocks, resolve
 from certified_unlearning.errors import DataError, ParameterError, UnlearningError
 
@@ -69,13 +70,22 @@ def read_draft(path: Path) -> declaration.Table:
     return declaration.parse(json.dumps(yaml.safe_load(path.read_text(encoding="utf-8"))), str(path))
 
 
+def confirm(draft: Path) -> None:
+    """Delete the marks, as somebody does who knows that all values are public."""
+    text = draft.read_text(encoding="utf-8")
+    draft.write_text(re.sub(r"  # check: from the data.*", "", text), encoding="utf-8")
+
+
 def test_a_messy_csv_file_from_declaration_to_evaluation(tmp_path: Path, unlearn: Unlearn) -> None:
     table = messy_customers(600)
     table.to_csv(tmp_path / "messy.csv", index=False, encoding="utf-8-sig")
     table.assign(**{"customer id": np.arange(1200)}).to_csv(tmp_path / "later.csv", index=False)
     yaml_file, model = tmp_path / "table.yaml", tmp_path / "model"
     declared = unlearn("declare", tmp_path / "messy.csv", "--label", "churned", "--id", "customer id", "-o", yaml_file)
-    assert f"{yaml_file}: 8 features, 8 columns left out; read it, put in what is marked" in declared.stdout
+    assert (
+        f"{yaml_file}: 8 features, 8 columns left out; read it, put in what you know where it is marked"
+        in declared.stdout
+    )
     drafted = read_draft(yaml_file)
     assert drafted.path == "messy.csv"
     assert drafted.features == ("age", "income", "job title", "active", "newsletter", "plan", "yes", "big")
@@ -103,6 +113,12 @@ def test_a_messy_csv_file_from_declaration_to_evaluation(tmp_path: Path, unlearn
     ):
         assert sentence in declared.stderr
         assert sentence.rpartition(": left out: ")[2].removeprefix("note: ").split(": ", 1)[-1] in yaml_file.read_text()
+    with pytest.raises(
+        ParameterError, match=r"is a draft: 8 values marked .*'classes', 'job title', .*delete the mark"
+    ):
+        unlearn("init", model, "--table", yaml_file, "--epsilon", 1)
+    assert not model.exists()
+    confirm(yaml_file)
     assert unlearn("init", model, "--table", yaml_file, "--epsilon", 1).exit_code == 0
     unlearn("request", model, "--id", table["customer id"][0])
     assert "removed 2 records of 1 person" in unlearn("apply", model).stdout
@@ -146,6 +162,7 @@ def test_a_messy_parquet_file_from_declaration_to_evaluation(tmp_path: Path, unl
     assert "note: visits: left out: it holds list<" in declared.stderr
     assert "note: patient: 50 identifiers in 100 rows" in declared.stderr
     assert drafted.categories["ward"][-1] is None
+    confirm(yaml_file)
     assert unlearn("init", tmp_path / "model", "--table", yaml_file, "--epsilon", 2).exit_code == 0
     unlearn("request", tmp_path / "model", "--id", "P0")
     unlearn("apply", tmp_path / "model")
@@ -165,6 +182,27 @@ def test_the_draft_is_printed_where_no_file_is_named(tmp_path: Path, unlearn: Un
     }  # fmt: skip
     assert "# identifier: FILL_IN  # the ledger needs a column that says whose a row is" in printed
     assert '"check: from the data" is not public' in printed
+
+
+def test_every_mark_that_is_left_is_found_and_nothing_else(tmp_path: Path) -> None:
+    table = messy_customers(100)
+    table["# check: from the data"] = np.resize(["a: # check: from the data", "b"], len(table))
+    table.to_csv(tmp_path / "t.csv", index=False)
+    text = draft(str(tmp_path / "t.csv"), "churned", "customer id").text
+    ending = [line for line in text.splitlines() if re.search(r"# check: from the data(; the second is \+1)?$", line)]
+    assert len(marked(text)) == len(ending) > 5
+    assert marked(text)[0] == "classes"
+    confirmed = re.sub(r"(?m)  # check: from the data(; the second is \+1)?$", "", text)
+    assert "# check: from the data" in confirmed  # A column and one of its values are called so.
+    assert marked(confirmed) == []
+
+
+def test_a_column_that_says_whose_a_row_is_is_no_feature_unless_it_has_few_values(tmp_path: Path) -> None:
+    rows = [f"{1000 + row - (row % 10 == 9)},{row % 3},{row},{row % 2}" for row in range(100)]
+    (tmp_path / "t.csv").write_text("\n".join(["account id,room number,x,y", *rows]))
+    made = draft(str(tmp_path / "t.csv"), "y")
+    assert made.left_out["account id"] == "it looks like what says whose a row is"
+    assert "room number" in made.features
 
 
 def test_everything_that_is_taken_from_the_data_is_marked(tmp_path: Path) -> None:

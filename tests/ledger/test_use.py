@@ -14,6 +14,7 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from certified_unlearning.cli import app
+from certified_unlearning.commands.ledger_use import warnings_about
 from certified_unlearning.data.quality import Quality, quality_of
 from certified_unlearning.data.tables.table import Table
 from certified_unlearning.errors import DataError, ParameterError, UnlearningError
@@ -313,6 +314,13 @@ def test_a_model_that_is_no_better_than_the_most_frequent_class_is_warned_of(
     found = unlearn("status", model, "--json")
     assert json.loads(found.stdout)["warnings"] == [sentence]
     assert found.stderr == ""
+
+
+@pytest.mark.parametrize(("auc", "advised"), [(0.9, True), (0.6, False), (None, False)])
+def test_a_model_that_ranks_but_always_says_one_class_is_told_what_to_try(auc: float | None, *, advised: bool) -> None:
+    (warning,) = warnings_about(Quality(0.93, 0.5, auc, 0.3, 0.93, 100))
+    assert ("ranks them (AUC 0.900): `unlearn init` with a --C ten times as large" in warning) == advised
+    assert warnings_about(Quality(0.94, 0.6, auc, 0.3, 0.93, 100)) == []
 
 
 def test_while_an_apply_is_unfinished_nothing_is_computed(

@@ -174,3 +174,14 @@ def test_a_value_that_is_not_declared_stops_the_job_with_one_sentence(own_tree: 
     (line,) = re.findall(r"^error: .*", refused.stdout, re.MULTILINE)
     assert re.match(r"error: data/tables/loans\.csv, row \d+: job is \"farmer's hand\", which is none of its", line)
     assert "Traceback" not in refused.stdout
+
+
+def test_a_preset_with_a_data_set_and_nothing_else_is_fitted_to_its_size(own_tree: WorkingTree) -> None:
+    own_tree.change_parameter("presets", lambda presets: presets | {"least": {"dataset": "loans"}})
+    target = "results/least/langevin_unlearning/fig5a/plan.json"
+    run = own_tree.run("snakemake", "--cores", "1", "--", target)
+    assert run.returncode == 0, run.stdout
+    assert "least: fig5a fitted to" in run.stdout
+    plan = json.loads((own_tree.root / target).read_text())
+    assert plan["sweep"]["records"] == [1, 10, 50, 100, 200]
+    assert plan["constants"]["strong_convexity"] == pytest.approx(0.01)

@@ -85,6 +85,15 @@ def sweep(wildcards):
     )
 
 
+def defaults(wildcards):
+    """The keys that nobody chose for these data, for the command line: they are fitted to the data's size."""
+    if not experiment(wildcards).needs_data:
+        return ""
+    return flag(
+        "default", preset(wildcards).defaults(wildcards.paper, wildcards.experiment)
+    )
+
+
 def others():
     """The papers of others, for the command line."""
     return " ".join(
@@ -144,6 +153,18 @@ def gpu(wildcards):
         device == "cuda"
         or (device == "auto" and shutil.which("nvidia-smi") is not None)
     )
+
+
+def unconfirmed():
+    """Return warnings of files of parameters that hold a draft of a declaration, with what was taken from the data."""
+    from certified_unlearning.data.tables.drafting import MARK, marked
+
+    return [
+        f'warning: {configfile} has {len(left)} values marked "{MARK}": no guarantee covers what is taken from the '
+        "records; put in what you know without the file, and delete the mark to confirm it"
+        for configfile in workflow.configfiles
+        if (left := marked(Path(configfile).read_text(encoding="utf-8")))
+    ]
 
 
 def last_lines(workflow):

@@ -25,11 +25,12 @@ rule plan:
         experiment=lambda wildcards: experiment(wildcards).reference,
         settings=settings,
         sweep=sweep,
+        defaults=defaults,
     message:
         "{wildcards.preset}: {wildcards.paper}, {wildcards.experiment}: runs planned"
     shell:
         "unlearn pipeline plan {params.experiment} --preset {wildcards.preset}"
-        " --settings {params.settings:q} --sweep {params.sweep:q}"
+        " --settings {params.settings:q} --sweep {params.sweep:q} {params.defaults}"
         " --summary {input.summary} --output {output} 2>&1 | tee {log} | sed -u 1d"
 
 
@@ -106,13 +107,14 @@ rule make:
         # Of a function that has the output, Snakemake does not compare what it returns with the last run's.
         settings=lambda wildcards, output: settings(wildcards),
         sweep=sweep,
+        defaults=defaults,
         summary=lambda wildcards, input: flag("summary", input.summary),
         plans=lambda wildcards, input: flag("plan", input.plans),
     message:
         "{wildcards.preset}: {wildcards.paper}, {wildcards.experiment}: rows computed"
     shell:
         "unlearn pipeline make {params.experiment} --preset {wildcards.preset}"
-        " --settings {params.settings:q} --sweep {params.sweep:q} {params.summary} {params.plans}"
+        " --settings {params.settings:q} --sweep {params.sweep:q} {params.defaults} {params.summary} {params.plans}"
         " --output {output} 2>&1 | tee {log} | sed -u 1d"
 
 

@@ -45,5 +45,6 @@ def declare(
     write_text(output, made.text)
     print(
         f"{output}: {counted(len(made.features), 'feature')}, {counted(len(made.left_out), 'column')} left out; read "
-        f"it, put in what is marked, then `unlearn init MODEL_DIR --table {shlex.quote(str(output))} --epsilon 1`"
+        "it, put in what you know where it is marked, and delete the marks; then "
+        f"`unlearn init MODEL_DIR --table {shlex.quote(str(output))} --epsilon 1`"
     )

@@ -164,7 +164,7 @@ def _batch_size(text: str) -> int | Literal["auto"] | None:
 
 def _announce(C: float, learner: "Learner") -> None:
     """Print which ``C`` was taken, and a warning where learning will take long."""
-    from certified_unlearning.ledger.initialisation import QUICK_CONDITION
+    from certified_unlearning.accounting.core.scale import QUICK_CONDITION
     from certified_unlearning.mechanisms.refit_plan import RefitPlan
 
     condition, quick = C * learner.n, QUICK_CONDITION / learner.n
@@ -194,10 +194,22 @@ def _from_flags(flags: dict[str, Any]) -> dict[str, Any]:
 
 
 def _from_file(path: Path, flags: dict[str, Any]) -> dict[str, Any]:
+    from certified_unlearning.data.tables.drafting import MARK, marked
+    from certified_unlearning.data.tables.table_values import listed
+    from certified_unlearning.text import counted
+
     given = [key for key, value in flags.items() if value and key != "norm"]
     if given or flags["norm"] != "unit":
         raise ParameterError(f"--table declares everything: leave out the flags for {', '.join(given) or 'norm'}")
     declared = read_yaml(path)
+    left = marked(path.read_text(encoding="utf-8"))
+    if left:
+        columns = listed(list(dict.fromkeys(left)))
+        raise ParameterError(
+            f'{path} is a draft: {counted(len(left), "value")} marked "{MARK}" ({columns}) would pass for public, '
+            "and no guarantee covers what is taken from the records; put in what you know without the file, and delete "
+            "the mark to confirm it"
+        )
     if not isinstance(declared, dict) or not isinstance(declared.get("path"), str):
         raise ParameterError(f"{path} is no declaration of a table: it must be a mapping with at least path and label")
     return declared | {"path": str(path.parent / declared["path"])}

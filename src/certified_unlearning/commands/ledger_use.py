@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from certified_unlearning.ledger import LoadedModel
 
 NOT_BETTER = "the model is right no more often than always saying the most frequent class"
+RANKS = 0.6
+"""From which AUC on a model that always says the same class is one that could say more."""
 NOT_FOR_PUBLICATION = "on the training records that are left, without noise: not for publication"
 _WITHOUT_NOISE = "These numbers are computed from the records without noise: the guarantee does not cover them."
 _MEMORY = 1 << 24
@@ -109,7 +111,13 @@ def warnings_about(quality: "Quality") -> list[str]:
     """Return what a user must be warned of."""
     if quality.beats_majority:
         return []
-    return [f"{NOT_BETTER} ({quality.accuracy:.3f} against {quality.majority:.3f})"]
+    warning = f"{NOT_BETTER} ({quality.accuracy:.3f} against {quality.majority:.3f})"
+    if quality.auc is not None and quality.auc > RANKS:
+        warning += (
+            f"; yet it ranks them (AUC {quality.auc:.3f}): `unlearn init` with a --C ten times as large regularises "
+            "less, and probabilities may be compared with another threshold than one half"
+        )
+    return [warning]
 
 
 def print_warnings(warnings: list[str]) -> None:

@@ -20,6 +20,13 @@ DataFile = Annotated[Path, typer.Option("--data", help="A data set made by `unle
 Preset = Annotated[str, typer.Option(help="Name of the preset, for the rows.")]
 SettingsText = Annotated[str, typer.Option("--settings", help="The preset's settings as JSON.")]
 SweepText = Annotated[str, typer.Option("--sweep", help="The experiment's sweep as JSON.")]
+Defaults = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--default",
+        help="A key of settings or sweep that nobody chose for this data set: fitted to its size; repeatable.",
+    ),
+]
 Shows = Annotated[
     list[str],
     typer.Option("--shows", help="PRESET=EXPERIMENT,EXPERIMENT: a preset, and what it runs; repeatable."),
@@ -37,14 +44,27 @@ def plan(
     sweep: SweepText,
     summary: Annotated[Path, typer.Option(help="Summary of the prepared data set.")],
     output: Annotated[Path, typer.Option(help="Where the plan goes (JSON).")],
+    default: Defaults = None,
 ) -> None:
-    """Plan an experiment: every run with its noise, steps and certified epsilon."""
-    from certified_unlearning.errors import ParameterError
+    """Plan an experiment: every run with its noise, steps and certified epsilon.
+
+    An experiment of which nothing was chosen, and that cannot be run with data of this size, is left out.
+    """
+    from certified_unlearning.errors import AssumptionError, InfeasibleError, ParameterError
+    from certified_unlearning.mechanisms.constants import constants_and_problem
     from certified_unlearning.mechanisms.run import Plan
     from certified_unlearning.reproduction import declared
 
     found = declared.experiment(experiment)
-    made = found.make(_inputs(found, preset, settings, sweep, summary, []))
+    inputs = _inputs(found, preset, settings, sweep, summary, [], default)
+    try:
+        made = found.make(inputs)
+    except (AssumptionError, InfeasibleError) as error:
+        if not set(default or ()).issuperset(found.sweep.model_fields):
+            raise
+        made = inputs.plan(constants_and_problem(inputs.settings, inputs.data, records=1)[0], [])
+        made = made.model_copy(update={"left_out": str(error)})
+        print(f"{preset}: {found.name} is left out: {error}")
     if not isinstance(made, Plan):
         raise ParameterError(f"{experiment} makes a table, not a plan; `unlearn pipeline make` runs it")
     made.write(output)
@@ -96,15 +116,21 @@ def make(
     output: Annotated[Path, typer.Option(help="Where the rows go (Parquet).")],
     summary: Annotated[Path | None, typer.Option(help="Summary of the prepared data set, if it is needed.")] = None,
     plan: Annotated[list[Path] | None, typer.Option(help="A plan that is read; repeatable.")] = None,
+    default: Defaults = None,
 ) -> None:
     """Make the rows of an experiment that no mechanism runs: bounds, attacks, tables."""
     from certified_unlearning.errors import ParameterError
     from certified_unlearning.mechanisms.run import Plan
     from certified_unlearning.reproduction import declared
-    from certified_unlearning.reproduction.rows import write_table
+    from certified_unlearning.reproduction.rows import concatenate, write_table
 
     found = declared.experiment(experiment)
-    made = found.make(_inputs(found, preset, settings, sweep, summary, plan or []))
+    left_out = [path for path in plan or [] if Plan.read(path).left_out is not None]
+    if left_out:
+        print(f"{preset}: {found.name} is left out, for it reads {left_out[0]}, which says why it has no runs")
+        write_table(output, concatenate([], found.rows), found.rows)
+        return
+    made = found.make(_inputs(found, preset, settings, sweep, summary, plan or [], default))
     if isinstance(made, Plan):
         raise ParameterError(f"{experiment} makes a plan, not a table; `unlearn pipeline plan` writes it")
     write_table(output, made, found.rows)
@@ -115,21 +141,27 @@ def certify(plan: PlanFile, output: Annotated[Path, typer.Option(help="Directory
     """Write the certificates of a plan's runs that unlearn, each verified."""
     from certified_unlearning import certificate
     from certified_unlearning.accounting.accountants import ACCOUNTANTS
-    from certified_unlearning.errors import StorageError
+    from certified_unlearning.errors import DataError, StorageError
     from certified_unlearning.mechanisms.run import Plan
+    from certified_unlearning.reproduction.layout import certificate_file
 
     whole = Plan.read(plan)
     try:
         output.mkdir(parents=True, exist_ok=True)  # Also where there is nothing to certify.
     except OSError as error:
         raise StorageError(f"cannot write {output}/: {error.strerror or error}") from error
+    written: set[Path] = set()
     for run in whole.runs:
         accountant = ACCOUNTANTS.get(run.accountant)
         if accountant is None or accountant.mechanism != run.mechanism:
             continue  # What others are compared with.
         certified = certificate.of(run, key=whole.key(run), noise_source="seed")
         certificate.verify(certified)
-        certificate.write(certified, output / f"{certified.run_key}.json")
+        path = output / certificate_file(run)
+        if path in written:
+            raise DataError(f"{plan} has several runs called {run.point!r}: each needs a certificate of its own name")
+        certificate.write(certified, path)
+        written.add(path)
 
 
 @app.command("collect")
@@ -164,7 +196,13 @@ def draw(
 
     found = declared.experiment(experiment)
     made = concatenate(rows, found.rows)
-    if figure is None or style is None:
+    if made.empty:  # Left out: other jobs have rows, or fail.
+        summaries.write_csv(numbers, made)
+        if figure is not None and style is not None:
+            from certified_unlearning.reproduction.figures.drawing import render_left_out
+
+            render_left_out(found, parse(FigureStyle, style, source="--style"), figure)
+    elif figure is None or style is None:
         summaries.write_csv(numbers, made)
     else:
         from certified_unlearning.reproduction.figures.drawing import render, shown
@@ -204,7 +242,7 @@ def claims(
     from certified_unlearning.reproduction.claims import findings as found
 
     known = all.papers(other or ())
-    shown, claims_of = _shown(shows, known), claims.claims_of(known)
+    shown, claims_of = _shown(shows, known, results), claims.claims_of(known)
     evidence = {
         paper.name: [
             claims.Evidence.read(results, preset, paper) for preset, own in shown.items() if paper in dict(own)
@@ -237,7 +275,7 @@ def report(
     from certified_unlearning.papers import all
     from certified_unlearning.reproduction.report import write_report
 
-    write_report(results, name, _shown(shows, all.papers(other or ())), output)
+    write_report(results, name, _shown(shows, all.papers(other or ()), results), output)
 
 
 @app.command("track-store")
@@ -290,7 +328,15 @@ def parameters(
     write_text(output, table.to_html(index=False, border=0))
 
 
-def _inputs(experiment: Any, preset: str, settings: str, sweep: str, summary: Path | None, plans: list[Path]) -> Any:
+def _inputs(
+    experiment: Any,
+    preset: str,
+    settings: str,
+    sweep: str,
+    summary: Path | None,
+    plans: list[Path],
+    defaults: list[str] | None,
+) -> Any:
     from certified_unlearning.errors import ParameterError
     from certified_unlearning.files import read_json
     from certified_unlearning.mechanisms.run import Plan
@@ -304,22 +350,55 @@ def _inputs(experiment: Any, preset: str, settings: str, sweep: str, summary: Pa
         raise ParameterError(f"{experiment.name} reads the plan of {', '.join(missing)}: give it by --plan")
     if experiment.needs_data and summary is None:
         raise ParameterError(f"{experiment.name} depends on the data set: give its --summary")
-    return Inputs(
+    inputs = Inputs(
         preset,
         parse(Settings, settings, source="--settings"),
         parse(experiment.sweep, sweep, source="--sweep"),
         {} if summary is None else read_json(summary, keys=SUMMARY_KEYS),
         read,
     )
+    if not defaults:
+        return inputs
+    fitted = inputs.fitted(defaults)
+    changed = _differences(inputs.settings, fitted.settings) + _differences(inputs.sweep, fitted.sweep)
+    if changed:
+        print(f"{preset}: {experiment.name} fitted to {int(inputs.data['n']):,} training records: {'; '.join(changed)}")
+    return fitted
 
 
-def _shown(shows: list[str], known: Any) -> dict[str, Any]:
-    """Return each preset's experiments with their papers, in the papers' order."""
+def _differences(before: Any, after: Any) -> list[str]:
+    """Return what differs between two sets of values, each in words."""
+    old, new = before.model_dump(mode="json"), after.model_dump(mode="json")
+    return [f"{key} {_number(new[key])} (by default {_number(old[key])})" for key in new if new[key] != old[key]]
+
+
+def _number(value: Any) -> str:
+    return f"{value:.3g}" if isinstance(value, float) else str(value)
+
+
+def _shown(shows: list[str], known: Any, results: Path) -> dict[str, Any]:
+    """Return each preset's experiments with their papers, in the papers' order; not those that were left out."""
+    from certified_unlearning.reproduction.layout import Layout
+
     named = {preset: set(names.split(",")) for preset, _, names in (each.partition("=") for each in shows)}
     return {
-        preset: [(paper, each) for paper in known for each in paper.experiments if each.name in names]
+        preset: [
+            (paper, each)
+            for paper in known
+            for each in paper.experiments
+            if each.name in names and not _left_out(Layout(results, preset), paper, each)
+        ]
         for preset, names in named.items()
     }
+
+
+def _left_out(layout: Any, paper: Any, experiment: Any) -> bool:
+    """Return whether an experiment has no runs for a reason that its plan gives, or reads such a plan."""
+    from certified_unlearning.mechanisms.run import Plan
+
+    read = [experiment.name] if experiment.mechanisms else experiment.uses
+    plans = [layout.plan(paper.name, name) for name in read]
+    return any(Plan.read(path).left_out is not None for path in plans if path.exists())
 
 
 def _warn(message: str | None) -> None:

@@ -223,7 +223,7 @@ def _print_scale(
     bound = facts[0]["score_bound"]
     time = (
         " The time is an estimate: this machine's measured rate for the steps of one request that read all records, "
-        "on its processor, without starting and reading files. Expect a factor of three either way, more on a busy "
+        "on its processor, without starting and reading files. Expect a factor of four either way, more on a busy "
         "machine."
         if timed
         else " With --features the time is estimated."

@@ -91,6 +91,8 @@ def quality_of(probabilities: ArrayLike, labels: ArrayLike, classes: ArrayLike) 
 class Tally:
     """Predictions and right classes, block after block.
 
+    For the AUC, 9 bytes of a record of two classes are kept, 8 k + 1 of one of k classes; while it is computed, 8 more.
+
     Args:
         classes: How many there are, at least 2.
         names: What they are called; by default by their numbers.
@@ -164,7 +166,12 @@ class Tally:
     def _area(self, column: int, member: int) -> float:
         """Return the probability that a member of a class scores higher than another record (Mann and Whitney)."""
         kept = list(zip(self._scores or (), self._positions, strict=True))
-        outside = np.concatenate([scores[positions != member, column] for scores, positions in kept])
+        outside = np.empty(sum(int((positions != member).sum()) for _, positions in kept))
+        filled = 0
+        for scores, positions in kept:
+            others = scores[positions != member, column]
+            outside[filled : filled + len(others)] = others
+            filled += len(others)
         outside.sort()
         wins = members = 0
         for scores, positions in kept:

@@ -10,6 +10,7 @@ from typing import Any, Literal
 from certified_unlearning.accounting import AccountantName
 from certified_unlearning.accounting.core.checks import require_positive
 from certified_unlearning.accounting.core.losses import regularisation_of
+from certified_unlearning.accounting.core.scale import QUICK_CONDITION
 from certified_unlearning.data.tables.table import Table, read_blocks, resolve
 from certified_unlearning.engine.devices import pick_device
 from certified_unlearning.errors import DataError, ParameterError, StorageError
@@ -27,8 +28,6 @@ from certified_unlearning.vocabulary import DType
 
 Learner = LangevinLearner | MiniBatchLearner | RefitPlan
 
-QUICK_CONDITION = 100
-"""``C n`` of a model that learns and forgets in few steps."""
 REFIT_SIGMA = 1e-3
 """Standard deviation of the noise on weights that are compared with an exact refit, if nothing else is asked for."""
 

@@ -187,6 +187,7 @@ class Plan(_Model):
         features: What the features are, in words.
         constants: Of the problem that all runs share.
         runs: In the order in which tables and legends show them.
+        left_out: Why there are no runs, in a sentence; None where there are.
     """
 
     preset: str
@@ -195,6 +196,7 @@ class Plan(_Model):
     features: str
     constants: Constants
     runs: tuple[Run, ...]
+    left_out: str | None = Field(default=None, exclude_if=lambda reason: reason is None)
 
     def key(self, run: Run) -> str:
         """Return the content key of a run: equal inputs give equal keys, whatever else the plan holds."""

@@ -1,9 +1,12 @@
 """What all runs of a preset share: data, trials, the problem's constants, where and how it is computed."""
 
+from collections.abc import Collection
 from typing import Annotated, Literal, TypeVar
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
+from certified_unlearning.accounting.core.losses import scores_per_record
+from certified_unlearning.accounting.core.scale import QUICK_CONDITION
 from certified_unlearning.accounting.langevin.accountants import ACCOUNTANTS, accountant_called
 from certified_unlearning.vocabulary import DType, PipelineAdjacency, Smoothness
 
@@ -12,6 +15,10 @@ PositiveInt = Annotated[int, Field(ge=1)]
 Value = TypeVar("Value")
 Distinct = Annotated[list[Value], Field(min_length=1, json_schema_extra={"uniqueItems": True})]
 """A list of distinct values, not empty."""
+MOST_TRIAL_RECORDS = 50_000
+"""Trials times records times scores of a record, at most, of fitted settings: minutes for a first run."""
+LEAST_TRIALS = 2
+"""With one there is no spread."""
 AccountantName = Annotated[
     str, AfterValidator(lambda name: accountant_called(name).name), Field(json_schema_extra={"enum": [*ACCOUNTANTS]})
 ]
@@ -54,3 +61,18 @@ class Settings(BaseModel):
     accountants: Distinct[AccountantName] = Field(
         description=f"a list of distinct accountants of Langevin unlearning, some of {', '.join(ACCOUNTANTS)}"
     )
+
+    def fitted(self, defaults: Collection[str], *, n: int, classes: int) -> "Settings":
+        """Return the settings with those that nobody chose made to fit the data's size.
+
+        The regulariser becomes that of a model with ``C n`` of `QUICK_CONDITION`; trials are fewer where there are
+        many records.
+
+        Args:
+            defaults: The keys that nobody chose; others stay as they are.
+            n: Number of training records.
+            classes: Number of classes.
+        """
+        affordable = max(LEAST_TRIALS, MOST_TRIAL_RECORDS // (n * scores_per_record(classes)))
+        fitting = {"regularisation": 1 / (QUICK_CONDITION * n), "trials": min(self.trials, affordable)}
+        return self.model_copy(update={key: value for key, value in fitting.items() if key in defaults})

@@ -12,6 +12,7 @@ from typing import Any, cast
 
 from pydantic import BaseModel, ConfigDict, Field, create_model
 
+from certified_unlearning.accounting.core.scale import QUICK_CONDITION
 from certified_unlearning.data.tables import declaration
 from certified_unlearning.data.tables.declaration import Table
 from certified_unlearning.errors import ParameterError
@@ -23,6 +24,11 @@ from certified_unlearning.reproduction.figure_style import FigureStyle
 from certified_unlearning.reproduction.paper import Paper
 from certified_unlearning.reproduction.parsing import validate
 
+FITTED = {
+    "regularisation": f"{1 / QUICK_CONDITION:g} / n",
+    "trials": "{trials}, fewer where there are many records",
+}
+"""Settings that are fitted to the data's size where nobody chose them (`Settings.fitted`), and how, for people."""
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 
 
@@ -45,12 +51,24 @@ class Preset:
         threads: CPU threads of one simulation job.
         shows: The papers, or experiments, that it runs.
         papers: Their sections: paper -> experiment -> what it sweeps.
+        chosen: Of a preset on data of one's own, the keys whose values were chosen for these data, as
+            ``papers.paper.experiment.key``: in the preset, or in one on the same data that it extends. None for other
+            data, where every value counts as chosen.
     """
 
     settings: Settings
     threads: int
     shows: tuple[str, ...]
     papers: Mapping[str, Mapping[str, Any]]
+    chosen: frozenset[str] | None = None
+
+    def defaults(self, paper: str, experiment: str) -> tuple[str, ...]:
+        """Return the keys of an experiment's sweep, and of `FITTED`, that nobody chose for the data."""
+        if self.chosen is None:
+            return ()
+        keys = {key: key for key in FITTED}
+        keys |= {key: f"papers.{paper}.{experiment}.{key}" for key in type(self.papers[paper][experiment]).model_fields}
+        return tuple(key for key, whole in keys.items() if whole not in self.chosen)
 
 
 @dataclass(frozen=True, eq=False)
@@ -150,17 +168,30 @@ def _is_shown(shows: Sequence[str], paper: str, experiment: str) -> bool:
 
 
 def as_written(preset: Preset) -> dict[str, Any]:
-    """Return all of a preset's parameters that it runs with, merged, as they would stand in `params.yaml`."""
+    """Return all of a preset's parameters that it runs with, merged, as they would stand in `params.yaml`.
+
+    Of those that are fitted to the data's size, which is not known here, it is said how.
+    """
+    settings = preset.settings.model_dump(mode="json")
+    unchosen = () if preset.chosen is None else settings.keys() - preset.chosen
+    settings |= {key: how.format_map(settings) for key, how in FITTED.items() if key in unchosen}
     sections = {
         paper: {
-            name: sweep.model_dump(mode="json")
+            name: _section_as_written(sweep, preset.defaults(paper, name))
             for name, sweep in experiments.items()
             if type(sweep) is not NoSweep and _is_shown(preset.shows, paper, name)
         }
         for paper, experiments in preset.papers.items()
     }
     sections = {paper: experiments for paper, experiments in sections.items() if experiments}
-    return {**preset.settings.model_dump(mode="json"), "threads": preset.threads, "papers": sections}
+    return {**settings, "threads": preset.threads, "papers": sections}
+
+
+def _section_as_written(sweep: Any, defaults: Sequence[str]) -> dict[str, Any]:
+    values: dict[str, Any] = sweep.model_dump(mode="json")
+    return values | {
+        key: f"{values[key]}, at most half of the records" for key in sweep.counts_records if key in defaults
+    }
 
 
 def _modules(content: Any, source: str) -> list[str]:
@@ -241,12 +272,15 @@ def _optional(definitions: dict[str, Any], name: str) -> dict[str, Any]:
 
 def _preset(content: dict[str, Any], name: str, known: Sequence[Paper], source: str) -> Preset:
     """Return a preset with what it extends, the settings and the papers' sections merged into it, checked."""
-    merged = _merged(_merged(content["settings"], {"papers": content["papers"]}), _extended(content, name, (), source))
+    said = _extended(content, name, (), source)
+    merged = _merged(_merged(content["settings"], {"papers": content["papers"]}), said)
     where = f"{source}: presets.{name}"
+    own = merged.get("dataset") in content["own_data"]
     merged.pop("extends", None)
     settings = {key: value for key, value in merged.items() if key in PresetSettings.model_fields}
     parsed = _parse(PresetSettings, settings, where)
-    shows = tuple(merged.get("shows", [paper.name for paper in known]))
+    default = [each.name for paper in known for each in paper.experiments if each.needs_data] if own else None
+    shows = tuple(merged.get("shows", default or [paper.name for paper in known]))
     names = {paper.name for paper in known} | {each.name for paper in known for each in paper.experiments}
     for shown in shows:
         if shown not in names:
@@ -260,7 +294,36 @@ def _preset(content: dict[str, Any], name: str, known: Sequence[Paper], source: 
         threads=parsed.threads,
         shows=shows,
         papers=sections,
+        chosen=_chosen(content, name) if own else None,
     )
+
+
+def _chosen(content: dict[str, Any], name: str) -> frozenset[str]:
+    """Return the keys that a preset sets, or that those set which it extends as far as they are on the same data."""
+    presets = content["presets"]
+    dataset = _dataset(content, name)
+    keys: set[str] = set()
+    each: str | None = name
+    while each is not None and _dataset(content, each) == dataset:
+        keys |= _leaves(presets[each])
+        each = presets[each].get("extends")
+    return frozenset(keys)
+
+
+def _dataset(content: dict[str, Any], name: str) -> Any:
+    """Return the data set of a preset, its own or one that it inherits; those that it extends are there."""
+    preset = content["presets"][name]
+    if "dataset" in preset:
+        return preset["dataset"]
+    return _dataset(content, preset["extends"]) if preset.get("extends") else content["settings"]["dataset"]
+
+
+def _leaves(section: Mapping[str, Any], above: str = "") -> set[str]:
+    """Return the keys of all values of a section, those of mappings in it after the mapping's key and a dot."""
+    keys = set()
+    for key, value in section.items():
+        keys |= _leaves(value, f"{above}{key}.") if isinstance(value, Mapping) else {f"{above}{key}"}
+    return keys
 
 
 def _check_uses(known: Sequence[Paper], shows: Sequence[str], where: str) -> None:

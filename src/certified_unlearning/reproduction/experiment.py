@@ -1,8 +1,8 @@
 """What an experiment is: one thing that a paper shows; declared once, in the module of its `make`."""
 
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import pyarrow as pa
 from pydantic import BaseModel, ConfigDict
@@ -15,13 +15,44 @@ if TYPE_CHECKING:
 
 
 class Sweep(BaseModel):
-    """What an experiment sweeps: its section of `params.yaml`, below its paper's. Keys have descriptions."""
+    """What an experiment sweeps: its section of `params.yaml`, below its paper's. Keys have descriptions.
+
+    Attributes:
+        counts_records: Its keys that count records of the preset's data set.
+    """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
+
+    counts_records: ClassVar[tuple[str, ...]] = ()
 
     def check(self) -> str | None:
         """Return what is wrong with the values together, in a sentence that begins with the key; None if nothing is."""
         return None
+
+    def fitted(self, defaults: Collection[str], *, n: int) -> Self:
+        """Return the sweep with counts of records that nobody chose made at most half of all records.
+
+        Larger ones become the largest 1, 2 or 5 times a power of ten that is not above the half.
+
+        Args:
+            defaults: The keys that nobody chose; others stay as they are.
+            n: Number of training records.
+        """
+        most = _round_below(n // 2)
+        fitting: dict[str, Any] = {}
+        for key in self.counts_records:
+            value = getattr(self, key)
+            if key in defaults:
+                several = isinstance(value, list)
+                fits = [each if 2 * each <= n else most for each in (value if several else [value])]
+                fitting[key] = list(dict.fromkeys(fits)) if several else fits[0]
+        return self.model_copy(update=fitting)
+
+
+def _round_below(count: int) -> int:
+    """Return the largest of 1, 2, 5, 10, 20, 50, ... that is at most a count; 1 where there is none."""
+    power = int("1" + "0" * (len(str(count)) - 1))
+    return max((factor * power for factor in (1, 2, 5) if factor * power <= count), default=1)
 
 
 class NoSweep(Sweep):
@@ -71,6 +102,12 @@ class Inputs:
             constants=constants,
             runs=tuple(runs),
         )
+
+    def fitted(self, defaults: Collection[str]) -> "Inputs":
+        """Return the inputs with what nobody chose made to fit the data's size (`Settings.fitted`, `Sweep.fitted`)."""
+        n, classes = int(self.data["n"]), len(self.data["classes"]["train"])
+        settings = self.settings.fitted(defaults, n=n, classes=classes)
+        return replace(self, settings=settings, sweep=self.sweep.fitted(defaults, n=n))
 
 
 @dataclass(frozen=True, eq=False)

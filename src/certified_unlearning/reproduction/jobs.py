@@ -1,7 +1,7 @@
 """The jobs that carry out a plan: learn, and answer the requests, by any mechanism."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -18,6 +18,7 @@ from certified_unlearning.files import atomic_path, content_key
 from certified_unlearning.mechanisms.batch import PlannedBatch
 from certified_unlearning.mechanisms.mechanism import Mechanism, Refit
 from certified_unlearning.mechanisms.run import Plan, Run
+from certified_unlearning.reproduction.rows import CURVE_ROWS, RUN_ROWS, concatenate, write_table
 from certified_unlearning.reproduction.simulation import Simulation, require_runs
 from certified_unlearning.reproduction.tables import Tables, curves_by_run
 
@@ -35,6 +36,9 @@ def learn(mechanism: Mechanism | Refit, plan: Plan, data: PreparedData, output: 
     """
     if isinstance(mechanism, Refit) or mechanism.learning is None:
         raise ParameterError(f"{mechanism.name} does not learn in a job of its own; `unlearn` does it all")
+    if plan.left_out is not None:
+        _write_weights(output, {"weights": torch.empty(0)}, {})
+        return
     simulation = Simulation(plan, mechanism.name, data, "learn", output)
     runs = list({run.sigma: run for run in plan.of(mechanism.name)}.values())
     batch = PlannedBatch(runs, plan.settings.trials, plan.settings)
@@ -47,9 +51,7 @@ def learn(mechanism: Mechanism | Refit, plan: Plan, data: PreparedData, output: 
         tensors |= {f"curve/{run.sigma!r}/{step}": torch.from_numpy(values) for step, values in curve.items()}
     # One entry only: several are written in random order, and equal inputs shall give equal bytes.
     metadata = {"learned": json.dumps([_learning_key(mechanism, plan), [run.sigma for run in runs]])}
-    content = save({name: tensor.contiguous() for name, tensor in tensors.items()}, metadata)
-    with atomic_path(output) as temporary:
-        temporary.write_bytes(content)
+    _write_weights(output, tensors, metadata)
     simulation.finish()
 
 
@@ -70,6 +72,9 @@ def unlearn(
         DataError: ``data`` or ``learned`` is not what the plan was made for.
         StorageError: A file cannot be written.
     """
+    if plan.left_out is not None:
+        _write_no_rows(rows, curves)
+        return
     simulation = Simulation(plan, mechanism.name, data, "unlearn", rows)
     weights: dict[float, Tensor] = {}
     learning_curves: dict[float, dict[int, Array]] = {}
@@ -110,6 +115,9 @@ def unlearn(
 
 def refit(mechanism: Refit, plan: Plan, data: PreparedData, rows: Path, curves: Path) -> None:
     """Answer every request of a mechanism's runs by fitting again; arguments and errors as for `unlearn`."""
+    if plan.left_out is not None:
+        _write_no_rows(rows, curves)
+        return
     require_runs(plan, mechanism.name, data)
     runs = plan.of(mechanism.name)
     removals = draw_removals(
@@ -125,6 +133,18 @@ def refit(mechanism: Refit, plan: Plan, data: PreparedData, rows: Path, curves: 
         answered = mechanism.answer(data, removals, removed, C, run.variant)
         tables.add_models([run], answered.judged, answered.seconds)
     tables.write(rows, curves)
+
+
+def _write_weights(output: Path, tensors: Mapping[str, Tensor], metadata: dict[str, str]) -> None:
+    content = save({name: tensor.contiguous() for name, tensor in tensors.items()}, metadata)
+    with atomic_path(output) as temporary:
+        temporary.write_bytes(content)
+
+
+def _write_no_rows(rows: Path, curves: Path) -> None:
+    """Write the tables of an experiment that is left out."""
+    write_table(curves, concatenate([], CURVE_ROWS), CURVE_ROWS)
+    write_table(rows, concatenate([], RUN_ROWS), RUN_ROWS)
 
 
 def _same_removals(runs: Sequence[Run]) -> list[list[Run]]:

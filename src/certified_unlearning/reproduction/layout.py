@@ -1,9 +1,26 @@
 """Where the results of a preset lie: the one place that knows, beside the workflow's rules."""
 
+import re
 from dataclasses import dataclass
 from pathlib import Path
 
+from certified_unlearning.mechanisms.run import Run
 from certified_unlearning.reproduction.declared import mechanism_name
+
+_IN_WORDS = {"K": "steps", "I": "steps", "S": "records-per-request", "b": "batch-size"}
+"""Symbols in the names of points, for who has not read the paper."""
+
+
+def certificate_file(run: Run) -> str:
+    """Return the name of the file that certifies a run: its point, which no other run of its experiment has, in words.
+
+    ``Langevin (lsi), K = 1, epsilon = 0.5`` is certified by ``langevin-lsi_steps=1_epsilon=0.5.json``.
+    """
+    words = []
+    for part in run.point.split(", "):
+        symbol, equals, value = part.partition(" = ")
+        words.append(re.sub(r"[^\w.=+-]+", "-", f"{_IN_WORDS.get(symbol, symbol)}{equals.strip()}{value}").strip("-"))
+    return f"{'_'.join(words).lower()}.json"
 
 
 @dataclass(frozen=True)

@@ -21,7 +21,7 @@ from certified_unlearning import certificate
 from certified_unlearning.mechanisms.run import Plan, Run
 from certified_unlearning.mechanisms.settings import Settings
 from certified_unlearning.papers.langevin_unlearning.paper import PAPER
-from certified_unlearning.reproduction.layout import Layout
+from certified_unlearning.reproduction.layout import Layout, certificate_file
 from certified_unlearning.reproduction.tables import Tables
 from certified_unlearning.reproduction.tracking import StoreStatus, prepare_store
 from certified_unlearning.reproduction.tracking.store import why_unreachable
@@ -58,7 +58,7 @@ def write_results(results: Path, preset: str, experiment: str, sweep: dict[str, 
         write_rows(layout, plan, plan.of(mechanism))
     for run in (*plan.of("langevin"), *plan.of("descent-to-delete")):
         certified = certificate.of(run, key=plan.key(run), noise_source="seed")
-        certificate.write(certified, layout.certificates(PAPER.name, experiment) / f"{certified.run_key}.json")
+        certificate.write(certified, layout.certificates(PAPER.name, experiment) / certificate_file(run))
     for ending in ("png", "pdf"):
         path = layout.figure(PAPER.name, experiment, ending)
         path.parent.mkdir(parents=True, exist_ok=True)

@@ -4,6 +4,9 @@ import math
 
 from certified_unlearning.accounting.core.problem import Problem
 
+QUICK_CONDITION = 100
+"""``C n`` of a model that learns and forgets in few steps."""
+
 
 def weights_bound(*, strong_convexity: float, classes: int) -> float:
     """Return a bound on the norm of the weights that minimise logistic or softmax regression on rows of norm at most 1.

@@ -10,7 +10,7 @@ import os
 import re
 import sys
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -32,12 +32,15 @@ FEW_VALUES = 10
 """That so few values all differ says nothing."""
 LIKELY_CLASSES = 10
 """A column with so few different values could be the label."""
+MARK = "check: from the data"
+"""Stands at the end of a line whose value was taken from the data, until somebody confirms that it is public."""
+_MARKED = re.compile(rf"^ *(?P<key>\"(?:[^\"\\]|\\.)*\"|[^ :#\"][^:#\n]*):.*#\s*{MARK}[^\[\]{{}}\"'\n]*$", re.MULTILINE)
 _HEAD = (
     'What is marked "check: from the data" is not public: a range, a list of categories or a constant that is',
     "taken from the records may tell of one that is removed later, and no guarantee covers that. Put in what you",
-    "know without the file, then delete the mark. The counts in comments are from the data, too: delete them before",
-    "you hand this on. For `unlearn init MODEL_DIR --table THIS_FILE --epsilon 1`; for the pipeline, below own_data",
-    "and a name.",
+    "know without the file, then delete the mark: `unlearn init` refuses what is marked. The counts in comments are",
+    "from the data, too: delete them before you hand this on. For `unlearn init MODEL_DIR --table THIS_FILE",
+    "--epsilon 1`; for the pipeline, below own_data and a name.",
 )
 _NAME_OF_IDENTIFIER = re.compile(r"(.*[_ -])?(id|uuid|guid|key|number|nr|no)", re.IGNORECASE)
 _PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_.]*")
@@ -91,10 +94,10 @@ def draft(path: str, label: str | None, identifier: str | None = None, *, beside
     made = Draft()
     _check_label(path, columns[label])
     _look_at_label(columns[label], made)
-    _look_at_identifiers(columns, label, identifier, made)
+    likely = _look_at_identifiers(columns, label, identifier, made)
     for column in columns.values():
         if column.name not in (label, identifier):
-            _look_at_feature(column, made)
+            _look_at_feature(column, made, identifies=column.name in likely)
     if not made.features:
         reasons = "; ".join(f"{name!r}: {reason}" for name, reason in made.left_out.items()) or "there is no other one"
         raise DataError(f"{path} has no column that could be a feature ({reasons})")
@@ -105,6 +108,11 @@ def draft(path: str, label: str | None, identifier: str | None = None, *, beside
         )
     made.text = "".join(f"{line}\n" for line in _lines(path, columns[label], identifier, made, beside))
     return made
+
+
+def marked(text: str) -> list[str]:
+    """Return the keys of a declaration's lines that still bear the `MARK` of a draft."""
+    return [match["key"].strip('"') for match in _MARKED.finditer(text)]
 
 
 # What is found.
@@ -148,7 +156,10 @@ def _look_at_label(column: Column, made: Draft) -> None:
         )
 
 
-def _look_at_identifiers(columns: dict[str, Column], label: str, identifier: str | None, made: Draft) -> None:
+def _look_at_identifiers(
+    columns: dict[str, Column], label: str, identifier: str | None, made: Draft
+) -> Collection[str]:
+    """Return the columns that could say whose a row is, where none is named."""
     if identifier is None:
         likely = [
             name
@@ -159,7 +170,7 @@ def _look_at_identifiers(columns: dict[str, Column], label: str, identifier: str
         made.notes.append(
             ("identifier", f"the ledger needs a column that says whose a row is; {could}; name it with --id")
         )
-        return
+        return likely
     column = columns[identifier]
     if column.unreadable is not None:
         raise DataError(column.unreadable)
@@ -186,6 +197,7 @@ def _look_at_identifiers(columns: dict[str, Column], label: str, identifier: str
                 "use numbers that mean nothing elsewhere",
             )
         )
+    return ()
 
 
 def _identifies(column: Column) -> bool:
@@ -196,8 +208,10 @@ def _identifies(column: Column) -> bool:
     return column.present > FEW_VALUES and (column.all_differ or several)
 
 
-def _look_at_feature(column: Column, made: Draft) -> None:
+def _look_at_feature(column: Column, made: Draft, *, identifies: bool) -> None:
     reason = _reason_against(column)
+    if reason is None and identifies and (column.distinct is None or 2 * column.distinct > column.present):
+        reason = "it looks like what says whose a row is"
     if reason is not None:
         made.left_out[column.name] = reason
         made.notes.append((column.name, f"left out: {reason}"))
@@ -330,7 +344,7 @@ def _lines(path: str, label: Column, identifier: str | None, made: Draft, beside
     yield f"label: {_scalar(label.name)}{_comment(made, label.name)}"
     classes = sorted(label.counts or (), key=_by_size)
     of_two = "; the second is +1" if len(classes) == 2 else ""
-    yield f"classes: {_sequence(classes)}  # check: from the data{of_two}"
+    yield f"classes: {_sequence(classes)}  # {MARK}{of_two}"
     if identifier is None:
         yield f"# identifier: FILL_IN{_comment(made, 'identifier')}"
     else:
@@ -344,7 +358,7 @@ def _lines(path: str, label: Column, identifier: str | None, made: Draft, beside
             yield f"{key}:"
         for name, value in values.items():
             shown = _sequence(value) if isinstance(value, list | tuple) else _scalar(value)
-            mark = "  # check: from the data" if (key, name) in made._checked else ""
+            mark = f"  # {MARK}" if (key, name) in made._checked else ""
             yield f"  {_scalar(name)}: {shown}{mark}"
     if made.norm is not None:
         yield f"norm: {made.norm}{_comment(made, 'norm')}"

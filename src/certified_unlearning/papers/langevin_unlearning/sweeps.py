@@ -1,5 +1,8 @@
 """Sweeps of the experiments of Langevin unlearning: their sections of `params.yaml`."""
 
+from collections.abc import Collection
+from typing import ClassVar, Self
+
 from pydantic import Field
 
 from certified_unlearning.mechanisms.settings import Distinct, PositiveFloat, PositiveInt
@@ -19,6 +22,8 @@ class Figure3a(Sweep):
 class Figure3b(Sweep):
     """Accumulated unlearning steps against records removed, one request after another."""
 
+    counts_records: ClassVar[tuple[str, ...]] = ("records",)
+
     epsilon: PositiveFloat = Field(description="a number above 0")
     sigma: PositiveFloat = Field(description="Langevin's noise scale, a number above 0")
     records: PositiveInt = Field(description="a whole number of removed records, at least 1")
@@ -33,9 +38,19 @@ class Figure3b(Sweep):
                 return f"records_per_request contains {size}, which does not divide records = {self.records}"
         return None
 
+    def fitted(self, defaults: Collection[str], *, n: int) -> Self:
+        """Return the sweep fitted to the number of records; sizes of requests that do not divide them any more go."""
+        made = super().fitted(defaults, n=n)
+        if "records_per_request" not in defaults:
+            return made
+        sizes = [size for size in made.records_per_request if made.records % size == 0]
+        return made.model_copy(update={"records_per_request": sizes or [1]})
+
 
 class Figure3c(Sweep):
     """Unlearning steps, initial epsilon and accuracy against sigma."""
+
+    counts_records: ClassVar[tuple[str, ...]] = ("records",)
 
     epsilon: PositiveFloat = Field(description="a number above 0")
     sigma: Distinct[PositiveFloat] = Field(description="a list of distinct numbers above 0")
@@ -44,6 +59,8 @@ class Figure3c(Sweep):
 
 class Figure4(Sweep):
     """Unlearning steps against epsilon for groups of records removed at once."""
+
+    counts_records: ClassVar[tuple[str, ...]] = ("records",)
 
     epsilon: Distinct[PositiveFloat] = Field(description="a list of distinct numbers above 0")
     sigma: PositiveFloat = Field(description="Langevin's noise scale, a number above 0")
@@ -56,6 +73,8 @@ class Figure5a(Figure4):
 
 class Recuperation(Sweep):
     """Certified epsilon against unlearning steps: accounting only, nothing is simulated."""
+
+    counts_records: ClassVar[tuple[str, ...]] = ("records",)
 
     sigma: PositiveFloat = Field(description="Langevin's noise scale, a number above 0")
     records: PositiveInt = Field(description="a whole number of removed records, at least 1")

@@ -1,5 +1,7 @@
 """Sweeps of the experiments of Noisy SGD: their sections of `params.yaml`."""
 
+from typing import ClassVar
+
 from pydantic import Field
 
 from certified_unlearning.mechanisms.settings import Distinct, PositiveFloat, PositiveInt
@@ -34,6 +36,8 @@ class Minibatches(Sweep):
 
 class BatchSizes(Sweep):
     """Steps and accuracy after one removal, for several batch sizes and epsilon."""
+
+    counts_records: ClassVar[tuple[str, ...]] = ("batch_size", "records")
 
     batch_size: Distinct[PositiveInt] = Field(
         description="a list of distinct whole numbers of records, each at least 1 and at most n"

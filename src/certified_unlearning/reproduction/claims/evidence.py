@@ -66,7 +66,8 @@ class Evidence:
         """The plans of all experiments that have one."""
         planned = [each for each in self.paper.experiments if each.mechanisms]
         paths = [self.layout.plan(self.paper.name, each.name) for each in planned]
-        found = [Plan.read(path) for path in paths if path.exists()]
+        read = [Plan.read(path) for path in paths if path.exists()]
+        found = [plan for plan in read if plan.left_out is None]
         if not found:
             where = self.layout.directory / self.paper.name
             raise MissingEvidence(f"{where} holds no plan; {self.remedy}")

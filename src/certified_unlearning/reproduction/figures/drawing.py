@@ -9,7 +9,7 @@ from certified_unlearning.errors import DataError, ParameterError
 from certified_unlearning.reproduction import declared
 from certified_unlearning.reproduction.experiment import Experiment
 from certified_unlearning.reproduction.figure_style import FigureStyle
-from certified_unlearning.reproduction.figures.style import save
+from certified_unlearning.reproduction.figures.style import new_figure, save
 from certified_unlearning.reproduction.summaries import summarise
 
 
@@ -25,6 +25,13 @@ def shown(experiment: Experiment, rows: pd.DataFrame) -> pd.DataFrame:
     if own.empty:
         raise DataError(f"there are no rows of {experiment.name}")
     return own
+
+
+def render_left_out(experiment: Experiment, style: FigureStyle, output_stem: str | Path) -> list[Path]:
+    """Write a figure that says that the experiment was left out; arguments and errors as for `render`."""
+    figure = new_figure(style)
+    figure.text(0.5, 0.5, f"{experiment.name} is left out:\nits plan.json says why", ha="center", va="center")
+    return save(figure, style, output_stem)
 
 
 def render(experiment: Experiment, rows: pd.DataFrame, style: FigureStyle, output_stem: str | Path) -> list[Path]:

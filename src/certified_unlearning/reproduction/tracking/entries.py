@@ -13,7 +13,7 @@ from certified_unlearning.files import content_key
 from certified_unlearning.mechanisms.run import Plan, Run
 from certified_unlearning.reproduction import summaries
 from certified_unlearning.reproduction.experiment import Experiment
-from certified_unlearning.reproduction.layout import Layout
+from certified_unlearning.reproduction.layout import Layout, certificate_file
 from certified_unlearning.reproduction.rows import CURVE_ROWS, RUN_ROWS, concatenate, names, read_table
 
 
@@ -205,7 +205,7 @@ def _sweep_point(
         ),
         files={
             "accuracies.csv": trials.to_csv(index=False, lineterminator="\n").encode(),
-            **_existing({"certificate.json": certificates / f"{key}.json"}),
+            **_existing({"certificate.json": certificates / certificate_file(run)}),
         },
         accuracies=tuple(trials.loc[trials["request"] == trials["request"].max(), "accuracy"]),
     )
