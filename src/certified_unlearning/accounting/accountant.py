@@ -61,6 +61,12 @@ class Accountant:
     look: Look | None = None
 
 
+PUBLIC_CLASS_WEIGHTS = Assumption(
+    statement="class weights are constants that do not depend on the records",
+    status="assumed",
+    by="they were given as numbers: counted from the labels, they would tell of removed records",
+)
+"""What class weights rest on. At most 1 each, they leave all bounds of a record's loss as they are."""
 PROJECTION = Assumption(
     statement="projection on a ball",
     status="checked",

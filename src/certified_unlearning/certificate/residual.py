@@ -15,7 +15,7 @@ from certified_unlearning.accounting.core.conversion import epsilon_from_mu
 from certified_unlearning.accounting.core.losses import scores_per_record
 from certified_unlearning.accounting.core.rounding import LARGEST_SIGMA
 from certified_unlearning.accounting.residual import release, schedule, statements
-from certified_unlearning.certificate.preprocessing import DECLARED, GIVEN, preprocessing
+from certified_unlearning.certificate.preprocessing import DECLARED, GIVEN, possible_class_weights, preprocessing
 from certified_unlearning.certificate.verification import TOLERANCE, CertificateError
 from certified_unlearning.mechanisms.refit_plan import LARGEST_FACTOR, Counts, RefitPlan
 from certified_unlearning.version import code_version
@@ -50,6 +50,7 @@ class ResidualCertificate(BaseModel):
         removed: Records removed so far.
         downdate: Whether each removed record's part was taken out of the matrix.
         strict: Whether data were to be read again by counts alone.
+        class_weights: What the losses of records of each class were multiplied by, at most 1; left out for 1.
         records_between_reads: After so many removed records data were to be read again; 0: for every request.
         scheduled_reads: How often they were.
         unscheduled_reads: How often they were read because the budget would have been exceeded.
@@ -89,6 +90,7 @@ class ResidualCertificate(BaseModel):
     removed: int = Field(ge=0)
     downdate: bool
     strict: bool
+    class_weights: tuple[float, ...] | None = Field(default=None, exclude_if=lambda weights: weights is None)
     records_between_reads: int = Field(ge=0)
     scheduled_reads: int = Field(ge=0)
     unscheduled_reads: int = Field(ge=0)
@@ -153,6 +155,7 @@ def _before_removals(
             plan.dimension,
             noise_source=noise_source,
             strict=plan.strict,
+            class_weights=plan.class_weights,
             unscheduled=unscheduled,
             dataset=dataset,
             features=features,
@@ -168,6 +171,7 @@ def _before_removals(
         removed=0,
         downdate=plan.downdate,
         strict=plan.strict,
+        class_weights=plan.class_weights,
         records_between_reads=plan.records_between_reads,
         scheduled_reads=0,
         unscheduled_reads=0,
@@ -200,6 +204,7 @@ def verify(certificate: ResidualCertificate) -> None:
         certificate.d,
         noise_source=certificate.noise_source,
         strict=certificate.strict,
+        class_weights=certificate.class_weights,
         unscheduled=certificate.unscheduled_reads > 0,
         dataset=certificate.dataset,
         features=certificate.features,
@@ -255,6 +260,7 @@ def _words(
     unscheduled: bool,
     dataset: str,
     features: str,
+    class_weights: tuple[float, ...] | None = None,
 ) -> dict[str, Any]:
     return {
         "comparator": statements.COMPARATOR,
@@ -266,6 +272,7 @@ def _words(
             noise_resolution=release.noise_resolution(sigma, dimension),
             strict=strict,
             unscheduled=unscheduled,
+            class_weights=class_weights is not None,
         ),
     }
 
@@ -289,6 +296,7 @@ def _verify_scope(certificate: ResidualCertificate) -> None:
             f"at most delta = {certificate.delta!r}",
         ),
         "sigma": (certificate.sigma <= LARGEST_SIGMA, f"at most {LARGEST_SIGMA:g}, or weights may overflow"),
+        "class_weights": possible_class_weights(certificate.class_weights, certificate.classes),
         "d": (certificate.d % scores == 0, f"a multiple of the {scores} scores of a record"),
         "removed": (requests <= certificate.removed < certificate.n, f"{requests} to {certificate.n - 1}"),
         "scheduled_reads": (least_reads <= reads <= requests, f"{least_reads} to {requests}, with those unscheduled"),

@@ -1,5 +1,6 @@
 """Logistic and softmax regression whose removals are certified against an exact refit."""
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Literal, Self
 
@@ -14,6 +15,7 @@ from certified_unlearning.engine.addresses import address
 from certified_unlearning.engine.normal_numbers import normal_numbers
 from certified_unlearning.errors import DataError
 from certified_unlearning.estimators import storage
+from certified_unlearning.estimators.class_weights import ClassWeights
 from certified_unlearning.estimators.classifier import LinearClassifier, without_sample_weight
 from certified_unlearning.estimators.requests import distinct, require_removable, warn_of_an_empty_class
 from certified_unlearning.estimators.scaling import Array
@@ -47,6 +49,9 @@ class CertifiedLogisticRegression(LinearClassifier):
         sigma: Standard deviation of the noise on the published weights (scikit-learn's times ``sqrt(2)``, with an
             intercept). The more, the more records leave before data are read again.
         C: Inverse strength of the regulariser, as in scikit-learn.
+        class_weight: Public weights of the classes' losses, ``{label: weight}``, as in scikit-learn; 1 where a class is
+            not named. The largest multiplies ``C``, with all that follows from it. ``"balanced"`` is refused: it is
+            counted from the labels, which tells of removed records.
         normalize: Whether every row is divided by its own norm. Otherwise a row longer than 1 is an error, unless one
             of the next two makes it shorter.
         feature_ranges: Public bounds of the features: a pair ``(low, high)`` for all, or one for each, shape
@@ -79,6 +84,7 @@ class CertifiedLogisticRegression(LinearClassifier):
         *,
         sigma: float = 1e-3,
         C: float = 1.0,
+        class_weight: Mapping[Any, float] | None = None,
         normalize: bool = False,
         feature_ranges: ArrayLike | None = None,
         data_norm: float | None = None,
@@ -92,6 +98,7 @@ class CertifiedLogisticRegression(LinearClassifier):
         self.delta = delta
         self.sigma = sigma
         self.C = C
+        self.class_weight = class_weight
         self.normalize = normalize
         self.feature_ranges = feature_ranges
         self.data_norm = data_norm
@@ -108,24 +115,25 @@ class CertifiedLogisticRegression(LinearClassifier):
         There is no ``sample_weight``: a weight of its own would change how much a record can move the model.
 
         Args:
-            X: Features, shape ``(n, features)``; an array or a data frame. Rows have norm at most 1, unless
-                ``normalize``, ``feature_ranges`` or ``data_norm`` see to it.
+            X: Features, shape ``(n, features)``; an array, a data frame, or a sparse matrix, whose rows become dense.
+                Rows have norm at most 1, unless ``normalize``, ``feature_ranges`` or ``data_norm`` see to it.
             y: Classes, shape ``(n,)``, of any type.
 
         Returns:
             The fitted estimator. `unlearn` names records by their position in this ``X``, or by its index.
 
         Raises:
-            DataError: A row is longer than 1 (the message names the longest), or there is only one class.
+            DataError: A row is longer than 1 (the message names the longest), or there is only one class, or sparse
+                rows do not fit in memory as dense ones.
             ParameterError: A parameter makes no sense.
             AssumptionError: float64 is too coarse for the noise or the regulariser.
             InfeasibleError: The solver did not reach the budget.
         """
         with self._all_or_nothing():
             X, classes, labels = self._validated(X, y)
-            n, features = len(X), X.shape[1] + self.fit_intercept
-            plan = self._planned(n, features, len(classes))
-            self._warn_if_drowned(plan, n, features, len(classes), stacklevel=5)
+            sizes = self._sizes(X, classes)
+            plan = self._planned(**sizes)
+            self._warn_if_drowned(plan, **sizes, stacklevel=5)
             # Whatever is done to rows is done in float64: the bounds know how long a row is to 1.1e-6 only.
             rows = self._rows(X.astype(np.float64, copy=False))
             labels = labels.astype(np.float64 if len(classes) == 2 else np.int64)
@@ -137,7 +145,7 @@ class CertifiedLogisticRegression(LinearClassifier):
             self.classes_ = classes
             self._plan, self._counts = plan, Counts()
             self._training_rows, self._training_labels = rows, labels
-            self._removed = np.zeros(n, dtype=bool)
+            self._removed = np.zeros(plan.n, dtype=bool)
             self._class_sizes = np.unique(labels, return_counts=True)[1]
             self._noise_source: NoiseSource = "system entropy"
             self.__dict__.update(self._released(self._model.weights, 0))
@@ -282,18 +290,19 @@ class CertifiedLogisticRegression(LinearClassifier):
                 arrays |= {"at": curvature.at, "matrix": curvature.matrix, "factor": curvature.factor}
         storage.write(path, header, arrays)
 
-    def _planned(self, n: int, features: int, classes: int) -> RefitPlan:
+    def _planned(self, n: int, features: int, classes: int, weights: ClassWeights) -> RefitPlan:
         return RefitPlan.make(
             n=n,
             features=features,
             classes=classes,
-            strong_convexity=n * regularisation_of(C=self.C, n=n, intercept=self.fit_intercept),
+            strong_convexity=n * regularisation_of(C=self.C * weights.largest, n=n, intercept=self.fit_intercept),
             epsilon=self.epsilon,
             delta=self.delta,
             sigma=self.sigma,
             strict=self.strict_timing,
             records_between_reads=self.records_between_reads,
             downdate=self.downdate,
+            class_weights=weights.shares,
         )
 
     def _planned_noise(self, plan: Any) -> tuple[float, float]:

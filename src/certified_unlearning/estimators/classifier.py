@@ -11,17 +11,19 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit, log_expit, log_softmax, softmax
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
-from sklearn.utils import check_random_state
+from sklearn.utils import Tags, check_random_state
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from certified_unlearning.accounting.core.checks import require_positive
+from certified_unlearning.accounting.core.scale import weights_bound
 from certified_unlearning.data.prepared import NORM_TOLERANCE
 from certified_unlearning.data.quality import Quality, quality_of
 from certified_unlearning.errors import DataError, ParameterError
-from certified_unlearning.estimators.advice import largest_score, warn_if_drowned
+from certified_unlearning.estimators.advice import warn_if_drowned
+from certified_unlearning.estimators.class_weights import ClassWeights
 from certified_unlearning.estimators.requests import FrameIndex, positions_named
-from certified_unlearning.estimators.scaling import Array, PublicScaling, unit
+from certified_unlearning.estimators.scaling import Array, PublicScaling, dense, unit
 
 Fit = TypeVar("Fit", bound=Callable[..., Any])
 
@@ -38,7 +40,7 @@ def without_sample_weight(fit: Fit) -> Fit:
         if sample_weight is not None:
             raise ParameterError(
                 "sample_weight must be None: the guarantee counts every record for at most 1, and a weight of its own "
-                "would change how much a record can move the model; C weighs all records alike"
+                "would change how much a record can move the model; class_weight takes public weights of classes"
             )
         return fit(self, X, y)
 
@@ -53,9 +55,9 @@ class LinearClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     halved. The result is scikit-learn's objective ``C sum_i loss_i + ||(coef, intercept)||^2 / 2``, with the intercept
     in the regulariser as in its solver ``liblinear``. An estimator must not be used by several threads at once.
 
-    Subclasses set ``_weights``, of the rows, and ``classes_``; they have the parameters ``C``, ``normalize``,
-    ``feature_ranges``, ``data_norm``, ``fit_intercept`` and ``random_state``. ``coef_`` and ``intercept_`` are of the
-    features as the model sees them: after ``feature_ranges``, ``data_norm`` or ``normalize``.
+    Subclasses set ``_weights``, of the rows, and ``classes_``; they have the parameters ``C``, ``class_weight``,
+    ``normalize``, ``feature_ranges``, ``data_norm``, ``fit_intercept`` and ``random_state``. ``coef_`` and
+    ``intercept_`` are of the features as the model sees them: after ``feature_ranges``, ``data_norm`` or ``normalize``.
 
     Attributes:
         classes_: The classes, sorted.
@@ -69,8 +71,8 @@ class LinearClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """The type of rows."""
 
     @abstractmethod
-    def _planned(self, n: int, features: int, classes: int) -> Any:
-        """Return the plan for so many records, columns of a row and classes."""
+    def _planned(self, n: int, features: int, classes: int, weights: ClassWeights) -> Any:
+        """Return the plan for so many records, columns of a row and classes, and for the classes' weights."""
 
     @abstractmethod
     def _planned_noise(self, plan: Any) -> tuple[float, float]:
@@ -79,7 +81,7 @@ class LinearClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def decision_function(self, X: Any) -> Array:
         """Return the scores of records: shape ``(records,)`` for two classes, else ``(records, classes)``."""
         self._require_fitted()
-        X = validate_data(self, X, dtype=(np.float64, np.float32), reset=False)
+        X = dense(validate_data(self, X, accept_sparse="csr", dtype=(np.float64, np.float32), reset=False))
         scores = self._seen(X) @ self.coef_.T + self.intercept_
         return scores[:, 0] if len(self.classes_) == 2 else scores
 
@@ -137,14 +139,23 @@ class LinearClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def _validated(self, X: Any, y: Any) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
         """Return records, classes and labels: -1 and +1 of two classes, else the class' number."""
         self._frame_index = FrameIndex.of(X)
-        X, y = validate_data(self, X, y, dtype=(np.float64, np.float32))
+        X, y = validate_data(self, X, y, accept_sparse="csr", dtype=(np.float64, np.float32))
         check_classification_targets(y)
         require_positive(C=self.C)
         self._scaling()  # Whether its numbers make sense, before anything is done.
         classes, encoded = np.unique(y, return_inverse=True)
         if len(classes) < 2:
             raise DataError(f"y holds one class only ({classes[0]!r}); a classifier needs samples of two classes")
-        return X, classes, 2 * encoded - 1 if len(classes) == 2 else encoded
+        return dense(X), classes, 2 * encoded - 1 if len(classes) == 2 else encoded
+
+    def _sizes(self, X: NDArray[Any], classes: NDArray[Any]) -> dict[str, Any]:
+        """Return what `_planned` takes."""
+        return {
+            "n": len(X),
+            "features": X.shape[1] + self.fit_intercept,
+            "classes": len(classes),
+            "weights": ClassWeights.of(self.class_weight, classes),
+        }
 
     def _rows(self, features: Array) -> NDArray[Any]:
         """Return features as rows of norm at most 1, in an array that nobody else has."""
@@ -194,21 +205,24 @@ class LinearClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             normalize=self.normalize,
         )
 
-    def _warn_if_drowned(self, plan: Any, n: int, features: int, classes: int, *, stacklevel: int) -> None:
+    def _warn_if_drowned(
+        self, plan: Any, n: int, features: int, classes: int, weights: ClassWeights, *, stacklevel: int
+    ) -> None:
         """Warn whoever called `fit` if a plan's noise is larger than any score."""
 
         def noise_and_score(plan: Any) -> tuple[float, float]:
             noise, strong_convexity = self._planned_noise(plan)
-            return noise, largest_score(classes=classes, strong_convexity=strong_convexity)
+            return noise, weights_bound(classes=classes, strong_convexity=strong_convexity)
 
         def relative_noise(C: float) -> float:
-            noise, score = noise_and_score(clone(self).set_params(C=C)._planned(n, features, classes))
+            noise, score = noise_and_score(clone(self).set_params(C=C)._planned(n, features, classes, weights))
             return noise / score
 
         noise, score = noise_and_score(plan)
         warn_if_drowned(
             C=self.C,
             n=n,
+            largest_weight=weights.largest,
             epsilon=self.epsilon,
             noise=noise,
             score=score,
@@ -274,6 +288,9 @@ class LinearClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             parameters["random_state"] = None
         if parameters["feature_ranges"] is not None:
             parameters["feature_ranges"] = np.asarray(parameters["feature_ranges"], dtype=np.float64).tolist()
+        if parameters["class_weight"] is not None:
+            # As pairs: JSON's objects would make words of labels that are numbers.
+            parameters["class_weight"] = list(parameters["class_weight"].items())
         if not isinstance(parameters["random_state"], int | np.integer | None):
             raise ParameterError(
                 "an estimator whose random_state is a generator cannot be saved; give a number or None"
@@ -284,6 +301,8 @@ class LinearClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def _from_file(cls, header: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> Self:
         """Return a classifier with what a file says of every classifier."""
         estimator = cls(**header["parameters"])
+        if estimator.class_weight is not None:
+            estimator.class_weight = dict(estimator.class_weight)
         dtype, classes = header["classes"]
         estimator.classes_ = np.array(classes, dtype=dtype)
         estimator.n_features_in_ = header["n_features_in"]
@@ -302,6 +321,11 @@ class LinearClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         except BaseException:
             self.__dict__ = before
             raise
+
+    def __sklearn_tags__(self) -> Tags:
+        tags: Tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        return tags
 
     def _require_fitted(self) -> None:
         check_is_fitted(self)

@@ -67,7 +67,7 @@ def refit(plan: RefitPlan, objective: Objective, start: Array | None = None) -> 
 def objective_of(plan: RefitPlan, rows: Array, labels: NDArray[np.float64] | NDArray[np.int64]) -> Objective:
     """Return the loss over these rows; those of removed records are zero."""
     kind = LogisticRegression64 if plan.classes == 2 else SoftmaxRegression64
-    return kind(rows, labels, plan.n, plan.strong_convexity, plan.classes)
+    return kind(rows, labels, plan.n, plan.strong_convexity, plan.classes, plan.class_weights)
 
 
 def gradient_error(plan: RefitPlan, weights: Array) -> float:

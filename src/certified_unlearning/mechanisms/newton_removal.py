@@ -150,7 +150,7 @@ class NewtonRemoval:
         """Return the model after one step, whatever its residual is."""
         plan, (weights, residual, curvature) = self.plan, model
         records = len(gone)
-        ghat = removed_gradient(gone, gone_labels, weights, plan.n)
+        ghat = removed_gradient(gone, gone_labels, weights, plan.n, plan.class_weights)
         ghat_error = rounding.gradient_error(
             records=records,
             n=plan.n,
@@ -162,7 +162,7 @@ class NewtonRemoval:
         curvature.usable = False
         matrix, error, not_downdated = curvature.matrix, curvature.error, curvature.not_downdated + records
         if plan.downdate:
-            matrix -= removed_curvature(gone, curvature.at, plan.n)
+            matrix -= removed_curvature(gone, gone_labels, curvature.at, plan.n, plan.class_weights)
             error, not_downdated = (error + self._hessian_error(records, curvature.at)) * rounding.OUTWARD, 0
         changed = Curvature(curvature.at, matrix, curvature.factor, error, not_downdated)
         share = records / max(plan.records_between_reads, records)
@@ -282,7 +282,7 @@ class NewtonRemoval:
 
     def _objective(self, rows: Array, labels: Array) -> LogisticRegression64:
         plan = self.plan
-        return LogisticRegression64(rows, labels, plan.n, plan.strong_convexity, 2)
+        return LogisticRegression64(rows, labels, plan.n, plan.strong_convexity, 2, plan.class_weights)
 
 
 def _solved(curvature: Curvature, gradient: Array, enough: float) -> tuple[Array, Array, Array]:

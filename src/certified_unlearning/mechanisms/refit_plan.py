@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Literal, Self
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, Field
 
 from certified_unlearning.accounting.core.checks import require_count, require_positive, require_probability
 from certified_unlearning.accounting.core.losses import scores_per_record
@@ -34,6 +34,7 @@ class RefitPlan(BaseModel):
         strict: Whether a bound that holds for all data says when data are read again.
         records_between_reads: Data are read again for the request with which more records than this were removed since
             they were read last; 0 where every request reads them.
+        class_weights: What the losses of records of each class are multiplied by, at most 1; None for 1.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -49,6 +50,7 @@ class RefitPlan(BaseModel):
     downdate: bool
     strict: bool
     records_between_reads: int
+    class_weights: tuple[float, ...] | None = Field(default=None, exclude_if=lambda weights: weights is None)
 
     @classmethod
     def make(
@@ -64,6 +66,7 @@ class RefitPlan(BaseModel):
         strict: bool = False,
         records_between_reads: int | None = None,
         downdate: bool | None = None,
+        class_weights: tuple[float, ...] | None = None,
     ) -> Self:
         """Return the plan for a target.
 
@@ -78,6 +81,7 @@ class RefitPlan(BaseModel):
             strict: Whether the time of reading shall depend on counts alone.
             records_between_reads: None: `schedule.strict_records` if ``strict``, else `schedule.usual_records`.
             downdate: None: up to `LARGEST_DOWNDATE` columns.
+            class_weights: Between 0 and 1, one a class: those of two in the order -1, +1. None: all are 1.
 
         Raises:
             ParameterError: A value makes no sense.
@@ -122,6 +126,7 @@ class RefitPlan(BaseModel):
             downdate=downdate,
             strict=strict,
             records_between_reads=most if records_between_reads is None else records_between_reads,
+            class_weights=class_weights,
         )
 
     @staticmethod

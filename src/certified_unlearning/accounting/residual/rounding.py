@@ -12,14 +12,15 @@ s(-y x.w)`` (softmax in brackets):
 and by the evaluation of ``s`` itself, `COEFFICIENT_ERROR`: ``1/(1 + exp(-z))`` takes one exponential, a sum and a
 quotient, 4 ``u`` relative; twice that is counted (softmax: ``(2 K + 16) u`` in norm, as in `accounting.core.rounding`).
 A row's part of the sum is at most ``r`` (``sqrt(2) r``), so the sum of ``N`` is off by ``gamma_chain`` times ``N r``.
-Division by ``n``, ``m w`` and the last sum are one relative ``u`` each.
+Division by ``n``, ``m w`` and the last sum are one relative ``u`` each. Weights of classes, at most 1, multiply
+coefficients: what they bound stays bounded, and their one ``u`` is within what is counted twice.
 
 *Hessian*, ``(1/n) sum q x x' + m I`` with ``q = s(z) s(-z)``, evaluated as a sum over rows ``sqrt(q) x``: ``q`` is off
 by `THIRD_DERIVATIVE` times what a score is, as ``|q'| <= 1/(6 sqrt 3)``, and by 16 ``u`` relative of two sigmoids,
-which with the product, root, scaling and squaring makes 25. A row's part has Frobenius norm at most ``r^2 / 4``, and
-Frobenius norms bound spectral ones; so the sum is off by ``(gamma_chain + 25 u) N r^2 / 4 / n`` and what the scores
-cost. A *downdate* subtracts such a sum and rounds every entry once more. For all of it ``|H|_F <= r^2 / 4 + sqrt(d)
-m``.
+which with the products (a class' weight included), root, scaling and squaring makes 25. A row's part has Frobenius norm
+at most ``r^2 / 4``, and Frobenius norms bound spectral ones; so the sum is off by ``(gamma_chain + 25 u) N r^2 / 4 /
+n`` and what the scores cost. A *downdate* subtracts such a sum and rounds every entry once more. For all of it ``|H|_F
+<= r^2 / 4 + sqrt(d) m``.
 
 *A product* ``H v`` is off by ``gamma_d |H|_F |v|``: the same entries with absolute values have the same norm.
 

@@ -85,6 +85,7 @@ class DescentLearner(LinearLearner):
         accountant: str = "shifted",
         adjacency: str = "zero-out",
         dtype: str = "float32",
+        class_weights: tuple[float, ...] | None = None,
     ) -> "DescentLearner":
         """Choose the noise, and the learning steps, before anything is learned.
 
@@ -104,6 +105,7 @@ class DescentLearner(LinearLearner):
             accountant: ``shifted``, ``conditional`` (with published state) or ``as published``.
             adjacency: What a model is compared with.
             dtype: Of weights and rows.
+            class_weights: Between 0 and 1, one a class: those of two in the order -1, +1. None: all are 1.
 
         Raises:
             ParameterError: A value makes no sense, or both ``sigma`` and ``steps`` are given.
@@ -137,6 +139,7 @@ class DescentLearner(LinearLearner):
                 "accountant": accountant,
                 "adjacency": adjacency,
                 "dtype": dtype,
+                "class_weights": class_weights,
             }
         )
         if steps is not None:

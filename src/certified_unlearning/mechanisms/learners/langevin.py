@@ -65,6 +65,7 @@ class LangevinLearner(NoisyLearner):
         adjacency: str = "zero-out",
         learning_steps: int | None = None,
         dtype: str = "float32",
+        class_weights: tuple[float, ...] | None = None,
     ) -> "LangevinLearner":
         """Choose the noise, and the learning steps, before anything is learned.
 
@@ -86,6 +87,7 @@ class LangevinLearner(NoisyLearner):
             learning_steps: ``T``. None: the least number after which the distance to the stationary law is certified
                 to be negligible.
             dtype: Of weights and rows.
+            class_weights: Between 0 and 1, one a class: those of two in the order -1, +1. None: all are 1.
 
         Raises:
             ParameterError: A value makes no sense, or both ``sigma`` and ``steps`` are given.
@@ -120,6 +122,7 @@ class LangevinLearner(NoisyLearner):
                 "accountant": accountant,
                 "adjacency": adjacency,
                 "dtype": dtype,
+                "class_weights": class_weights,
             }
         )
         # NumPy's whole numbers, as parameter searches give them, become Python's.

@@ -97,6 +97,7 @@ class MiniBatchLearner(NoisyLearner):
         adjacency: str = "zero-out",
         learning_steps: int | None = None,
         dtype: str = "float64",
+        class_weights: tuple[float, ...] | None = None,
     ) -> "MiniBatchLearner":
         """Choose the noise, and the learning steps, before anything is learned.
 
@@ -115,6 +116,7 @@ class MiniBatchLearner(NoisyLearner):
             adjacency: What a model is compared with.
             learning_steps: ``T``. None: whole epochs, as many as let the start fade.
             dtype: Of weights and rows.
+            class_weights: Between 0 and 1, one a class: those of two in the order -1, +1. None: all are 1.
 
         Raises:
             ParameterError: A value makes no sense, or both ``sigma`` and ``steps`` are given.
@@ -147,6 +149,7 @@ class MiniBatchLearner(NoisyLearner):
                 "adjacency": adjacency,
                 "batch_size": int(batch_size),
                 "dtype": dtype,
+                "class_weights": class_weights,
             }
         )
         if learning_steps is None:
@@ -225,6 +228,7 @@ class MiniBatchLearner(NoisyLearner):
             classes=self.classes,
             batch_size=self.batch_size,
             strong_convexity=self.exact_problem.strong_convexity,
+            class_weights=self.class_weights,
         )
 
     def _epochs(self) -> int:
