@@ -5,6 +5,7 @@ from sklearn.utils.estimator_checks import check_class_weight_classifiers, param
 
 from certified_unlearning.estimators import (
     CertifiedLogisticRegression,
+    CertifiedRidge,
     LangevinLogisticRegression,
     PublishedStateDescentToDelete,
     SecretStateDescentToDelete,
@@ -38,6 +39,16 @@ def known_to_fail(estimator) -> dict[str, str]:
     expected_failed_checks=known_to_fail,
 )
 def test_it_is_a_scikit_learn_classifier(estimator, check):
+    check(estimator)
+
+
+@parametrize_with_checks(
+    [
+        CertifiedRidge(alpha=0.01, data_norm=5, target_range=(-400, 400)),
+        CertifiedRidge(alpha=0.01, feature_ranges=(-5, 5), target_range=(-400, 400), fit_intercept=False),
+    ]
+)
+def test_it_is_a_scikit_learn_regressor(estimator, check):
     check(estimator)
 
 

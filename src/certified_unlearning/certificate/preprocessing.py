@@ -40,5 +40,5 @@ def preprocessing(dataset: str, features: str | None) -> Assumption:
 
 def possible_class_weights(stated: Sequence[float] | None, classes: int) -> tuple[bool, str]:
     """Return whether class weights leave the bounds of a record's loss as they are, and what they must be."""
-    possible = stated is None or (len(stated) == classes and all(0 <= weight <= 1 for weight in stated))
+    possible = stated is None or (len(stated) == classes > 1 and all(0 <= weight <= 1 for weight in stated))
     return possible, f"{classes} numbers between 0 and 1, or left out"

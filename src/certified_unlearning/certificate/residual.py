@@ -21,6 +21,8 @@ from certified_unlearning.mechanisms.refit_plan import LARGEST_FACTOR, Counts, R
 from certified_unlearning.version import code_version
 from certified_unlearning.vocabulary import NoiseSource
 
+Loss = Literal["logistic", "softmax", "squared"]
+
 
 class ResidualCertificate(BaseModel):
     """An (epsilon, delta + extra_delta) unlearning statement against exact refits, and what recomputes it.
@@ -28,7 +30,7 @@ class ResidualCertificate(BaseModel):
     Attributes:
         kind: ``residual``; certificates of noisy steps have none.
         mechanism: ``newton-removal``, or ``certified-refit`` where every request reads the data.
-        loss: ``logistic`` or ``softmax``, with an l2 regulariser, on rows of norm at most 1.
+        loss: ``logistic``, ``softmax`` or ``squared``, with an l2 regulariser, on rows of norm at most 1.
         comparator: What a release is indistinguishable from.
         observers: To whom each epsilon speaks.
         not_promised: What nobody should read into it.
@@ -43,7 +45,7 @@ class ResidualCertificate(BaseModel):
         extra_delta_all_releases: The same, of all releases.
         n: Number of records at the start.
         d: Number of weights.
-        classes: At least 2.
+        classes: At least 2; 1 for ridge regression, whose targets lie between -1 and 1.
         strong_convexity: ``m``.
         sigma: Standard deviation of the published noise.
         budget: ``tau``: what the gradient's norm was at most, at every release.
@@ -67,7 +69,7 @@ class ResidualCertificate(BaseModel):
 
     kind: Literal["residual"] = "residual"
     mechanism: Literal["newton-removal", "certified-refit"]
-    loss: Literal["logistic", "softmax"]
+    loss: Loss
     guarantee: Literal["upper bound"] = "upper bound"
     comparator: str
     observers: str
@@ -83,7 +85,7 @@ class ResidualCertificate(BaseModel):
     extra_delta_all_releases: float | None
     n: int = Field(ge=1)
     d: int = Field(ge=1)
-    classes: int = Field(ge=2)
+    classes: int = Field(ge=1)
     strong_convexity: float = Field(gt=0, allow_inf_nan=False)
     sigma: float = Field(gt=0, allow_inf_nan=False)
     budget: float = Field(gt=0, allow_inf_nan=False)
@@ -101,6 +103,12 @@ class ResidualCertificate(BaseModel):
     dataset: str
     features: str
     code_version: str
+
+
+def _loss(classes: int) -> Loss:
+    if classes == 1:
+        return "squared"
+    return "logistic" if classes == 2 else "softmax"
 
 
 class _Constants(Protocol):
@@ -148,7 +156,7 @@ def _before_removals(
     """Return the certificate of the first release."""
     return ResidualCertificate(
         mechanism="newton-removal" if plan.removes_by_newton else "certified-refit",
-        loss="logistic" if plan.classes == 2 else "softmax",
+        loss=_loss(plan.classes),
         **_numbers(plan, dimension=plan.dimension, releases=1),
         **_words(
             plan.sigma,
@@ -156,6 +164,7 @@ def _before_removals(
             noise_source=noise_source,
             strict=plan.strict,
             class_weights=plan.class_weights,
+            targets=plan.classes == 1,
             unscheduled=unscheduled,
             dataset=dataset,
             features=features,
@@ -205,6 +214,7 @@ def verify(certificate: ResidualCertificate) -> None:
         noise_source=certificate.noise_source,
         strict=certificate.strict,
         class_weights=certificate.class_weights,
+        targets=certificate.classes == 1,
         unscheduled=certificate.unscheduled_reads > 0,
         dataset=certificate.dataset,
         features=certificate.features,
@@ -261,6 +271,7 @@ def _words(
     dataset: str,
     features: str,
     class_weights: tuple[float, ...] | None = None,
+    targets: bool = False,
 ) -> dict[str, Any]:
     return {
         "comparator": statements.COMPARATOR,
@@ -273,6 +284,7 @@ def _words(
             strict=strict,
             unscheduled=unscheduled,
             class_weights=class_weights is not None,
+            targets=targets,
         ),
     }
 
@@ -280,9 +292,10 @@ def _words(
 def _verify_scope(certificate: ResidualCertificate) -> None:
     """Check that the constants are possible, and fit each other."""
     scores = scores_per_record(certificate.classes)
-    by_newton = certificate.classes == 2 and certificate.d <= LARGEST_FACTOR
+    by_newton = certificate.classes <= 2 and certificate.d <= LARGEST_FACTOR
     mechanism = "newton-removal" if by_newton else "certified-refit"
-    loss = "logistic" if certificate.classes == 2 else "softmax"
+    loss = _loss(certificate.classes)
+    squared = loss == "squared"
     requests = certificate.releases - 1
     reads = certificate.scheduled_reads + certificate.unscheduled_reads
     least_reads = 0 if certificate.records_between_reads else requests
@@ -298,6 +311,8 @@ def _verify_scope(certificate: ResidualCertificate) -> None:
         "sigma": (certificate.sigma <= LARGEST_SIGMA, f"at most {LARGEST_SIGMA:g}, or weights may overflow"),
         "class_weights": possible_class_weights(certificate.class_weights, certificate.classes),
         "d": (certificate.d % scores == 0, f"a multiple of the {scores} scores of a record"),
+        "strict": (not (squared and certificate.strict), "false for ridge regression"),
+        "downdate": (certificate.downdate or not squared, "true for ridge regression"),
         "removed": (requests <= certificate.removed < certificate.n, f"{requests} to {certificate.n - 1}"),
         "scheduled_reads": (least_reads <= reads <= requests, f"{least_reads} to {requests}, with those unscheduled"),
         "features": (certificate.features in (DECLARED, GIVEN), f"{DECLARED!r} or {GIVEN!r}"),

@@ -18,7 +18,8 @@ from certified_unlearning.engine.devices import pick_device
 from certified_unlearning.engine.progress import Progress
 from certified_unlearning.errors import DataError
 from certified_unlearning.estimators import report, storage
-from certified_unlearning.estimators.classifier import LinearClassifier, without_sample_weight
+from certified_unlearning.estimators.classifier import LinearClassifier
+from certified_unlearning.estimators.linear import without_sample_weight
 from certified_unlearning.estimators.requests import distinct, require_removable, warn_of_an_empty_class
 from certified_unlearning.estimators.scaling import unit
 from certified_unlearning.mechanisms.learners.learner import Removal, require_one_of

@@ -12,7 +12,7 @@ from certified_unlearning.engine.devices import pick_device
 from certified_unlearning.engine.minibatch import dealt_order, places_in
 from certified_unlearning.estimators.base import UnlearningClassifier, shown_progress
 from certified_unlearning.estimators.class_weights import ClassWeights
-from certified_unlearning.estimators.classifier import ROWS_AT_ONCE
+from certified_unlearning.estimators.linear import ROWS_AT_ONCE
 from certified_unlearning.estimators.requests import distinct, require_removable
 from certified_unlearning.mechanisms.learners.langevin import LangevinLearner
 from certified_unlearning.mechanisms.learners.learner import Removal

@@ -14,6 +14,8 @@ from certified_unlearning.vocabulary import Reading
 
 LARGEST_FACTOR = 5000
 """Most columns of a row for which a Hessian is made and factored."""
+SHARE_OF_RIDGE = 10
+"""Ridge regression reads its data again when one in so many records has left: its steps leave rounding only."""
 LARGEST_DOWNDATE = 1000
 """Most columns for which taking records out of the Hessian costs less than what it saves."""
 
@@ -24,7 +26,7 @@ class RefitPlan(BaseModel):
     Attributes:
         n: Number of records at the start; it stays what the loss is divided by (adjacency ``zero-out``).
         features: Columns of a row.
-        classes: Number of classes, at least 2.
+        classes: Number of classes, at least 2; 1 for ridge regression, whose targets are numbers from -1 to 1.
         strong_convexity: ``m``.
         epsilon: The target for the model published last.
         delta: Of the target.
@@ -73,14 +75,14 @@ class RefitPlan(BaseModel):
         Args:
             n: Number of records.
             features: Columns of a row.
-            classes: Number of classes.
+            classes: Number of classes; 1 for ridge regression.
             strong_convexity: ``m``.
             epsilon: The target.
             delta: Strictly between 0 and 1, or ``"1/n"``.
             sigma: Standard deviation of the published noise.
             strict: Whether the time of reading shall depend on counts alone.
             records_between_reads: None: `schedule.strict_records` if ``strict``, else `schedule.usual_records`.
-            downdate: None: up to `LARGEST_DOWNDATE` columns.
+            downdate: None: up to `LARGEST_DOWNDATE` columns, and always for ridge regression.
             class_weights: Between 0 and 1, one a class: those of two in the order -1, +1. None: all are 1.
 
         Raises:
@@ -88,7 +90,9 @@ class RefitPlan(BaseModel):
             AssumptionError: float64 cannot keep to the budget.
         """
         require_count(least=1, n=n, features=features)
-        require_count(least=2, classes=classes)
+        require_count(least=1, classes=classes)
+        if classes == 1 and (strict or downdate is False):
+            raise ParameterError("ridge regression has downdates, and no strict timing")
         require_positive(strong_convexity=strong_convexity, epsilon=epsilon)
         sigma = required_sigma(sigma)
         delta = 1 / n if delta == "1/n" else delta
@@ -105,7 +109,8 @@ class RefitPlan(BaseModel):
             delta=delta,
             budget=budget,
         )
-        downdate = features <= LARGEST_DOWNDATE if downdate is None else downdate
+        if downdate is None:
+            downdate = classes == 1 or features <= LARGEST_DOWNDATE
         most = cls._most_records(n, features, classes, strong_convexity, budget, downdate, strict)
         if records_between_reads is not None:
             require_count(least=0, records_between_reads=records_between_reads)
@@ -135,6 +140,8 @@ class RefitPlan(BaseModel):
     ) -> int:
         if classes > 2 or features > LARGEST_FACTOR:
             return 0
+        if classes == 1:
+            return max(1, n // SHARE_OF_RIDGE)
         if strict:
             return schedule.strict_records(n=n, strong_convexity=strong_convexity, budget=budget, downdate=downdate)
         return schedule.usual_records(
@@ -149,7 +156,7 @@ class RefitPlan(BaseModel):
     @property
     def removes_by_newton(self) -> bool:
         """Whether requests may be answered without reading data."""
-        return self.classes == 2 and self.features <= LARGEST_FACTOR
+        return self.classes <= 2 and self.features <= LARGEST_FACTOR
 
 
 @dataclass(frozen=True)

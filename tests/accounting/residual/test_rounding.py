@@ -11,6 +11,7 @@ from scipy.special import expit
 from certified_unlearning.accounting.residual import rounding
 from certified_unlearning.engine.objectives.float64 import (
     LogisticRegression64,
+    RidgeRegression64,
     SoftmaxRegression64,
     removed_curvature,
     removed_gradient,
@@ -194,3 +195,38 @@ def test_weights_of_classes_stay_within_the_same_bounds(size: float, classes: in
         part = removed_curvature(rows[:9], labels[:9], weights, n, shares)
         _, of_left = LogisticRegression64(rows[9:], labels[9:], n, m, 2, shares).gradient_and_hessian(weights)
         assert np.tril(lower - part) == pytest.approx(np.tril(of_left), abs=1e-15)
+
+
+@NEEDS_EXTENDED
+@pytest.mark.parametrize(("n", "d"), [(60, 5), (5000, 12), (200_000, 3)])
+@pytest.mark.parametrize("size", [0.1, 30.0, 1000.0])
+def test_ridge_regression_is_within_its_bounds(n: int, d: int, size: float):
+    m, draw = 0.01, np.random.default_rng(n)
+    rows, _, weights = problem(n, d, seed=n + d, size=size)
+    targets, length = draw.uniform(-1, 1, n), float(np.linalg.norm(weights))
+    objective = RidgeRegression64(rows, targets, n, m, 1)
+    gradient, lower = objective.gradient_and_hessian(weights)
+    x, w, y = (each.astype(LONG) for each in (rows, weights, targets))
+    exact = (x @ w - y) @ x / n + LONG(m) * w
+    bound = rounding.gradient_error(records=n, n=n, features=d, classes=1, weight_norm=length, strong_convexity=m)
+    off = float(np.linalg.norm((gradient - exact).astype(float)))
+    assert off <= bound < 1e-12 * (1 + size)
+    assert (gradient == objective.gradient(weights)).all()
+    hessian = x.T @ x / n + LONG(m) * np.eye(d, dtype=LONG)
+    evaluated = lower + np.tril(lower, -1).T
+    error = rounding.hessian_error(records=n, n=n, features=d, weight_norm=length, strong_convexity=m, classes=1)
+    assert np.linalg.norm((evaluated - hessian).astype(float)) <= error
+    assert np.linalg.norm(evaluated) <= rounding.hessian_norm(features=d, strong_convexity=m, classes=1)
+    product = evaluated @ weights
+    off = (product - evaluated.astype(LONG) @ w).astype(float)
+    size_of_product = rounding.product_error(features=d, strong_convexity=m, norm=length, classes=1)
+    assert np.linalg.norm(off) <= size_of_product
+    assert objective.hessian_product(weights, weights) == pytest.approx(product, rel=1e-11, abs=1e-12 * size)
+    ghat = removed_gradient(rows[:9], targets[:9], weights, n, squared=True)
+    left = (x[9:] @ w - y[9:]) @ x[9:] / n + LONG(m) * w
+    few = rounding.gradient_error(records=9, n=n, features=d, classes=1, weight_norm=length, strong_convexity=0.0)
+    assert np.linalg.norm((ghat - (left - exact)).astype(float)) <= few + 1e-18 * (1 + size)
+    downdated = lower - removed_curvature(rows[:9], targets[:9], weights, n, squared=True)
+    error += rounding.hessian_error(records=9, n=n, features=d, weight_norm=length, strong_convexity=m, classes=1)
+    of_left = np.tril(x[9:].T @ x[9:] / n + LONG(m) * np.eye(d, dtype=LONG))
+    assert np.linalg.norm((np.tril(downdated) - of_left).astype(float)) <= error

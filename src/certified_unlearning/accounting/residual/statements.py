@@ -2,7 +2,7 @@
 
 import functools
 
-from certified_unlearning.accounting.accountant import PUBLIC_CLASS_WEIGHTS, Assumption
+from certified_unlearning.accounting.accountant import PUBLIC_CLASS_WEIGHTS, PUBLIC_TARGET_RANGE, Assumption
 from certified_unlearning.vocabulary import NoiseSource
 
 COMPARATOR = (
@@ -31,6 +31,7 @@ def assumptions(
     strict: bool,
     unscheduled: bool,
     class_weights: bool = False,
+    targets: bool = False,
 ) -> tuple[Assumption, ...]:
     """Return what the guarantee rests on.
 
@@ -41,6 +42,7 @@ def assumptions(
         strict: Whether data are read again by counts alone.
         unscheduled: Whether they were read at another time.
         class_weights: Whether classes count differently.
+        targets: Whether there are targets in the place of classes.
     """
     return (
         Assumption(
@@ -50,6 +52,7 @@ def assumptions(
         ),
         preprocessing,
         *((PUBLIC_CLASS_WEIGHTS,) if class_weights else ()),
+        *((PUBLIC_TARGET_RANGE,) if targets else ()),
         Assumption(
             statement="the objective is strongly convex",
             status="checked",

@@ -1,4 +1,4 @@
-"""Logistic and softmax regression in NumPy's float64, exact to known bounds, for solvers that stop by the gradient.
+"""Logistic, softmax and ridge regression in NumPy's float64, exact to known bounds, for solvers that know when to stop.
 
 ``f(w) = (1/n) sum_i loss(x_i, y_i, w) + (m/2) |w|^2`` over rows of norm at most 1, in which rows of zeros have no
 gradient: what a removed record leaves (adjacency `zero-out`). Rows are read in blocks, so nothing of their size is made
@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from scipy.linalg.blas import dsyrk
 from scipy.special import expit
 
+from certified_unlearning.accounting.core.losses import scores_per_record
 from certified_unlearning.accounting.residual.rounding import block_rows
 
 Array = NDArray[np.float64]
@@ -25,10 +26,11 @@ class Regression:
 
     Attributes:
         rows: Shape ``(records, d)``; float32 numbers are taken as they are, and may lie in a file.
-        labels: Shape ``(records,)``: -1.0 or 1.0 of two classes, else the class' number.
+        labels: Shape ``(records,)``: -1.0 or 1.0 of two classes, of more the class' number; of ridge regression
+            targets.
         n: What the sum is divided by.
         strong_convexity: ``m``.
-        classes: At least 2.
+        classes: At least 2; 1 for ridge regression.
         class_weights: What the losses of records of each class are multiplied by, at most 1; None for 1.
     """
 
@@ -52,7 +54,7 @@ class Regression:
     @property
     def dimension(self) -> int:
         """Number of weights."""
-        return int(self.rows.shape[1]) * (1 if self.classes == 2 else self.classes)
+        return int(self.rows.shape[1]) * scores_per_record(self.classes)
 
 
 class LogisticRegression64(Regression):
@@ -131,24 +133,77 @@ class SoftmaxRegression64(Regression):
         return total.ravel() / self.n + self.strong_convexity * vector
 
 
+class RidgeRegression64(Regression):
+    """Ridge regression, of the loss ``(x.w - y)^2 / 2``: weights of shape ``(d,)``."""
+
+    def value(self, weights: Array) -> float:
+        """Return ``f(w)``."""
+        losses = sum(float(((x @ weights - y) ** 2).sum()) / 2 for x, y in self.blocks())
+        return losses / self.n + self.strong_convexity / 2 * float(weights @ weights)
+
+    def gradient(self, weights: Array) -> Array:
+        """Return the gradient, shape ``(d,)``."""
+        total = np.zeros_like(weights)
+        for x, y in self.blocks():
+            total += x.T @ (x @ weights - y)
+        return total / self.n + self.strong_convexity * weights
+
+    def gradient_and_hessian(self, weights: Array) -> tuple[Array, Array]:
+        """Return the gradient and the Hessian, shape ``(d, d)`` in Fortran's order, of which the lower half is set."""
+        total, d = np.zeros_like(weights), len(weights)
+        hessian = np.zeros((d, d), order="F")
+        for x, y in self.blocks():
+            total += x.T @ (x @ weights - y)
+            hessian += dsyrk(1.0, x.T, lower=1)  # Added as a whole: `chain` counts on it.
+        hessian /= self.n
+        hessian[np.diag_indices(d)] += self.strong_convexity
+        return total / self.n + self.strong_convexity * weights, hessian
+
+    def hessian_product(self, weights: Array, vector: Array) -> Array:
+        """Return the Hessian, the same at all ``weights``, times a vector."""
+        total = np.zeros_like(weights)
+        for x, _ in self.blocks():
+            total += x.T @ (x @ vector)
+        return total / self.n + self.strong_convexity * vector
+
+
 def removed_gradient(
-    rows: Array, labels: NDArray[Any], weights: Array, n: int, class_weights: tuple[float, ...] | None = None
+    rows: Array,
+    labels: NDArray[Any],
+    weights: Array,
+    n: int,
+    class_weights: tuple[float, ...] | None = None,
+    *,
+    squared: bool = False,
 ) -> Array:
-    """Return what the gradient changes by when these records leave a logistic regression: ``ghat``, shape ``(d,)``."""
+    """Return what the gradient changes by when these records leave: ``ghat``, shape ``(d,)``.
+
+    They leave a logistic regression, or, if ``squared``, a ridge regression.
+    """
     ghat = np.zeros_like(weights)
     # By blocks that are added as a whole: `accounting.residual.rounding.chain` counts on it.
     for some in _blocks_of(len(rows), rows.shape[1]):
-        ghat -= rows[some].T @ _coefficients(rows[some] @ weights, labels[some], class_weights)
+        scores = rows[some] @ weights
+        coefficients = scores - labels[some] if squared else _coefficients(scores, labels[some], class_weights)
+        ghat -= rows[some].T @ coefficients
     return ghat / n
 
 
 def removed_curvature(
-    rows: Array, labels: NDArray[Any], at: Array, n: int, class_weights: tuple[float, ...] | None = None
+    rows: Array,
+    labels: NDArray[Any],
+    at: Array,
+    n: int,
+    class_weights: tuple[float, ...] | None = None,
+    *,
+    squared: bool = False,
 ) -> Array:
     """Return these records' part of the Hessian at some weights: ``(d, d)``, of which the lower half is set."""
     curvature = np.zeros((len(at), len(at)), order="F")
     for some in _blocks_of(len(rows), rows.shape[1]):
-        scaled = scaled_rows(rows[some], rows[some] @ at, labels[some], class_weights)
+        scaled = rows[some]
+        if not squared:
+            scaled = scaled_rows(scaled, scaled @ at, labels[some], class_weights)
         curvature += dsyrk(1.0, scaled, trans=1, lower=1)
     curvature /= n
     return curvature
