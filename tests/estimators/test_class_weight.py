@@ -20,6 +20,10 @@ from certified_unlearning.estimators import (
     SecretStateDescentToDelete,
 )
 from certified_unlearning.estimators.class_weights import ClassWeights
+from certified_unlearning.mechanisms.learners.descent import DescentLearner
+from certified_unlearning.mechanisms.learners.langevin import LangevinLearner
+from certified_unlearning.mechanisms.learners.minibatch import MiniBatchLearner
+from certified_unlearning.mechanisms.refit_plan import RefitPlan
 
 WEIGHTS = {"odd": 3.0, "even": 0.5}
 C = 0.02
@@ -85,7 +89,7 @@ def test_descent_without_noise_ends_at_scikit_learns_minimiser(parity, digits, s
 @pytest.mark.parametrize("several", [False, True])
 def test_noisy_steps_settle_around_scikit_learns_minimiser(parity, digits, batch_size, several, monkeypatch):
     """Without its noise: the law's centre. Records of two classes, or of ten; all at once, or in mini-batches."""
-    monkeypatch.setattr(descent.randomness, "fill_block", lambda noise, *_: noise.zero_())
+    monkeypatch.setattr(descent.randomness, "fill_blocks", lambda noise, *_: noise.zero_())
     rows, labels = digits if several else parity
     weights = {0: 4.0, 7: 0.25} if several else WEIGHTS
     options = {"C": C, "batch_size": batch_size, "dtype": "float64", "random_state": 0, "epsilon": 20}
@@ -188,3 +192,18 @@ def test_the_advice_counts_the_largest_weight(parity):
     with pytest.warns(UserWarning, match="little can be learned") as warned:
         model._warn_if_drowned(model._planned(**sizes), **sizes, stacklevel=1)
     assert "would do" in str(warned[0].message), "an advised C is found among small ones, too"
+
+
+@pytest.mark.parametrize("shares", [(0.5, 3.0), (1.0,), (-0.1, 1.0), (float("nan"), 1.0)])
+@pytest.mark.parametrize(
+    "plan",
+    [
+        lambda **some: LangevinLearner.plan(regularisation=1e-3, **some),
+        lambda **some: MiniBatchLearner.plan(regularisation=1e-3, batch_size=10, **some),
+        lambda **some: DescentLearner.plan(regularisation=1e-3, variant="secret-state", **some),
+        lambda **some: RefitPlan.make(strong_convexity=0.1, sigma=0.01, **some),
+    ],
+)
+def test_no_plan_takes_weights_with_which_a_record_would_count_for_more_than_1(plan, shares):
+    with pytest.raises(ParameterError, match="class_weights must be 2 numbers from 0 to 1"):
+        plan(n=100, features=3, classes=2, epsilon=1.0, delta=1e-3, class_weights=shares)

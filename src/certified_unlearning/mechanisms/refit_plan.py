@@ -5,7 +5,12 @@ from typing import Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from certified_unlearning.accounting.core.checks import require_count, require_positive, require_probability
+from certified_unlearning.accounting.core.checks import (
+    require_class_weights,
+    require_count,
+    require_positive,
+    require_probability,
+)
 from certified_unlearning.accounting.core.losses import scores_per_record
 from certified_unlearning.accounting.core.rounding import required_sigma
 from certified_unlearning.accounting.residual import release, schedule
@@ -93,6 +98,7 @@ class RefitPlan(BaseModel):
         require_count(least=1, classes=classes)
         if classes == 1 and (strict or downdate is False):
             raise ParameterError("ridge regression has downdates, and no strict timing")
+        require_class_weights(class_weights, classes=classes)
         require_positive(strong_convexity=strong_convexity, epsilon=epsilon)
         sigma = required_sigma(sigma)
         delta = 1 / n if delta == "1/n" else delta

@@ -14,7 +14,7 @@ from torch import Tensor
 
 from certified_unlearning import accounting
 from certified_unlearning.accounting import Problem
-from certified_unlearning.accounting.core.checks import require_count, require_positive
+from certified_unlearning.accounting.core.checks import require_class_weights, require_count, require_positive
 from certified_unlearning.accounting.core.rounding import required_sigma
 from certified_unlearning.accounting.core.search import least_whole
 from certified_unlearning.accounting.descent import shifted as descent_shifted
@@ -123,6 +123,7 @@ class DescentLearner(LinearLearner):
             raise ParameterError("accountant conditional speaks of published state; with secret state use shifted")
         require_one_of(get_args(_Adjacency), adjacency=adjacency)
         require_one_of(get_args(DType), dtype=dtype)
+        require_class_weights(class_weights, classes=classes)
         learner = cls.model_validate(
             {
                 "n": n,

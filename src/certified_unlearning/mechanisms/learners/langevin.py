@@ -11,7 +11,7 @@ from pydantic import field_validator
 
 from certified_unlearning import accounting
 from certified_unlearning.accounting import Problem
-from certified_unlearning.accounting.core.checks import require_count, require_positive
+from certified_unlearning.accounting.core.checks import require_class_weights, require_count, require_positive
 from certified_unlearning.accounting.core.rounding import required_sigma
 from certified_unlearning.accounting.guarantees import added_to_delta
 from certified_unlearning.accounting.langevin.accountants import ACCOUNTANTS, accountant_called
@@ -101,6 +101,7 @@ class LangevinLearner(NoisyLearner):
         require_one_of(tuple(ACCOUNTANTS), accountant=accountant)
         require_one_of(get_args(Adjacency), adjacency=adjacency)
         require_one_of(get_args(DType), dtype=dtype)
+        require_class_weights(class_weights, classes=classes)
         if sigma is not None:
             sigma = required_sigma(sigma)
         if steps is not None:

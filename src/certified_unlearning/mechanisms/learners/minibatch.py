@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 from torch import Tensor
 
 from certified_unlearning.accounting import Problem, Schedule
-from certified_unlearning.accounting.core.checks import require_count, require_positive
+from certified_unlearning.accounting.core.checks import require_class_weights, require_count, require_positive
 from certified_unlearning.accounting.core.curves import Cycle, Places
 from certified_unlearning.accounting.core.losses import regularisation_of
 from certified_unlearning.accounting.core.rounding import required_sigma
@@ -128,6 +128,7 @@ class MiniBatchLearner(NoisyLearner):
         require_count(least=2, classes=classes)
         require_one_of(get_args(_Adjacency), adjacency=adjacency)
         require_one_of(get_args(DType), dtype=dtype)
+        require_class_weights(class_weights, classes=classes)
         if steps is not None:
             require_count(least=1, steps=steps)
         if learning_steps is not None:
