@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from certified_unlearning import certificate
     from certified_unlearning.estimators import (
         CertifiedLogisticRegression,
+        CertifiedRidge,
         LangevinLogisticRegression,
         PublishedStateDescentToDelete,
         SecretStateDescentToDelete,
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 __version__ = version("certified-unlearning")
 __all__ = [
     "CertifiedLogisticRegression",
+    "CertifiedRidge",
     "LangevinLogisticRegression",
     "PublishedStateDescentToDelete",
     "SecretStateDescentToDelete",
@@ -35,6 +37,7 @@ __all__ = [
 
 _MODULES = {
     "CertifiedLogisticRegression": "estimators",
+    "CertifiedRidge": "estimators",
     "LangevinLogisticRegression": "estimators",
     "PublishedStateDescentToDelete": "estimators",
     "SecretStateDescentToDelete": "estimators",

@@ -1,10 +1,11 @@
 """scikit-learn's own checks. They feed rows of any norm, which only `normalize=True` takes."""
 
 import pytest
-from sklearn.utils.estimator_checks import parametrize_with_checks
+from sklearn.utils.estimator_checks import check_class_weight_classifiers, parametrize_with_checks
 
 from certified_unlearning.estimators import (
     CertifiedLogisticRegression,
+    CertifiedRidge,
     LangevinLogisticRegression,
     PublishedStateDescentToDelete,
     SecretStateDescentToDelete,
@@ -13,15 +14,51 @@ from certified_unlearning.estimators import (
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.SkipTestWarning")
 
 
+def known_to_fail(estimator) -> dict[str, str]:
+    """Return which checks fail, and why."""
+    if isinstance(estimator, SecretStateDescentToDelete | PublishedStateDescentToDelete) or (
+        isinstance(estimator, LangevinLogisticRegression) and estimator.accountant == "lsi"
+    ):
+        reason = "the largest weight, 1000, multiplies C: for 50 records that is more noise than signal"
+        return {"check_class_weight_classifiers": reason}
+    if not estimator.fit_intercept:
+        reason = "without an intercept no weights let all rows of norm 1 in the plane be of one class"
+        return {"check_class_weight_classifiers": reason}
+    return {}
+
+
 @parametrize_with_checks(
     [
         CertifiedLogisticRegression(normalize=True),
         CertifiedLogisticRegression(normalize=True, C=0.1, strict_timing=True, fit_intercept=False),
         LangevinLogisticRegression(normalize=True, C=0.1),
-        LangevinLogisticRegression(normalize=True, accountant="lsi", adjacency="replace", epsilon=10),
+        LangevinLogisticRegression(normalize=True, C=0.01, accountant="lsi", adjacency="replace", epsilon=10),
         SecretStateDescentToDelete(normalize=True, C=0.1),
         PublishedStateDescentToDelete(normalize=True, C=0.1),
-    ]
+    ],
+    expected_failed_checks=known_to_fail,
 )
 def test_it_is_a_scikit_learn_classifier(estimator, check):
     check(estimator)
+
+
+@parametrize_with_checks(
+    [
+        CertifiedRidge(alpha=0.01, data_norm=5, target_range=(-400, 400)),
+        CertifiedRidge(alpha=0.01, feature_ranges=(-5, 5), target_range=(-400, 400), fit_intercept=False),
+    ]
+)
+def test_it_is_a_scikit_learn_regressor(estimator, check):
+    check(estimator)
+
+
+@pytest.mark.parametrize(
+    "estimator",
+    [
+        LangevinLogisticRegression(normalize=True, C=1e-4, accountant="lsi", adjacency="replace", epsilon=10),
+        SecretStateDescentToDelete(normalize=True, C=1e-4),
+        PublishedStateDescentToDelete(normalize=True, C=1e-4),
+    ],
+)
+def test_the_check_of_class_weights_holds_where_the_largest_weight_leaves_c_small(estimator):
+    check_class_weight_classifiers(type(estimator).__name__, estimator)

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from sklearn import metrics
 
+from certified_unlearning.accounting.core.scale import weights_bound
 from certified_unlearning.data.quality import Quality, quality_of
 from certified_unlearning.errors import ParameterError, UnlearningError
 from certified_unlearning.estimators import (
@@ -14,7 +15,7 @@ from certified_unlearning.estimators import (
     PublishedStateDescentToDelete,
     SecretStateDescentToDelete,
 )
-from certified_unlearning.estimators.advice import largest_score
+from certified_unlearning.estimators.class_weights import ClassWeights
 from certified_unlearning.mechanisms.learners.descent import DescentLearner
 from certified_unlearning.mechanisms.learners.langevin import LangevinLearner
 
@@ -126,12 +127,12 @@ class TestDrowning:
             for classes in (2, 10):
                 model = make(**parameters)
                 try:
-                    plan = model._planned(n, 20, classes)
+                    plan = model._planned(n, 20, classes, ClassWeights())
                 except UnlearningError:
                     continue  # Refused anyway, with a sentence of its own.
                 with warnings.catch_warnings():
                     warnings.simplefilter("error")
-                    model._warn_if_drowned(plan, n, 20, classes, stacklevel=1)
+                    model._warn_if_drowned(plan, n, 20, classes, ClassWeights(), stacklevel=1)
 
     @pytest.mark.parametrize("make", MODELS)
     def test_defaults_do_not_warn_when_fitted(self, make, digits, parity):
@@ -173,7 +174,7 @@ class TestDrowning:
         rows, labels = parity if classes == 2 else digits
         fitted = CertifiedLogisticRegression(1, 1e-4, C=C, sigma=1e-4, fit_intercept=False).fit(rows, labels)
         largest = np.abs(fitted.decision_function(rows)).max()
-        assert largest <= largest_score(classes=classes, strong_convexity=fitted._plan.strong_convexity) + 1e-2
+        assert largest <= weights_bound(classes=classes, strong_convexity=fitted._plan.strong_convexity) + 1e-2
 
 
 def nothing_learned(self, rows, labels, *_, **__):

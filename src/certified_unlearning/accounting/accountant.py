@@ -61,6 +61,18 @@ class Accountant:
     look: Look | None = None
 
 
+PUBLIC_CLASS_WEIGHTS = Assumption(
+    statement="class weights are constants that do not depend on the records",
+    status="assumed",
+    by="they were given as numbers: counted from the labels, they would tell of removed records",
+)
+"""What class weights rest on. At most 1 each, they leave all bounds of a record's loss as they are."""
+PUBLIC_TARGET_RANGE = Assumption(
+    statement="the range of targets does not depend on the records",
+    status="assumed",
+    by="it was given as numbers, to which targets were clipped: read off the targets, it would tell of removed records",
+)
+"""What ridge regression rests on."""
 PROJECTION = Assumption(
     statement="projection on a ball",
     status="checked",

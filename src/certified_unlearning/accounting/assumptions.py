@@ -1,8 +1,9 @@
 """Guarantees in words: for each accountant, the kind of guarantee, its comparator and its assumptions."""
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
-from certified_unlearning.accounting.accountant import Assumption
+from certified_unlearning.accounting.accountant import PUBLIC_CLASS_WEIGHTS, Assumption
 from certified_unlearning.accounting.accountants import ACCOUNTANTS, NO_ACCOUNTANT
 from certified_unlearning.vocabulary import Adjacency, DType, Guarantee, NoiseSource, Smoothness
 
@@ -39,10 +40,12 @@ def assumptions(
     noise_source: NoiseSource,
     adjacency: Adjacency,
     arithmetic: Arithmetic | None,
+    class_weights: Sequence[float] | None = None,
 ) -> tuple[Assumption, ...]:
     """Return what a guarantee rests on.
 
-    ``preprocessing`` says what the features rest on; ``arithmetic`` is None where rounding was not counted.
+    ``preprocessing`` says what the features rest on; ``arithmetic`` is None where rounding was not counted, and
+    ``class_weights`` where all classes count alike.
     """
     return (
         Assumption(
@@ -51,6 +54,7 @@ def assumptions(
             by="every row and every replacement, to 1e-6 (32-bit rounding)",
         ),
         preprocessing,
+        *(() if class_weights is None else (PUBLIC_CLASS_WEIGHTS,)),
         _curvature(smoothness, classes),
         Assumption(
             statement="the objective is strongly convex",

@@ -54,6 +54,7 @@ class Certificate(_Model):
 
     Of mini-batches ``cycle`` states how many there are and how large they are, with the rows of zeros that fill the
     last one, and ``places`` which batches the removed records were in; without it they may have been in any.
+    ``class_weights``, of at most 1 each, are what the losses of each class' records were multiplied by.
     """
 
     run_key: str
@@ -95,6 +96,7 @@ class Certificate(_Model):
     features: str | None
     noise_source: NoiseSource
     data_sha256: str | None
+    class_weights: tuple[float, ...] | None = Field(default=None, exclude_if=lambda weights: weights is None)
     code_version: str
 
     @property
@@ -166,6 +168,7 @@ def of(run: Run, *, key: str, noise_source: NoiseSource, all_published: bool = F
             noise_source,
             constants.adjacency,
             arithmetic_of(guaranteed),
+            constants.class_weights,
         ),
         dtype=run.dtype,
         noise_source=noise_source,

@@ -1,4 +1,6 @@
-"""The assumption on a run's preprocessing, in words."""
+"""What was done to records before they were learned from: the assumption in words, and weights of their classes."""
+
+from collections.abc import Sequence
 
 from certified_unlearning.accounting.accountant import Assumption
 from certified_unlearning.data.sets import built_in
@@ -34,3 +36,9 @@ def preprocessing(dataset: str, features: str | None) -> Assumption:
     return Assumption(
         statement=statement, status="checked", by="fixed features or scaling, then each record by its own norm"
     )
+
+
+def possible_class_weights(stated: Sequence[float] | None, classes: int) -> tuple[bool, str]:
+    """Return whether class weights leave the bounds of a record's loss as they are, and what they must be."""
+    possible = stated is None or (len(stated) == classes > 1 and all(0 <= weight <= 1 for weight in stated))
+    return possible, f"{classes} numbers between 0 and 1, or left out"

@@ -15,11 +15,13 @@ from certified_unlearning.accounting.core.conversion import epsilon_from_mu
 from certified_unlearning.accounting.core.losses import scores_per_record
 from certified_unlearning.accounting.core.rounding import LARGEST_SIGMA
 from certified_unlearning.accounting.residual import release, schedule, statements
-from certified_unlearning.certificate.preprocessing import DECLARED, GIVEN, preprocessing
+from certified_unlearning.certificate.preprocessing import DECLARED, GIVEN, possible_class_weights, preprocessing
 from certified_unlearning.certificate.verification import TOLERANCE, CertificateError
 from certified_unlearning.mechanisms.refit_plan import LARGEST_FACTOR, Counts, RefitPlan
 from certified_unlearning.version import code_version
 from certified_unlearning.vocabulary import NoiseSource
+
+Loss = Literal["logistic", "softmax", "squared"]
 
 
 class ResidualCertificate(BaseModel):
@@ -28,7 +30,7 @@ class ResidualCertificate(BaseModel):
     Attributes:
         kind: ``residual``; certificates of noisy steps have none.
         mechanism: ``newton-removal``, or ``certified-refit`` where every request reads the data.
-        loss: ``logistic`` or ``softmax``, with an l2 regulariser, on rows of norm at most 1.
+        loss: ``logistic``, ``softmax`` or ``squared``, with an l2 regulariser, on rows of norm at most 1.
         comparator: What a release is indistinguishable from.
         observers: To whom each epsilon speaks.
         not_promised: What nobody should read into it.
@@ -43,13 +45,14 @@ class ResidualCertificate(BaseModel):
         extra_delta_all_releases: The same, of all releases.
         n: Number of records at the start.
         d: Number of weights.
-        classes: At least 2.
+        classes: At least 2; 1 for ridge regression, whose targets lie between -1 and 1.
         strong_convexity: ``m``.
         sigma: Standard deviation of the published noise.
         budget: ``tau``: what the gradient's norm was at most, at every release.
         removed: Records removed so far.
         downdate: Whether each removed record's part was taken out of the matrix.
         strict: Whether data were to be read again by counts alone.
+        class_weights: What the losses of records of each class were multiplied by, at most 1; left out for 1.
         records_between_reads: After so many removed records data were to be read again; 0: for every request.
         scheduled_reads: How often they were.
         unscheduled_reads: How often they were read because the budget would have been exceeded.
@@ -66,7 +69,7 @@ class ResidualCertificate(BaseModel):
 
     kind: Literal["residual"] = "residual"
     mechanism: Literal["newton-removal", "certified-refit"]
-    loss: Literal["logistic", "softmax"]
+    loss: Loss
     guarantee: Literal["upper bound"] = "upper bound"
     comparator: str
     observers: str
@@ -82,13 +85,14 @@ class ResidualCertificate(BaseModel):
     extra_delta_all_releases: float | None
     n: int = Field(ge=1)
     d: int = Field(ge=1)
-    classes: int = Field(ge=2)
+    classes: int = Field(ge=1)
     strong_convexity: float = Field(gt=0, allow_inf_nan=False)
     sigma: float = Field(gt=0, allow_inf_nan=False)
     budget: float = Field(gt=0, allow_inf_nan=False)
     removed: int = Field(ge=0)
     downdate: bool
     strict: bool
+    class_weights: tuple[float, ...] | None = Field(default=None, exclude_if=lambda weights: weights is None)
     records_between_reads: int = Field(ge=0)
     scheduled_reads: int = Field(ge=0)
     unscheduled_reads: int = Field(ge=0)
@@ -99,6 +103,12 @@ class ResidualCertificate(BaseModel):
     dataset: str
     features: str
     code_version: str
+
+
+def _loss(classes: int) -> Loss:
+    if classes == 1:
+        return "squared"
+    return "logistic" if classes == 2 else "softmax"
 
 
 class _Constants(Protocol):
@@ -146,13 +156,15 @@ def _before_removals(
     """Return the certificate of the first release."""
     return ResidualCertificate(
         mechanism="newton-removal" if plan.removes_by_newton else "certified-refit",
-        loss="logistic" if plan.classes == 2 else "softmax",
+        loss=_loss(plan.classes),
         **_numbers(plan, dimension=plan.dimension, releases=1),
         **_words(
             plan.sigma,
             plan.dimension,
             noise_source=noise_source,
             strict=plan.strict,
+            class_weights=plan.class_weights,
+            targets=plan.classes == 1,
             unscheduled=unscheduled,
             dataset=dataset,
             features=features,
@@ -168,6 +180,7 @@ def _before_removals(
         removed=0,
         downdate=plan.downdate,
         strict=plan.strict,
+        class_weights=plan.class_weights,
         records_between_reads=plan.records_between_reads,
         scheduled_reads=0,
         unscheduled_reads=0,
@@ -200,6 +213,8 @@ def verify(certificate: ResidualCertificate) -> None:
         certificate.d,
         noise_source=certificate.noise_source,
         strict=certificate.strict,
+        class_weights=certificate.class_weights,
+        targets=certificate.classes == 1,
         unscheduled=certificate.unscheduled_reads > 0,
         dataset=certificate.dataset,
         features=certificate.features,
@@ -255,6 +270,8 @@ def _words(
     unscheduled: bool,
     dataset: str,
     features: str,
+    class_weights: tuple[float, ...] | None = None,
+    targets: bool = False,
 ) -> dict[str, Any]:
     return {
         "comparator": statements.COMPARATOR,
@@ -266,6 +283,8 @@ def _words(
             noise_resolution=release.noise_resolution(sigma, dimension),
             strict=strict,
             unscheduled=unscheduled,
+            class_weights=class_weights is not None,
+            targets=targets,
         ),
     }
 
@@ -273,9 +292,10 @@ def _words(
 def _verify_scope(certificate: ResidualCertificate) -> None:
     """Check that the constants are possible, and fit each other."""
     scores = scores_per_record(certificate.classes)
-    by_newton = certificate.classes == 2 and certificate.d <= LARGEST_FACTOR
+    by_newton = certificate.classes <= 2 and certificate.d <= LARGEST_FACTOR
     mechanism = "newton-removal" if by_newton else "certified-refit"
-    loss = "logistic" if certificate.classes == 2 else "softmax"
+    loss = _loss(certificate.classes)
+    squared = loss == "squared"
     requests = certificate.releases - 1
     reads = certificate.scheduled_reads + certificate.unscheduled_reads
     least_reads = 0 if certificate.records_between_reads else requests
@@ -289,7 +309,10 @@ def _verify_scope(certificate: ResidualCertificate) -> None:
             f"at most delta = {certificate.delta!r}",
         ),
         "sigma": (certificate.sigma <= LARGEST_SIGMA, f"at most {LARGEST_SIGMA:g}, or weights may overflow"),
+        "class_weights": possible_class_weights(certificate.class_weights, certificate.classes),
         "d": (certificate.d % scores == 0, f"a multiple of the {scores} scores of a record"),
+        "strict": (not (squared and certificate.strict), "false for ridge regression"),
+        "downdate": (certificate.downdate or not squared, "true for ridge regression"),
         "removed": (requests <= certificate.removed < certificate.n, f"{requests} to {certificate.n - 1}"),
         "scheduled_reads": (least_reads <= reads <= requests, f"{least_reads} to {requests}, with those unscheduled"),
         "features": (certificate.features in (DECLARED, GIVEN), f"{DECLARED!r} or {GIVEN!r}"),

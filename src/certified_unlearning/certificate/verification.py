@@ -17,7 +17,7 @@ from certified_unlearning.accounting.guarantees import (
 )
 from certified_unlearning.accounting.langevin.accountants import LangevinAccountant
 from certified_unlearning.certificate.model import Certificate
-from certified_unlearning.certificate.preprocessing import DECLARED, GIVEN, preprocessing
+from certified_unlearning.certificate.preprocessing import DECLARED, GIVEN, possible_class_weights, preprocessing
 from certified_unlearning.data.sets import built_in
 from certified_unlearning.errors import UnlearningError
 
@@ -204,6 +204,7 @@ def _verify_scope(certificate: Certificate) -> None:
     else:
         scope["features"] = (certificate.features in (DECLARED, GIVEN), f"{DECLARED!r} or {GIVEN!r}")
     scores = scores_per_record(certificate.classes)
+    scope["class_weights"] = possible_class_weights(certificate.class_weights, certificate.classes)
     scope["d"] = (certificate.d % scores == 0, f"a multiple of the {scores} scores of a record")
     for name, (holds, right) in scope.items():
         if not holds:
@@ -240,6 +241,7 @@ def _verify_words(certificate: Certificate) -> None:
             certificate.noise_source,
             certificate.adjacency,
             certificate.arithmetic,
+            certificate.class_weights,
         ),
     )
     for name, said, right in zip(("guarantee", "comparator", "assumptions"), stated, due, strict=True):

@@ -180,3 +180,59 @@ class Tally:
             wins += int(below + np.searchsorted(outside, inside, side="right").sum(dtype=np.int64))
             members += len(inside)
         return wins / 2 / (members * len(outside))
+
+
+@dataclass(frozen=True)
+class TargetQuality:
+    """How good predictions of numbers are.
+
+    Attributes:
+        r2: The share of the targets' variance that is explained; None where they are all the same.
+        root_mean_squared_error: In units of the target.
+        mean_absolute_error: In units of the target.
+        mean_line: The root mean squared error of always saying the mean of these targets.
+        records: How many there were.
+    """
+
+    r2: float | None
+    root_mean_squared_error: float
+    mean_absolute_error: float
+    mean_line: float
+    records: int
+
+    def in_words(self) -> list[str]:
+        """Return a line for a report, and a warning where the predictions are worth nothing."""
+        r2 = "no R^2 (all targets are the same)" if self.r2 is None else f"R^2 {self.r2:.3f}"
+        said = [
+            f"Quality on {self.records} records: {r2}, root mean squared error {self.root_mean_squared_error:.4g}, "
+            f"mean absolute error {self.mean_absolute_error:.4g}; their mean alone makes {self.mean_line:.4g}."
+        ]
+        if self.root_mean_squared_error >= self.mean_line:
+            said.append("Warning: the model is no better than always saying the mean of these targets.")
+        return said
+
+
+def target_quality_of(predictions: ArrayLike, targets: ArrayLike) -> TargetQuality:
+    """Return how good predictions of numbers are.
+
+    Args:
+        predictions: Shape ``(n,)``.
+        targets: Shape ``(n,)``.
+
+    Raises:
+        ParameterError: Shapes do not fit.
+        DataError: There are no records.
+    """
+    said, right = np.asarray(predictions, dtype=np.float64), np.asarray(targets, dtype=np.float64)
+    if said.shape != right.shape or right.ndim != 1:
+        raise ParameterError(f"targets must be one number for each of {said.shape} records, got shape {right.shape}")
+    if not len(right):
+        raise DataError("there are no records to measure predictions on")
+    squared, variance = float(((said - right) ** 2).mean()), float(right.var())
+    return TargetQuality(
+        r2=None if variance == 0 else 1 - squared / variance,
+        root_mean_squared_error=float(np.sqrt(squared)),
+        mean_absolute_error=float(np.abs(said - right).mean()),
+        mean_line=float(np.sqrt(variance)),
+        records=len(right),
+    )

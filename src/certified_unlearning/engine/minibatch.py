@@ -4,6 +4,8 @@ Records are dealt into batches once, by their numbers alone, and lie in dealt or
 of memory, or of a file, and nothing else. The dynamics are those of `descent`.
 """
 
+from collections.abc import Sequence
+
 import numpy as np
 import torch
 from numpy.typing import NDArray
@@ -11,6 +13,7 @@ from torch import Tensor
 
 from certified_unlearning.accounting.core.rounding import LEAST_BLOCK, ROWS_IN_A_ROW
 from certified_unlearning.engine import randomness
+from certified_unlearning.engine.objectives.linear import multipliers
 from certified_unlearning.engine.objectives.rows import Replacements, StreamedRows, replacements_like
 from certified_unlearning.errors import ParameterError
 
@@ -45,11 +48,13 @@ class CyclicObjective:
         rows: Rows in dealt order, shape ``(n, features)``, of norm at most 1: nothing is clipped. A tensor is not
             copied; with replacements it is changed. Of two classes they are *signed*, ``-y_i x_i`` with ``y_i`` -1 or
             +1, and so are the rows of replacements: a record's gradient is then ``sigmoid(w'row) row``.
-        labels: Of more than two classes: 0 to ``classes - 1``, shape ``(n,)``; of two they are not looked at.
+        labels: Of more than two classes: 0 to ``classes - 1``, shape ``(n,)``; of two they are not looked at, unless
+            there are weights of classes: -1 or +1.
         classes: Number of classes.
         batch_size: ``b``.
         strong_convexity: The l2 coefficient lambda.
         replacements: What removed records become.
+        class_weights: What the losses of records of each class are multiplied by; None for 1.
     """
 
     def __init__(
@@ -61,6 +66,7 @@ class CyclicObjective:
         batch_size: int,
         strong_convexity: float,
         replacements: Replacements | None = None,
+        class_weights: Sequence[float] | None = None,
     ) -> None:
         self.n = rows.shape[0]
         self._outputs = 1 if classes == 2 else classes
@@ -69,6 +75,7 @@ class CyclicObjective:
         self._rows, self._labels = rows, labels
         self._batch_size = batch_size
         self._strong_convexity = strong_convexity
+        self._class_weights = class_weights
         self._replaced = 0
         self._replaceable = 0
         if replacements is not None:
@@ -131,9 +138,14 @@ class CyclicObjective:
         Both are of shape (trials * outputs, rows).
         """
         scores = torch.mm(by_output, rows.t())
-        if self._outputs == 1:
-            return scores.sigmoid_()
-        labels = self._labels[first : first + len(rows)].long()
-        derivatives = torch.softmax(scores.view(-1, self._outputs, len(rows)), dim=1)
-        derivatives[:, labels, torch.arange(len(rows), device=rows.device)] -= 1
+        derivatives = scores.sigmoid_() if self._outputs == 1 else self._softmax_derivatives(scores, first)
+        if self._class_weights is not None:
+            derivatives.mul_(multipliers(self._labels[first : first + len(rows)], self._class_weights, rows.dtype))
+        return derivatives
+
+    def _softmax_derivatives(self, scores: Tensor, first: int) -> Tensor:
+        records = scores.shape[1]
+        labels = self._labels[first : first + records].long()
+        derivatives = torch.softmax(scores.view(-1, self._outputs, records), dim=1)
+        derivatives[:, labels, torch.arange(records, device=scores.device)] -= 1
         return derivatives.view_as(scores)

@@ -1,4 +1,4 @@
-"""scikit-learn classifiers that can unlearn: `fit`, later `unlearn(indices)`, and a certificate of what that achieved.
+"""scikit-learn estimators that can unlearn: `fit`, later `unlearn(indices)`, and a certificate of what that achieved.
 
 >>> from certified_unlearning.estimators import LangevinLogisticRegression
 >>> model = LangevinLogisticRegression(epsilon=1, C=0.1, normalize=True, random_state=0)
@@ -7,11 +7,13 @@ array([0, 1, 3])
 """
 
 from certified_unlearning.estimators.certified import CertifiedLogisticRegression
+from certified_unlearning.estimators.certified_ridge import CertifiedRidge
 from certified_unlearning.estimators.descent_to_delete import PublishedStateDescentToDelete, SecretStateDescentToDelete
 from certified_unlearning.estimators.langevin import LangevinLogisticRegression
 
 __all__ = [
     "CertifiedLogisticRegression",
+    "CertifiedRidge",
     "LangevinLogisticRegression",
     "PublishedStateDescentToDelete",
     "SecretStateDescentToDelete",

@@ -3,7 +3,6 @@
 No record is looked at, so the warning tells nothing of them. It is one of usefulness: the guarantee holds either way.
 """
 
-import math
 import warnings
 from collections.abc import Callable
 
@@ -19,32 +18,11 @@ ADVISED = (100.0, 30.0, 10.0, 3.0, 1.0, 0.3, 0.1)
 """Values of ``C n`` that a warning may advise, best first."""
 
 
-def largest_score(*, classes: int, strong_convexity: float) -> float:
-    """Return a bound on the score that the noiseless optimum gives any row of norm at most 1.
-
-    The norm of the optimum ``w`` is at most ``M / m``, for ``m w`` is the mean of gradients of norm at most ``M``; and
-    at most ``sqrt(2 log(classes) / m)``, for the objective at ``w`` is at most ``log(classes)``, that at 0.
-
-    Args:
-        classes: Number of classes.
-        strong_convexity: ``m``.
-    """
-    lipschitz = 1.0 if classes == 2 else math.sqrt(2)
-    return min(lipschitz / strong_convexity, math.sqrt(2 * math.log(classes) / strong_convexity))
-
-
-def stationary_noise(*, sigma: float, strong_convexity: float, step_size: float) -> float:
-    """Return the standard deviation of noisy steps' weights in directions where the records add no curvature.
-
-    A score of a row of norm 1 has at most that: ``sigma / sqrt(m (1 - step_size m / 2))``.
-    """
-    return sigma / math.sqrt(strong_convexity * (1 - step_size * strong_convexity / 2))
-
-
 def warn_if_drowned(
     *,
     C: float,
     n: int,
+    largest_weight: float,
     epsilon: float,
     noise: float,
     score: float,
@@ -56,6 +34,7 @@ def warn_if_drowned(
     Args:
         C: The parameter.
         n: Number of records.
+        largest_weight: Of the classes, which multiplies ``C``.
         epsilon: The target.
         noise: Standard deviation of the noise in a score.
         score: The largest that the noiseless optimum can have.
@@ -64,7 +43,8 @@ def warn_if_drowned(
     """
     if noise < DROWNED * score:
         return
-    advised = next((f"{each / n:.2g}" for each in ADVISED if _is_good(float(f"{each / n:.2g}"), relative_noise)), None)
+    candidates = (f"{each / (n * largest_weight):.2g}" for each in ADVISED)
+    advised = next((each for each in candidates if _is_good(float(each), relative_noise)), None)
     advice = (
         f"C = {advised} would do (C n = {float(advised) * n:.3g})"
         if advised is not None

@@ -18,7 +18,8 @@ from certified_unlearning.engine.devices import pick_device
 from certified_unlearning.engine.progress import Progress
 from certified_unlearning.errors import DataError
 from certified_unlearning.estimators import report, storage
-from certified_unlearning.estimators.classifier import LinearClassifier, without_sample_weight
+from certified_unlearning.estimators.classifier import LinearClassifier
+from certified_unlearning.estimators.linear import without_sample_weight
 from certified_unlearning.estimators.requests import distinct, require_removable, warn_of_an_empty_class
 from certified_unlearning.estimators.scaling import unit
 from certified_unlearning.mechanisms.learners.learner import Removal, require_one_of
@@ -43,6 +44,7 @@ class UnlearningClassifier(LinearClassifier):
         sigma: float | None = None,
         steps: int | None = None,
         C: float = 1.0,
+        class_weight: Mapping[Any, float] | None = None,
         records: int = 1,
         accountant: str = "shifted",
         adjacency: str = "zero-out",
@@ -59,6 +61,7 @@ class UnlearningClassifier(LinearClassifier):
         self.sigma = sigma
         self.steps = steps
         self.C = C
+        self.class_weight = class_weight
         self.records = records
         self.accountant = accountant
         self.adjacency = adjacency
@@ -90,15 +93,16 @@ class UnlearningClassifier(LinearClassifier):
         There is no ``sample_weight``: a weight of its own would change how much a record can move the model.
 
         Args:
-            X: Features, shape ``(n, features)``; an array or a data frame. Rows have norm at most 1, unless
-                ``normalize``, ``feature_ranges`` or ``data_norm`` see to it.
+            X: Features, shape ``(n, features)``; an array, a data frame, or a sparse matrix, whose rows become dense.
+                Rows have norm at most 1, unless ``normalize``, ``feature_ranges`` or ``data_norm`` see to it.
             y: Classes, shape ``(n,)``, of any type.
 
         Returns:
             The fitted estimator. `unlearn` names records by their position in this ``X``, or by its index.
 
         Raises:
-            DataError: A row is longer than 1 (the message names the longest), or there is only one class.
+            DataError: A row is longer than 1 (the message names the longest), or there is only one class, or sparse
+                rows do not fit in memory as dense ones.
             ParameterError: A parameter makes no sense.
             AssumptionError: The noise would drown in rounding.
             InfeasibleError: The target cannot be met.
@@ -110,7 +114,7 @@ class UnlearningClassifier(LinearClassifier):
     def _fit(self, X: Any, y: Any) -> None:
         X, classes, labels = self._validated(X, y)
         require_one_of(get_args(DType), dtype=self.dtype)
-        sizes = {"n": X.shape[0], "features": X.shape[1] + self.fit_intercept, "classes": len(classes)}
+        sizes = self._sizes(X, classes)
         self._learner = self._planned(**sizes)
         self._warn_if_drowned(self._learner, **sizes, stacklevel=6)
         self.classes_ = classes

@@ -9,6 +9,7 @@ from numpy.typing import ArrayLike
 
 from certified_unlearning.accounting.core.losses import regularisation_of
 from certified_unlearning.estimators.base import UnlearningClassifier, shown_progress
+from certified_unlearning.estimators.class_weights import ClassWeights
 from certified_unlearning.mechanisms.learners.descent import DescentLearner, DescentVariant
 from certified_unlearning.mechanisms.learners.learner import Removal
 
@@ -27,6 +28,9 @@ class _DescentToDelete(UnlearningClassifier):
         steps: Steps of that request. Not together with ``sigma``. With neither, as many as it takes for what was
             learned to fade by a factor ``e`` (with ``conditional``: the published noise too).
         C: Inverse strength of the regulariser, as in scikit-learn.
+        class_weight: Public weights of the classes' losses, ``{label: weight}``, as in scikit-learn; 1 where a class is
+            not named. The largest multiplies ``C``, with all that follows from it. ``"balanced"`` is refused: it is
+            counted from the labels, which tells of removed records.
         records: How many records ``steps`` steps shall be able to unlearn at once.
         accountant: ``shifted``: tight distances, and any number of records at once; *with published state it compares
             with a model that is published, noised and continued at the same times, and says nothing of one that is
@@ -53,12 +57,12 @@ class _DescentToDelete(UnlearningClassifier):
     _NEEDED_TO_UNLEARN = (*UnlearningClassifier._NEEDED_TO_UNLEARN, "_state")
     _VARIANT: ClassVar[DescentVariant]
 
-    def _planned(self, n: int, features: int, classes: int) -> DescentLearner:
+    def _planned(self, n: int, features: int, classes: int, weights: ClassWeights) -> DescentLearner:
         return DescentLearner.plan(
             n=n,
             features=features,
             classes=classes,
-            regularisation=regularisation_of(C=self.C, n=n, intercept=self.fit_intercept),
+            regularisation=regularisation_of(C=self.C * weights.largest, n=n, intercept=self.fit_intercept),
             epsilon=self.epsilon,
             delta=self.delta,
             sigma=self.sigma,
@@ -67,6 +71,7 @@ class _DescentToDelete(UnlearningClassifier):
             accountant=self.accountant,
             adjacency=self.adjacency,
             dtype=self.dtype,
+            class_weights=weights.shares,
             variant=self._VARIANT,
         )
 
@@ -125,6 +130,7 @@ class PublishedStateDescentToDelete(_DescentToDelete):
         sigma: float | None = None,
         steps: int | None = None,
         C: float = 1.0,
+        class_weight: Mapping[Any, float] | None = None,
         records: int = 1,
         accountant: str = "conditional",
         adjacency: str = "zero-out",
@@ -142,6 +148,7 @@ class PublishedStateDescentToDelete(_DescentToDelete):
             sigma=sigma,
             steps=steps,
             C=C,
+            class_weight=class_weight,
             records=records,
             accountant=accountant,
             adjacency=adjacency,

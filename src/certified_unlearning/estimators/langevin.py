@@ -7,11 +7,12 @@ import numpy as np
 import torch
 from numpy.typing import ArrayLike, NDArray
 
+from certified_unlearning.accounting.core.scale import score_noise
 from certified_unlearning.engine.devices import pick_device
 from certified_unlearning.engine.minibatch import dealt_order, places_in
-from certified_unlearning.estimators.advice import stationary_noise
 from certified_unlearning.estimators.base import UnlearningClassifier, shown_progress
-from certified_unlearning.estimators.classifier import ROWS_AT_ONCE
+from certified_unlearning.estimators.class_weights import ClassWeights
+from certified_unlearning.estimators.linear import ROWS_AT_ONCE
 from certified_unlearning.estimators.requests import distinct, require_removable
 from certified_unlearning.mechanisms.learners.langevin import LangevinLearner
 from certified_unlearning.mechanisms.learners.learner import Removal
@@ -39,6 +40,9 @@ class LangevinLogisticRegression(UnlearningClassifier):
         steps: Steps that unlearning ``records`` records at once shall take. Not together with ``sigma``. With neither,
             as many as it takes for what was learned to fade by a factor ``e``.
         C: Inverse strength of the regulariser, as in scikit-learn.
+        class_weight: Public weights of the classes' losses, ``{label: weight}``, as in scikit-learn; 1 where a class is
+            not named. The largest multiplies ``C``, with all that follows from it. ``"balanced"`` is refused: it is
+            counted from the labels, which tells of removed records.
         batch_size: Records of a mini-batch: a step reads one batch, learning takes an epoch or a few, and unlearning
             reads as many batches as it takes steps, whatever ``n`` is. ``"auto"``: mini-batches where there are enough
             records for them to be cheaper at about equal accuracy. None: every step uses all records. With
@@ -76,6 +80,7 @@ class LangevinLogisticRegression(UnlearningClassifier):
         sigma: float | None = None,
         steps: int | None = None,
         C: float = 1.0,
+        class_weight: Mapping[Any, float] | None = None,
         batch_size: int | Literal["auto"] | None = "auto",
         records: int = 1,
         accountant: str = "shifted",
@@ -94,6 +99,7 @@ class LangevinLogisticRegression(UnlearningClassifier):
             sigma=sigma,
             steps=steps,
             C=C,
+            class_weight=class_weight,
             records=records,
             accountant=accountant,
             adjacency=adjacency,
@@ -107,10 +113,12 @@ class LangevinLogisticRegression(UnlearningClassifier):
         )
         self.batch_size = batch_size
 
-    def _planned(self, n: int, features: int, classes: int) -> LangevinLearner | MiniBatchLearner:
+    def _planned(
+        self, n: int, features: int, classes: int, weights: ClassWeights
+    ) -> LangevinLearner | MiniBatchLearner:
         return plan_learner(
             self.batch_size,
-            C=self.C,
+            C=self.C * weights.largest,
             intercept=self.fit_intercept,
             accountant=self.accountant,
             adjacency=self.adjacency,
@@ -123,13 +131,12 @@ class LangevinLogisticRegression(UnlearningClassifier):
             steps=self.steps,
             records=self.records,
             dtype=self.dtype,
+            class_weights=weights.shares,
         )
 
     def _planned_noise(self, plan: Any) -> tuple[float, float]:
         problem = plan.exact_problem
-        strong_convexity: float = problem.strong_convexity
-        noise = stationary_noise(sigma=plan.sigma, strong_convexity=strong_convexity, step_size=problem.step_size)
-        return noise, strong_convexity
+        return score_noise(problem, sigma=plan.sigma), problem.strong_convexity
 
     @property
     def remaining_(self) -> NDArray[np.int64]:

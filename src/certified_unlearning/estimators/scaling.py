@@ -1,18 +1,40 @@
-"""Public scaling: features clipped to ranges, rows scaled down to a norm; each record by itself.
+"""Sparse records made dense; public scaling: features clipped to ranges, rows scaled down to a norm.
 
-Neither takes anything from the records. What is done to a record depends on this record and on the numbers given, so a
+Nothing here is taken from the records. What is done to a record depends on this record and on the numbers given, so a
 removed record leaves nothing in how the others are scaled.
 """
 
 import math
+import os
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy.sparse import issparse
 
-from certified_unlearning.errors import ParameterError
+from certified_unlearning.errors import DataError, ParameterError
 
 Array = NDArray[np.float64]
+COPIES = 2
+"""The array of features, and the rows that are made of it."""
+
+
+def dense(X: Any) -> NDArray[Any]:
+    """Return records as an array, those of a sparse matrix as dense rows with the same numbers.
+
+    Raises:
+        DataError: X is sparse, and its dense rows would not fit in memory.
+    """
+    if not issparse(X):
+        return X  # type: ignore[no-any-return]
+    records, features = X.shape
+    needed, memory = COPIES * records * features * np.dtype(np.float64).itemsize, _memory()
+    if needed > memory:
+        raise _too_large(records, features, needed, memory)
+    try:
+        return X.toarray()  # type: ignore[no-any-return]
+    except MemoryError as error:
+        raise _too_large(records, features, needed, memory) from error
 
 
 class PublicScaling:
@@ -103,3 +125,16 @@ def _checked_norm(data_norm: float, normalize: bool) -> float:
     if isinstance(data_norm, bool) or not isinstance(data_norm, int | float | np.number) or not 0 < data_norm < np.inf:
         raise ParameterError(f"data_norm must be a finite number above 0, got {data_norm!r}")
     return float(data_norm)
+
+
+def _too_large(records: int, features: int, needed: int, memory: int) -> DataError:
+    return DataError(
+        f"X is sparse, with {records} records of {features} features, and becomes dense rows, as weights and noise "
+        f"are: that takes {needed / 1e9:.3g} GB, but this machine has {memory / 1e9:.3g} GB of memory; take fewer "
+        "features, by hashing or a projection that was chosen without these records"
+    )
+
+
+def _memory() -> int:
+    """Return the bytes of memory that this machine has."""
+    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")

@@ -14,12 +14,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from certified_unlearning.accounting.residual import rounding
-from certified_unlearning.engine.objectives.float64 import LogisticRegression64, SoftmaxRegression64
+from certified_unlearning.engine.objectives.float64 import (
+    LogisticRegression64,
+    RidgeRegression64,
+    SoftmaxRegression64,
+)
 from certified_unlearning.errors import InfeasibleError
 from certified_unlearning.mechanisms.refit_plan import RefitPlan
 
 Array = NDArray[np.float64]
-Objective = LogisticRegression64 | SoftmaxRegression64
+Objective = LogisticRegression64 | SoftmaxRegression64 | RidgeRegression64
 SOLVER_SHARE = 0.5
 """Share of the budget at which iterative solvers stop."""
 _ROUNDS = 60
@@ -66,8 +70,9 @@ def refit(plan: RefitPlan, objective: Objective, start: Array | None = None) -> 
 
 def objective_of(plan: RefitPlan, rows: Array, labels: NDArray[np.float64] | NDArray[np.int64]) -> Objective:
     """Return the loss over these rows; those of removed records are zero."""
-    kind = LogisticRegression64 if plan.classes == 2 else SoftmaxRegression64
-    return kind(rows, labels, plan.n, plan.strong_convexity, plan.classes)
+    kinds: dict[int, type[Objective]] = {1: RidgeRegression64, 2: LogisticRegression64}
+    kind = kinds.get(plan.classes, SoftmaxRegression64)
+    return kind(rows, labels, plan.n, plan.strong_convexity, plan.classes, plan.class_weights)
 
 
 def gradient_error(plan: RefitPlan, weights: Array) -> float:

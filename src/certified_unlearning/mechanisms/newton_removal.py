@@ -1,8 +1,9 @@
 """Newton removal: requests answered in time ``O(S d + d^2)``, whatever the number of records that stay.
 
-Logistic regression of two classes. A step against what the removed records contributed, by a factor made when data were
-last read, and a bound on what is left of the gradient (`accounting.residual.newton`): if it stays within the budget, no
-row is read. Otherwise, and when as many records were removed as the plan says, data are read and everything is as new.
+Logistic regression of two classes, and ridge regression, of which a step is exact but for rounding. A step against what
+the removed records contributed, by a factor made when data were last read, and a bound on what is left of the gradient
+(`accounting.residual.newton`): if it stays within the budget, no row is read. Otherwise, and when as many records were
+removed as the plan says, data are read and everything is as new.
 
 Secret, besides the weights and the residual: the matrix and its factor are functions of removed records until data are
 read again. With downdates the matrix is, up to rounding, one of the remaining rows, at weights ``w_B`` that are not;
@@ -20,13 +21,20 @@ from scipy.linalg.blas import dsymv, dtrsv
 
 from certified_unlearning.accounting.residual import rounding, schedule
 from certified_unlearning.accounting.residual.newton import Step, residual_after
-from certified_unlearning.engine.objectives.float64 import LogisticRegression64, removed_curvature, removed_gradient
+from certified_unlearning.engine.objectives.float64 import (
+    LogisticRegression64,
+    RidgeRegression64,
+    SoftmaxRegression64,
+    removed_curvature,
+    removed_gradient,
+)
 from certified_unlearning.errors import AssumptionError, InfeasibleError
-from certified_unlearning.mechanisms.certified_refit import gradient_error, norm_above
+from certified_unlearning.mechanisms.certified_refit import gradient_error, norm_above, objective_of
 from certified_unlearning.mechanisms.refit_plan import RefitPlan
 from certified_unlearning.vocabulary import Reading
 
 Array = NDArray[np.float64]
+Objective = LogisticRegression64 | RidgeRegression64
 SAMPLED = 16
 """Learning starts from the solution for every so-many-th record."""
 LEAST_SAMPLE = 2000
@@ -82,7 +90,7 @@ class NewtonRemoval:
     """How models of one plan are fitted and how records leave them.
 
     Attributes:
-        plan: The plan, of two classes.
+        plan: The plan, of two classes or of ridge regression.
         largest_eigenvalue: ``rho``, a certified bound on the largest eigenvalue of ``X'X / n``; None for that which
             rows of norm 1 have.
     """
@@ -95,7 +103,7 @@ class NewtonRemoval:
 
         Args:
             rows: Shape ``(n, d)``, of norm at most 1 (to 1e-6).
-            labels: -1.0 or 1.0, shape ``(n,)``.
+            labels: -1.0 or 1.0, or targets from -1 to 1; shape ``(n,)``.
 
         Raises:
             InfeasibleError: The solver did not reach the budget.
@@ -150,19 +158,21 @@ class NewtonRemoval:
         """Return the model after one step, whatever its residual is."""
         plan, (weights, residual, curvature) = self.plan, model
         records = len(gone)
-        ghat = removed_gradient(gone, gone_labels, weights, plan.n)
+        ghat = removed_gradient(gone, gone_labels, weights, plan.n, plan.class_weights, squared=self._is_quadratic)
         ghat_error = rounding.gradient_error(
             records=records,
             n=plan.n,
             features=plan.features,
-            classes=2,
+            classes=plan.classes,
             weight_norm=norm_above(weights),
             strong_convexity=0.0,
         )
         curvature.usable = False
         matrix, error, not_downdated = curvature.matrix, curvature.error, curvature.not_downdated + records
         if plan.downdate:
-            matrix -= removed_curvature(gone, curvature.at, plan.n)
+            matrix -= removed_curvature(
+                gone, gone_labels, curvature.at, plan.n, plan.class_weights, squared=self._is_quadratic
+            )
             error, not_downdated = (error + self._hessian_error(records, curvature.at)) * rounding.OUTWARD, 0
         changed = Curvature(curvature.at, matrix, curvature.factor, error, not_downdated)
         share = records / max(plan.records_between_reads, records)
@@ -184,9 +194,11 @@ class NewtonRemoval:
         there = weights + step
         length, moved = norm_above(step), weights - curvature.at
         moved_length = norm_above(moved)
-        off = rounding.product_error(features=plan.features, strong_convexity=plan.strong_convexity, norm=1.0)
-        # Adding `weights` and `step` moves the weights by a unit roundoff, and the gradient by at most L = r^2 / 4 + m.
-        smoothness = rounding.ROW_NORM**2 / 4 + plan.strong_convexity
+        off = rounding.product_error(
+            features=plan.features, strong_convexity=plan.strong_convexity, norm=1.0, classes=plan.classes
+        )
+        # Adding `weights` and `step` moves the weights by a unit roundoff, and the gradient by at most L times that.
+        smoothness = rounding.curvature(plan.classes) + plan.strong_convexity
         there_length = norm_above(there)
         left_above = norm_above(left) + off * length
         left_above += 2 * rounding.UNIT * smoothness * there_length
@@ -205,6 +217,7 @@ class NewtonRemoval:
             not_downdated=curvature.not_downdated,
             matrix_error=curvature.error,
             largest_eigenvalue=self.largest_eigenvalue,
+            quadratic=self._is_quadratic,
         )
         return Model(there, residual, curvature)
 
@@ -212,14 +225,14 @@ class NewtonRemoval:
         """Return a bound on ``|x|_H``, of ``x`` and the evaluated ``B x``, which is ``error |x|`` off at most."""
         data_part = float(vector @ image) - self.plan.strong_convexity * float(vector @ vector)
         rounded = rounding.gamma(len(vector) + 4) * rounding.hessian_norm(
-            features=self.plan.features, strong_convexity=self.plan.strong_convexity
+            features=self.plan.features, strong_convexity=self.plan.strong_convexity, classes=self.plan.classes
         )
         return math.sqrt(max(data_part, 0.0) + (error + 4 * rounded) * length**2) * rounding.OUTWARD
 
-    def _read(self, objective: LogisticRegression64, start: Array, factor: Array | None) -> Model:
+    def _read(self, objective: Objective, start: Array, factor: Array | None) -> Model:
         """Read the data until the gradient is small, make the Hessian there, and take a last step."""
         plan = self.plan
-        if factor is not None:
+        if factor is not None and not self._is_quadratic:
             start = self._chord(objective, start, factor)
         weights, gradient, hessian = self._newton(objective, start)
         curvature = Curvature(weights, hessian, _factor(hessian), self._hessian_error(plan.n, weights))
@@ -232,7 +245,7 @@ class NewtonRemoval:
             )
         return model
 
-    def _chord(self, objective: LogisticRegression64, weights: Array, factor: Array) -> Array:
+    def _chord(self, objective: Objective, weights: Array, factor: Array) -> Array:
         """Return weights after Newton steps with one factor, as long as each makes the gradient half as long."""
         enough, before, rate = self._start_gradient, np.inf, 0.05
         for _ in range(_ROUNDS):
@@ -246,11 +259,11 @@ class NewtonRemoval:
                 break  # `_newton` is going to find it small enough, and makes the Hessian on the way.
         return weights
 
-    def _newton(self, objective: LogisticRegression64, weights: Array) -> tuple[Array, Array, Array]:
+    def _newton(self, objective: Objective, weights: Array) -> tuple[Array, Array, Array]:
         """Return weights with a gradient that is small enough for the last step, the gradient and the Hessian there."""
         for _ in range(_ROUNDS):
             gradient, hessian = objective.gradient_and_hessian(weights)
-            if np.linalg.norm(gradient) <= self._start_gradient:
+            if self._is_quadratic or np.linalg.norm(gradient) <= self._start_gradient:
                 return weights, gradient, hessian
             step, before = -_solve(_factor(hessian), gradient), objective.value(weights)
             share, slope = 1.0, float(gradient @ step)
@@ -268,6 +281,8 @@ class NewtonRemoval:
 
     def _sampled(self, records: int) -> int:
         """Return which records a first solution is made of: every so-many-th; 1 where that is not worth it."""
+        if self._is_quadratic:
+            return 1
         every = records // max(LEAST_SAMPLE, 2 * self.plan.features, records // SAMPLED)
         return every if every >= 3 else 1
 
@@ -278,11 +293,18 @@ class NewtonRemoval:
             features=self.plan.features,
             weight_norm=norm_above(at),
             strong_convexity=self.plan.strong_convexity,
+            classes=self.plan.classes,
         )
 
-    def _objective(self, rows: Array, labels: Array) -> LogisticRegression64:
-        plan = self.plan
-        return LogisticRegression64(rows, labels, plan.n, plan.strong_convexity, 2)
+    def _objective(self, rows: Array, labels: Array) -> Objective:
+        objective = objective_of(self.plan, rows, labels)
+        assert not isinstance(objective, SoftmaxRegression64)
+        return objective
+
+    @property
+    def _is_quadratic(self) -> bool:
+        """Whether a Newton step is exact: one pass is enough to fit, and no curvature changes on the way."""
+        return self.plan.classes == 1
 
 
 def _solved(curvature: Curvature, gradient: Array, enough: float) -> tuple[Array, Array, Array]:

@@ -3,9 +3,14 @@
 from dataclasses import dataclass
 from typing import Literal, Self
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, Field
 
-from certified_unlearning.accounting.core.checks import require_count, require_positive, require_probability
+from certified_unlearning.accounting.core.checks import (
+    require_class_weights,
+    require_count,
+    require_positive,
+    require_probability,
+)
 from certified_unlearning.accounting.core.losses import scores_per_record
 from certified_unlearning.accounting.core.rounding import required_sigma
 from certified_unlearning.accounting.residual import release, schedule
@@ -14,6 +19,8 @@ from certified_unlearning.vocabulary import Reading
 
 LARGEST_FACTOR = 5000
 """Most columns of a row for which a Hessian is made and factored."""
+SHARE_OF_RIDGE = 10
+"""Ridge regression reads its data again when one in so many records has left: its steps leave rounding only."""
 LARGEST_DOWNDATE = 1000
 """Most columns for which taking records out of the Hessian costs less than what it saves."""
 
@@ -24,7 +31,7 @@ class RefitPlan(BaseModel):
     Attributes:
         n: Number of records at the start; it stays what the loss is divided by (adjacency ``zero-out``).
         features: Columns of a row.
-        classes: Number of classes, at least 2.
+        classes: Number of classes, at least 2; 1 for ridge regression, whose targets are numbers from -1 to 1.
         strong_convexity: ``m``.
         epsilon: The target for the model published last.
         delta: Of the target.
@@ -34,6 +41,7 @@ class RefitPlan(BaseModel):
         strict: Whether a bound that holds for all data says when data are read again.
         records_between_reads: Data are read again for the request with which more records than this were removed since
             they were read last; 0 where every request reads them.
+        class_weights: What the losses of records of each class are multiplied by, at most 1; None for 1.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -49,6 +57,7 @@ class RefitPlan(BaseModel):
     downdate: bool
     strict: bool
     records_between_reads: int
+    class_weights: tuple[float, ...] | None = Field(default=None, exclude_if=lambda weights: weights is None)
 
     @classmethod
     def make(
@@ -64,27 +73,32 @@ class RefitPlan(BaseModel):
         strict: bool = False,
         records_between_reads: int | None = None,
         downdate: bool | None = None,
+        class_weights: tuple[float, ...] | None = None,
     ) -> Self:
         """Return the plan for a target.
 
         Args:
             n: Number of records.
             features: Columns of a row.
-            classes: Number of classes.
+            classes: Number of classes; 1 for ridge regression.
             strong_convexity: ``m``.
             epsilon: The target.
             delta: Strictly between 0 and 1, or ``"1/n"``.
             sigma: Standard deviation of the published noise.
             strict: Whether the time of reading shall depend on counts alone.
             records_between_reads: None: `schedule.strict_records` if ``strict``, else `schedule.usual_records`.
-            downdate: None: up to `LARGEST_DOWNDATE` columns.
+            downdate: None: up to `LARGEST_DOWNDATE` columns, and always for ridge regression.
+            class_weights: Between 0 and 1, one a class: those of two in the order -1, +1. None: all are 1.
 
         Raises:
             ParameterError: A value makes no sense.
             AssumptionError: float64 cannot keep to the budget.
         """
         require_count(least=1, n=n, features=features)
-        require_count(least=2, classes=classes)
+        require_count(least=1, classes=classes)
+        if classes == 1 and (strict or downdate is False):
+            raise ParameterError("ridge regression has downdates, and no strict timing")
+        require_class_weights(class_weights, classes=classes)
         require_positive(strong_convexity=strong_convexity, epsilon=epsilon)
         sigma = required_sigma(sigma)
         delta = 1 / n if delta == "1/n" else delta
@@ -101,7 +115,8 @@ class RefitPlan(BaseModel):
             delta=delta,
             budget=budget,
         )
-        downdate = features <= LARGEST_DOWNDATE if downdate is None else downdate
+        if downdate is None:
+            downdate = classes == 1 or features <= LARGEST_DOWNDATE
         most = cls._most_records(n, features, classes, strong_convexity, budget, downdate, strict)
         if records_between_reads is not None:
             require_count(least=0, records_between_reads=records_between_reads)
@@ -122,6 +137,7 @@ class RefitPlan(BaseModel):
             downdate=downdate,
             strict=strict,
             records_between_reads=most if records_between_reads is None else records_between_reads,
+            class_weights=class_weights,
         )
 
     @staticmethod
@@ -130,6 +146,8 @@ class RefitPlan(BaseModel):
     ) -> int:
         if classes > 2 or features > LARGEST_FACTOR:
             return 0
+        if classes == 1:
+            return max(1, n // SHARE_OF_RIDGE)
         if strict:
             return schedule.strict_records(n=n, strong_convexity=strong_convexity, budget=budget, downdate=downdate)
         return schedule.usual_records(
@@ -144,7 +162,7 @@ class RefitPlan(BaseModel):
     @property
     def removes_by_newton(self) -> bool:
         """Whether requests may be answered without reading data."""
-        return self.classes == 2 and self.features <= LARGEST_FACTOR
+        return self.classes <= 2 and self.features <= LARGEST_FACTOR
 
 
 @dataclass(frozen=True)

@@ -36,6 +36,7 @@ class Constants(_Model):
         dataset: The data set's name.
         features: What a certificate calls its features; None for the only or usual ones.
         data_sha256: Digest of the prepared data set; None where it is not told.
+        class_weights: What the losses of records of each class are multiplied by, at most 1; None for 1.
     """
 
     n: int
@@ -51,6 +52,7 @@ class Constants(_Model):
     dataset: str
     features: str | None
     data_sha256: str | None
+    class_weights: tuple[float, ...] | None = Field(default=None, exclude_if=lambda weights: weights is None)
 
     def problem(self, step_size: float, cycle: Cycle | None = None) -> accounting.Problem:
         """Return what accountants take, with exact arithmetic: of all records, or of a batch of a cycle."""

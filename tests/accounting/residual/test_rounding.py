@@ -11,7 +11,9 @@ from scipy.special import expit
 from certified_unlearning.accounting.residual import rounding
 from certified_unlearning.engine.objectives.float64 import (
     LogisticRegression64,
+    RidgeRegression64,
     SoftmaxRegression64,
+    removed_curvature,
     removed_gradient,
     scaled_rows,
 )
@@ -94,7 +96,7 @@ def test_a_hessian_a_downdate_and_a_product_are_within_their_bounds(n: int, d: i
     assert np.linalg.norm(hessian) <= rounding.hessian_norm(features=d, strong_convexity=0.01)
 
     gone = rows[:7]
-    scaled = scaled_rows(gone, gone @ weights)
+    scaled = scaled_rows(gone, gone @ weights, labels[:7])
     downdated = hessian - scaled.T @ scaled / n
     error += rounding.hessian_error(records=7, n=n, features=d, weight_norm=length, strong_convexity=0.01)
     assert np.linalg.norm((downdated - exact_hessian(rows[7:], weights, n, 0.01)).astype(float)) <= error
@@ -148,3 +150,83 @@ def test_the_gradient_of_very_many_equal_records_stays_within_its_bound(records,
         records=records, n=records, features=features, classes=2, weight_norm=0.0, strong_convexity=0.0
     )
     assert 0 < math.sqrt(off) <= bound
+
+
+@NEEDS_EXTENDED
+@pytest.mark.parametrize("size", [0.1, 30.0])
+@pytest.mark.parametrize("classes", [2, 5])
+def test_weights_of_classes_stay_within_the_same_bounds(size: float, classes: int):
+    n, d, m = 3000, 8, 0.01
+    draw = np.random.default_rng(7)
+    rows, labels, weights = problem(n, d, 3, size)
+    shares = (1.0, *(draw.random(classes - 1) ** 3))
+    if classes == 2:
+        objective = LogisticRegression64(rows, labels, n, m, 2, shares)
+        x, w = rows.astype(LONG), weights.astype(LONG)
+        of_record = np.array(shares, dtype=LONG)[(labels > 0).astype(int)]
+        p = 1 / (1 + np.exp(labels * (x @ w)))
+        exact = -(of_record * labels * p) @ x / n + LONG(m) * w
+    else:
+        labels, weights = draw.integers(classes, size=n), size * draw.standard_normal(classes * d)
+        objective = SoftmaxRegression64(rows, labels, n, m, classes, shares)
+        x, w = rows.astype(LONG), weights.reshape(classes, d).astype(LONG)
+        p = np.exp(x @ w.T - (x @ w.T).max(1, keepdims=True))
+        p /= p.sum(1, keepdims=True)
+        p[np.arange(n), labels] -= 1
+        exact = ((np.array(shares, dtype=LONG)[labels][:, None] * p).T @ x / n + LONG(m) * w).ravel()
+    length = float(np.linalg.norm(weights))
+    bound = rounding.gradient_error(records=n, n=n, features=d, classes=classes, weight_norm=length, strong_convexity=m)
+    assert np.linalg.norm((objective.gradient(weights) - exact).astype(float)) <= bound
+    step = 1e-6 * draw.standard_normal(weights.shape)
+    # The Hessian and the loss are the gradient's: differences of the next order are all that is left.
+    change = objective.gradient(weights + step) - objective.gradient(weights - step)
+    assert change == pytest.approx(2 * objective.hessian_product(weights, step), rel=1e-5, abs=1e-13)
+    gain = objective.value(weights + 100 * step) - objective.value(weights - 100 * step)
+    assert gain == pytest.approx(float(200 * objective.gradient(weights) @ step), rel=1e-5, abs=1e-13)
+    if classes == 2:
+        _, lower = objective.gradient_and_hessian(weights)
+        curvatures = of_record / (2 + np.exp(x @ w) + np.exp(-(x @ w)))
+        hessian = (x * curvatures[:, None]).T @ x / n + LONG(m) * np.eye(d, dtype=LONG)
+        error = rounding.hessian_error(records=n, n=n, features=d, weight_norm=length, strong_convexity=m)
+        assert np.linalg.norm((np.tril(lower) - np.tril(hessian)).astype(float)) <= error
+        ghat = removed_gradient(rows[:9], labels[:9], weights, n, shares)
+        left = LogisticRegression64(rows[9:], labels[9:], n, m, 2, shares).gradient(weights)
+        assert ghat == pytest.approx(left - objective.gradient(weights), abs=1e-15 * (1 + size))
+        part = removed_curvature(rows[:9], labels[:9], weights, n, shares)
+        _, of_left = LogisticRegression64(rows[9:], labels[9:], n, m, 2, shares).gradient_and_hessian(weights)
+        assert np.tril(lower - part) == pytest.approx(np.tril(of_left), abs=1e-15)
+
+
+@NEEDS_EXTENDED
+@pytest.mark.parametrize(("n", "d"), [(60, 5), (5000, 12), (200_000, 3)])
+@pytest.mark.parametrize("size", [0.1, 30.0, 1000.0])
+def test_ridge_regression_is_within_its_bounds(n: int, d: int, size: float):
+    m, draw = 0.01, np.random.default_rng(n)
+    rows, _, weights = problem(n, d, seed=n + d, size=size)
+    targets, length = draw.uniform(-1, 1, n), float(np.linalg.norm(weights))
+    objective = RidgeRegression64(rows, targets, n, m, 1)
+    gradient, lower = objective.gradient_and_hessian(weights)
+    x, w, y = (each.astype(LONG) for each in (rows, weights, targets))
+    exact = (x @ w - y) @ x / n + LONG(m) * w
+    bound = rounding.gradient_error(records=n, n=n, features=d, classes=1, weight_norm=length, strong_convexity=m)
+    off = float(np.linalg.norm((gradient - exact).astype(float)))
+    assert off <= bound < 1e-12 * (1 + size)
+    assert (gradient == objective.gradient(weights)).all()
+    hessian = x.T @ x / n + LONG(m) * np.eye(d, dtype=LONG)
+    evaluated = lower + np.tril(lower, -1).T
+    error = rounding.hessian_error(records=n, n=n, features=d, weight_norm=length, strong_convexity=m, classes=1)
+    assert np.linalg.norm((evaluated - hessian).astype(float)) <= error
+    assert np.linalg.norm(evaluated) <= rounding.hessian_norm(features=d, strong_convexity=m, classes=1)
+    product = evaluated @ weights
+    off = (product - evaluated.astype(LONG) @ w).astype(float)
+    size_of_product = rounding.product_error(features=d, strong_convexity=m, norm=length, classes=1)
+    assert np.linalg.norm(off) <= size_of_product
+    assert objective.hessian_product(weights, weights) == pytest.approx(product, rel=1e-11, abs=1e-12 * size)
+    ghat = removed_gradient(rows[:9], targets[:9], weights, n, squared=True)
+    left = (x[9:] @ w - y[9:]) @ x[9:] / n + LONG(m) * w
+    few = rounding.gradient_error(records=9, n=n, features=d, classes=1, weight_norm=length, strong_convexity=0.0)
+    assert np.linalg.norm((ghat - (left - exact)).astype(float)) <= few + 1e-18 * (1 + size)
+    downdated = lower - removed_curvature(rows[:9], targets[:9], weights, n, squared=True)
+    error += rounding.hessian_error(records=9, n=n, features=d, weight_norm=length, strong_convexity=m, classes=1)
+    of_left = np.tril(x[9:].T @ x[9:] / n + LONG(m) * np.eye(d, dtype=LONG))
+    assert np.linalg.norm((np.tril(downdated) - of_left).astype(float)) <= error

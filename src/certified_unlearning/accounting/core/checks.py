@@ -49,3 +49,17 @@ def require_counts(name: str, values: Sequence[int], *, least: int) -> None:
         return  # Planners check long schedules often; one by one would take them most of their time.
     for position, value in enumerate(values):
         require_count(least=least, **{f"{name}[{position}]": value})
+
+
+def require_class_weights(class_weights: Sequence[float] | None, *, classes: int) -> None:
+    """Raise `ParameterError` unless there are none, or one from 0 to 1 for each of two classes or more.
+
+    Above 1 the bounds of a record's gradient and curvature would not hold.
+    """
+    if class_weights is None:
+        return
+    if len(class_weights) != classes or classes < 2 or not all(0 <= weight <= 1 for weight in class_weights):
+        raise ParameterError(
+            f"class_weights must be {classes} numbers from 0 to 1, one for each class (divide them by the largest, and "
+            f"multiply C by it), got {tuple(class_weights)}"
+        )

@@ -118,7 +118,10 @@ def regularisation_of(*, C: float, n: int, intercept: bool) -> float:
 
 
 def scores_per_record(classes: int) -> int:
-    """Return how many scores a model gives a record, each by as many weights as there are features."""
+    """Return how many scores a model gives a record, each by as many weights as there are features.
+
+    One class stands for ridge regression, which gives one.
+    """
     return 1 if classes == 2 else classes
 
 

@@ -18,9 +18,10 @@ noise (Mironov, CCS 2012), are outside the guarantee.
 The step error, for losses of linear scores of rows of norm at most 1 as `objectives` computes them, with unit roundoff
 ``u`` and ``gamma_k = k u / (1 - k u)`` (Higham, Accuracy and Stability of Numerical Algorithms, section 3.1; every
 order of summation of ``k`` terms): a score is off by ``gamma_f |w|``, a coefficient by ``q`` times that (``q`` bounds
-its derivative) and by the rounding of sigmoid or softmax, the sum of ``n`` gradients by ``gamma_D n``, where ``D`` is
-how many numbers are added one after another at most; the rest of the update is five roundings. ``|w|`` is at most
-``|w_0| + M/m`` and the norm of the accumulated noise, which is Gaussian because the regulariser is linear.
+its derivative) and by the rounding of sigmoid or softmax, of which twice as much is counted (that leaves room for a
+product with a class' weight, at most 1), the sum of ``n`` gradients by ``gamma_D n``, where ``D`` is how many numbers
+are added one after another at most; the rest of the update is five roundings. ``|w|`` is at most ``|w_0| + M/m`` and
+the norm of the accumulated noise, which is Gaussian because the regulariser is linear.
 """
 
 import math

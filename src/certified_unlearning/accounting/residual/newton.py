@@ -25,6 +25,9 @@ The second needs no ``rho`` and knows directions in which the data are flat, int
 ``|v|_H <= |ghat| / (2 sqrt(m))`` for the exact solution, as ``sqrt(h) / (h + m) <= 1 / (2 sqrt(m))``, so after ``S``
 records in however many requests the rest adds up to at most ``r E S^2 r^2 / (8 m n^2)``: `schedule`.
 
+Of ridge regression (``s'`` is constant) the rest is 0: what is left of the gradient is the solution's remainder and
+rounding.
+
 Lineage: Guo, Goldstein, Hannun, van der Maaten, Certified Data Removal (ICML 2020), who bound the residual and perturb
 the objective; Sekhari, Acharya, Kamath, Suresh (NeurIPS 2021), who add noise to the output.
 """
@@ -34,6 +37,7 @@ from dataclasses import dataclass
 
 from certified_unlearning.accounting.core.checks import require_count, require_non_negative
 from certified_unlearning.accounting.residual.rounding import OUTWARD, ROW_NORM, THIRD_DERIVATIVE
+from certified_unlearning.errors import ParameterError
 
 
 @dataclass(frozen=True)
@@ -65,6 +69,7 @@ def residual_after(
     matrix_error: float = 0.0,
     largest_eigenvalue: float | None = None,
     row_norm: float = ROW_NORM,
+    quadratic: bool = False,
 ) -> float:
     """Return ``tau'``, a bound on ``|grad f_R'(w + v)|``, rounded up.
 
@@ -77,6 +82,7 @@ def residual_after(
         matrix_error: How far ``B`` may be, by rounding, from the Hessian that it stands for.
         largest_eigenvalue: ``rho``; None for ``r^2``.
         row_norm: ``r``.
+        quadratic: Whether the Hessian is the same everywhere: the rest is 0 then. ``B`` must be downdated.
 
     Raises:
         ParameterError: A value makes no sense.
@@ -85,6 +91,10 @@ def residual_after(
     require_count(least=1, n=n)
     require_count(least=0, not_downdated=not_downdated)
     of_matrix = matrix_error + not_downdated * row_norm**2 / (4 * n)
+    if quadratic:
+        if not_downdated:
+            raise ParameterError(f"a quadratic's matrix must be downdated, got not_downdated = {not_downdated}")
+        return (before + left + of_matrix * step.length) * OUTWARD
     of_curvature = curvature_change(step, largest_eigenvalue=largest_eigenvalue, row_norm=row_norm)
     return (before + left + of_matrix * step.length + of_curvature) * OUTWARD
 

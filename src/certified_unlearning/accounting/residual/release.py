@@ -99,10 +99,14 @@ def noise_resolution(sigma: float, dimension: int) -> float:
 
 
 def largest_weights(*, classes: int, strong_convexity: float, residual: float) -> float:
-    """Return a bound on ``|w|`` for every data set: ``f(w*) <= f(0) <= log(classes)``, and ``w`` is near ``w*``."""
-    require_count(least=2, classes=classes)
+    """Return a bound on ``|w|`` for every data set: ``f(w*) <= f(0)``, and ``w`` is near ``w*``.
+
+    ``f(0)`` is ``log(classes)``, and at most 1/2 for ridge regression (1 class), whose targets are at most 1 in size.
+    """
+    require_count(least=1, classes=classes)
     require_positive(strong_convexity=strong_convexity)
-    return (math.sqrt(2 * math.log(classes) / strong_convexity) + residual / strong_convexity) * OUTWARD
+    at_origin = 0.5 if classes == 1 else math.log(classes)
+    return (math.sqrt(2 * at_origin / strong_convexity) + residual / strong_convexity) * OUTWARD
 
 
 def require_representable(
@@ -116,7 +120,7 @@ def require_representable(
     Args:
         n: Number of records.
         features: Columns of a row.
-        classes: At least 2.
+        classes: At least 2; 1 for ridge regression.
         strong_convexity: ``m``.
         sigma: Standard deviation of the published noise.
         delta: Of the guarantee.

@@ -12,14 +12,19 @@ s(-y x.w)`` (softmax in brackets):
 and by the evaluation of ``s`` itself, `COEFFICIENT_ERROR`: ``1/(1 + exp(-z))`` takes one exponential, a sum and a
 quotient, 4 ``u`` relative; twice that is counted (softmax: ``(2 K + 16) u`` in norm, as in `accounting.core.rounding`).
 A row's part of the sum is at most ``r`` (``sqrt(2) r``), so the sum of ``N`` is off by ``gamma_chain`` times ``N r``.
-Division by ``n``, ``m w`` and the last sum are one relative ``u`` each.
+Division by ``n``, ``m w`` and the last sum are one relative ``u`` each. Weights of classes, at most 1, multiply
+coefficients: what they bound stays bounded, and their one ``u`` is within what is counted twice.
 
 *Hessian*, ``(1/n) sum q x x' + m I`` with ``q = s(z) s(-z)``, evaluated as a sum over rows ``sqrt(q) x``: ``q`` is off
 by `THIRD_DERIVATIVE` times what a score is, as ``|q'| <= 1/(6 sqrt 3)``, and by 16 ``u`` relative of two sigmoids,
-which with the product, root, scaling and squaring makes 25. A row's part has Frobenius norm at most ``r^2 / 4``, and
-Frobenius norms bound spectral ones; so the sum is off by ``(gamma_chain + 25 u) N r^2 / 4 / n`` and what the scores
-cost. A *downdate* subtracts such a sum and rounds every entry once more. For all of it ``|H|_F <= r^2 / 4 + sqrt(d)
-m``.
+which with the products (a class' weight included), root, scaling and squaring makes 25. A row's part has Frobenius norm
+at most ``r^2 / 4``, and Frobenius norms bound spectral ones; so the sum is off by ``(gamma_chain + 25 u) N r^2 / 4 /
+n`` and what the scores cost. A *downdate* subtracts such a sum and rounds every entry once more. For all of it ``|H|_F
+<= r^2 / 4 + sqrt(d) m``.
+
+*Ridge regression*, ``(1/n) sum (x.w - y) x + m w`` with targets of size at most 1: a coefficient is at most ``r |w| +
+1``, off by what the score is and by one ``u`` of the difference; the Hessian, ``X'X / n + m I``, has no scores, and
+``r^2`` takes the place of ``r^2 / 4``.
 
 *A product* ``H v`` is off by ``gamma_d |H|_F |v|``: the same entries with absolute values have the same norm.
 
@@ -72,13 +77,17 @@ def gradient_error(
         records: Summands, added in blocks of `block_rows`.
         n: What the sum is divided by.
         features: Columns of a row.
-        classes: 2, or the number of scores of softmax regression.
+        classes: 2, or the number of scores of softmax regression; 1 for ridge regression.
         weight_norm: A bound on ``|w|``.
         strong_convexity: ``m`` of a regulariser in the gradient; 0 for a sum over some records only.
     """
-    slope, coefficient_error, longest = (
-        (0.25, COEFFICIENT_ERROR, 1.0) if classes == 2 else (0.5, (2.0 * classes + 16) * UNIT, math.sqrt(2))
-    )
+    if classes == 1:
+        longest = ROW_NORM * weight_norm + 1
+        slope, coefficient_error = 1.0, 2 * UNIT * longest
+    elif classes == 2:
+        slope, coefficient_error, longest = 0.25, COEFFICIENT_ERROR, 1.0
+    else:
+        slope, coefficient_error, longest = 0.5, (2.0 * classes + 16) * UNIT, math.sqrt(2)
     mean = records / n
     scores = slope * gamma(features) * ROW_NORM * weight_norm
     summed = (scores + coefficient_error) + gamma(chain(records, features)) * longest
@@ -87,8 +96,15 @@ def gradient_error(
     return _INTERPLAY * (mean * ROW_NORM * summed + ends) + _underflow(features * max(1, classes))
 
 
-def hessian_error(*, records: int, n: int, features: int, weight_norm: float, strong_convexity: float) -> float:
-    """Return how far, in Frobenius norm, an evaluated Hessian (or downdate) of the logistic loss may be off.
+def curvature(classes: int) -> float:
+    """Return what a record adds to the Hessian at most, in Frobenius norm: of the logistic or the squared loss."""
+    return ROW_NORM**2 if classes == 1 else ROW_NORM**2 / 4
+
+
+def hessian_error(
+    *, records: int, n: int, features: int, weight_norm: float, strong_convexity: float, classes: int = 2
+) -> float:
+    """Return how far, in Frobenius norm, an evaluated Hessian (or downdate) may be off.
 
     Args:
         records: Summands.
@@ -96,29 +112,30 @@ def hessian_error(*, records: int, n: int, features: int, weight_norm: float, st
         features: Columns of a row.
         weight_norm: A bound on ``|w|`` where it is evaluated.
         strong_convexity: ``m``; with downdates too, for their last rounding.
+        classes: 2 for the logistic loss, 1 for the squared one.
     """
     mean = records / n
-    curvature = ROW_NORM**2 / 4
-    scores = THIRD_DERIVATIVE * gamma(features) * ROW_NORM**3 * weight_norm
-    summed = scores + (gamma(chain(records, features)) + 25 * UNIT) * curvature
-    ends = 4 * UNIT * hessian_norm(features=features, strong_convexity=strong_convexity)
+    scores = 0.0 if classes == 1 else THIRD_DERIVATIVE * gamma(features) * ROW_NORM**3 * weight_norm
+    summed = scores + (gamma(chain(records, features)) + 25 * UNIT) * curvature(classes)
+    ends = 4 * UNIT * hessian_norm(features=features, strong_convexity=strong_convexity, classes=classes)
     return _INTERPLAY * (mean * summed + ends) + _underflow(features**2)
 
 
-def hessian_norm(*, features: int, strong_convexity: float) -> float:
-    """Return a bound on the Frobenius norm of a Hessian of the logistic loss: the trace, ``r^2 / 4``, and ``m I``."""
-    return (ROW_NORM**2 / 4 + math.sqrt(features) * strong_convexity) * OUTWARD
+def hessian_norm(*, features: int, strong_convexity: float, classes: int = 2) -> float:
+    """Return a bound on the Frobenius norm of a Hessian: the trace, `curvature`, and ``m I``."""
+    return (curvature(classes) + math.sqrt(features) * strong_convexity) * OUTWARD
 
 
-def product_error(*, features: int, strong_convexity: float, norm: float) -> float:
+def product_error(*, features: int, strong_convexity: float, norm: float, classes: int = 2) -> float:
     """Return how far a Hessian times a vector of this norm, plus another vector, may be off beside that vector's ``u``.
 
     Args:
         features: ``d``.
         strong_convexity: ``m``.
         norm: Of the vector.
+        classes: 2 for the logistic loss, 1 for the squared one.
     """
-    size = hessian_norm(features=features, strong_convexity=strong_convexity)
+    size = hessian_norm(features=features, strong_convexity=strong_convexity, classes=classes)
     return _INTERPLAY * gamma(features + 1) * size * norm + _underflow(features)
 
 

@@ -2,7 +2,7 @@
 
 import functools
 
-from certified_unlearning.accounting.accountant import Assumption
+from certified_unlearning.accounting.accountant import PUBLIC_CLASS_WEIGHTS, PUBLIC_TARGET_RANGE, Assumption
 from certified_unlearning.vocabulary import NoiseSource
 
 COMPARATOR = (
@@ -24,7 +24,14 @@ NOT_PROMISED = (
 
 @functools.cache
 def assumptions(
-    *, preprocessing: Assumption, noise_source: NoiseSource, noise_resolution: float, strict: bool, unscheduled: bool
+    *,
+    preprocessing: Assumption,
+    noise_source: NoiseSource,
+    noise_resolution: float,
+    strict: bool,
+    unscheduled: bool,
+    class_weights: bool = False,
+    targets: bool = False,
 ) -> tuple[Assumption, ...]:
     """Return what the guarantee rests on.
 
@@ -34,6 +41,8 @@ def assumptions(
         noise_resolution: How far it may be from exact noise.
         strict: Whether data are read again by counts alone.
         unscheduled: Whether they were read at another time.
+        class_weights: Whether classes count differently.
+        targets: Whether there are targets in the place of classes.
     """
     return (
         Assumption(
@@ -42,6 +51,8 @@ def assumptions(
             by="every row, to 1e-6, which the bounds count",
         ),
         preprocessing,
+        *((PUBLIC_CLASS_WEIGHTS,) if class_weights else ()),
+        *((PUBLIC_TARGET_RANGE,) if targets else ()),
         Assumption(
             statement="the objective is strongly convex",
             status="checked",

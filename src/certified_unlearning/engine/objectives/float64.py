@@ -1,4 +1,4 @@
-"""Logistic and softmax regression in NumPy's float64, exact to known bounds, for solvers that stop by the gradient.
+"""Logistic, softmax and ridge regression in NumPy's float64, exact to known bounds, for solvers that know when to stop.
 
 ``f(w) = (1/n) sum_i loss(x_i, y_i, w) + (m/2) |w|^2`` over rows of norm at most 1, in which rows of zeros have no
 gradient: what a removed record leaves (adjacency `zero-out`). Rows are read in blocks, so nothing of their size is made
@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from scipy.linalg.blas import dsyrk
 from scipy.special import expit
 
+from certified_unlearning.accounting.core.losses import scores_per_record
 from certified_unlearning.accounting.residual.rounding import block_rows
 
 Array = NDArray[np.float64]
@@ -25,10 +26,12 @@ class Regression:
 
     Attributes:
         rows: Shape ``(records, d)``; float32 numbers are taken as they are, and may lie in a file.
-        labels: Shape ``(records,)``: -1.0 or 1.0 of two classes, else the class' number.
+        labels: Shape ``(records,)``: -1.0 or 1.0 of two classes, of more the class' number; of ridge regression
+            targets.
         n: What the sum is divided by.
         strong_convexity: ``m``.
-        classes: At least 2.
+        classes: At least 2; 1 for ridge regression.
+        class_weights: What the losses of records of each class are multiplied by, at most 1; None for 1.
     """
 
     rows: Array
@@ -36,11 +39,12 @@ class Regression:
     n: int
     strong_convexity: float
     classes: int
+    class_weights: tuple[float, ...] | None = None
 
     def sample(self, every: int) -> Self:
         """Return the same for every so-many-th record."""
         rows, labels = np.ascontiguousarray(self.rows[::every], np.float64), self.labels[::every]
-        return type(self)(rows, labels, len(rows), self.strong_convexity, self.classes)
+        return type(self)(rows, labels, len(rows), self.strong_convexity, self.classes, self.class_weights)
 
     def blocks(self) -> Iterator[tuple[Array, NDArray[Any]]]:
         """Yield rows and labels, block by block; rows of another type become float64 a block at a time."""
@@ -50,7 +54,7 @@ class Regression:
     @property
     def dimension(self) -> int:
         """Number of weights."""
-        return int(self.rows.shape[1]) * (1 if self.classes == 2 else self.classes)
+        return int(self.rows.shape[1]) * scores_per_record(self.classes)
 
 
 class LogisticRegression64(Regression):
@@ -58,14 +62,17 @@ class LogisticRegression64(Regression):
 
     def value(self, weights: Array) -> float:
         """Return ``f(w)``."""
-        losses = sum(float(np.logaddexp(0.0, -y * (x @ weights)).sum()) for x, y in self.blocks())
+        losses = sum(
+            float(weighted(np.logaddexp(0.0, -y * (x @ weights)), y, self.class_weights).sum())
+            for x, y in self.blocks()
+        )
         return losses / self.n + self.strong_convexity / 2 * float(weights @ weights)
 
     def gradient(self, weights: Array) -> Array:
         """Return the gradient, shape ``(d,)``."""
         total = np.zeros_like(weights)
         for x, y in self.blocks():
-            total += x.T @ _coefficients(x @ weights, y)
+            total += x.T @ _coefficients(x @ weights, y, self.class_weights)
         return total / self.n + self.strong_convexity * weights
 
     def gradient_and_hessian(self, weights: Array) -> tuple[Array, Array]:
@@ -74,8 +81,9 @@ class LogisticRegression64(Regression):
         hessian = np.zeros((d, d), order="F")
         for x, y in self.blocks():
             scores = x @ weights
-            total += x.T @ _coefficients(scores, y)
-            hessian += dsyrk(1.0, scaled_rows(x, scores).T, lower=1)  # Added as a whole: `chain` counts on it.
+            total += x.T @ _coefficients(scores, y, self.class_weights)
+            scaled = scaled_rows(x, scores, y, self.class_weights)
+            hessian += dsyrk(1.0, scaled.T, lower=1)  # Added as a whole: `chain` counts on it.
         hessian /= self.n
         hessian[np.diag_indices(d)] += self.strong_convexity
         return total / self.n + self.strong_convexity * weights, hessian
@@ -83,9 +91,9 @@ class LogisticRegression64(Regression):
     def hessian_product(self, weights: Array, vector: Array) -> Array:
         """Return the Hessian at ``weights`` times a vector."""
         total = np.zeros_like(weights)
-        for x, _ in self.blocks():
-            scores = x @ weights
-            total += x.T @ (expit(scores) * expit(-scores) * (x @ vector))
+        for x, y in self.blocks():
+            curvatures = weighted(_curvatures(x @ weights), y, self.class_weights)
+            total += x.T @ (curvatures * (x @ vector))
         return total / self.n + self.strong_convexity * vector
 
 
@@ -100,7 +108,7 @@ class SoftmaxRegression64(Regression):
             largest = scores.max(axis=1)
             logs = np.log(np.exp(scores - largest[:, None]).sum(axis=1)) + largest
             # A row of zeros has a constant loss: of no consequence for the gradient.
-            losses += float((logs - scores[np.arange(len(y)), y]).sum())
+            losses += float(weighted(logs - scores[np.arange(len(y)), y], y, self.class_weights).sum())
         return losses / self.n + self.strong_convexity / 2 * float(weights @ weights)
 
     def gradient(self, weights: Array) -> Array:
@@ -110,34 +118,93 @@ class SoftmaxRegression64(Regression):
         for x, y in self.blocks():
             probabilities = _softmax(x @ by_class.T)
             probabilities[np.arange(len(y)), y] -= 1
-            total += probabilities.T @ x
+            total += weighted(probabilities.T, y, self.class_weights) @ x
         return total.ravel() / self.n + self.strong_convexity * weights
 
     def hessian_product(self, weights: Array, vector: Array) -> Array:
         """Return the Hessian at ``weights`` times a vector."""
         by_class, of_class = weights.reshape(self.classes, -1), vector.reshape(self.classes, -1)
         total = np.zeros_like(by_class)
-        for x, _ in self.blocks():
+        for x, y in self.blocks():
             probabilities, changes = _softmax(x @ by_class.T), x @ of_class.T
-            weighted = probabilities * changes
-            total += (weighted - probabilities * weighted.sum(axis=1, keepdims=True)).T @ x
+            products = probabilities * changes
+            products -= probabilities * products.sum(axis=1, keepdims=True)
+            total += weighted(products.T, y, self.class_weights) @ x
         return total.ravel() / self.n + self.strong_convexity * vector
 
 
-def removed_gradient(rows: Array, labels: NDArray[Any], weights: Array, n: int) -> Array:
-    """Return what the gradient changes by when these records leave a logistic regression: ``ghat``, shape ``(d,)``."""
+class RidgeRegression64(Regression):
+    """Ridge regression, of the loss ``(x.w - y)^2 / 2``: weights of shape ``(d,)``."""
+
+    def value(self, weights: Array) -> float:
+        """Return ``f(w)``."""
+        losses = sum(float(((x @ weights - y) ** 2).sum()) / 2 for x, y in self.blocks())
+        return losses / self.n + self.strong_convexity / 2 * float(weights @ weights)
+
+    def gradient(self, weights: Array) -> Array:
+        """Return the gradient, shape ``(d,)``."""
+        total = np.zeros_like(weights)
+        for x, y in self.blocks():
+            total += x.T @ (x @ weights - y)
+        return total / self.n + self.strong_convexity * weights
+
+    def gradient_and_hessian(self, weights: Array) -> tuple[Array, Array]:
+        """Return the gradient and the Hessian, shape ``(d, d)`` in Fortran's order, of which the lower half is set."""
+        total, d = np.zeros_like(weights), len(weights)
+        hessian = np.zeros((d, d), order="F")
+        for x, y in self.blocks():
+            total += x.T @ (x @ weights - y)
+            hessian += dsyrk(1.0, x.T, lower=1)  # Added as a whole: `chain` counts on it.
+        hessian /= self.n
+        hessian[np.diag_indices(d)] += self.strong_convexity
+        return total / self.n + self.strong_convexity * weights, hessian
+
+    def hessian_product(self, weights: Array, vector: Array) -> Array:
+        """Return the Hessian, the same at all ``weights``, times a vector."""
+        total = np.zeros_like(weights)
+        for x, _ in self.blocks():
+            total += x.T @ (x @ vector)
+        return total / self.n + self.strong_convexity * vector
+
+
+def removed_gradient(
+    rows: Array,
+    labels: NDArray[Any],
+    weights: Array,
+    n: int,
+    class_weights: tuple[float, ...] | None = None,
+    *,
+    squared: bool = False,
+) -> Array:
+    """Return what the gradient changes by when these records leave: ``ghat``, shape ``(d,)``.
+
+    They leave a logistic regression, or, if ``squared``, a ridge regression.
+    """
     ghat = np.zeros_like(weights)
     # By blocks that are added as a whole: `accounting.residual.rounding.chain` counts on it.
     for some in _blocks_of(len(rows), rows.shape[1]):
-        ghat -= rows[some].T @ _coefficients(rows[some] @ weights, labels[some])
+        scores = rows[some] @ weights
+        coefficients = scores - labels[some] if squared else _coefficients(scores, labels[some], class_weights)
+        ghat -= rows[some].T @ coefficients
     return ghat / n
 
 
-def removed_curvature(rows: Array, at: Array, n: int) -> Array:
+def removed_curvature(
+    rows: Array,
+    labels: NDArray[Any],
+    at: Array,
+    n: int,
+    class_weights: tuple[float, ...] | None = None,
+    *,
+    squared: bool = False,
+) -> Array:
     """Return these records' part of the Hessian at some weights: ``(d, d)``, of which the lower half is set."""
     curvature = np.zeros((len(at), len(at)), order="F")
     for some in _blocks_of(len(rows), rows.shape[1]):
-        curvature += dsyrk(1.0, scaled_rows(rows[some], rows[some] @ at), trans=1, lower=1)
+        scaled = rows[some]
+        if not squared:
+            scaled = scaled_rows(scaled, scaled @ at, labels[some], class_weights)
+        curvature += dsyrk(1.0, scaled, trans=1, lower=1)
     curvature /= n
     return curvature
 
@@ -147,16 +214,31 @@ def _blocks_of(records: int, features: int) -> Iterator[slice]:
     return (slice(first, first + size) for first in range(0, records, size))
 
 
-def scaled_rows(rows: Array, scores: Array) -> Array:
+def scaled_rows(
+    rows: Array, scores: Array, labels: NDArray[Any], class_weights: tuple[float, ...] | None = None
+) -> Array:
     """Return ``sqrt(s(z) s(-z)) x`` for rows ``x`` with scores ``z``: their squares make the Hessian."""
-    scaled: Array = rows * np.sqrt(expit(scores) * expit(-scores))[:, None]
+    scaled: Array = rows * np.sqrt(weighted(_curvatures(scores), labels, class_weights))[:, None]
     return scaled
 
 
-def _coefficients(scores: Array, labels: NDArray[Any]) -> Array:
+def weighted(values: Array, labels: NDArray[Any], class_weights: tuple[float, ...] | None) -> Array:
+    """Return values, the last axis that of records, times the weights of the records' classes."""
+    if class_weights is None:
+        return values
+    numbers = (labels > 0).astype(np.int64) if len(class_weights) == 2 else labels
+    product: Array = values * np.array(class_weights)[numbers]
+    return product
+
+
+def _coefficients(scores: Array, labels: NDArray[Any], class_weights: tuple[float, ...] | None) -> Array:
     """Return the derivative of each record's loss by its score."""
-    coefficients: Array = -labels * expit(-labels * scores)
-    return coefficients
+    return weighted(-labels * expit(-labels * scores), labels, class_weights)
+
+
+def _curvatures(scores: Array) -> Array:
+    curvatures: Array = expit(scores) * expit(-scores)
+    return curvatures
 
 
 def _softmax(scores: Array) -> Array:

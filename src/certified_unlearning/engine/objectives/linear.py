@@ -1,6 +1,7 @@
 """Base of losses of linear scores: one gradient step for all trials is two matrix products a block of rows."""
 
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 
 import torch
 from torch import Tensor
@@ -56,6 +57,8 @@ class LinearObjective(ABC):
         self._gradient = replacements.new_empty(0)
         self._constant_gradient: Tensor | None = None
         """The part of the losses' summed gradient that no score enters, shape ``(outputs, features)``."""
+        self._multipliers: Tensor | None = None
+        """What each record's loss is multiplied by, shape ``(n,)``; None for 1."""
 
     @abstractmethod
     def _coefficients(self, scores: Tensor, rows: slice) -> Tensor:
@@ -74,12 +77,26 @@ class LinearObjective(ABC):
             scores = self._scores[: len(by_output) * len(rows)].view(len(by_output), len(rows))
             torch.mm(by_output, rows.T, out=scores)
             coefficients = self._coefficients(scores.view(trials, self._outputs, len(rows)), where).view_as(scores)
+            if self._multipliers is not None:
+                coefficients.mul_(self._multipliers[where])
             _add_product(coefficients, rows, gradient)
         scale = -step_size / self._normaliser
         weights.mul_(1 - step_size * self.strong_convexity)
         by_output.add_(gradient, alpha=scale)
         if self._constant_gradient is not None:
             weights.view(trials, self._outputs, -1).add_(self._constant_gradient, alpha=scale)
+
+
+def multipliers(labels: Tensor, class_weights: Sequence[float], dtype: torch.dtype) -> Tensor:
+    """Return what each record's loss is multiplied by, shape ``(records,)``.
+
+    Args:
+        labels: -1 or +1 of two classes, else 0 to ``classes - 1``; shape ``(records,)``.
+        class_weights: A number for each class, those of two in the order -1, +1.
+        dtype: Of the numbers.
+    """
+    numbers = (labels > 0).long() if len(class_weights) == 2 else labels.long()
+    return torch.tensor(class_weights, dtype=dtype, device=labels.device)[numbers]
 
 
 def _add_product(coefficients: Tensor, rows: Tensor, gradient: Tensor) -> None:

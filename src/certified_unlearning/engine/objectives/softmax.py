@@ -5,13 +5,13 @@ and checkpoints see vectors and need not know of classes.
 """
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from itertools import chain
 
 import torch
 from torch import Tensor
 
-from certified_unlearning.engine.objectives.linear import LinearObjective
+from certified_unlearning.engine.objectives.linear import LinearObjective, multipliers
 from certified_unlearning.engine.objectives.rows import Replacements, StreamedRows, replacements_like
 from certified_unlearning.errors import AssumptionError, DataError
 
@@ -39,6 +39,7 @@ class SoftmaxObjective(LinearObjective):
         rows_at_once: Rows in a block; by default 1024 on the CPU, where the scores of 100 trials then stay in the
             processor's cache, and 65 536 on CUDA, where small products leave the device idle.
         normaliser: What the sum of the losses is divided by; by default ``n``.
+        class_weights: What the losses of records of each class are multiplied by; None for 1.
 
     Raises:
         AssumptionError: ``lipschitz`` is below ``sqrt(2)`` times the norm of the longest row.
@@ -56,6 +57,7 @@ class SoftmaxObjective(LinearObjective):
         replacements: Replacements | None = None,
         rows_at_once: int | None = None,
         normaliser: int | None = None,
+        class_weights: Sequence[float] | None = None,
     ) -> None:
         indices, new_features, new_labels = replacements_like(features, labels, replacements)
         super().__init__(
@@ -73,16 +75,21 @@ class SoftmaxObjective(LinearObjective):
         self._new_labels = _checked_labels(new_labels, classes)
         self._old_labels = self._labels[indices]
         self._probabilities = new_features.new_empty(0)
+        self._class_weights = class_weights
         self.remove(0)
 
     def remove(self, count: int) -> None:
         """Make this the objective on the data with the first ``count`` replacements carried out."""
         self._blocks.remove(count)
         self._labels[self._indices] = torch.cat([self._new_labels[:count], self._old_labels[count:]])
+        if self._class_weights is not None:
+            self._multipliers = multipliers(self._labels, self._class_weights, self._probabilities.dtype)
         self._constant_gradient = self._probabilities.new_zeros(self._outputs, self.d // self._outputs)
         for where, rows in self._blocks:
-            onehot = torch.nn.functional.one_hot(self._labels[where], self._outputs)
-            self._constant_gradient.addmm_(onehot.T.to(rows), rows, alpha=-1)
+            onehot = torch.nn.functional.one_hot(self._labels[where], self._outputs).T.to(rows)
+            if self._multipliers is not None:
+                onehot.mul_(self._multipliers[where])
+            self._constant_gradient.addmm_(onehot, rows, alpha=-1)
 
     def _coefficients(self, scores: Tensor, rows: slice) -> Tensor:
         if len(self._probabilities) < scores.numel():

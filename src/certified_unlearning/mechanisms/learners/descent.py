@@ -14,7 +14,7 @@ from torch import Tensor
 
 from certified_unlearning import accounting
 from certified_unlearning.accounting import Problem
-from certified_unlearning.accounting.core.checks import require_count, require_positive
+from certified_unlearning.accounting.core.checks import require_class_weights, require_count, require_positive
 from certified_unlearning.accounting.core.rounding import required_sigma
 from certified_unlearning.accounting.core.search import least_whole
 from certified_unlearning.accounting.descent import shifted as descent_shifted
@@ -85,6 +85,7 @@ class DescentLearner(LinearLearner):
         accountant: str = "shifted",
         adjacency: str = "zero-out",
         dtype: str = "float32",
+        class_weights: tuple[float, ...] | None = None,
     ) -> "DescentLearner":
         """Choose the noise, and the learning steps, before anything is learned.
 
@@ -104,6 +105,7 @@ class DescentLearner(LinearLearner):
             accountant: ``shifted``, ``conditional`` (with published state) or ``as published``.
             adjacency: What a model is compared with.
             dtype: Of weights and rows.
+            class_weights: Between 0 and 1, one a class: those of two in the order -1, +1. None: all are 1.
 
         Raises:
             ParameterError: A value makes no sense, or both ``sigma`` and ``steps`` are given.
@@ -121,6 +123,7 @@ class DescentLearner(LinearLearner):
             raise ParameterError("accountant conditional speaks of published state; with secret state use shifted")
         require_one_of(get_args(_Adjacency), adjacency=adjacency)
         require_one_of(get_args(DType), dtype=dtype)
+        require_class_weights(class_weights, classes=classes)
         learner = cls.model_validate(
             {
                 "n": n,
@@ -137,6 +140,7 @@ class DescentLearner(LinearLearner):
                 "accountant": accountant,
                 "adjacency": adjacency,
                 "dtype": dtype,
+                "class_weights": class_weights,
             }
         )
         if steps is not None:

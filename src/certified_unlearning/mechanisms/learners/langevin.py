@@ -11,7 +11,7 @@ from pydantic import field_validator
 
 from certified_unlearning import accounting
 from certified_unlearning.accounting import Problem
-from certified_unlearning.accounting.core.checks import require_count, require_positive
+from certified_unlearning.accounting.core.checks import require_class_weights, require_count, require_positive
 from certified_unlearning.accounting.core.rounding import required_sigma
 from certified_unlearning.accounting.guarantees import added_to_delta
 from certified_unlearning.accounting.langevin.accountants import ACCOUNTANTS, accountant_called
@@ -65,6 +65,7 @@ class LangevinLearner(NoisyLearner):
         adjacency: str = "zero-out",
         learning_steps: int | None = None,
         dtype: str = "float32",
+        class_weights: tuple[float, ...] | None = None,
     ) -> "LangevinLearner":
         """Choose the noise, and the learning steps, before anything is learned.
 
@@ -86,6 +87,7 @@ class LangevinLearner(NoisyLearner):
             learning_steps: ``T``. None: the least number after which the distance to the stationary law is certified
                 to be negligible.
             dtype: Of weights and rows.
+            class_weights: Between 0 and 1, one a class: those of two in the order -1, +1. None: all are 1.
 
         Raises:
             ParameterError: A value makes no sense, or both ``sigma`` and ``steps`` are given.
@@ -99,6 +101,7 @@ class LangevinLearner(NoisyLearner):
         require_one_of(tuple(ACCOUNTANTS), accountant=accountant)
         require_one_of(get_args(Adjacency), adjacency=adjacency)
         require_one_of(get_args(DType), dtype=dtype)
+        require_class_weights(class_weights, classes=classes)
         if sigma is not None:
             sigma = required_sigma(sigma)
         if steps is not None:
@@ -120,6 +123,7 @@ class LangevinLearner(NoisyLearner):
                 "accountant": accountant,
                 "adjacency": adjacency,
                 "dtype": dtype,
+                "class_weights": class_weights,
             }
         )
         # NumPy's whole numbers, as parameter searches give them, become Python's.

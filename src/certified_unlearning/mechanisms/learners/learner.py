@@ -13,7 +13,7 @@ from numbers import Real
 from typing import Any, ClassVar, NamedTuple, Self, cast, get_args
 
 import torch
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, Field
 from torch import Tensor
 
 from certified_unlearning.accounting import Problem, Schedule, assumptions
@@ -79,6 +79,8 @@ class LinearLearner(BaseModel):
             (``zero-out``), or where another record stands in its place (``replace``), or on the mean of the others
             (``remove``).
         dtype: Of weights and rows.
+        class_weights: What the losses of records of each class are multiplied by, between 0 and 1, those of two in the
+            order -1, +1; None for 1. All constants stay bounds.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -93,6 +95,7 @@ class LinearLearner(BaseModel):
     learning_steps: int
     adjacency: Adjacency
     dtype: DType
+    class_weights: tuple[float, ...] | None = Field(default=None, exclude_if=lambda weights: weights is None)
 
     @property
     def cycle(self) -> Cycle | None:
@@ -222,6 +225,7 @@ class LinearLearner(BaseModel):
                 dataset=dataset,
                 features=features,
                 data_sha256=data_digest,
+                class_weights=self.class_weights,
             ),
             epsilon_target=self.epsilon,
             sigma=self.sigma,
@@ -249,6 +253,7 @@ class LinearLearner(BaseModel):
             strong_convexity=problem.strong_convexity,
             lipschitz=problem.lipschitz,
             normaliser=normaliser,
+            class_weights=self.class_weights,
         )
 
     def _descend(

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 from torch import Tensor
 
 from certified_unlearning.accounting import Problem, Schedule
-from certified_unlearning.accounting.core.checks import require_count, require_positive
+from certified_unlearning.accounting.core.checks import require_class_weights, require_count, require_positive
 from certified_unlearning.accounting.core.curves import Cycle, Places
 from certified_unlearning.accounting.core.losses import regularisation_of
 from certified_unlearning.accounting.core.rounding import required_sigma
@@ -97,6 +97,7 @@ class MiniBatchLearner(NoisyLearner):
         adjacency: str = "zero-out",
         learning_steps: int | None = None,
         dtype: str = "float64",
+        class_weights: tuple[float, ...] | None = None,
     ) -> "MiniBatchLearner":
         """Choose the noise, and the learning steps, before anything is learned.
 
@@ -115,6 +116,7 @@ class MiniBatchLearner(NoisyLearner):
             adjacency: What a model is compared with.
             learning_steps: ``T``. None: whole epochs, as many as let the start fade.
             dtype: Of weights and rows.
+            class_weights: Between 0 and 1, one a class: those of two in the order -1, +1. None: all are 1.
 
         Raises:
             ParameterError: A value makes no sense, or both ``sigma`` and ``steps`` are given.
@@ -126,6 +128,7 @@ class MiniBatchLearner(NoisyLearner):
         require_count(least=2, classes=classes)
         require_one_of(get_args(_Adjacency), adjacency=adjacency)
         require_one_of(get_args(DType), dtype=dtype)
+        require_class_weights(class_weights, classes=classes)
         if steps is not None:
             require_count(least=1, steps=steps)
         if learning_steps is not None:
@@ -147,6 +150,7 @@ class MiniBatchLearner(NoisyLearner):
                 "adjacency": adjacency,
                 "batch_size": int(batch_size),
                 "dtype": dtype,
+                "class_weights": class_weights,
             }
         )
         if learning_steps is None:
@@ -225,6 +229,7 @@ class MiniBatchLearner(NoisyLearner):
             classes=self.classes,
             batch_size=self.batch_size,
             strong_convexity=self.exact_problem.strong_convexity,
+            class_weights=self.class_weights,
         )
 
     def _epochs(self) -> int:

@@ -1,0 +1,212 @@
+"""Ridge regression whose removals are certified against an exact refit."""
+
+from collections.abc import Mapping
+from typing import Any, Literal, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import RegressorMixin
+from sklearn.utils.validation import validate_data
+
+from certified_unlearning.accounting.core.losses import regularisation_of
+from certified_unlearning.data.quality import TargetQuality, target_quality_of
+from certified_unlearning.errors import DataError, ParameterError
+from certified_unlearning.estimators.certified_model import CertifiedModel
+from certified_unlearning.estimators.linear import without_sample_weight
+from certified_unlearning.estimators.scaling import Array, dense
+from certified_unlearning.mechanisms.refit_plan import RefitPlan
+
+
+class CertifiedRidge(RegressorMixin, CertifiedModel):  # type: ignore[misc]
+    """Ridge regression that unlearns records in a millisecond or less, whatever ``n`` is.
+
+    It keeps the minimiser secret and publishes it with Gaussian noise. A quadratic's Newton step is exact: a removal
+    solves for the new minimiser with the removed records taken out of the Hessian, and all that is left of the gradient
+    is the solution's remainder and rounding, which are bounded. When a tenth of the records has left, or where that
+    bound meets its budget, the data are read again, in one pass. With more than 5000 features every removal is a refit.
+
+    The certificate is that of `CertifiedLogisticRegression`: compared with an *exact refit plus the same noise*.
+
+    The objective is that of scikit-learn's ``Ridge``, ``sum_i (x_i.w - y_i)^2 + alpha |w|^2``, but that the intercept
+    is in the regulariser, which draws it to the middle of ``target_range``. Targets are clipped to that range and
+    mapped to [-1, 1]: then the loss at 0 is at most 1/2, so with strong convexity ``m = alpha / n`` (half of it with an
+    intercept) weights have norm at most ``1 / sqrt(m)``, which is public. ``alpha = 0``, linear regression, is refused:
+    without strong convexity no noise covers what one record may have moved.
+
+    A failed or interrupted call leaves the estimator as it was, but for the time of the next one. Removals work in
+    place, so a copy must be a deep one.
+
+    Args:
+        epsilon: The target for the model published last, requests fixed in advance. `certificate_` also states that for
+            all releases together, which holds for adaptive requests, too.
+        delta: Of the target: a number strictly between 0 and 1, or ``"1/n"``.
+        sigma: Standard deviation of the noise on the published weights, of targets in [-1, 1] (and times ``sqrt(2)``,
+            with an intercept).
+        alpha: Strength of the regulariser, as in scikit-learn; above 0.
+        target_range: The pair ``(low, high)`` between which targets lie: known without these records. Others are
+            clipped. Needed.
+        normalize: Whether every row is divided by its own norm. Otherwise a row longer than 1 is an error, unless one
+            of the next two makes it shorter.
+        feature_ranges: Public bounds of the features, as in `CertifiedLogisticRegression`.
+        data_norm: A public norm, as in `CertifiedLogisticRegression`.
+        fit_intercept: Whether there is an intercept, which is regularised. Without, 0 is mapped to 0.
+        random_state: None: noise from the operating system's entropy, which is not kept. A number makes results
+            repeatable, but whoever knows it can subtract the noise.
+        records_between_reads: Data are read again for the request with which more records than this were removed
+            since they were read last. None: a tenth of ``n``.
+
+    Attributes:
+        n_features_in_: Number of features.
+        feature_names_in_: Their names, if ``X`` was a data frame.
+    """
+
+    def __init__(
+        self,
+        epsilon: float = 1.0,
+        delta: float | Literal["1/n"] = "1/n",
+        *,
+        sigma: float = 1e-3,
+        alpha: float = 1.0,
+        target_range: tuple[float, float] | None = None,
+        normalize: bool = False,
+        feature_ranges: ArrayLike | None = None,
+        data_norm: float | None = None,
+        fit_intercept: bool = True,
+        random_state: int | np.random.RandomState | None = None,
+        records_between_reads: int | None = None,
+    ) -> None:
+        self.epsilon = epsilon
+        self.delta = delta
+        self.sigma = sigma
+        self.alpha = alpha
+        self.target_range = target_range
+        self.normalize = normalize
+        self.feature_ranges = feature_ranges
+        self.data_norm = data_norm
+        self.fit_intercept = fit_intercept
+        self.random_state = random_state
+        self.records_between_reads = records_between_reads
+
+    @without_sample_weight
+    def fit(self, X: Any, y: Any) -> Self:
+        """Learn from records.
+
+        There is no ``sample_weight``: a weight of its own would change how much a record can move the model.
+
+        Args:
+            X: Features, shape ``(n, features)``; an array, a data frame, or a sparse matrix, whose rows become dense.
+                Rows have norm at most 1, unless ``normalize``, ``feature_ranges`` or ``data_norm`` see to it.
+            y: Targets, shape ``(n,)``, in the units of ``target_range``.
+
+        Returns:
+            The fitted estimator. `unlearn` names records by their position in this ``X``, or by its index.
+
+        Raises:
+            DataError: A row is longer than 1 (the message names the longest), or there is only one, or sparse rows do
+                not fit in memory.
+            ParameterError: A parameter makes no sense.
+            AssumptionError: float64 is too coarse for the noise or the regulariser.
+            InfeasibleError: The solver did not reach the budget.
+        """
+        with self._all_or_nothing():
+            self._note_index(X)
+            X, y = validate_data(self, X, y, accept_sparse="csr", dtype=(np.float64, np.float32), y_numeric=True)
+            if X.shape[0] < 2:
+                raise DataError("X has 1 sample only, but one that can be removed leaves at least one other")
+            middle, half = self._targets()
+            self._scaling()  # Whether its numbers make sense, before anything is done.
+            plan = self._planned(X.shape[0], X.shape[1] + self.fit_intercept)
+            rows = self._rows(dense(X).astype(np.float64, copy=False))
+            targets = (np.clip(y.astype(np.float64), middle - half, middle + half) - middle) / half
+            self._middle, self._half = middle, half
+            self._learned(plan, rows, np.clip(targets, -1, 1))  # Again, for what the division rounds.
+        return self
+
+    def predict(self, X: Any) -> Array:
+        """Return predictions, shape ``(records,)``, in the units of ``target_range``."""
+        self._require_fitted()
+        X = dense(validate_data(self, X, accept_sparse="csr", dtype=(np.float64, np.float32), reset=False))
+        predicted: Array = self._seen(X) @ self.coef_ + self.intercept_
+        return predicted
+
+    def quality(self, X: Any, y: Any) -> TargetQuality:
+        """Measure the predictions on records: R^2 and errors, beside those of the mean of these targets.
+
+        The numbers tell of these records, and no certificate covers that.
+
+        Args:
+            X: Features, shape ``(records, features)``.
+            y: Their true targets, shape ``(records,)``.
+
+        Raises:
+            DataError: There is no record.
+        """
+        return target_quality_of(self.predict(X), y)
+
+    @property
+    def coef_(self) -> Array:
+        """Weights of the features, shape ``(features,)``, in the units of ``target_range``."""
+        self._require_fitted()
+        weights: Array = self._half * self._weights
+        return weights[:-1] / np.sqrt(2) if self.fit_intercept else weights
+
+    @property
+    def intercept_(self) -> float:
+        """The intercept, in the units of ``target_range``."""
+        self._require_fitted()
+        return float(self._half * self._weights[-1] / np.sqrt(2) + self._middle) if self.fit_intercept else 0.0
+
+    def _targets(self) -> tuple[float, float]:
+        """Return the middle and the half width of the range that targets are mapped from.
+
+        Raises:
+            ParameterError: There is no range, or it makes no sense.
+        """
+        try:
+            low, high = (float(end) for end in self.target_range)  # type: ignore[union-attr]
+        except (TypeError, ValueError) as error:
+            raise self._no_range() from error
+        if not (low < high and np.isfinite(high - low)):
+            raise self._no_range()
+        return ((low + high) / 2, (high - low) / 2) if self.fit_intercept else (0.0, max(abs(low), abs(high)))
+
+    def _no_range(self) -> ParameterError:
+        return ParameterError(
+            "target_range must be a pair (low, high) between which targets lie, known without these records, got "
+            f"{self.target_range!r}"
+        )
+
+    def _planned(self, n: int, features: int) -> RefitPlan:
+        known = isinstance(self.alpha, int | float | np.number) and not isinstance(self.alpha, bool)
+        if not known or not 0 < self.alpha < np.inf:
+            raise ParameterError(
+                f"alpha must be a number above 0, got {self.alpha!r}: without a regulariser (linear regression) "
+                "one record may have moved the weights by any amount, and no noise covers that; alpha = n / 1000, here "
+                f"{n / 1000:g}, is a weak one"
+            )
+        return RefitPlan.make(
+            n=n,
+            features=features,
+            classes=1,
+            strong_convexity=n * regularisation_of(C=1 / float(self.alpha), n=n, intercept=self.fit_intercept),
+            epsilon=self.epsilon,
+            delta=self.delta,
+            sigma=self.sigma,
+            records_between_reads=self.records_between_reads,
+        )
+
+    def _quality_in_words(self, X: Any, y: Any) -> list[str]:
+        self._require_both_or_neither(X, y)
+        return [] if X is None else self.quality(X, y).in_words()
+
+    def _described(self) -> dict[str, Any]:
+        return {**super()._described(), "targets": [self._middle, self._half]}
+
+    @classmethod
+    def _from_file(cls, header: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> Self:
+        estimator = super()._from_file(header, arrays)
+        if estimator.target_range is not None:
+            low, high = estimator.target_range
+            estimator.target_range = (low, high)  # JSON knows lists only.
+        estimator._middle, estimator._half = header["targets"]
+        return estimator
