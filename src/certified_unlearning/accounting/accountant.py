@@ -49,6 +49,7 @@ class Accountant:
         source: Whether the analysis is a paper's or derived here.
         as_published: Whether its theorem is applied outside its statement, unchanged, as a paper does.
         look: How its lines are drawn; None for the next look that is free.
+        bound: Whose bound it is, for legends of figures, such as ``paper’s bound``; empty for its form alone.
     """
 
     name: str
@@ -59,6 +60,7 @@ class Accountant:
     source: Literal["paper", "derived"] = "derived"
     as_published: bool = False
     look: Look | None = None
+    bound: str = ""
 
 
 PUBLIC_CLASS_WEIGHTS = Assumption(

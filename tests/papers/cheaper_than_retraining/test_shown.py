@@ -23,7 +23,7 @@ STYLE = parameters.load(ROOT / "params.yaml").figures
 
 
 def test_the_figure_has_a_line_a_system_in_both_panels(cost):
-    seconds, accuracy = draw(cost, STYLE).axes
+    accuracy, seconds = draw(cost, STYLE).axes
     shown, records = chosen(cost)
     assert records == 10
     for axes, column in ((seconds, "seconds"), (accuracy, "accuracy")):
@@ -36,7 +36,7 @@ def test_the_figure_has_a_line_a_system_in_both_panels(cost):
 
 
 def test_quartiles_are_shaded_and_no_two_lines_look_alike(cost):
-    seconds, _ = draw(cost, STYLE).axes
+    _, seconds = draw(cost, STYLE).axes
     assert len(seconds.collections) == len(SYSTEMS)
     looks = {(line.get_color(), line.get_marker(), str(line.get_linestyle())) for line in seconds.get_lines()}
     assert len({line.get_marker() for line in seconds.get_lines()}) == len(looks) == len(SYSTEMS)

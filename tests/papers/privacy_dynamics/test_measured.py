@@ -236,11 +236,11 @@ def test_the_figure_shows_every_bound_and_the_intervals_of_the_table(measured):
         "Corollary 1 (upper bound)",
         "Composition (upper bound)",
         "Exact",
-        "Runs of the engine, with interval",
+        "Runs of the engine, joint confidence intervals",
     }
     assert figure.axes[0].get_ylabel() == "Rényi divergence (nats)"
     for alpha, axes in zip((10, 20, 30), figure.axes, strict=True):
-        assert axes.get_title() == f"alpha = {alpha}"
+        assert axes.get_title() == f"α = {alpha}"
         assert axes.get_xlabel() == "Steps K"
         drawn = {str(line.get_label()): line for line in axes.get_lines()}
         for bound, name in (("corollary-1", "Corollary 1 (upper bound)"), ("exact", "Exact")):

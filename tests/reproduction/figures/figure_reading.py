@@ -7,6 +7,7 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
+from matplotlib.patches import Patch
 
 from certified_unlearning.reproduction import declared
 from certified_unlearning.reproduction.figure_style import FigureStyle
@@ -23,6 +24,14 @@ FORMS = {
     "tightened": ("descent-to-delete shifted",),
 }
 REFITS = ("scikit-learn, from zero", "scikit-learn, warm start")
+BOUNDS = {
+    "lsi": "paper’s bound",
+    "lsi-tight": "paper’s bound without slack",
+    "shifted": "our bound",
+    "printed": "paper’s bound",
+    "tightened": "our bound",
+}
+"""Whose bound an accountant's is, by its form in the labels of rows."""
 NOISELESS = ("Retraining, noiseless", *REFITS)
 """Lines that do not depend on noise, in the order in which they are drawn."""
 Curve = tuple[np.ndarray, np.ndarray]
@@ -35,10 +44,25 @@ def draw(experiment: str, rows: pd.DataFrame, style: FigureStyle) -> Figure:
 
 
 def legend(figure: Figure) -> dict[str, Line2D]:
-    """The entries of the legend without those that only fill columns."""
+    """The lines of the legend: without those that only fill columns, and without what says what bands are."""
     (found,) = figure.legends
     texts = [text.get_text() for text in found.get_texts()]
-    return {text: line for text, line in zip(texts, found.get_lines(), strict=True) if text}
+    entries = zip(texts, found.legend_handles, strict=True)
+    return {text: line for text, line in entries if text and isinstance(line, Line2D)}
+
+
+def bands_of_legend(figure: Figure) -> list[str]:
+    """What the legend says that bands are."""
+    (found,) = figure.legends
+    entries = zip(found.get_texts(), found.legend_handles, strict=True)
+    return [text.get_text() for text, patch in entries if isinstance(patch, Patch)]
+
+
+def in_legend(label: str) -> str:
+    """What the legend calls the method of a line."""
+    method, _, form = label.split(", ")[0].removesuffix(")").partition(" (")
+    bound = BOUNDS.get(form)
+    return f"{method}, {bound} ({form})" if bound else label.split(", ")[0]
 
 
 def lines(axes: Axes) -> dict[str, Curve]:
@@ -120,10 +144,10 @@ def expected(records: pd.DataFrame, experiment: str) -> list[dict[str, Curve]]:
                 )
                 for form, accountants in FORMS.items()
             }
-            streams = langevin(records, "fig3b", (5, 10, 20))
             panels = [descent, *(langevin(records, "fig3b", (size,)) for size in (5, 10, 20))]
             return [
-                show(streams | descent, "records_removed", "accumulated_steps"),
+                # Descent-to-Delete is repeated beside the others.
+                *(show(descent | curves, "records_removed", "accumulated_steps") for curves in panels),
                 *(
                     show(curves, "records_removed", "accuracy") | levels("Retraining, noisy", *NOISELESS)
                     for curves in panels
@@ -151,7 +175,7 @@ def expected(records: pd.DataFrame, experiment: str) -> list[dict[str, Curve]]:
             return [show(curves | retrained, "records_removed", "accuracy") for curves in panels]
     groups = (1, 50, 100)
     return [
-        show(langevin(records, "fig4", groups), "epsilon_target", "unlearning_steps"),
+        *(show(langevin(records, "fig4", (size,)), "epsilon_target", "unlearning_steps") for size in groups),
         *(
             show(langevin(records, "fig4", (size,)), "epsilon_target", "accuracy")
             | levels("Retraining, noisy", *NOISELESS, records_removed=size)
@@ -164,8 +188,8 @@ def check_layout(figure: Figure) -> None:
     """Nothing overlaps, nothing is cut off, every tick label can be read."""
     figure.draw_without_rendering()
     title = figure._suptitle.get_window_extent()
-    beside = [part._supylabel.get_window_extent() for part in figure.subfigs if part._supylabel]
-    boxes = [title, *beside, figure.legends[0].get_window_extent(), *(axes.get_tightbbox() for axes in figure.axes)]
+    keys = [legend.get_window_extent() for legend in figure.legends]
+    boxes = [title, *keys, *(axes.get_tightbbox() for axes in figure.axes)]
     for one, other in combinations(boxes, 2):
         assert not one.overlaps(other)
     for box in boxes:
@@ -173,6 +197,8 @@ def check_layout(figure: Figure) -> None:
         assert box.x1 <= figure.bbox.width + 1
         assert box.y1 <= figure.bbox.height + 1
     for axes in figure.axes:
+        texts = [text.get_window_extent() for text in axes.texts if text.get_text()]
+        assert not any(one.overlaps(other) for one, other in combinations(texts, 2))
         for axis, edge in ((axes.xaxis, axes.bbox.intervalx), (axes.yaxis, axes.bbox.intervaly)):
             labels = [label for label in axis.get_ticklabels() if label.get_visible() and label.get_text()]
             extents = [label.get_window_extent() for label in labels]

@@ -10,9 +10,10 @@ from matplotlib.figure import Figure
 from certified_unlearning.errors import DataError
 from certified_unlearning.reproduction.figure_style import FigureStyle
 from certified_unlearning.reproduction.figures.drawing import render
+from certified_unlearning.reproduction.figures.wording import greek
 from certified_unlearning.reproduction.rows import BOUND_ROWS, read_table, write_table
 from tests.reproduction.figures import figure_reading
-from tests.reproduction.figures.figure_reading import BOUND_FIGURES, check_layout, legend, lines
+from tests.reproduction.figures.figure_reading import BOUND_FIGURES, BOUNDS, check_layout, legend, lines
 from tests.support.planning import experiment_called
 
 Bounds = dict[str, pd.DataFrame]
@@ -44,6 +45,7 @@ def test_recuperation_shows_the_epsilon_of_every_accountant_and_the_exact_one_da
     assert list(found) == ["lsi", "lsi-tight", "shifted", EXACT]
     for bound, curve in found.items():
         check_curve(curve, table[table["bound"] == bound], "epsilon")
+    assert list(legend(axes.get_figure())) == [*(f"{BOUNDS[bound]} ({bound})" for bound in list(found)[:3]), EXACT]
     drawn = {line.get_label(): line for line in axes.get_lines()}
     assert all(drawn[EXACT].get_zorder() > drawn[bound].get_zorder() for bound in ("lsi", "lsi-tight", "shifted"))
     assert drawn[EXACT].is_dashed()
@@ -95,17 +97,17 @@ def test_the_legend_of_the_first_figure_of_dynamics_tells_alpha_by_hue_and_lambd
     figure = draw("dynamics1", bounds, style)
     key = legend(figure)
     assert list(key) == [
-        *(f"alpha = {alpha}" for alpha in (10, 20, 30)),
-        *(f"lambda = {curvature}" for curvature in (1, 2, 4)),
+        *(f"α = {alpha}" for alpha in (10, 20, 30)),
+        *(f"λ = {curvature}" for curvature in (1, 2, 4)),
         "Corollary 1 (upper bound)",
         "Composition (upper bound)",
     ]
     for line in figure.axes[0].get_lines():
-        _, alpha, *curvature = line.get_label().split(", ")
+        _, alpha, *curvature = greek(line.get_label()).split(", ")
         assert line.get_color() == key[alpha].get_color()
         assert line.get_marker() == (key[curvature[0]].get_marker() if curvature else "")
-    assert len({key[f"alpha = {alpha}"].get_color() for alpha in (10, 20, 30)}) == 3
-    assert len({key[f"lambda = {curvature}"].get_marker() for curvature in (1, 2, 4)}) == 3
+    assert len({key[f"α = {alpha}"].get_color() for alpha in (10, 20, 30)}) == 3
+    assert len({key[f"λ = {curvature}"].get_marker() for curvature in (1, 2, 4)}) == 3
 
 
 def test_composition_may_carry_the_lambda_of_its_problem(bounds: Bounds, style: FigureStyle) -> None:
@@ -127,7 +129,7 @@ def test_the_second_figure_of_dynamics_has_a_panel_for_each_alpha_with_every_bou
     }
     assert set(legend(figure)) == set(names.values())
     for alpha, axes in zip((10, 20, 30), figure.axes, strict=True):
-        assert axes.get_title() == f"alpha = {alpha}"
+        assert axes.get_title() == f"α = {alpha}"
         rows = bounds["dynamics2"].query("alpha == @alpha")
         assert set(lines(axes)) == set(names.values())
         for bound, name in names.items():
@@ -140,9 +142,9 @@ def test_the_second_figure_of_dynamics_has_a_panel_for_each_alpha_with_every_bou
 @pytest.mark.parametrize(
     ("experiment", "title"),
     [
-        ("recuperation", "Privacy recuperation, 100 records at once\nn = 11,982, sigma = 0.03, delta = 8.35e-05"),
-        ("dynamics1", "Noisy gradient descent, last iterate published\nn = 11,982, sigma = 0.03, step size = 3.8"),
-        ("dynamics2", "Noisy gradient descent, last iterate published\nn = 11,982, sigma = 0.03, step size = 3.8"),
+        ("recuperation", "Privacy recuperation, 100 records at once\nn = 11,982, σ = 0.03, δ = 8.35 × 10⁻⁵"),
+        ("dynamics1", "Noisy gradient descent, last iterate published\nn = 11,982, σ = 0.03, step size η = 3.8"),
+        ("dynamics2", "Noisy gradient descent, last iterate published\nn = 11,982, σ = 0.03, step size η = 3.8"),
     ],
 )
 def test_the_title_says_what_was_computed(experiment: str, title: str, bounds: Bounds, style: FigureStyle) -> None:

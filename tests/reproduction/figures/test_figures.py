@@ -18,8 +18,10 @@ from certified_unlearning.reproduction.figures.style import band
 from certified_unlearning.reproduction.summaries import summarise
 from tests.reproduction.figures.figure_reading import (
     ACCOUNTANTS,
+    BOUNDS,
     FIGURES,
     NOISELESS,
+    bands_of_legend,
     check_layout,
     draw,
     expected,
@@ -139,10 +141,18 @@ def test_every_accuracy_that_was_measured_for_its_panel_has_a_band(
 ) -> None:
     for axes in draw(experiment, simulated(5), style).axes:
         shown = set(lines(axes))
-        if axes.get_ylabel() not in ("Accumulated steps", "Unlearning steps K", "Initial epsilon"):
+        if axes.get_yscale() == "linear":
             is_reference = any(label.startswith("Descent") for label in shown) and experiment == "fig3a"
             bands = len(axes.collections) + len(axes.patches)
             assert bands == len(shown) - is_reference
+
+
+@EXPERIMENTS
+def test_the_legend_says_what_bands_are_and_of_how_many_trials(
+    experiment: str, simulated: Simulated, style: FigureStyle
+) -> None:
+    assert bands_of_legend(draw(experiment, simulated(5), style)) == ["± 1 standard deviation of 5 trials"]
+    assert bands_of_legend(draw(experiment, simulated(1), style)) == []
 
 
 def test_the_band_stays_between_0_and_1() -> None:
@@ -164,7 +174,9 @@ def test_a_sweep_of_some_accountants_only_is_drawn_and_keyed(
     figure = draw(experiment, records, style)
     shown = {label for axes in figure.axes for label in lines(axes)}
     assert shown == set(summarise(records, experiment)["label"])
-    assert [name for name in legend(figure) if name.startswith("Langevin")] == [f"Langevin ({a})" for a in subset]
+    assert [name for name in legend(figure) if name.startswith("Langevin")] == [
+        f"Langevin, {BOUNDS[a]} ({a})" for a in subset
+    ]
     check_layout(figure)
 
 
@@ -177,33 +189,58 @@ def test_no_steps_are_seen_beside_thousands(
     axes = figure.axes[0]
     labels = {label.get_text(): label.get_position()[1] for label in axes.get_yticklabels()}
     assert (labels["0"], labels["1"], labels["1,000"]) == (0, 1, 1000)
-    shown = np.concatenate([y for _, y in lines(axes).values()])
+    shown = np.concatenate(
+        [y for panel in figure.axes if panel.get_yscale() == "symlog" for _, y in lines(panel).values()]
+    )
     assert (shown.min(), shown.max()) == (0, most)
     heights = axes.transData.transform([(1, value) for value in (0, 1, 10, 100, 1000)])[:, 1]
     points = (heights - axes.bbox.y0) / figure.dpi * 72
     assert points[0] > 3  # the marker of 0 steps clears the axis ...
-    assert points[1] - points[0] > 6  # ... and that of 1 step
+    assert points[1] - points[0] > 4  # ... and that of 1 step
     assert np.ptp(np.diff(points)[1:]) == pytest.approx(0, abs=1e-6)  # decades have equal height
 
 
 @pytest.mark.parametrize(
-    ("experiment", "leftmost", "lowest"), [("fig3b", {1, 3}, {3, 4}), ("fig4", {1, 2, 3}, {3})], ids=["fig3b", "fig4"]
+    ("experiment", "steps", "names"),
+    [
+        ("fig3b", "Accumulated steps", ("S = 1", "S = 5", "S = 10", "S = 20")),
+        ("fig4", "Unlearning steps K", ("S = 1", "S = 50", "S = 100")),
+    ],
+    ids=["fig3b", "fig4"],
 )
-def test_panels_of_accuracies_are_labelled_at_the_outside_only(
-    experiment: str, leftmost: set[int], lowest: set[int], simulated: Simulated, style: FigureStyle
+def test_a_column_for_each_number_of_records_is_labelled_at_the_outside_only(
+    experiment: str, steps: str, names: tuple[str, ...], simulated: Simulated, style: FigureStyle
 ) -> None:
     figure = draw(experiment, simulated(5), style)
-    assert figure.subfigs[1].get_supylabel() == "Test accuracy"
-    names = ("S = 1", "S = 5", "S = 10", "S = 20") if experiment == "fig3b" else ("S = 1", "S = 50", "S = 100")
-    for number, (name, axes) in enumerate(zip(names, figure.axes[1:], strict=True), start=1):
-        assert [text.get_text() for text in axes.texts] == [name]
-        assert axes.get_ylabel() == ""
-        assert any(tick.label1.get_visible() for tick in axes.yaxis.get_major_ticks()) == (number in leftmost)
-        assert any(tick.label1.get_visible() for tick in axes.xaxis.get_major_ticks()) == (number in lowest)
-        assert bool(axes.get_xlabel()) == (number in lowest)
+    above, below = figure.axes[: len(names)], figure.axes[len(names) :]
+    assert [axes.get_title() for axes in above] == list(names)
+    assert [axes.get_title() for axes in below] == [""] * len(names)
+    for row, label in ((above, steps), (below, "Test accuracy")):
+        for number, axes in enumerate(row):
+            assert axes.get_ylabel() == (label if number == 0 else "")
+            assert any(tick.label1.get_visible() for tick in axes.yaxis.get_major_ticks()) == (number == 0)
+            assert any(tick.label1.get_visible() for tick in axes.xaxis.get_major_ticks()) == (row is below)
+            assert bool(axes.get_xlabel()) == (row is below)
 
 
-def test_five_groups_have_five_panels(simulated: Simulated, style: FigureStyle) -> None:
+def test_no_panel_of_fig3b_has_two_lines_of_one_hue_but_for_levels(simulated: Simulated, style: FigureStyle) -> None:
+    for axes in draw("fig3b", simulated(5), style).axes:
+        hues = [line.get_color() for line in axes.get_lines() if line.get_transform() == axes.transData]
+        assert len(set(hues)) == len(hues) <= 5
+
+
+def test_fig3b_writes_the_total_at_the_end_of_each_stream(simulated: Simulated, style: FigureStyle) -> None:
+    figure = draw("fig3b", simulated(5), style)
+    written = [{text.get_text() for text in axes.texts} for axes in figure.axes[:4]]
+    assert written == [
+        {"12,476", "3,100"},
+        {"26,529", "9,705", "245"},
+        {"11,756", "6,780", "200"},
+        {"6,806", "4,401", "150"},
+    ]
+
+
+def test_five_groups_have_five_columns(simulated: Simulated, style: FigureStyle) -> None:
     records = simulated(5).query("experiment == 'fig4'")
     largest = records[records["records_removed"] == 100]
     more = [
@@ -211,8 +248,7 @@ def test_five_groups_have_five_panels(simulated: Simulated, style: FigureStyle) 
         for size in (10, 20)
     ]
     figure = draw("fig4", named(pd.concat([records, *more])), style)
-    names = [[text.get_text() for text in axes.texts] for axes in figure.axes]
-    assert names == [[], ["S = 1"], ["S = 10"], ["S = 20"], ["S = 50"], ["S = 100"]]
+    assert [axes.get_title() for axes in figure.axes[:5]] == ["S = 1", "S = 10", "S = 20", "S = 50", "S = 100"]
     check_layout(figure)
 
 
@@ -224,14 +260,11 @@ def test_every_epsilon_has_a_panel_of_its_own(
     like = records[(records["mechanism"] == "langevin") & (records["epsilon_target"] == 1.0)]
     swept = [like.assign(epsilon_target=epsilon, run_key=like["run_key"] + str(epsilon)) for epsilon in epsilons]
     figure = draw("fig5a", named(pd.concat([*swept, records[records["mechanism"].isin(ANEW)]])), style)
-    assert [axes.get_title() for axes in figure.axes] == [f"epsilon = {epsilon:g}" for epsilon in epsilons]
-    assert figure.get_figwidth() == pytest.approx(style.width_inches * min(2, len(epsilons)))
+    assert [axes.get_title() for axes in figure.axes] == [f"ε = {epsilon:g}" for epsilon in epsilons]
+    assert figure.get_figwidth() == pytest.approx(style.width_inches * 2)
     assert figure.axes[0].get_ylabel() == "Test accuracy"
     assert figure.axes[-1].get_xlabel() == "Records removed"
     assert figure.axes[0].get_xscale() == "log"
-    assert [name for name in legend(figure) if name.startswith("epsilon")] == [
-        f"epsilon = {epsilon:g}" for epsilon in epsilons if len(epsilons) > 1
-    ]
     check_layout(figure)
 
 
@@ -259,7 +292,7 @@ def test_swapped_groups_of_two_epsilons_are_noticed(simulated: Simulated, style:
 def test_few_steps_have_ticks_of_their_own(simulated: Simulated, style: FigureStyle) -> None:
     axes = draw("fig4", of_accountants(simulated(5), ("shifted",)), style).axes[0]
     bottom, top = axes.get_ylim()
-    assert [tick for tick in axes.get_yticks() if bottom <= tick <= top] == [0, 1, 2, 5, 10, 20, 50]
+    assert [tick for tick in axes.get_yticks() if bottom <= tick <= top] == [0, 1, 2, 5, 10, 20, 50, 100]
 
 
 def test_labels_of_a_dense_sweep_do_not_overlap(simulated: Simulated, style: FigureStyle) -> None:

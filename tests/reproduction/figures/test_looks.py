@@ -14,7 +14,7 @@ from certified_unlearning.reproduction.figure_style import FigureStyle
 from certified_unlearning.reproduction.figures import looks as looks_module
 from certified_unlearning.reproduction.figures.looks import Look, accountant_look, looks, row_look
 from certified_unlearning.reproduction.summaries import summarise
-from tests.reproduction.figures.figure_reading import FIGURES, NOISELESS, REFITS, draw, legend
+from tests.reproduction.figures.figure_reading import FIGURES, NOISELESS, REFITS, draw, in_legend, legend
 from tests.reproduction.row_names import named
 
 Simulated = Callable[[int], pd.DataFrame]
@@ -35,6 +35,8 @@ ROWS = {
         ("Retraining, noiseless", "retraining", "noiseless", "none", 0.0),
     )
 }
+COLUMNS = {"fig3b": "records_per_request", "fig4": "records_removed", "fig5a": "epsilon_target"}
+"""What figures have a panel for, each."""
 SIGHT = {
     "normal": np.eye(3),
     "protanopia": np.array(
@@ -83,10 +85,13 @@ def test_red_and_green_would_fail_that_check() -> None:
 
 @EXPERIMENTS
 def test_lines_of_one_figure_differ_without_colour(experiment: str, simulated: Simulated, style: FigureStyle) -> None:
-    found = looks(summarise(simulated(5), experiment), style)
-    # Retraining with an accountant's noise lies below that accountant's line and needs no look of its own.
-    drawn = [look for label, look in found.items() if not label.startswith("Retraining, noisy (")]
-    assert len({(look.marker, look.dashes, look.size) for look in drawn}) == len(drawn)
+    summary = summarise(simulated(5), experiment)
+    found = looks(summary, style, dashed=experiment not in COLUMNS)
+    for _, panel in summary.groupby(COLUMNS.get(experiment, "experiment")):
+        # Retraining with an accountant's noise lies below that accountant's line and needs no look of its own.
+        labels = [label for label in panel["label"].unique() if not label.startswith("Retraining, noisy (")]
+        drawn = [found[label] for label in labels]
+        assert len({(look.marker, look.dashes, look.size) for look in drawn}) == len(drawn)
 
 
 @EXPERIMENTS
@@ -96,22 +101,19 @@ def test_every_method_is_in_the_legend_once_and_every_member_where_there_are_sev
     methods = dict.fromkeys(FIGURES, LANGEVIN) | dict.fromkeys(("fig3a", "fig3b"), LANGEVIN + DESCENT)
     members = {
         "fig3a": ("I = 1", "I = 2", "I = 5"),
-        "fig3b": ("S = 1", "S = 5", "S = 10", "S = 20"),
-        "fig3c": (),
-        "fig4": ("S = 1", "S = 50", "S = 100"),
-        "fig5a": ("epsilon = 0.5", "epsilon = 1", "epsilon = 2", "epsilon = 5"),
     }
     figure = draw(experiment, simulated(5), style)
-    assert tuple(legend(figure)) == methods[experiment] + ANEW + members[experiment]
+    names = tuple(map(in_legend, methods[experiment]))
+    assert tuple(legend(figure)) == names + ANEW + members.get(experiment, ())
 
 
 def test_members_begin_a_column_of_their_own_in_the_legend(simulated: Simulated, style: FigureStyle) -> None:
-    figure = draw("fig3b", simulated(5), style)
+    figure = draw("fig3a", simulated(5), style)
     figure.draw_without_rendering()
     left = {text.get_text(): text.get_window_extent().x0 for text in figure.legends[0].get_texts()}
-    members = {left[f"S = {size}"] for size in (1, 5, 10, 20)}
+    members = {left[f"I = {steps}"] for steps in (1, 2, 5)}
     assert len(members) == 1
-    assert members.pop() > max(left[name] for name in (*LANGEVIN, *DESCENT, *ANEW)) + 50
+    assert members.pop() > max(left[name] for name in (*map(in_legend, (*LANGEVIN, *DESCENT)), *ANEW)) + 50
 
 
 @EXPERIMENTS
@@ -126,7 +128,10 @@ def test_the_legend_shows_the_hue_and_marker_and_the_dashes_of_the_lines(
             parts = label.split(", ")
             if parts[0] in ("Retraining", "majority"):
                 continue
-            entry = key[label if label in REFITS else parts[0]]
+            if experiment == "fig3b" and parts[0] in DESCENT and axes.get_title() not in ("", "S = 1"):
+                assert (line.get_color(), line.get_marker()) == (key[in_legend(label)].get_color(), "")  # a thin repeat
+                continue
+            entry = key[label if label in REFITS else in_legend(label)]
             assert (line.get_color(), line.get_marker()) == (entry.get_color(), entry.get_marker())
             assert line.get_markersize() == entry.get_markersize()
             if label in REFITS:
@@ -146,7 +151,7 @@ def test_a_method_keeps_its_look_in_every_figure(simulated: Simulated, style: Fi
         for name, line in legend(draw(experiment, simulated(5), style)).items():
             look = (line.get_color(), line.get_marker(), line.get_markersize(), line.get_linewidth())
             seen.setdefault(name, set()).add(look)
-    assert {name for name in seen if " = " not in name} == {*LANGEVIN, *DESCENT, *ANEW}
+    assert {name for name in seen if " = " not in name} == {*map(in_legend, (*LANGEVIN, *DESCENT)), *ANEW}
     assert all(len(found) == 1 for found in seen.values())
 
 

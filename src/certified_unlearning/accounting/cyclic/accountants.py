@@ -18,6 +18,7 @@ CYCLIC = Accountant(
         ),
         PROJECTION,
     ),
+    bound="our bound",
 )
 """Pooled shifted interpolation (`stream`): the worst quadratic losses come within a few per cent of it."""
 

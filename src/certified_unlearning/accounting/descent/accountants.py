@@ -106,6 +106,7 @@ ACCOUNTANTS: dict[str, DescentAccountant] = {
             "paper",
             as_published=True,
             look=_PRINTED,
+            bound="paper’s bound",
             analyses={"secret-state": _secret_state},
         ),
         DescentAccountant(
@@ -117,6 +118,7 @@ ACCOUNTANTS: dict[str, DescentAccountant] = {
             "paper",
             as_published=True,
             look=_PRINTED,
+            bound="paper’s bound",
             analyses={"published-state": _published_state},
         ),
         DescentAccountant(
@@ -131,6 +133,7 @@ ACCOUNTANTS: dict[str, DescentAccountant] = {
             },
             (PROJECTION,),
             look=_TIGHTENED,
+            bound="our bound",
             analyses={
                 "secret-state": _tightened(descent_shifted.secret_state_history_mu),
                 "published-state": _tightened(_published_state_mu),
@@ -146,6 +149,7 @@ ACCOUNTANTS: dict[str, DescentAccountant] = {
             },
             (PROJECTION,),
             look=Look(5, 0.25, "<", 0.85),
+            bound="our bound",
             analyses={"published-state": _conditional},
         ),
     )

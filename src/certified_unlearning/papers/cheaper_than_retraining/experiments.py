@@ -72,11 +72,11 @@ COST = Experiment(
         "What a request costs, and what is guaranteed for it, beside fitting again",
         "Timings as of the machine that is named: one process, the same number of threads for all, systems take turns "
         "in every round; medians, with quartiles. Same objective for all (C n as stated, the intercept regularised). "
-        "A pass is one reading of all rows by a solver. Left: seconds of a request against the number of records, both "
-        "logarithmic; shaded from quartile to quartile. Right: test accuracy after the last request. Black and grey: "
-        "scikit-learn. A system that is not run at a size is in the table with the reason. Depends on no data set of "
-        "the preset.",
-        "Two panels against n. Left: lines of scikit-learn and full-batch systems rise with n, that of mini-batches "
-        "levels off, and Newton removal lies lowest. Right: accuracies.",
+        "A pass is one reading of all rows by a solver. Right: seconds of a request against the number of records, "
+        "both logarithmic; shaded from quartile to quartile, each line named at its end. Left, in the same colours: "
+        "test accuracy after the last request. Black and grey: scikit-learn. A system that is not run at a size is in "
+        "the table with the reason. Depends on no data set of the preset.",
+        "Two panels against n. Right: lines of scikit-learn and full-batch systems rise with n, that of mini-batches "
+        "levels off, and Newton removal lies lowest. Left: accuracies.",
     ),
 )

@@ -1,16 +1,15 @@
 """The figure of Cheaper than retraining: seconds of a request, and accuracy afterwards, by the number of records."""
 
 import pandas as pd
-from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.lines import Line2D
-from matplotlib.ticker import LogLocator, NullLocator
 
 from certified_unlearning.errors import DataError
 from certified_unlearning.papers.cheaper_than_retraining.names import SPECTRA, SYSTEMS
 from certified_unlearning.reproduction.figure_style import FigureStyle
+from certified_unlearning.reproduction.figures import line_ends
 from certified_unlearning.reproduction.figures import style as shared
 from certified_unlearning.reproduction.figures.looks import BLACK, GREY, Look, colours
+from certified_unlearning.reproduction.figures.wording import number
 
 PREFERRED_RECORDS = 10
 """Records of the requests that are drawn, if any of these were made."""
@@ -21,6 +20,8 @@ _DOTTED = (0, (1.5, 1.5))
 def draw(rows: pd.DataFrame, style: FigureStyle) -> Figure:
     """Draw rows of `measured.cost_table`: those of one kind of synthetic rows and one number of records a request.
 
+    A dozen lines would take a reader's eyes to and fro between a legend and the panel: each is named at its end.
+
     Raises:
         DataError: A system is not known, or there is nothing on synthetic rows.
     """
@@ -28,8 +29,9 @@ def draw(rows: pd.DataFrame, style: FigureStyle) -> Figure:
     looks = _looks(style)
     with shared.theme(style):
         figure = shared.new_figure(style, columns=2)
-        seconds, accuracy = figure.subplots(1, 2)
-        for axes, y in ((seconds, "seconds"), (accuracy, "accuracy")):
+        figure.set_figheight(1.25 * style.height_inches)
+        accuracy, seconds = figure.subplots(1, 2)
+        for axes, y in ((accuracy, "accuracy"), (seconds, "seconds")):
             axes.set_xscale("log")
             for system, look in looks.items():
                 own = shown[shown["system"] == system].sort_values("n")
@@ -38,15 +40,15 @@ def draw(rows: pd.DataFrame, style: FigureStyle) -> Figure:
                 axes.plot(own["n"], own[y], label=SYSTEMS[system], **look.line())
                 if y == "seconds":
                     axes.fill_between(own["n"], own["seconds_low"], own["seconds_high"], **look.area())
-        _decades(seconds, "y")
+                    end = own.iloc[-1]
+                    line_ends.label(axes, (end["n"], end["seconds"]), SYSTEMS[system], look.color, leader=True)
+        shared.decades(seconds, "y")
         seconds.set_ylabel("Seconds of a request")
         shared.accuracy_axis(accuracy)
         for axes in (seconds, accuracy):
-            _decades(axes, "x")
+            shared.decades(axes, "x")
             axes.set_xlabel("Number of records n")
-        found = set(shown["system"])
-        key = {SYSTEMS[system]: Line2D([], [], **look.line()) for system, look in looks.items() if system in found}
-        shared.finish(figure, _title(shown, records), key)
+        shared.finish(figure, _title(shown, records))
     return figure
 
 
@@ -85,16 +87,10 @@ def _looks(style: FigureStyle) -> dict[str, Look]:
     }
 
 
-def _decades(axes: Axes, which: str) -> None:
-    axis = axes.yaxis if which == "y" else axes.xaxis
-    (axes.set_yscale if which == "y" else axes.set_xscale)("log")
-    axis.set_major_locator(LogLocator(subs=(1,), numticks=12))
-    axis.set_minor_locator(NullLocator())
-
-
 def _title(rows: pd.DataFrame, records: int) -> str:
     row = rows.iloc[0]
     return (
-        f"A request of {shared.records(records)} on {SPECTRA[row['data']]}, d = {row['d']}, C n = {row['strength']:g}\n"
-        f"Timings as of this machine: {row['machine'].partition(', scikit-learn')[0]}"
+        f"A request of {shared.records(records)} on {SPECTRA[row['data']]}, d = {row['d']}, "
+        f"C n = {number(row['strength'])}\n"
+        f"Timings as of this machine: {row['machine'].partition(', scikit-learn')[0]}; median, shaded: quartiles"
     )

@@ -15,6 +15,7 @@ from certified_unlearning.papers.forget_unlearning.names import ATTACKS, MECHANI
 from certified_unlearning.reproduction.figure_style import FigureStyle
 from certified_unlearning.reproduction.figures import style as shared
 from certified_unlearning.reproduction.figures.looks import BLACK, colours
+from certified_unlearning.reproduction.figures.wording import fixed
 
 _ATTACKS = {
     "sum": "sum and\nsign",
@@ -92,16 +93,10 @@ def _shades(style: FigureStyle) -> LinearSegmentedColormap:
 def _write(axes: Axes, column: int, row: int, cell: dict[Hashable, Any]) -> None:
     advantage, low, high = (float(cell[name]) for name in ("advantage", "low", "high"))
     colour = "w" if advantage > _WHITE_FROM else BLACK
-    number = _formatted(advantage)
-    if cell["promise_broken"]:
-        number += " ▲"
-    axes.text(column, row - 0.12, number, color=colour, ha="center", va="center", fontsize="small")
-    interval = f"{_formatted(low)} to {_formatted(high)}"
+    shown = fixed(advantage, 3) + (" ▲" if cell["promise_broken"] else "")
+    axes.text(column, row - 0.12, shown, color=colour, ha="center", va="center", fontsize="small")
+    interval = f"{fixed(low, 3)} to {fixed(high, 3)}"
     axes.text(column, row + 0.26, interval, color=colour, ha="center", va="center", fontsize=5)
-
-
-def _formatted(value: float) -> str:
-    return f"{round(value, 3) + 0.0:.3f}".replace("-", "−")
 
 
 def _lines_between_cells(axes: Axes, rows: int, columns: int) -> None:

@@ -96,18 +96,17 @@ FIG3A = Experiment(
     x="epsilon_target",
     y={"accuracy_mean": "mean test accuracy"},
     caption=Caption(
-        "Test accuracy after one record was removed, against the target epsilon",
-        "Langevin unlearning takes the stated number of steps K with the least noise that meets the "
-        "target, by each accountant’s reckoning: lsi is the paper’s, lsi-tight the same without "
-        "slack, shifted is exact on quadratic losses and so needs the least noise. Descent-to-Delete "
-        "takes I steps from its secret, noiseless state and publishes with the noise that its Theorem"
-        " 9 asks for (printed, applied to replacement as the paper does) or with the noise that its "
-        "distances need (tightened). The broad pale lines are retraining with each accountant’s "
-        "noise, drawn under Langevin unlearning because the two coincide; the thin black line is "
-        "noiseless retraining; the tightest Langevin line is repeated beside Descent-to-Delete. "
-        f"{SPREAD} The secret states of Descent-to-Delete are one learning run with independent "
-        "publications.",
-        "Three panels of lines, test accuracy against target epsilon: Langevin unlearning by each "
+        "Test accuracy after one record was removed, against the target ε",
+        "Langevin unlearning takes the stated number of steps K with the least noise that meets the target, by each "
+        "accountant’s reckoning: the paper’s bound (lsi), the same without slack (lsi-tight), and ours (shifted), "
+        "which is exact on quadratic losses and so needs the least noise. Descent-to-Delete takes I steps from its "
+        "secret, noiseless state and publishes with the noise that its Theorem 9 asks for (the paper’s bound, "
+        "printed, applied to replacement as the paper does) or with the noise that its distances need (our bound, "
+        "tightened). The broad pale lines are retraining with each accountant’s noise, drawn under Langevin "
+        "unlearning because the two coincide; the thin black line is noiseless retraining; the tightest Langevin line "
+        f"is repeated beside Descent-to-Delete. {SPREAD} The secret states of Descent-to-Delete are one learning run "
+        "with independent publications.",
+        "Three panels of lines, test accuracy against target ε: Langevin unlearning by each "
         "accountant, Descent-to-Delete as printed, and Descent-to-Delete tightened, each beside "
         "retraining.",
     ),

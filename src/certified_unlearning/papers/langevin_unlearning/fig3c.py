@@ -43,10 +43,10 @@ FIG3C = Experiment(
     x="sigma",
     y={"unlearning_steps": "unlearning steps K", "accuracy_mean": "mean test accuracy"},
     caption=Caption(
-        "A group of records removed at once, for several noise scales sigma",
-        "At one epsilon: the least number of unlearning steps K by each accountant, the epsilon "
-        "before any unlearning step at the same delta, and test accuracy after unlearning and after "
+        "A group of records removed at once, for several noise scales σ",
+        "At one ε: the least number of unlearning steps K by each accountant, the ε "
+        "before any unlearning step at the same δ, and test accuracy after unlearning and after "
         f"retraining. {SPREAD}",
-        "Panels against sigma: unlearning steps and initial epsilon fall as sigma grows, and so does test accuracy.",
+        "Panels against σ: unlearning steps and initial ε fall as σ grows, and so does test accuracy.",
     ),
 )

@@ -48,11 +48,11 @@ FIG4 = Experiment(
     x="epsilon_target",
     y={"unlearning_steps": "unlearning steps K"},
     caption=Caption(
-        "The least number of unlearning steps K by each accountant, against the target epsilon",
-        "For groups of S records removed at once, with the test accuracy after unlearning. Retraining"
-        " (broad grey: with noise) does not depend on epsilon, so it is a level. Step axis: linear "
-        f"from 0 to 1, logarithmic above. {SPREAD}",
-        "Left, unlearning steps against target epsilon, falling for every group size and accountant; "
-        "right, test accuracy against target epsilon, nearly level.",
+        "The least number of unlearning steps K by each accountant, against the target ε",
+        "For groups of S records removed at once, a column for each, with the test accuracy after unlearning. "
+        "Retraining (broad grey: with noise) does not depend on ε, so it is a level. Step axis: linear from 0 to 1, "
+        f"logarithmic above. {SPREAD}",
+        "A column of panels for each S. Above, unlearning steps against target ε, falling for every accountant; "
+        "below, test accuracy against target ε, nearly level.",
     ),
 )

@@ -40,11 +40,11 @@ RECUPERATION = Experiment(
     make=make,
     draw="certified_unlearning.papers.langevin_unlearning.figures.recuperation:draw",
     caption=Caption(
-        "Privacy recuperation: epsilon against unlearning steps, by every accountant",
+        "Privacy recuperation: ε against unlearning steps, by every accountant",
         "For the same noise and the same records removed at once. All are upper bounds against "
         "retraining; exact on quadratics is the true value for quadratic losses that differ as much "
-        "as allowed, so no accountant can go below it without further assumptions. The epsilon axis "
-        "ends at 0.008; smaller values leave the panel at the bottom. Nothing is simulated.",
-        "Falling lines of epsilon against unlearning steps; lsi is the slowest, shifted meets the exact value.",
+        "as allowed, so no accountant can go below it without further assumptions. The ε axis "
+        "ends at 0.008 or above; smaller values leave the panel at the bottom. Nothing is simulated.",
+        "Falling lines of ε against unlearning steps; the paper’s bound is the slowest, ours meets the exact value.",
     ),
 )

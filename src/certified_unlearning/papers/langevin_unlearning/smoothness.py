@@ -105,10 +105,12 @@ SMOOTHNESS = Experiment(
     caption=Caption(
         "Unlearning steps of a stream of requests under each smoothness rule",
         "The same requests, planned with L from the bound that holds for every data set (1/4 + "
-        "lambda; more than two classes: 1 + lambda), from the spectrum of this data set, and from the"
+        "λ; more than two classes: 1 + λ), from the spectrum of this data set, and from the"
         " spectrum with a margin for the records that are removed. The spectral L without margin "
         "gives the step counts that the paper prints; it is no guarantee, because removals may raise "
-        "the spectrum. The axis of steps is linear, as in the paper. Nothing is simulated.",
-        "One panel for each smoothness rule, with lines of accumulated unlearning steps against records removed.",
+        "the spectrum. A column for each rule, a row for each number S of records a request of Langevin unlearning; "
+        "Descent-to-Delete takes one record a request and is the same in all rows. The axes of steps are linear, as "
+        "in the paper, and differ from row to row. Nothing is simulated.",
+        "A grid of panels, smoothness rules by S, with lines of accumulated unlearning steps against records removed.",
     ),
 )

@@ -3,16 +3,21 @@
 import pandas as pd
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
-from matplotlib.ticker import LogLocator, NullLocator
 
 from certified_unlearning.errors import DataError
 from certified_unlearning.reproduction.figure_style import FigureStyle
 from certified_unlearning.reproduction.figures import style as shared
 from certified_unlearning.reproduction.figures.looks import BLACK, GREY, Look, colours, key, looks
+from certified_unlearning.reproduction.figures.wording import member, number
 
 _DASHES = {"worst": "-", "drawn": (0, (4, 1.5))}
 _DOTS = (0, (1.2, 1.2))
-_NAMES = {"theirs": "theirs (Rényi, W-infinity)", "ours": "ours (pooled)", "quadratic": "exact, quadratic losses"}
+_NAMES = {
+    "theirs": "paper’s bound (Rényi, W∞)",
+    "ours": "our bound (pooled)",
+    "quadratic": "exact on quadratic losses, worst batch",
+}
+_PLACES = {"worst": "record in the worst batch", "drawn": "its batch is drawn"}
 _LEAST_EPSILON = 0.005
 """The axis of epsilon ends here."""
 
@@ -39,24 +44,21 @@ def draw(rows: pd.DataFrame, style: FigureStyle) -> Figure:
                 look = Look(hues[str(analysis)], dashes=dashes, layer=analysis == "quadratic")
                 visible = line[line["epsilon"] > 0]
                 shared.draw_line(axes, visible, look, x="epochs", y="epsilon", label=f"{analysis}, {position}")
-            axes.set_title(f"b = {size:,}" if size < rows["n"].iloc[0] else "b = n")
-            axes.set_xscale("log")
-            axes.xaxis.set_major_locator(LogLocator(numticks=9))
-            axes.xaxis.set_minor_locator(NullLocator())
-            axes.xaxis.set_major_formatter("{x:g}")
+            axes.set_title(member(f"b = {size}") if size < rows["n"].iloc[0] else "b = n")
+            shared.decades(axes, "x")
             axes.set_xlabel("Passes of unlearning")
         for axes in panels:
             axes.set_ylim(_LEAST_EPSILON, 1.5 * rows["epsilon"].max())
-            shared.epsilon_axis(axes, "Epsilon")
+            shared.epsilon_axis(axes, "ε at δ = 1/n")
             axes.label_outer()
         row = rows.iloc[0]
         title = (
             "Noisy SGD on cyclic mini-batches, one record replaced\n"
-            f"n = {row['n']:,}, sigma = {row['sigma']:g}, step size = {row['step_size']:.3g}, delta = 1/n"
+            f"n = {row['n']:,}, σ = {number(row['sigma'])}, step size η = {number(row['step_size'], 3)}"
         )
         key = (
             {_NAMES[name]: Look(hue, dashes=_DOTS if name == "quadratic" else "-") for name, hue in hues.items()},
-            {f"place: {name}": Look(GREY, dashes=dashes) for name, dashes in _DASHES.items()},
+            {_PLACES[name]: Look(GREY, dashes=dashes) for name, dashes in _DASHES.items()},
         )
         shared.finish(
             figure, title, *({name: Line2D([], [], **look.line()) for name, look in part.items()} for part in key)
@@ -80,8 +82,8 @@ def draw_batch_sizes(summary: pd.DataFrame, style: FigureStyle) -> Figure:
         shared.epsilon_axis(passes, "Passes over the data")
         shared.accuracy_axis(accuracy)
         for axes in (passes, accuracy):
-            shared.sweep_axis(axes, swept["epsilon_target"], "Target epsilon")
+            shared.sweep_axis(axes, swept["epsilon_target"], "Target ε")
         row = swept.iloc[0]
-        title = f"Removing {row['records_removed']} records at once, sigma = {row['sigma']:g}"
+        title = f"Removing {shared.records(row['records_removed'])} at once, σ = {number(row['sigma'])}"
         shared.finish(figure, shared.about(summary, title), *key(summary, style))
     return figure

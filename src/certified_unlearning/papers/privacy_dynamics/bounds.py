@@ -83,7 +83,7 @@ DYNAMICS1 = Experiment(
     draw="certified_unlearning.papers.privacy_dynamics.figures:draw_first",
     caption=Caption(
         "Rényi divergence of noisy gradient descent against its steps, when only the last iterate is published",
-        "Colour: the order alpha; marker: the strong convexity lambda. Solid: Corollary 1, which "
+        "Colour: the order α; marker: the strong convexity λ. Solid: Corollary 1, which "
         "saturates; dashed: composition, which grows with every step. Depends on no data set.",
         "Solid lines that level off, and dashed straight lines that do not, against steps.",
     ),
@@ -99,7 +99,7 @@ DYNAMICS2 = Experiment(
     caption=Caption(
         "Upper and lower bounds of Rényi divergence on quadratic losses, against steps",
         "Curvature 1. The upper bound (Corollary 2), the lower bound (Theorem 3), composition (long "
-        "dashes), and the exact divergence (dotted) between them; one panel for each order alpha. "
+        "dashes), and the exact divergence (dotted) between them; one panel for each order α. "
         "Depends on no data set.",
         "Three panels against steps: the exact divergence lies between a lower and an upper bound that level off.",
     ),

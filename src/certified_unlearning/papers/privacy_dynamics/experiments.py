@@ -54,7 +54,7 @@ MEASURED = Experiment(
         "on either data set. Bars: confidence intervals from Student’s interval of the gap of means and the chi-"
         "square interval of the common variance, exact because the laws are Gaussians of one variance; all bars "
         "hold together except with a probability of one in a million (Bonferroni). Dotted: the exact divergence. "
-        "Solid: Corollary 1. Long dashes: composition, which leaves the panel. One panel for each order alpha. "
+        "Solid: Corollary 1. Long dashes: composition, which leaves the panel. One panel for each order α. "
         "Depends on no data set.",
         "Panels against steps: points with bars lie on the exact divergence, which levels off at about half of "
         "Corollary 1, while composition begins at the exact divergence and grows as a straight line across both.",

@@ -11,6 +11,7 @@ from certified_unlearning.errors import DataError
 from certified_unlearning.reproduction.figure_style import FigureStyle
 from certified_unlearning.reproduction.figures import style as shared
 from certified_unlearning.reproduction.figures.looks import BLACK, GREY, Look, colours
+from certified_unlearning.reproduction.figures.wording import member, number
 
 _NAMES_AND_DASHES = {
     "corollary-1": ("Corollary 1 (upper bound)", "-"),
@@ -50,8 +51,8 @@ def draw_first(bounds: pd.DataFrame, style: FigureStyle) -> Figure:
         _divergence_axes(axes, dynamics)
         present = set(bounds["bound"])
         key = (
-            {f"alpha = {alpha:g}": Look(hue) for alpha, hue in hues.items()},
-            {f"lambda = {value:g}": Look(GREY, marker) for value, marker in markers.items()},
+            {f"α = {number(alpha)}": Look(hue) for alpha, hue in hues.items()},
+            {f"λ = {number(value)}": Look(GREY, marker) for value, marker in markers.items()},
             {
                 name: Look(GREY, dashes=dashes)
                 for bound, (name, dashes) in _NAMES_AND_DASHES.items()
@@ -80,7 +81,7 @@ def draw_second(bounds: pd.DataFrame, style: FigureStyle) -> Figure:
             for bound, rows in of_alpha.groupby("bound", sort=False):
                 name, dashes = _NAMES_AND_DASHES[str(bound)]
                 shared.draw_line(axes, rows, Look(hues[str(bound)], dashes=dashes), x="steps", y="renyi", label=name)
-            axes.set_title(f"alpha = {alpha:g}")
+            axes.set_title(member(f"alpha = {alpha}"))
         for axes in panels:
             _divergence_axes(axes, bounds[bounds["bound"] != "composition"])
             axes.label_outer()
@@ -102,5 +103,5 @@ def _title(bounds: pd.DataFrame) -> str:
     row = bounds.iloc[0]
     return (
         "Noisy gradient descent, last iterate published\n"
-        f"n = {row['n']:,}, sigma = {row['sigma']:g}, step size = {row['step_size']:g}"
+        f"n = {row['n']:,}, σ = {number(row['sigma'])}, step size η = {number(row['step_size'])}"
     )

@@ -11,12 +11,13 @@ from certified_unlearning.errors import DataError
 from certified_unlearning.reproduction.figure_style import FigureStyle
 from certified_unlearning.reproduction.figures import style as shared
 from certified_unlearning.reproduction.figures.looks import BLACK, Look, colours
+from certified_unlearning.reproduction.figures.wording import member, number
 
 _NAMES = {
     "corollary-1": "Corollary 1 (upper bound)",
     "composition": "Composition (upper bound)",
     "exact": "Exact",
-    "sampled": "Runs of the engine, with interval",
+    "sampled": "Runs of the engine, joint confidence intervals",
 }
 
 
@@ -45,7 +46,7 @@ def draw(bounds: pd.DataFrame, style: FigureStyle) -> Figure:
                 rows = of_alpha[of_alpha["bound"] == bound]
                 shared.draw_line(axes, rows, look, x="steps", y="renyi", label=_NAMES[bound])
             _draw_runs(axes, of_alpha[of_alpha["bound"] == "sampled"], runs)
-            axes.set_title(f"alpha = {alpha:g}")
+            axes.set_title(member(f"alpha = {alpha}"))
         within = bounds[bounds["bound"] != "composition"]
         top = 1.1 * max(within["renyi"].max(), within["high"].max())
         for axes in panels:
@@ -79,8 +80,8 @@ def _title(bounds: pd.DataFrame) -> str:
     row = bounds.iloc[0]
     return (
         f"Noisy gradient descent, last iterate published, {row['trials']:,} runs on each data set\n"
-        f"n = {row['n']:,}, lambda = {row['strong_convexity']:g}, beta = {row['smoothness_constant']:g}, "
-        f"sigma = {row['sigma']:g}, step size = {row['step_size']:g}"
+        f"n = {row['n']:,}, λ = {number(row['strong_convexity'])}, β = {number(row['smoothness_constant'])}, "
+        f"σ = {number(row['sigma'])}, step size η = {number(row['step_size'])}"
     )
 
 

@@ -7,14 +7,17 @@ from typing import Any
 import matplotlib as mpl
 import pandas as pd
 import seaborn as sns
+from matplotlib.artist import Artist
 from matplotlib.colors import to_rgba
 from matplotlib.lines import Line2D
+from matplotlib.patches import Patch
 
 from certified_unlearning.accounting.accountant import Accountant
 from certified_unlearning.accounting.accountant import Look as AccountantLook
 from certified_unlearning.accounting.accountants import ACCOUNTANTS
 from certified_unlearning.errors import ParameterError
 from certified_unlearning.reproduction.figure_style import FigureStyle
+from certified_unlearning.reproduction.figures import wording
 
 _DASHES = (
     "-",
@@ -134,34 +137,45 @@ def _hue(own: AccountantLook, style: FigureStyle) -> tuple[float, ...]:
     return tuple(own.shade * channel for channel in colours(style, 10)[own.place])
 
 
-def looks(summary: pd.DataFrame, style: FigureStyle) -> dict[str, Look]:
+def looks(summary: pd.DataFrame, style: FigureStyle, *, dashed: bool = True) -> dict[str, Look]:
     """Return the look of every label of a summary.
+
+    Args:
+        summary: As `reproduction.summaries.summarise` gives it.
+        style: With the palette.
+        dashed: Whether dashes tell a method's members apart. Not where each member has a panel of its own.
 
     Raises:
         ParameterError: The palette is not one seaborn knows.
     """
     members = _members(summary)
     return {
-        name: row_look(row, style, dashes=_dashes(row["member"], members)) for name, row in _first_rows(summary).items()
+        name: row_look(row, style, dashes=_dashes(row["member"], members) if dashed else "-")
+        for name, row in _first_rows(summary).items()
     }
 
 
-def key(summary: pd.DataFrame, style: FigureStyle) -> tuple[dict[str, Line2D], dict[str, Line2D]]:
-    """Return the legend of a summary: a line for each method, and one for each member where there are several.
+def key(summary: pd.DataFrame, style: FigureStyle, *, dashed: bool = True) -> tuple[dict[str, Artist], ...]:
+    """Return the legend of a summary: a line for each method, one for each member where dashes tell several apart.
 
-    Retraining with the noise of each accountant is one entry: it lies below the line of its accountant.
+    Retraining with the noise of each accountant is one entry: it lies below the line of its accountant. Where there
+    are several trials, an entry says what bands are.
     """
-    methods = {}
+    methods: dict[str, Artist] = {}
     for row in _first_rows(summary).values():
         known = ACCOUNTANTS.get(row["accountant"])
         if known is not None and row["mechanism"] != known.mechanism:
             # One entry for the noise of all accountants, without the accountant.
             methods[row["method"].rpartition(" (")[0]] = Line2D([], [], **Look(_PALE_GREY, size=2.5).line())
         else:
-            methods[row["method"]] = Line2D([], [], **row_look(row, style).line())
-    members = _members(summary)
-    dashes = {
-        text: Line2D([], [], **Look(GREY, dashes=_dashes(text, members)).line())
+            name = wording.method(row["method"], row["accountant"])
+            methods[name] = Line2D([], [], **row_look(row, style).line())
+    trials = int(summary["trials"].max()) if "trials" in summary else 1
+    if trials > 1:
+        methods[f"± 1 standard deviation of {trials:,} trials"] = Patch(**Look(GREY).area())
+    members = _members(summary) if dashed else []
+    dashes: dict[str, Artist] = {
+        wording.member(text): Line2D([], [], **Look(GREY, dashes=_dashes(text, members)).line())
         for text in members
         if len(_alike(text, members)) > 1
     }

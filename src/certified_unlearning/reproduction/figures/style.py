@@ -9,17 +9,20 @@ import matplotlib.style
 import numpy as np
 import pandas as pd
 import seaborn as sns
+from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.scale import SymmetricalLogScale
-from matplotlib.ticker import FixedLocator, LogLocator, NullLocator
+from matplotlib.ticker import FixedFormatter, FixedLocator, LogLocator, NullLocator
 
 from certified_unlearning.data.sets import built_in
 from certified_unlearning.files import atomic_path
 from certified_unlearning.reproduction.figure_style import FigureStyle
+from certified_unlearning.reproduction.figures import line_ends
 from certified_unlearning.reproduction.figures.looks import Look
+from certified_unlearning.reproduction.figures.wording import Numbers, number
 
 _LEAST_ACCURACY_SPAN = 0.02
 """An accuracy axis shows at least this much: noise of a few test records must not look like an effect."""
@@ -41,6 +44,7 @@ def theme(style: FigureStyle) -> Iterator[None]:
         "axes.grid": True,
         "grid.color": "0.9",
         "legend.frameon": False,
+        "legend.fontsize": "small",
         "pdf.fonttype": 42,
         "svg.hashsalt": "certified-unlearning",  # Else the names of its parts are drawn at random.
     }
@@ -55,21 +59,19 @@ def new_figure(style: FigureStyle, *, columns: int = 1) -> Figure:
     return figure
 
 
-def steps_beside_accuracies(figure: Figure, names: Sequence[str]) -> tuple[Axes, list[Axes]]:
-    """Return a panel for steps on the left and, on the right, one for the accuracies of each name, with shared axes."""
-    left, right = figure.subfigures(1, 2, squeeze=False)[0]
-    steps = left.subplots()
-    columns = 1 if len(names) <= 3 else 2
-    grid = right.subplots(-(-len(names) // columns), columns, sharex=True, sharey=True, squeeze=False).ravel()
-    panels, superfluous = list(grid[: len(names)]), grid[len(names) :]
-    for axes in superfluous:
-        axes.remove()
-    for axes, name in zip(panels, names, strict=True):
-        axes.annotate(
-            name, (1.02, 0.5), xycoords="axes fraction", ha="left", va="center", rotation=270, fontsize="small"
-        )
-    right.supylabel("Test accuracy")
-    return steps, panels
+def steps_above_accuracies(figure: Figure, names: Sequence[str]) -> tuple[list[Axes], list[Axes]]:
+    """Return a panel for the steps of each name and, below it, one for its accuracies; each row shares its axis.
+
+    The figure becomes wider where more panels than five stand side by side.
+    """
+    width, height = figure.get_size_inches()
+    figure.set_size_inches(max(1.0, len(names) / 5) * width, 1.5 * height)
+    steps, accuracies = figure.subplots(
+        2, len(names), sharex=True, sharey="row", squeeze=False, height_ratios=(1.25, 1)
+    )
+    for axes, name in zip(steps, names, strict=True):
+        axes.set_title(name)
+    return list(steps), list(accuracies)
 
 
 def grid(figure: Figure, count: int) -> list[Axes]:
@@ -83,9 +85,8 @@ def grid(figure: Figure, count: int) -> list[Axes]:
 
 
 def label_outer(panels: Sequence[Axes]) -> None:
-    """Leave the labels of shared axes at the outside only; the accuracy axis is named once, beside all panels."""
+    """Leave the labels of shared axes at the outside only."""
     for axes in panels:
-        axes.set_ylabel("")
         axes.label_outer()
 
 
@@ -126,7 +127,6 @@ def accuracy_axis(axes: Axes) -> None:
     bottom, top = axes.get_ylim()
     missing = max(0.0, _LEAST_ACCURACY_SPAN - (top - bottom)) / 2
     axes.set_ylim(max(bottom - missing, -0.02), min(top + missing, 1.02))
-    axes.ticklabel_format(axis="y", useOffset=False)
     axes.set_ylabel("Test accuracy")
 
 
@@ -147,16 +147,18 @@ def majority_line(axes: Axes, summary: pd.DataFrame) -> None:
 def steps_axis(axes: Axes, name: str, *, which: Literal["x", "y"] = "y") -> None:
     """Make an axis of step counts linear from 0 to 1 and logarithmic above: 0 stays visible beside thousands.
 
-    Call it when everything is drawn.
+    It begins at 0 where there are as few steps as that, and holds the steps of all panels that share it. Call it when
+    everything is drawn.
     """
-    axis = axes.yaxis if which == "y" else axes.xaxis
-    largest = max(1.0, axes.dataLim.ymax if which == "y" else axes.dataLim.xmax)
+    axis, shared = (axes.yaxis, axes.get_shared_y_axes()) if which == "y" else (axes.xaxis, axes.get_shared_x_axes())
+    limits = [getattr(each.dataLim, f"interval{which}") for each in shared.get_siblings(axes)]
+    least, largest = np.min(limits), max(1.0, np.max(limits))
     decades = 10.0 ** np.arange(np.ceil(np.log10(largest)) + 1)
     ticks = decades if largest > 200 else np.outer(decades, (1, 2, 5)).ravel()
     scale = SymmetricalLogScale(axis, linthresh=1, linscale=0.4)
-    axes.set(**{f"{which}scale": scale, f"{which}lim": (-0.3, 1.3 * largest), f"{which}label": name})
+    bottom = -0.4 if least < 2 else 0.6 * least
+    axes.set(**{f"{which}scale": scale, f"{which}lim": (bottom, 1.4 * largest), f"{which}label": name})
     axis.set_major_locator(FixedLocator([0.0, *ticks]))
-    axis.set_major_formatter("{x:,.0f}")
     axis.set_minor_locator(NullLocator())
 
 
@@ -166,23 +168,32 @@ def epsilon_axis(axes: Axes, name: str) -> None:
     axes.set_yscale("log")
     bottom, top = axes.get_ylim()
     axes.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5) if top < 100 * bottom else (1,)))
-    axes.yaxis.set_major_formatter("{x:g}")
     axes.yaxis.set_minor_locator(NullLocator())
+
+
+def decades(axes: Axes, which: Literal["x", "y"]) -> None:
+    """Make an axis logarithmic with a tick at every power of ten."""
+    axes.set(**{f"{which}scale": "log"})
+    axis = axes.yaxis if which == "y" else axes.xaxis
+    axis.set_major_locator(LogLocator(subs=(1,), numticks=12))
+    axis.set_minor_locator(NullLocator())
 
 
 def sweep_axis(axes: Axes, values: pd.Series, name: str) -> None:
     """Make the x axis logarithmic with a tick at every swept value, labelled where there is room.
 
-    Call it when everything is drawn: on an axis that is already logarithmic seaborn rounds positions.
+    The ends and powers of ten come first. Call it when everything is drawn: on an axis that is already logarithmic
+    seaborn rounds positions.
     """
     swept = np.sort(values.unique())
     axes.set_xscale("log")
     room = np.log(swept[-1] / swept[0]) / 8
-    labelled = [swept[0]]
-    for value in swept[1:]:
-        if np.log(value / labelled[-1]) >= room:
+    labelled: list[float] = []
+    for value in sorted(swept, key=lambda one: (one not in swept[[0, -1]], np.log10(one) % 1 != 0, one)):
+        if all(abs(np.log(value / other)) >= room for other in labelled):
             labelled.append(value)
-    axes.set_xticks(swept, [f"{value:g}" if value in labelled else "" for value in swept])
+    axes.xaxis.set_major_locator(FixedLocator(list(swept)))
+    axes.xaxis.set_major_formatter(FixedFormatter([number(value) if value in labelled else "" for value in swept]))
     axes.xaxis.set_minor_locator(NullLocator())
     axes.set_xlabel(name)
 
@@ -199,20 +210,34 @@ def handles(axes: Axes) -> dict[str, Line2D]:
     return {str(line.get_label()): line for line in axes.get_lines()}
 
 
-def finish(figure: Figure, title: str, *key: Mapping[str, Line2D]) -> None:
-    """Add the title and, below all panels in height of its own, the legend.
+def finish(figure: Figure, title: str, *key: Mapping[str, Artist]) -> None:
+    """Add the title and, below all panels in height of its own, the legend; write all numbers alike.
 
     Args:
         figure: With everything drawn.
         title: Its title.
-        key: Groups of entries; each begins a new column. The legend has as few rows as fit the width.
+        key: Groups of entries; each begins a new column, and the largest alone may have several. The legend has as
+            few rows as fit the width. None where the lines' ends say what they are.
     """
     figure.suptitle(title)
     for axes in figure.axes:
         sns.despine(ax=axes)
         axes.set_axisbelow(True)
+        for axis in (axes.xaxis, axes.yaxis):
+            if not isinstance(axis.get_major_formatter(), FixedFormatter):
+                axis.set_major_formatter(Numbers())
+    _add_legend(figure, key)
+    figure.draw_without_rendering()  # where lines end on the page is known from here on
+    for axes in figure.axes:
+        line_ends.move_apart(axes)
+
+
+def _add_legend(figure: Figure, key: Sequence[Mapping[str, Artist]]) -> None:
+    if not any(key):
+        return
     groups = [list(group.items()) for group in key if group]
-    for rows in range(1, max(map(len, groups)) + 1):
+    *others, most = sorted(map(len, groups))
+    for rows in range(max(others, default=1), most + 1):
         entries = [entry for group in groups for entry in _filled(group, rows)]
         names, lines = zip(*entries, strict=True)
         legend = figure.legend(lines, names, loc="outside lower center", ncols=len(entries) // rows, handlelength=3)
@@ -223,7 +248,7 @@ def finish(figure: Figure, title: str, *key: Mapping[str, Line2D]) -> None:
     figure.set_figheight(figure.get_figheight() + size.height / figure.dpi)
 
 
-def _filled(group: list[tuple[str, Line2D]], rows: int) -> list[tuple[str, Line2D]]:
+def _filled(group: list[tuple[str, Artist]], rows: int) -> list[tuple[str, Artist]]:
     """Return a group with invisible entries added, so that it fills whole columns."""
     return group + [("", Line2D([], [], linestyle="none"))] * (-len(group) % rows)
 

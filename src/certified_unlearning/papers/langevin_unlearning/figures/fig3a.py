@@ -6,6 +6,7 @@ from matplotlib.figure import Figure
 from certified_unlearning.reproduction.figure_style import FigureStyle
 from certified_unlearning.reproduction.figures import style as shared
 from certified_unlearning.reproduction.figures.looks import key, looks
+from certified_unlearning.reproduction.figures.wording import method
 
 
 def draw(summary: pd.DataFrame, style: FigureStyle) -> Figure:
@@ -28,10 +29,10 @@ def draw(summary: pd.DataFrame, style: FigureStyle) -> Figure:
         for axes, (_, rows) in zip(others, forms, strict=True):
             shared.draw_lines(axes, rows, look, x="epsilon_target", y="accuracy_mean")
             shared.draw_lines(axes, tightest, look, x="epsilon_target", y="accuracy_mean", bands=False)
-            axes.set_title(rows["method"].iloc[0])
+            axes.set_title(method(*rows[["method", "accountant"]].iloc[0]).replace(", ", ",\n"))
         for axes in (first, *others):
             shared.draw_levels(axes, summary[summary["sigma"] == 0], look)
-            shared.sweep_axis(axes, langevin["epsilon_target"], "Target epsilon")
+            shared.sweep_axis(axes, langevin["epsilon_target"], "Target ε")
         shared.accuracy_axis(first)
         for axes in (first, *others):
             shared.majority_line(axes, summary)

@@ -6,6 +6,7 @@ from matplotlib.figure import Figure
 from certified_unlearning.reproduction.figure_style import FigureStyle
 from certified_unlearning.reproduction.figures import style as shared
 from certified_unlearning.reproduction.figures.looks import key, looks
+from certified_unlearning.reproduction.figures.wording import number
 
 
 def draw(summary: pd.DataFrame, style: FigureStyle) -> Figure:
@@ -21,13 +22,13 @@ def draw(summary: pd.DataFrame, style: FigureStyle) -> Figure:
         shared.draw_lines(accuracy, swept, look, x="sigma", y="accuracy_mean")
         shared.draw_levels(accuracy, summary[summary["sigma"] == 0], look)
         shared.steps_axis(steps, "Unlearning steps K")
-        shared.epsilon_axis(initial, "Initial epsilon")
+        shared.epsilon_axis(initial, "Initial ε")
         shared.accuracy_axis(accuracy)
         shared.majority_line(accuracy, summary)
         for axes in (steps, initial, accuracy):
-            shared.sweep_axis(axes, swept["sigma"], "Noise scale sigma")
+            shared.sweep_axis(axes, swept["sigma"], "Noise scale σ")
         removed = shared.records(summary["records_removed"].max())
         epsilon = langevin["epsilon_target"].iloc[0]
-        title = f"Removing {removed} at once, epsilon = {epsilon:g}"
+        title = f"Removing {removed} at once, ε = {number(epsilon)}"
         shared.finish(figure, shared.about(summary, title), *key(summary, style))
     return figure

@@ -7,29 +7,30 @@ from certified_unlearning.papers.langevin_unlearning.captions import ANEW
 from certified_unlearning.reproduction.figure_style import FigureStyle
 from certified_unlearning.reproduction.figures import style as shared
 from certified_unlearning.reproduction.figures.looks import key, looks
+from certified_unlearning.reproduction.figures.wording import number
 
 
 def draw(summary: pd.DataFrame, style: FigureStyle) -> Figure:
     """Draw the summary of ``fig4`` (see `reproduction.summaries.summarise`).
 
-    Accuracy has one panel for each S: the lines of different S would hide each other.
+    A column of panels for each S: the lines of different S would hide each other.
     """
     with shared.theme(style):
         figure = shared.new_figure(style, columns=2)
-        look = looks(summary, style)
+        look = looks(summary, style, dashed=False)
         langevin = summary[summary["mechanism"] == "langevin"]
         groups = {f"S = {removed}": rows for removed, rows in summary.groupby("records_removed")}
-        steps, panels = shared.steps_beside_accuracies(figure, list(groups))
-        shared.draw_lines(steps, langevin, look, x="epsilon_target", y="unlearning_steps")
-        for axes, rows in zip(panels, groups.values(), strict=True):
+        steps, accuracies = shared.steps_above_accuracies(figure, list(groups))
+        for above, below, rows in zip(steps, accuracies, groups.values(), strict=True):
             again = rows["mechanism"].isin(ANEW)
-            shared.draw_lines(axes, rows[~again], look, x="epsilon_target", y="accuracy_mean")
-            shared.draw_levels(axes, rows[again], look)
-        shared.steps_axis(steps, "Unlearning steps K")
-        shared.accuracy_axis(panels[0])
-        for axes in figure.axes:
-            shared.sweep_axis(axes, langevin["epsilon_target"], "Target epsilon")
-        shared.label_outer(panels)
-        title = f"Removing S records at once, sigma = {langevin['sigma'].iloc[0]:g}"
-        shared.finish(figure, shared.about(summary, title), *key(summary, style))
+            shared.draw_lines(above, rows[~again], look, x="epsilon_target", y="unlearning_steps")
+            shared.draw_lines(below, rows[~again], look, x="epsilon_target", y="accuracy_mean")
+            shared.draw_levels(below, rows[again], look)
+        shared.steps_axis(steps[0], "Unlearning steps K")
+        shared.accuracy_axis(accuracies[0])
+        for axes in accuracies:
+            shared.sweep_axis(axes, langevin["epsilon_target"], "Target ε")
+        shared.label_outer([*steps, *accuracies])
+        title = f"Removing S records at once, σ = {number(langevin['sigma'].iloc[0])}"
+        shared.finish(figure, shared.about(summary, title), *key(summary, style, dashed=False))
     return figure

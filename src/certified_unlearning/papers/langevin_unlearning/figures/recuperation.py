@@ -7,7 +7,9 @@ from certified_unlearning.accounting.langevin.accountants import ACCOUNTANTS
 from certified_unlearning.errors import DataError
 from certified_unlearning.reproduction.figure_style import FigureStyle
 from certified_unlearning.reproduction.figures import style as shared
+from certified_unlearning.reproduction.figures import wording
 from certified_unlearning.reproduction.figures.looks import BLACK, Look, accountant_look
+from certified_unlearning.reproduction.figures.wording import number
 
 _EXACT = "exact on quadratics"
 _LEAST_EPSILON = 0.01
@@ -28,13 +30,16 @@ def draw(bounds: pd.DataFrame, style: FigureStyle) -> Figure:
         shared.steps_axis(axes, "Unlearning steps K", which="x")
         least = max(_LEAST_EPSILON, bounds["epsilon"].min())
         axes.set_ylim(0.8 * least, 1.5 * bounds["epsilon"].max())
-        shared.epsilon_axis(axes, "Certified epsilon")
+        shared.epsilon_axis(axes, "Certified ε")
         row = bounds.iloc[0]
         title = (
             f"Privacy recuperation, {shared.records(row['records_removed'])} at once\n"
-            f"n = {row['n']:,}, sigma = {row['sigma']:g}, delta = {row['delta']:.3g}"
+            f"n = {row['n']:,}, σ = {number(row['sigma'])}, δ = {number(row['delta'], 3)}"
         )
-        shared.finish(figure, title, shared.handles(axes))
+        key = {
+            wording.bound(name) if name in ACCOUNTANTS else name: line for name, line in shared.handles(axes).items()
+        }
+        shared.finish(figure, title, key)
     return figure
 
 

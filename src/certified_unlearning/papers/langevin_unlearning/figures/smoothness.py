@@ -6,32 +6,41 @@ from matplotlib.figure import Figure
 from certified_unlearning.reproduction.figure_style import FigureStyle
 from certified_unlearning.reproduction.figures import style as shared
 from certified_unlearning.reproduction.figures.looks import key, looks
+from certified_unlearning.reproduction.figures.wording import fixed, number
 
 
 def draw(streams: pd.DataFrame, style: FigureStyle) -> Figure:
-    """Draw streams of requests (see `smoothness.ROWS`): a panel for each rule, which names L.
+    """Draw streams of requests (see `smoothness.ROWS`): a column for each rule, a row for each number of records.
 
-    The axis of steps is linear, as the paper's is: a quarter less would hardly show on a logarithmic one.
+    Descent-to-Delete, which takes one record a request, is in every panel. The axes of steps are linear, as the
+    paper's is: a quarter less would hardly show on a logarithmic one.
     """
     with shared.theme(style):
-        figure = shared.new_figure(style, columns=2)
-        figure.set_figheight(1.3 * style.height_inches)
         streams = streams.rename(columns={"line": "label"})
-        look = looks(streams, style)
-        groups = list(streams.groupby("smoothness", sort=False))
-        panels = shared.grid(figure, len(groups))
-        most = streams["accumulated_steps"].max()
-        for axes, (rule, rows) in zip(panels, groups, strict=True):
-            shared.draw_lines(axes, rows, look, x="records_removed", y="accumulated_steps")
-            axes.set_title(f"{rule}: L = {rows['smoothness_constant'].iloc[0]:.4f}\n{_standing(rows)}")
-            axes.set(xlabel="Records removed", ylabel="Accumulated steps", ylim=(-0.03 * most, 1.03 * most))
-            axes.yaxis.set_major_formatter("{x:,.0f}")
-            axes.label_outer()
-        langevin = streams[streams["mechanism"] == "langevin"].iloc[0]
-        epsilon, sigma = langevin["epsilon_target"], langevin["sigma"]
-        removed = streams["records_removed"].max()
-        title = f"Removing {shared.records(removed)}, S at a time, epsilon = {epsilon:g}, sigma = {sigma:g}"
-        shared.finish(figure, shared.about(streams, title), *key(streams, style))
+        look = looks(streams, style, dashed=False)
+        langevin = streams["mechanism"] == "langevin"
+        rules = streams.drop_duplicates("smoothness")
+        sizes = sorted(streams.loc[langevin, "records_per_request"].unique())
+        figure = shared.new_figure(style, columns=2)
+        figure.set_figheight((0.5 + 0.45 * len(sizes)) * style.height_inches)
+        grid = figure.subplots(len(sizes), len(rules), sharex=True, sharey="row", squeeze=False)
+        for row, size in zip(grid, sizes, strict=True):
+            of_size = streams[~langevin | (streams["records_per_request"] == size)]
+            for axes, rule in zip(row, rules["smoothness"], strict=True):
+                own = of_size[of_size["smoothness"] == rule]
+                shared.draw_lines(axes, own, look, x="records_removed", y="accumulated_steps")
+                axes.set(xlabel="Records removed", ylabel=f"Steps, S = {size}")
+            most = of_size["accumulated_steps"].max()
+            row[0].set_ylim(-0.05 * most, 1.05 * most)
+        for axes, (_, rule) in zip(grid[0], rules.iterrows(), strict=True):
+            of_rule = streams[streams["smoothness"] == rule["smoothness"]]
+            axes.set_title(f"{rule['smoothness']}: L = {fixed(rule['smoothness_constant'], 4)}\n{_standing(of_rule)}")
+        shared.label_outer(list(grid.ravel()))
+        first = streams[langevin].iloc[0]
+        removed = shared.records(streams["records_removed"].max())
+        constants = f"ε = {number(first['epsilon_target'])}, σ = {number(first['sigma'])}"
+        title = f"Accumulated steps: removing {removed}, S at a time, {constants}"
+        shared.finish(figure, shared.about(streams, title), *key(streams, style, dashed=False))
     return figure
 
 

@@ -1,0 +1,92 @@
+"""What is written on figures: Greek letters, whose bound a line is, and one way to write a number."""
+
+import re
+from collections.abc import Sequence
+
+import numpy as np
+from matplotlib.ticker import Formatter
+
+from certified_unlearning.accounting.accountants import ACCOUNTANTS
+
+_GREEK = {
+    "alpha": "α",
+    "beta": "β",
+    "delta": "δ",
+    "epsilon": "ε",
+    "eta": "η",
+    "lambda": "λ",
+    "mu": "μ",
+    "sigma": "σ",
+}
+_LETTER = re.compile(rf"\b({'|'.join(_GREEK)})\b")
+_RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
+_LEAST, _MOST = 1e-4, 1e7
+"""Numbers between these are written in full, others with a power of ten."""
+
+
+def greek(text: str) -> str:
+    """Return a text of rows, such as ``epsilon = 0.5``, with Greek letters: ``ε = 0.5``."""
+    return _LETTER.sub(lambda found: _GREEK[found[0]], text)
+
+
+def method(name: str, accountant: str) -> str:
+    """Return what legends call a method: ``Langevin (lsi)`` is ``Langevin, paper’s bound (lsi)``.
+
+    Args:
+        name: What rows call it (`mechanisms.run.Run.method`).
+        accountant: Whose accountant's; one that nobody declares, or that says nothing of its bound, changes nothing.
+    """
+    known = ACCOUNTANTS.get(accountant)
+    own = f" ({known.form})" if known is not None else ""
+    if known is None or not known.bound or not name.endswith(own):
+        return name
+    return f"{name.removesuffix(own)}, {bound(accountant)}"
+
+
+def member(text: str) -> str:
+    """Return what figures write for what tells a method's lines apart: ``ε = 0.5`` for ``epsilon = 0.5``."""
+    letter, equals, value = text.partition(" = ")
+    return f"{greek(letter)} = {number(float(value))}" if equals else text
+
+
+def bound(accountant: str) -> str:
+    """Return what legends call an accountant: whose bound, and its name in rows: ``paper’s bound (lsi)``."""
+    known = ACCOUNTANTS[accountant]
+    return f"{known.bound} ({known.form})" if known.bound else known.form
+
+
+def number(value: float, digits: int = 6) -> str:
+    """Return a number as figures write it: ``1,437``, ``0.03``, ``−0.2``, ``8.35 × 10⁻⁵``."""
+    if value and not _LEAST <= abs(value) < _MOST:
+        mantissa, exponent = f"{value:.{digits - 1}e}".split("e")
+        times = "" if float(mantissa) == 1 else f"{float(mantissa):g} × "
+        return f"{times}10{str(int(exponent)).translate(_RAISED)}".replace("-", "−")
+    # Not `:g`, which has no thousands separators from 10^digits on.
+    whole = f"{abs(value):.{digits}g}"
+    places = len(f"{float(whole):f}".rstrip("0").partition(".")[2])
+    return fixed(float(whole) * np.sign(value), places)
+
+
+def fixed(value: float, decimals: int) -> str:
+    """Return a number with so many decimals, thousands separated, with a true minus sign and no negative zero."""
+    return f"{round(value, decimals) + 0.0:,.{decimals}f}".replace("-", "−")
+
+
+class Numbers(Formatter):
+    """Writes the ticks of every axis: as `number` does, and on a linear axis all with the same decimals."""
+
+    def __call__(self, x: float, pos: int | None = None) -> str:
+        """Return one tick's label."""
+        return number(x)
+
+    def format_ticks(self, values: Sequence[float]) -> list[str]:
+        """Return the labels of all ticks."""
+        ticks = np.asarray(values, dtype=float)
+        if self.axis.get_scale() == "linear" and len(ticks) > 1:  # type: ignore[union-attr]
+            # What is left of a step after adding it up is not a digit.
+            ticks = np.round(ticks / np.ptp(ticks), 12) * np.ptp(ticks)
+            small = [tick for tick in ticks if tick and not _LEAST <= abs(tick) < _MOST]
+            if not small:
+                decimals = max(len(number(tick).partition(".")[2]) for tick in ticks)
+                return [fixed(tick, decimals) for tick in ticks]
+        return [number(tick) for tick in ticks]
