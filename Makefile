@@ -7,7 +7,7 @@ INSTALL := $(BIN)/python -m pip install --quiet --constraint constraints.txt
 CORES ?= all
 export PATH := $(abspath $(BIN)):$(PATH)
 
-.PHONY: reproduce test lint format benchmark regression report docs clean
+.PHONY: reproduce test lint format benchmark regression report docs pictures clean
 
 # The ending is printed here rather than by Snakemake, so that it comes last, and also when there was nothing to do.
 reproduce: $(READY)
@@ -44,6 +44,11 @@ report: $(READY)
 
 docs: $(VENV)/.ready-docs
 	sphinx-build -W docs site
+
+# The documents' pictures, from a run of the default preset and from the tutorial's code; then see what git says.
+pictures: $(VENV)/.ready-docs
+	snakemake --cores $(CORES) --no-hooks --config preset=digits
+	python -m docs.gallery
 
 $(READY): pyproject.toml constraints.txt
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or newer is needed, this is " + sys.version)'

@@ -41,6 +41,8 @@ def draw(summary: pd.DataFrame, style: FigureStyle) -> Figure:
             below.set_xlabel("Records removed")
         shared.steps_axis(steps[0], "Accumulated steps")
         shared.accuracy_axis(accuracies[0])
+        for below in accuracies:
+            shared.majority_line(below, summary)
         shared.label_outer([*steps, *accuracies])
         last = float(summary["records_removed"].max())
         accuracies[0].set_xlim(-0.05 * last, 1.05 * last)

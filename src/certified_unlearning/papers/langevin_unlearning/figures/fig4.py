@@ -29,6 +29,7 @@ def draw(summary: pd.DataFrame, style: FigureStyle) -> Figure:
         shared.steps_axis(steps[0], "Unlearning steps K")
         shared.accuracy_axis(accuracies[0])
         for axes in accuracies:
+            shared.majority_line(axes, summary)
             shared.sweep_axis(axes, langevin["epsilon_target"], "Target ε")
         shared.label_outer([*steps, *accuracies])
         title = f"Removing S records at once, σ = {number(langevin['sigma'].iloc[0])}"

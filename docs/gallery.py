@@ -1,0 +1,137 @@
+"""Writes the gallery, `gallery.md` from what experiments declare, and the documents' pictures: `make pictures`.
+
+Those of the gallery are drawn from the results of the preset `digits`, those of the tutorial by its own code. They are
+committed, because the documents are read without building them, too: SVG, of some ten kilobytes each.
+"""
+
+import io
+import re
+from collections.abc import Iterator, Sequence
+from contextlib import chdir
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import matplotlib as mpl
+from matplotlib.figure import Figure
+from tests.docs.code_blocks import run_page
+
+from certified_unlearning.files import write_text
+from certified_unlearning.papers import parameters
+from certified_unlearning.reproduction import declared
+from certified_unlearning.reproduction.experiment import Experiment
+from certified_unlearning.reproduction.figure_style import FigureStyle
+from certified_unlearning.reproduction.figures.drawing import shown
+from certified_unlearning.reproduction.figures.style import theme
+from certified_unlearning.reproduction.layout import Layout
+from certified_unlearning.reproduction.paper import Paper
+from certified_unlearning.reproduction.rows import concatenate
+
+PRESET = "digits"
+DOCS = Path(__file__).parent
+_HEAD = f"""# Gallery
+
+Every figure of the pipeline, as the preset `{PRESET}` draws it, with the command that makes it and whatever it needs.
+All of them at once: `make reproduce`. Another data set: another [preset](howto/presets.md). The same captions stand in
+`results/<preset>/report.html`, beside files of each figure and the numbers that it shows.
+
+A bound is named after who found it, and after its [accountant](accountants.md) in brackets: *paper’s bound (lsi)*,
+*our bound (shifted)*. ε and δ are those of the guarantee, σ is the scale of the noise, S the number of records of a
+request, K the number of unlearning steps.
+
+<!-- Written by gallery.py, as the pictures are: `make pictures`. -->
+"""
+
+
+def drawn(papers: Sequence[Paper]) -> Iterator[tuple[Paper, Experiment]]:
+    """Yield the experiments that have a figure, with their papers."""
+    for paper in papers:
+        for experiment in paper.experiments:
+            if experiment.shown and experiment.draw is not None:
+                yield paper, experiment
+
+
+def picture(paper: Paper, experiment: Experiment) -> str:
+    """Return where the gallery has a figure, seen from the documents."""
+    return f"pictures/{paper.name}-{experiment.name}.svg"
+
+
+def page(papers: Sequence[Paper]) -> str:
+    """Return the gallery as Markdown: each figure with its caption and its command, paper after paper."""
+    parts, last = [_HEAD], None
+    for paper, each in drawn(papers):
+        if paper is not last:
+            parts.append(f"## {paper.title}\n")
+            last = paper
+        target = f"results/{PRESET}/figures/{paper.name}/{each.name}.png"
+        parts.append(
+            f"### {each.title}\n\n"
+            f"![{each.caption.description}]({picture(paper, each)})\n\n"
+            f"{each.caption.text}\n\n"
+            f"```sh\nsnakemake --cores all {target} --config preset={PRESET}\n```\n"
+        )
+    return "\n".join(parts)
+
+
+def draw(paper: Paper, experiment: Experiment, style: FigureStyle, path: Path) -> None:
+    """Draw a figure from the preset's rows as SVG; the same rows give the same bytes.
+
+    Raises:
+        DataError: There are no rows of it.
+    """
+    layout = Layout(Path("results"), PRESET)
+    files = [layout.run_rows(paper.name, experiment.name, each) for each in experiment.mechanisms]
+    rows = concatenate(files or [layout.rows(paper.name, experiment.name)], experiment.rows)
+    save(declared.function(experiment.draw or "")(shown(experiment, rows), style), style, path)
+
+
+def draw_tutorial(directory: Path) -> None:
+    """Run the tutorial and keep the pictures that it saves, as ``tutorial-<name>.svg``."""
+    with TemporaryDirectory() as scratch, chdir(scratch), mpl.rc_context(_LETTERS):
+        run_page(DOCS / "tutorial.md", Path(scratch))
+        for saved in sorted(Path(scratch).glob("*.svg")):
+            write_text(directory / f"tutorial-{saved.name}", slim(saved.read_text(encoding="utf-8")))
+
+
+def save(figure: Figure, style: FigureStyle, path: Path) -> None:
+    """Write a figure as a small SVG."""
+    written = io.StringIO()
+    with theme(style), mpl.rc_context(_LETTERS):
+        figure.savefig(written, format="svg")
+    write_text(path, slim(written.getvalue()))
+
+
+_LETTERS = {"svg.hashsalt": "certified-unlearning", "svg.fonttype": "none"}
+"""Letters stay letters: small, searchable, compared line by line by git. Names of parts are not drawn at random."""
+
+
+def slim(svg: str) -> str:
+    """Return a figure without its date, with each style once and two decimals of a point, more than anybody sees.
+
+    Whoever has no DejaVu Sans has Verdana, which is as wide.
+    """
+    svg = re.sub(r"<metadata>.*?</metadata>", "", svg, flags=re.DOTALL)
+    svg = svg.replace("font-family: 'DejaVu Sans';", "font-family: 'DejaVu Sans', Verdana, sans-serif;")
+    styles = list(dict.fromkeys(re.findall(r' style="([^"]*)"', svg)))
+    svg = re.sub(r' style="([^"]*)"', lambda found: f' class="s{styles.index(found[1])}"', svg)
+    svg = re.sub(r"<[^>]*>", lambda tag: re.sub(r"-?\d+\.\d{3,}", _rounded, tag[0]), svg)
+    classes = "\n".join(f".s{number} {{{each}}}" for number, each in enumerate(styles))
+    return re.sub(r"\s*\n\s*", "\n", svg.replace("</style>", f"\n{classes}\n</style>", 1))
+
+
+def _rounded(number: re.Match[str]) -> str:
+    return f"{float(number[0]):.2f}".rstrip("0").rstrip(".")
+
+
+def main() -> None:
+    """Write the page and the pictures."""
+    known = parameters.load()
+    for paper, experiment in drawn(known.known):
+        path = DOCS / picture(paper, experiment)
+        draw(paper, experiment, known.figures, path)
+        print(f"{path.relative_to(DOCS.parent)}: {path.stat().st_size / 1000:.0f} kB")
+    write_text(DOCS / "gallery.md", page(known.known))
+    draw_tutorial(DOCS / "pictures")
+
+
+if __name__ == "__main__":
+    main()
