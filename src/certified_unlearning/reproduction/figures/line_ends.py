@@ -19,15 +19,16 @@ def label(axes: Axes, point: tuple[float, float], text: str, color: Any, *, lead
         point: The line's end.
         text: What to write.
         color: The line's.
-        leader: Whether a thin line leads from the point to the text.
+        leader: Whether a thin line leads from the point to the text, which then stands beside the panel.
     """
     thin = (
         {"arrowstyle": "-", "linewidth": 0.5, "color": color, "relpos": (0, 0.5), "shrinkA": 1, "shrinkB": 3}
         if leader
         else None
     )
+    across = "axes fraction" if leader else "offset points"
     axes.annotate(
-        text, point, xytext=(14 if leader else 4, 0), textcoords="offset points", ha="left", va="center",
+        text, point, xytext=(1.05 if leader else 4, 0), textcoords=(across, "offset points"), ha="left", va="center",
         fontsize="x-small", color=color, arrowprops=thin, annotation_clip=False, gid=_END,
     )  # fmt: skip
 
