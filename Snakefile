@@ -52,6 +52,7 @@ rule all:
             name=PARAMETERS.preset,
             file=["claims.json", "findings.json", "report.html"],
         ),
+        headline_of(PARAMETERS.preset),
         [
             file
             for member in PARAMETERS.members(PARAMETERS.preset)

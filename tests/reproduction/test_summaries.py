@@ -10,7 +10,7 @@ import pytest
 from certified_unlearning.errors import DataError, StorageError
 from certified_unlearning.files import read_json, write_json
 from certified_unlearning.reproduction.rows import RUN_ROWS, read_table, write_table
-from certified_unlearning.reproduction.summaries import CONSTANTS, metrics, summarise, write_csv
+from certified_unlearning.reproduction.summaries import CONSTANTS, metrics, standard_point, summarise, write_csv
 
 EMPTY = {"string": "", "int64": 1, "double": 0.0}
 LANGEVIN = {"experiment": "fig3a", "mechanism": "langevin", "variant": "least-sigma", "accountant": "lsi"}
@@ -348,3 +348,33 @@ def test_two_runs_of_the_same_point_are_refused(records: pd.DataFrame) -> None:
     other = records[records["mechanism"] == "langevin"].assign(run_key="again", guarantee="exact")
     with pytest.raises(DataError, match=r"more than one run called 'Langevin \(lsi\), K = 1, epsilon = 0\.5'"):
         summarise(pd.concat([records, other[other["epsilon_target"] == 0.5]]), "fig3a")
+
+
+def by(accountant: str, target: float, *, removed: int = 1, sigma: float = 0.1) -> pd.DataFrame:
+    """The rows of a run that speaks for its experiment unless another is closer to the standard."""
+    swept = f"{target}, {removed}, {sigma}"
+    told = {"accountant": accountant, "epsilon_target": target, "records_removed": removed, "sigma": sigma}
+    return run([0.9], **{**LANGEVIN, **told, "request": 1}, **named(f"Langevin ({accountant})", swept=swept))
+
+
+@pytest.mark.parametrize(
+    ("worse", "best"),
+    [
+        (by("lsi", 1.0), by("shifted", 5.0)),  # the tightest accountant before all else
+        (by("shifted", 5.0), by("shifted", 0.5)),  # 1 is nearer to a half than to five
+        (by("shifted", 2.0), by("shifted", 0.5)),  # as near as each other
+        (by("shifted", 1.0, removed=1, sigma=0.1), by("shifted", 1.0, removed=10, sigma=0.2)),
+        (by("shifted", 1.0, sigma=0.2), by("shifted", 1.0, sigma=0.1)),
+    ],
+    ids=["accountant", "epsilon", "tie", "records", "sigma"],
+)
+def test_the_standard_point_is_the_tightest_accountant_s_near_epsilon_one(worse, best):
+    retraining = run([0.9], **RETRAINING, request=1, epsilon_target=1.0, **named("Retraining"))
+    for rows in ([worse, best, retraining], [best, worse, retraining]):
+        chosen = standard_point(summarise(pd.concat(rows, ignore_index=True), "fig3a"))
+        assert chosen["point"] == best["point"].iloc[0]
+
+
+def test_where_nothing_has_an_accountant_of_its_own_nothing_speaks_for_the_experiment():
+    rows = run([0.9], **RETRAINING, request=1, epsilon_target=1.0, **named("Retraining"))
+    assert standard_point(summarise(rows, "fig3a")) is None

@@ -39,7 +39,7 @@ LEARNING = each("learn", (f"{name}/langevin" for name in EXPERIMENTS))
 UNLEARNING = each("unlearn", (f"{name}/{mechanism}" for name in EXPERIMENTS for mechanism in COMPARED[name]))
 DRAWING = each("draw", DRAWN)
 TRACKING = each("track", TRACKED)
-VERDICTS = {("claims", ""), ("page", "")}
+VERDICTS = {("claims", ""), ("headline", ""), ("page", "")}
 TOGETHER = {("collect", ""), ("metrics", ""), *VERDICTS}
 EVERY_JOB = {
     *each("plan", EXPERIMENTS), *LEARNING, *UNLEARNING, *each("certify", EXPERIMENTS), *each("make", MADE),

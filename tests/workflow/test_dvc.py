@@ -8,11 +8,13 @@ import shlex
 import shutil
 import subprocess
 import sys
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from certified_unlearning.files import read_json
 from tests.workflow.conftest import SmokeRun
 from tests.workflow.jobs import DRAWN, EXPERIMENTS, LEARNING, PAPER_OF, VERDICTS, Name, each, jobs_in
 from tests.workflow.working_tree import ROOT, WorkingTree
@@ -23,6 +25,11 @@ PAGE = ROOT / "docs" / "howto" / "dvc.md"
 UP_TO_DATE = "Data and pipelines are up to date."
 SHORT = ("fig3a", "table2", "dynamics1")
 """Experiments of a preset that takes little time: one that mechanisms run, a table, bounds."""
+HEADLINE = "results/headline.json"
+KEY_NUMBERS = {
+    "reproduced", "contradicted", "not_run", "epsilon", "sigma", "accuracy", "auc", "log_loss",
+    "accuracy_of_retraining", "accuracy_of_majority", "unlearning_steps", "retraining_steps",
+}  # fmt: skip
 EPSILON = "presets.smoke.papers.langevin_unlearning.fig3a.epsilon"
 
 
@@ -161,7 +168,7 @@ def test_an_experiment_in_place_is_undone_as_the_page_says(short: Repository) ->
     twin = {"extends": "smoke", "shows": ["dynamics2"]}
     repository.change_parameter("presets", lambda presets: presets | {"twin": twin})
     repository.commit("a twin")
-    before = repository.digests("**/*")
+    before, headline = repository.digests("**/*"), read_json(repository.root / HEADLINE)
     repository.dvc("exp", "run", "--set-param", "preset=twin")
     assert (repository.results.with_name("twin") / "report.html").exists()
     assert not (repository.results / "report.html").exists()
@@ -172,8 +179,10 @@ def test_an_experiment_in_place_is_undone_as_the_page_says(short: Repository) ->
     assert done.returncode == 0, done.stdout
     assert repository.run("git", "status", "--porcelain").stdout == ""
     assert repository.digests("**/*") == before
+    assert read_json(repository.root / HEADLINE) == headline
     assert UP_TO_DATE in repository.dvc("status", "dvc.yaml")
-    assert repository.jobs_to_run() == set()
+    # The headline is back as well, but the one that Snakemake made last was the other preset's.
+    assert repository.jobs_to_run() == {("headline", "")}
 
 
 def printed_command(beginning: str) -> list[str]:
@@ -182,20 +191,29 @@ def printed_command(beginning: str) -> list[str]:
     return shlex.split(line, comments=True)[1:]
 
 
-def test_metrics_are_epsilon_steps_and_accuracy_of_every_figure(committed: Repository) -> None:
+def test_metrics_are_a_dozen_numbers_and_those_of_every_sweep_point_are_a_file(committed: Repository) -> None:
     shown = committed.dvc_json("metrics", "show")
-    metrics = shown[""]["data"]["results/smoke/metrics.json"]["data"]
-    assert sorted(metrics) == sorted(EXPERIMENTS)
-    for name, points in metrics.items():
+    ((path, shown_there),) = shown[""]["data"].items()
+    assert path == HEADLINE
+    numbers = shown_there["data"]
+    assert set(numbers) == KEY_NUMBERS
+    assert all(isinstance(value, int | float) for value in numbers.values())
+    judged = [each["verdict"].replace(" ", "_") for each in read_json(committed.results / "claims.json")]
+    assert {name: numbers[name] for name in ("reproduced", "contradicted", "not_run")} == Counter(judged)
+
+    points = read_json(committed.results / "metrics.json")
+    assert sorted(points) == sorted(EXPERIMENTS)
+    point = points["fig3a"]["Langevin (shifted), K = 1, epsilon = 1"]
+    assert {name: numbers[name] for name in ("epsilon", "sigma", "accuracy", "auc", "log_loss")} == {
+        name: point[name] for name in ("epsilon", "sigma", "accuracy", "auc", "log_loss")
+    }
+    for name, own in points.items():
         steps = "accumulated_steps" if name == "fig3b" else "unlearning_steps"
         shared = {"delta", "extra_delta", "sigma", steps, "accuracy", "balanced_accuracy", "auc", "log_loss"}
-        warm = {point for point in points if point.startswith("scikit-learn, warm start")}
+        warm = {point for point in own if point.startswith("scikit-learn, warm start")}
         assert warm
-        for point, numbers in points.items():
-            if point in warm:
-                assert numbers.keys() == shared
-            else:
-                assert numbers.keys() - {"mu"} == shared | {"epsilon"}
+        for point, of_point in own.items():
+            assert of_point.keys() - {"mu"} == (shared if point in warm else shared | {"epsilon"})
 
 
 def test_plots_show_every_figure_and_its_numbers_by_mechanism(committed: Repository) -> None:
@@ -258,17 +276,15 @@ def test_a_changed_plot_parameter_redraws_the_figures_and_reruns_nothing_else(sh
     assert all(f"{revision}_{name}" in html for revision in ("HEAD", "workspace"))
 
 
-def test_metrics_are_compared_between_commits_and_each_is_its_parameters_own(short: Repository) -> None:
+def test_records_and_metrics_are_their_parameters_own(short: Repository) -> None:
     repository = short
-    before = repository.digests("records.parquet")
+    before, points = repository.digests("records.parquet"), read_json(repository.results / "metrics.json")
     repository.change_parameter(EPSILON, lambda _: [1.0, 4.0])
     assert ("learn", "fig3a/langevin") in jobs(repository.snakemake("results/smoke/metrics.json").stdout)
     repository.dvc("commit", "--force", "data")
     repository.dvc("commit", "--force", "records")
     after = repository.digests("records.parquet")
-    changed = repository.dvc_json("metrics", "diff")["results/smoke/metrics.json"]
-    assert changed
-    assert all(name.startswith("fig3a.") for name in changed)
+    assert set(read_json(repository.results / "metrics.json")["fig3a"]) != set(points["fig3a"])
 
     # Back to the commit, and there again: what DVC put in place is not taken for what Snakemake made last.
     repository.git("checkout", "--quiet", "HEAD", "--", "params.yaml", "dvc.lock")
@@ -277,6 +293,32 @@ def test_metrics_are_compared_between_commits_and_each_is_its_parameters_own(sho
     repository.change_parameter(EPSILON, lambda _: [1.0, 4.0])
     assert jobs(repository.dvc("repro", "records")) == {("prepare", ""), ("collect", ""), ("metrics", "")}
     assert repository.digests("records.parquet") == after
+
+
+def test_presets_are_compared_by_the_same_few_numbers(short: Repository) -> None:
+    repository = short
+    other = {"extends": "smoke", "shows": ["fig3a", "table2"], "seed": 124}
+    repository.change_parameter("presets", lambda presets: presets | {"other": other})
+    before = repository.digests("**/*")
+    repository.git("add", "--all")
+    repository.git("commit", "--quiet", "--message", "another preset")
+    # As the page prints it, but for the preset's name.
+    *command, last = printed_command("dvc exp run")
+    assert last == "preset=smoke"
+    repository.dvc(*command, "preset=other", "--name", "compared")
+
+    # The results of the active preset are still there, and nothing is there to commit.
+    assert repository.digests("**/*") == before
+    assert repository.run("git", "status", "--porcelain").stdout == ""
+    changed = repository.dvc_json("metrics", "diff", "HEAD", "compared")
+    assert set(changed) == {HEADLINE}
+    assert {"accuracy", "not_run"} <= set(changed[HEADLINE])
+    assert all({"old", "new", "diff"} == set(values) for values in changed[HEADLINE].values()), "a preset lacks one"
+    assert "compared" in repository.dvc(*printed_command("dvc exp show"))
+    shown = repository.dvc("exp", "show", "--csv")
+    heads = shown.splitlines()[0].split(",")
+    assert {"accuracy", "epsilon", "reproduced", "not_run", "preset"} <= set(heads)
+    assert not any("K = 1" in head for head in heads)
 
 
 def test_a_wiped_cache_is_pulled_back_byte_for_byte(repository: Repository, tmp_path: Path) -> None:

@@ -2,11 +2,9 @@
 
 import os
 import shutil
-import sqlite3
 import subprocess
 import sys
 from collections.abc import Callable
-from contextlib import closing
 from pathlib import Path
 from typing import Any, Self
 
@@ -41,12 +39,8 @@ class WorkingTree:
         return self.results / PAPER_OF[experiment] / experiment
 
     def copy(self, to: Path) -> Self:
-        """Return a copy with the same times, whose MLflow writes to the copy."""
+        """Return a copy with the same times."""
         shutil.copytree(self.root, to, symlinks=True)
-        if (to / "mlflow.db").exists():
-            with closing(sqlite3.connect(to / "mlflow.db")) as store, store:
-                for table, column in (("experiments", "artifact_location"), ("runs", "artifact_uri")):
-                    store.execute(f"update {table} set {column} = replace({column}, ?, ?)", (str(self.root), str(to)))
         return type(self)(to)
 
     def run(self, *command: str | Path, **options: Any) -> subprocess.CompletedProcess[str]:

@@ -88,6 +88,14 @@ def claims_code(wildcards):
     )
 
 
+def headline_code(wildcards):
+    """A digest of what counts verdicts and takes the key numbers of papers."""
+    return digest(
+        f"{PACKAGE}.reproduction.claims",
+        *map(module_of, key_numbers()),
+    )
+
+
 def page_code(wildcards):
     """A digest of what makes the page, and of its templates."""
     references = [

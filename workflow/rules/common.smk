@@ -122,6 +122,11 @@ def members(wildcards):
     )
 
 
+def key_numbers():
+    """Each paper's key numbers, for the command line; what a preset does not run has no rows, and so none."""
+    return [paper.key_numbers for paper in PARAMETERS.known if paper.key_numbers]
+
+
 def features(wildcards):
     """The choice of features of images, for the command line."""
     chosen = preset(wildcards).settings.features

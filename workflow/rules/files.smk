@@ -1,6 +1,15 @@
 # Which files there are of a preset, below its directory; and what each rule reads.
 
 
+HEADLINE = "results/headline.json"
+"""Of the preset that ran last, so that DVC compares presets: a file of each preset's own would be another metric."""
+
+
+def headline_of(name):
+    """The numbers by which presets are compared; nothing for a collection, of which there are several."""
+    return [HEADLINE] if name in PARAMETERS.presets else []
+
+
 def member_files(files):
     """Files of every preset that a name stands for; ``files`` gives those of one."""
 

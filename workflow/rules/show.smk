@@ -4,6 +4,7 @@
 localrules:
     tabulate,
     claims,
+    headline,
     page,
     parameter_table,
 
@@ -136,6 +137,29 @@ rule claims:
         "{wildcards.name}: a verdict on every claim, and what matters most"
     shell:
         "unlearn pipeline claims {params.members} --output {output.claims} --findings {output.findings} {params.others} 2>&1 | tee {log} | sed -u 1d"
+
+
+rule headline:
+    input:
+        records=f"results/{PARAMETERS.preset}/records.parquet",
+        claims=f"results/{PARAMETERS.preset}/claims.json",
+    output:
+        HEADLINE,
+    log:
+        "logs/headline.log",
+    benchmark:
+        "benchmarks/results/headline.tsv"
+    resources:
+        mem_mb=1000,
+        runtime=10,
+    params:
+        code=headline_code,
+        numbers=lambda wildcards: flag("numbers", key_numbers()),
+    message:
+        "a dozen numbers of the active preset"
+    shell:
+        "unlearn pipeline headline --records {input.records} --claims {input.claims} {params.numbers}"
+        " --output {output} 2>&1 | tee {log} | sed -u 1d"
 
 
 rule page:

@@ -218,13 +218,41 @@ def metrics(
     records: Annotated[Path, typer.Option(help="The rows of all runs.")],
     output: Annotated[Path, typer.Option(help="Where the metrics go (JSON).")],
 ) -> None:
-    """Write epsilon, K and accuracy of every sweep point, for `dvc metrics`."""
+    """Write epsilon, K and accuracy of every sweep point."""
     from certified_unlearning.files import write_json
     from certified_unlearning.reproduction import summaries
     from certified_unlearning.reproduction.rows import RUN_ROWS, read_table
 
     rows = read_table(records, RUN_ROWS)
     write_json(output, {} if rows.empty else summaries.metrics(rows))
+
+
+@app.command("headline")
+def headline(
+    records: Annotated[Path, typer.Option(help="The rows of all runs.")],
+    claims: Annotated[Path, typer.Option(help="The verdicts.")],
+    output: Annotated[Path, typer.Option(help="Where the numbers go (JSON).")],
+    numbers: Annotated[
+        list[str] | None, typer.Option(help="MODULE:FUNCTION: a paper's key numbers; repeatable.")
+    ] = None,
+) -> None:
+    """Write a dozen numbers under names that are the same for all presets, for `dvc metrics` and `dvc exp show`."""
+    from certified_unlearning.errors import ParameterError
+    from certified_unlearning.files import write_json
+    from certified_unlearning.reproduction import declared
+    from certified_unlearning.reproduction.claims import verdicts
+    from certified_unlearning.reproduction.rows import RUN_ROWS, read_table
+
+    rows = read_table(records, RUN_ROWS)
+    together = {name.replace(" ", "_"): count for name, count in verdicts.numbers(verdicts.read(claims)).items()}
+    for reference in numbers or []:
+        own = declared.function(reference)(rows)
+        if taken := sorted(own.keys() & together.keys()):
+            raise ParameterError(
+                f"{reference} calls a number {taken[0]!r}, as another paper does; it needs its own name"
+            )
+        together |= own
+    write_json(output, together)
 
 
 @app.command("claims")

@@ -24,3 +24,5 @@ def track(
     print(f"{tracked.added} runs added, {tracked.updated} updated, {tracked.unchanged} unchanged")
     if tracked.warning is not None:
         raise TrackingError(tracked.warning)
+    for preset, page in tracking.pages(results).items():
+        print(f"{preset}: {page}")

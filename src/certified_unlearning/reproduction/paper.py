@@ -23,6 +23,9 @@ class Paper:
         headline: Tables at the head of the report, as ``module:function``.
         findings: What its runs say, as ``module:function``: from the evidence of one preset
             (`reproduction.claims.Evidence`) to sentences, the most important first.
+        key_numbers: The few numbers by which presets and commits are compared, as ``module:function``: from the rows
+            of runs of a preset (`rows.RUN_ROWS`) to numbers by names that are the same for every preset and no
+            other paper's; none is missing of an experiment that the preset runs.
     """
 
     name: str
@@ -34,6 +37,7 @@ class Paper:
     data_sets: tuple[DataSet, ...] = ()
     headline: str | None = None
     findings: str | None = None
+    key_numbers: str | None = None
 
     def experiment(self, name: str) -> Experiment | None:
         """Return the experiment of that name; None where there is none."""

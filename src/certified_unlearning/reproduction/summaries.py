@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, TypeAlias
 
+import numpy as np
 import pandas as pd
 
 from certified_unlearning.accounting.accountants import ACCOUNTANTS, NO_ACCOUNTANT
@@ -20,6 +21,8 @@ MEASURES = names(RUN_ROWS, "measure")
 RATED = tuple(f"{measure}_{which}" for measure in MEASURES for which in ("mean", "std"))
 _ACCOUNTANT_ORDER = (*ACCOUNTANTS, NO_ACCOUNTANT)
 _POINT_ORDER = ("records_per_request", "epsilon_target", "sigma", "records_removed")
+STANDARD_EPSILON = 1.0
+"""The target epsilon at which experiments and presets are compared in a few numbers."""
 Row: TypeAlias = "Mapping[str, Any] | pd.Series[Any]"
 """A row of runs or of a summary."""
 
@@ -69,6 +72,37 @@ def summarise(rows: pd.DataFrame, experiment: str) -> pd.DataFrame:
     return ordered.rename(columns={"line": "label"})[
         ["label", "point", "method", "member", *CONSTANTS, "trials", *RATED]
     ]
+
+
+def standard_point(summary: pd.DataFrame) -> "pd.Series[Any] | None":
+    """Return the row that speaks for an experiment where one has to.
+
+    That is the mechanism that the summary has first, by its tightest accountant, at the target epsilon nearest to
+    `STANDARD_EPSILON` (as a ratio; the smaller of two), with the most records removed and the least noise.
+
+    Args:
+        summary: What `summarise` returns.
+
+    Returns:
+        A row of the summary, after the last request of its run; None where no run has an accountant of its own.
+    """
+    accountants = summary["accountant"].map(ACCOUNTANTS.get)
+    own = [
+        known is not None and known.mechanism == row
+        for known, row in zip(accountants, summary["mechanism"], strict=True)
+    ]
+    stated = summary[own]
+    if stated.empty:
+        return None
+    ranked = stated[stated["mechanism"] == stated["mechanism"].iloc[0]].assign(
+        looseness=lambda rows: -rows["accountant"].map(_ACCOUNTANT_ORDER.index),
+        distance=lambda rows: np.log(rows["epsilon_target"] / STANDARD_EPSILON).abs(),
+        kept=lambda rows: -rows["records_removed"],
+        answered=lambda rows: -rows["request"],
+    )
+    best = ["looseness", "distance", "epsilon_target", "kept", "answered", "sigma"]
+    row: pd.Series[Any] = summary.loc[ranked.sort_values(best, kind="stable").index[0]]
+    return row
 
 
 def write_csv(path: str | Path, frame: pd.DataFrame) -> None:

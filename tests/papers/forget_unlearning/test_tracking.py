@@ -24,6 +24,15 @@ def test_entries_name_attack_and_mechanism_and_hold_all_numbers(layout, attacks)
     parent, entries = read_entries(layout, PAPER.name, DELETION)
     assert parent.files == {"deletion.png": b"drawn"}
     assert parent.params["rows"] == 3
+    headline = {metric.name: metric.value for metric in parent.metrics}
+    assert headline == {
+        "rows": 3,
+        "rows_promise_broken": attacks["promise_broken"].iloc[:3].sum(),
+        "rows_consistent": attacks["consistent"].iloc[:3].sum(),
+        "seconds": pytest.approx(attacks["seconds"].iloc[:3].sum()),
+    }
+    assert parent.origin.source == "certified_unlearning.papers.forget_unlearning.experiments"
+    assert DELETION.caption.text in parent.description
     assert (parent.params["interactions"], parent.params["seed"]) == (2500, 123)
     assert entries[0].name == "sum on retraining"
     assert len({entry.key for entry in [parent, *entries]}) == 4
@@ -43,6 +52,7 @@ def test_entries_name_attack_and_mechanism_and_hold_all_numbers(layout, attacks)
         "figure": "deletion",
         "paper": "forget_unlearning",
         "preset": "any",
+        "kind": "row",
         "attack": "sum",
         "mechanism": "retraining",
     }
@@ -50,8 +60,9 @@ def test_entries_name_attack_and_mechanism_and_hold_all_numbers(layout, attacks)
 
 def test_attacks_are_tracked_once(layout, tmp_path):
     uri = f"sqlite:///{tmp_path}/mlflow.db"
-    status = tracking.prepare_store("any", uri=uri, artifact_root=tmp_path / "artifacts")
-    first = tracking.track_experiment(layout, PAPER.name, DELETION, status, uri=uri)
-    again = tracking.track_experiment(layout, PAPER.name, DELETION, status, uri=uri)
+    status = tracking.prepare_store("any", uri=uri)
+    where = {"uri": uri, "artifact_root": tmp_path / "artifacts"}
+    first = tracking.track_experiment(layout, PAPER.name, DELETION, status, **where)
+    again = tracking.track_experiment(layout, PAPER.name, DELETION, status, **where)
     assert (first.added, first.warning) == (3, None)
     assert (again.unchanged, again.added, again.updated) == (3, 0, 0)

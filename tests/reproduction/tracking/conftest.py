@@ -12,7 +12,6 @@ from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
 
 import numpy as np
 import pytest
@@ -95,7 +94,7 @@ class Store:
         self.artifacts = root / "mlartifacts"
 
     def prepare(self, preset: str = "smoke") -> StoreStatus:
-        return prepare_store(preset, uri=self.uri, artifact_root=self.artifacts)
+        return prepare_store(preset, uri=self.uri)
 
     def runs(self, status: StoreStatus, filter_string: str = "") -> list[Any]:
         from mlflow import MlflowClient
@@ -113,7 +112,7 @@ class Store:
         for run in self.runs(status):
             tags = {name: value for name, value in run.data.tags.items() if name != "mlflow.parentRunId"}
             numbers = self._query(f"select key, step, value from metrics where run_uuid = '{run.info.run_id}'")
-            artifacts = Path(urlsplit(run.info.artifact_uri).path)
+            artifacts = self.artifacts / run.info.artifact_uri.removeprefix("mlflow-artifacts:/")
             key = tags["certified_unlearning.run_key"]
             assert key not in contents, "two active runs have the same key"
             contents[key] = {

@@ -12,8 +12,10 @@ from tests.support.planning import experiment_called
 
 def track(results: Path, experiment: str, status: StoreStatus, uri: str) -> TrackResult:
     """Track an experiment of the preset smoke."""
-    shown = experiment_called(experiment)
-    return tracking.track_experiment(Layout(results, "smoke"), PAPER.name, shown, status, uri=uri)
+    shown, artifacts = experiment_called(experiment), results.with_name("mlartifacts")
+    return tracking.track_experiment(
+        Layout(results, "smoke"), PAPER.name, shown, status, uri=uri, artifact_root=artifacts
+    )
 
 
 def sync(results: Path, **keywords) -> TrackResult:

@@ -1,6 +1,7 @@
 """Log entries, before any MLflow is involved."""
 
 import math
+import os
 from pathlib import Path
 
 import pytest
@@ -11,10 +12,12 @@ from certified_unlearning.mechanisms.run import Run
 from certified_unlearning.papers.langevin_unlearning.paper import PAPER
 from certified_unlearning.reproduction.layout import Layout
 from certified_unlearning.reproduction.rows import RUN_ROWS, read_table
-from certified_unlearning.reproduction.tracking.entries import Entry
+from certified_unlearning.reproduction.tracking.entries import Entry, Origin
 from certified_unlearning.reproduction.tracking.histogram import Histogram
+from certified_unlearning.reproduction.tracking.view import ORDER_TAG
+from certified_unlearning.text import rounded_up
 from tests.reproduction.tracking.of_langevin import entries_of
-from tests.support.planning import ANEW
+from tests.support.planning import ANEW, experiment_called
 
 
 def numbers(entry: Entry, name: str) -> dict[int, float]:
@@ -55,6 +58,65 @@ def test_every_sweep_point_has_an_entry_with_the_numbers_of_its_plan_and_records
         assert entry.name == run.point
         assert entry.dataset.sha256 == plan.constants.data_sha256
         assert not any(metric.name.startswith("request/") for metric in entry.metrics)
+
+
+@pytest.mark.parametrize(
+    ("experiment", "point"),
+    [("fig3a", "Langevin (shifted), K = 1, epsilon = 1"), ("fig3b", "Langevin (lsi), S = 5")],
+    ids=["epsilon", "stream"],
+)
+def test_the_parent_has_the_headline_of_one_sweep_point_and_says_which(results, write_experiment, experiment, point):
+    write_experiment(experiment)
+    parent, entries = entries_of(results, experiment)
+    (child,) = [entry for entry in entries if entry.name == point]
+    headline = {metric.name: metric.value for metric in parent.metrics}
+    assert {"epsilon", "K", "sigma", "accuracy", "auc", "log_loss", "majority"} <= set(headline)
+    assert all(numbers(child, name) == {0: value} for name, value in headline.items() if name != "seconds")
+    assert headline["seconds"] == parent.origin.seconds == pytest.approx(1.5 * len(entries))
+    assert f"*{point}*" in parent.description
+    assert parent.name.startswith(experiment_called(experiment).source)
+
+
+def test_every_entry_says_in_words_what_was_done_what_is_guaranteed_and_how_good_it_is(results, plan):
+    entries = entries_by_key(results, "fig3a")
+    said = {run.point: entries[plan.key(run)].description for run in plan.runs}
+    langevin = said["Langevin (lsi), K = 1, epsilon = 0.5"]
+    assert langevin.startswith("Langevin (lsi): 1 record of 1,437 removed from a model learned in ")
+    (run,) = (run for run in plan.runs if run.point == "Langevin (lsi), K = 1, epsilon = 0.5")
+    delta = rounded_up(plan.constants.delta + run.extra_delta, 4)
+    assert f"epsilon = 0.5 at delta = {delta} (upper bound, by the accountant lsi)." in langevin
+    accuracy = numbers(entries[plan.key(plan.runs[0])], "accuracy")[0]
+    assert f"Test accuracy {accuracy:.4f} ± " in langevin
+    assert "epsilon = 0 at delta = " in said["scikit-learn, from zero"]
+    assert "Nothing is guaranteed." in said["scikit-learn, warm start"]
+    assert "epsilon" not in said["scikit-learn, warm start"]
+
+
+def test_an_entry_is_from_the_code_that_declares_it_took_its_time_and_ended_when_it_was_written(results, plan):
+    path = Layout(results, "smoke").run_rows(PAPER.name, "fig3a", "langevin")
+    os.utime(path, (1.7e9, 1.7e9))
+    entries = entries_by_key(results, "fig3a")
+    written = read_table(path, RUN_ROWS)["code_version"].iloc[0]
+    for run in plan.of("langevin"):
+        source = "certified_unlearning.papers.langevin_unlearning.fig3a"
+        assert entries[plan.key(run)].origin == Origin(source, written, seconds=1.5, ended=1.7e9)
+
+
+def test_the_saved_view_s_order_starts_with_what_the_experiment_is_about(results, plan):
+    entries = entries_by_key(results, "fig3a")
+    ordered = sorted(entries.values(), key=lambda entry: entry.tags[ORDER_TAG])
+    about = [plan.key(run) for run in plan.of("langevin")]
+    assert [entry.key for entry in ordered[: len(about)]] == about
+
+
+def test_methods_have_colours_of_their_own(results, plan):
+    entries = entries_by_key(results, "fig3a")
+    colours = {run.accountant: set() for run in plan.of("langevin")}
+    for run in plan.of("langevin"):
+        colours[run.accountant].add(entries[plan.key(run)].color)
+    assert [len(each) for each in colours.values()] == [1, 1]
+    assert len(set.union(*colours.values())) == 2
+    assert all(entry.color.startswith("#") for entry in entries.values())
 
 
 def test_a_warm_start_has_no_epsilon_and_no_mu_and_says_that_nothing_is_guaranteed(results, plan):
@@ -99,7 +161,7 @@ def test_a_learning_curve_has_one_value_a_step_though_a_request_takes_no_step(re
 
 def test_certificates_and_figures_are_artifacts_where_there_are_any(results, plan):
     parent, _ = entries_of(results, "fig3a")
-    assert parent.tags == {"figure": "fig3a", "paper": PAPER.name, "preset": "smoke"}
+    assert parent.tags == {"figure": "fig3a", "paper": PAPER.name, "preset": "smoke", "kind": "experiment"}
     assert set(parent.files) == {"plan.json", "fig3a.png", "fig3a.pdf"}
     entries = entries_by_key(results, "fig3a")
     for run in plan.runs:

@@ -9,8 +9,14 @@ import mlflow
 import pytest
 
 from certified_unlearning.reproduction.tracking import StoreStatus, prepare_store
+from certified_unlearning.reproduction.tracking.view import address
+from tests.reproduction.tracking.conftest import Store
 from tests.reproduction.tracking.of_langevin import track
 from tests.support.browser import chromium
+
+PLOTS = """[...document.querySelectorAll('.js-plotly-plot')].map(plot => ({
+    x: plot.data.flatMap(trace => [...trace.x]), y: plot.data.flatMap(trace => [...trace.y]),
+}))"""
 
 
 @pytest.fixture
@@ -36,14 +42,12 @@ def test_a_server_is_tracked_to_and_its_page_shows_the_sweep_and_compares_two_ru
     listed = mlflow.MlflowClient(server).list_artifacts(next(iter(store.runs(status))).info.run_id)
     assert "accuracies.png" in {artifact.path for artifact in listed}
     runs = {run.data.tags["certified_unlearning.run_key"]: run for run in store.runs(status)}
+    (parent,) = [run for run in runs.values() if run.data.tags["kind"] == "experiment"]
     with chromium() as page:
         page.set_default_timeout(60_000)
-        page.goto(
-            f"{server}/#/experiments/{status.experiment_id}/runs"
-            "?workflowType=machine_learning&viewStateShareKey=sweep-points"
-        )
+        page.goto(f"{server}/{address(status.experiment_id)}")
         header = page.get_by_role("columnheader")
-        for name in ("epsilon", "K", "accuracy"):
+        for name in ("mechanism", "accountant", "epsilon", "K", "accuracy"):
             header.get_by_text(name, exact=True).wait_for()
         page.get_by_text("Langevin (lsi), K = 1, epsilon = 0.5").wait_for()
         page.screenshot(path=tmp_path / "runs.png")
@@ -51,10 +55,32 @@ def test_a_server_is_tracked_to_and_its_page_shows_the_sweep_and_compares_two_ru
         for planned in plan.runs:
             metrics = runs[plan.key(planned)].data.metrics
             assert contents[plan.key(planned)]["name"] in shown
-            assert f"{metrics['accuracy']:.17g}"[:10] in shown
+            assert f"{metrics['accuracy']:.17g}"[:6] in shown
             assert ("epsilon" in metrics) == (planned.variant != "warm start")
             if "epsilon" in metrics:
-                assert f"{metrics['epsilon']:.17g}"[:10] in shown
+                assert f"{metrics['epsilon']:.17g}"[:6] in shown
+        assert parent.info.run_name not in shown
+        langevin, others = (
+            [shown.index(planned.point) for planned in plan.runs if (planned.mechanism == "langevin") == about]
+            for about in (True, False)
+        )
+        assert langevin == sorted(langevin)
+        assert max(langevin) < min(others)
+
+        # By the link in the description, in a page of its own.
+        with page.context.expect_page() as opened:
+            page.get_by_role("link", name="charts of accuracy and K against epsilon").click()
+        charts = opened.value
+        charts.set_default_timeout(60_000)
+        for name in ("epsilon vs. accuracy", "epsilon vs. K"):
+            charts.get_by_text(name, exact=True).wait_for()
+        drawn = [runs[plan.key(each)].data.metrics for each in plan.runs if each.variant != "warm start"]
+        charts.wait_for_function(f"""() => {PLOTS}.filter(plot => plot.x.length == {len(drawn)}).length == 2""")
+        plots = charts.evaluate(f"() => {PLOTS}")
+        for plot, y in zip(plots, ("accuracy", "K"), strict=True):
+            points = sorted(zip(plot["x"], plot["y"], strict=True))
+            assert points == sorted((metrics["epsilon"], metrics[y]) for metrics in drawn)
+        charts.screenshot(path=tmp_path / "charts.png")
 
         two = [runs[plan.key(planned)] for planned in plan.of("langevin")[:2]]
         ids = quote(json.dumps([run.info.run_id for run in two]))
@@ -67,3 +93,21 @@ def test_a_server_is_tracked_to_and_its_page_shows_the_sweep_and_compares_two_ru
         shown = page.inner_text("body")
         for run in two:
             assert run.data.params["sigma"] in shown
+
+
+def test_a_database_and_its_artifacts_can_be_moved_together(store, results, plan, tmp_path: Path):
+    status = store.prepare()
+    track(results, "fig3a", status, store.uri)
+    moved = Store(tmp_path / "elsewhere")
+    moved.path.parent.mkdir()
+    for path in (store.path, store.artifacts):
+        path.rename(moved.path.parent / path.name)
+    with moved.server() as uri:
+        client = mlflow.MlflowClient(uri)
+        expected = {"experiment": {"plan.json", "fig3a.png"}, "run": {"accuracies.csv", "accuracies.png"}}
+        for run in moved.runs(status):
+            names = {artifact.path for artifact in client.list_artifacts(run.info.run_id)}
+            assert names >= expected[run.data.tags["kind"]]
+        (run,) = moved.runs(status, "attributes.run_name = 'Langevin (lsi), K = 1, epsilon = 0.5'")
+        downloaded = client.download_artifacts(run.info.run_id, "accuracies.csv", str(tmp_path))
+        assert Path(downloaded).read_text().startswith("request,records_removed,trial,accuracy")

@@ -4,6 +4,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from collections import Counter
 from pathlib import Path
 
@@ -16,8 +17,9 @@ from certified_unlearning.errors import DataError, StorageError
 from certified_unlearning.files import read_json
 from certified_unlearning.papers.langevin_unlearning.paper import PAPER
 from certified_unlearning.reproduction.layout import Layout
-from certified_unlearning.reproduction.tracking import StoreStatus, TrackResult
+from certified_unlearning.reproduction.tracking import StoreStatus, TrackResult, pages
 from certified_unlearning.reproduction.tracking.runs import PARENT_TAG
+from certified_unlearning.reproduction.tracking.store import Artifacts
 from tests.reproduction.tracking.of_langevin import sync, track
 from tests.support.planning import experiment_called
 
@@ -30,7 +32,8 @@ from certified_unlearning.reproduction.tracking import StoreStatus, track_experi
 
 results, experiment, status, uri = sys.argv[1:]
 layout, shown = Layout(Path(results), "smoke"), declared.experiment(experiment)
-print(track_experiment(layout, "langevin_unlearning", shown, StoreStatus.read(status), uri=uri).model_dump_json())
+where = {"uri": uri, "artifact_root": Path(results).with_name("mlartifacts")}
+print(track_experiment(layout, "langevin_unlearning", shown, StoreStatus.read(status), **where).model_dump_json())
 
 from mlflow.telemetry.utils import is_telemetry_disabled
 
@@ -41,8 +44,8 @@ import itertools, os, signal
 from mlflow import MlflowClient
 
 calls, finish = itertools.count(1), MlflowClient.set_terminated
-MlflowClient.set_terminated = lambda *arguments: (
-    os.kill(os.getpid(), signal.SIGKILL) if next(calls) == 3 else finish(*arguments)
+MlflowClient.set_terminated = lambda *arguments, **keywords: (
+    os.kill(os.getpid(), signal.SIGKILL) if next(calls) == 3 else finish(*arguments, **keywords)
 )
 """
 
@@ -68,7 +71,8 @@ def test_every_sweep_point_becomes_a_finished_run_below_its_figure(store, result
     assert counts(result) == (len(plan.runs), 0, 0)
     runs = {run.data.tags["certified_unlearning.run_key"]: run for run in store.runs(status)}
     (parent,) = [run for run in runs.values() if PARENT_TAG not in run.data.tags]
-    assert parent.info.run_name == "fig3a"
+    assert parent.info.run_name == "Fig. 3a: Test accuracy after one record was removed, against the target epsilon"
+    assert parent.data.metrics["epsilon"] == pytest.approx(1.0, abs=1e-6)
     contents = store.contents(status)
     assert {each["status"] for each in contents.values()} == {"FINISHED"}
     for planned in plan.runs:
@@ -83,6 +87,10 @@ def test_every_sweep_point_becomes_a_finished_run_below_its_figure(store, result
         assert run.data.params["accountant"] == planned.accountant
         assert run.data.metrics["K"] == planned.requests[0].unlearning_steps
         assert run.data.metrics["sigma"] == planned.sigma
+        assert run.info.end_time - run.info.start_time == 1500  # what its rows say, not what logging took
+        assert abs(run.info.end_time / 1000 - time.time()) < 600
+        assert run.data.tags["mlflow.source.name"] == "certified_unlearning.papers.langevin_unlearning.fig3a"
+        assert run.data.tags["mlflow.note.content"].startswith(planned.method)
         assert 0.85 < run.data.metrics["accuracy"] < 0.95
         assert run.data.params["delta"] == str(plan.constants.delta)
         assert run.data.params["data_sha256"] == plan.constants.data_sha256
@@ -118,8 +126,9 @@ def test_a_changed_result_replaces_the_run_of_the_same_key(store, results, plan,
     assert counts(result) == (0, len(changed), len(plan.runs) - len(changed))
     after = store.contents(status)
     assert set(after) == set(before)
-    assert {key for key in after if after[key] != before[key]} == changed
-    assert len(ids & {run.info.run_id for run in store.runs(status)}) == len(before) - len(changed)
+    (parent,) = [key for key in after if after[key]["tags"]["kind"] == "experiment"]  # Its headline is one of them.
+    assert {key for key in after if after[key] != before[key]} == changed | {parent}
+    assert len(ids & {run.info.run_id for run in store.runs(status)}) == len(before) - len(changed) - 1
 
 
 def test_another_sweep_gets_its_own_parent_and_takes_over_the_points_it_shares(store, results, plan, write_experiment):
@@ -130,12 +139,12 @@ def test_another_sweep_gets_its_own_parent_and_takes_over_the_points_it_shares(s
     assert shared
     result = track(results, "fig3a", status, store.uri)
     assert counts(result) == (len(wider.runs) - len(shared), 0, len(shared))
-    assert len(store.runs(status, "attributes.run_name = 'fig3a'")) == 2
+    assert len(store.runs(status, "tags.kind = 'experiment'")) == 2
     parents = Counter(run.data.tags.get(PARENT_TAG) for run in store.runs(status))
     assert sorted(parents.values()) == sorted([2, len(wider.runs), len(plan.runs) - len(shared)])
 
 
-@pytest.mark.parametrize("method", ["create_run", "log_batch", "log_inputs", "log_artifacts", "set_terminated"])
+@pytest.mark.parametrize("method", ["create_run", "log_batch", "log_inputs", "log", "set_terminated"])
 def test_a_run_that_was_interrupted_anywhere_is_finished(store, results, write_experiment, method, monkeypatch):
     class Interrupted(BaseException):
         pass
@@ -148,8 +157,9 @@ def test_a_run_that_was_interrupted_anywhere_is_finished(store, results, write_e
 
     plan, status, calls = write_experiment("fig3b"), store.prepare(), []
     with monkeypatch.context() as patch:
-        original = getattr(mlflow.MlflowClient, method)
-        patch.setattr(mlflow.MlflowClient, method, interrupted)
+        whose = Artifacts if method == "log" else mlflow.MlflowClient
+        original = getattr(whose, method)
+        patch.setattr(whose, method, interrupted)
         with pytest.raises(Interrupted):
             track(results, "fig3b", status, store.uri)
     left = sorted(each["status"] for each in store.contents(status).values())
@@ -260,6 +270,13 @@ def test_sync_tracks_what_was_missed_and_then_nothing(store, results, write_expe
     rows = store.rows()
     assert counts(sync(results, uri=store.uri, artifact_root=store.artifacts)) == (0, 0, total)
     assert store.rows() == rows
+
+
+def test_the_pages_of_what_was_tracked_are_at_the_server_or_where_mlflow_s_own_listens(store, results, plan):
+    sync(results, uri=store.uri, artifact_root=store.artifacts)
+    own = f"/#/experiments/{store.prepare().experiment_id}/runs?"
+    assert pages(results, uri=store.uri)["smoke"].startswith(f"http://127.0.0.1:5000{own}")
+    assert pages(results, uri="https://user:secret@host/ml/")["smoke"].startswith(f"https://host/ml{own}")
 
 
 def test_sync_of_nothing_is_nothing(store, tmp_path):

@@ -6,12 +6,14 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from urllib.parse import parse_qs
 
 import pytest
 
 from certified_unlearning.errors import DataError
 from certified_unlearning.reproduction.tracking import StoreStatus, prepare_store
 from certified_unlearning.reproduction.tracking.store import display, why_unreachable
+from certified_unlearning.reproduction.tracking.view import address, experiment_tags
 from tests.reproduction.tracking.of_langevin import sync, track
 
 LONGEST_WAIT = 5.0
@@ -88,12 +90,31 @@ def test_a_fresh_store_is_made_with_one_experiment_for_each_preset(empty_store):
 
     experiment = MlflowClient(empty_store.uri).get_experiment(first.experiment_id)
     assert experiment.name == "certified-unlearning/template"
-    assert experiment.artifact_location == f"file://{empty_store.artifacts}/certified-unlearning/template"
+    assert experiment.artifact_location == "mlflow-artifacts:/certified-unlearning/template"
+
+
+def test_an_experiment_is_described_and_has_a_saved_view_though_it_is_older_than_these(store):
+    from mlflow import MlflowClient
+
+    client = MlflowClient(store.uri)
+    made = client.create_experiment("certified-unlearning/smoke", tags={"mlflow.note.content": "before"})
+    status = store.prepare()
+    assert status.experiment_id == made
+    tags = client.get_experiment(made).tags
+    assert tags == experiment_tags("smoke", made)
+    charts, table = address(made, charts=True), address(made)
+    first_line = tags["mlflow.note.content"].splitlines()[0]
+    assert f"({charts})" in first_line
+    assert f"({table})" in first_line
+    assert "preset `smoke`" in first_line
+    for link in (charts, table):
+        (key,) = parse_qs(link.partition("?")[2])["viewStateShareKey"]
+        assert f"mlflow.sharedViewState.{key}" in tags
 
 
 def test_the_store_is_the_one_that_the_environment_names(store, monkeypatch):
     monkeypatch.setenv("MLFLOW_TRACKING_URI", store.uri)
-    assert prepare_store("smoke", artifact_root=store.artifacts).tracking_uri == store.uri
+    assert prepare_store("smoke").tracking_uri == store.uri
 
 
 def test_an_experiment_that_was_deleted_is_brought_back(store):

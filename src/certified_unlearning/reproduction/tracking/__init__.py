@@ -5,7 +5,7 @@ warning, and `sync` sends later what was missed. There is one MLflow experiment 
 per experiment of a paper, below it one run per sweep point, found again by its content key.
 """
 
-from certified_unlearning.reproduction.tracking.runs import TrackResult, sync, track_experiment
+from certified_unlearning.reproduction.tracking.runs import TrackResult, pages, sync, track_experiment
 from certified_unlearning.reproduction.tracking.store import StoreStatus, prepare_store
 
-__all__ = ["StoreStatus", "TrackResult", "prepare_store", "sync", "track_experiment"]
+__all__ = ["StoreStatus", "TrackResult", "pages", "prepare_store", "sync", "track_experiment"]

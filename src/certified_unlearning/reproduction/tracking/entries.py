@@ -8,13 +8,23 @@ from pathlib import Path
 from typing import Any
 
 import pandas as pd
+import pyarrow as pa
+from matplotlib.colors import to_hex
 
 from certified_unlearning.files import content_key
 from certified_unlearning.mechanisms.run import Plan, Run
 from certified_unlearning.reproduction import summaries
+from certified_unlearning.reproduction.declared import mechanism_name
 from certified_unlearning.reproduction.experiment import Experiment
+from certified_unlearning.reproduction.figure_style import FigureStyle
+from certified_unlearning.reproduction.figures.looks import row_look
 from certified_unlearning.reproduction.layout import Layout, certificate_file
 from certified_unlearning.reproduction.rows import CURVE_ROWS, RUN_ROWS, concatenate, names, read_table
+from certified_unlearning.reproduction.tracking import words
+from certified_unlearning.reproduction.tracking.view import KIND_TAG, ORDER_TAG
+
+_STYLE = FigureStyle(context="paper", palette="colorblind", width_inches=3.4, height_inches=2.7, dots_per_inch=300)
+"""Of which only the palette matters: a method has the colour that it has in figures."""
 
 
 @dataclass(frozen=True)
@@ -46,28 +56,51 @@ class Dataset:
 
 
 @dataclass(frozen=True)
+class Origin:
+    """What produced a run's numbers.
+
+    Attributes:
+        source: The module that declares the experiment.
+        code_version: As rows have it.
+        seconds: The simulation time, which is the run's duration.
+        ended: When the results were written, in seconds since 1970: no part of what a run says.
+    """
+
+    source: str
+    code_version: str
+    seconds: float
+    ended: float
+
+
+@dataclass(frozen=True)
 class Entry:
     """Everything that is logged as one MLflow run.
 
     Attributes:
         key: Content key by which the run is found again: equal inputs, equal keys.
         name: Human-readable name.
+        description: What it is, in sentences (Markdown).
+        origin: What produced it, and when.
         params: Constants.
         tags: What to search by.
         metrics: Numbers.
         files: Artifacts: file name to content.
         dataset: The data set it used; None if none.
         accuracies: Accuracy of each trial after the last request, for the histogram; empty for a parent run.
+        color: Of its points in charts, as ``#rrggbb``; None for any.
     """
 
     key: str
     name: str
+    description: str
+    origin: Origin
     params: Mapping[str, Any]
     tags: Mapping[str, str]
     dataset: Dataset | None
     metrics: tuple[Metric, ...] = ()
     files: Mapping[str, bytes] = field(default_factory=dict)
     accuracies: tuple[float, ...] = ()
+    color: str | None = None
 
     @functools.cached_property
     def digest(self) -> str:
@@ -75,12 +108,28 @@ class Entry:
         return content_key(
             {
                 "name": self.name,
+                "description": self.description,
+                "origin": [self.origin.source, self.origin.code_version, self.origin.seconds],
+                "color": self.color,
                 "params": {name: str(value) for name, value in self.params.items()},
                 "tags": dict(self.tags),
                 "metrics": [(metric.name, metric.value, metric.step) for metric in self.metrics],
                 "files": {name: hashlib.sha256(content).hexdigest() for name, content in self.files.items()},
             }
         )
+
+
+@dataclass(frozen=True)
+class _Shared:
+    """What the runs of an experiment share; ``mechanisms`` in the experiment's order, ``ended`` by their names."""
+
+    plan: Plan
+    paper: str
+    source: str
+    dataset: Dataset
+    certificates: Path
+    mechanisms: list[str]
+    ended: Mapping[str, float]
 
 
 def read_entries(layout: Layout, paper: str, experiment: Experiment) -> tuple[Entry, list[Entry]]:
@@ -114,100 +163,167 @@ def _of_runs(layout: Layout, paper: str, experiment: Experiment) -> tuple[Entry,
     plan = Plan.read(plan_path)
     ran = [each for each in experiment.mechanisms if layout.run_rows(paper, name, each).exists()]
     ran = ran or list(experiment.mechanisms)
-    rows = concatenate([layout.run_rows(paper, name, each) for each in ran], RUN_ROWS)
+    paths = [layout.run_rows(paper, name, each) for each in ran]
+    rows = concatenate(paths, RUN_ROWS)
     curves = concatenate([layout.curves(paper, name, each) for each in ran], CURVE_ROWS)
     rows_of, curve_of = dict(list(rows.groupby("run_key"))), dict(list(curves.groupby("run_key")))
     keys = {plan.key(run): run for run in plan.runs}
-    dataset = _dataset(plan, layout)
-    parent = Entry(
-        key=content_key(sorted(keys)),
-        name=name,
-        params={**_settings(plan), "sweep_points": len(keys)},
-        tags={"figure": name, "paper": paper, "preset": plan.preset},
-        dataset=dataset,
-        files=_existing({"plan.json": plan_path, **_figure(layout, paper, name)}),
+    ended = {mechanism_name(each): path.stat().st_mtime for each, path in zip(ran, paths, strict=True)}
+    shared = _Shared(
+        plan,
+        paper,
+        _module(experiment),
+        _dataset(plan, layout),
+        layout.certificates(paper, name),
+        [mechanism_name(each) for each in experiment.mechanisms],
+        ended,
     )
-    certificates = layout.certificates(paper, name)
-    return parent, [
-        _sweep_point(plan, run, rows_of[key], curve_of.get(key, curves.iloc[:0]), dataset, paper, certificates)
+    points = [
+        _sweep_point(shared, run, rows_of[key], curve_of.get(key, curves.iloc[:0]))
         for key, run in keys.items()
         if key in rows_of
     ]
+    return _parent_of_runs(layout, shared, experiment, rows, points), points
+
+
+def _parent_of_runs(
+    layout: Layout, shared: _Shared, experiment: Experiment, rows: pd.DataFrame, points: list[Entry]
+) -> Entry:
+    """Return the parent: it has the headline of the sweep point that speaks for the experiment."""
+    plan, name = shared.plan, experiment.name
+    speaks = summaries.standard_point(summaries.summarise(rows, name))
+    by_name = {point.name: point for point in points}
+    headline = () if speaks is None else by_name[speaks["point"]].metrics
+    source = experiment.sources.get(plan.settings.dataset, experiment.source)
+    return Entry(
+        key=content_key(sorted(plan.key(run) for run in plan.runs)),
+        name=f"{source or name}: {experiment.caption.title}",
+        description=words.experiment(experiment, None if speaks is None else str(speaks["point"])),
+        origin=Origin(
+            shared.source,
+            _distinct(rows["code_version"]),
+            sum(point.origin.seconds for point in points),
+            max(shared.ended.values()),
+        ),
+        params={**_settings(plan), "sweep_points": len(plan.runs)},
+        tags={**_tags(plan.preset, shared.paper, name), KIND_TAG: "experiment"},
+        metrics=(
+            *(each for each in headline if "/" not in each.name and each.name != "seconds"),
+            Metric("seconds", sum(point.origin.seconds for point in points)),
+        ),
+        dataset=shared.dataset,
+        files=_existing({"plan.json": layout.plan(shared.paper, name), **_figure(layout, shared.paper, name)}),
+    )
 
 
 def _of_rows(layout: Layout, paper: str, experiment: Experiment) -> tuple[Entry, list[Entry]]:
     """Return an entry for each row: points and constants are params, measures and costs are metrics."""
-    rows = read_table(layout.rows(paper, experiment.name), experiment.rows)
-    tags = {"figure": experiment.name, "paper": paper, "preset": layout.preset}
+    path = layout.rows(paper, experiment.name)
+    rows = read_table(path, experiment.rows)
+    ended = path.stat().st_mtime
+    tags = _tags(layout.preset, paper, experiment.name)
     constants = names(experiment.rows, "constant")
     shared = [name for name in constants if len(set(rows[name])) == 1]
+    entries = [_row_entry(row, experiment, tags, ended) for _, row in rows.iterrows()]
+    seconds = sum(entry.origin.seconds for entry in entries)
     parent = Entry(
         key=content_key([experiment.name, layout.preset]),
-        name=experiment.name,
+        name=experiment.title,
+        description=words.experiment(experiment, None),
+        origin=Origin(_module(experiment), _distinct(rows.get("code_version")), seconds, ended),
         params={**{name: rows[name].iloc[0] for name in shared}, "rows": len(rows)},
-        tags=tags,
+        tags={**tags, KIND_TAG: "experiment"},
+        metrics=(Metric("rows", len(rows)), *_flags(rows, experiment), Metric("seconds", seconds)),
         dataset=None,
         files=_existing(_figure(layout, paper, experiment.name)),
     )
+    return parent, entries
+
+
+def _flags(rows: pd.DataFrame, experiment: Experiment) -> Iterable[Metric]:
+    """Yield how many rows have each flag: what a table of other measures than numbers comes to."""
+    for name in names(experiment.rows, "measure"):
+        if pa.types.is_boolean(experiment.rows.field(name).type):
+            yield Metric(f"rows_{name}", int(rows[name].sum()))
+
+
+def _row_entry(row: "pd.Series[Any]", experiment: Experiment, tags: Mapping[str, str], ended: float) -> Entry:
     points = [name for name in names(experiment.rows, "point") if name != "experiment"]
-    return parent, [_row_entry(row, experiment, tags, points) for _, row in rows.iterrows()]
-
-
-def _row_entry(row: "pd.Series[Any]", experiment: Experiment, tags: Mapping[str, str], points: list[str]) -> Entry:
     named = {name: row[name] for name in points}
     numbers = [name for name in names(experiment.rows, "measure", "cost") if pd.notna(row[name])]
+    seconds = float(row["seconds"]) if "seconds" in numbers else 0.0
     return Entry(
         key=content_key([*tags.values(), *map(str, named.values())]),
         name=" on ".join(map(str, named.values())),
+        description=f"A row of {experiment.title}: {', '.join(f'{name} {value}' for name, value in named.items())}.",
+        origin=Origin(_module(experiment), str(row.get("code_version", "")), seconds, ended),
         params={**named, **{name: row[name] for name in names(experiment.rows, "constant", "origin")}},
-        tags={**tags, **{name: str(value) for name, value in named.items()}},
+        tags={**tags, KIND_TAG: "row", **{name: str(value) for name, value in named.items()}},
         dataset=None,
         metrics=tuple(Metric(name, float(row[name])) for name in numbers),
     )
+
+
+def _tags(preset: str, paper: str, experiment: str) -> dict[str, str]:
+    return {"figure": experiment, "paper": paper, "preset": preset}
+
+
+def _module(experiment: Experiment) -> str:
+    return experiment.reference.partition(":")[0]
+
+
+def _distinct(column: "pd.Series[str] | None") -> str:
+    """Return the values of a column, comma separated; nothing where there is no column."""
+    return "" if column is None else ", ".join(sorted(column.unique()))
 
 
 def _figure(layout: Layout, paper: str, name: str) -> dict[str, Path]:
     return {f"{name}.{kind}": layout.figure(paper, name, kind) for kind in ("png", "pdf")}
 
 
-def _sweep_point(
-    plan: Plan, run: Run, rows: pd.DataFrame, curve: pd.DataFrame, dataset: Dataset, paper: str, certificates: Path
-) -> Entry:
+def _sweep_point(shared: _Shared, run: Run, rows: pd.DataFrame, curve: pd.DataFrame) -> Entry:
+    plan = shared.plan
     key = plan.key(run)
     requests = summaries.summarise(rows, run.experiment)
+    last = requests.iloc[-1]
     trials = rows[["request", "records_removed", "trial", "accuracy"]].sort_values(["request", "trial"])
     first = rows.iloc[0]
+    seconds = float(first["seconds"])
     return Entry(
         key=key,
         name=run.point,
+        description=words.sweep_point(run, last, len(requests)),
+        origin=Origin(shared.source, str(first["code_version"]), seconds, shared.ended[run.mechanism]),
         params={
             **_settings(plan),
             **run.model_dump(mode="json", exclude={"requests", "constants", "method", "member", "point"}),
             "requests": len(requests),
-            "records_removed": int(requests["records_removed"].iloc[-1]),
+            "records_removed": int(last["records_removed"]),
             "device": first["device"],
             "code_version": first["code_version"],
         },
         tags={
-            "figure": run.experiment,
-            "paper": paper,
-            "preset": plan.preset,
+            **_tags(plan.preset, shared.paper, run.experiment),
+            KIND_TAG: "run",
+            # Text: sorted as text. Experiments name first what they are about, then what they compare it with.
+            ORDER_TAG: f"{shared.mechanisms.index(run.mechanism):02d} {shared.paper} {run.experiment} {run.point}",
             "mechanism": run.mechanism,
             "variant": run.variant,
             "accountant": run.accountant,
             "guarantee": run.guarantee,
         },
-        dataset=dataset,
+        dataset=shared.dataset,
         metrics=(
-            *_headline(requests, seconds=float(first["seconds"])),
+            *_headline(requests, seconds=seconds),
             *(_by_request(requests) if len(requests) > 1 else ()),
             *_along(curve),
         ),
         files={
             "accuracies.csv": trials.to_csv(index=False, lineterminator="\n").encode(),
-            **_existing({"certificate.json": certificates / certificate_file(run)}),
+            **_existing({"certificate.json": shared.certificates / certificate_file(run)}),
         },
         accuracies=tuple(trials.loc[trials["request"] == trials["request"].max(), "accuracy"]),
+        color=to_hex(row_look(last, _STYLE).color),
     )
 
 

@@ -1,7 +1,6 @@
 """MLflow runs that mirror the result files: found by content key, never duplicated, finished when left half-done."""
 
 import json
-import tempfile
 from collections import Counter, defaultdict
 from collections.abc import Sequence
 from pathlib import Path
@@ -18,14 +17,16 @@ from certified_unlearning.reproduction.tracking import store
 from certified_unlearning.reproduction.tracking.entries import Dataset, Entry, has_rows, read_entries
 from certified_unlearning.reproduction.tracking.histogram import Histogram
 from certified_unlearning.reproduction.tracking.store import StoreStatus
+from certified_unlearning.reproduction.tracking.view import address
 
 if TYPE_CHECKING:
-    from mlflow import MlflowClient
     from mlflow.entities import DatasetInput, Run
 
 KEY_TAG = "certified_unlearning.run_key"
 DIGEST_TAG = "certified_unlearning.digest"
 PARENT_TAG = "mlflow.parentRunId"
+LOCAL_PAGE = "http://127.0.0.1:5000"
+"""Where ``mlflow ui`` listens."""
 
 
 class TrackResult(BaseModel):
@@ -51,7 +52,13 @@ class TrackResult(BaseModel):
 
 
 def track_experiment(
-    layout: Layout, paper: str, experiment: Experiment, status: StoreStatus, *, uri: str | None = None
+    layout: Layout,
+    paper: str,
+    experiment: Experiment,
+    status: StoreStatus,
+    *,
+    uri: str | None = None,
+    artifact_root: str | Path = "mlartifacts",
 ) -> TrackResult:
     """Bring MLflow's runs of one experiment in line with its result files.
 
@@ -61,6 +68,7 @@ def track_experiment(
         experiment: Which.
         status: What `prepare_store` found.
         uri: The store's address; MLFLOW_TRACKING_URI by default, else ``sqlite:///mlflow.db``.
+        artifact_root: Directory of the artifacts when the store is a database; a server has its own.
 
     Returns:
         What changed. A store that does not answer is a warning, not an error.
@@ -80,7 +88,8 @@ def track_experiment(
     parent, sweep_points = read_entries(layout, paper, experiment)
     counts: Counter[str] = Counter()
     try:
-        mirror = _Mirror(store.client(uri), status.experiment_id, experiment.name)
+        artifacts = store.Artifacts(store.client(uri), uri, Path(artifact_root))
+        mirror = _Mirror(artifacts, status.experiment_id, experiment.name)
         parent_id, _ = mirror.put(parent)
         for entry in sweep_points:
             counts[mirror.put(entry, parent_id)[1]] += 1
@@ -117,18 +126,29 @@ def sync(
     presets = sorted({path.parents[2].name for path in Path(results).glob("*/*/*/*.parquet")})
     for preset in presets:
         layout = Layout(Path(results), preset)
-        status = store.prepare_store(preset, uri=uri, artifact_root=artifact_root)
+        status = store.prepare_store(preset, uri=uri)
         if status.warning:
             return _result(counts, status.warning)
         status.write(layout.tracking_store)
         for paper in papers:
             for experiment in (each for each in paper.experiments if has_rows(layout, paper.name, each)):
-                result = track_experiment(layout, paper.name, experiment, status, uri=uri)
+                result = track_experiment(layout, paper.name, experiment, status, uri=uri, artifact_root=artifact_root)
                 counts.update(result.model_dump(exclude={"warning"}))
                 if result.warning:
                     return _result(counts, result.warning)
                 result.write(layout.tracked(paper.name, experiment.name))
     return _result(counts)
+
+
+def pages(results: str | Path = "results", *, uri: str | None = None) -> dict[str, str]:
+    """Return where the charts of each tracked preset are: at the server, or at ``mlflow ui`` where that is local."""
+    uri = store.tracking_uri(uri)
+    server = store.display(uri).rstrip("/") if uri.startswith(("http://", "https://")) else LOCAL_PAGE
+    found = {
+        path.parents[1].name: StoreStatus.read(path).experiment_id
+        for path in sorted(Path(results).glob("*/tracking/store.json"))
+    }
+    return {preset: f"{server}/{address(each, charts=True)}" for preset, each in found.items() if each is not None}
 
 
 def _result(counts: Counter[str], warning: str | None = None) -> TrackResult:
@@ -138,8 +158,9 @@ def _result(counts: Counter[str], warning: str | None = None) -> TrackResult:
 class _Mirror:
     """The runs of one paper experiment in MLflow."""
 
-    def __init__(self, client: "MlflowClient", experiment_id: str, figure: str) -> None:
-        self._client = client
+    def __init__(self, artifacts: store.Artifacts, experiment_id: str, figure: str) -> None:
+        self._artifacts = artifacts
+        self._client = client = artifacts.client
         self._experiment_id = experiment_id
         self._histogram = Histogram()
         self._known: dict[str, list[Run]] = defaultdict(list)
@@ -177,15 +198,17 @@ class _Mirror:
         return run.info.run_id, "updated"
 
     def _create(self, entry: Entry, parent_id: str | None) -> "Run":
-        tags = {**entry.tags, KEY_TAG: entry.key, DIGEST_TAG: entry.digest}
+        tags = {**entry.tags, **_page_tags(entry), KEY_TAG: entry.key, DIGEST_TAG: entry.digest}
         if parent_id:
             tags[PARENT_TAG] = parent_id
-        return self._client.create_run(self._experiment_id, tags=tags, run_name=entry.name)
+        start = round(1000 * (entry.origin.ended - entry.origin.seconds))
+        return self._client.create_run(self._experiment_id, start_time=start, tags=tags, run_name=entry.name)
 
     def _log(self, run: "Run", entry: Entry) -> None:
         """Log everything and finish the run; doing it again adds nothing.
 
-        MLflow counts the same number at the same step and time once, so the time is always the run's start.
+        MLflow counts the same number at the same step and time once, so the time is always the run's start. The run
+        has ended when its simulation had, whatever the time that logging takes.
         """
         from mlflow.entities import Metric, Param
 
@@ -195,8 +218,8 @@ class _Mirror:
         self._client.log_batch(run_id, metrics, params)
         if entry.dataset is not None:
             self._log_dataset(run_id, entry.dataset)
-        self._log_files(run_id, entry)
-        self._client.set_terminated(run_id, "FINISHED")
+        self._log_files(run, entry)
+        self._client.set_terminated(run_id, "FINISHED", end_time=time + round(1000 * entry.origin.seconds))
 
     def _log_dataset(self, run_id: str, dataset: Dataset) -> None:
         from mlflow.exceptions import MlflowException
@@ -210,14 +233,24 @@ class _Mirror:
             # Another process recorded the same data set at the same moment; now it is there for both.
             self._client.log_inputs(run_id, [recorded])
 
-    def _log_files(self, run_id: str, entry: Entry) -> None:
+    def _log_files(self, run: "Run", entry: Entry) -> None:
         files = dict(entry.files)
         if entry.accuracies:
             files["accuracies.png"] = self._histogram.png(entry.accuracies, entry.name)
-        with tempfile.TemporaryDirectory() as directory:
-            for name, content in files.items():
-                (Path(directory) / name).write_bytes(content)
-            self._client.log_artifacts(run_id, directory)
+        self._artifacts.log(run, files)
+
+
+def _page_tags(entry: Entry) -> dict[str, str]:
+    """Return the tags by which MLflow's page shows where a run is from, what it is, and its colour."""
+    _, _, commit = entry.origin.code_version.partition("+")
+    return {
+        "mlflow.note.content": entry.description,
+        "mlflow.source.name": entry.origin.source,
+        "mlflow.source.type": "LOCAL",
+        # Of a changed working tree, or of rows of several commits, none is true.
+        **({"mlflow.source.git.commit": commit} if commit.isalnum() else {}),
+        **({"mlflow.runColor": entry.color} if entry.color else {}),
+    }
 
 
 def _dataset_input(dataset: Dataset) -> "DatasetInput":

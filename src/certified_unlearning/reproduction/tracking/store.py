@@ -1,10 +1,11 @@
 """Where MLflow keeps its runs: whether it answers, and the one place where it is set up."""
 
-import json
 import logging
 import os
 import re
+import tempfile
 import threading
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,14 +14,17 @@ import sqlalchemy
 from pydantic import BaseModel, ConfigDict
 
 from certified_unlearning.files import read_model, write_model
+from certified_unlearning.reproduction.tracking.view import experiment_tags
 
 if TYPE_CHECKING:
     from mlflow import MlflowClient
+    from mlflow.entities import Run
 
 DEFAULT_URI = "sqlite:///mlflow.db"
 PROBE_SECONDS = 3.0
 """How long a store may take to show that it is there."""
 
+_SERVED = "mlflow-artifacts:/"
 _DATABASES = ("sqlite", "postgresql", "mysql", "mssql")
 # Read by MLflow when it is loaded.
 _ENVIRONMENT = {
@@ -29,20 +33,6 @@ _ENVIRONMENT = {
     # MLflow's own defaults (7 retries of 120 s) would block each call for minutes when the server dies.
     "MLFLOW_HTTP_REQUEST_MAX_RETRIES": "1",
     "MLFLOW_HTTP_REQUEST_TIMEOUT": "5",
-}
-
-_VIEW_COLUMNS = ("epsilon", "epsilon_target", "K", "sigma", "accuracy", "accuracy_std")
-_VIEW = {
-    "searchFilter": "metrics.K >= 0",  # all runs but the parents
-    "orderByKey": "tags.`figure`",  # any order but the page's own makes a flat list
-    "orderByAsc": True,
-    "selectedColumns": ["tags.`figure`", *(f"metrics.`{name}`" for name in _VIEW_COLUMNS)],
-}
-_EXPERIMENT_TAGS = {
-    # One of the page's saved views; without it the reader has to choose the columns first.
-    "mlflow.sharedViewState.sweep-points": json.dumps(
-        {"name": "Sweep points", "createdAt": 0, "updatedAt": 0, "state": json.dumps(_VIEW)}
-    ),
 }
 
 
@@ -77,7 +67,7 @@ class StoreStatus(BaseModel):
         return read_model(path, cls, "the status of an MLflow store")
 
 
-def prepare_store(preset: str, *, uri: str | None = None, artifact_root: str | Path = "mlartifacts") -> StoreStatus:
+def prepare_store(preset: str, *, uri: str | None = None) -> StoreStatus:
     """Create the store where it does not exist, and in it the MLflow experiment ``certified-unlearning/<preset>``.
 
     Call it once before jobs fan out: a fresh SQLite store does not survive several first users, and an experiment
@@ -86,7 +76,6 @@ def prepare_store(preset: str, *, uri: str | None = None, artifact_root: str | P
     Args:
         preset: The preset's name.
         uri: The store's address; MLFLOW_TRACKING_URI by default, else ``sqlite:///mlflow.db``.
-        artifact_root: Directory of the artifacts when the store is a database; a server has its own.
 
     Returns:
         The store's status. A store that does not answer is not an error.
@@ -96,7 +85,7 @@ def prepare_store(preset: str, *, uri: str | None = None, artifact_root: str | P
     if reason:
         return _unreachable(uri, reason)
     try:
-        experiment_id = _experiment_id(client(uri), f"certified-unlearning/{preset}", uri, Path(artifact_root))
+        experiment_id = _experiment_id(client(uri), preset, uri)
     except failures() as error:
         return _unreachable(uri, first_line(error))
     return StoreStatus(tracking_uri=display(uri), reachable=True, experiment_id=experiment_id, warning=None)
@@ -181,15 +170,52 @@ def _probe_database(uri: str) -> str | None:
     return None
 
 
-def _experiment_id(client: "MlflowClient", name: str, uri: str, artifact_root: Path) -> str:
+def _experiment_id(client: "MlflowClient", preset: str, uri: str) -> str:
+    name = f"certified-unlearning/{preset}"
     experiment = client.get_experiment_by_name(name)
     if experiment is None:
         # A server decides itself where artifacts go.
-        location = (artifact_root / name).resolve().as_uri() if uri.startswith(_DATABASES) else None
-        return str(client.create_experiment(name, artifact_location=location, tags=_EXPERIMENT_TAGS))
-    if experiment.lifecycle_stage == "deleted":
+        location = f"{_SERVED}{name}" if uri.startswith(_DATABASES) else None
+        experiment = client.get_experiment(client.create_experiment(name, artifact_location=location))
+    elif experiment.lifecycle_stage == "deleted":
         client.restore_experiment(experiment.experiment_id)
-    return str(experiment.experiment_id)
+    experiment_id = str(experiment.experiment_id)
+    for tag, value in experiment_tags(preset, experiment_id).items():
+        if experiment.tags.get(tag) != value:
+            client.set_experiment_tag(experiment_id, tag, value)
+    return experiment_id
+
+
+class Artifacts:
+    """Where files of runs go.
+
+    Into a database, MLflow writes by absolute path where a run's files lie; but of files that a server hands out, it
+    writes only the path below the server's own directory. We do the latter, and put the files into the directory that
+    ``mlflow ui`` hands out by default: database and files can then be moved together.
+
+    Attributes:
+        client: Of the store.
+    """
+
+    def __init__(self, client: "MlflowClient", uri: str, root: Path) -> None:
+        self.client = client
+        self._root = root if uri.startswith(_DATABASES) else None
+
+    def log(self, run: "Run", files: Mapping[str, bytes]) -> None:
+        """Log a run's files, by their names."""
+        place = str(run.info.artifact_uri)
+        if self._root is not None and place.startswith(_SERVED):
+            _write(self._root / place.removeprefix(_SERVED), files)
+            return
+        with tempfile.TemporaryDirectory() as directory:
+            _write(Path(directory), files)
+            self.client.log_artifacts(run.info.run_id, directory)
+
+
+def _write(directory: Path, files: Mapping[str, bytes]) -> None:
+    directory.mkdir(parents=True, exist_ok=True)
+    for name, content in files.items():
+        (directory / name).write_bytes(content)
 
 
 def _unreachable(uri: str, reason: str) -> StoreStatus:
