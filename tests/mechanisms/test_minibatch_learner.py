@@ -1,6 +1,8 @@
 """Mini-batch Langevin unlearning of a model of one's own: plans, dynamics, guarantee."""
 
 import math
+import re
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -10,6 +12,7 @@ from sklearn.linear_model import LogisticRegression
 from certified_unlearning import certificate
 from certified_unlearning.accounting import mu_from_epsilon
 from certified_unlearning.accounting.core.curves import Cycle
+from certified_unlearning.accounting.core.losses import regularisation_of
 from certified_unlearning.accounting.cyclic import stream
 from certified_unlearning.errors import AssumptionError, InfeasibleError, ParameterError
 from certified_unlearning.mechanisms.learners.learner import Removal
@@ -143,6 +146,24 @@ def test_the_guarantee_of_a_run_is_verified_and_states_its_cycle():
     ):
         with pytest.raises((certificate.CertificateError, AssumptionError, ParameterError)):
             certificate.verify(stated.model_copy(update=change))
+
+
+def test_the_documents_steps_of_a_request_are_those_that_are_planned():
+    page = (Path(__file__).parents[2] / "docs" / "howto" / "which-mechanism.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| ([\d ]+) \| ([\d.]+) \| (\d+) \| (\d+), (\d+), (\d+) \|", page, re.MULTILINE)
+    assert len(rows) == 6
+    for n, epsilon, batch_size, *steps in rows:
+        n = int(n.replace(" ", ""))
+        assert batch_size_for(n, C=80 / n, classes=2, intercept=True) == int(batch_size)
+        learner = planned(
+            n=n,
+            features=21,
+            regularisation=regularisation_of(C=80 / n, n=n, intercept=True),
+            epsilon=float(epsilon),
+            delta=1e-6,
+            batch_size=int(batch_size),
+        )
+        assert [learner.plan_removal([], records).steps for records in (1, 10, 100)] == [int(each) for each in steps]
 
 
 def test_batch_sizes_follow_from_the_conditioning_and_few_records_need_none():
