@@ -210,15 +210,16 @@ def test_a_narrow_terminal_does_not_cut_numbers(plan: Plan, monkeypatch: pytest.
 # --- The figure. --------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", ["curve.png", "curve.pdf", "deep/er/curve.v1"])
-def test_the_recuperation_is_drawn_as_png_and_pdf(plan: Plan, tmp_path: Path, name: str) -> None:
+@pytest.mark.parametrize("name", ["curve.png", "curve.pdf", "curve.svg", "deep/er/curve.v1"])
+def test_the_recuperation_is_drawn_as_png_pdf_and_svg(plan: Plan, tmp_path: Path, name: str) -> None:
     status, out, err = plan(*QUESTION, *MNIST, "--plot", tmp_path / name)
     assert (status, err) == (0, "")
     assert len(cells(out)) == 3
-    stem = tmp_path / name.removesuffix(".png").removesuffix(".pdf")
+    stem = tmp_path / re.sub(r"\.(png|pdf|svg)$", "", name)
     assert Path(f"{stem}.png").read_bytes().startswith(b"\x89PNG")
     assert Path(f"{stem}.pdf").read_bytes().startswith(b"%PDF")
-    assert len([path for path in tmp_path.rglob("*") if path.is_file()]) == 2
+    assert b"<svg" in Path(f"{stem}.svg").read_bytes()
+    assert len([path for path in tmp_path.rglob("*") if path.is_file()]) == 3
 
 
 DRAWING = "certified_unlearning.reproduction.figures.drawing"

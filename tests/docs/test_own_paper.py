@@ -56,7 +56,7 @@ def test_the_figure_the_report_and_the_rows_are_there(tree: WorkingTree) -> None
 def test_mlflow_has_its_runs(tree: WorkingTree) -> None:
     with sqlite3.connect(tree.root / "mlflow.db") as database:
         names = {name for (name,) in database.execute("select name from runs")}
-    assert {"finetuning", "Fine-tuning, K = 100"} <= names
+    assert {"Fig. 1: Accuracy after fine-tuning", "Fine-tuning, K = 100"} <= names
 
 
 def test_it_changes_nothing_of_the_papers_of_this_package(tree: WorkingTree) -> None:

@@ -159,6 +159,26 @@ def test_files_keep_everything_without_pickle(tmp_path):
         CertifiedLogisticRegression.load(tmp_path / "model")
 
 
+@pytest.mark.parametrize("of_classes", [False, True])
+def test_nothing_of_a_removed_record_stays_in_memory_or_in_a_file(of_classes, tmp_path):
+    rows, targets = records(200)
+    model = CertifiedLogisticRegression(C=0.5) if of_classes else made()
+    model.fit(rows, targets > 20 if of_classes else targets).unlearn([7, 100])
+    model.save(tmp_path / "model.safetensors")
+    for each in (model, type(model).load(tmp_path / "model.safetensors")):
+        assert not each._training_rows[[7, 100]].any()
+        assert not each._training_labels[[7, 100]].any()
+        assert np.count_nonzero(each._training_labels) == 198
+
+
+@pytest.mark.parametrize("fit_intercept", [True, False])
+def test_targets_are_clipped_to_their_range_with_and_without_intercept(fit_intercept):
+    rows, targets = records()
+    wild = np.where(np.arange(2000) % 7, targets, np.tile([-300.0, 900.0], 1000))
+    model = made(fit_intercept=fit_intercept).fit(rows, wild)
+    assert ours(model) == pytest.approx(theirs(rows, np.clip(wild, *RANGE), fit_intercept), abs=1e-9)
+
+
 def test_sparse_rows_and_clipped_targets():
     rows, targets = records(300)
     rows = np.where(np.abs(rows) > 0.2, rows, 0)
@@ -189,6 +209,8 @@ def test_more_than_5000_features_are_refitted(monkeypatch):
         ({"alpha": 0}, r"alpha must be a number above 0, got 0: without a regulariser \(linear regression\)"),
         ({"alpha": -1.0}, "alpha must be a number above 0, got -1"),
         ({"alpha": np.inf}, "alpha must be a number above 0, got inf"),
+        ({"alpha": 1e200}, "alpha / n, must lie between 1e-50 and 1e.50, got 1e.198"),
+        ({"target_range": (0, 5e-324)}, "target_range must be a pair"),
         ({"alpha": "much"}, "alpha must be a number above 0, got 'much'"),
         ({"target_range": None}, r"target_range must be a pair \(low, high\).*known without these records, got None"),
         ({"target_range": (3, 3)}, "target_range must be a pair"),

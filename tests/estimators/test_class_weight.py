@@ -163,11 +163,14 @@ class TestEveryEstimator:
             ("balanced", "counted from the labels, so it tells of records that are removed later"),
             ("heavy", "must be None or a dict"),
             ([1, 2], "must be None or a dict"),
-            ({"odd": -1}, "finite numbers of at least 0, got -1 for 'odd'"),
-            ({"odd": np.nan}, "finite numbers of at least 0, got nan"),
-            ({"odd": "much"}, "finite numbers of at least 0, got 'much'"),
+            ({"odd": -1}, "got -1 for 'odd'"),
+            ({"odd": np.nan}, "got nan"),
+            ({"odd": "much"}, "got 'much'"),
             ({"off": 2}, r"names \['off'\], but the classes of y are \['even', 'odd'\]"),
             ({"odd": 0, "even": 0}, "nothing would be learned"),
+            ({"odd": 5e-324, "even": 5e-324}, "must hold 0, or numbers from 1e-100 to 1e.100, got 5e-324"),
+            ({"odd": 10**400}, "must hold 0, or numbers from 1e-100 to 1e.100, got 1000"),
+            ({"odd": np.complex128(0.5 + 9j)}, "must hold 0, or numbers"),
         ],
     )
     def test_what_makes_no_sense_is_refused_in_one_sentence(self, make, parity, weights, said):

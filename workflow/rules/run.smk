@@ -132,7 +132,7 @@ rule certify:
         mem_mb=500,
         runtime=10,
     params:
-        code=code("certificate"),
+        code=code("certificate", "reproduction.layout"),
     message:
         "{wildcards.preset}: {wildcards.paper}, {wildcards.experiment}: certificates written and verified"
     shell:

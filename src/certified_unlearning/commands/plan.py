@@ -61,7 +61,7 @@ def plan(
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print a JSON list, one object an accountant.")] = False,
     plot: Annotated[
-        Path | None, typer.Option(help="Also draw certified epsilon against steps, as .png and .pdf.")
+        Path | None, typer.Option(help="Also draw certified epsilon against steps, as .png, .pdf and .svg.")
     ] = None,
     deletion: Annotated[
         bool,

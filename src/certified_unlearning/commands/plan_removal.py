@@ -260,4 +260,9 @@ def _draw(problem: Problem, calibrations: Sequence[Calibration], delta: float, p
         steps=steps_up_to(1.25 * most, points=PLOT_POINTS),
     )
     style = FigureStyle(context="paper", palette="colorblind", width_inches=3.4, height_inches=2.7, dots_per_inch=300)
-    render(RECUPERATION, pd.DataFrame(rows), style, plot.with_suffix("") if plot.suffix in (".png", ".pdf") else plot)
+    render(
+        RECUPERATION,
+        pd.DataFrame(rows),
+        style,
+        plot.with_suffix("") if plot.suffix in (".png", ".pdf", ".svg") else plot,
+    )

@@ -62,10 +62,11 @@ class CertifiedModel(LinearModel):
         if not len(named):
             return self
         gone = self._present(named)
-        gone_rows, gone_labels = rows[gone], self._training_labels[gone]
+        labels = self._training_labels
+        gone_rows, gone_labels = rows[gone], labels[gone]
         try:
             # In place, for a copy would take longer than all the rest; an interruption puts them back.
-            rows[gone] = 0
+            rows[gone], labels[gone] = 0, 0
             self._removed[gone] = True
             model, reading = self._without(gone_rows, gone_labels)
             counts_after = counts.after(len(gone), reading)
@@ -77,7 +78,7 @@ class CertifiedModel(LinearModel):
             )
         except BaseException:
             if self._counts is counts:
-                rows[gone], self._removed[gone] = gone_rows, False
+                rows[gone], labels[gone], self._removed[gone] = gone_rows, gone_labels, False
             raise
         self._forget_labels(gone)
         self._warn_of_what_is_gone()

@@ -1,5 +1,6 @@
 """Ridge regression whose removals are certified against an exact refit."""
 
+import sys
 from collections.abc import Mapping
 from typing import Any, Literal, Self
 
@@ -18,7 +19,7 @@ from certified_unlearning.mechanisms.refit_plan import RefitPlan
 
 
 class CertifiedRidge(RegressorMixin, CertifiedModel):  # type: ignore[misc]
-    """Ridge regression that unlearns records in a millisecond or less, whatever ``n`` is.
+    """Ridge regression that unlearns records in the same time for every ``n``: milliseconds up to a thousand features.
 
     It keeps the minimiser secret and publishes it with Gaussian noise. A quadratic's Newton step is exact: a removal
     solves for the new minimiser with the removed records taken out of the Hessian, and all that is left of the gradient
@@ -113,11 +114,12 @@ class CertifiedRidge(RegressorMixin, CertifiedModel):  # type: ignore[misc]
             X, y = validate_data(self, X, y, accept_sparse="csr", dtype=(np.float64, np.float32), y_numeric=True)
             if X.shape[0] < 2:
                 raise DataError("X has 1 sample only, but one that can be removed leaves at least one other")
-            middle, half = self._targets()
+            low, high = self._range()
+            middle, half = (low / 2 + high / 2, high / 2 - low / 2) if self.fit_intercept else (0.0, max(-low, high))
             self._scaling()  # Whether its numbers make sense, before anything is done.
             plan = self._planned(X.shape[0], X.shape[1] + self.fit_intercept)
             rows = self._rows(dense(X).astype(np.float64, copy=False))
-            targets = (np.clip(y.astype(np.float64), middle - half, middle + half) - middle) / half
+            targets = (np.clip(y.astype(np.float64), low, high) - middle) / half
             self._middle, self._half = middle, half
             self._learned(plan, rows, np.clip(targets, -1, 1))  # Again, for what the division rounds.
         return self
@@ -156,19 +158,20 @@ class CertifiedRidge(RegressorMixin, CertifiedModel):  # type: ignore[misc]
         self._require_fitted()
         return float(self._half * self._weights[-1] / np.sqrt(2) + self._middle) if self.fit_intercept else 0.0
 
-    def _targets(self) -> tuple[float, float]:
-        """Return the middle and the half width of the range that targets are mapped from.
+    def _range(self) -> tuple[float, float]:
+        """Return the range that targets are clipped to.
 
         Raises:
-            ParameterError: There is no range, or it makes no sense.
+            ParameterError: There is none, or it makes no sense.
         """
         try:
             low, high = (float(end) for end in self.target_range)  # type: ignore[union-attr]
         except (TypeError, ValueError) as error:
             raise self._no_range() from error
-        if not (low < high and np.isfinite(high - low)):
+        # Its half is divided by.
+        if not sys.float_info.min <= high / 2 - low / 2 < np.inf or high - low == np.inf:
             raise self._no_range()
-        return ((low + high) / 2, (high - low) / 2) if self.fit_intercept else (0.0, max(abs(low), abs(high)))
+        return low, high
 
     def _no_range(self) -> ParameterError:
         return ParameterError(

@@ -1,13 +1,16 @@
 """Weights of classes: public constants, divided by the largest so that no record counts for more than 1."""
 
 from collections.abc import Mapping
+from numbers import Real
 from typing import Any, NamedTuple
 
-import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils import compute_class_weight
 
 from certified_unlearning.errors import ParameterError
+
+LARGEST_WEIGHT = 1e100
+"""Larger weights, and smaller ones than its inverse, are no weights but mistakes, and may overflow."""
 
 
 class ClassWeights(NamedTuple):
@@ -42,10 +45,11 @@ class ClassWeights(NamedTuple):
         if not isinstance(class_weight, Mapping):
             raise ParameterError(f"class_weight must be None or a dict {{label: weight}}, got {class_weight!r}")
         for label, weight in class_weight.items():
-            number = isinstance(weight, int | float | np.number) and not isinstance(weight, bool)
-            if not number or not 0 <= weight < np.inf:
+            number = isinstance(weight, Real) and not isinstance(weight, bool)
+            if not number or not 0 <= weight <= LARGEST_WEIGHT or 0 < weight < 1 / LARGEST_WEIGHT:
                 raise ParameterError(
-                    f"class_weight must hold finite numbers of at least 0, got {weight!r} for {label!r}"
+                    f"class_weight must hold 0, or numbers from {1 / LARGEST_WEIGHT:g} to {LARGEST_WEIGHT:g}, got "
+                    f"{_short(weight)} for {label!r}"
                 )
         try:
             weights = compute_class_weight(dict(class_weight), classes=classes, y=classes)
@@ -58,3 +62,8 @@ class ClassWeights(NamedTuple):
         if largest == 0:
             raise ParameterError("class_weight must be above 0 for some class, got 0 for all: nothing would be learned")
         return cls(largest, tuple((weights / largest).tolist()))
+
+
+def _short(value: Any) -> str:
+    text = repr(value)
+    return text if len(text) <= 40 else f"{text[:40]}..."

@@ -19,6 +19,8 @@ from certified_unlearning.vocabulary import Reading
 
 LARGEST_FACTOR = 5000
 """Most columns of a row for which a Hessian is made and factored."""
+STRONGEST = 1e50
+"""Largest strong convexity; its inverse is the least. Nothing is learned there, and numbers may overflow."""
 SHARE_OF_RIDGE = 10
 """Ridge regression reads its data again when one in so many records has left: its steps leave rounding only."""
 LARGEST_DOWNDATE = 1000
@@ -100,6 +102,11 @@ class RefitPlan(BaseModel):
             raise ParameterError("ridge regression has downdates, and no strict timing")
         require_class_weights(class_weights, classes=classes)
         require_positive(strong_convexity=strong_convexity, epsilon=epsilon)
+        if not 1 / STRONGEST <= strong_convexity <= STRONGEST:
+            raise ParameterError(
+                f"strong_convexity, which is 1 / (C n) or alpha / n, must lie between {1 / STRONGEST:g} and "
+                f"{STRONGEST:g}, got {strong_convexity:.3g}"
+            )
         sigma = required_sigma(sigma)
         delta = 1 / n if delta == "1/n" else delta
         require_probability(delta=delta)

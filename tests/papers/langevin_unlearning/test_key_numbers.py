@@ -3,7 +3,7 @@
 import pandas as pd
 import pytest
 
-from certified_unlearning.papers.langevin_unlearning.headline import key_numbers
+from certified_unlearning.papers.langevin_unlearning.findings import key_numbers
 from certified_unlearning.reproduction.rows import RUN_ROWS
 
 EMPTY = {"string": "", "int64": 1, "double": 0.5}

@@ -142,7 +142,8 @@ FOUND = [
 ]
 
 
-def test_a_run_ends_with_numbers_the_first_findings_and_the_report(tmp_path) -> None:
+def test_a_run_ends_with_numbers_the_first_findings_and_the_report(tmp_path, monkeypatch) -> None:
+    monkeypatch.setenv("COLUMNS", "120")
     write(tmp_path / "some" / "claims.json", VERDICTS)
     findings.write(tmp_path / "some" / "findings.json", FOUND)
     assert ending(tmp_path, "some").splitlines() == [

@@ -71,7 +71,7 @@ def test_every_sweep_point_becomes_a_finished_run_below_its_figure(store, result
     assert counts(result) == (len(plan.runs), 0, 0)
     runs = {run.data.tags["certified_unlearning.run_key"]: run for run in store.runs(status)}
     (parent,) = [run for run in runs.values() if PARENT_TAG not in run.data.tags]
-    assert parent.info.run_name == "Fig. 3a: Test accuracy after one record was removed, against the target epsilon"
+    assert parent.info.run_name == "Fig. 3a: Test accuracy after one record was removed, against the target ε"
     assert parent.data.metrics["epsilon"] == pytest.approx(1.0, abs=1e-6)
     contents = store.contents(status)
     assert {each["status"] for each in contents.values()} == {"FINISHED"}

@@ -1,11 +1,11 @@
-"""What runs of Langevin unlearning say, in sentences: what a request costs beside learning anew, and what is left."""
+"""What runs of Langevin unlearning say, in sentences and in key numbers: what a request costs, and what is left."""
 
 import pandas as pd
 
 from certified_unlearning.mechanisms.scikit_learn import FROM_ZERO
 from certified_unlearning.papers.langevin_unlearning.captions import seconds_of_one
 from certified_unlearning.reproduction.claims.evidence import Evidence
-from certified_unlearning.reproduction.summaries import Row
+from certified_unlearning.reproduction.summaries import Row, standard_point, summarise
 from certified_unlearning.text import counted, rounded_up, unbroken
 
 
@@ -62,6 +62,32 @@ def quality(summary: pd.DataFrame, preset: str) -> str:
     )
 
 
+def key_numbers(rows: pd.DataFrame) -> dict[str, float | int]:
+    """Return privacy, quality and cost of one removal, at the standard point of each of two experiments.
+
+    That is the target epsilon nearest to 1, by the tightest accountant (`summaries.standard_point`).
+
+    Args:
+        rows: The rows of runs of a preset (`rows.RUN_ROWS`).
+
+    Returns:
+        Where ``fig3a`` was run: the certified ``epsilon``, the ``sigma`` it takes, and ``accuracy``, ``auc`` and
+        ``log_loss`` after one record was removed (means over trials), beside ``accuracy_of_retraining`` without noise
+        and ``accuracy_of_majority``, of guessing the most frequent class. Where ``fig4`` was run: the
+        ``unlearning_steps`` K that removing its largest group of records takes, beside ``retraining_steps``.
+
+    Raises:
+        DataError: The rows cannot be summarised.
+    """
+    numbers: dict[str, float | int] = {}
+    run = set(rows["experiment"])
+    if "fig3a" in run:
+        numbers |= _numbers_of_quality(summarise(rows, "fig3a"))
+    if "fig4" in run:
+        numbers |= _numbers_of_cost(summarise(rows, "fig4"))
+    return numbers
+
+
 def _nearest_to_1(summary: pd.DataFrame) -> pd.DataFrame:
     nearest = min(map(float, summary["epsilon_target"]), key=lambda target: abs(target - 1))
     rows: pd.DataFrame = summary[summary["epsilon_target"] == nearest]
@@ -80,3 +106,26 @@ def _guarantee(row: Row) -> str:
 
 def _seconds(value: float) -> str:
     return unbroken(f"{value:.2g} s")
+
+
+def _numbers_of_quality(summary: pd.DataFrame) -> dict[str, float | int]:
+    point = standard_point(summary)
+    if point is None:
+        return {}
+    noiseless = summary[(summary["mechanism"] == "retraining") & (summary["variant"] == "noiseless")].iloc[0]
+    return {
+        "epsilon": float(point["epsilon"]),
+        "sigma": float(point["sigma"]),
+        "accuracy": float(point["accuracy_mean"]),
+        "auc": float(point["auc_mean"]),
+        "log_loss": float(point["log_loss_mean"]),
+        "accuracy_of_retraining": float(noiseless["accuracy_mean"]),
+        "accuracy_of_majority": float(point["majority"]),
+    }
+
+
+def _numbers_of_cost(summary: pd.DataFrame) -> dict[str, float | int]:
+    point = standard_point(summary)
+    if point is None:
+        return {}
+    return {"unlearning_steps": int(point["unlearning_steps"]), "retraining_steps": int(point["learning_steps"])}

@@ -33,5 +33,5 @@ PAPER = Paper(
     measures=tuple(f"{_HERE}.measures.{name}" for name in ("formulas", "guarantees", "records", "streams")),
     headline=f"{_HERE}.headline:tables",
     findings=f"{_HERE}.findings:findings",
-    key_numbers=f"{_HERE}.headline:key_numbers",
+    key_numbers=f"{_HERE}.findings:key_numbers",
 )
