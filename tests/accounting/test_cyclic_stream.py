@@ -20,6 +20,13 @@ STRENGTH = 1 / 80
 SMOOTHNESS = 0.25 + STRENGTH
 
 
+def first_of(schedule, number):
+    places = schedule.places and schedule.places[:number]
+    return replace(
+        schedule, records_per_request=schedule.records[:number], steps=schedule.steps[:number], places=places
+    )
+
+
 def batch_problem(batch_size, *, strength=STRENGTH, adjacency="zero-out", step_size=1 / SMOOTHNESS):
     return Problem(batch_size, strength, 0.25 + strength, 1.0, step_size, adjacency)
 
@@ -178,7 +185,7 @@ def test_a_planted_fault_is_seen(fault):
     elif fault == "n for b":
         wrong = step_by_step(problem, replace(schedule, cycle=Cycle(6, 12)), held)
     else:
-        wrong = stream.curve(problem, schedule.up_to(1)).mu
+        wrong = stream.curve(problem, first_of(schedule, 1)).mu
     assert wrong < truth * 0.99
 
 
@@ -220,7 +227,7 @@ def test_a_guarantee_states_the_largest_of_all_requests_with_rounding():
     assert guaranteed.epsilon == epsilon_from_mu(guaranteed.mu, 1e-5) > guaranteed.epsilon_in_exact_arithmetic
     assert 0 < guaranteed.extra_delta < 1e-50
     assert epsilon_all_published(rounded, schedule, delta=1e-5) > guaranteed.epsilon
-    assert cyclic_guarantee(rounded, schedule.up_to(0), delta=1e-5).epsilon == 0
+    assert cyclic_guarantee(rounded, first_of(schedule, 0), delta=1e-5).epsilon == 0
 
 
 @pytest.mark.parametrize(

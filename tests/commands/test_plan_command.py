@@ -7,38 +7,21 @@ import os
 import re
 import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from certified_unlearning import accounting, cli
+from certified_unlearning import accounting
 from certified_unlearning.accounting import Problem, Schedule
 from certified_unlearning.accounting.langevin.calibration import Calibration, Stream, calibrate, recuperation
 from certified_unlearning.errors import ParameterError
+from tests.commands.conftest import Plan
 
 MNIST = ["--n", "11982", "--strong-convexity", "0.011982", "--smoothness", "0.261982", "--lipschitz", "1"]
 PROBLEM = Problem(11_982, 0.011982, 0.261982, 1.0, 1 / 0.261982)
 QUESTION = ["--records", "100", "--epsilon", "1", "--sigma", "0.03"]
 NAMES = ["lsi", "lsi-tight", "shifted"]
-
-Plan = Callable[..., tuple[int, str, str]]
-
-
-@pytest.fixture
-def plan(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Plan:
-    """Run `unlearn plan` in this process; return its exit status, standard output and standard error."""
-    monkeypatch.delenv("COLUMNS", raising=False)
-
-    def run(*arguments: str | Path) -> tuple[int, str, str]:
-        monkeypatch.setattr(sys, "argv", ["unlearn", "plan", *map(str, arguments)])
-        with pytest.raises(SystemExit) as ended:
-            cli.main()
-        printed = capsys.readouterr()
-        return int(ended.value.code or 0), printed.out, printed.err
-
-    return run
 
 
 def executable(*arguments: str, **options: Any) -> subprocess.CompletedProcess[str]:

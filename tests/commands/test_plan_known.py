@@ -8,25 +8,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from certified_unlearning import cli
 from certified_unlearning.accounting import Problem
 from certified_unlearning.accounting.core.scale import score_noise, weights_bound
 from certified_unlearning.commands.plans.known import Known, in_words
 from certified_unlearning.mechanisms.learners.langevin import LangevinLearner
 
 QUESTION = ["--records", "1", "--epsilon", "1", "--steps", "10"]
-
-
-@pytest.fixture
-def plan(monkeypatch, capsys):
-    def run(*arguments: str | Path) -> tuple[int, str, str]:
-        monkeypatch.setattr(sys, "argv", ["unlearn", "plan", *map(str, arguments)])
-        with pytest.raises(SystemExit) as ended:
-            cli.main()
-        printed = capsys.readouterr()
-        return int(ended.value.code or 0), printed.out, printed.err
-
-    return run
 
 
 def planned(plan, *arguments: str | Path) -> list[dict]:

@@ -3,6 +3,20 @@ import pytest
 from sklearn.datasets import load_digits
 from sklearn.preprocessing import normalize
 
+from certified_unlearning.estimators import (
+    CertifiedLogisticRegression,
+    LangevinLogisticRegression,
+    PublishedStateDescentToDelete,
+    SecretStateDescentToDelete,
+)
+
+CLASSIFIERS = (
+    LangevinLogisticRegression,
+    SecretStateDescentToDelete,
+    PublishedStateDescentToDelete,
+    CertifiedLogisticRegression,
+)
+
 
 @pytest.fixture(scope="session")
 def digits():

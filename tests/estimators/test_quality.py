@@ -18,13 +18,7 @@ from certified_unlearning.estimators import (
 from certified_unlearning.estimators.class_weights import ClassWeights
 from certified_unlearning.mechanisms.learners.descent import DescentLearner
 from certified_unlearning.mechanisms.learners.langevin import LangevinLearner
-
-MODELS = (
-    LangevinLogisticRegression,
-    SecretStateDescentToDelete,
-    PublishedStateDescentToDelete,
-    CertifiedLogisticRegression,
-)
+from tests.estimators.conftest import CLASSIFIERS
 
 
 class TestLogProbabilities:
@@ -96,7 +90,7 @@ class TestQuality:
         with pytest.raises(ParameterError, match=message):
             quality_of(probabilities, labels, ["a", "b"])
 
-    @pytest.mark.parametrize("make", MODELS)
+    @pytest.mark.parametrize("make", CLASSIFIERS)
     def test_a_report_has_a_line_on_it_when_data_are_given(self, make, parity):
         fitted = make(C=0.1, random_state=0).fit(*parity)
         before = fitted.privacy_report()
@@ -119,7 +113,7 @@ def said_of(number):
 
 
 class TestDrowning:
-    @pytest.mark.parametrize("make", MODELS)
+    @pytest.mark.parametrize("make", CLASSIFIERS)
     @pytest.mark.parametrize("parameters", [{}, {"epsilon": 0.1}, {"C": 0.1}, {"C": 1e-3}, {"C": 3}])
     def test_reasonable_models_do_not_warn(self, make, parameters):
         """Planned, not fitted, with the sizes of ordinary tables."""
@@ -134,7 +128,7 @@ class TestDrowning:
                     warnings.simplefilter("error")
                     model._warn_if_drowned(plan, n, 20, classes, ClassWeights(), stacklevel=1)
 
-    @pytest.mark.parametrize("make", MODELS)
+    @pytest.mark.parametrize("make", CLASSIFIERS)
     def test_defaults_do_not_warn_when_fitted(self, make, digits, parity):
         with warnings.catch_warnings():
             warnings.simplefilter("error")

@@ -9,19 +9,11 @@ from sklearn.base import clone
 from certified_unlearning import certificate
 from certified_unlearning.errors import ParameterError
 from certified_unlearning.estimators import (
-    CertifiedLogisticRegression,
     LangevinLogisticRegression,
-    PublishedStateDescentToDelete,
-    SecretStateDescentToDelete,
 )
 from certified_unlearning.estimators.scaling import PublicScaling
+from tests.estimators.conftest import CLASSIFIERS
 
-MODELS = (
-    LangevinLogisticRegression,
-    SecretStateDescentToDelete,
-    PublishedStateDescentToDelete,
-    CertifiedLogisticRegression,
-)
 WAYS = {
     "one range": {"feature_ranges": (0, 16)},
     "ranges": {"feature_ranges": np.column_stack([np.arange(64) / 8 - 1, np.full(64, 17.0)])},
@@ -53,7 +45,7 @@ def images():
     return X, np.where(X[:, :8].sum(axis=1) > 64, "bright", "dark")
 
 
-@pytest.mark.parametrize("make", MODELS)
+@pytest.mark.parametrize("make", CLASSIFIERS)
 @pytest.mark.parametrize("way", WAYS.values(), ids=WAYS.keys())
 def test_it_is_what_scaling_by_hand_gives(make, way, images):
     X, y = images
@@ -118,7 +110,7 @@ def test_replacements_are_unit_rows_whatever_the_ranges(images):
     assert np.abs(rows[0] - rows[1]).max() > 0.1
 
 
-@pytest.mark.parametrize("make", MODELS)
+@pytest.mark.parametrize("make", CLASSIFIERS)
 @pytest.mark.parametrize(
     ("way", "message"),
     [
@@ -147,7 +139,7 @@ def test_missing_values_are_refused(images):
         LangevinLogisticRegression(C=0.1, feature_ranges=(0, 16)).fit(X, images[1])
 
 
-@pytest.mark.parametrize("make", MODELS)
+@pytest.mark.parametrize("make", CLASSIFIERS)
 def test_files_clones_and_reports_know_it(make, images, tmp_path):
     ranges = np.column_stack([np.zeros(64), np.full(64, 16.0)])
     fitted = make(C=0.1, feature_ranges=ranges, data_norm=np.float64(5), random_state=0).fit(*images)

@@ -1,18 +1,23 @@
-"""A model directory to spoil: made once, copied for every test."""
+"""A model directory to spoil, made once and copied for every test; and the program, called as a function."""
 
 import json
 import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 import pandas as pd
 import pytest
+from typer.testing import CliRunner, Result
 
+from certified_unlearning.cli import app
+from certified_unlearning.errors import UnlearningError
 from tests.ledger.tables import make_model, write_table
+
+Unlearn = Callable[..., Result]
 
 
 @dataclass(frozen=True)
@@ -85,3 +90,16 @@ def another_fork() -> Iterator[Forks]:
     forks = Forks()
     yield forks
     forks.end()
+
+
+@pytest.fixture
+def unlearn() -> Unlearn:
+    """The program; an error that it would print is raised."""
+
+    def run(*arguments: object) -> Result:
+        result = CliRunner().invoke(app, [str(argument) for argument in arguments])
+        if isinstance(result.exception, UnlearningError):
+            raise result.exception
+        return result
+
+    return run

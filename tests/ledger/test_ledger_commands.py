@@ -3,35 +3,18 @@
 import re
 import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner, Result
 
 from certified_unlearning import certificate
-from certified_unlearning.cli import app
 from certified_unlearning.errors import UnlearningError
 from certified_unlearning.ledger import requests
 from certified_unlearning.ledger.directory import ModelDirectory
 from certified_unlearning.ledger.model import read_stored
 from certified_unlearning.mechanisms.learners.langevin import LangevinLearner
 from certified_unlearning.text import rounded_up
-from tests.ledger.conftest import Original
-
-Unlearn = Callable[..., Result]
-
-
-@pytest.fixture
-def unlearn() -> Unlearn:
-    def run(*arguments: object) -> Result:
-        result = CliRunner().invoke(app, [str(argument) for argument in arguments])
-        if isinstance(result.exception, UnlearningError):
-            raise result.exception
-        return result
-
-    return run
-
+from tests.ledger.conftest import Original, Unlearn
 
 FLAGS = ("--label", "ill", "--id", "person", "--epsilon", 1, "--C", 0.1, "--steps", 5, "--records", 3)
 

@@ -3,7 +3,6 @@
 import json
 import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +10,7 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pytest
-from typer.testing import CliRunner, Result
+from typer.testing import CliRunner
 
 from certified_unlearning.cli import app
 from certified_unlearning.commands.ledger_use import warnings_about
@@ -23,21 +22,8 @@ from certified_unlearning.ledger.application import apply
 from certified_unlearning.ledger.directory import BusyError, ModelDirectory
 from certified_unlearning.ledger.initialisation import initialise
 from certified_unlearning.ledger.quality import quality_left
-from tests.ledger.conftest import Original
+from tests.ledger.conftest import Original, Unlearn
 from tests.ledger.tables import make_model
-
-Unlearn = Callable[..., Result]
-
-
-@pytest.fixture
-def unlearn() -> Unlearn:
-    def run(*arguments: object) -> Result:
-        result = CliRunner().invoke(app, [str(argument) for argument in arguments])
-        if isinstance(result.exception, UnlearningError):
-            raise result.exception
-        return result
-
-    return run
 
 
 @pytest.fixture

@@ -16,11 +16,10 @@ from certified_unlearning.certificate import Certificate
 from certified_unlearning.engine import randomness
 from certified_unlearning.engine.devices import pick_device
 from certified_unlearning.engine.progress import Progress
-from certified_unlearning.errors import DataError
 from certified_unlearning.estimators import report, storage
 from certified_unlearning.estimators.classifier import LinearClassifier
 from certified_unlearning.estimators.linear import without_sample_weight
-from certified_unlearning.estimators.requests import distinct, require_removable, warn_of_an_empty_class
+from certified_unlearning.estimators.requests import distinct, require_removable
 from certified_unlearning.estimators.scaling import unit
 from certified_unlearning.mechanisms.learners.learner import Removal, require_one_of
 from certified_unlearning.vocabulary import DType, NoiseSource
@@ -129,41 +128,11 @@ class UnlearningClassifier(LinearClassifier):
         self.remaining_ = np.arange(len(rows))
         self._keep(rows, labels)
 
-    def unlearn(self, indices: ArrayLike | None = None, *, index: Any = None) -> Self:
-        """Remove records from the model, and from what it keeps of its training data.
-
-        A request that names no record changes nothing: weights, certificate and counts stay.
-
-        Args:
-            indices: Positions of the records in the ``X`` that was fitted, all different, none removed before; or a
-                mask with one truth value for each of them.
-            index: Labels of the records in the index of the data frame that was fitted, instead; all records that have
-                one of them, as in pandas' ``drop``.
-
-        Returns:
-            The estimator, with a new ``certificate_``. When an error is raised it is as it was before, but for the
-            warning that a class has lost its last record: then the removal is done.
-
-        Raises:
-            ParameterError: An index is none, or appears twice, or was removed before, or no record would be left, or
-                it is not clear which records are meant.
-            DataError: The estimator was saved without its training data.
-            InfeasibleError: The target cannot be met.
-        """
-        self._require_fitted()
-        if self._training_rows is None:
-            raise DataError("this estimator was saved without its training data: it can predict, but not unlearn")
-        named = self._named(indices, index, self._learner.n)
-        if not len(named):
-            return self
-        lost = self._remove(named)
-        self._forget_labels(named)
-        if lost:
-            warn_of_an_empty_class()
-        return self
+    @property
+    def _fitted_records(self) -> int:
+        return self._learner.n  # type: ignore[no-any-return]
 
     def _remove(self, indices: Any) -> bool:
-        """Remove records, all or none; return whether a class has lost all of its own."""
         with self._all_or_nothing():
             return self._copy_without(indices)
 

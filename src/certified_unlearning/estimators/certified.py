@@ -11,12 +11,11 @@ from certified_unlearning.estimators.certified_model import CertifiedModel
 from certified_unlearning.estimators.class_weights import ClassWeights
 from certified_unlearning.estimators.classifier import LinearClassifier
 from certified_unlearning.estimators.linear import without_sample_weight
-from certified_unlearning.estimators.requests import warn_of_an_empty_class
 from certified_unlearning.mechanisms.refit_plan import RefitPlan
 
 
 class CertifiedLogisticRegression(LinearClassifier, CertifiedModel):
-    """Logistic regression, binary or multinomial, that unlearns records in a millisecond or less, whatever ``n`` is.
+    """Logistic regression that unlearns, of two classes by Newton steps whose time does not grow with ``n``.
 
     It keeps the minimiser secret and publishes it with Gaussian noise. A removal takes one Newton step that reads the
     removed records only, and bounds how far that leaves it from an exact refit on the remaining records; where the
@@ -157,9 +156,8 @@ class CertifiedLogisticRegression(LinearClassifier, CertifiedModel):
     def _after(self, gone_labels: NDArray[Any]) -> dict[str, Any]:
         return {"_class_sizes": self._class_sizes - self._sizes_of(gone_labels)}
 
-    def _warn_of_what_is_gone(self) -> None:
-        if not self._class_sizes.all():
-            warn_of_an_empty_class(stacklevel=4)
+    def _has_an_empty_class(self) -> bool:
+        return not self._class_sizes.all()
 
     def _restore(self, header: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> None:
         super()._restore(header, arrays)

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 from pydantic import ValidationError
 
 from certified_unlearning.certificate import ResidualCertificate
@@ -33,36 +33,13 @@ class CertifiedModel(LinearModel):
     def _quality_in_words(self, X: Any, y: Any) -> list[str]:
         """Return what a report says of the predictions on some records; nothing if there are none."""
 
-    def unlearn(self, indices: ArrayLike | None = None, *, index: Any = None) -> Self:
-        """Remove records from the model, and from what it keeps of its training data.
+    @property
+    def _fitted_records(self) -> int:
+        return self._plan.n
 
-        A request that names no record changes nothing: no new weights are published, and nothing is counted.
-
-        Args:
-            indices: Positions of the records in the ``X`` that was fitted, all different, none removed before; or a
-                mask with one truth value for each of them.
-            index: Labels of the records in the index of the data frame that was fitted, instead; all records that have
-                one of them, as in pandas' ``drop``.
-
-        Returns:
-            The estimator, with a new ``certificate_``. When an error is raised it is as it was before, but for the
-            warning that a class has lost its last record: then the removal is done.
-
-        Raises:
-            ParameterError: An index is none, or appears twice, or was removed before, or no record would be left, or
-                it is not clear which records are meant.
-            DataError: The estimator was saved without its training data.
-            InfeasibleError: The solver did not reach the budget.
-        """
-        self._require_fitted()
-        rows, counts = self._training_rows, self._counts
-        if rows is None:
-            raise DataError("this estimator was saved without its training data: it can predict, but not unlearn")
-        named = self._named(indices, index, self._plan.n)
-        if not len(named):
-            return self
-        gone = self._present(named)
-        labels = self._training_labels
+    def _remove(self, indices: Any) -> bool:
+        gone, counts = self._present(indices), self._counts
+        rows, labels = self._training_rows, self._training_labels
         gone_rows, gone_labels = rows[gone], labels[gone]
         try:
             # In place, for a copy would take longer than all the rest; an interruption puts them back.
@@ -80,9 +57,7 @@ class CertifiedModel(LinearModel):
             if self._counts is counts:
                 rows[gone], labels[gone], self._removed[gone] = gone_rows, gone_labels, False
             raise
-        self._forget_labels(gone)
-        self._warn_of_what_is_gone()
-        return self
+        return self._has_an_empty_class()
 
     @property
     def remaining_(self) -> NDArray[np.int64]:
@@ -217,8 +192,8 @@ class CertifiedModel(LinearModel):
         """Return what else a removal changes."""
         return {}
 
-    def _warn_of_what_is_gone(self) -> None:
-        """Warn whoever called `unlearn` of what the removal has left without records."""
+    def _has_an_empty_class(self) -> bool:
+        return False
 
     def _present(self, indices: Any) -> NDArray[np.int64]:
         """Return row numbers of records that are left, in order."""

@@ -127,8 +127,7 @@ class CertifiedRidge(RegressorMixin, CertifiedModel):  # type: ignore[misc]
     def predict(self, X: Any) -> Array:
         """Return predictions, shape ``(records,)``, in the units of ``target_range``."""
         self._require_fitted()
-        X = dense(validate_data(self, X, accept_sparse="csr", dtype=(np.float64, np.float32), reset=False))
-        predicted: Array = self._seen(X) @ self.coef_ + self.intercept_
+        predicted: Array = self._seen(self._checked(X)) @ self.coef_ + self.intercept_
         return predicted
 
     def quality(self, X: Any, y: Any) -> TargetQuality:

@@ -50,8 +50,7 @@ class LinearClassifier(ClassifierMixin, LinearModel):  # type: ignore[misc]
     def decision_function(self, X: Any) -> Array:
         """Return the scores of records: shape ``(records,)`` for two classes, else ``(records, classes)``."""
         self._require_fitted()
-        X = dense(validate_data(self, X, accept_sparse="csr", dtype=(np.float64, np.float32), reset=False))
-        scores = self._seen(X) @ self.coef_.T + self.intercept_
+        scores = self._seen(self._checked(X)) @ self.coef_.T + self.intercept_
         return scores[:, 0] if len(self.classes_) == 2 else scores
 
     def predict(self, X: Any) -> NDArray[Any]:

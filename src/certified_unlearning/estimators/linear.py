@@ -8,15 +8,15 @@ from functools import wraps
 from typing import Any, Self, TypeVar, cast
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils import Tags, check_random_state
-from sklearn.utils.validation import check_is_fitted
+from sklearn.utils.validation import check_is_fitted, validate_data
 
 from certified_unlearning.data.prepared import NORM_TOLERANCE
 from certified_unlearning.errors import DataError, ParameterError
-from certified_unlearning.estimators.requests import FrameIndex, positions_named
-from certified_unlearning.estimators.scaling import Array, PublicScaling, unit
+from certified_unlearning.estimators.requests import FrameIndex, positions_named, warn_of_an_empty_class
+from certified_unlearning.estimators.scaling import Array, PublicScaling, dense, unit
 
 Fit = TypeVar("Fit", bound=Callable[..., Any])
 
@@ -56,10 +56,54 @@ class LinearModel(BaseEstimator):  # type: ignore[misc]
         feature_names_in_: Their names, if ``X`` was a data frame.
     """
 
+    _training_rows: Any
+
     @property
     @abstractmethod
     def _dtype(self) -> str:
         """The type of rows."""
+
+    @property
+    @abstractmethod
+    def _fitted_records(self) -> int:
+        """The number of records that were fitted."""
+
+    @abstractmethod
+    def _remove(self, indices: Any) -> bool:
+        """Remove records, all or none; return whether a class has lost all of its own."""
+
+    def unlearn(self, indices: ArrayLike | None = None, *, index: Any = None) -> Self:
+        """Remove records from the model, and from what it keeps of its training data.
+
+        A request that names no record changes nothing: weights, certificate and counts stay.
+
+        Args:
+            indices: Positions of the records in the ``X`` that was fitted, all different, none removed before; or a
+                mask with one truth value for each of them.
+            index: Labels of the records in the index of the data frame that was fitted, instead; all records that have
+                one of them, as in pandas' ``drop``.
+
+        Returns:
+            The estimator, with a new ``certificate_``. When an error is raised it is as it was before, but for the
+            warning that a class has lost its last record: then the removal is done.
+
+        Raises:
+            ParameterError: An index is none, or appears twice, or was removed before, or no record would be left, or
+                it is not clear which records are meant.
+            DataError: The estimator was saved without its training data.
+            InfeasibleError: The target cannot be met, or a solver did not reach its budget.
+        """
+        self._require_fitted()
+        if self._training_rows is None:
+            raise DataError("this estimator was saved without its training data: it can predict, but not unlearn")
+        named = self._named(indices, index, self._fitted_records)
+        if not len(named):
+            return self
+        lost = self._remove(named)
+        self._forget_labels(named)
+        if lost:
+            warn_of_an_empty_class()
+        return self
 
     def _rows(self, features: Array) -> NDArray[Any]:
         """Return features as rows of norm at most 1, in an array that nobody else has."""
@@ -108,6 +152,10 @@ class LinearModel(BaseEstimator):  # type: ignore[misc]
             data_norm=self.data_norm,
             normalize=self.normalize,
         )
+
+    def _checked(self, X: Any) -> Array:
+        """Return records to predict as dense features, shape ``(records, features)``."""
+        return dense(validate_data(self, X, accept_sparse="csr", dtype=(np.float64, np.float32), reset=False))
 
     @staticmethod
     def _require_both_or_neither(X: Any, y: Any) -> None:

@@ -182,11 +182,9 @@ def require_removable(wanted: NDArray[np.int64], gone: NDArray[np.bool_], *, lef
         raise ParameterError("indices name every record that is left; at least one must remain")
 
 
-def warn_of_an_empty_class(stacklevel: int = 3) -> None:
+def warn_of_an_empty_class() -> None:
     """Warn whoever called `unlearn` that a class has lost all its records."""
-    warnings.warn(
-        "a class has no record left, but its name stays in classes_, and so does what it tells", stacklevel=stacklevel
-    )
+    warnings.warn("a class has no record left, but its name stays in classes_, and so does what it tells", stacklevel=3)
 
 
 def _no_positions(indices: Any) -> ParameterError:

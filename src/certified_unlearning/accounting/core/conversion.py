@@ -234,13 +234,13 @@ def _log_delta(a: float, mu: float) -> float:
     Below 0 it is ``log(phi(a)) + log(R(a) - R(a - mu))``, which loses no digit to a small ``phi(a)``. For small ``mu``
     the difference is integrated from ``R'(x) = 1 + x R(x)``: subtracting would lose them all.
     """
-    from scipy.special import erfcx, ndtr
+    from scipy.special import ndtr
 
     if a < LEAST_A:
         return -math.inf
     if mu <= SMALL_MU:
         points = a - mu / 2 + mu / 2 * _NODES
-        slopes = 1 + points * (math.sqrt(math.pi / 2) * erfcx(-points / math.sqrt(2)))
+        slopes = 1 + points * _mills_ratios(points)
         return _log_density(a) + math.log(mu / 2 * float(_WEIGHTS @ slopes))
     if a < 0:
         return _log_density(a) + math.log(_mills_ratio(a) - _mills_ratio(a - mu))
@@ -249,9 +249,13 @@ def _log_delta(a: float, mu: float) -> float:
 
 def _mills_ratio(x: float) -> float:
     """Return ``Phi(x) / phi(x)``."""
+    return float(_mills_ratios(x))
+
+
+def _mills_ratios(x: "float | Array") -> "float | Array":
     from scipy.special import erfcx
 
-    return math.sqrt(math.pi / 2) * float(erfcx(-x / math.sqrt(2)))
+    return math.sqrt(math.pi / 2) * erfcx(-x / math.sqrt(2))  # type: ignore[no-any-return]
 
 
 def _log_density(x: float) -> float:

@@ -145,11 +145,6 @@ class Schedule:
         known = None if earlier is None or places is None else (*earlier, places)
         return replace(self, records_per_request=(*self.records, records), steps=(*self.steps, steps), places=known)
 
-    def up_to(self, request: int) -> "Schedule":
-        """Return the schedule of the first requests only."""
-        places = None if self.places is None else self.places[:request]
-        return replace(self, records_per_request=self.records[:request], steps=self.steps[:request], places=places)
-
 
 def _check_places(known: tuple[Places, ...], sizes: tuple[int, ...], cycle: Cycle) -> None:
     """Raise `ParameterError` unless requests of these sizes can lie there."""
