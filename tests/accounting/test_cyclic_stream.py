@@ -9,7 +9,7 @@ import pytest
 
 from certified_unlearning.accounting import delta_from_mu, epsilon_from_mu, mu_from_epsilon
 from certified_unlearning.accounting.core.curves import Cycle, Schedule
-from certified_unlearning.accounting.core.pooling import Phase, pooled_mu
+from certified_unlearning.accounting.core.pooling import Phase, Pool, pooled_mu
 from certified_unlearning.accounting.core.problem import Problem
 from certified_unlearning.accounting.cyclic import planning, stream
 from certified_unlearning.accounting.cyclic.single import cyclic_curve
@@ -307,3 +307,19 @@ def test_no_exact_law_of_logistic_regression_is_above(adjacency, steps):
             assert exact_delta(*laws, 0.0) > delta_from_mu(elsewhere, 0.0)
     # Here losses curve more than the regulariser alone, so later steps forget more than any bound can count on.
     assert closest > {0: 0.3, 1: 0.04, 4: 0.002}[steps]
+
+
+@pytest.mark.parametrize("contraction_gap", [0.0, 1e-6, 0.003, 0.2, 0.999, 1.0])
+@pytest.mark.parametrize("distance", [0.0, 7.0])
+def test_many_runs_pool_to_what_one_after_the_other_does(contraction_gap: float, distance: float) -> None:
+    draw = np.random.default_rng(5)
+    steps = draw.integers(1, 9, size=100).astype(np.float64)
+    sensitivities = draw.choice([0.0, 1e-9, 1.0, 2.0, 3.0], size=100)
+    phases = [Phase(int(number), contraction_gap, size, 0.3) for number, size in zip(steps, sensitivities, strict=True)]
+    one_by_one = Pool.of(phases, starting_distance=distance)
+    at_once = Pool.of_runs(
+        steps, sensitivities, contraction_gap=contraction_gap, noise_std=0.3, starting_distance=distance
+    )
+    for number in (0, 1, 50):
+        more = Phase(number, contraction_gap, 0.0, 0.3)
+        assert at_once.followed_by(more).mu() == pytest.approx(one_by_one.followed_by(more).mu(), rel=1e-12)

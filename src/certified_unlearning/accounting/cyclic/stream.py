@@ -13,15 +13,17 @@ batch may count more than ``b`` records of several: an upper bound.)
 """
 
 import math
-from collections import Counter
-from collections.abc import Callable, Mapping
-from functools import cache, lru_cache
+from dataclasses import replace
+from functools import lru_cache
 from itertools import accumulate
 from typing import NamedTuple
+
+import numpy as np
 
 from certified_unlearning.accounting.core.curves import Cycle, GaussianCurve, Places, Schedule
 from certified_unlearning.accounting.core.pooling import Phase, Pool
 from certified_unlearning.accounting.core.problem import Problem
+from certified_unlearning.accounting.core.search import Array
 from certified_unlearning.accounting.shifted.interpolation import contraction_gap, phase
 from certified_unlearning.errors import AssumptionError, ParameterError
 
@@ -31,18 +33,16 @@ DEPTH = 100
 """Requests that one call adds to what the one before has computed."""
 
 
-class Block(NamedTuple):
-    """Steps on unchanging data: learning, or the answer to a request.
+class Visits(NamedTuple):
+    """Steps in which two runs differ.
 
     Attributes:
-        runs: Numbers of records in which two runs differ, and of steps in a row that differ in so many.
-        steps: Their sum.
-        cut: Whether earlier steps of it are left out.
+        steps: Shape ``(visits,)``, increasing.
+        records: Shape ``(visits,)``: in how many records.
     """
 
-    runs: tuple[tuple[int, int], ...]
-    steps: int
-    cut: bool
+    steps: Array
+    records: Array
 
 
 class Requests(NamedTuple):
@@ -57,6 +57,16 @@ class Requests(NamedTuple):
     earlier_steps: tuple[int, ...]
     places: tuple[Places, ...] | None
 
+    def __hash__(self) -> int:
+        """Return a hash of the last request only: the time of a request is not to grow with those before it."""
+        last_places = None if self.places is None else self.places[-1:]
+        return hash((self.cycle, self.learning_steps, len(self.records), self.records[-1:], last_places))
+
+    @property
+    def steps(self) -> int:
+        """Steps before the last answer."""
+        return self.learning_steps + sum(self.earlier_steps)
+
     @classmethod
     def of(cls, schedule: Schedule, number: int | None = None) -> "Requests":
         """Return the requests of a schedule that has a cycle, or the first ``number`` of them."""
@@ -65,10 +75,16 @@ class Requests(NamedTuple):
         steps = schedule.steps[:number][:-1]
         return cls(schedule.cycle, int(schedule.learning_steps), schedule.records[:number], steps, places)
 
+    def first(self, number: int) -> "Requests":
+        """Return the first requests, fewer than all."""
+        places = None if self.places is None else self.places[:number]
+        return self._replace(
+            records=self.records[:number], earlier_steps=self.earlier_steps[:number][:-1], places=places
+        )
+
     def but_the_last(self) -> "Requests":
         """Return all requests but the last one."""
-        places = None if self.places is None else self.places[:-1]
-        return self._replace(records=self.records[:-1], earlier_steps=self.earlier_steps[:-1], places=places)
+        return self.first(len(self.records) - 1)
 
 
 def curve(problem: Problem, schedule: Schedule) -> GaussianCurve:
@@ -116,14 +132,23 @@ def joint_curve(problem: Problem, schedule: Schedule) -> GaussianCurve:
     """
     _check(problem, schedule)
     requests, window = Requests.of(schedule), _window(problem)
-    blocks = _earlier_blocks(requests, window)
-    parts = [
-        _block_pool(
-            problem, schedule.sigma, block.runs, _distance(problem, schedule.sigma, requests) if block.cut else 0.0
-        ).mu()
-        for block in (*(_answer(steps, window) for steps in schedule.steps[-1:]), *blocks)
+    ends = np.array([*accumulate((*requests.earlier_steps, *schedule.steps[-1:]), initial=requests.learning_steps)])
+    firsts = np.concatenate([[0], ends[:-1]])
+    starts = np.maximum(firsts, ends - min(window, int(ends[-1])))
+    visits = _visits(requests, 0, requests.steps)
+    parts = zip(starts, ends, starts > firsts, *np.searchsorted(visits.steps, [starts, ends]), strict=True)
+    mus = [
+        _mu_of_block(
+            problem,
+            schedule.sigma,
+            int(end - start),
+            (visits.steps[lowest:highest] - start).tobytes(),
+            visits.records[lowest:highest].tobytes(),
+            _distance(problem, schedule.sigma, requests) if cut else 0.0,
+        )
+        for start, end, cut, lowest, highest in parts
     ]
-    return GaussianCurve(math.hypot(*parts))
+    return GaussianCurve(math.hypot(*mus))
 
 
 def last_visited(cycle: Cycle, records: int, *, steps: int) -> Places:
@@ -141,8 +166,7 @@ def before_last_answer(problem: Problem, schedule: Schedule) -> Pool:
 
 def _mu(problem: Problem, sigma: float, requests: Requests, last: tuple[int, ...]) -> float:
     pool = _before_last_answer(problem, sigma, requests)
-    kinds = _kinds(problem, sigma)
-    return pool.followed_by(*(kinds(0, steps) for steps in last)).mu()
+    return pool.followed_by(*(replace(_step(problem, sigma)[0], steps=steps) for steps in last)).mu()
 
 
 @lru_cache(maxsize=4 * DEPTH)
@@ -155,25 +179,45 @@ def _largest_mu(problem: Problem, sigma: float, requests: Requests, last: tuple[
 
 @lru_cache(maxsize=64)
 def _before_last_answer(problem: Problem, sigma: float, requests: Requests) -> Pool:
-    kinds, window = _kinds(problem, sigma), _window(problem)
-    blocks: list[Block] = []
-    steps = 0
-    for block in _earlier_blocks(requests, window):
-        if steps >= window:
-            break
-        blocks.append(block)
-        steps += block.steps
-    forgotten = len(blocks) <= len(requests.earlier_steps) or blocks[-1].cut
-    first = blocks.pop()
-    pool = _block_pool(problem, sigma, first.runs, _distance(problem, sigma, requests) if forgotten else 0.0)
-    return pool.followed_by(*(kinds(*run) for block in reversed(blocks) for run in block.runs))
+    start = max(0, requests.steps - _window(problem))
+    starting_distance = _distance(problem, sigma, requests) if start else 0.0
+    visits = _visits(requests, start, requests.steps)
+    return _pool(problem, sigma, visits, requests.steps - start, starting_distance)
 
 
-# A new request changes few blocks: those with steps that use its batches.
+# A new request changes few answers: those with steps that use its batches.
 @lru_cache(maxsize=64 * DEPTH)
-def _block_pool(problem: Problem, sigma: float, runs: tuple[tuple[int, int], ...], starting_distance: float) -> Pool:
-    kinds = _kinds(problem, sigma)
-    return Pool.of([kinds(*run) for run in runs], starting_distance=starting_distance)
+def _mu_of_block(
+    problem: Problem, sigma: float, length: int, steps: bytes, records: bytes, starting_distance: float
+) -> float:
+    visits = Visits(np.frombuffer(steps, dtype=np.int64), np.frombuffer(records, dtype=np.int64))
+    return _pool(problem, sigma, visits, length, starting_distance).mu()
+
+
+def _pool(problem: Problem, sigma: float, visits: Visits, length: int, starting_distance: float) -> Pool:
+    """Return what so many steps come to, which differ in what was visited and where."""
+    before = np.diff(visits.steps, prepend=-1, append=length) - 1  # equal steps before each visit, and at the end
+    steps, records = np.ones((2, 2 * len(before) - 1), dtype=np.int64)
+    steps[::2], records[::2], records[1::2] = before, 0, visits.records
+    some = steps > 0
+    step, of_a_record = _step(problem, sigma)
+    return Pool.of_runs(
+        steps[some].astype(np.float64),
+        step.sensitivity + records[some].astype(np.float64) * of_a_record,
+        contraction_gap=step.contraction_gap,
+        noise_std=step.noise_std,
+        starting_distance=starting_distance,
+    )
+
+
+@lru_cache(maxsize=16)
+def _step(problem: Problem, sigma: float) -> tuple[Phase, float]:
+    """Return a step whose batch agrees, and by how much each differing record raises its sensitivity.
+
+    More may differ than a batch holds.
+    """
+    agreeing, one = (phase(problem, sigma=sigma, records=number, steps=1) for number in (0, 1))
+    return agreeing, one.sensitivity - agreeing.sensitivity
 
 
 def _check(problem: Problem, schedule: Schedule) -> None:
@@ -195,67 +239,30 @@ def _window(problem: Problem) -> int:
 
 def _distance(problem: Problem, sigma: float, requests: Requests) -> float:
     """Return the most that two runs can be apart: every step differs in all records, for ever."""
-    everywhere = _kinds(problem, sigma)(sum(requests.records), 1)
-    return everywhere.sensitivity / contraction_gap(problem)
+    step, of_a_record = _step(problem, sigma)
+    return (step.sensitivity + sum(requests.records) * of_a_record) / step.contraction_gap
 
 
-def _answer(steps: int, window: int) -> Block:
-    """Return the last answer, in which nothing differs any more: its last steps, a window long."""
-    return Block(((0, min(steps, window)),), min(steps, window), steps > window)
-
-
-@lru_cache(maxsize=16)
-def _earlier_blocks(requests: Requests, window: int) -> tuple[Block, ...]:
-    """Return all answers but the last one, the latest first, then learning: the last steps of each, a window long."""
-    cycle = requests.cycle
-    ends = list(accumulate(requests.earlier_steps, initial=requests.learning_steps))
-    differing: Counter[int] = Counter()
-    blocks = []
-    for number in range(len(ends) - 1, -1, -1):
-        if requests.records:
-            places = requests.places[number] if requests.places else None
-            # What a request removes differs in all steps before it.
-            for batch, count in places or last_visited(cycle, requests.records[number], steps=ends[number]):
-                differing[batch] += count
-        first = ends[number - 1] if number else 0
-        start = max(first, ends[number] - window)
-        blocks.append(Block(_runs(cycle, start, ends[number], differing), ends[number] - start, start > first))
-    return tuple(blocks)
-
-
-def _runs(cycle: Cycle, start: int, end: int, differing: Mapping[int, int]) -> tuple[tuple[int, int], ...]:
-    """Return the steps from ``start`` to ``end`` as numbers of records in which they differ, and of such steps."""
-    if end - start <= len(differing):
-        met = ((step, differing.get(step % cycle.batches, 0)) for step in range(start, end))
-        visits = [(step, count) for step, count in met if count]
-    else:
-        visits = sorted(
-            (step, count)
-            for batch, count in differing.items()
-            for step in range(start + (batch - start) % cycle.batches, end, cycle.batches)
-        )
-    runs: list[tuple[int, int]] = []
-    step = start
-    for visit, count in visits:
-        if visit > step:
-            runs.append((0, visit - step))
-        if visit == step and runs and runs[-1][0] == count:
-            runs[-1] = count, runs[-1][1] + 1
-        else:
-            runs.append((count, 1))
-        step = visit + 1
-    if end > step:
-        runs.append((0, end - step))
-    return tuple(runs)
+def _visits(requests: Requests, start: int, end: int) -> Visits:
+    """Return the steps from ``start`` to ``end``, the last one not included, that use a later removed record."""
+    batches = requests.cycle.batches
+    for number in range(DEPTH, len(requests.records), DEPTH):
+        _pairs(requests.first(number))
+    pairs = _pairs(requests)
+    batch, records, until = pairs[:, np.searchsorted(pairs[2], start, side="right") :]
+    last = until - 1 - (until - 1 - batch) % batches
+    number = np.maximum((last - start) // batches + 1, 0)
+    back = np.arange(number.sum()) - np.repeat(np.cumsum(number) - number, number)
+    steps, which = np.unique(np.repeat(last, number) - batches * back, return_inverse=True)
+    return Visits(steps, np.bincount(which, weights=np.repeat(records, number), minlength=len(steps)).astype(np.int64))
 
 
 @lru_cache(maxsize=16)
-def _kinds(problem: Problem, sigma: float) -> Callable[[int, int], Phase]:
-    """Return what makes a phase of numbers of records and steps: of two runs that differ in so many records a step.
-
-    They may be more than a batch holds.
-    """
-    agreeing, one = (phase(problem, sigma=sigma, records=records, steps=1) for records in (0, 1))
-    gap, noise_std, base = one.contraction_gap, one.noise_std, agreeing.sensitivity
-    of_a_record = one.sensitivity - base
-    return cache(lambda records, steps: Phase(steps, gap, base + records * of_a_record, noise_std))
+def _pairs(requests: Requests) -> Array:
+    """Return a column for each batch of each request: the batch, the records there, the steps before the request."""
+    if not requests.records:
+        return np.empty((3, 0), dtype=np.int64)
+    end = requests.steps
+    places = requests.places[-1] if requests.places else last_visited(requests.cycle, requests.records[-1], steps=end)
+    new = np.array([(batch, count, end) for batch, count in places], dtype=np.int64).reshape(-1, 3).T
+    return np.concatenate([_pairs(requests.but_the_last()), new], axis=1)

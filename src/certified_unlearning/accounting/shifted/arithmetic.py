@@ -48,7 +48,7 @@ def computed(
     noise: Noise = "every step",
     projects: bool = False,
 ) -> Problem:
-    """Return a problem of logistic or softmax regression as it is computed; arguments as for `rounding.rounding`."""
+    """Return a problem of a loss of linear scores as it is computed; arguments as for `rounding.rounding`."""
     counted = rounding(
         n=problem.n,
         features=features,
