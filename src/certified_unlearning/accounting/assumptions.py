@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from certified_unlearning.accounting.accountant import PUBLIC_CLASS_WEIGHTS, Assumption
+from certified_unlearning.accounting.accountant import PROJECTION, PUBLIC_CLASS_WEIGHTS, PUBLIC_TARGET_RANGE, Assumption
 from certified_unlearning.accounting.accountants import ACCOUNTANTS, NO_ACCOUNTANT
 from certified_unlearning.vocabulary import Adjacency, DType, Guarantee, NoiseSource, Smoothness
 
@@ -44,17 +44,15 @@ def assumptions(
 ) -> tuple[Assumption, ...]:
     """Return what a guarantee rests on.
 
-    ``preprocessing`` says what the features rest on; ``arithmetic`` is None where rounding was not counted, and
-    ``class_weights`` where all classes count alike.
+    ``preprocessing`` says what the features rest on; ``classes`` is 1 for ridge regression; ``arithmetic`` is None
+    where rounding was not counted, and ``class_weights`` where all classes count alike.
     """
+    squared = classes == 1
     return (
-        Assumption(
-            statement="every record has norm at most 1, so its data-loss gradient has norm at most lipschitz",
-            status="checked",
-            by="every row and every replacement, to 1e-6 (32-bit rounding)",
-        ),
+        _SHORT_RECORDS_IN_A_BALL if squared else _SHORT_RECORDS,
         preprocessing,
         *(() if class_weights is None else (PUBLIC_CLASS_WEIGHTS,)),
+        *((PUBLIC_TARGET_RANGE,) if squared else ()),
         _curvature(smoothness, classes),
         Assumption(
             statement="the objective is strongly convex",
@@ -81,8 +79,28 @@ def assumptions(
             if noise_source == "seed"
             else "its keys come from the operating system's entropy and are not kept",
         ),
-        *ACCOUNTANTS[accountant].assumptions,
+        *(_BALL if squared and each == PROJECTION else each for each in ACCOUNTANTS[accountant].assumptions),
     )
+
+
+_SHORT_RECORDS = Assumption(
+    statement="every record has norm at most 1, so its data-loss gradient has norm at most lipschitz",
+    status="checked",
+    by="every row and every replacement, to 1e-6 (32-bit rounding)",
+)
+_SHORT_RECORDS_IN_A_BALL = Assumption(
+    statement="every record has norm at most 1 and a target between -1 and 1, and weights are no longer than radius, "
+    "so its data-loss gradient has norm at most lipschitz = radius + 1",
+    status="checked",
+    by="every row and every replacement, to 1e-6 (32-bit rounding); targets are clipped to target_range, and the start "
+    "and every step are projected",
+)
+_BALL = Assumption(
+    statement="projection on a ball",
+    status="checked",
+    by="it bounds the gradients of the squared loss, is part of every step of both runs, and loosens no bound; the "
+    "ball holds the minimiser of every data set of such records",
+)
 
 
 def _constants(adjacency: Adjacency) -> Assumption:
@@ -139,5 +157,6 @@ def _curvature(smoothness: Smoothness, classes: int) -> Assumption:
             "step size, which follows from it, tells nothing of single records is taken for granted"
         )
         return Assumption(statement=statement, status="assumed", by=by)
-    by = f"{'1/4' if classes == 2 else '1/2'} + strong_convexity holds for every data set of such records"
+    largest = {1: "1", 2: "1/4"}.get(classes, "1/2")
+    by = f"{largest} + strong_convexity holds for every data set of such records"
     return Assumption(statement=statement, status="checked", by=by)

@@ -186,7 +186,7 @@ def _run_phase(
             if drawn:
                 running.addcmul_(drawn[position], scaled)
             if radius is not None:
-                _project(running, radius)
+                project(running, radius)
         if progress is not None:
             progress.advance((end - step) * active)
         step = end
@@ -214,7 +214,8 @@ def publish(weights: Tensor, phase: Phase) -> Tensor:
     return torch.addcmul(weights.repeat_interleave(copies, dim=0), noise, scale.repeat_interleave(copies, dim=0))
 
 
-def _project(weights: Tensor, radius: float) -> None:
+def project(weights: Tensor, radius: float) -> None:
+    """Move every trial's weights, shape ``(trials, d)``, to the nearest point of a ball about 0, in place."""
     norms = torch.linalg.vector_norm(weights, dim=1, keepdim=True)
     weights.mul_((radius / norms).clamp_(max=1.0))
 

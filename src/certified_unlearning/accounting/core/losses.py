@@ -88,6 +88,55 @@ def softmax_constants(
     return LossConstants(strong_convexity=strength, smoothness=curvature * eigenvalue + strength, lipschitz=lipschitz)
 
 
+def ridge_constants(
+    *,
+    n: int,
+    regularisation: float,
+    smoothness: Smoothness = "bound",
+    largest_eigenvalue: float | None = None,
+    records: int = 0,
+) -> LossConstants:
+    """Return the constants of ridge regression on rows of norm at most 1 and targets from -1 to 1, in a ball.
+
+    The objective is ``mean_i (1/2) (x_i'w - y_i)^2 + (lambda / 2) ||w||^2`` with ``lambda = regularisation * n``. One
+    record's curvature is ``||x||^2``, at most 1. Its gradient, ``(x'w - y) x``, has no bound on the whole space; where
+    every step projects on the ball of radius ``R``, `ridge_radius`, it is at most ``M = R + 1``.
+
+    Args:
+        n: Number of training records.
+        regularisation: ``lambda / n``.
+        smoothness: Which ``L``: the spectral ones multiply the 1 as in `logistic_constants`.
+        largest_eigenvalue: Of ``X'X / n``; needed unless ``smoothness`` is ``bound``.
+        records: How many records are removed in all; matters for ``spectral-with-margin`` only.
+
+    Raises:
+        ParameterError: A spectral smoothness without an eigenvalue, or a non-positive ``regularisation``.
+    """
+    strength = _strength(n, regularisation)
+    eigenvalue = _eigenvalue(n, smoothness, largest_eigenvalue, records)
+    return LossConstants(
+        strong_convexity=strength, smoothness=eigenvalue + strength, lipschitz=ridge_radius(strength) + 1
+    )
+
+
+def ridge_radius(strong_convexity: float) -> float:
+    """Return the radius ``R`` of a ball about 0 that holds the minimiser of ridge regression, whatever the records are.
+
+    The minimiser is ``(A'A + m)^-1 A'b`` with rows ``A = X / sqrt(n)`` of norm at most ``1 / sqrt(n)`` and targets
+    ``b = y / sqrt(n)``, so the singular values ``s`` of ``A`` are at most 1, and so is ``||b||``. Its norm is at most
+    the largest ``s / (s^2 + m)`` there: ``1 / (2 sqrt(m))``, at ``s = sqrt(m)``, or ``1 / (1 + m)``, at 1, where ``m``
+    is above 1. One record ``x``, ``y = 1`` of norm ``sqrt(m)`` or 1 attains it. It is no larger than what
+    ``m ||w||^2 / 2 <= F(0) <= 1/2`` and ``m ||w|| <= ||grad F(0)|| <= 1`` give, and holds where records are removed,
+    become zeros or are replaced: ``n`` is at least their number.
+
+    Args:
+        strong_convexity: ``m``, above 0.
+    """
+    if strong_convexity <= 1:
+        return 1 / (2 * math.sqrt(strong_convexity))
+    return 1 / (1 + strong_convexity)
+
+
 def loss_constants(
     *,
     classes: int,
@@ -98,8 +147,11 @@ def loss_constants(
     records: int = 0,
     bounds: Literal["published", "tight"] = "published",
 ) -> LossConstants:
-    """Return `logistic_constants` for two classes (where ``bounds`` are the same) and `softmax_constants` for more."""
-    constants_of = logistic_constants if classes == 2 else partial(softmax_constants, bounds=bounds)
+    """Return `logistic_constants` for two classes and `softmax_constants` for more.
+
+    One class stands for ridge regression, with `ridge_constants`. ``bounds`` matter for `softmax_constants` only.
+    """
+    constants_of = {1: ridge_constants, 2: logistic_constants}.get(classes, partial(softmax_constants, bounds=bounds))
     return constants_of(
         n=n,
         regularisation=regularisation,

@@ -22,6 +22,13 @@ its derivative) and by the rounding of sigmoid or softmax, of which twice as muc
 product with a class' weight, at most 1), the sum of ``n`` gradients by ``gamma_D n``, where ``D`` is how many numbers
 are added one after another at most; the rest of the update is five roundings. ``|w|`` is at most ``|w_0| + M/m`` and
 the norm of the accumulated noise, which is Gaussian because the regulariser is linear.
+
+The squared loss of a target ``y`` in [-1, 1] has the residual ``r = x'w - y`` as coefficient, which grows with ``w``:
+every step projects on a ball of radius ``R``, and ``M = R + 1`` bounds it. A score is off by ``gamma_f |w|``, the
+difference from ``y`` by ``u M`` more, the sum of ``n`` gradients by ``gamma_D M n``. Weights are projected before they
+are stored, so ``|w|`` is at most ``R`` and what the projection rounds, ``(d + 6) u R``; no noise accumulates in it. The
+noise of the step itself lengthens the sum before it is projected, whose rounding is ``u`` of that. A row that is longer
+than 1 by a factor ``1 + e`` has a gradient of at most ``(1 + e)^2 M``.
 """
 
 import math
@@ -29,6 +36,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from certified_unlearning.accounting.core.checks import require_count, require_positive
+from certified_unlearning.accounting.core.losses import ridge_radius
 from certified_unlearning.errors import ParameterError
 
 UNIT_ROUNDOFF = {"float32": 2.0**-24, "float64": 2.0**-53}
@@ -109,19 +117,19 @@ def rounding(
     noise: Noise = "every step",
     projects: bool = False,
 ) -> Rounding:
-    """Return what one computed step of logistic (two classes) or softmax regression adds; see the module.
+    """Return what one computed step of logistic (two classes), softmax or ridge (one) regression adds; see the module.
 
     Args:
         n: Number of records.
         features: Columns of a row.
-        classes: Number of classes, at least 2.
+        classes: Number of classes, at least 2; 1 for ridge regression.
         strong_convexity: ``m``, of the regulariser.
-        lipschitz: ``M``.
+        lipschitz: ``M``; of ridge regression ``R + 1``, which says how large the ball is.
         step_size: ``eta``.
         dtype: ``float32`` or ``float64``.
         start_norm: Norm of the start's mean.
-        noise: Where noise is added.
-        projects: Whether every step projects on a ball.
+        noise: Where noise is added; in every step, for ridge regression.
+        projects: Whether every step projects on a ball; it does, for ridge regression.
 
     Returns:
         The step error; infinite where weights may grow by rounding alone.
@@ -129,12 +137,15 @@ def rounding(
     Raises:
         ParameterError: A value makes no sense.
     """
-    require_count(least=1, n=n, features=features)
-    require_count(least=2, classes=classes)
+    require_count(least=1, n=n, features=features, classes=classes)
     require_positive(strong_convexity=strong_convexity, lipschitz=lipschitz, step_size=step_size)
     unit = UNIT_ROUNDOFF[dtype]
     dimension = features if classes == 2 else features * classes
-    slope, coefficient_error, sums = (0.25, 8.0, 1) if classes == 2 else (0.5, 2.0 * classes + 16, 2)
+    if classes == 1:
+        # A difference alone would lose a small radius.
+        radius = max(lipschitz - 1, ridge_radius(strong_convexity)) * (1 + (dimension + 6) * unit)
+        lipschitz = radius + 1
+    slope, coefficient_error, sums = _of_loss(classes, lipschitz)
     longest_sum = min(n, ROWS_IN_A_ROW) + math.ceil(n / LEAST_BLOCK) + 2
     gradient_error = coefficient_error * unit + sums * _gamma(longest_sum, unit)
     # 1.01 is for what these errors do to each other and for rows that are up to `NORM_EXCESS` too long.
@@ -143,6 +154,13 @@ def rounding(
     per_norm = 1.01 * step_size * slope * _gamma(features, unit) + 6 * unit
     if projects:
         per_norm += (dimension + 6) * unit
+    if classes == 1:
+        if not projects or noise != "every step":
+            raise ParameterError(
+                "ridge regression by noisy steps needs noise and a projection on a ball in every step, got "
+                f"noise = {noise!r} and projects = {projects}"
+            )
+        return _in_a_ball(radius, at_origin, per_norm, dimension, dtype)
     rate = min(step_size * strong_convexity, 1.0)
     growth = per_norm / rate
     if growth >= 0.5:
@@ -161,6 +179,25 @@ def rounding(
         # Accountants speak of sigma where a step's noise would be sqrt(2 eta) sigma; here it is sigma itself.
         per_noise /= math.sqrt(2 * step_size)
     return Rounding(at_origin + per_norm * norm, per_noise, kappa, (dimension + 4) * FAILURE, NORM_EXCESS)
+
+
+def _of_loss(classes: int, lipschitz: float) -> tuple[float, float, float]:
+    """Return ``q``, the error of a coefficient in units of ``u``, and the largest sum of the coefficients' sizes."""
+    if classes == 1:
+        return 1.0, 2 * lipschitz, lipschitz
+    return (0.25, 8.0, 1.0) if classes == 2 else (0.5, 2.0 * classes + 16, 2.0)
+
+
+def _in_a_ball(norm: float, at_origin: float, per_norm: float, dimension: int, dtype: str) -> Rounding:
+    """Return the rounding of steps from projected weights, which are no longer than ``norm``."""
+    kappa = resolution(dimension, dtype)
+    return Rounding(
+        fixed=at_origin + per_norm * norm,
+        per_noise=6 * UNIT_ROUNDOFF[dtype] * (longest_noise(dimension) + kappa) + kappa,
+        resolution=kappa,
+        failure=(dimension + 4) * FAILURE,
+        norm_excess=(1 + NORM_EXCESS) ** 2 - 1,
+    )
 
 
 def resolution(dimension: int, dtype: str) -> float:

@@ -1,24 +1,17 @@
 """Ridge regression whose removals are certified against an exact refit."""
 
-import sys
-from collections.abc import Mapping
 from typing import Any, Literal, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
-from sklearn.base import RegressorMixin
-from sklearn.utils.validation import validate_data
+from numpy.typing import ArrayLike
 
-from certified_unlearning.accounting.core.losses import regularisation_of
-from certified_unlearning.data.quality import TargetQuality, target_quality_of
-from certified_unlearning.errors import DataError, ParameterError
 from certified_unlearning.estimators.certified_model import CertifiedModel
 from certified_unlearning.estimators.linear import without_sample_weight
-from certified_unlearning.estimators.scaling import Array, dense
+from certified_unlearning.estimators.ridge.regressor import LinearRegressor
 from certified_unlearning.mechanisms.refit_plan import RefitPlan
 
 
-class CertifiedRidge(RegressorMixin, CertifiedModel):  # type: ignore[misc]
+class CertifiedRidge(LinearRegressor, CertifiedModel):
     """Ridge regression that unlearns records in the same time for every ``n``: milliseconds up to a thousand features.
 
     It keeps the minimiser secret and publishes it with Gaussian noise. A quadratic's Newton step is exact: a removal
@@ -110,105 +103,19 @@ class CertifiedRidge(RegressorMixin, CertifiedModel):  # type: ignore[misc]
             InfeasibleError: The solver did not reach the budget.
         """
         with self._all_or_nothing():
-            self._note_index(X)
-            X, y = validate_data(self, X, y, accept_sparse="csr", dtype=(np.float64, np.float32), y_numeric=True)
-            if X.shape[0] < 2:
-                raise DataError("X has 1 sample only, but one that can be removed leaves at least one other")
-            low, high = self._range()
-            middle, half = (low / 2 + high / 2, high / 2 - low / 2) if self.fit_intercept else (0.0, max(-low, high))
-            self._scaling()  # Whether its numbers make sense, before anything is done.
-            plan = self._planned(X.shape[0], X.shape[1] + self.fit_intercept)
-            rows = self._rows(dense(X).astype(np.float64, copy=False))
-            targets = (np.clip(y.astype(np.float64), low, high) - middle) / half
-            self._middle, self._half = middle, half
-            self._learned(plan, rows, np.clip(targets, -1, 1))  # Again, for what the division rounds.
+            X, targets = self._validated(X, y)
+            plan = self._planned(len(X), X.shape[1] + self.fit_intercept)
+            self._learned(plan, self._rows(X.astype(np.float64, copy=False)), targets)
         return self
 
-    def predict(self, X: Any) -> Array:
-        """Return predictions, shape ``(records,)``, in the units of ``target_range``."""
-        self._require_fitted()
-        predicted: Array = self._seen(self._checked(X)) @ self.coef_ + self.intercept_
-        return predicted
-
-    def quality(self, X: Any, y: Any) -> TargetQuality:
-        """Measure the predictions on records: R^2 and errors, beside those of the mean of these targets.
-
-        The numbers tell of these records, and no certificate covers that.
-
-        Args:
-            X: Features, shape ``(records, features)``.
-            y: Their true targets, shape ``(records,)``.
-
-        Raises:
-            DataError: There is no record.
-        """
-        return target_quality_of(self.predict(X), y)
-
-    @property
-    def coef_(self) -> Array:
-        """Weights of the features, shape ``(features,)``, in the units of ``target_range``."""
-        self._require_fitted()
-        weights: Array = self._half * self._weights
-        return weights[:-1] / np.sqrt(2) if self.fit_intercept else weights
-
-    @property
-    def intercept_(self) -> float:
-        """The intercept, in the units of ``target_range``."""
-        self._require_fitted()
-        return float(self._half * self._weights[-1] / np.sqrt(2) + self._middle) if self.fit_intercept else 0.0
-
-    def _range(self) -> tuple[float, float]:
-        """Return the range that targets are clipped to.
-
-        Raises:
-            ParameterError: There is none, or it makes no sense.
-        """
-        try:
-            low, high = (float(end) for end in self.target_range)  # type: ignore[union-attr]
-        except (TypeError, ValueError) as error:
-            raise self._no_range() from error
-        # Its half is divided by.
-        if not sys.float_info.min <= high / 2 - low / 2 < np.inf or high - low == np.inf:
-            raise self._no_range()
-        return low, high
-
-    def _no_range(self) -> ParameterError:
-        return ParameterError(
-            "target_range must be a pair (low, high) between which targets lie, known without these records, got "
-            f"{self.target_range!r}"
-        )
-
     def _planned(self, n: int, features: int) -> RefitPlan:
-        known = isinstance(self.alpha, int | float | np.number) and not isinstance(self.alpha, bool)
-        if not known or not 0 < self.alpha < np.inf:
-            raise ParameterError(
-                f"alpha must be a number above 0, got {self.alpha!r}: without a regulariser (linear regression) "
-                "one record may have moved the weights by any amount, and no noise covers that; alpha = n / 1000, here "
-                f"{n / 1000:g}, is a weak one"
-            )
         return RefitPlan.make(
             n=n,
             features=features,
             classes=1,
-            strong_convexity=n * regularisation_of(C=1 / float(self.alpha), n=n, intercept=self.fit_intercept),
+            strong_convexity=n * self._regularisation(n),
             epsilon=self.epsilon,
             delta=self.delta,
             sigma=self.sigma,
             records_between_reads=self.records_between_reads,
         )
-
-    def _quality_in_words(self, X: Any, y: Any) -> list[str]:
-        self._require_both_or_neither(X, y)
-        return [] if X is None else self.quality(X, y).in_words()
-
-    def _described(self) -> dict[str, Any]:
-        return {**super()._described(), "targets": [self._middle, self._half]}
-
-    @classmethod
-    def _from_file(cls, header: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> Self:
-        estimator = super()._from_file(header, arrays)
-        if estimator.target_range is not None:
-            low, high = estimator.target_range
-            estimator.target_range = (low, high)  # JSON knows lists only.
-        estimator._middle, estimator._half = header["targets"]
-        return estimator

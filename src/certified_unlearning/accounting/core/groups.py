@@ -1,0 +1,71 @@
+"""Group privacy: what is indistinguishable after one edit is less so after several."""
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+
+from certified_unlearning.accounting.core.checks import (
+    require_count,
+    require_non_negative,
+    require_positive,
+    require_probability,
+)
+from certified_unlearning.errors import ParameterError
+
+
+def group_guarantee(epsilon: float, delta: float, *, edits: int) -> tuple[float, float]:
+    """Return what (epsilon, delta)-indistinguishability under one edit becomes under several.
+
+    It is ``(g epsilon, g e^((g - 1) epsilon) delta)`` for ``g`` edits.
+
+    Args:
+        epsilon: At least 0.
+        delta: At least 0.
+        edits: ``g``, at least 1.
+
+    Raises:
+        ParameterError: A value makes no sense.
+    """
+    require_non_negative(epsilon=epsilon, delta=delta)
+    require_count(least=1, edits=edits)
+    return edits * epsilon, edits * math.exp((edits - 1) * epsilon) * delta
+
+
+@dataclass(frozen=True, kw_only=True)
+class GroupBudget:
+    """How private a learner must be so that its model may stand for several edits (Ullah, 2024, Algorithm 25).
+
+    Attributes:
+        rho: Share of edits after which the model is computed anew: after every ``floor(1 / rho)``-th. Above 0, at
+            most 1.
+        epsilon: Of approximate unlearning, after any number of edits.
+        delta: Of approximate unlearning, between 0 and 1.
+
+    Raises:
+        ParameterError: A value makes no sense.
+    """
+
+    rho: float
+    epsilon: float
+    delta: float
+
+    def __post_init__(self) -> None:
+        require_positive(rho=self.rho, epsilon=self.epsilon)
+        require_probability(delta=self.delta)
+        if self.rho > 1:
+            raise ParameterError(f"rho must be at most 1, a computation for every edit, got {self.rho!r}")
+
+    @property
+    def edits(self) -> int:
+        """Edits after which the model is computed anew, ``g``: exactly ``floor(1 / rho)``, whatever the rounding."""
+        return int(1 / Fraction(self.rho))
+
+    @property
+    def learner_epsilon(self) -> float:
+        """What the learner's epsilon must be under one edit."""
+        return self.rho * self.epsilon
+
+    @property
+    def learner_delta(self) -> float:
+        """What the learner's delta must be under one edit: ``delta / (g e^((g - 1) rho epsilon))``."""
+        return self.delta / group_guarantee(self.learner_epsilon, 1.0, edits=self.edits)[1]

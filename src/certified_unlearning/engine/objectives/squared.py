@@ -1,0 +1,82 @@
+"""l2-regularised least squares, ridge regression, for many trials at once."""
+
+import torch
+from torch import Tensor
+
+from certified_unlearning.engine.objectives.linear import LinearObjective
+from certified_unlearning.engine.objectives.rows import Replacements, StreamedRows, replacements_like
+from certified_unlearning.errors import AssumptionError, DataError
+
+NORM_TOLERANCE = 1.1e-6
+"""How far a row may be longer than 1, as `core.rounding` counts it."""
+
+
+class SquaredObjective(LinearObjective):
+    """``f(w) = (1/n) sum_i (1/2) (w'x_i - y_i)^2 + (strong_convexity / 2) ||w||^2``.
+
+    A record's data-loss gradient is ``(w'x - y) x``. It is at most ``R + 1`` where weights stay in a ball of radius
+    ``R``, rows are no longer than 1 and targets lie in [-1, 1]. Nothing is clipped: it would be another loss.
+
+    Args:
+        features: Rows ``x_i``, shape ``(n, d)``.
+        labels: Targets ``y_i``, shape ``(n,)``.
+        strong_convexity: The l2 coefficient lambda.
+        replacements: What removed records become.
+        rows_at_once: Rows in a block, as of `LogisticObjective`.
+        normaliser: What the sum of the losses is divided by; by default ``n``.
+
+    Raises:
+        AssumptionError: A row is longer than 1.
+        DataError: A target is not between -1 and 1.
+    """
+
+    def __init__(
+        self,
+        features: Tensor | StreamedRows,
+        labels: Tensor,
+        *,
+        strong_convexity: float,
+        replacements: Replacements | None = None,
+        rows_at_once: int = 16_384,
+        normaliser: int | None = None,
+    ) -> None:
+        indices, new_features, new_labels = replacements_like(features, labels, replacements)
+        super().__init__(
+            features.clone() if isinstance(features, Tensor) else features,
+            indices,
+            new_features,
+            outputs=1,
+            strong_convexity=strong_convexity,
+            rows_at_once=rows_at_once,
+            normaliser=normaliser,
+        )
+        for rows in (*(rows for _, rows in self._blocks), new_features):
+            _require_short(rows)
+        self._indices = indices
+        self._targets, self._new_targets = (_checked(each, features.dtype) for each in (labels, new_labels))
+        self._old_targets = self._targets[indices]
+        self.remove(0)
+
+    def remove(self, count: int) -> None:
+        """Make this the objective on the data with the first ``count`` replacements carried out."""
+        self._blocks.remove(count)
+        self._targets[self._indices] = torch.cat([self._new_targets[:count], self._old_targets[count:]])
+
+    def _coefficients(self, scores: Tensor, rows: slice) -> Tensor:
+        return scores.sub_(self._targets[rows])
+
+
+def _require_short(rows: Tensor) -> None:
+    longest = float(torch.linalg.vector_norm(rows, dim=1, dtype=torch.float64).max()) if len(rows) else 0.0
+    if not longest <= 1 + NORM_TOLERANCE:
+        raise AssumptionError(
+            f"rows must have norm at most 1, for the gradient of least squares grows with its square, got {longest:.7g}"
+        )
+
+
+def _checked(targets: Tensor, dtype: torch.dtype) -> Tensor:
+    wrong = ~(targets.abs() <= 1)
+    if bool(wrong.any()):
+        record = int(wrong.nonzero()[0])
+        raise DataError(f"the target of record {record} is {targets[record]}, expected a number between -1 and 1")
+    return targets.to(dtype, copy=True)

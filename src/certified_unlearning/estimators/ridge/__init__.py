@@ -1,0 +1,1 @@
+"""Ridge regression, with the mechanisms of the classifiers."""

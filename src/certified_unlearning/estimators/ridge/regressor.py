@@ -1,0 +1,130 @@
+"""A linear regressor as scikit-learn knows it: targets of a public range, predictions in their units."""
+
+import sys
+from collections.abc import Mapping
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import RegressorMixin
+from sklearn.utils.validation import validate_data
+
+from certified_unlearning.accounting.core.losses import regularisation_of
+from certified_unlearning.data.quality import TargetQuality, target_quality_of
+from certified_unlearning.errors import DataError, ParameterError
+from certified_unlearning.estimators.linear import LinearModel
+from certified_unlearning.estimators.scaling import Array, dense
+
+
+class LinearRegressor(RegressorMixin, LinearModel):  # type: ignore[misc]
+    """Predictions by weights, with or without a regularised intercept, of targets that were mapped to [-1, 1].
+
+    The objective is that of scikit-learn's ``Ridge``, ``sum_i (x_i.w - y_i)^2 + alpha |w|^2``, but that the intercept
+    is in the regulariser, which draws it to the middle of ``target_range``. Divided by ``2 n``, its strong convexity is
+    ``m = alpha / n``, half of it with an intercept (`LinearModel` says why).
+
+    Subclasses have the parameters ``alpha`` and ``target_range``, and those of `LinearModel`.
+    """
+
+    def predict(self, X: Any) -> Array:
+        """Return predictions, shape ``(records,)``, in the units of ``target_range``."""
+        self._require_fitted()
+        predicted: Array = self._seen(self._checked(X)) @ self.coef_ + self.intercept_
+        return predicted
+
+    def quality(self, X: Any, y: Any) -> TargetQuality:
+        """Measure the predictions on records: R^2 and errors, beside those of the mean of these targets.
+
+        The numbers tell of these records, and no certificate covers that.
+
+        Args:
+            X: Features, shape ``(records, features)``.
+            y: Their true targets, shape ``(records,)``.
+
+        Raises:
+            DataError: There is no record.
+        """
+        return target_quality_of(self.predict(X), y)
+
+    @property
+    def coef_(self) -> Array:
+        """Weights of the features, shape ``(features,)``, in the units of ``target_range``."""
+        self._require_fitted()
+        weights = self._in_units()
+        return weights[:-1] / np.sqrt(2) if self.fit_intercept else weights
+
+    @property
+    def intercept_(self) -> float:
+        """The intercept, in the units of ``target_range``."""
+        self._require_fitted()
+        return float(self._in_units()[-1] / np.sqrt(2) + self._middle) if self.fit_intercept else 0.0
+
+    def _in_units(self) -> Array:
+        weights: Array = self._half * self._weights.astype(np.float64).reshape(-1)
+        return weights
+
+    def _validated(self, X: Any, y: Any) -> tuple[NDArray[Any], Array]:
+        """Return records and their targets in units of the range, whose middle and half become known."""
+        self._note_index(X)
+        X, y = validate_data(self, X, y, accept_sparse="csr", dtype=(np.float64, np.float32), y_numeric=True)
+        if X.shape[0] < 2:
+            raise DataError("X has 1 sample only, but one that can be removed leaves at least one other")
+        low, high = self._range()
+        self._scaling()  # Whether its numbers make sense, before anything is done.
+        self._middle, self._half = (
+            (low / 2 + high / 2, high / 2 - low / 2) if self.fit_intercept else (0.0, max(-low, high))
+        )
+        targets = (np.clip(y.astype(np.float64), low, high) - self._middle) / self._half
+        return dense(X), np.clip(targets, -1, 1)  # Again, for what the division rounds.
+
+    def _range(self) -> tuple[float, float]:
+        """Return the range that targets are clipped to.
+
+        Raises:
+            ParameterError: There is none, or it makes no sense.
+        """
+        try:
+            low, high = (float(end) for end in self.target_range)
+        except (TypeError, ValueError) as error:
+            raise self._no_range() from error
+        # Its half is divided by.
+        if not sys.float_info.min <= high / 2 - low / 2 < np.inf or high - low == np.inf:
+            raise self._no_range()
+        return low, high
+
+    def _no_range(self) -> ParameterError:
+        return ParameterError(
+            "target_range must be a pair (low, high) between which targets lie, known without these records, got "
+            f"{self.target_range!r}"
+        )
+
+    def _regularisation(self, n: int) -> float:
+        """Return ``m / n`` for ``n`` records.
+
+        Raises:
+            ParameterError: ``alpha`` is no number above 0.
+        """
+        known = isinstance(self.alpha, int | float | np.number) and not isinstance(self.alpha, bool)
+        if not known or not 0 < self.alpha < np.inf:
+            raise ParameterError(
+                f"alpha must be a number above 0, got {self.alpha!r}: without a regulariser (linear regression) "
+                "one record may have moved the weights by any amount, and no noise covers that; alpha = n / 1000, here "
+                f"{n / 1000:g}, is a weak one"
+            )
+        return regularisation_of(C=1 / float(self.alpha), n=n, intercept=self.fit_intercept)
+
+    def _quality_in_words(self, X: Any, y: Any) -> list[str]:
+        self._require_both_or_neither(X, y)
+        return [] if X is None else self.quality(X, y).in_words()
+
+    def _described(self) -> dict[str, Any]:
+        return {**super()._described(), "targets": [self._middle, self._half]}
+
+    @classmethod
+    def _from_file(cls, header: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> Self:
+        estimator = super()._from_file(header, arrays)
+        if estimator.target_range is not None:
+            low, high = estimator.target_range
+            estimator.target_range = (low, high)  # JSON knows lists only.
+        estimator._middle, estimator._half = header["targets"]
+        return estimator
