@@ -17,7 +17,9 @@ if TYPE_CHECKING:
     from certified_unlearning.estimators import (
         CertifiedLogisticRegression,
         CertifiedRidge,
+        ExactLogisticRegression,
         LangevinLogisticRegression,
+        LangevinRidge,
         PublishedStateDescentToDelete,
         SecretStateDescentToDelete,
     )
@@ -27,7 +29,9 @@ __version__ = version("certified-unlearning")
 __all__ = [
     "CertifiedLogisticRegression",
     "CertifiedRidge",
+    "ExactLogisticRegression",
     "LangevinLogisticRegression",
+    "LangevinRidge",
     "PublishedStateDescentToDelete",
     "SecretStateDescentToDelete",
     "__version__",
@@ -38,7 +42,9 @@ __all__ = [
 _MODULES = {
     "CertifiedLogisticRegression": "estimators",
     "CertifiedRidge": "estimators",
+    "ExactLogisticRegression": "estimators",
     "LangevinLogisticRegression": "estimators",
+    "LangevinRidge": "estimators",
     "PublishedStateDescentToDelete": "estimators",
     "SecretStateDescentToDelete": "estimators",
     "load_model": "ledger",

@@ -260,7 +260,7 @@ def test_a_projection_errs_by_less_than_what_is_counted_for_it():
             exact = weights.double().numpy()
             exact = exact * np.minimum(radius / np.linalg.norm(exact, axis=1, keepdims=True), 1)
             projected = weights.clone()
-            engine_descent._project(projected, radius)
+            engine_descent.project(projected, radius)
             errors = np.linalg.norm(projected.double().numpy() - exact, axis=1)
             assert (errors <= (d + 6) * unit * np.linalg.norm(exact, axis=1)).all()
 

@@ -6,10 +6,13 @@ from sklearn.utils.estimator_checks import check_class_weight_classifiers, param
 from certified_unlearning.estimators import (
     CertifiedLogisticRegression,
     CertifiedRidge,
+    ExactLogisticRegression,
     LangevinLogisticRegression,
+    LangevinRidge,
     PublishedStateDescentToDelete,
     SecretStateDescentToDelete,
 )
+from certified_unlearning.mechanisms.learners import langevin
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.SkipTestWarning")
 
@@ -33,6 +36,8 @@ def known_to_fail(estimator) -> dict[str, str]:
         CertifiedLogisticRegression(normalize=True, C=0.1, strict_timing=True, fit_intercept=False),
         LangevinLogisticRegression(normalize=True, C=0.1),
         LangevinLogisticRegression(normalize=True, C=0.01, accountant="lsi", adjacency="replace", epsilon=10),
+        ExactLogisticRegression(normalize=True),
+        ExactLogisticRegression("quantized-sgd", normalize=True, steps=200, fit_intercept=False),
         SecretStateDescentToDelete(normalize=True, C=0.1),
         PublishedStateDescentToDelete(normalize=True, C=0.1),
     ],
@@ -49,6 +54,23 @@ def test_it_is_a_scikit_learn_classifier(estimator, check):
     ]
 )
 def test_it_is_a_scikit_learn_regressor(estimator, check):
+    check(estimator)
+
+
+@parametrize_with_checks(
+    [
+        LangevinRidge(sigma=1e-4, data_norm=5, target_range=(-400, 400)),
+        LangevinRidge(
+            sigma=1e-4, accountant="lsi-tight", feature_ranges=(-5, 5), target_range=(-400, 400), fit_intercept=False
+        ),
+    ]
+)
+@pytest.mark.filterwarnings("ignore:little can be learned")
+def test_it_is_a_scikit_learn_regressor_by_noisy_steps(estimator, check, monkeypatch):
+    """One check sets alpha to 0.01: there 200 records take a million steps to learn, and 20 000 are as good."""
+    planned = langevin.learned_steps
+    monkeypatch.setattr(langevin, "learned_steps", lambda *given, **more: min(planned(*given, **more), 20_000))
+    monkeypatch.setattr(langevin.LangevinLearner, "_require_payable", lambda *_: None)  # It wants all of them.
     check(estimator)
 
 

@@ -354,6 +354,7 @@ def test_a_preset_shows_everything_unless_it_says_what() -> None:
         "privacy_dynamics",
         "noisy_sgd",
         "forget_unlearning",
+        "tv_stability",
         "cheaper_than_retraining",
     }
 

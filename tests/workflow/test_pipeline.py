@@ -9,6 +9,7 @@ import pytest
 from certified_unlearning.mechanisms.run import Plan
 from certified_unlearning.papers.forget_unlearning.experiments import ATTACK_ROWS
 from certified_unlearning.papers.parameters import load
+from certified_unlearning.papers.tv_stability.experiments import EDIT_ROWS
 from certified_unlearning.reproduction.rows import RUN_ROWS, read_table
 from tests.support.browser import chromium
 from tests.support.planning import ANEW
@@ -126,9 +127,12 @@ def test_mlflow_has_one_run_per_sweep_point_below_one_per_experiment(finished) -
     records = read_table(finished.results / "records.parquet", RUN_ROWS)
     attacks = [run for run in children if run.data.tags["figure"] == "deletion"]
     assert len(attacks) == len(read_table(finished.of("deletion") / "rows.parquet", ATTACK_ROWS))
-    sweep_points = [run for run in children if run not in attacks]
+    edits = [run for run in children if run.data.tags["figure"] == "edits"]
+    assert len(edits) == len(read_table(finished.of("edits") / "rows.parquet", EDIT_ROWS))
+    sweep_points = [run for run in children if run.data.tags["figure"] in EXPERIMENTS]
+    assert len(children) == len(sweep_points) + len(attacks) + len(edits)
     assert len(sweep_points) == records["run_key"].nunique()
-    assert len(runs) == len(children) + len(EXPERIMENTS) + 1
+    assert len(runs) == len(children) + len(TRACKED)
     assert all(run.info.status == "FINISHED" for run in runs)
     warm = [run for run in sweep_points if run.data.tags["variant"] == "warm start"]
     assert len(warm) == records.loc[records["variant"] == "warm start", "run_key"].nunique() > 0

@@ -33,7 +33,7 @@ LANGEVIN = f"{SMOKE}.langevin_unlearning"
 DELETION = "papers.forget_unlearning.deletion"
 PACKAGE = "certified_unlearning"
 BOUNDS = ("dynamics1", "dynamics2")
-SIMULATED = ("cost", "deletion", "measured", "risk")
+SIMULATED = ("cost", "deletion", "deletions", "edits", "measured", "risk")
 """Made at once, but by running the hot loop."""
 SHOWN = {*VERDICTS, ("parameter_table", "")}
 AFTER_LEARNING = {(rule, about) for rule, about in UNLEARNING if about.endswith("/langevin")}
@@ -142,7 +142,7 @@ def with_other_docstrings(content: str) -> str:
             LEARNING | (UNLEARNING - AFTER_LEARNING) | each("make", SIMULATED),
             AFTER_LEARNING
             | each("certify", EXPERIMENTS)
-            | each("draw", {*TRACKED, "measured", "cost"})
+            | each("draw", {*TRACKED, "measured", "cost", "deletions"})
             | TRACKING
             | TOGETHER,
         ),

@@ -12,6 +12,8 @@
 `residual`       noise on weights whose gradient is certified to be small: `release`, `newton`, their `rounding`, and
                  the `schedule` of reading data
 `deletion`       *Forget Unlearning*: plans, bounds, adaptive requests, risk
+`tv`             exact unlearning by total variation: how often an edit computes again (`subsampling`, `recomputation`,
+                 `tree`), published parameters (`erm`, `one_pass`), `planning`
 `accountant`     what an accountant declares; `accountants`: all of them; `assumptions`: their words; `guarantees`: the
                  numbers of a certificate
 ===============  ==========================================================================================

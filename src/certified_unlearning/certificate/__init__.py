@@ -1,8 +1,10 @@
 """Certificates: a guarantee with its constants and assumptions, which anyone can recompute.
 
-`Certificate` speaks of noisy steps, `ResidualCertificate` of noise on weights whose gradient is certified to be small.
+`Certificate` speaks of noisy steps, `ResidualCertificate` of noise on weights whose gradient is certified to be small,
+`ExactCertificate` of states that have the law of a fresh run.
 """
 
+from certified_unlearning.certificate.exact import ExactCertificate
 from certified_unlearning.certificate.kinds import AnyCertificate, read_any, verify, write
 from certified_unlearning.certificate.model import Certificate, of, read
 from certified_unlearning.certificate.residual import ResidualCertificate
@@ -12,6 +14,7 @@ __all__ = [
     "AnyCertificate",
     "Certificate",
     "CertificateError",
+    "ExactCertificate",
     "ResidualCertificate",
     "of",
     "read",

@@ -2,12 +2,18 @@
 
 from pathlib import Path
 
-from certified_unlearning.certificate import model, residual, verification
+from certified_unlearning.certificate import exact, model, residual, verification
+from certified_unlearning.certificate.exact import ExactCertificate
 from certified_unlearning.certificate.model import Certificate
 from certified_unlearning.certificate.residual import ResidualCertificate
 from certified_unlearning.files import read_json, read_model, write_model
 
-AnyCertificate = Certificate | ResidualCertificate
+AnyCertificate = Certificate | ResidualCertificate | ExactCertificate
+
+_NAMED: dict[str, type[ResidualCertificate] | type[ExactCertificate]] = {
+    "residual": ResidualCertificate,
+    "exact": ExactCertificate,
+}
 
 
 def verify(certificate: AnyCertificate) -> None:
@@ -19,6 +25,8 @@ def verify(certificate: AnyCertificate) -> None:
     """
     if isinstance(certificate, ResidualCertificate):
         residual.verify(certificate)
+    elif isinstance(certificate, ExactCertificate):
+        exact.verify(certificate)
     else:
         verification.verify(certificate)
 
@@ -35,6 +43,5 @@ def read_any(path: str | Path) -> AnyCertificate:
         DataError: The file is missing or is no certificate.
     """
     content = read_json(path)
-    if isinstance(content, dict) and content.get("kind") == "residual":
-        return read_model(path, ResidualCertificate, "a certificate")
-    return model.read(path)
+    kind = content.get("kind") if isinstance(content, dict) else None
+    return read_model(path, _NAMED[kind], "a certificate") if kind in _NAMED else model.read(path)

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
@@ -55,6 +55,10 @@ class Certificate(_Model):
     Of mini-batches ``cycle`` states how many there are and how large they are, with the rows of zeros that fill the
     last one, and ``places`` which batches the removed records were in; without it they may have been in any.
     ``class_weights``, of at most 1 each, are what the losses of each class' records were multiplied by.
+
+    Of ridge regression ``loss`` states that it is squared, ``classes`` is 1 and ``target_range`` what targets were
+    clipped to before that range was mapped into [-1, 1]. The gradients' bound rests on ``radius``: ``lipschitz`` is
+    ``radius + 1``. Where there are classes, whose number tells the loss, both are left out.
     """
 
     run_key: str
@@ -75,7 +79,9 @@ class Certificate(_Model):
     extra_delta: float
     n: int = Field(ge=1)
     d: int = Field(ge=1)
-    classes: int = Field(ge=2)
+    classes: int = Field(ge=1)
+    loss: Literal["squared"] | None = Field(default=None, exclude_if=lambda loss: loss is None)
+    target_range: tuple[float, float] | None = Field(default=None, exclude_if=lambda range_: range_ is None)
     largest_eigenvalue: float | None = Field(gt=0)
     strong_convexity: float = Field(gt=0)
     smoothness: Smoothness
@@ -150,6 +156,7 @@ def of(run: Run, *, key: str, noise_source: NoiseSource, all_published: bool = F
         **guaranteed._asdict(),
         epsilon_all_published=joint,
         **constants.model_dump(),
+        loss="squared" if constants.classes == 1 else None,
         step_size=run.step_size,
         sigma=run.sigma,
         learning_steps=run.learning_steps,

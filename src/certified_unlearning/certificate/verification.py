@@ -6,7 +6,7 @@ from collections import Counter
 from certified_unlearning import accounting
 from certified_unlearning.accounting import assumptions
 from certified_unlearning.accounting.accountants import ACCOUNTANTS
-from certified_unlearning.accounting.core.losses import LossConstants, loss_constants, scores_per_record
+from certified_unlearning.accounting.core.losses import LossConstants, loss_constants, ridge_radius, scores_per_record
 from certified_unlearning.accounting.core.rounding import LARGEST_SIGMA
 from certified_unlearning.accounting.cyclic.accountants import ACCOUNTANTS as CYCLIC_ACCOUNTANTS
 from certified_unlearning.accounting.guaranteed import Guaranteed
@@ -23,6 +23,8 @@ from certified_unlearning.errors import UnlearningError
 
 TOLERANCE = 1e-9
 """Relative difference up to which a recomputed epsilon counts as equal: the minimisation's own accuracy."""
+LANGEVIN = "langevin"
+"""The only mechanism of noisy steps that learns targets."""
 NEGLIGIBLE = 0.01
 """Relative increase that rounding may cause in a certificate that was made before rounding was counted."""
 
@@ -204,6 +206,7 @@ def _verify_scope(certificate: Certificate) -> None:
     else:
         scope["features"] = (certificate.features in (DECLARED, GIVEN), f"{DECLARED!r} or {GIVEN!r}")
     scores = scores_per_record(certificate.classes)
+    scope |= _scope_of_targets(certificate)
     scope["class_weights"] = possible_class_weights(certificate.class_weights, certificate.classes)
     scope["d"] = (certificate.d % scores == 0, f"a multiple of the {scores} scores of a record")
     for name, (holds, right) in scope.items():
@@ -212,6 +215,35 @@ def _verify_scope(certificate: Certificate) -> None:
                 f"the certificate of run {certificate.run_key[:12]} states {name} = {getattr(certificate, name)!r}, "
                 f"but by {certificate.accountant} on {certificate.dataset} it must be {right}"
             )
+
+
+def _scope_of_targets(certificate: Certificate) -> dict[str, tuple[bool, str]]:
+    """Return what must hold of the loss: of ridge regression, whose gradients only a ball bounds, and of classes."""
+    if certificate.classes > 1:
+        return {
+            "loss": (certificate.loss is None, "left out: the number of classes tells it"),
+            "target_range": (certificate.target_range is None, "left out: there are classes"),
+        }
+    due = ridge_radius(certificate.strong_convexity)
+    low, high = certificate.target_range or (math.nan, math.nan)
+    return {
+        "classes": (
+            certificate.mechanism == LANGEVIN and built_in(certificate.dataset) is None,
+            f"at least 2: only mechanism {LANGEVIN!r}, on one's own data, learns targets",
+        ),
+        "loss": (certificate.loss == "squared", "'squared': one class stands for ridge regression"),
+        "target_range": (low < high and math.isfinite(high - low), "a range from a number to a larger one"),
+        "smoothness": (certificate.smoothness == "bound", "bound, which holds for all targets and records"),
+        "radius": (
+            math.isclose(certificate.radius or 0.0, due, rel_tol=TOLERANCE),
+            f"{due!r}: a smaller ball need not hold the minimiser, and in a larger one gradients are longer",
+        ),
+        # No certificate of targets was made before rounding was counted.
+        "rounding_error": (
+            certificate.arithmetic is not None,
+            "a number, and so must be noise_delta and noise_resolution",
+        ),
+    }
 
 
 def _verify_words(certificate: Certificate) -> None:

@@ -57,6 +57,13 @@ def verify(
                 f"{assumed} assumptions not checked)"
             )
             continue
+        if isinstance(certified, certificate.ExactCertificate):
+            print(
+                f"{path}: equal in law to a run on the {certified.n} records that are left ({certified.guarantee} by "
+                f"{certified.mechanism}; a deletion computes again with probability at most "
+                f"{rounded_up(certified.recompute_probability)}; {assumed} assumptions not checked)"
+            )
+            continue
         if not certified.unlearning_steps:
             print(f"{path}: nothing was removed yet, so nothing is guaranteed")
             continue
@@ -85,11 +92,16 @@ def _verify_as_json(path: Path) -> bool:
     except UnlearningError as error:
         print(json.dumps({"certificate": str(path), "verified": False, "error": str(error)}, indent=2))
         return False
-    if isinstance(certified, certificate.ResidualCertificate):
-        accountant, everything, nothing = None, certified.epsilon_all_releases, False
-    else:
+    if isinstance(certified, certificate.Certificate):
         accountant, everything = certified.accountant, certified.epsilon_all_published
+        delta, adjacency = certified.delta + certified.extra_delta, certified.adjacency
         nothing = not certified.unlearning_steps
+    elif isinstance(certified, certificate.ResidualCertificate):
+        accountant, everything, nothing = None, certified.epsilon_all_releases, False
+        delta, adjacency = certified.delta + certified.extra_delta, certified.adjacency
+    else:
+        # Two states together tell more than one: nothing is stated of all of them.
+        accountant, everything, nothing, delta, adjacency = None, None, False, 0.0, None
     found = {
         "certificate": str(path),
         "verified": True,
@@ -98,9 +110,9 @@ def _verify_as_json(path: Path) -> bool:
         "accountant": accountant,
         "guarantee": certified.guarantee,
         "comparator": certified.comparator,
-        "adjacency": certified.adjacency,
+        "adjacency": adjacency,
         "epsilon": None if nothing else certified.epsilon,
-        "delta": certified.delta + certified.extra_delta,
+        "delta": delta,
         "epsilon_all_published": None if nothing else everything,
         "checked": [each.statement for each in certified.assumptions if each.status == "checked"],
         "assumed": [each.statement for each in certified.assumptions if each.status == "assumed"],

@@ -1,4 +1,4 @@
-"""MNIST, 3 against 8, from the four published IDX files."""
+"""MNIST, 3 against 8 or all ten digits, from the four published IDX files."""
 
 import math
 from pathlib import Path
@@ -62,14 +62,49 @@ def prepare(raw_root: Path, seed: int) -> PreparedData:
     Raises:
         DataError: A file is missing, damaged or not the published one.
     """
+    return three_against_eight(*_parsed(raw_root))
+
+
+def prepare_ten_digits(raw_root: Path, seed: int) -> PreparedData:
+    """Prepare all ten digits: pixels from -1 to 1, divided by 28, the longest norm there can be.
+
+    There are 60 000 training and 10 000 test records. One constant for all rows keeps their lengths.
+
+    Args:
+        raw_root: Where `fetch.fetch` put the files.
+        seed: Not used: MNIST comes with its split.
+
+    Raises:
+        DataError: A file is missing, damaged or not the published one.
+    """
+    train_images, train_labels, test_images, test_labels = _parsed(raw_root)
+    return PreparedData(
+        name=TEN_DIGITS.name,
+        features="pixels",
+        train_features=_scaled(train_images, train_labels, "MNIST, training part"),
+        train_labels=train_labels.astype(np.int8),
+        test_features=_scaled(test_images, test_labels, "MNIST, test part"),
+        test_labels=test_labels.astype(np.int8),
+        preprocessing="pixels / 127.5 - 1, divided by 28; published split",
+        classes=tuple(str(digit) for digit in range(10)),
+    )
+
+
+def _scaled(images: NDArray[np.uint8], digits: NDArray[np.uint8], where: str) -> NDArray[np.float32]:
+    _require_fitting(images, digits, where)
+    pixels = images.reshape(len(images), -1).astype(np.float32)
+    return (pixels / np.float32(127.5) - np.float32(1)) / np.float32(PIXELS)
+
+
+def _parsed(raw_root: Path) -> list[NDArray[np.uint8]]:
+    """Return training images and labels, test images and labels."""
     arrays = []
     for raw, dimensions in zip(RAW_FILES, (3, 1, 3, 1), strict=True):
         path = raw_root / raw.path
         content = read(raw, path)
         arrays.append(parse_idx(content, dimensions, path))  # First: it says more than a wrong digest does.
         check(raw, content, path)
-    train_images, train_labels, test_images, test_labels = arrays
-    return three_against_eight(train_images, train_labels, test_images, test_labels)
+    return arrays
 
 
 def parse_idx(content: bytes, dimensions: int, where: str | Path) -> NDArray[np.uint8]:
@@ -133,10 +168,7 @@ def three_against_eight(
 def _select(
     images: NDArray[np.uint8], digits: NDArray[np.uint8], where: str
 ) -> tuple[NDArray[np.float32], NDArray[np.int8]]:
-    if images.shape[1:] != (PIXELS, PIXELS):
-        raise DataError(f"{where}: images have {images.shape[1:]} pixels, expected {(PIXELS, PIXELS)}")
-    if len(images) != len(digits):
-        raise DataError(f"{where}: there are {len(images)} images, but {len(digits)} labels")
+    _require_fitting(images, digits, where)
     for digit in (3, 8):
         if digit not in digits:
             raise DataError(f"{where}: the class of digit {digit} has no records")
@@ -146,4 +178,15 @@ def _select(
     return unit_rows(pixels / 255 - 0.5, where), labels
 
 
+def _require_fitting(images: NDArray[np.uint8], digits: NDArray[np.uint8], where: str) -> None:
+    """Raise `DataError` unless there are images of the right size, and a label for each."""
+    if images.shape[1:] != (PIXELS, PIXELS):
+        raise DataError(f"{where}: images have {images.shape[1:]} pixels, expected {(PIXELS, PIXELS)}")
+    if len(images) != len(digits):
+        raise DataError(f"{where}: there are {len(images)} images, but {len(digits)} labels")
+
+
 THREE_AGAINST_EIGHT = DataSet("mnist-3-vs-8", "MNIST 3 vs 8", prepare, raw_files=RAW_FILES, preset="mnist")
+TEN_DIGITS = DataSet(
+    "mnist-10", "MNIST, ten digits", prepare_ten_digits, classes=10, raw_files=RAW_FILES, preset="exact"
+)

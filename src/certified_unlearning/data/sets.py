@@ -1,18 +1,24 @@
 """The data sets of this package: the only list of them."""
 
 from collections.abc import Iterable
+from pathlib import Path
 
 from certified_unlearning.data import adult, cifar10, digits, mnist
 from certified_unlearning.data.dataset import DataSet
+from certified_unlearning.data.fetch import fetch
+from certified_unlearning.data.prepared import PreparedData
 from certified_unlearning.errors import ParameterError
 
 DATA_SETS = (
     digits.DIGITS,
     mnist.THREE_AGAINST_EIGHT,
+    mnist.TEN_DIGITS,
     adult.ADULT,
     cifar10.CAT_AGAINST_SHIP,
     cifar10.TEN_CLASSES,
 )
+RAW_ROOT = Path("data/raw")
+"""Where the project keeps raw files; UNLEARNING_DATA may name another place that has them."""
 
 
 def built_in(name: str) -> DataSet | None:
@@ -30,3 +36,20 @@ def find(name: str, data_sets: Iterable[DataSet] = DATA_SETS) -> DataSet:
     if name not in known:
         raise ParameterError(f"there is no data set {name!r}; known are {', '.join(known)}")
     return known[name]
+
+
+def load(name: str, *, seed: int) -> PreparedData:
+    """Return a data set of this package, prepared, for experiments that choose their own.
+
+    Args:
+        name: Its name.
+        seed: Of its split, where the source has none.
+
+    Raises:
+        ParameterError: There is none of that name.
+        DataError: Its raw files are found nowhere.
+        StorageError: They cannot be put in place.
+    """
+    known = find(name)
+    fetch(known, RAW_ROOT)
+    return known.prepare(RAW_ROOT, seed)

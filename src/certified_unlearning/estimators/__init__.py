@@ -7,14 +7,18 @@ array([0, 1, 3])
 """
 
 from certified_unlearning.estimators.certified import CertifiedLogisticRegression
-from certified_unlearning.estimators.certified_ridge import CertifiedRidge
 from certified_unlearning.estimators.descent_to_delete import PublishedStateDescentToDelete, SecretStateDescentToDelete
+from certified_unlearning.estimators.exact.classifier import ExactLogisticRegression
 from certified_unlearning.estimators.langevin import LangevinLogisticRegression
+from certified_unlearning.estimators.ridge.certified import CertifiedRidge
+from certified_unlearning.estimators.ridge.langevin import LangevinRidge
 
 __all__ = [
     "CertifiedLogisticRegression",
     "CertifiedRidge",
+    "ExactLogisticRegression",
     "LangevinLogisticRegression",
+    "LangevinRidge",
     "PublishedStateDescentToDelete",
     "SecretStateDescentToDelete",
 ]

@@ -9,12 +9,12 @@ from numpy.typing import ArrayLike, NDArray
 from certified_unlearning.accounting.core.losses import regularisation_of
 from certified_unlearning.estimators.certified_model import CertifiedModel
 from certified_unlearning.estimators.class_weights import ClassWeights
-from certified_unlearning.estimators.classifier import LinearClassifier
+from certified_unlearning.estimators.classifier import NoisyClassifier
 from certified_unlearning.estimators.linear import without_sample_weight
 from certified_unlearning.mechanisms.refit_plan import RefitPlan
 
 
-class CertifiedLogisticRegression(LinearClassifier, CertifiedModel):
+class CertifiedLogisticRegression(NoisyClassifier, CertifiedModel):
     """Logistic regression that unlearns, of two classes by Newton steps whose time does not grow with ``n``.
 
     It keeps the minimiser secret and publishes it with Gaussian noise. A removal takes one Newton step that reads the

@@ -192,9 +192,6 @@ class CertifiedModel(LinearModel):
         """Return what else a removal changes."""
         return {}
 
-    def _has_an_empty_class(self) -> bool:
-        return False
-
     def _present(self, indices: Any) -> NDArray[np.int64]:
         """Return row numbers of records that are left, in order."""
         wanted = distinct(indices, self._plan.n)

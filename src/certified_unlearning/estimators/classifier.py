@@ -15,7 +15,7 @@ from certified_unlearning.accounting.core.checks import require_positive
 from certified_unlearning.accounting.core.scale import weights_bound
 from certified_unlearning.data.quality import Quality, quality_of
 from certified_unlearning.errors import DataError
-from certified_unlearning.estimators.advice import warn_if_drowned
+from certified_unlearning.estimators.advice import ADVISED, Strength, warn_if_drowned
 from certified_unlearning.estimators.class_weights import ClassWeights
 from certified_unlearning.estimators.linear import LinearModel
 from certified_unlearning.estimators.scaling import Array, dense
@@ -29,23 +29,15 @@ class LinearClassifier(ClassifierMixin, LinearModel):  # type: ignore[misc]
     halved. The result is scikit-learn's objective ``C sum_i loss_i + ||(coef, intercept)||^2 / 2``, with the intercept
     in the regulariser as in its solver ``liblinear``. An estimator must not be used by several threads at once.
 
-    Subclasses set ``_weights``, of the rows, and ``classes_``; they have the parameters ``C``, ``class_weight``,
-    ``normalize``, ``feature_ranges``, ``data_norm``, ``fit_intercept`` and ``random_state``. ``coef_`` and
-    ``intercept_`` are of the features as the model sees them: after ``feature_ranges``, ``data_norm`` or ``normalize``.
+    Subclasses set ``_weights``, of the rows, and ``classes_``; they have the parameters ``C``, ``normalize``,
+    ``feature_ranges``, ``data_norm``, ``fit_intercept`` and ``random_state``. ``coef_`` and ``intercept_`` are of the
+    features as the model sees them: after ``feature_ranges``, ``data_norm`` or ``normalize``.
 
     Attributes:
         classes_: The classes, sorted.
         n_features_in_: Number of features.
         feature_names_in_: Their names, if ``X`` was a data frame.
     """
-
-    @abstractmethod
-    def _planned(self, n: int, features: int, classes: int, weights: ClassWeights) -> Any:
-        """Return the plan for so many records, columns of a row and classes, and for the classes' weights."""
-
-    @abstractmethod
-    def _planned_noise(self, plan: Any) -> tuple[float, float]:
-        """Return a plan's standard deviation of the noise in the score of a row of norm 1, and its ``m``."""
 
     def decision_function(self, X: Any) -> Array:
         """Return the scores of records: shape ``(records,)`` for two classes, else ``(records, classes)``."""
@@ -116,6 +108,38 @@ class LinearClassifier(ClassifierMixin, LinearModel):  # type: ignore[misc]
             raise DataError(f"y holds one class only ({classes[0]!r}); a classifier needs samples of two classes")
         return dense(X), classes, 2 * encoded - 1 if len(classes) == 2 else encoded
 
+    def _quality_in_words(self, X: Any, y: Any) -> list[str]:
+        """Return what a report says of the predictions on some records; nothing if there are none."""
+        self._require_both_or_neither(X, y)
+        return [] if X is None else self.quality(X, y).in_words()
+
+    def _described(self) -> dict[str, Any]:
+        """Return what a file's header says of every classifier."""
+        return {**super()._described(), "classes": [self.classes_.dtype.str, self.classes_.tolist()]}
+
+    @classmethod
+    def _from_file(cls, header: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> Self:
+        """Return a classifier with what a file says of every classifier."""
+        estimator = super()._from_file(header, arrays)
+        dtype, classes = header["classes"]
+        estimator.classes_ = np.array(classes, dtype=dtype)
+        return estimator
+
+
+class NoisyClassifier(LinearClassifier):
+    """A `LinearClassifier` whose noise is planned for a guarantee, and may drown what it learns.
+
+    Subclasses have the parameter ``class_weight``, too.
+    """
+
+    @abstractmethod
+    def _planned(self, n: int, features: int, classes: int, weights: ClassWeights) -> Any:
+        """Return the plan for so many records, columns of a row and classes, and for the classes' weights."""
+
+    @abstractmethod
+    def _planned_noise(self, plan: Any) -> tuple[float, float]:
+        """Return a plan's standard deviation of the noise in the score of a row of norm 1, and its ``m``."""
+
     def _sizes(self, X: NDArray[Any], classes: NDArray[Any]) -> dict[str, Any]:
         """Return what `_planned` takes."""
         return {
@@ -140,31 +164,25 @@ class LinearClassifier(ClassifierMixin, LinearModel):  # type: ignore[misc]
 
         noise, score = noise_and_score(plan)
         warn_if_drowned(
-            C=self.C,
-            n=n,
-            largest_weight=weights.largest,
+            Strength(
+                "C",
+                self.C,
+                [each / (n * weights.largest) for each in ADVISED],
+                lambda C: f"C n = {C * n:.3g}",
+            ),
             epsilon=self.epsilon,
             noise=noise,
             score=score,
+            trouble=f"the noise in a score has a standard deviation of up to {noise:.3g}, and no score of the model "
+            f"without noise is above {score:.3g}",
             relative_noise=relative_noise,
             stacklevel=stacklevel,
         )
 
-    def _quality_in_words(self, X: Any, y: Any) -> list[str]:
-        """Return what a report says of the predictions on some records; nothing if there are none."""
-        self._require_both_or_neither(X, y)
-        return [] if X is None else self.quality(X, y).in_words()
-
-    def _described(self) -> dict[str, Any]:
-        """Return what a file's header says of every classifier."""
-        return {**super()._described(), "classes": [self.classes_.dtype.str, self.classes_.tolist()]}
-
     @classmethod
     def _from_file(cls, header: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> Self:
-        """Return a classifier with what a file says of every classifier."""
+        """Return a classifier with what a file says of every classifier; of its class weights as a dictionary."""
         estimator = super()._from_file(header, arrays)
         if estimator.class_weight is not None:
             estimator.class_weight = dict(estimator.class_weight)
-        dtype, classes = header["classes"]
-        estimator.classes_ = np.array(classes, dtype=dtype)
         return estimator

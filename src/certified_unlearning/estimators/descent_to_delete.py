@@ -8,8 +8,9 @@ import torch
 from numpy.typing import ArrayLike
 
 from certified_unlearning.accounting.core.losses import regularisation_of
-from certified_unlearning.estimators.base import UnlearningClassifier, shown_progress
+from certified_unlearning.estimators.base import UnlearningClassifier
 from certified_unlearning.estimators.class_weights import ClassWeights
+from certified_unlearning.estimators.unlearning_model import shown_progress
 from certified_unlearning.mechanisms.learners.descent import DescentLearner, DescentVariant
 from certified_unlearning.mechanisms.learners.learner import Removal
 

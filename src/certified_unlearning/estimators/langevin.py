@@ -10,16 +10,16 @@ from numpy.typing import ArrayLike, NDArray
 from certified_unlearning.accounting.core.scale import score_noise
 from certified_unlearning.engine.devices import pick_device
 from certified_unlearning.engine.minibatch import dealt_order, places_in
-from certified_unlearning.estimators.base import UnlearningClassifier, shown_progress
+from certified_unlearning.estimators.base import UnlearningClassifier
 from certified_unlearning.estimators.class_weights import ClassWeights
 from certified_unlearning.estimators.linear import ROWS_AT_ONCE
 from certified_unlearning.estimators.requests import distinct, require_removable
+from certified_unlearning.estimators.unlearning_model import LangevinModel
 from certified_unlearning.mechanisms.learners.langevin import LangevinLearner
-from certified_unlearning.mechanisms.learners.learner import Removal
 from certified_unlearning.mechanisms.learners.minibatch import MiniBatchLearner, plan_learner
 
 
-class LangevinLogisticRegression(UnlearningClassifier):
+class LangevinLogisticRegression(UnlearningClassifier, LangevinModel):
     """Logistic regression, binary or multinomial, that can unlearn records with an (epsilon, delta) certificate.
 
     It learns by noisy gradient descent and unlearns by going on with it on the records that are left (Chien, Wang,
@@ -215,30 +215,9 @@ class LangevinLogisticRegression(UnlearningClassifier):
             np.multiply(rows, -labels[:, None], out=rows, casting="same_kind")
         return rows
 
-    def _learn(self, rows: torch.Tensor, labels: torch.Tensor) -> None:
-        progress = shown_progress("fit", self._learner.learning_steps)
-        self._weights = self._learner.learn(rows, labels, [self._noise_key()], progress=progress).cpu().numpy()
-
-    def _unlearn(self, rows: torch.Tensor, labels: torch.Tensor, records: int) -> None:
-        removal = self._learner.plan_removal(self.removals_, records)
-        history = [*self.removals_, removal]
-        self._weights, self.removals_ = self._after_steps(rows, labels, history), history
-
     def _placed(self, *arrays: NDArray[Any]) -> tuple[torch.Tensor, torch.Tensor]:
         rows, labels = (torch.as_tensor(array, device=pick_device(self.device)) for array in arrays)
         return rows, labels
-
-    def _after_steps(self, rows: torch.Tensor, labels: torch.Tensor, history: list[Removal]) -> NDArray[Any]:
-        """Return the weights after the last removal of a history."""
-        weights: torch.Tensor = self._learner.unlearn(
-            torch.as_tensor(self._weights, device=rows.device),
-            rows,
-            labels,
-            history,
-            [self._noise_key()],
-            progress=shown_progress("unlearn", history[-1].steps),
-        )
-        return weights.cpu().numpy()
 
     @classmethod
     def _read_learner(cls, stated: Mapping[str, Any]) -> LangevinLearner | MiniBatchLearner:

@@ -5,7 +5,7 @@ from abc import abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import wraps
-from typing import Any, Self, TypeVar, cast
+from typing import Any, ClassVar, Self, TypeVar, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -57,6 +57,7 @@ class LinearModel(BaseEstimator):  # type: ignore[misc]
     """
 
     _training_rows: Any
+    _NEEDS_SHORT_ROWS: ClassVar[str] = "the guarantee needs norms of at most 1"
 
     @property
     @abstractmethod
@@ -113,7 +114,7 @@ class LinearModel(BaseEstimator):  # type: ignore[misc]
     def _require_short(self, features: Array) -> None:
         """Raise `DataError` if a row is longer than 1 and nothing makes it shorter."""
         if not self.normalize and self._scaling() is None:
-            require_short_rows(features)
+            require_short_rows(features, self._NEEDS_SHORT_ROWS)
 
     def _mapped(self, features: Array) -> NDArray[Any]:
         """Return checked features as rows, in an array that nobody else has."""
@@ -174,6 +175,10 @@ class LinearModel(BaseEstimator):  # type: ignore[misc]
         """Forget the data frame's labels of records that were removed."""
         if self._frame_index is not None:
             self._frame_index.forget(positions)
+
+    def _has_an_empty_class(self) -> bool:
+        """Return whether a class has lost all of its records; of numbers there are none."""
+        return False
 
     def _scaling_in_words(self) -> list[str]:
         """Return what a report says of public scaling, beside the certificate's assumptions."""
@@ -260,8 +265,8 @@ ROWS_AT_ONCE = 8192
 """Rows that stay in a processor's cache."""
 
 
-def require_short_rows(features: Array) -> None:
-    """Raise `DataError` if a row is longer than 1: the message names the longest."""
+def require_short_rows(features: Array, why: str) -> None:
+    """Raise `DataError` if a row is longer than 1: the message names the longest, and says why it must not be."""
     norms = np.empty(len(features))
     for start in range(0, len(features), ROWS_AT_ONCE):
         some = features[start : start + ROWS_AT_ONCE].astype(np.float64, copy=False)
@@ -271,7 +276,7 @@ def require_short_rows(features: Array) -> None:
     worst, longer = int(norms.argmax()), int((norms > 1 + NORM_TOLERANCE).sum())
     if longer:
         raise DataError(
-            f"row {worst} of X has norm {norms[worst]:.7g}, the longest of {longer} rows above 1, but the guarantee "
-            "needs norms of at most 1; divide X by a public constant, or say normalize=True to divide every row by its "
+            f"row {worst} of X has norm {norms[worst]:.7g}, the longest of {longer} rows above 1, but {why}; "
+            "divide X by a public constant, or say normalize=True to divide every row by its "
             "own norm"
         )

@@ -62,6 +62,14 @@ class FrameIndex:
             return False
         return all(mine is None or mine == theirs for mine, theirs in zip(self.labels, other.labels, strict=True))
 
+    def extended(self, X: Any, records: int) -> "FrameIndex":
+        """Return the index with the labels of so many more records; None for each that comes without labels."""
+        more = FrameIndex.of(X)
+        if self.labels is None:
+            return self
+        labels = np.full(records, None) if more is None or more.labels is None else more.labels
+        return FrameIndex(np.concatenate([self.labels, labels]))
+
     def copy(self) -> "FrameIndex":
         """Return an index with labels of its own."""
         return FrameIndex(None if self.labels is None else self.labels.copy())
@@ -164,7 +172,7 @@ def distinct(indices: Any, n: int) -> NDArray[np.int64]:
     wanted = np.atleast_1d(np.asarray(indices))
     if wanted.ndim != 1 or not len(wanted) or wanted.dtype.kind not in "iu":
         raise _no_positions(indices)
-    wanted = np.sort(wanted)
+    wanted = np.sort(wanted.astype(np.int64))
     twice = wanted[1:] == wanted[:-1]
     if twice.any():
         raise ParameterError(f"indices names record {wanted[1:][twice][0]} twice")

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from certified_unlearning import accounting
+from certified_unlearning.accounting.core.checks import require_count
 from certified_unlearning.accounting.core.losses import loss_constants, scores_per_record
 from certified_unlearning.data.sets import built_in
 from certified_unlearning.mechanisms.run import Constants
@@ -22,6 +23,7 @@ def constants_and_problem(
     """
     n = int(data["n"])
     classes = len(data["classes"]["train"])
+    require_count(least=2, classes=classes)
     loss = loss_constants(
         classes=classes,
         n=n,

@@ -25,7 +25,7 @@ class Constants(_Model):
     Attributes:
         n: Number of training records.
         d: Number of parameters: of features, times the classes where there are more than two.
-        classes: Number of classes: 2 for the logistic loss, more for softmax.
+        classes: Number of classes: 2 for the logistic loss, more for softmax, 1 for the squared loss of targets.
         largest_eigenvalue: Of ``X'X / n``: what the spectral rules for ``L`` start from; None where it is not told.
         strong_convexity: ``m``, the l2 coefficient lambda.
         smoothness_constant: ``L`` of each record's loss, regulariser included.
@@ -37,6 +37,7 @@ class Constants(_Model):
         features: What a certificate calls its features; None for the only or usual ones.
         data_sha256: Digest of the prepared data set; None where it is not told.
         class_weights: What the losses of records of each class are multiplied by, at most 1; None for 1.
+        target_range: The public range that the targets of ridge regression were clipped to; None for classes.
     """
 
     n: int
@@ -53,6 +54,7 @@ class Constants(_Model):
     features: str | None
     data_sha256: str | None
     class_weights: tuple[float, ...] | None = Field(default=None, exclude_if=lambda weights: weights is None)
+    target_range: tuple[float, float] | None = Field(default=None, exclude_if=lambda range_: range_ is None)
 
     def problem(self, step_size: float, cycle: Cycle | None = None) -> accounting.Problem:
         """Return what accountants take, with exact arithmetic: of all records, or of a batch of a cycle."""

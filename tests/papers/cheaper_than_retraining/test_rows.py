@@ -4,7 +4,8 @@ import time
 
 import pytest
 
-from certified_unlearning.papers.cheaper_than_retraining import measured, tables
+from certified_unlearning.data import sets
+from certified_unlearning.papers.cheaper_than_retraining import measured
 from certified_unlearning.papers.cheaper_than_retraining.experiments import COST, COST_ROWS
 from certified_unlearning.papers.cheaper_than_retraining.measured import cost_table
 from certified_unlearning.papers.cheaper_than_retraining.names import SYSTEMS
@@ -67,8 +68,8 @@ def test_requests_that_would_take_too_many_records_are_skipped():
 
 
 def test_data_that_are_not_there_are_skipped_with_the_reason(tmp_path, monkeypatch):
-    monkeypatch.setattr(tables, "RAW_ROOT", tmp_path)
-    monkeypatch.setattr(tables, "fetch", lambda known, root: known.prepare(root, 0))
+    monkeypatch.setattr(sets, "RAW_ROOT", tmp_path)
+    monkeypatch.setattr(sets, "fetch", lambda known, root: known.prepare(root, 0))
     found = cost_table(small(data=["adult"]))
     found = found[found["data"] == "adult"]
     assert len(found) == len(SYSTEMS)

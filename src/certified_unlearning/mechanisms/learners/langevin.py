@@ -17,6 +17,7 @@ from certified_unlearning.accounting.guarantees import added_to_delta
 from certified_unlearning.accounting.langevin.accountants import ACCOUNTANTS, accountant_called
 from certified_unlearning.accounting.langevin.learning_start import learned_steps
 from certified_unlearning.accounting.shifted.arithmetic import langevin_floor, triangle_floor
+from certified_unlearning.errors import ParameterError
 from certified_unlearning.mechanisms import langevin
 from certified_unlearning.mechanisms.learners.learner import (
     START,
@@ -66,13 +67,14 @@ class LangevinLearner(NoisyLearner):
         learning_steps: int | None = None,
         dtype: str = "float32",
         class_weights: tuple[float, ...] | None = None,
+        target_range: tuple[float, float] | None = None,
     ) -> "LangevinLearner":
         """Choose the noise, and the learning steps, before anything is learned.
 
         Args:
             n: Number of records.
             features: Columns of a row.
-            classes: Number of classes.
+            classes: Number of classes; 1 for ridge regression.
             regularisation: ``lambda / n``.
             epsilon: The target, above 0.
             delta: Strictly between 0 and 1, or ``"1/n"``.
@@ -88,6 +90,7 @@ class LangevinLearner(NoisyLearner):
                 to be negligible.
             dtype: Of weights and rows.
             class_weights: Between 0 and 1, one a class: those of two in the order -1, +1. None: all are 1.
+            target_range: The public range that the targets of ridge regression were clipped to; None for classes.
 
         Raises:
             ParameterError: A value makes no sense, or both ``sigma`` and ``steps`` are given.
@@ -97,7 +100,12 @@ class LangevinLearner(NoisyLearner):
         require_positive(epsilon=epsilon, regularisation=regularisation)
         epsilon = float(epsilon)  # Parameter searches give NumPy's numbers, which are no JSON and may be short.
         require_count(least=1, n=n, features=features, records=records)
-        require_count(least=2, classes=classes)
+        require_count(least=1, classes=classes)
+        if (classes == 1) != (target_range is not None):
+            raise ParameterError(
+                "classes must be at least 2, or 1 with a target_range for ridge regression, got "
+                f"classes = {classes} and target_range = {target_range}"
+            )
         require_one_of(tuple(ACCOUNTANTS), accountant=accountant)
         require_one_of(get_args(Adjacency), adjacency=adjacency)
         require_one_of(get_args(DType), dtype=dtype)
@@ -124,6 +132,7 @@ class LangevinLearner(NoisyLearner):
                 "adjacency": adjacency,
                 "dtype": dtype,
                 "class_weights": class_weights,
+                "target_range": target_range,
             }
         )
         # NumPy's whole numbers, as parameter searches give them, become Python's.
@@ -199,7 +208,7 @@ class LangevinLearner(NoisyLearner):
             history,
             mechanism="langevin",
             accountant=self.accountant,
-            radius=None,
+            radius=self._ball,
             dataset=dataset,
             features=features,
             data_digest=data_digest,

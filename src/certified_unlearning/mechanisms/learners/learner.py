@@ -19,7 +19,7 @@ from torch import Tensor
 from certified_unlearning.accounting import Problem, Schedule, assumptions
 from certified_unlearning.accounting.core.checks import require_probability
 from certified_unlearning.accounting.core.curves import Cycle, Places
-from certified_unlearning.accounting.core.losses import loss_constants, scores_per_record
+from certified_unlearning.accounting.core.losses import loss_constants, ridge_radius, scores_per_record
 from certified_unlearning.accounting.guarantees import as_computed
 from certified_unlearning.accounting.shifted.arithmetic import (
     FloorOf,
@@ -30,6 +30,7 @@ from certified_unlearning.engine.devices import threads_for
 from certified_unlearning.engine.objectives.logistic import LogisticObjective
 from certified_unlearning.engine.objectives.rows import StreamedRows
 from certified_unlearning.engine.objectives.softmax import SoftmaxObjective
+from certified_unlearning.engine.objectives.squared import SquaredObjective
 from certified_unlearning.engine.progress import Progress
 from certified_unlearning.errors import ParameterError
 from certified_unlearning.files import content_key
@@ -64,11 +65,13 @@ class LinearLearner(BaseModel):
     """What learners of l2-regularised logistic (two classes) or softmax regression on rows of norm at most 1 share.
 
     Their constants hold for all such rows: ``L = 1/4 + lambda``, ``M = 1``, or ``L = 1/2 + lambda``, ``M = sqrt(2)``.
+    One class stands for ridge regression, where a learner takes it: its targets lie in [-1, 1], every step projects on
+    a ball of radius ``R``, and ``L = 1 + lambda``, ``M = R + 1`` (`accounting.core.losses.ridge_constants`).
 
     Attributes:
         n: Number of records at the start.
         features: Columns of a row.
-        classes: Number of classes, at least 2.
+        classes: Number of classes, at least 2; 1 for ridge regression.
         regularisation: ``lambda / n``, above 0; `accounting.core.losses.regularisation_of` gives it for scikit-learn's
             ``C``.
         epsilon: The target after every removal.
@@ -81,6 +84,7 @@ class LinearLearner(BaseModel):
         dtype: Of weights and rows.
         class_weights: What the losses of records of each class are multiplied by, between 0 and 1, those of two in the
             order -1, +1; None for 1. All constants stay bounds.
+        target_range: The public range that the targets of ridge regression were clipped to; None for classes.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -96,6 +100,7 @@ class LinearLearner(BaseModel):
     adjacency: Adjacency
     dtype: DType
     class_weights: tuple[float, ...] | None = Field(default=None, exclude_if=lambda weights: weights is None)
+    target_range: tuple[float, float] | None = Field(default=None, exclude_if=lambda range_: range_ is None)
 
     @property
     def cycle(self) -> Cycle | None:
@@ -152,9 +157,14 @@ class LinearLearner(BaseModel):
         return content_key([self.model_dump(mode="json"), records, steps, *([places] if places else []), data_digest])
 
     @property
+    def _ball(self) -> float | None:
+        """The radius of the ball that every step of a noisy learner projects on; None for no projection."""
+        return ridge_radius(self.exact_problem.strong_convexity) if self.classes == 1 else None
+
+    @property
     def _projects(self) -> bool:
         """Whether every step projects on a ball."""
-        return False
+        return self._ball is not None
 
     def _computed_finely_enough(self, floor_of: FloorOf, sigma: float, *, may_rise: bool) -> Self:
         """Return the learner in its type, or in a finer one where rounding would take too much of epsilon.
@@ -226,6 +236,7 @@ class LinearLearner(BaseModel):
                 features=features,
                 data_sha256=data_digest,
                 class_weights=self.class_weights,
+                target_range=self.target_range,
             ),
             epsilon_target=self.epsilon,
             sigma=self.sigma,
@@ -244,8 +255,10 @@ class LinearLearner(BaseModel):
         return OwnBatch((self.run(history, dataset="own", features="given", data_digest=None),), trials, keys)
 
     def _objective(self, rows: Tensor | StreamedRows, labels: Tensor, normaliser: int) -> descent.Objective:
-        """Return logistic regression for two classes, softmax regression for more."""
+        """Return logistic regression for two classes, softmax regression for more, least squares for targets."""
         problem = self.exact_problem
+        if self.classes == 1:
+            return SquaredObjective(rows, labels, strong_convexity=problem.strong_convexity, normaliser=normaliser)
         loss = LogisticObjective if self.classes == 2 else partial(SoftmaxObjective, classes=self.classes)
         return loss(
             rows,
@@ -313,7 +326,8 @@ class NoisyLearner(LinearLearner):
 
         Args:
             rows: Shape ``(n, features)``, of norm at most 1; their dtype and device are the weights'.
-            labels: Shape ``(n,)``: -1 or +1 for two classes, else 0 to ``classes - 1``.
+            labels: Shape ``(n,)``: -1 or +1 for two classes, 0 to ``classes - 1`` for more; targets from -1 to 1 for
+                ridge regression.
             keys: The address of each trial's noise. Whoever knows it can subtract the noise.
             progress: Told of the work done, in steps of all trials.
 
@@ -323,7 +337,10 @@ class NoisyLearner(LinearLearner):
         batch = self._batch([], len(keys), keys)
         like = torch.empty(0, self.dimension, dtype=rows.dtype, device=rows.device)
         start, phase = self._dynamics.start(batch, like), self._dynamics.learning_phase(batch)
-        return self._descend(start, rows, labels, phase, normaliser=self.n, progress=progress)
+        if self._ball is not None:
+            # The first step's gradient is bounded, too.
+            descent.project(start, self._ball)
+        return self._descend(start, rows, labels, phase, normaliser=self.n, radius=self._ball, progress=progress)
 
     def unlearn(
         self,
@@ -352,7 +369,7 @@ class NoisyLearner(LinearLearner):
         removed = sum(removal.records for removal in history)
         normaliser = self.n - removed if self.adjacency == "remove" else self.n
         phase = self._dynamics.request_phase(self._batch(history, len(keys), keys), len(history) - 1)
-        return self._descend(weights, rows, labels, phase, normaliser=normaliser, progress=progress)
+        return self._descend(weights, rows, labels, phase, normaliser=normaliser, radius=self._ball, progress=progress)
 
 
 # Each request makes a run of all those before it.

@@ -2,13 +2,11 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
-from certified_unlearning.data.fetch import fetch
-from certified_unlearning.data.sets import built_in
+from certified_unlearning.data.sets import built_in, load
 from certified_unlearning.errors import ParameterError
 
 Array = NDArray[np.float64]
@@ -16,8 +14,6 @@ TEST_RECORDS = 10_000
 LABEL_NOISE = 0.3
 """Of a score before its sign is the label, in units of the scores' standard deviation."""
 _ROWS_AT_ONCE = 1 << 16
-RAW_ROOT = Path("data/raw")
-"""Where the project keeps raw files; UNLEARNING_DATA may name another place that has them."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -92,8 +88,7 @@ def prepared(name: str, *, seed: int) -> Table:
     known = built_in(name)
     if known is None or known.classes != 2:
         raise ParameterError(f"data must name built-in data sets of two classes, got {name!r}")
-    fetch(known, RAW_ROOT)
-    data = known.prepare(RAW_ROOT, seed)
+    data = load(name, seed=seed)
     rows = np.ones((data.n, data.d + 1))
     for first, last in _pieces(data.n):
         rows[first:last, : data.d] = data.train_features[first:last]

@@ -1,0 +1,334 @@
+"""Parameters and rates of chapter 4's learners: empirical risk of smooth convex losses, steps over mini-batches.
+
+Numbers are as the theorems have them, real, and with constants and logarithms dropped in the rates. Where print and
+proof differ, a keyword or a name says which one it is.
+"""
+
+import math
+from dataclasses import dataclass, replace
+
+from certified_unlearning.accounting.core.checks import require_count, require_positive
+from certified_unlearning.accounting.tv.recomputation import AMPLIFIABLE
+from certified_unlearning.errors import ParameterError
+
+
+@dataclass(frozen=True)
+class ConvexProblem:
+    """A smooth convex problem and how stable its solution shall be.
+
+    Attributes:
+        n: Number of records.
+        dimension: ``d``, numbers of a model.
+        lipschitz: ``G``.
+        smoothness: ``H``.
+        diameter: ``D`` of the set of models.
+        rho: Wanted stability: the share of edits that may compute again, up to constants.
+
+    Raises:
+        ParameterError: A value makes no sense.
+    """
+
+    n: int
+    dimension: int
+    lipschitz: float
+    smoothness: float
+    diameter: float
+    rho: float
+
+    def __post_init__(self) -> None:
+        """Check every value."""
+        require_count(least=2, n=self.n)
+        require_count(least=1, dimension=self.dimension)
+        require_positive(lipschitz=self.lipschitz, smoothness=self.smoothness, diameter=self.diameter, rho=self.rho)
+
+    @property
+    def condition(self) -> float:
+        """``H D / G``."""
+        return self.smoothness * self.diameter / self.lipschitz
+
+    @property
+    def root_dimension(self) -> float:
+        """``sqrt(d)``."""
+        return math.sqrt(self.dimension)
+
+    @property
+    def stable_records(self) -> float:
+        """``rho n``."""
+        return self.rho * self.n
+
+
+@dataclass(frozen=True)
+class Parameters:
+    """How to run a learner.
+
+    Attributes:
+        steps: ``T``.
+        batch_size: ``m``.
+        step_size: ``eta``.
+        noise: ``sigma`` per coordinate; for quantised SGD ``tau``, the grid's spacing; 0 for sub-sample-GD.
+        excess_risk: The theorem's rate.
+    """
+
+    steps: float
+    batch_size: float
+    step_size: float
+    noise: float
+    excess_risk: float
+
+
+def whole_numbers(parameters: Parameters, *, n: int) -> tuple[int, int]:
+    """Return steps and batch size rounded up, batches of all but one record at most: a replacement must be left.
+
+    Noise and step size follow from steps: ask `theorem_22_at` or `proposition_7` again for these. Of sub-sample-GD,
+    whose stability is ``T m / n``, take `proposition_3_whole` instead.
+    """
+    require_count(least=2, n=n)
+    return math.ceil(parameters.steps), min(max(math.ceil(parameters.batch_size), 1), n - 1)
+
+
+def proposition_3(problem: ConvexProblem) -> Parameters:
+    """Return sub-sample-GD's parameters (Algorithm 19): ``T m = rho n``.
+
+    Proposition 3 prints ``m >= 1`` beside a fixed ``T``: where ``G sqrt(rho n) < D H`` that would break stability, and
+    then ``T = rho n`` here.
+    """
+    root = math.sqrt(problem.stable_records)
+    batch_size = max(root / problem.condition, 1.0)
+    steps = problem.stable_records / batch_size
+    step_size = min(1 / (2 * problem.smoothness), problem.diameter * root / (problem.lipschitz * steps))
+    return Parameters(steps, batch_size, step_size, 0.0, problem.lipschitz * problem.diameter / root)
+
+
+def proposition_3_whole(problem: ConvexProblem) -> Parameters:
+    """Return `proposition_3` with whole steps and batches, rounded so that ``T m <= rho n``.
+
+    Raises:
+        ParameterError: ``rho n`` is below 1: not one record may be looked at.
+    """
+    if problem.stable_records < 1:
+        raise ParameterError(f"rho must be at least 1 / n = {1 / problem.n}, got {problem.rho}")
+    real = proposition_3(problem)
+    steps = max(math.floor(real.steps), 1)
+    batch_size = min(math.floor(problem.stable_records / steps), problem.n - 1)
+    return replace(real, steps=steps, batch_size=batch_size)
+
+
+def proposition_3_risk(problem: ConvexProblem, *, steps: float, step_size: float) -> float:
+    """Return the proof's bound ``4 G^2 T eta / (rho n) + D^2 / (eta T)`` on sub-sample-GD's excess empirical risk."""
+    require_positive(steps=steps, step_size=step_size)
+    drift = 4 * problem.lipschitz**2 * steps * step_size / problem.stable_records
+    return drift + problem.diameter**2 / (step_size * steps)
+
+
+def proposition_1(problem: ConvexProblem, *, steps: float, batch_size: float) -> Parameters:
+    """Return accelerated noisy SGD's parameters (Algorithm 9) for given steps and batches.
+
+    ``sigma = 8 sqrt(T) G / (n rho)``, and a step size of `noisy_step_size`. `proposition_1_steps` is its condition.
+    """
+    sigma = stable_sigma(problem, steps=steps)
+    g, diameter = problem.lipschitz, problem.diameter
+    risk = (
+        problem.smoothness * diameter**2 / steps**2
+        + g * diameter / math.sqrt(steps * batch_size)
+        + _noise_floor(problem)
+    )
+    step_size = noisy_step_size(problem, steps=steps, batch_size=batch_size, sigma=sigma, accelerated=True)
+    return Parameters(steps, batch_size, step_size, sigma, risk)
+
+
+def proposition_7(problem: ConvexProblem, *, steps: float, batch_size: float) -> Parameters:
+    """Return noisy SGD's parameters (Algorithm 21) for given steps and batches: as `proposition_1`, not accelerated."""
+    sigma = stable_sigma(problem, steps=steps)
+    g, diameter = problem.lipschitz, problem.diameter
+    risk = (
+        problem.smoothness * diameter**2 / steps + g * diameter / math.sqrt(steps * batch_size) + _noise_floor(problem)
+    )
+    step_size = noisy_step_size(problem, steps=steps, batch_size=batch_size, sigma=sigma, accelerated=False)
+    return Parameters(steps, batch_size, step_size, sigma, risk)
+
+
+def stable_sigma(problem: ConvexProblem, *, steps: float) -> float:
+    """Return ``8 sqrt(T) G / (n rho)``, at which a noisy run is ``rho``-stable (Propositions 1 and 7)."""
+    require_positive(steps=steps)
+    return 8 * math.sqrt(steps) * problem.lipschitz / problem.stable_records
+
+
+def proposition_1_steps(problem: ConvexProblem, *, batch_size: float, printed: bool = False) -> float:
+    """Return the least ``T`` for which amplification by sub-sampling holds as Propositions 1 and 7 use it.
+
+    ``(n rho)^2 / (10.048 m^2)`` by the proof's own inequality; printed with 16.
+    """
+    require_positive(batch_size=batch_size)
+    return (problem.stable_records / batch_size) ** 2 / (16 if printed else 8 * AMPLIFIABLE)
+
+
+def noisy_step_size(
+    problem: ConvexProblem, *, steps: float, batch_size: float, sigma: float, accelerated: bool
+) -> float:
+    """Return ``min(1 / (2 H), D / ((G / sqrt(m) + sigma sqrt(d)) T^p))``, ``p`` 3/2 if accelerated, 1/2 if not.
+
+    Propositions 1 and 7 print no ``sqrt(d)``, which their proofs need: `printed_step_size`.
+    """
+    require_positive(steps=steps, batch_size=batch_size)
+    spread = problem.lipschitz / math.sqrt(batch_size) + sigma * problem.root_dimension
+    return _step_size(problem, spread=spread, steps=steps, accelerated=accelerated)
+
+
+def proof_step_size(
+    problem: ConvexProblem, *, steps: float, batch_size: float, sigma: float, accelerated: bool
+) -> float:
+    """Return `noisy_step_size` with the proofs' ``sqrt(2 G^2 / m + sigma^2 d)`` for the spread of a noisy gradient."""
+    require_positive(steps=steps, batch_size=batch_size)
+    spread = math.sqrt(2 * problem.lipschitz**2 / batch_size + sigma**2 * problem.dimension)
+    return _step_size(problem, spread=spread, steps=steps, accelerated=accelerated)
+
+
+def printed_step_size(
+    problem: ConvexProblem, *, steps: float, batch_size: float, sigma: float, accelerated: bool
+) -> float:
+    """Return `noisy_step_size` as Propositions 1 and 7 print it, without ``sqrt(d)``; for comparison only."""
+    return noisy_step_size(
+        replace(problem, dimension=1), steps=steps, batch_size=batch_size, sigma=sigma, accelerated=accelerated
+    )
+
+
+def corollary_7_batches(problem: ConvexProblem) -> tuple[float, float]:
+    """Return the least batch size of Corollary 7 (accelerated noisy SGD), and the largest useful one (Remark 3)."""
+    stable, root, condition = problem.stable_records, problem.root_dimension, problem.condition
+    least = min(problem.dimension / 16, (stable**3 * root / condition) ** 0.25 / 4)
+    return least, math.sqrt(stable**3 / (problem.dimension**1.5 * condition))
+
+
+def corollary_7(problem: ConvexProblem, *, batch_size: float) -> Parameters:
+    """Return accelerated noisy SGD's parameters at its best rate, ``G D sqrt(d) / (rho n)``.
+
+    ``T = max((rho n)^2 / (m d), sqrt(H D rho n / (G sqrt(d))))``.
+    """
+    require_positive(batch_size=batch_size)
+    stable = problem.stable_records
+    steps = max(
+        stable**2 / (batch_size * problem.dimension), math.sqrt(problem.condition * stable / problem.root_dimension)
+    )
+    return replace(proposition_1(problem, steps=steps, batch_size=batch_size), excess_risk=_noise_floor(problem))
+
+
+def corollary_8_batches(problem: ConvexProblem) -> tuple[float, float]:
+    """Return the least batch size of Corollary 8 (noisy SGD), and the largest useful one."""
+    stable, root, condition = problem.stable_records, problem.root_dimension, problem.condition
+    least = min(problem.dimension / 16, math.sqrt(stable * root / condition) / 4)
+    return least, stable / (root * condition)
+
+
+def corollary_8(problem: ConvexProblem, *, batch_size: float) -> Parameters:
+    """Return noisy SGD's parameters at its best rate: ``T = max((rho n)^2 / (m d), H D rho n / (G sqrt(d)))``."""
+    require_positive(batch_size=batch_size)
+    stable = problem.stable_records
+    steps = max(stable**2 / (batch_size * problem.dimension), problem.condition * stable / problem.root_dimension)
+    return replace(proposition_7(problem, steps=steps, batch_size=batch_size), excess_risk=_noise_floor(problem))
+
+
+def theorem_22(problem: ConvexProblem) -> Parameters:
+    """Return accelerated noisy SGD's parameters where a share ``rho`` of edits computes again (second branch).
+
+    That is Proposition 1 at stability ``rho / sqrt(T)``: ``sigma = 8 T G / (n rho)``,
+    ``T = (H D n rho / (G sqrt(d)))^(2/5)``, ``m = (G / (H D))^2 T^3``; rate ``H D^2 / T^2``. The first branch is
+    `proposition_3`; which is better at real sizes, the rates do not say.
+    """
+    steps = (problem.condition * problem.stable_records / problem.root_dimension) ** 0.4
+    return theorem_22_at(problem, steps=steps, batch_size=steps**3 / problem.condition**2)
+
+
+def theorem_22_at(problem: ConvexProblem, *, steps: float, batch_size: float) -> Parameters:
+    """Return `theorem_22` for given steps and batches."""
+    inner = inner_problem(problem, steps=steps)
+    risk = problem.smoothness * problem.diameter**2 / steps**2
+    return replace(proposition_1(inner, steps=steps, batch_size=batch_size), excess_risk=risk)
+
+
+def inner_problem(problem: ConvexProblem, *, steps: float) -> ConvexProblem:
+    """Return the problem at stability ``rho / sqrt(T)``, so that about a share ``rho`` of edits computes again."""
+    require_positive(steps=steps)
+    return replace(problem, rho=problem.rho / math.sqrt(steps))
+
+
+def theorem_22_risk(problem: ConvexProblem) -> float:
+    """Return Theorem 22's rate, the better one of its branches."""
+    return min(proposition_3(problem).excess_risk, theorem_22(problem).excess_risk)
+
+
+def theorem_23_risk(problem: ConvexProblem) -> float:
+    """Return the rate ``G D min(1 / sqrt(rho n), sqrt(d) / (rho n))`` of stable learners without a fast unlearner."""
+    return min(problem.lipschitz * problem.diameter / math.sqrt(problem.stable_records), _noise_floor(problem))
+
+
+def theorem_24_risk(problem: ConvexProblem) -> float:
+    """Return the lower bound's rate ``G D min(1, 1 / (rho n))``, ``0 < rho < 1``."""
+    return problem.lipschitz * problem.diameter * min(1.0, 1 / problem.stable_records)
+
+
+def theorem_44(problem: ConvexProblem, *, printed_risk: bool = False) -> Parameters:
+    """Return noisy SGD's parameters where a share ``rho`` of edits computes again.
+
+    ``T = (H D rho n / (G sqrt(d)))^(2/3)``, ``m = (G / (H D))^2 T``; rate ``(sqrt(H) G D^2 sqrt(d) / (rho n))^(2/3)``.
+
+    Args:
+        problem: The constants.
+        printed_risk: Whether the rate has ``G`` in the denominator, as printed; ``H D^2 / T`` has it in the numerator.
+    """
+    steps = (problem.condition * problem.stable_records / problem.root_dimension) ** (2 / 3)
+    inner = inner_problem(problem, steps=steps)
+    risk = problem.smoothness * problem.diameter**2 / steps
+    if printed_risk:
+        risk /= problem.lipschitz ** (4 / 3)
+    return replace(proposition_7(inner, steps=steps, batch_size=steps / problem.condition**2), excess_risk=risk)
+
+
+def proposition_8(problem: ConvexProblem, *, batch_size: float) -> Parameters:
+    """Return quantised SGD's parameters (Algorithm 23, Theorem 45); ``noise`` is ``tau = 4 G d T / (rho n)``.
+
+    ``T = max(rho n / (d^(3/2) sqrt(m)), (H D rho n / (G d^(3/2)))^(2/3))``.
+    """
+    require_positive(batch_size=batch_size)
+    stable, power = problem.stable_records, problem.dimension**1.5
+    steps = max(stable / (power * math.sqrt(batch_size)), (problem.condition * stable / power) ** (2 / 3))
+    resolution = 4 * problem.lipschitz * problem.dimension * steps / stable
+    risk = (math.sqrt(problem.smoothness) * problem.lipschitz * problem.diameter**2 * power / stable) ** (2 / 3)
+    step_size = noisy_step_size(problem, steps=steps, batch_size=batch_size, sigma=resolution, accelerated=False)
+    return Parameters(steps, batch_size, step_size, resolution, risk)
+
+
+def theorem_45(problem: ConvexProblem) -> Parameters:
+    """Return `proposition_8` at the largest useful batch size, ``(G / (H D))^2 T`` (Remark 6)."""
+    steps = (problem.condition * problem.stable_records / problem.dimension**1.5) ** (2 / 3)
+    return proposition_8(problem, batch_size=steps / problem.condition**2)
+
+
+def theorem_48_risk(problem: ConvexProblem) -> float:
+    """Return the population risk's rate, ``G D / sqrt(n)`` and Theorem 23's."""
+    return problem.lipschitz * problem.diameter / math.sqrt(problem.n) + theorem_23_risk(problem)
+
+
+def theorem_48_steps(problem: ConvexProblem, *, printed: bool = False) -> float:
+    """Return noisy SGD's ``T`` for the population risk.
+
+    ``max(min(n, (rho n)^2 / d), H D / G min(sqrt(n), rho n / sqrt(d)))``. Printed are the roots in the first entry,
+    with which ``G D / sqrt(T)`` is not of the claimed rate.
+    """
+    least = min(math.sqrt(problem.n), problem.stable_records / problem.root_dimension)
+    return max(least if printed else least**2, problem.condition * least)
+
+
+def theorem_48_step_size(problem: ConvexProblem, *, steps: float, gradient_variance: float) -> float:
+    """Return ``min(1 / (2 H), D / (sqrt(G^2 T / n + V^2) sqrt(T)))``, ``V^2`` the variance of a noisy gradient."""
+    require_positive(steps=steps, gradient_variance=gradient_variance)
+    spread = math.sqrt(problem.lipschitz**2 * steps / problem.n + gradient_variance)
+    return min(1 / (2 * problem.smoothness), problem.diameter / (spread * math.sqrt(steps)))
+
+
+def _noise_floor(problem: ConvexProblem) -> float:
+    return problem.lipschitz * problem.diameter * problem.root_dimension / problem.stable_records
+
+
+def _step_size(problem: ConvexProblem, *, spread: float, steps: float, accelerated: bool) -> float:
+    horizon = math.pow(steps, 1.5 if accelerated else 0.5)
+    return min(1 / (2 * problem.smoothness), problem.diameter / (spread * horizon))

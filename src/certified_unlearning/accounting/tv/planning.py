@@ -1,0 +1,231 @@
+"""Plans: the least noise, or the most steps, with which an edit computes again no more often than wanted.
+
+A plan is made once, before anything is learned, and kept over all edits: steps, batches and noise are part of the
+algorithm whose law an unlearner reproduces, so none may follow the number of records.
+"""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Literal, get_args
+
+from certified_unlearning.accounting.core.checks import require_count, require_positive, require_probability
+from certified_unlearning.accounting.core.search import bisect
+from certified_unlearning.accounting.tv.distances import gap_of_tv, gaussian_tv, require_batch
+from certified_unlearning.accounting.tv.recomputation import (
+    noisy_recompute_probability,
+    quantised_recompute_probability,
+    query_recompute_probability,
+)
+from certified_unlearning.accounting.tv.subsampling import probability_each, subsampling_tv
+from certified_unlearning.accounting.tv.tree import (
+    recompute_probability_up_to,
+    theorem_25_sigma,
+    worst_recompute_probability,
+)
+from certified_unlearning.errors import InfeasibleError, ParameterError
+
+# `random`: positions are a uniform permutation, what exactness of insertions too asks for. `arrival`: records stay
+# where they came, whoever asks for a deletion may have come at any position.
+Order = Literal["random", "arrival"]
+
+
+BELOW_ONE = math.nextafter(1.0, 0.0)
+
+
+@dataclass(frozen=True)
+class NoisePlan:
+    """Noise for a wanted probability of computing again after one edit.
+
+    Attributes:
+        noise: The least that suffices; 0 if none is needed. Standard deviation per coordinate; of quantised SGD the
+            grid's spacing.
+        recompute_probability: A bound on the probability at that noise, at most the wanted one.
+        published_noise: What the theorem's constants ask for, for the same wanted ``rho``.
+    """
+
+    noise: float
+    recompute_probability: float
+    published_noise: float
+
+
+def most_steps(*, n: int, batch_size: int, recompute_probability: float) -> int:
+    """Return the most steps after which sub-sample-GD computes again with at most a probability; perhaps 0.
+
+    Args:
+        n: The fewest records there will be before a deletion.
+        batch_size: ``m``.
+        recompute_probability: Wanted, strictly between 0 and 1.
+
+    Raises:
+        ParameterError: A value makes no sense.
+    """
+    require_batch(n, batch_size)
+    require_probability(recompute_probability=recompute_probability)
+    if batch_size == n:
+        return 0
+    estimate = math.log1p(-recompute_probability) / math.log1p(-batch_size / n)
+
+    def too_many(steps: int) -> bool:
+        return subsampling_tv(n=n, batch_size=batch_size, steps=steps) > recompute_probability
+
+    return bisect(max(math.floor(estimate) - 1, 0), math.floor(estimate) + 2, too_many) - 1 if estimate >= 1 else 0
+
+
+def largest_batch(*, n: int, steps: int, recompute_probability: float) -> int:
+    """Return the largest batches with which sub-sample-GD computes again with at most a probability.
+
+    Args:
+        n: The fewest records there will be before a deletion.
+        steps: ``T``.
+        recompute_probability: Wanted, strictly between 0 and 1.
+
+    Raises:
+        ParameterError: A value makes no sense.
+        InfeasibleError: Batches of one record are too large.
+    """
+    require_count(least=1, n=n, steps=steps)
+    require_probability(recompute_probability=recompute_probability)
+
+    def too_large(batch_size: int) -> bool:
+        return subsampling_tv(n=n, batch_size=batch_size, steps=steps) > recompute_probability
+
+    found = bisect(0, n, too_large) - 1
+    if found < 1:
+        raise InfeasibleError(
+            f"steps = {steps} with n = {n} compute again with probability "
+            f"{subsampling_tv(n=n, batch_size=1, steps=steps):.6g} even in batches of 1: raise recompute_probability = "
+            f"{recompute_probability}, or take at most "
+            f"{most_steps(n=n, batch_size=1, recompute_probability=recompute_probability)} steps"
+        )
+    return found
+
+
+def plan_noisy_sgd(*, n: int, batch_size: int, steps: int, lipschitz: float, recompute_probability: float) -> NoisePlan:
+    """Return noisy SGD's noise, accelerated or not, for records whose gradients are ``G`` long at most.
+
+    The published one is Theorems 22 and 44's ``8 T G / (n rho)``; ``sqrt(2 / pi) T G / (n rho)`` suffices by the union
+    bound alone, and the least is a little below it.
+
+    Args:
+        n: The fewest records there will be before a deletion.
+        batch_size: ``m``.
+        steps: ``T``.
+        lipschitz: ``G``.
+        recompute_probability: Wanted for one edit, strictly between 0 and 1.
+
+    Raises:
+        ParameterError: A value makes no sense.
+    """
+    require_batch(n, batch_size)
+    require_count(least=1, steps=steps)
+    require_positive(lipschitz=lipschitz)
+    gap = 2 * lipschitz / batch_size
+    tv = _tv_of_a_hit(n, batch_size, steps, recompute_probability)
+
+    def probability(noise: float) -> float:
+        return noisy_recompute_probability(n=n, batch_size=batch_size, steps=steps, sigma=noise, gap=gap)
+
+    sigma = gap / gap_of_tv(min(tv, BELOW_ONE)) if probability(0.0) > recompute_probability else 0.0
+    published = 8 * steps * lipschitz / (n * recompute_probability)
+    return _enough(probability, sigma, recompute_probability, published)
+
+
+def plan_quantised_sgd(
+    *, n: int, batch_size: int, steps: int, lipschitz: float, dimension: int, recompute_probability: float
+) -> NoisePlan:
+    """Return quantised SGD's grid; the published one is Theorem 45's ``4 G d T / (n rho)``.
+
+    Arguments and errors are those of `plan_noisy_sgd`; ``dimension`` is ``d``.
+    """
+    require_batch(n, batch_size)
+    require_count(least=1, steps=steps, dimension=dimension)
+    require_positive(lipschitz=lipschitz)
+    gap = 2 * lipschitz / batch_size
+    tv = _tv_of_a_hit(n, batch_size, steps, recompute_probability)
+
+    def probability(resolution: float) -> float:
+        return quantised_recompute_probability(
+            n=n, batch_size=batch_size, steps=steps, resolution=resolution, dimension=dimension, gap=gap
+        )
+
+    published = 4 * lipschitz * dimension * steps / (n * recompute_probability)
+    # Where batches alone are rare enough any grid would do, but there must be one.
+    return _enough(probability, math.sqrt(dimension) * gap / min(tv, 1.0), recompute_probability, published)
+
+
+def plan_queries(*, queries: int, bound: float, recompute_probability: float) -> NoisePlan:
+    """Return the noise of linear queries, which are sums.
+
+    The published one is Theorem 51's ``8 B / rho`` of sums with the factor ``sqrt(T)`` restored that its print lacks,
+    and with ``rho / sqrt(T)`` for ``rho``, as a share ``rho sqrt(T)`` computes again: ``8 T B / rho``.
+
+    Args:
+        queries: ``T``, noisy queries of a run.
+        bound: ``B``, the largest norm of one record's part.
+        recompute_probability: Wanted for one edit, strictly between 0 and 1.
+
+    Raises:
+        ParameterError: A value makes no sense.
+    """
+    require_count(least=1, queries=queries)
+    require_positive(bound=bound)
+    require_probability(recompute_probability=recompute_probability)
+    sigma = bound / gap_of_tv(probability_each(recompute_probability, queries))
+
+    def probability(noise: float) -> float:
+        return query_recompute_probability(queries=queries, sigma=noise, bound=bound)
+
+    return _enough(probability, sigma, recompute_probability, 8 * queries * bound / recompute_probability)
+
+
+def plan_tree(*, n: int, sensitivity: float, recompute_probability: float, order: Order = "random") -> NoisePlan:
+    """Return the noise of prefix sums' nodes, for all edits while there are at most ``n`` records.
+
+    The published one is Theorem 25's, with base 2.
+
+    Args:
+        n: The most records there will ever be.
+        sensitivity: ``B``.
+        recompute_probability: Wanted for one edit, strictly between 0 and 1.
+        order: In which order the records stand, see `Order`.
+
+    Raises:
+        ParameterError: A value makes no sense.
+    """
+    require_count(least=2, n=n)
+    require_positive(sensitivity=sensitivity)
+    require_probability(recompute_probability=recompute_probability)
+    if order not in get_args(Order):
+        raise ParameterError(f"order must be one of {', '.join(get_args(Order))}, got {order!r}")
+
+    def probability(sigma: float) -> float:
+        if order == "arrival":
+            return worst_recompute_probability(n=n, sigma=sigma, sensitivity=sensitivity)
+        return recompute_probability_up_to(n, gaussian_tv(sensitivity / sigma))
+
+    def excess(tau: float) -> float:
+        return probability(sensitivity / gap_of_tv(tau)) - recompute_probability
+
+    from scipy.optimize import brentq
+
+    # One node rejects at least as rarely as all together; the union bound over all heights is the other end.
+    highest, lowest = recompute_probability, recompute_probability / (n - 1).bit_length()
+    tau = highest if excess(highest) <= 0 else float(brentq(excess, lowest / 2, highest, xtol=1e-300, rtol=1e-14))
+    published = theorem_25_sigma(n=n, rho=recompute_probability, sensitivity=sensitivity)
+    return _enough(probability, sensitivity / gap_of_tv(tau), recompute_probability, published)
+
+
+def _tv_of_a_hit(n: int, batch_size: int, steps: int, recompute_probability: float) -> float:
+    """Return the total variation that a step with the record in its batch may cost; 1 or more: anything goes."""
+    require_probability(recompute_probability=recompute_probability)
+    return probability_each(recompute_probability, steps) * n / batch_size
+
+
+def _enough(probability: Callable[[float], float], noise: float, wanted: float, published: float) -> NoisePlan:
+    """Return the plan, with as little more noise as keeps rounding from taking it above what is wanted."""
+    more = 1e-15
+    while probability(noise) > wanted:
+        noise *= 1 + more
+        more *= 2
+    return NoisePlan(noise, probability(noise), published)

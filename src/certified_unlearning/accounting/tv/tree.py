@@ -1,0 +1,277 @@
+"""Noisy prefix sums of records in random order: how often an edit is rejected, and what noise keeps it rare.
+
+Source: chapter 5 (Theorem 25, Lemma 38, section 5.6). Node ``t`` of the tree sums the increments of positions
+``t - lb(t) + 1`` to ``t``, where ``lb(t)`` is ``t``'s lowest set bit, and the logarithm of ``lb(t)`` is its *height*.
+An edit at position ``j`` tests the nodes above it, ``j, j + lb(j), ...``, one of a height at most; a prefix sum reads
+one node for each set bit of ``t``. A record's position is uniform, so what an edit costs is a mean over positions.
+
+All sharp forms are derived. With acceptance probability ``1 - tau_h`` at height ``h``, positions ``1`` to ``2^a`` keep
+all nodes below ``2^a`` with probability ``prod_{h < a} (1 - tau_h / 2)`` on average, since half of them pass a node of
+each height; `mean_recompute_probability` puts blocks of powers of 2 together.
+
+`Budget` says how stability is shared among heights, for trees whose size is not known when noise begins to be drawn.
+"""
+
+import math
+from typing import Literal, get_args
+
+import numpy as np
+import numpy.typing as npt
+
+from certified_unlearning.accounting.core.checks import require_count, require_positive
+from certified_unlearning.accounting.tv.distances import gaussian_tv, pinsker
+from certified_unlearning.errors import ParameterError
+
+Budget = Literal["printed", "quadratic", "equal"]
+Logarithm = Literal["2", "e"]
+
+
+def nodes_of_position(position: int, nodes: int) -> list[int]:
+    """Return the nodes that sum a position, in the order in which they are tested; none if ``position > nodes``.
+
+    Args:
+        position: ``j``, counted from 1.
+        nodes: The last node: after a deletion from ``n`` records, ``n - 1``; an insertion into ``n`` tests ``n``.
+    """
+    require_count(least=1, position=position)
+    require_count(least=0, nodes=nodes)
+    found = []
+    while position <= nodes:
+        found.append(position)
+        position += position & -position
+    return found
+
+
+def nodes_of_prefix(length: int) -> list[int]:
+    """Return the nodes whose sum is the sum of positions 1 to ``length``, largest first."""
+    require_count(least=0, length=length)
+    found = []
+    while length > 0:
+        found.append(length)
+        length -= length & -length
+    return found
+
+
+def tested_nodes(n: int) -> npt.NDArray[np.int64]:
+    """Return how many nodes a deletion from ``n`` records tests, for positions 1 to ``n``; shape ``(n,)``.
+
+    An insertion into ``n - 1`` records tests as many, for its new position.
+    """
+    require_count(least=1, n=n)
+    nodes = np.arange(1, n + 1, dtype=np.int64)
+    counts = np.zeros(n, dtype=np.int64)
+    while (tested := nodes < n).any():
+        counts += tested
+        nodes += nodes & -nodes
+    return counts
+
+
+def heights(n: int) -> int:
+    """Return the heights that nodes 1 to ``n`` have, ``floor(log2 n) + 1``: no edit tests more nodes."""
+    require_count(least=1, n=n)
+    return n.bit_length()
+
+
+def theorem_25_sigma(*, n: int, rho: float, sensitivity: float, logarithm: Logarithm = "2") -> float:
+    """Return the published noise ``8 B log(n) / rho`` of a node.
+
+    Theorem 25 prints ``sigma^2`` with ``rho`` in the place of ``rho^2``, which Lemma 34 and Theorems 26 and 27 have;
+    the base of the logarithm is not said, and 2 is the larger reading.
+
+    Args:
+        n: Number of records.
+        rho: Wanted stability.
+        sensitivity: ``B``, what replacing a record moves a sum by at most, the models given.
+        logarithm: Its base.
+
+    Raises:
+        ParameterError: A value makes no sense.
+    """
+    require_count(least=2, n=n)
+    require_positive(rho=rho, sensitivity=sensitivity)
+    return 8 * sensitivity * _logarithm(n, logarithm) / rho
+
+
+def lemma_38(*, n: int, rho: float, logarithm: Logarithm = "2") -> float:
+    """Return Lemma 38's bound ``rho log n``, at most 1, on computing again after one edit, at Theorem 25's noise."""
+    require_count(least=1, n=n)
+    require_positive(rho=rho)
+    return min(1.0, rho * _logarithm(n, logarithm))
+
+
+def calibrated_sigma(*, n: int, rho: float, sensitivity: float) -> float:
+    """Return ``L B / (sqrt(2 pi) rho)`` with ``L`` `heights`: no edit of up to ``n`` records costs more than ``rho``.
+
+    It bounds the stability of the tree and the probability of computing again, whatever the record's position
+    (derived).
+    """
+    require_count(least=1, n=n)
+    require_positive(rho=rho, sensitivity=sensitivity)
+    return heights(n) * sensitivity / (math.sqrt(2 * math.pi) * rho)
+
+
+def tree_stability(*, n: int, sigma: float, sensitivity: float) -> float:
+    """Return a bound on the total variation of all noisy nodes when one record is replaced (derived).
+
+    The better one of Pinsker's ``B sqrt(L) / (2 sigma)`` and the coupling's ``1 - (1 - tau)^L``.
+    """
+    require_positive(sigma=sigma, sensitivity=sensitivity)
+    return min(
+        pinsker(heights(n) * (sensitivity / sigma) ** 2 / 2),
+        worst_recompute_probability(n=n + 1, sigma=sigma, sensitivity=sensitivity),
+    )
+
+
+def worst_recompute_probability(*, n: int, sigma: float, sensitivity: float) -> float:
+    """Return the probability that a deletion from ``n`` records computes again, at the position that tests most nodes.
+
+    It is what counts where the order is that of arrival, not random. Arguments as of `mean_recompute_probability`.
+    """
+    require_count(least=1, n=n)
+    require_positive(sigma=sigma, sensitivity=sensitivity)
+    tau = gaussian_tv(sensitivity / sigma)
+    return -math.expm1(heights(n - 1) * math.log1p(-tau)) if n > 1 and tau < 1 else float(n > 1)
+
+
+def mean_recompute_probability(*, n: int, sigma: float, sensitivity: float) -> float:
+    """Return the probability that a deletion from ``n`` records in random order computes again.
+
+    Exact where the replacement moves every sum by ``sensitivity``, an upper bound where by that at most. An insertion
+    into ``n - 1`` records computes again with the same probability.
+
+    Args:
+        n: Number of records before the deletion.
+        sigma: Standard deviation of a node's noise, per coordinate.
+        sensitivity: ``B``.
+
+    Raises:
+        ParameterError: A value makes no sense.
+    """
+    require_count(least=1, n=n)
+    require_positive(sigma=sigma, sensitivity=sensitivity)
+    return recompute_probability_of_taus([gaussian_tv(sensitivity / sigma)] * heights(n), n=n)
+
+
+def recompute_probability_of_taus(taus: list[float], *, n: int) -> float:
+    """Return `mean_recompute_probability` where a node of height ``h`` is rejected with probability ``taus[h]``.
+
+    Of each power of 2 in ``n``'s binary form, from the highest, there is a block of so many positions. All but the last
+    block pass the node that closes theirs. Sums of *rejected* shares keep small probabilities precise.
+
+    Args:
+        taus: Probabilities, one for each of the `heights` of ``n``.
+        n: Number of records before the deletion.
+    """
+    require_count(least=1, n=n)
+    if len(taus) < heights(n):
+        raise ParameterError(f"taus must hold one probability for each of {heights(n)} heights, got {len(taus)}")
+    within = 0.0  # Mean probability that a block of 2^height positions rejects below its closing node.
+    rejected = 0.0
+    lowest = (n & -n).bit_length() - 1
+    for height in range(heights(n)):
+        if n >> height & 1:
+            closed = within if height == lowest else within + taus[height] - within * taus[height]
+            rejected += 2**height / n * closed
+        within += taus[height] / 2 - within * taus[height] / 2
+    return rejected
+
+
+def recompute_probability_up_to(n: int, tau: float) -> float:
+    """Return ``1 - (1 - tau) (1 - tau / 2)^a``, ``a = floor(log2(n - 1))``: a bound for all sizes from 1 to ``n``.
+
+    The mean over positions is not monotone in the size: it is largest just after a power of 2, where it is this up to
+    ``1 / n``.
+
+    Args:
+        n: The most records before a deletion, or after an insertion.
+        tau: Probability that a node rejects.
+    """
+    require_count(least=1, n=n)
+    if not 0 <= tau <= 1:
+        raise ParameterError(f"tau must lie between 0 and 1, got {tau!r}")
+    if n == 1:
+        return 0.0
+    if tau == 1:
+        return 1.0
+    return -math.expm1(math.log1p(-tau) + (heights(n - 1) - 1) * math.log1p(-tau / 2))
+
+
+def positions_run_again(*, n: int, sigma: float, sensitivity: float) -> float:
+    """Return how many positions a deletion from ``n`` records in random order learns again, on average (derived).
+
+    After a rejection at node ``t`` these are ``t + 1`` to ``n - 1``. Takes memory and time in proportion to ``n``.
+    """
+    require_count(least=1, n=n)
+    require_positive(sigma=sigma, sensitivity=sensitivity)
+    tau = gaussian_tv(sensitivity / sigma)
+    nodes = np.arange(1, n, dtype=np.int64)
+    kept, total = 1.0, 0.0
+    while len(nodes):
+        total += tau * kept * float((n - 1 - nodes).sum())
+        kept *= 1 - tau
+        nodes = nodes + (nodes & -nodes)
+        nodes = nodes[nodes < n]
+    return total / n
+
+
+def deletion_queries(*, n: int, sigma: float, sensitivity: float) -> float:
+    """Return how many increments a deletion from ``n`` records in random order computes, on average (derived).
+
+    Over ``n`` it is the relative unlearning complexity that Theorem 25 bounds by ``2 / n`` and the probability of
+    computing again. Arguments are those of `mean_recompute_probability`.
+    """
+    return (n - 1) / n + positions_run_again(n=n, sigma=sigma, sensitivity=sensitivity)
+
+
+def height_budgets(budget: Budget, *, rho: float, count: int) -> list[float]:
+    """Return the stability that each height may cost, leaves first: their sum is at most ``rho``.
+
+    Args:
+        budget: `printed`: ``rho / 2^(h + 1)``, section 5.6; the noise of the top node then grows as the sum itself, and
+            accuracy is lost. `quadratic`: ``6 rho / (pi (h + 1))^2``, for trees of any size. `equal`: ``rho / count``,
+            for trees whose largest size is known, and the most accurate.
+        rho: Their sum, at most.
+        count: Heights; `heights` of the largest size.
+
+    Raises:
+        ParameterError: A value makes no sense.
+    """
+    require_positive(rho=rho)
+    require_count(least=1, count=count)
+    if budget not in get_args(Budget):
+        raise ParameterError(f"budget must be one of {', '.join(get_args(Budget))}, got {budget!r}")
+    if budget == "equal":
+        return [rho / count] * count
+    if budget == "printed":
+        return [rho / 2.0 ** (height + 1) for height in range(count)]
+    return [6 * rho / (math.pi * (height + 1)) ** 2 for height in range(count)]
+
+
+def height_sigmas(budget: Budget, *, rho: float, sensitivity: float, count: int) -> list[float]:
+    """Return the noise of nodes by height, ``B / (sqrt(2 pi) rho_h)``, leaves first (derived).
+
+    A path tests one node of a height at most, so the sum of `height_budgets` bounds the stability of the tree and the
+    probability that an edit computes again, at every size.
+    """
+    require_positive(sensitivity=sensitivity)
+    shares = height_budgets(budget, rho=rho, count=count)
+    return [sensitivity / (math.sqrt(2 * math.pi) * share) for share in shares]
+
+
+def prefix_noise(length: int, sigmas: list[float]) -> float:
+    """Return the standard deviation, per coordinate, of the noise in the sum of positions 1 to ``length``.
+
+    Args:
+        length: ``t``.
+        sigmas: Noise of a node by height, leaves first.
+    """
+    require_count(least=0, length=length)
+    if len(sigmas) < length.bit_length():
+        raise ParameterError(f"sigmas must hold one for each of {length.bit_length()} heights, got {len(sigmas)}")
+    return math.hypot(*(sigma for height, sigma in enumerate(sigmas) if length >> height & 1))
+
+
+def _logarithm(n: int, base: Logarithm) -> float:
+    if base not in get_args(Logarithm):
+        raise ParameterError(f"logarithm must be '2' or 'e', got {base!r}")
+    return math.log2(n) if base == "2" else math.log(n)

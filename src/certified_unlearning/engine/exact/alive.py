@@ -1,0 +1,99 @@
+"""The ids of the records that are there: edited, and looked up, in a time that does not grow with their number."""
+
+import torch
+from torch import Tensor
+
+from certified_unlearning.errors import ParameterError
+
+_ABSENT = -1
+
+
+class Alive:
+    """A set of ids. An id is the position of a record's row; it is used once and never again.
+
+    Attributes:
+        next_id: Above every id that was ever here: the least that may be added.
+    """
+
+    def __init__(self, ids: Tensor, *, next_id: int = 0) -> None:
+        """Take the ids.
+
+        Args:
+            ids: Shape ``(n,)``, whole numbers of at least 0, all different. Copied.
+            next_id: Ids below it were used, whether they are here or not.
+
+        Raises:
+            ParameterError: An id is negative or stands twice.
+        """
+        self._ids = ids.to(torch.int64, copy=True)
+        self._count = len(ids)
+        if self._count and (int(ids.min()) < 0 or len(torch.unique(ids)) < self._count):
+            raise ParameterError("ids of records must be whole numbers of at least 0, all different")
+        self.next_id = max(next_id, int(ids.max()) + 1 if self._count else 0)
+        self._positions = torch.full((self.next_id,), _ABSENT, dtype=torch.int64, device=ids.device)
+        self._positions[self._ids] = torch.arange(self._count, device=ids.device)
+
+    def __len__(self) -> int:
+        """Return how many records there are."""
+        return self._count
+
+    @property
+    def ids(self) -> Tensor:
+        """Shape ``(n,)``, in no order; valid until the next edit."""
+        return self._ids[: self._count]
+
+    def positions(self, ids: Tensor) -> Tensor:
+        """Return where ids stand in `ids`, -1 for one that is not here."""
+        known = (ids >= 0) & (ids < self.next_id)
+        return torch.where(known, self._positions[ids.where(known, 0)], _ABSENT)
+
+    def edit(self, removed: Tensor, inserted: Tensor) -> None:
+        """Take some ids out and put others in; nothing changes if one of them does not fit.
+
+        Args:
+            removed: Shape ``(k1,)``, all different, all here.
+            inserted: Shape ``(k2,)``, ascending from at least `next_id`.
+
+        Raises:
+            ParameterError: An id does not fit.
+        """
+        holes = self.positions(removed)
+        if bool((holes == _ABSENT).any()):
+            raise ParameterError(f"record {int(removed[holes == _ABSENT][0])} cannot be deleted: it is not there")
+        if len(torch.unique(removed)) < len(removed):
+            raise ParameterError(f"the records of one request must be different, got {removed.tolist()}")
+        if bool((inserted.diff(prepend=inserted.new_tensor([self.next_id - 1])) <= 0).any()):
+            raise ParameterError(
+                f"ids of inserted records must ascend from at least {self.next_id}, above all that were used before: "
+                f"an id is never used again; got {inserted.tolist()}"
+            )
+        self._remove(removed, holes)
+        self._add(inserted)
+
+    def _remove(self, ids: Tensor, holes: Tensor) -> None:
+        """Fill the holes by those of the last places that stay."""
+        left = self._count - len(ids)
+        tail = self._ids[left : self._count]
+        moving, to = tail[~torch.isin(tail, ids)], holes[holes < left]
+        self._ids[to] = moving
+        tail.fill_(_ABSENT)
+        self._positions[moving] = to
+        self._positions[ids] = _ABSENT
+        self._count = left
+
+    def _add(self, ids: Tensor) -> None:
+        count, self.next_id = self._count + len(ids), max([self.next_id, *(ids[-1:] + 1).tolist()])
+        self._ids = _at_least(self._ids, count)
+        self._positions = _at_least(self._positions, self.next_id)
+        self._ids[self._count : count] = ids
+        self._positions[ids] = torch.arange(self._count, count, device=ids.device)
+        self._count = count
+
+
+def _at_least(numbers: Tensor, size: int) -> Tensor:
+    """Return the numbers in a tensor of at least ``size``; it doubles, so that many insertions cost little each."""
+    if size <= len(numbers):
+        return numbers
+    longer = torch.full((max(size, 2 * len(numbers)),), _ABSENT, dtype=numbers.dtype, device=numbers.device)
+    longer[: len(numbers)] = numbers
+    return longer

@@ -1,0 +1,120 @@
+"""Fresh randomness for one learning or one edit.
+
+Exact unlearning is a statement on what a state *is* in law, so a seed that would tell the rest of it must not be kept:
+`Draws.fresh` takes its seed from the operating system and forgets it. Experiments take theirs from an address
+(`Draws.at`), which a run can be repeated from.
+
+On the CPU the bits are AES-128's in counter mode, keyed by all bits of the seed: nobody who sees some numbers, which a
+state keeps, can tell others. (PyTorch's own generator there is seeded with 32 bits, few enough to try all.) A GPU's are
+PyTorch's Philox, with a key of 64 bits. Numbers of [0, 1) have 53 random bits; what is said of laws holds up to that.
+"""
+
+import math
+import secrets
+from typing import Self
+
+import numpy as np
+import torch
+from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
+from torch import Tensor
+
+from certified_unlearning.engine.addresses import address
+from certified_unlearning.errors import ParameterError
+
+SEED_BITS = 128
+
+
+class Draws:
+    """A stream of random tensors on one device. Tests replace it by one that returns what they were given."""
+
+    def __init__(self, seed: int, *, device: torch.device | str = "cpu") -> None:
+        """Start the stream of a seed.
+
+        Args:
+            seed: Its lowest 128 bits are used; on a GPU 64.
+            device: Where the tensors lie.
+        """
+        self._device = torch.device(device)
+        self._on_cpu = self._device.type == "cpu"
+        if self._on_cpu:
+            key = (seed % 2**SEED_BITS).to_bytes(SEED_BITS // 8, "little")
+            self._cipher = Cipher(algorithms.AES(key), modes.CTR(bytes(16))).encryptor()
+        else:
+            self._torch = torch.Generator(self._device).manual_seed(seed % 2**64)
+
+    @classmethod
+    def at(cls, *parts: str | int | float, device: torch.device | str = "cpu") -> Self:
+        """Return the stream of an address: the same parts, the same numbers on the same kind of device."""
+        return cls(address(*parts), device=device)
+
+    @classmethod
+    def fresh(cls, *, device: torch.device | str = "cpu") -> Self:
+        """Return a stream that nobody can repeat."""
+        return cls(secrets.randbits(SEED_BITS), device=device)
+
+    @property
+    def device(self) -> torch.device:
+        """Where the tensors lie."""
+        return self._device
+
+    def normal(self, *shape: int) -> Tensor:
+        """Return independent standard normal numbers, float64."""
+        if self._on_cpu:
+            count = math.prod(shape)
+            # Box and Muller, of two independent numbers of (0, 1] and [0, 1).
+            radius, angle = self.uniform(2, -(-count // 2))
+            radius = (1 - radius).log_().mul_(-2).sqrt_()
+            angle = angle.mul_(2 * math.pi)
+            return torch.cat([radius * angle.cos(), radius * angle.sin()])[:count].view(shape)
+        return torch.randn(shape, generator=self._torch, dtype=torch.float64, device=self._device)
+
+    def uniform(self, *shape: int) -> Tensor:
+        """Return independent numbers of [0, 1), float64."""
+        if self._on_cpu:
+            bits = np.frombuffer(self._cipher.update(bytes(8 * math.prod(shape))), dtype="<u8")
+            return torch.from_numpy((bits >> 11) * 2.0**-53).view(shape)
+        return torch.rand(shape, generator=self._torch, dtype=torch.float64, device=self._device)
+
+    def integers(self, below: int, *shape: int) -> Tensor:
+        """Return independent whole numbers, uniform on 0 to ``below - 1`` but for 53 bits, int64."""
+        if self._on_cpu:
+            return (self.uniform(*shape) * below).long()
+        return torch.randint(below, shape, generator=self._torch, device=self._device)
+
+    def orders(self, members: Tensor, trials: int) -> Tensor:
+        """Return independent uniform orders.
+
+        Args:
+            members: Shape ``(n,)``: what to put in order.
+            trials: How many orders.
+
+        Returns:
+            Shape ``(trials, n)``.
+        """
+        return members[self.uniform(trials, len(members)).argsort(dim=1)]
+
+    def subsets(self, members: Tensor, size: int, *shape: int) -> Tensor:
+        """Return independent uniform subsets, without replacement.
+
+        Args:
+            members: Shape ``(n,)``: what to choose from, all different.
+            size: Members of a subset, at most ``n``.
+            shape: How many subsets.
+
+        Returns:
+            Shape ``(*shape, size)``: the members of each subset. Their order within it means nothing.
+
+        Raises:
+            ParameterError: There are fewer members than a subset needs.
+        """
+        n = len(members)
+        if not 0 <= size <= n:
+            raise ParameterError(f"a subset of {n} members must have 0 to {n} of them, got {size}")
+        chosen = torch.empty(*shape, size, dtype=torch.int64, device=self._device)
+        # Floyd's algorithm: a number below the top joins, or, if it is a member already, the top itself does.
+        for number in range(size):
+            top = n - size + number
+            drawn = self.integers(top + 1, *shape)
+            taken = (chosen[..., :number] == drawn[..., None]).any(dim=-1)
+            chosen[..., number] = drawn.masked_fill_(taken, top)
+        return members[chosen]

@@ -1,0 +1,206 @@
+"""Gradients of single records' losses, summed over a few records for many trials at once.
+
+Records are named by their position in the rows: a position is never used again, and an erased record's row is zeros.
+"""
+
+from collections.abc import Callable
+from typing import Literal, Protocol
+
+import torch
+from torch import Tensor
+
+from certified_unlearning.errors import ParameterError
+
+Loss = Literal["logistic", "softmax", "squared", "hinge"]
+
+NUMBERS_AT_ONCE = 1 << 19
+"""Of rows that a processor gathers together: trials are taken in blocks, since pieces of 32 MiB and more take twice as
+long to get from the system as to fill."""
+
+
+class RecordGradients(Protocol):
+    """The data set as exact unlearning sees it: sums of gradients of named records, nothing else."""
+
+    @property
+    def dimension(self) -> int:
+        """Numbers of a model, ``d``."""
+
+    def __len__(self) -> int:
+        """Return how many rows there are: an id is below it."""
+
+    def sums(self, weights: Tensor, records: Tensor) -> Tensor:
+        """Return the sum of the gradients of some records' losses, for each trial.
+
+        Args:
+            weights: Shape ``(trials, d)``.
+            records: Shape ``(trials, m)``, int64: each trial's records, a record as often as it stands there.
+
+        Returns:
+            Shape ``(trials, d)``.
+        """
+
+
+class LinearRecords:
+    """Records of a generalised linear model: a record's gradient is a number (or one a class) times its row.
+
+    Softmax has ``d = features x classes``, the classes of a feature side by side.
+    """
+
+    def __init__(
+        self, rows: Tensor, labels: Tensor, *, loss: Loss, classes: int = 2, strong_convexity: float = 0.0
+    ) -> None:
+        """Take the records.
+
+        Args:
+            rows: Shape ``(n, features)``, floating. They may be float32, to take less memory; sums have the type of the
+                weights.
+            labels: Shape ``(n,)``: -1 or +1 for logistic and hinge, 0 to ``classes - 1`` for softmax, any number for
+                squared.
+            loss: ``log(1 + exp(-y s))``, ``-log softmax(s)[y]``, ``(s - y)^2 / 2`` or ``max(0, 1 - y s)`` of the score
+                ``s = <w, x>``.
+            classes: Number of classes; softmax only.
+            strong_convexity: ``lambda``: every record's loss has ``lambda / 2 |w|^2`` added.
+
+        Raises:
+            ParameterError: Shapes or labels do not fit.
+        """
+        self.loss = loss
+        self.classes = classes
+        self.strong_convexity = strong_convexity
+        self._features = rows.shape[1] if rows.ndim == 2 else None
+        self._rows, self._labels = rows, self._checked(rows, labels)
+        self._count = len(rows)
+
+    @property
+    def rows(self) -> Tensor:
+        """Shape ``(n, features)``: a view."""
+        return self._rows[: self._count]
+
+    @property
+    def labels(self) -> Tensor:
+        """Shape ``(n,)``: a view."""
+        return self._labels[: self._count]
+
+    def append(self, rows: Tensor, labels: Tensor) -> None:
+        """Take more records, in the next positions; memory doubles where there is no room.
+
+        Raises:
+            ParameterError: Shapes or labels do not fit.
+        """
+        labels, count = self._checked(rows, labels), self._count + len(rows)
+        if count > len(self._rows):
+            room = max(count, 2 * len(self._rows)) - self._count
+            self._rows = torch.cat([self.rows, self._rows.new_zeros(room, *self._rows.shape[1:])])
+            self._labels = torch.cat([self.labels, self._labels.new_zeros(room)])
+        self._rows[self._count : count], self._labels[self._count : count] = rows, labels
+        self._count = count
+
+    def truncate(self, count: int) -> None:
+        """Take back what was appended: only the first ``count`` records stay."""
+        self._rows[count : self._count], self._labels[count : self._count] = 0, 0
+        self._count = count
+
+    def erase(self, records: Tensor) -> None:
+        """Overwrite records by zeros, their positions stay."""
+        self._rows[records], self._labels[records] = 0, 0
+
+    def _checked(self, rows: Tensor, labels: Tensor) -> Tensor:
+        """Return labels in the type that losses take."""
+        if rows.ndim != 2 or labels.shape != rows.shape[:1] or rows.shape[1] != self._features:
+            raise ParameterError(
+                f"rows must have shape (n, {'features' if self._features is None else self._features}) and labels "
+                f"(n,), got {tuple(rows.shape)} and {tuple(labels.shape)}"
+            )
+        if self.loss in ("logistic", "hinge") and not bool((labels.abs() == 1).all()):
+            raise ParameterError(f"labels must be -1 or +1 for the {self.loss} loss")
+        if self.loss == "softmax" and not bool(((labels >= 0) & (labels < self.classes)).all()):
+            raise ParameterError(f"labels must be 0 to classes - 1 = {self.classes - 1} for the softmax loss")
+        return labels.to(torch.int64 if self.loss == "softmax" else torch.float64)
+
+    @property
+    def dimension(self) -> int:
+        """Numbers of a model: features, times classes for softmax."""
+        return self._rows.shape[1] * (self.classes if self.loss == "softmax" else 1)
+
+    def __len__(self) -> int:
+        """Return how many rows there are."""
+        return self._count
+
+    def sums(self, weights: Tensor, records: Tensor) -> Tensor:
+        """Return the sum of the gradients of some records' losses, for each trial; see `RecordGradients.sums`."""
+        at_once = max(1, NUMBERS_AT_ONCE // (records.shape[1] * self.rows.shape[1]))
+        if len(records) <= at_once or not self.rows.is_cpu:
+            return self._sums(weights, records)
+        starts = range(0, len(records), at_once)
+        return torch.cat([self._sums(weights[i : i + at_once], records[i : i + at_once]) for i in starts])
+
+    def _sums(self, weights: Tensor, records: Tensor) -> Tensor:
+        """Return the sums for trials whose rows fit into memory that is near."""
+        rows = self._rows.index_select(0, records.flatten()).view(*records.shape, self._rows.shape[1])
+        rows = rows.to(weights.dtype)
+        labels = self._labels[records]
+        if self.loss == "softmax":
+            of_classes = weights.view(len(weights), self._rows.shape[1], self.classes)
+            factors = torch.softmax(rows @ of_classes, dim=-1)
+            factors.scatter_add_(2, labels[..., None], factors.new_full((*labels.shape, 1), -1.0))
+            # As the transpose of a product: with few classes, the other order takes almost twice as long.
+            sums = (factors.transpose(1, 2) @ rows).transpose(1, 2).flatten(1)
+        else:
+            scores = (rows @ weights[:, :, None])[..., 0]
+            slopes = self._slopes(scores, labels.to(weights.dtype))
+            sums = (slopes[:, None, :] @ rows)[:, 0]
+        if self.strong_convexity:
+            sums += self.strong_convexity * records.shape[1] * weights
+        return sums
+
+    def _slopes(self, scores: Tensor, labels: Tensor) -> Tensor:
+        """Return the derivatives of losses by their scores."""
+        if self.loss == "logistic":
+            return -labels * torch.sigmoid(-labels * scores)
+        if self.loss == "squared":
+            return scores - labels
+        return torch.where(labels * scores < 1, -labels, torch.zeros_like(labels))
+
+
+class GivenRecords:
+    """Records of any loss whose gradients somebody can compute.
+
+    Exactness asks for nothing more than a sum over records: a record's gradient may depend on its row and the weights
+    only, not on who else is in the batch.
+    """
+
+    def __init__(self, gradients: Callable[[Tensor, Tensor], Tensor], rows: Tensor, *, dimension: int) -> None:
+        """Take the records.
+
+        Args:
+            gradients: Given weights, shape ``(trials, d)``, and rows, shape ``(trials, m, ...)``, returns the gradients
+                of each record, shape ``(trials, m, d)``.
+            rows: Shape ``(n, ...)``: whatever a record is, its label included.
+            dimension: ``d``.
+        """
+        self.rows = rows
+        self._gradients = gradients
+        self._dimension = dimension
+
+    @property
+    def dimension(self) -> int:
+        """Numbers of a model, ``d``."""
+        return self._dimension
+
+    def __len__(self) -> int:
+        """Return how many rows there are."""
+        return len(self.rows)
+
+    def sums(self, weights: Tensor, records: Tensor) -> Tensor:
+        """Return the sum of the gradients of some records' losses, for each trial; see `RecordGradients.sums`.
+
+        Raises:
+            ParameterError: The function returned another shape.
+        """
+        gradients = self._gradients(weights, self.rows[records])
+        if gradients.shape != (*records.shape, self._dimension):
+            raise ParameterError(
+                f"gradients must have shape (trials, m, d) = {(*records.shape, self._dimension)}, "
+                f"got {tuple(gradients.shape)}"
+            )
+        return gradients.sum(dim=1)

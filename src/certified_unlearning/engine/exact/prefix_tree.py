@@ -1,0 +1,323 @@
+"""Noisy sums over prefixes of records in an order, and edits that leave them in the law of a fresh run.
+
+Source: Ullah (2024), chapter 5 (Algorithms 12 and 13, 30 to 32, section D.6.2), as a Fenwick tree: the nodes that a
+prefix sum can read are the left children of the dissertation's binary tree, and exactly one of them is complete with
+each position. Node ``t`` sums positions ``t - lb(t) + 1`` to ``t``, where ``lb(t)``, the lowest set bit of ``t``, is 2
+to the power of the node's *height*. So a node of noise for each position suffices.
+
+All trials run side by side: they have the same records, each in an order of its own, so that an edit is at a position
+of its own in each. Positions count from 1, position 0 of every tensor holds what nothing reads or zeros.
+"""
+
+from dataclasses import dataclass
+from typing import Protocol
+
+import torch
+from torch import Tensor
+
+from certified_unlearning.accounting.tv.tree import nodes_of_prefix
+from certified_unlearning.engine.exact.draws import Draws
+from certified_unlearning.engine.exact.reflection import reflection_step
+from certified_unlearning.errors import ParameterError
+
+
+class PrefixMethod(Protocol):
+    """A learner that sees records one by one, through noisy prefix sums of increments.
+
+    Both functions may depend on what they are given and nothing else. All trials of a call stand at a position each.
+    """
+
+    @property
+    def dimension(self) -> int:
+        """Numbers of a model, and of an increment: ``d``."""
+
+    def start(self) -> Tensor:
+        """Return the first model, shape ``(d,)``."""
+
+    def increments(self, positions: Tensor, models: Tensor, previous: Tensor, records: Tensor) -> Tensor:
+        """Return what records add to the sums, ``p_t(w_t, w_(t - 1), z_t)``.
+
+        Args:
+            positions: Shape ``(k,)``, int64: ``t``.
+            models: Shape ``(k, d)``: ``w_t``.
+            previous: Shape ``(k, d)``: ``w_(t - 1)``; at position 1, ``w_1``.
+            records: Shape ``(k,)``, int64.
+
+        Returns:
+            Shape ``(k, d)``.
+        """
+
+    def updates(self, positions: Tensor, models: Tensor, prefixes: Tensor) -> Tensor:
+        """Return the next models, ``U_t(w_t, noisy sum of positions 1 to t)``; shapes as of `increments`."""
+
+
+@dataclass
+class TreeWork:
+    """What an operation on a tree did in each trial; all of shape ``(trials,)``, int64.
+
+    Attributes:
+        queries: Increments computed.
+        tests: Nodes tested.
+        rejections: 1 where a node was rejected.
+        learned_again: Positions that were learned once more.
+    """
+
+    queries: Tensor
+    tests: Tensor
+    rejections: Tensor
+    learned_again: Tensor
+
+
+class PrefixTree:
+    """The state of a learner: order, increments, sums, noisy sums and models, for many trials.
+
+    Attributes:
+        method: The learner.
+        sigmas: Shape ``(heights,)``: standard deviations of nodes' noise by height. They are fixed for ever.
+        size: ``n``, records at present.
+        order: Shape ``(trials, capacity + 1)``, int64: the record at each position.
+        increments: Shape ``(trials, capacity + 1, d)``.
+        sums: Shape ``(trials, capacity + 1, d)``: of each node, without noise.
+        noisy: Shape ``(trials, capacity + 1, d)``: of each node.
+        models: Shape ``(trials, capacity + 2, d)``: ``w_t`` at ``t``; ``w_1`` at 0 as well.
+    """
+
+    def __init__(self, method: PrefixMethod, sigmas: Tensor, order: Tensor) -> None:
+        """Make the state before anything is learned.
+
+        Args:
+            method: The learner.
+            sigmas: Shape ``(heights,)``, float64.
+            order: Shape ``(trials, n)``: each trial's records in its order.
+
+        Raises:
+            ParameterError: Noise is not given for every height of so many records.
+        """
+        trials, size = order.shape
+        self.method = method
+        self.sigmas = sigmas
+        self.size = size
+        self._require_heights(size)
+        shape = (trials, size + 1, method.dimension)
+        start = method.start().to(order.device)
+        self.order = torch.cat([order.new_full((trials, 1), -1), order], dim=1)
+        self.increments, self.sums, self.noisy = (start.new_zeros(shape) for _ in range(3))
+        self.models = start.new_zeros(trials, size + 2, method.dimension)
+        self.models[:, :2] = start
+
+    @classmethod
+    def learn(cls, method: PrefixMethod, sigmas: Tensor, order: Tensor, draws: Draws) -> tuple["PrefixTree", TreeWork]:
+        """Return the state after learning every record once, in each trial's order; arguments as of the class."""
+        tree = cls(method, sigmas, order)
+        work = tree._nothing_done()
+        tree._learn_from(torch.ones_like(order[:, 0]), draws, work)
+        work.learned_again.zero_()
+        return tree, work
+
+    @property
+    def trials(self) -> int:
+        """Number of trials."""
+        return len(self.order)
+
+    def delete(self, record: int, draws: Draws) -> TreeWork:
+        """Delete a record: the last one of the order takes its place (Lemma 35).
+
+        Raises:
+            ParameterError: There is no such record, or it is the only one.
+        """
+        found = self.order[:, 1 : self.size + 1] == record
+        if not bool(found.any(dim=1).all()):
+            raise ParameterError(f"record {record} is not among the {self.size} records that were learned")
+        if self.size == 1:
+            raise ParameterError(f"record {record} is the only one left: there is nothing to learn without it")
+        work = self._nothing_done()
+        positions = found.int().argmax(dim=1) + 1
+        last = self.order[:, self.size].clone()
+        self._drop_last()
+        rows = (positions <= self.size).nonzero()[:, 0]
+        restarts = torch.full_like(positions, self.size + 1)
+        self._replace(rows, positions[rows], last[rows], draws, restarts, work)
+        self._learn_from(restarts, draws, work)
+        return work
+
+    def insert(self, record: int, positions: Tensor, draws: Draws) -> TreeWork:
+        """Insert a record; whoever was at its position moves to the end.
+
+        Args:
+            record: One that is not there.
+            positions: Shape ``(trials,)``, 1 to ``n + 1``. Uniform and fresh ones keep a uniform order uniform; all
+                ``n + 1`` append.
+            draws: Fresh randomness.
+
+        Raises:
+            ParameterError: The record is there already, a position is none, or there is no noise for so many records.
+        """
+        if not bool(((positions >= 1) & (positions <= self.size + 1)).all()):
+            raise ParameterError(f"positions must be from 1 to {self.size + 1}, got {positions.tolist()[:9]}")
+        if bool((self.order[:, 1 : self.size + 1] == record).any()):
+            raise ParameterError(f"record {record} was learned already: a record is never inserted twice")
+        self._require_heights(self.size + 1)
+        work = self._nothing_done()
+        self._reserve(self.size + 1)
+        rows = (positions <= self.size).nonzero()[:, 0]
+        self.order[:, self.size + 1] = record
+        self.order[rows, self.size + 1] = self.order[rows, positions[rows]]
+        restarts = torch.full_like(positions, self.size + 1)
+        new = torch.full_like(rows, record)
+        self._replace(rows, positions[rows], new, draws, restarts, work)
+        self.size += 1
+        self._learn_from(restarts, draws, work)
+        work.learned_again -= 1  # The new last position was learned for the first time.
+        return work
+
+    def prefixes(self, rows: Tensor, lengths: Tensor) -> Tensor:
+        """Return noisy sums of positions 1 to ``length``, shape ``(k, d)``; trials ``rows`` and lengths, ``(k,)``."""
+        bits = torch.arange(self.size.bit_length(), device=lengths.device)
+        shifted = lengths[:, None] >> bits
+        return self.noisy[rows[:, None], (shifted & 1) * (shifted << bits)].sum(dim=1)
+
+    def tensors(self) -> dict[str, Tensor]:
+        """Return the state as tensors that hold nothing but what is alive, to be stored."""
+        present = slice(0, self.size + 1)
+        return {
+            "order": self.order[:, present].contiguous(),
+            "increments": self.increments[:, present].contiguous(),
+            "sums": self.sums[:, present].contiguous(),
+            "noisy": self.noisy[:, present].contiguous(),
+            "models": self.models[:, : self.size + 2].contiguous(),
+            "sigmas": self.sigmas,
+        }
+
+    @classmethod
+    def from_tensors(cls, method: PrefixMethod, tensors: dict[str, Tensor]) -> "PrefixTree":
+        """Return the state that was stored.
+
+        Raises:
+            ParameterError: A tensor is missing or has another shape than the method's.
+        """
+        if missing := {"order", "increments", "sums", "noisy", "models", "sigmas"} - tensors.keys():
+            raise ParameterError(f"a stored tree must have the tensors {', '.join(sorted(missing))}, too")
+        tree = cls(method, tensors["sigmas"], tensors["order"][:, 1:])
+        for name in ("increments", "sums", "noisy", "models"):
+            expected = getattr(tree, name).shape
+            if tensors[name].shape != expected:
+                raise ParameterError(f"{name} must have shape {tuple(expected)}, got {tuple(tensors[name].shape)}")
+            setattr(tree, name, tensors[name].clone())
+        return tree
+
+    def _replace(
+        self, rows: Tensor, positions: Tensor, records: Tensor, draws: Draws, restarts: Tensor, work: TreeWork
+    ) -> None:
+        """Put records in the place of others, and test the nodes above them, upwards, until one is rejected.
+
+        Where node ``t`` is rejected its value is reflected, model ``t + 1`` is made of it, and ``t + 1`` is where the
+        trial has to be learned again from, which is written into ``restarts``.
+        """
+        models, previous = self.models[rows, positions], self.models[rows, positions - 1]
+        self.increments[rows, positions] = self.method.increments(positions, models, previous, records)
+        self.order[rows, positions] = records
+        work.queries[rows] += 1
+        nodes = positions
+        while len(rows := rows[nodes <= self.size]):
+            nodes = nodes[nodes <= self.size]
+            accepted = self._test(rows, nodes, draws)
+            work.tests[rows] += 1
+            if not bool(accepted.all()):
+                rejected, stopped = rows[~accepted], nodes[~accepted]
+                work.rejections[rejected] = 1
+                restarts[rejected] = stopped + 1
+                self._update_model(rejected, stopped)
+            rows, nodes = rows[accepted], nodes[accepted]
+            nodes = nodes + lowest_bit(nodes)
+
+    def _test(self, rows: Tensor, nodes: Tensor, draws: Draws) -> Tensor:
+        """Bring nodes to the sums of what is below them now, and return which kept their noisy values."""
+        old, new = self.sums[rows, nodes], self._sums_below(rows, nodes)
+        sigmas = self.sigmas[heights(nodes)]
+        values, accepted = reflection_step(self.noisy[rows, nodes], old, new, sigmas, draws.uniform(len(rows)))
+        self.sums[rows, nodes] = new
+        self.noisy[rows, nodes] = values
+        return accepted
+
+    def _update_model(self, rows: Tensor, positions: Tensor) -> None:
+        """Make the models after positions of the noisy prefix sums."""
+        prefixes = self.prefixes(rows, positions)
+        self.models[rows, positions + 1] = self.method.updates(positions, self.models[rows, positions], prefixes)
+
+    def _learn_from(self, restarts: Tensor, draws: Draws, work: TreeWork) -> None:
+        """Learn from a position of its own on in each trial; one beyond the last is nothing to do."""
+        starts, rows = restarts.sort()
+        reached = torch.searchsorted(starts, torch.arange(self.size + 2, device=starts.device), right=True).tolist()
+        for position in range(1, self.size + 1):
+            if reached[position]:
+                self._learn(rows[: reached[position]], position, draws)
+        count = (self.size + 1 - restarts).clamp(min=0)
+        work.queries += count
+        work.learned_again += count
+
+    def _learn(self, rows: Tensor, position: int, draws: Draws) -> None:
+        """Learn one position, the same in all trials of a call: here most of a run's time is spent."""
+        positions = torch.full_like(rows, position)
+        models, previous = self.models[rows, position], self.models[rows, position - 1]
+        sums = self.method.increments(positions, models, previous, self.order[rows, position])
+        self.increments[rows, position] = sums
+        height = (position & -position).bit_length() - 1
+        if height:
+            sums = sums + self._sum(self.sums, rows, [position - 2**below for below in range(height)])
+        self.sums[rows, position] = sums
+        self.noisy[rows, position] = sums + draws.normal(*sums.shape) * self.sigmas[height]
+        prefixes = self._sum(self.noisy, rows, nodes_of_prefix(position))
+        self.models[rows, position + 1] = self.method.updates(positions, models, prefixes)
+
+    @staticmethod
+    def _sum(values: Tensor, rows: Tensor, nodes: list[int]) -> Tensor:
+        return values[rows[:, None], torch.tensor(nodes, device=rows.device)].sum(dim=1)
+
+    def _sums_below(self, rows: Tensor, nodes: Tensor) -> Tensor:
+        """Return nodes' sums, of their own increments and of their children, ``t - 1, t - 2, t - 4, ...``.
+
+        Not by what an edit changes: rounding errors of many edits would add up.
+        """
+        steps = 2 ** torch.arange(int(heights(nodes).max()), device=nodes.device)
+        children = torch.where(steps < lowest_bit(nodes)[:, None], nodes[:, None] - steps, 0)
+        return self.increments[rows, nodes] + self.sums[rows[:, None], children].sum(dim=1)
+
+    def _drop_last(self) -> None:
+        """Forget the last position and the model that was made after it."""
+        for tensor in (self.increments, self.sums, self.noisy):
+            tensor[:, self.size] = 0
+        self.order[:, self.size] = -1
+        self.models[:, self.size + 1] = 0
+        self.size -= 1
+
+    def _reserve(self, size: int) -> None:
+        """Make room for so many positions, twice as many as there were."""
+        missing = size - (self.order.shape[1] - 1)
+        if missing <= 0:
+            return
+        missing = max(missing, self.order.shape[1])
+        self.order = torch.cat([self.order, self.order.new_full((self.trials, missing), -1)], dim=1)
+        for name in ("increments", "sums", "noisy", "models"):
+            tensor = getattr(self, name)
+            more = tensor.new_zeros(self.trials, missing, tensor.shape[2])
+            setattr(self, name, torch.cat([tensor, more], dim=1))
+
+    def _require_heights(self, size: int) -> None:
+        if not 1 <= size < 2 ** len(self.sigmas):
+            raise ParameterError(
+                f"noise for {len(self.sigmas)} heights suffices for 1 to {2 ** len(self.sigmas) - 1} records, got "
+                f"{size}: plan for the most records that there will ever be, and learn again"
+            )
+
+    def _nothing_done(self) -> TreeWork:
+        return TreeWork(*(torch.zeros_like(self.order[:, 0]) for _ in range(4)))
+
+
+def lowest_bit(positions: Tensor) -> Tensor:
+    """Return the lowest set bits of whole numbers above 0."""
+    return positions & -positions
+
+
+def heights(nodes: Tensor) -> Tensor:
+    """Return the heights of nodes, the logarithms of their lowest bits, int64."""
+    return torch.frexp(lowest_bit(nodes).double()).exponent.long() - 1

@@ -1,0 +1,454 @@
+"""Logistic and softmax regression by mini-batch descent that forgets, and takes records in, exactly."""
+
+import copy
+import secrets
+from collections.abc import Callable, Mapping
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any, Literal, Self, get_args
+
+import numpy as np
+import torch
+from numpy.typing import ArrayLike, NDArray
+from sklearn.utils.validation import validate_data
+
+from certified_unlearning.accounting.core.losses import regularisation_of
+from certified_unlearning.certificate import ExactCertificate
+from certified_unlearning.certificate.exact import Mechanism
+from certified_unlearning.engine.addresses import address
+from certified_unlearning.engine.devices import pick_device
+from certified_unlearning.engine.exact.alive import Alive
+from certified_unlearning.engine.exact.draws import Draws
+from certified_unlearning.engine.exact.gradients import LinearRecords
+from certified_unlearning.errors import DataError, ParameterError
+from certified_unlearning.estimators import storage
+from certified_unlearning.estimators.classifier import LinearClassifier
+from certified_unlearning.estimators.linear import without_sample_weight
+from certified_unlearning.estimators.requests import FrameIndex, distinct, require_removable
+from certified_unlearning.estimators.scaling import dense
+from certified_unlearning.mechanisms.exact.descent import ExactDescent
+from certified_unlearning.mechanisms.exact.noisy_sgd import NoisySgd
+from certified_unlearning.mechanisms.exact.quantized_sgd import QuantizedSgd
+from certified_unlearning.mechanisms.exact.subsample_gd import SubsampleGd
+from certified_unlearning.mechanisms.exact.trajectory import Descent, Trajectory
+from certified_unlearning.mechanisms.learners.learner import require_one_of
+from certified_unlearning.text import counted, rounded_up
+from certified_unlearning.vocabulary import NoiseSource
+
+USUAL_BATCH = 8
+"""Members of a batch, where nobody says how many and a quarter of the records is not fewer."""
+
+
+class ExactLogisticRegression(LinearClassifier):
+    """Logistic regression that forgets exactly, and takes records in: epsilon is 0.
+
+    It learns by mini-batch descent and keeps every step. A request looks at the steps whose batch it changes: each may
+    keep its direction, by a test that makes the laws equal, and from the first that may not on, the steps are taken
+    again. After any stream of deletions and insertions, model and state together have the law of the same algorithm,
+    run from nothing on the records that are there, with the constants of the first `fit`: the regulariser's strength
+    and the size of batches stay what they were then. It needs no regulariser, no bound on rows, no convexity; it does
+    need requests that were chosen without looking at the model, and a state that stays secret. Differences smaller than
+    the rounding of float64 are left out.
+
+    What it promises is about deletions only: nothing towards the records that stay. `LangevinLogisticRegression` has an
+    epsilon above 0, for models that were published, whose state need not be kept.
+
+    The objective is scikit-learn's with the same ``C`` for as many records as were fitted (see `LinearClassifier` on
+    the intercept), which so many steps do not minimise to the end. A failed or interrupted call leaves the estimator as
+    it was.
+
+    Args:
+        mechanism: How steps are made stable: ``noisy-sgd`` adds Gaussian noise to gradients, and
+            ``accelerated-noisy-sgd`` goes on from Nesterov's points; ``quantized-sgd`` rounds gradients to a grid with
+            a random offset; ``subsample-gd`` leaves them, and computes again whenever a record was used.
+        steps: How many, ``T``. They, and all that follows, stay as they are over all requests.
+        batch_size: Records of a step, ``m``, at least one fewer than there will ever be. ``auto``: 8, or a quarter of
+            the records if that is fewer.
+        step_size: ``eta``, for rows of norm 1.
+        sigma: Standard deviation of the noise of a batch's mean gradient, in every coordinate, of noisy mechanisms.
+            The more, the fewer steps are taken again.
+        quantum: Spacing of the grid of ``quantized-sgd``.
+        radius: Models are projected on the ball of this radius; None: on none.
+        C: Inverse strength of the regulariser, as in scikit-learn.
+        normalize: Whether every row is divided by its own norm. Otherwise a row longer than 1 is an error, unless one
+            of the next two makes it shorter.
+        feature_ranges: Public bounds of the features, as in `LangevinLogisticRegression`.
+        data_norm: A public norm, as in `LangevinLogisticRegression`.
+        fit_intercept: Whether there is an intercept, which is regularised.
+        random_state: None: randomness from the operating system, whose seeds are overwritten. A number makes results
+            repeatable, but whoever knows it and the records knows the state.
+        device: ``auto``, ``cpu`` or ``cuda``.
+
+    Attributes:
+        classes_: The classes, sorted; records that are inserted have one of them.
+        n_features_in_: Number of features.
+        feature_names_in_: Their names, if ``X`` was a data frame.
+    """
+
+    _NEEDS_SHORT_ROWS = "step_size is for norms of at most 1"
+    _state: Any  # A `Trajectory`; None where the estimator was saved without.
+
+    def __init__(
+        self,
+        mechanism: Mechanism = "noisy-sgd",
+        *,
+        steps: int = 256,
+        batch_size: int | Literal["auto"] = "auto",
+        step_size: float = 8.0,
+        sigma: float = 0.01,
+        quantum: float = 0.05,
+        radius: float | None = None,
+        C: float = 1.0,
+        normalize: bool = False,
+        feature_ranges: ArrayLike | None = None,
+        data_norm: float | None = None,
+        fit_intercept: bool = True,
+        random_state: int | np.random.RandomState | None = None,
+        device: str = "cpu",
+    ) -> None:
+        self.mechanism = mechanism
+        self.steps = steps
+        self.batch_size = batch_size
+        self.step_size = step_size
+        self.sigma = sigma
+        self.quantum = quantum
+        self.radius = radius
+        self.C = C
+        self.normalize = normalize
+        self.feature_ranges = feature_ranges
+        self.data_norm = data_norm
+        self.fit_intercept = fit_intercept
+        self.random_state = random_state
+        self.device = device
+
+    @without_sample_weight
+    def fit(self, X: Any, y: Any) -> Self:
+        """Learn from records.
+
+        Args:
+            X: Features, shape ``(n, features)``; an array, a data frame, or a sparse matrix, whose rows become dense.
+            y: Classes, shape ``(n,)``, of any type.
+
+        Returns:
+            The fitted estimator. `unlearn` names records by their position in this ``X``, or by its index.
+
+        Raises:
+            DataError: A row is longer than 1 (the message names the longest), or there is only one class, or sparse
+                rows do not fit in memory as dense ones.
+            ParameterError: A parameter makes no sense.
+            AssumptionError: ``batch_size`` is not below the number of records.
+        """
+        with self._all_or_nothing():
+            require_one_of(get_args(Mechanism), mechanism=self.mechanism)
+            X, self.classes_, labels = self._validated(X, y)
+            rows, device = self._rows(X), pick_device(self.device)
+            settings = self._settings(len(rows))
+            strength = regularisation_of(C=self.C, n=len(rows), intercept=self.fit_intercept)
+            if settings.step_size * strength > 2:
+                raise ParameterError(
+                    f"step_size must be at most 2 / lambda = {2 / strength:g}, or learning diverges, got "
+                    f"{settings.step_size:g}; lambda = {strength:g} follows from C and the number of records"
+                )
+            self._records = LinearRecords(
+                torch.as_tensor(rows, device=device),
+                torch.as_tensor(labels, device=device),
+                loss="logistic" if len(self.classes_) == 2 else "softmax",
+                classes=len(self.classes_),
+                strong_convexity=strength,
+            )
+            self._noise_source: NoiseSource = "system entropy" if self.random_state is None else "seed"
+            self._counts = {"n_learned": len(rows), "deleted": 0, "inserted": 0, "requests": 0}
+            self._seed = self._next_seed()
+            self._scaled_by = self._scaling_parameters()
+            descent = ExactDescent(settings, self._records)
+            self._state = descent.learn(torch.arange(len(rows), device=device), Draws(self._seed, device=device))
+            self._publish(self._state, self._counts, self._frame_index)
+        return self
+
+    def insert(self, X: Any, y: Any) -> NDArray[np.int64]:
+        """Take records in, in one request.
+
+        Args:
+            X: Features, shape ``(records, features)``.
+            y: Their classes, among `classes_`.
+
+        Returns:
+            Their positions, by which `unlearn` names them: they count on where those of the fitted ``X`` end. Labels of
+            a data frame's index name them too, if the fitted frame had labels that do more than number its rows.
+
+        Raises:
+            DataError: A row is longer than 1, a class is not known, or the estimator was saved without its records.
+        """
+        self._require_state()
+        if self._scaling_parameters() != self._scaled_by:
+            raise ParameterError(
+                f"normalize, feature_ranges, data_norm and fit_intercept must be those of the fit, {self._scaled_by}, "
+                f"got {self._scaling_parameters()}"
+            )
+        index = X
+        X, y = validate_data(self, X, y, accept_sparse="csr", dtype=(np.float64, np.float32), reset=False)
+        unknown = np.setdiff1d(y, self.classes_).tolist()
+        if unknown:
+            raise DataError(f"y holds {unknown[0]!r}, which is none of the classes learned: {self.classes_.tolist()}")
+        labels = np.searchsorted(self.classes_, y)
+        rows = torch.as_tensor(self._rows(dense(X)), device=self._records.rows.device)
+        first = len(self._records)
+        positions = np.arange(first, first + len(rows))
+        frame_index = None if self._frame_index is None else self._frame_index.extended(index, len(rows))
+        self._records.append(
+            rows, torch.as_tensor(2 * labels - 1 if len(self.classes_) == 2 else labels, device=rows.device)
+        )
+        try:
+            self._edit([], positions.tolist(), frame_index)
+        except BaseException:
+            if not self._holds(positions):
+                self._records.truncate(first)
+            raise
+        return positions
+
+    def check(self) -> None:
+        """Compute every step that is kept from the one before, and compare: the whole state, as nobody else can.
+
+        Raises:
+            DataError: A step is not what follows from the records and the step before.
+        """
+        self._require_state()
+        ExactDescent(self._state.settings, self._records).check(self._state)
+
+    @property
+    def remaining_(self) -> NDArray[np.int64]:
+        """Positions of the records that are there, in order; made anew every time."""
+        self._require_state()
+        return self._state.alive.ids.sort().values.cpu().numpy()  # type: ignore[no-any-return]
+
+    @property
+    def certificate_(self) -> ExactCertificate:
+        """Certificate of the model as it is now; `certificate.write` makes a file for ``unlearn verify``."""
+        self._require_fitted()
+        settings: dict[str, Any] = self._kept
+        return ExactCertificate.of(
+            noise_source=self._noise_source,
+            mechanism=settings["mechanism"],
+            loss="logistic" if len(self.classes_) == 2 else "softmax",
+            d=self._weights.size,
+            classes=len(self.classes_),
+            strong_convexity=settings["strong_convexity"],
+            **(settings["constants"] | self._counts),
+        )
+
+    def privacy_report(self, X: Any = None, y: Any = None) -> str:
+        """Return in words what is guaranteed, compared with what, and what was not checked.
+
+        Args:
+            X: Records to measure the predictions on, whose numbers no guarantee covers. None: nothing is measured.
+            y: Their true classes.
+        """
+        stated = self.certificate_
+        return "\n".join(
+            [
+                f"Learned from {stated.n_learned} records; {stated.deleted} deleted and {stated.inserted} inserted "
+                f"since, in {counted(stated.requests, 'request')}.",
+                f"Guaranteed ({stated.guarantee}, by {stated.mechanism}): epsilon = 0 at delta = 0.",
+                f"Equal in law to: {stated.comparator}.",
+                "Deleting one more record takes steps again with probability at most "
+                f"{rounded_up(stated.recompute_probability)}.",
+                "Not promised:",
+                *(f"- {each}" for each in stated.not_promised),
+                "Assumed, not checked:",
+                *(f"- {each.statement}: {each.by}" for each in stated.assumptions if each.status == "assumed"),
+                *self._scaling_in_words(),
+                *self._quality_in_words(X, y),
+            ]
+        )
+
+    def save(self, path: str | Path, *, training_data: bool = True) -> None:
+        """Write the estimator as one safetensors file, its parameters as JSON in the header. No pickle.
+
+        The state is secret, and exactness speaks of one state only: overwrite the file of the state before.
+
+        Args:
+            path: The file.
+            training_data: Whether records, state and seed go along. Without, it can predict and show its certificate:
+                the file to hand out.
+
+        Raises:
+            ParameterError: ``random_state`` is a generator, which JSON cannot hold.
+            StorageError: The file cannot be written.
+        """
+        self._require_fitted()
+        header = {
+            **self._described(),
+            "parameters": self._parameters(secrets_too=training_data),
+            "kept": self._kept,
+            "counts": self._counts,
+            "noise_source": self._noise_source,
+        }
+        arrays: dict[str, NDArray[Any] | None] = {"_weights": self._weights}
+        if training_data and self._state is not None:
+            index, labels = self._described_index()
+            header |= {**index, "seed": f"{self._seed:x}"}
+            arrays |= labels | {"rows": _array(self._records.rows), "labels": _array(self._records.labels)}
+            # What follows from these is computed anew when read: its last bits would tell which steps were edited.
+            arrays |= {f"state/{name}": _array(each) for name, each in self._state.least_tensors().items()}
+        storage.write(path, header, arrays)
+
+    @classmethod
+    def load(cls, path: str | Path) -> Self:
+        """Read an estimator that `save` wrote.
+
+        Raises:
+            DataError: The file is missing, damaged, or holds something else.
+        """
+        header, arrays = storage.read(path, cls.__name__)
+        try:
+            estimator = cls._from_file(header, arrays)
+            estimator._kept, estimator._counts = header["kept"], header["counts"]
+            estimator._noise_source = header["noise_source"]
+            estimator._weights = arrays["_weights"]
+            estimator._state = None
+            if "rows" in arrays:
+                estimator._restore(header, arrays)
+        except (KeyError, TypeError, ValueError) as error:
+            raise storage.no_estimator(path, error) from error
+        return estimator
+
+    def _restore(self, header: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> None:
+        """Set records and state from a file."""
+        device = pick_device(self.device)
+        tensors = {name: torch.as_tensor(each, device=device) for name, each in arrays.items()}
+        binary = len(self.classes_) == 2
+        self._seed = int(header["seed"], 16)
+        self._scaled_by = self._scaling_parameters()
+        self._records = LinearRecords(
+            tensors["rows"],
+            # An erased record has no label; it never counts, and any will do.
+            torch.where(tensors["labels"] == 0, 1, tensors["labels"]) if binary else tensors["labels"],
+            loss="logistic" if binary else "softmax",
+            classes=len(self.classes_),
+            strong_convexity=self._kept["strong_convexity"],
+        )
+        kept = {name.removeprefix("state/"): each for name, each in tensors.items() if name.startswith("state/")}
+        settings = _SETTINGS[self._kept["mechanism"]](**self._kept["constants"])
+        self._state = ExactDescent(settings, self._records).restored(kept)
+
+    def _scaling_parameters(self) -> dict[str, Any]:
+        """Return what rows are made by, as JSON has it."""
+        names = ("normalize", "feature_ranges", "data_norm", "fit_intercept")
+        known = self._parameters(secrets_too=False) if self.feature_ranges is not None else self.get_params(deep=False)
+        return {name: known[name] for name in names}
+
+    def _settings(self, n: int) -> Descent:
+        """Return the constants of learning from ``n`` records."""
+        batch_size = max(1, min(USUAL_BATCH, n // 4)) if self.batch_size == "auto" else self.batch_size
+        own = {"noisy-sgd": {"sigma": self.sigma}, "quantized-sgd": {"quantum": self.quantum}, "subsample-gd": {}}
+        return _SETTINGS[self.mechanism](
+            steps=self.steps,
+            batch_size=batch_size,
+            step_size=self.step_size,
+            radius=self.radius,
+            **own[self.mechanism.removeprefix("accelerated-")],
+        )
+
+    @property
+    def _fitted_records(self) -> int:
+        return self._counts["n_learned"] if self._state is None else len(self._records)
+
+    @property
+    def _training_rows(self) -> Any:
+        """The records, or None where they were not saved."""
+        return None if self._state is None else self._records.rows
+
+    @property
+    def _dtype(self) -> str:
+        return "float64"
+
+    def _require_state(self) -> None:
+        self._require_fitted()
+        if self._state is None:
+            raise DataError("this estimator was saved without its training data: it can predict, and nothing else")
+
+    def _remove(self, indices: Any) -> bool:
+        wanted = distinct(indices, len(self._records))
+        positions = torch.as_tensor(wanted, device=self._records.rows.device)
+        gone = (self._state.alive.positions(positions) < 0).cpu().numpy()
+        require_removable(wanted, gone, left=len(self._state.alive))
+        labels = self._records.labels
+        lost = torch.unique(labels[positions])
+        try:
+            self._edit(wanted.tolist(), [], self._frame_index)
+        finally:
+            # Also where an interruption came after the request was done.
+            if not self._holds(wanted):
+                self._records.erase(positions)
+        left = labels[self._state.alive.ids]
+        return any(not bool((left == label).any()) for label in lost)
+
+    def _edit(self, deleted: list[int], inserted: list[int], frame_index: FrameIndex | None) -> None:
+        """Carry out a request on a copy of the state, and put it in the place of the state at once."""
+        counts = {
+            "n_learned": self._counts["n_learned"],
+            "deleted": self._counts["deleted"] + len(deleted),
+            "inserted": self._counts["inserted"] + len(inserted),
+            "requests": self._counts["requests"] + 1,
+        }
+        state, device = copy.deepcopy(self._state), self._records.rows.device
+        # In the order of a file, so that a request ends alike whether a file was read before it or not.
+        state.alive = Alive(state.alive.ids.sort().values, next_id=state.alive.next_id)
+        # The seed was drawn before the request: one that is interrupted and made again ends alike, for otherwise
+        # interruptions, which meet long requests more often, would change the law.
+        ExactDescent(state.settings, self._records).edit(state, deleted, inserted, Draws(self._seed, device=device))
+        self._publish(state, counts, frame_index)
+
+    def _holds(self, positions: NDArray[np.int64]) -> bool:
+        """Return whether records are there."""
+        found = self._state.alive.positions(torch.as_tensor(positions, device=self._records.rows.device))
+        return bool((found >= 0).all())
+
+    def _publish(self, state: Trajectory[Any], counts: dict[str, int], frame_index: FrameIndex | None) -> None:
+        """Put a state, its model and the seed of the next request in place, all at once."""
+        model = state.model()[0].cpu().numpy()
+        if not np.isfinite(model).all():
+            raise DataError(f"learning diverged with step_size = {state.settings.step_size:g}; a smaller one may do")
+        outputs = 1 if len(self.classes_) == 2 else len(self.classes_)
+        constants = {name: each for name, each in asdict(state.settings).items() if name != "accelerated"}
+        self.__dict__.update(
+            _state=state,
+            _counts=counts,
+            _weights=model.reshape(-1, outputs).T.ravel(),
+            _kept={
+                "mechanism": self._kept["mechanism"] if counts["requests"] else self.mechanism,
+                "strong_convexity": self._records.strong_convexity,
+                "constants": constants,
+            },
+            _seed=self._next_seed(counts["requests"] + 1),
+            _frame_index=frame_index,
+            # It may have been set after `fit`.
+            _noise_source=self._noise_source if self.random_state is None else "seed",
+        )
+
+    def _next_seed(self, request: int = 0) -> int:
+        """Return the seed of learning, or of a request counted from 1."""
+        if self.random_state is None:
+            return secrets.randbits(128)
+        # A number gives the same key every time.
+        return address(str(self._noise_key()), "request", request)
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "_weights")
+
+
+def _accelerated(**constants: Any) -> NoisySgd:
+    return NoisySgd(accelerated=True, **constants)
+
+
+_SETTINGS: Mapping[str, Callable[..., Descent]] = {
+    "noisy-sgd": NoisySgd,
+    "accelerated-noisy-sgd": _accelerated,
+    "quantized-sgd": QuantizedSgd,
+    "subsample-gd": SubsampleGd,
+}
+
+
+def _array(tensor: torch.Tensor) -> NDArray[Any]:
+    """Return a tensor as safetensors takes it."""
+    return tensor.cpu().numpy()

@@ -1,0 +1,264 @@
+"""Mini-batch descent that forgets exactly: the engine that noisy, quantized and plain descent share.
+
+An edit looks at the iterations whose batch it changes, in their order. Each keeps its direction if a test says so; at
+the first one that does not, the direction changes, and what follows is run again on the edited records. Source: Ullah
+(dissertation, Johns Hopkins University, 2024), chapter 4 and appendix C, Algorithms 9, 10 and 19 to 24, corrected.
+
+Exact means: for requests that were chosen without looking at models, states and randomness, and up to rounding
+(`ExactDescent.refresh`), the whole trajectory has the law of one learned on the edited records alone. It takes sums
+over single records' gradients; it takes no convexity and no bound on gradients.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Generic
+
+import torch
+from torch import Tensor
+
+from certified_unlearning.accounting.core.checks import require_count
+from certified_unlearning.engine.exact.alive import Alive
+from certified_unlearning.engine.exact.couplings import BatchChanges, edited_batches
+from certified_unlearning.engine.exact.draws import Draws
+from certified_unlearning.engine.exact.gradients import RecordGradients
+from certified_unlearning.errors import AssumptionError, DataError, ParameterError
+from certified_unlearning.mechanisms.exact.invariants import TOLERANCE, require_close
+from certified_unlearning.mechanisms.exact.trajectory import Descent, SettingsT, Trajectory
+from certified_unlearning.mechanisms.exact.work import Work
+
+
+class ExactDescent(Generic[SettingsT]):
+    """Learns, and edits what it learned, for many trials at once.
+
+    Attributes:
+        settings: The constants.
+        records: The records; rows may be added to them, and an id is a row's position.
+    """
+
+    def __init__(self, settings: SettingsT, records: RecordGradients) -> None:
+        """Take constants and records; nothing is computed yet."""
+        self.settings = settings
+        self.records = records
+
+    def learn(self, ids: Tensor, draws: Draws, *, trials: int = 1) -> Trajectory[SettingsT]:
+        """Run all iterations on some records.
+
+        Args:
+            ids: The records, shape ``(n,)``.
+            draws: Fresh; the trajectory lies on their device.
+            trials: Independent runs.
+
+        Raises:
+            ParameterError: An id is no row or stands twice, or ``trials`` is not at least 1.
+            AssumptionError: There are not more records than a batch has members.
+        """
+        require_count(least=1, trials=trials)
+        alive = Alive(ids.to(draws.device))
+        require_rows(self.records, alive.next_id)
+        require_more_than_a_batch(len(alive), self.settings.batch_size)
+        state = Trajectory.start(self.settings, alive, trials, self.records.dimension, draws.device)
+        self._run(state, torch.zeros(trials, dtype=torch.int64, device=draws.device), draws)
+        return state
+
+    def delete(self, state: Trajectory[SettingsT], record: int, draws: Draws) -> Work:
+        """Forget a record, in every trial; see `edit`."""
+        return self.edit(state, [record], [], draws)
+
+    def insert(self, state: Trajectory[SettingsT], record: int, draws: Draws) -> Work:
+        """Take in a record, in every trial; see `edit`."""
+        return self.edit(state, [], [record], draws)
+
+    def edit(self, state: Trajectory[SettingsT], removed: Sequence[int], inserted: Sequence[int], draws: Draws) -> Work:
+        """Forget some records and take in others, in one request, in every trial.
+
+        Args:
+            state: Changed in place.
+            removed: Ids of records that are there.
+            inserted: Ids that were never used, ascending; their rows stand in the records already.
+            draws: Fresh: no number of them was used before.
+
+        Returns:
+            What it cost. It tells when a record was used: no trajectory says so after the edit, and nobody should keep
+            it who keeps a trajectory.
+
+        Raises:
+            ParameterError: An id does not fit.
+            AssumptionError: Too few records would be left, or the trajectory was learned with other constants.
+        """
+        leaving, entering = self._edit_alive(state, removed, inserted, draws.device)
+        changes = edited_batches(state.batches, state.alive, leaving, entering, draws)
+        work = Work.none(state.trials)
+        starts = self._examine(state, changes, draws, work)
+        self._run_again(state, starts, draws, work)
+        return work
+
+    def check(self, state: Trajectory[SettingsT], *, tolerance: float = TOLERANCE) -> None:
+        """Compute every iteration of a trajectory from its predecessor, and compare.
+
+        Args:
+            state: As it is between edits.
+            tolerance: How far numbers may be off, relative to the largest of their iteration and to 1: gradients are
+                updated by differences, so rounding adds up over edits.
+
+        Raises:
+            AssumptionError: It was learned with other constants, or there are too few records.
+            DataError: A batch has a record twice or one that is not there, or an iteration is not what follows from
+                the one before.
+        """
+        require_same_settings(state.settings, self.settings)
+        require_more_than_a_batch(len(state.alive), self.settings.batch_size)
+        check_batches(state.batches, state.alive)
+        if bool(state.weights[:, 0].any()):
+            raise DataError("weights of iteration 1 must be 0, where every run starts")
+        for step in range(self.settings.steps):
+            points, gradients = self._computed(state, step)
+            require_close(f"gradients of iteration {step + 1}", state.gradients[:, step], gradients, tolerance)
+            directions = self.settings.directions(state.gradients[:, step], state.randomness[:, step])
+            moved = self.settings.moved(points, directions)
+            require_close(f"weights after iteration {step + 1}", state.weights[:, step + 1], moved, tolerance)
+
+    def refresh(self, state: Trajectory[SettingsT]) -> None:
+        """Compute all gradients of a trajectory anew, for ``T m`` gradients of records a trial.
+
+        An edit updates a gradient by the difference that it makes, for two gradients of records. So the last bits of an
+        updated one tell that it was updated, and rounding adds up; afterwards neither is so. No iterate changes.
+        """
+        require_same_settings(state.settings, self.settings)
+        for step in range(self.settings.steps):
+            state.gradients[:, step] = self._computed(state, step)[1]
+
+    def restored(self, tensors: Mapping[str, Tensor]) -> Trajectory[SettingsT]:
+        """Return the trajectory whose `Trajectory.least_tensors` these are, for ``T m`` gradients of records a trial.
+
+        Its iterates and gradients follow from batches, kept randomness and the records, up to rounding.
+        """
+        batches, randomness = tensors["batches"], tensors["randomness"]
+        alive = Alive(tensors["alive"], next_id=int(tensors["next_id"]))
+        state = Trajectory.start(self.settings, alive, len(batches), self.records.dimension, batches.device)
+        state.batches.copy_(batches)
+        state.randomness.copy_(randomness)
+        for step in range(self.settings.steps):
+            points, gradients = self._computed(state, step)
+            state.gradients[:, step] = gradients
+            directions = self.settings.directions(gradients, randomness[:, step])
+            state.weights[:, step + 1] = self.settings.moved(points, directions)
+        return state
+
+    def _computed(self, state: Trajectory[SettingsT], step: int) -> tuple[Tensor, Tensor]:
+        """Return where every trial takes the gradient of an iteration, and that gradient, from its batch."""
+        trials = torch.arange(state.trials, device=state.batches.device)
+        points = state.points(trials, torch.full_like(trials, step))
+        return points, self.records.sums(points, state.batches[:, step]) / self.settings.batch_size
+
+    def _edit_alive(
+        self, state: Trajectory[SettingsT], removed: Sequence[int], inserted: Sequence[int], device: torch.device
+    ) -> tuple[Tensor, Tensor]:
+        """Edit the ids, or refuse the request before anything has changed; return them as tensors."""
+        require_same_settings(state.settings, self.settings)
+        require_rows(self.records, max(inserted, default=-1) + 1)
+        return edit_ids(state.alive, removed, inserted, self.settings.batch_size, device)
+
+    def _examine(self, state: Trajectory[SettingsT], changes: BatchChanges, draws: Draws, work: Work) -> Tensor:
+        """Test the changed iterations of every trial in their order, up to the first rejection.
+
+        Returns:
+            The iteration from which each trial must be run again, shape ``(trials,)``; ``T`` also where nothing was
+            rejected.
+        """
+        settings = self.settings
+        starts = torch.full((state.trials,), settings.steps, device=state.batches.device)
+        rejected = torch.zeros_like(starts, dtype=torch.bool)
+        # Changes ascend by trial: the rank of one among its trial's is its distance to the first of them.
+        ranks = torch.arange(len(changes.trials), device=starts.device)
+        ranks -= torch.searchsorted(changes.trials, changes.trials)
+        for rank in range(int(ranks.max()) + 1 if len(ranks) else 0):
+            now = ((ranks == rank) & ~rejected[changes.trials]).nonzero()[:, 0]
+            if not len(now):
+                break
+            trials, steps = changes.trials[now], changes.steps[now]
+            points, old = state.points(trials, steps), state.gradients[trials, steps]
+            won = self.records.sums(points, changes.entering[now])
+            new = old + (won - self.records.sums(points, changes.leaving[now])) / settings.batch_size
+            randomness, stayed = settings.couple(state.randomness[trials, steps], old, new, draws)
+            state.batches[trials, steps] = changes.members[now]
+            state.gradients[trials, steps] = new
+            state.randomness[trials, steps] = randomness
+            out, out_at = trials[~stayed], steps[~stayed]
+            directions = settings.directions(new[~stayed], randomness[~stayed])
+            state.weights[out, out_at + 1] = settings.moved(points[~stayed], directions)
+            rejected[out], starts[out] = True, out_at + 1
+            work.gradients[trials.cpu()] += 2 * changes.changed[now].cpu()
+            work.rejection_tests[trials.cpu()] += 1
+        work.recomputations += rejected.cpu()
+        return starts
+
+    def _run_again(self, state: Trajectory[SettingsT], starts: Tensor, draws: Draws, work: Work) -> None:
+        """Run every trial again from its iteration of ``starts``, and count it."""
+        again = (self.settings.steps - starts).cpu()
+        work.iterations_run_again += again
+        work.gradients += again * self.settings.batch_size
+        self._run(state, starts, draws)
+
+    def _run(self, state: Trajectory[SettingsT], starts: Tensor, draws: Draws) -> None:
+        """Run iterations with fresh batches and fresh noise: every trial from its own start, side by side."""
+        settings = self.settings
+        rows = (starts < settings.steps).nonzero()[:, 0]
+        if not len(rows):
+            return
+        first = int(starts.min())
+        batches = draws.subsets(state.alive.ids, settings.batch_size, len(rows), settings.steps - first)
+        batches = batches.sort(dim=-1).values
+        for step in range(first, settings.steps):
+            running = starts[rows] <= step
+            trials, batch = rows[running], batches[running, step - first]
+            points = state.points(trials, torch.full_like(trials, step))
+            gradients = self.records.sums(points, batch) / settings.batch_size
+            randomness = settings.randomness(gradients, draws)
+            state.batches[trials, step] = batch
+            state.gradients[trials, step] = gradients
+            state.randomness[trials, step] = randomness
+            state.weights[trials, step + 1] = settings.moved(points, settings.directions(gradients, randomness))
+
+
+def edit_ids(
+    alive: Alive, removed: Sequence[int], inserted: Sequence[int], batch_size: int, device: torch.device
+) -> tuple[Tensor, Tensor]:
+    """Edit the ids, and return both lists as tensors.
+
+    Raises:
+        ParameterError: An id does not fit.
+        AssumptionError: Not more records than a batch has members would be left.
+    """
+    require_more_than_a_batch(len(alive) - len(removed) + len(inserted), batch_size)
+    leaving, entering = (torch.tensor(ids, dtype=torch.int64, device=device) for ids in (removed, inserted))
+    alive.edit(leaving, entering)
+    return leaving, entering
+
+
+def require_same_settings(learned_with: Descent, given: Descent) -> None:
+    """Raise `AssumptionError` unless a trajectory is edited with the constants that it was learned with."""
+    if learned_with != given:
+        raise AssumptionError(
+            f"the trajectory was learned with {learned_with}; no edit may change these constants, got {given}"
+        )
+
+
+def require_more_than_a_batch(n: int, batch_size: int) -> None:
+    """Raise `AssumptionError` unless a batch leaves a record out: one that a deletion can replace a member by."""
+    if batch_size > n - 1:
+        raise AssumptionError(
+            f"batch_size must be at most the number of records less one, also after a request: got {batch_size} of {n}"
+        )
+
+
+def require_rows(records: RecordGradients, rows: int) -> None:
+    """Raise `ParameterError` unless there are so many rows."""
+    if rows > len(records):
+        raise ParameterError(f"an id must be the position of one of the {len(records)} rows, got {rows - 1}")
+
+
+def check_batches(batches: Tensor, alive: Alive) -> None:
+    """Raise `DataError` unless every batch has different records, ascending, that are there."""
+    if bool((batches.diff(dim=-1) <= 0).any()):
+        raise DataError("members of a batch must ascend and be all different")
+    if bool((alive.positions(batches) < 0).any()):
+        raise DataError("a batch has a record that is not there")

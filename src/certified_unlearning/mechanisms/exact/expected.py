@@ -1,0 +1,109 @@
+"""What a deletion costs on average, given what was learned: far less noisy than deleting records and counting.
+
+The record that is deleted is uniform over those that are there. Along a learned trajectory each iteration that used it
+keeps its direction with a probability that follows from the change of its gradient and the noise that is kept, so
+probabilities, iterations and gradients are averages over all records, not over those deleted. What is left to chance is
+the trajectory, and which record comes in the place of another.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from certified_unlearning.engine.exact.couplings import cells
+from certified_unlearning.engine.exact.draws import Draws
+from certified_unlearning.mechanisms.exact.descent import ExactDescent
+from certified_unlearning.mechanisms.exact.noisy_sgd import NoisySgd
+from certified_unlearning.mechanisms.exact.quantized_sgd import QuantizedSgd
+from certified_unlearning.mechanisms.exact.subsample_gd import SubsampleGd
+from certified_unlearning.mechanisms.exact.trajectory import Descent, Trajectory
+
+_SURE = 1 - 2.0**-52
+"""A probability of 1 is taken for this one, whose complement has a logarithm."""
+
+
+@dataclass(frozen=True)
+class ExpectedWork:
+    """Averages of `work.Work` over which record is deleted; each of shape ``(trials,)``.
+
+    Attributes:
+        gradients: Gradients of single records' losses, tests included.
+        rejection_tests: Iterations that are tested.
+        recompute_probability: That part of the run is computed again.
+        iterations_run_again: How many are.
+    """
+
+    gradients: Tensor
+    rejection_tests: Tensor
+    recompute_probability: Tensor
+    iterations_run_again: Tensor
+
+
+def expected_deletion(descent: ExactDescent[Any], state: Trajectory[Any], draws: Draws) -> ExpectedWork:
+    """Return what deleting a record costs on average.
+
+    Args:
+        descent: What learned.
+        state: What it learned; not changed.
+        draws: For the records that come in the place of the one that leaves.
+    """
+    settings, (trials, steps, members) = state.settings, state.batches.shape
+    used_whole = isinstance(settings, SubsampleGd)  # Its first use is run again, and nothing is tested.
+    rejections = state.weights.new_ones(trials, steps, members)
+    if not used_whole:
+        for step in range(steps):
+            rejections[:, step] = _rejections(descent, state, step, draws)
+    # Uses of one record one after the other, in the order of iterations.
+    order = state.batches.flatten(1).argsort(dim=1, stable=True)
+    records = state.batches.flatten(1).gather(1, order)
+    rejected = rejections.flatten(1).gather(1, order)
+    at = (order // members).to(rejected.dtype)
+    kept = torch.log1p(-rejected.clamp(max=_SURE))
+    before = kept.cumsum(dim=1) - kept
+    first = torch.searchsorted(records, records)
+    reached = torch.exp(before - before.gather(1, first))
+    again = steps - at - (0 if used_whole else 1)
+    n = len(state.alive)
+    tests = reached.sum(dim=1) / n
+    iterations = (reached * rejected * again).sum(dim=1) / n
+    return ExpectedWork(
+        gradients=members * iterations + (0 if used_whole else 2) * tests,
+        rejection_tests=torch.zeros_like(tests) if used_whole else tests,
+        recompute_probability=(reached * rejected).sum(dim=1) / n,
+        iterations_run_again=iterations,
+    )
+
+
+def _rejections(descent: ExactDescent[Any], state: Trajectory[Any], step: int, draws: Draws) -> Tensor:
+    """Return how likely an iteration changes its direction when each member leaves it; shape ``(trials, m)``."""
+    trials, _, members = state.batches.shape
+    rows = torch.arange(trials, device=draws.device)
+    points = state.points(rows, torch.full_like(rows, step)).repeat_interleave(members, dim=0)
+    batch = state.batches[:, step]
+    leaving = batch.reshape(-1, 1)
+    entering = _outside(state.alive.ids, batch, draws).reshape(-1, 1)
+    change = (descent.records.sums(points, entering) - descent.records.sums(points, leaving)) / members
+    old, kept = (each[:, step].repeat_interleave(members, dim=0) for each in (state.gradients, state.randomness))
+    return _rejection(state.settings, kept, old, change).view(trials, members)
+
+
+def _rejection(settings: Descent, kept: Tensor, old: Tensor, change: Tensor) -> Tensor:
+    """Return how likely directions change for rows of gradients that do, given the randomness that is kept."""
+    if isinstance(settings, QuantizedSgd):
+        same = cells(old, settings.quantum, kept) == cells(old + change, settings.quantum, kept)
+        return 1 - same.all(dim=1).to(change.dtype)
+    assert isinstance(settings, NoisySgd)
+    if settings.sigma == 0:
+        return (change != 0).any(dim=1).to(change.dtype)
+    log_ratio = ((kept - old - change / 2) * change).sum(dim=1) / settings.sigma**2
+    return -torch.expm1(log_ratio.clamp(max=0))
+
+
+def _outside(alive: Tensor, batch: Tensor, draws: Draws) -> Tensor:
+    """Return a uniform record outside its batch for each member of each batch."""
+    drawn = alive[draws.integers(len(alive), *batch.shape)]
+    while bool((inside := (drawn[:, :, None] == batch[:, None, :]).any(dim=2)).any()):
+        drawn[inside] = alive[draws.integers(len(alive), int(inside.sum()))]
+    return drawn

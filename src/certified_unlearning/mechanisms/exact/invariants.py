@@ -1,0 +1,26 @@
+"""Names of records, and numbers of a stored state against what they are when computed anew."""
+
+import torch
+from torch import Tensor
+
+from certified_unlearning.errors import DataError, ParameterError
+
+TOLERANCE = 1e-9
+"""What a stored number may differ from the one computed anew, relative to the largest of its tensor and to 1."""
+
+
+def require_names(records: Tensor) -> None:
+    """Raise `ParameterError` unless there are records, whose names are different whole numbers from 0 on."""
+    different = len(torch.unique(records))
+    if records.ndim != 1 or different != records.numel() or not different or int(records.min()) < 0:
+        raise ParameterError(
+            "records must be different names, whole numbers from 0 on, shape (n,), got shape "
+            f"{tuple(records.shape)} with {different} different"
+        )
+
+
+def require_close(name: str, stored: Tensor, expected: Tensor, tolerance: float = TOLERANCE) -> None:
+    """Raise `DataError` if numbers are off, relative to the largest of them and to 1, or are none."""
+    off, scale = float((stored - expected).abs().max()), max(1.0, float(expected.abs().max()))
+    if not off <= tolerance * scale:
+        raise DataError(f"{name} are off by {off:g} from those computed anew, more than {tolerance:g} of {scale:g}")

@@ -1,0 +1,152 @@
+"""Plain mini-batch descent that keeps its batches and its model, but no iterates: ``O(T m + d)`` numbers a trial.
+
+What follows from the batches is computed from them when it is needed (Algorithms 19 and 20, space-saving).
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Self
+
+import torch
+from torch import Tensor
+
+from certified_unlearning.accounting.core.checks import require_count
+from certified_unlearning.engine.exact.alive import Alive
+from certified_unlearning.engine.exact.couplings import edited_batches, first_uses
+from certified_unlearning.engine.exact.draws import Draws
+from certified_unlearning.engine.exact.gradients import RecordGradients
+from certified_unlearning.mechanisms.exact.descent import (
+    check_batches,
+    edit_ids,
+    require_more_than_a_batch,
+    require_rows,
+    require_same_settings,
+)
+from certified_unlearning.mechanisms.exact.invariants import require_close
+from certified_unlearning.mechanisms.exact.subsample_gd import SubsampleGd
+from certified_unlearning.mechanisms.exact.work import Work
+
+
+@dataclass
+class LeanTrajectory:
+    """What is kept: of the same law after an edit as after learning on the edited records.
+
+    Attributes:
+        settings: The constants that it was learned with.
+        alive: The records that there are.
+        batches: Shape ``(trials, T, m)``, int64: each batch's members, ascending.
+        weights: The models, shape ``(trials, d)``: means of all ``T + 1`` iterates.
+    """
+
+    settings: SubsampleGd
+    alive: Alive
+    batches: Tensor
+    weights: Tensor
+
+    @property
+    def trials(self) -> int:
+        """How many independent runs stand side by side."""
+        return len(self.batches)
+
+    def model(self) -> Tensor:
+        """Return the models, shape ``(trials, d)``."""
+        return self.weights.clone()
+
+    def tensors(self) -> dict[str, Tensor]:
+        """Return everything but the settings, by name; the ids ascend, so that their order tells nothing."""
+        return {
+            "alive": self.alive.ids.sort().values,
+            "next_id": torch.tensor(self.alive.next_id),
+            "batches": self.batches,
+            "weights": self.weights,
+        }
+
+    @classmethod
+    def from_tensors(cls, tensors: Mapping[str, Tensor], settings: SubsampleGd) -> Self:
+        """Return the state whose `tensors` these are."""
+        alive = Alive(tensors["alive"], next_id=int(tensors["next_id"]))
+        return cls(settings, alive, tensors["batches"].clone(), tensors["weights"].clone())
+
+
+class LeanSubsampleDescent:
+    """Learns, and edits what it learned.
+
+    Attributes:
+        settings: The constants.
+        records: The records; rows may be added to them, and an id is a row's position.
+    """
+
+    def __init__(self, settings: SubsampleGd, records: RecordGradients) -> None:
+        """Take constants and records; nothing is computed yet."""
+        self.settings = settings
+        self.records = records
+
+    def learn(self, ids: Tensor, draws: Draws, *, trials: int = 1) -> LeanTrajectory:
+        """Run all iterations on some records; see `ExactDescent.learn`."""
+        require_count(least=1, trials=trials)
+        alive = Alive(ids.to(draws.device))
+        require_rows(self.records, alive.next_id)
+        require_more_than_a_batch(len(alive), self.settings.batch_size)
+        batches = self._fresh_batches(alive, trials, draws, iterations=self.settings.steps)
+        return LeanTrajectory(self.settings, alive, batches, self._model(batches))
+
+    def delete(self, state: LeanTrajectory, record: int, draws: Draws) -> Work:
+        """Forget a record: where a batch had it, learn anew. Raises as `ExactDescent.edit`."""
+        self._edit_ids(state, [record], [], draws)
+        used = (first_uses(state.batches, record) < self.settings.steps).nonzero()[:, 0]
+        fresh = self._fresh_batches(state.alive, len(used), draws, iterations=self.settings.steps)
+        return self._learn_again(state, used, fresh)
+
+    def insert(self, state: LeanTrajectory, record: int, draws: Draws) -> Work:
+        """Take in a record: up to the first batch that it joins, batches stay. Raises as `ExactDescent.edit`."""
+        removed, inserted = self._edit_ids(state, [], [record], draws)
+        changes = edited_batches(state.batches, state.alive, removed, inserted, draws)
+        trials, counts = torch.unique_consecutive(changes.trials, return_counts=True)
+        joined = counts.cumsum(0) - counts  # Where the changes of a trial begin: the first batch that it joins.
+        steps = changes.steps[joined]
+        batches = state.batches[trials]
+        batches[torch.arange(len(trials), device=steps.device), steps] = changes.members[joined]
+        first = min([*(steps + 1).tolist(), self.settings.steps])
+        later = torch.arange(first, self.settings.steps, device=steps.device) > steps[:, None]
+        fresh = self._fresh_batches(state.alive, len(trials), draws, iterations=self.settings.steps - first)
+        batches[:, first:] = torch.where(later[:, :, None], fresh, batches[:, first:])
+        return self._learn_again(state, trials, batches)
+
+    def check(self, state: LeanTrajectory, *, tolerance: float = 1e-9) -> None:
+        """Compute the models from the batches, and compare; see `ExactDescent.check`."""
+        require_same_settings(state.settings, self.settings)
+        require_more_than_a_batch(len(state.alive), self.settings.batch_size)
+        check_batches(state.batches, state.alive)
+        require_close("models", state.weights, self._model(state.batches), tolerance)
+
+    def _edit_ids(
+        self, state: LeanTrajectory, removed: list[int], inserted: list[int], draws: Draws
+    ) -> tuple[Tensor, Tensor]:
+        require_same_settings(state.settings, self.settings)
+        require_rows(self.records, max(inserted, default=-1) + 1)
+        return edit_ids(state.alive, removed, inserted, self.settings.batch_size, draws.device)
+
+    def _fresh_batches(self, alive: Alive, trials: int, draws: Draws, *, iterations: int) -> Tensor:
+        """Return independent uniform batches, shape ``(trials, iterations, m)``."""
+        return draws.subsets(alive.ids, self.settings.batch_size, trials, iterations).sort(dim=-1).values
+
+    def _learn_again(self, state: LeanTrajectory, trials: Tensor, batches: Tensor) -> Work:
+        """Give some trials other batches, and the models that follow from them."""
+        state.batches[trials] = batches
+        state.weights[trials] = self._model(batches)
+        work = Work.none(state.trials)
+        trials, steps = trials.cpu(), self.settings.steps
+        work.recomputations[trials] = 1
+        work.iterations_run_again[trials] = steps
+        work.gradients[trials] = steps * self.settings.batch_size
+        return work
+
+    def _model(self, batches: Tensor) -> Tensor:
+        """Return the means of the iterates that follow from batches, the start at 0 among them."""
+        weights = torch.zeros(len(batches), self.records.dimension, dtype=torch.float64, device=batches.device)
+        total = weights
+        for step in range(self.settings.steps):
+            gradients = self.records.sums(weights, batches[:, step]) / self.settings.batch_size
+            weights = self.settings.moved(weights, gradients)
+            total = total + weights
+        return total / (self.settings.steps + 1)

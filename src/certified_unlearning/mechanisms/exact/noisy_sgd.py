@@ -1,0 +1,45 @@
+"""Noisy mini-batch descent, plain (Algorithms 21 and 22) or accelerated (Algorithms 9 and 10).
+
+An iteration descends along its noisy gradient ``xi ~ N(g, sigma^2 I)``. An edit that moves ``g`` keeps ``xi`` or
+reflects it, by `reflection_step`. What is kept is ``xi`` itself: the noise is ``xi - g`` of the *new* gradient, which
+Algorithm 10 as printed forgets.
+"""
+
+from dataclasses import dataclass
+
+from torch import Tensor
+
+from certified_unlearning.accounting.core.checks import require_non_negative
+from certified_unlearning.engine.exact.draws import Draws
+from certified_unlearning.engine.exact.reflection import reflection_step
+from certified_unlearning.mechanisms.exact.trajectory import Descent
+
+
+@dataclass(frozen=True, kw_only=True)
+class NoisySgd(Descent):
+    """Constants of noisy descent.
+
+    Attributes:
+        sigma: Standard deviation of the noise of a coordinate of a mean gradient, at least 0.
+        accelerated: Take gradients at ``w_t + (t - 1)/(t + 2) (w_t - w_{t-1})``, and the last iterate as the model;
+            otherwise at ``w_t``, and the mean of all iterates.
+    """
+
+    sigma: float
+    accelerated: bool = False
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        require_non_negative(sigma=self.sigma)
+
+    def randomness(self, gradients: Tensor, draws: Draws) -> Tensor:
+        """Return noisy gradients."""
+        return gradients + self.sigma * draws.normal(*gradients.shape)
+
+    def directions(self, gradients: Tensor, randomness: Tensor) -> Tensor:
+        """Return the noisy gradients."""
+        return randomness
+
+    def couple(self, randomness: Tensor, old: Tensor, new: Tensor, draws: Draws) -> tuple[Tensor, Tensor]:
+        """Keep noisy gradients, or reflect them."""
+        return reflection_step(randomness, old, new, self.sigma, draws.uniform(len(randomness)))

@@ -1,0 +1,69 @@
+"""Dual averaging on noisy prefix sums: one pass, losses need not be smooth.
+
+Source: Ullah (2024), Algorithm 34 and Theorem 27, corrected: the increments are single gradients, the output is the
+average of the models, as the regret bound behind the theorem is about it (the last one is many times worse), and the
+step size is the one that balances that bound (`accounting.tv.one_pass.balanced_step_size`).
+"""
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from certified_unlearning.accounting.core.checks import require_positive
+from certified_unlearning.engine.exact.gradients import RecordGradients
+from certified_unlearning.mechanisms.exact.balls import project
+
+
+@dataclass(frozen=True)
+class DualAveragingSettings:
+    """Constants of dual averaging, fixed for all edits.
+
+    Attributes:
+        step_size: ``eta``, of a nominal number of records.
+        radius: Of the ball of models around the origin, where learning starts; None for no ball.
+
+    Raises:
+        ParameterError: A value makes no sense.
+    """
+
+    step_size: float
+    radius: float | None = None
+
+    def __post_init__(self) -> None:
+        """Check every value."""
+        require_positive(step_size=self.step_size)
+        if self.radius is not None:
+            require_positive(radius=self.radius)
+
+
+class DualAveraging:
+    """``w_(t + 1) = projection of -eta (noisy sum of the gradients at w_1 to w_t)``; the output is the average."""
+
+    gradients_per_increment = 1
+
+    def __init__(self, gradients: RecordGradients, settings: DualAveragingSettings) -> None:
+        """Take the records' gradients and the settings."""
+        self.gradients = gradients
+        self.settings = settings
+
+    @property
+    def dimension(self) -> int:
+        """Numbers of a model, ``d``."""
+        return self.gradients.dimension
+
+    def start(self) -> Tensor:
+        """Return the origin."""
+        return torch.zeros(self.dimension, dtype=torch.float64)
+
+    def increments(self, positions: Tensor, models: Tensor, previous: Tensor, records: Tensor) -> Tensor:
+        """Return gradients of records' losses at the present models; see `PrefixMethod.increments`."""
+        return self.gradients.sums(models, records[:, None])
+
+    def updates(self, positions: Tensor, models: Tensor, prefixes: Tensor) -> Tensor:
+        """Return the next models; see `PrefixMethod.updates`."""
+        return project(-self.settings.step_size * prefixes, self.settings.radius)
+
+    def output(self, models: Tensor) -> Tensor:
+        """Return the average of ``w_1`` to ``w_n``, shape ``(trials, d)``."""
+        return models[:, :-1].mean(dim=1)

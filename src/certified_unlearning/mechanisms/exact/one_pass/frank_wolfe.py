@@ -1,0 +1,73 @@
+"""Variance-reduced Frank-Wolfe on noisy prefix sums: one pass, smooth losses.
+
+Source: Ullah (2024), Algorithm 33 and Theorem 26, corrected: what is added to the tree is the increment, not the
+running sum. With ``w_0 = w_1`` an increment is at most ``H D + G`` long. All step sizes are functions of the position
+alone.
+"""
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from certified_unlearning.accounting.core.checks import require_positive
+from certified_unlearning.engine.exact.gradients import RecordGradients
+from certified_unlearning.mechanisms.exact.balls import least_along
+
+
+@dataclass(frozen=True)
+class FrankWolfeSettings:
+    """Constants of Frank-Wolfe, fixed for all edits.
+
+    Attributes:
+        radius: Of the ball of models around the origin, where learning starts.
+
+    Raises:
+        ParameterError: The radius is not a finite number above 0.
+    """
+
+    radius: float
+
+    def __post_init__(self) -> None:
+        """Check the radius."""
+        require_positive(radius=self.radius)
+
+
+class FrankWolfe:
+    """``w_(t + 1) = (1 - e) w_t + e v_t``, ``e = 1 / (t + 1)``, ``v_t`` least in the ball along the noisy sum.
+
+    The sum of ``(t + 1) grad(w_t; z_t) - t grad(w_(t - 1); z_t)`` is ``t + 1`` times an estimate of the population's
+    gradient at ``w_t`` whose variance falls as ``1 / t``. The output is the last model.
+    """
+
+    gradients_per_increment = 2
+
+    def __init__(self, gradients: RecordGradients, settings: FrankWolfeSettings) -> None:
+        """Take the records' gradients and the settings."""
+        self.gradients = gradients
+        self.settings = settings
+
+    @property
+    def dimension(self) -> int:
+        """Numbers of a model, ``d``."""
+        return self.gradients.dimension
+
+    def start(self) -> Tensor:
+        """Return the origin."""
+        return torch.zeros(self.dimension, dtype=torch.float64)
+
+    def increments(self, positions: Tensor, models: Tensor, previous: Tensor, records: Tensor) -> Tensor:
+        """Return recursive differences of gradients; see `PrefixMethod.increments`."""
+        at = positions[:, None]
+        here = self.gradients.sums(models, records[:, None])
+        before = self.gradients.sums(previous, records[:, None])
+        return (at + 1) * here - at * before
+
+    def updates(self, positions: Tensor, models: Tensor, prefixes: Tensor) -> Tensor:
+        """Return the next models; see `PrefixMethod.updates`."""
+        share = 1 / (positions[:, None] + 1)
+        return (1 - share) * models + share * least_along(prefixes, self.settings.radius)
+
+    def output(self, models: Tensor) -> Tensor:
+        """Return ``w_(n + 1)``, shape ``(trials, d)``."""
+        return models[:, -1]

@@ -1,0 +1,43 @@
+"""Quantized mini-batch descent (Algorithms 23 and 24): gradients are rounded to a grid with a random offset.
+
+An edit that moves a gradient within its cell changes no iterate. Where it leaves the cell, the iteration descends
+along the middle of the new cell of the *same* grid: a kept offset is one whose cell was kept, so a fresh one after a
+failed test, as Algorithm 24 as printed draws, would have the wrong law.
+"""
+
+from dataclasses import dataclass
+
+from torch import Tensor
+
+from certified_unlearning.accounting.core.checks import require_positive
+from certified_unlearning.engine.exact.couplings import cells, quantized
+from certified_unlearning.engine.exact.draws import Draws
+from certified_unlearning.mechanisms.exact.trajectory import Descent
+
+
+@dataclass(frozen=True, kw_only=True)
+class QuantizedSgd(Descent):
+    """Constants of quantized descent.
+
+    Attributes:
+        quantum: Width of a cell in every coordinate of a mean gradient, ``tau``, above 0.
+    """
+
+    quantum: float
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        require_positive(quantum=self.quantum)
+
+    def randomness(self, gradients: Tensor, draws: Draws) -> Tensor:
+        """Return offsets, uniform on [-1/2, 1/2)."""
+        return draws.uniform(*gradients.shape) - 0.5
+
+    def directions(self, gradients: Tensor, randomness: Tensor) -> Tensor:
+        """Return the rounded gradients."""
+        return quantized(gradients, self.quantum, randomness)
+
+    def couple(self, randomness: Tensor, old: Tensor, new: Tensor, draws: Draws) -> tuple[Tensor, Tensor]:
+        """Keep the offsets; directions stay where no coordinate leaves its cell."""
+        same = cells(old, self.quantum, randomness) == cells(new, self.quantum, randomness)
+        return randomness, same.all(dim=-1)

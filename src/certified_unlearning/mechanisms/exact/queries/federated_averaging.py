@@ -1,0 +1,89 @@
+"""Federated averaging as linear queries: records are clients.
+
+Source: Ullah (2024), Algorithm 28, corrected: clients start from the present model, not from the one before.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from certified_unlearning.accounting.core.checks import require_count, require_positive
+from certified_unlearning.errors import ParameterError
+
+
+@dataclass(frozen=True)
+class FederatedAveragingSettings:
+    """Constants of federated averaging, fixed for all edits.
+
+    Attributes:
+        clip: ``c``, the largest norm of what a client moves the model by: the bound ``B`` of a deletion or an
+            insertion.
+        nominal_clients: What sums are divided by, whoever is there.
+
+    Raises:
+        ParameterError: A value makes no sense.
+    """
+
+    clip: float
+    nominal_clients: int
+
+    def __post_init__(self) -> None:
+        """Check every value."""
+        require_positive(clip=self.clip)
+        require_count(least=1, nominal_clients=self.nominal_clients)
+
+
+class FederatedAveraging:
+    """Each step adds the clipped moves of all clients, with noise, over the nominal number of clients to the model."""
+
+    def __init__(
+        self, train: Callable[[Tensor, Tensor], Tensor], start: Tensor, settings: FederatedAveragingSettings
+    ) -> None:
+        """Take the clients and the settings.
+
+        Args:
+            train: Given models, shape ``(k, d)``, and clients, ``(m,)``, returns each client's model after training on
+                its own data from each of those, ``(k, m, d)``. It must return the same whenever it is asked the same: a
+                deletion asks again for what the client sent.
+            start: Shape ``(d,)``, float64: depends on no client.
+            settings: See there.
+        """
+        self.train = train
+        self.settings = settings
+        self._start = start
+
+    @property
+    def dimension(self) -> int:
+        """Numbers of a model, ``d``."""
+        return len(self._start)
+
+    @property
+    def answers(self) -> int:
+        """Numbers of a sum, ``d``."""
+        return self.dimension
+
+    def start(self) -> Tensor:
+        """Return the first model."""
+        return self._start
+
+    def sums(self, step: int, models: Tensor, records: Tensor) -> Tensor:
+        """Return sums of clipped moves; see `QueryMethod.sums`.
+
+        Raises:
+            ParameterError: Training returned another shape.
+        """
+        trained = self.train(models, records)
+        if trained.shape != (len(models), len(records), self.dimension):
+            raise ParameterError(
+                f"trained models must have shape (k, clients, d) = {(len(models), len(records), self.dimension)}, got "
+                f"{tuple(trained.shape)}"
+            )
+        moves = trained - models[:, None]
+        norms = torch.linalg.vector_norm(moves, dim=-1, keepdim=True)
+        return (moves * torch.clamp(self.settings.clip / norms, max=1.0)).sum(dim=1)
+
+    def updates(self, step: int, models: Tensor, answers: Tensor) -> Tensor:
+        """Return the next models; see `QueryMethod.updates`."""
+        return models + answers / self.settings.nominal_clients

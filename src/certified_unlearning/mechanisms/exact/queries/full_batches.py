@@ -1,0 +1,81 @@
+"""Gradient descent on full batches as linear queries.
+
+Mini-batch methods (Ullah 2024, Algorithms 10 and 22) replace a deleted record by one outside the batch, so they cannot
+take batches of all records. As a linear query (Algorithm 26) that is no obstacle.
+"""
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from certified_unlearning.accounting.core.checks import require_count, require_positive
+from certified_unlearning.engine.exact.gradients import RecordGradients
+from certified_unlearning.mechanisms.exact.balls import project
+
+MOST_NUMBERS = 10_000_000
+"""Numbers of records' rows that are gathered at once; more records are summed in blocks."""
+
+
+@dataclass(frozen=True)
+class FullBatchSettings:
+    """Constants of gradient descent, fixed for all edits.
+
+    Attributes:
+        step_size: ``eta``, of a mean of ``nominal_records`` gradients.
+        nominal_records: What sums are divided by, whoever is there.
+        radius: Of the ball of models around the origin, where learning starts; None for no ball.
+
+    Raises:
+        ParameterError: A value makes no sense.
+    """
+
+    step_size: float
+    nominal_records: int
+    radius: float | None = None
+
+    def __post_init__(self) -> None:
+        """Check every value."""
+        require_positive(step_size=self.step_size)
+        require_count(least=1, nominal_records=self.nominal_records)
+        if self.radius is not None:
+            require_positive(radius=self.radius)
+
+
+class FullBatches:
+    """``w_(t + 1) = projection of w_t - eta (noisy sum of all gradients) / nominal_records``.
+
+    A record contributes its gradient: the bound ``B`` of an edit is the loss's Lipschitz constant.
+    """
+
+    def __init__(self, gradients: RecordGradients, settings: FullBatchSettings) -> None:
+        """Take the records' gradients and the settings."""
+        self.gradients = gradients
+        self.settings = settings
+
+    @property
+    def dimension(self) -> int:
+        """Numbers of a model, ``d``."""
+        return self.gradients.dimension
+
+    @property
+    def answers(self) -> int:
+        """Numbers of a sum, ``d``."""
+        return self.gradients.dimension
+
+    def start(self) -> Tensor:
+        """Return the origin."""
+        return torch.zeros(self.dimension, dtype=torch.float64)
+
+    def sums(self, step: int, models: Tensor, records: Tensor) -> Tensor:
+        """Return sums of gradients; see `QueryMethod.sums`."""
+        size = max(1, MOST_NUMBERS // (len(models) * self.dimension))
+        total = torch.zeros_like(models)
+        for block in torch.split(records, size):
+            total += self.gradients.sums(models, block.expand(len(models), -1))
+        return total
+
+    def updates(self, step: int, models: Tensor, answers: Tensor) -> Tensor:
+        """Return the next models; see `QueryMethod.updates`."""
+        steps = self.settings.step_size / self.settings.nominal_records * answers
+        return project(models - steps, self.settings.radius)

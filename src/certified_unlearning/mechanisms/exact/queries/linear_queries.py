@@ -1,0 +1,237 @@
+"""Learning from noisy sums over all records, step by step, and exact unlearning of it, one record an edit.
+
+Source: Ullah (2024), Algorithms 26 and 27 and Theorem 51, corrected: the ratio of densities is new over old. Each step
+asks for the sum of what every record contributes at the present model, gets it with noise, and makes the next model of
+it. It serves what uses all records at once: federated averaging, k-means, and gradient descent on full batches.
+
+Sums are noisy, not means: an edit changes the number of records, and a mean of noisy sums would change with it. So
+updates divide by a nominal number that never changes, or by one that was asked for with noise.
+
+`accounting.tv.planning.plan_queries` finds the noise. Exactness needs no bound, but every contribution must be a
+function of the model and the record alone, the same whenever it is asked for: an edit computes it again.
+"""
+
+from dataclasses import dataclass, fields
+from typing import Protocol
+
+import torch
+from torch import Tensor
+
+from certified_unlearning.accounting.core.checks import require_count, require_non_negative
+from certified_unlearning.engine.exact.draws import Draws
+from certified_unlearning.engine.exact.reflection import reflection_step
+from certified_unlearning.errors import ParameterError
+from certified_unlearning.mechanisms.exact.invariants import require_close, require_names
+from certified_unlearning.mechanisms.exact.work import Work
+
+
+class QueryMethod(Protocol):
+    """A learner that sees records through noisy sums. What it remembers besides the weights is part of its model."""
+
+    @property
+    def dimension(self) -> int:
+        """Numbers of a model, ``d``."""
+
+    @property
+    def answers(self) -> int:
+        """Numbers of a sum, ``q``."""
+
+    def start(self) -> Tensor:
+        """Return the first model, shape ``(d,)``. It may depend on no record."""
+
+    def sums(self, step: int, models: Tensor, records: Tensor) -> Tensor:
+        """Return the sum of what records contribute, ``sum of p_t(w_t; z)``.
+
+        Args:
+            step: ``t``, from 1 on.
+            models: Shape ``(k, d)``.
+            records: Shape ``(m,)``, int64, the same for all trials.
+
+        Returns:
+            Shape ``(k, q)``.
+        """
+
+    def updates(self, step: int, models: Tensor, answers: Tensor) -> Tensor:
+        """Return the next models, ``U_t(w_t, noisy sum)``, shape ``(k, d)``."""
+
+
+@dataclass(frozen=True)
+class LinearQuerySettings:
+    """Constants of a run, fixed for all edits.
+
+    Attributes:
+        steps: ``T``, noisy sums.
+        sigma: Standard deviation of their noise per coordinate.
+
+    Raises:
+        ParameterError: A value makes no sense.
+    """
+
+    steps: int
+    sigma: float
+
+    def __post_init__(self) -> None:
+        """Check every value."""
+        require_count(least=1, steps=self.steps)
+        require_non_negative(sigma=self.sigma)
+
+
+@dataclass
+class QueryRun:
+    """The state: who is there, sums, noisy sums and models, for many trials.
+
+    Attributes:
+        records: Shape ``(n,)``, int64.
+        sums: Shape ``(trials, T, q)``.
+        noisy: Shape ``(trials, T, q)``.
+        models: Shape ``(trials, T + 1, d)``: ``w_1`` to ``w_(T + 1)``.
+        sigma: Shape ``()``: standard deviation of the noise.
+    """
+
+    records: Tensor
+    sums: Tensor
+    noisy: Tensor
+    models: Tensor
+    sigma: Tensor
+
+    def tensors(self) -> dict[str, Tensor]:
+        """Return the state as tensors, to be stored; see `LinearQueries.restore`."""
+        return {field.name: getattr(self, field.name) for field in fields(self)}
+
+
+class LinearQueries:
+    """The learner and the unlearner: a method of linear queries with its settings."""
+
+    def __init__(self, method: QueryMethod, settings: LinearQuerySettings) -> None:
+        """Put a method and settings together."""
+        self.method = method
+        self.settings = settings
+
+    def learn(self, records: Tensor, trials: int, draws: Draws) -> tuple[QueryRun, Work]:
+        """Learn; ``gradients`` of the work counts contributions of single records.
+
+        Args:
+            records: Shape ``(n,)``, int64: the records' names, all different.
+            trials: How many runs, independent of each other.
+            draws: Fresh randomness.
+
+        Raises:
+            ParameterError: There are no records, or a name stands twice.
+        """
+        require_names(records)
+        start = self.method.start().to(records.device)
+        models = start.new_zeros(trials, self.settings.steps + 1, self.method.dimension)
+        models[:, 0] = start
+        sums = start.new_zeros(trials, self.settings.steps, self.method.answers)
+        sigma = start.new_tensor(self.settings.sigma)
+        run = QueryRun(records.clone(), sums, torch.zeros_like(sums), models, sigma)
+        work = Work.none(trials)
+        self._run_from(run, torch.zeros(trials, dtype=torch.int64, device=records.device), draws, work)
+        work.iterations_run_again.zero_()
+        return run, work
+
+    def delete(self, run: QueryRun, record: int, draws: Draws) -> Work:
+        """Delete a record in all trials, and return what it cost. The state changes in place.
+
+        Raises:
+            ParameterError: There is no such record, or it is the only one.
+        """
+        if not bool((run.records == record).any()):
+            raise ParameterError(f"record {record} is not among the {len(run.records)} records that were learned")
+        if len(run.records) == 1:
+            raise ParameterError(f"record {record} is the only one left: there is nothing to learn without it")
+        run.records = run.records[run.records != record]
+        return self._edit(run, record, -1, draws)
+
+    def insert(self, run: QueryRun, record: int, draws: Draws) -> Work:
+        """Insert a record in all trials, and return what it cost. The state changes in place.
+
+        Raises:
+            ParameterError: It is there already.
+        """
+        if bool((run.records == record).any()):
+            raise ParameterError(f"record {record} was learned already: a record is never inserted twice")
+        run.records = torch.cat([run.records, run.records.new_tensor([record])])
+        return self._edit(run, record, 1, draws)
+
+    def restore(self, tensors: dict[str, Tensor]) -> QueryRun:
+        """Return the state whose `QueryRun.tensors` were stored.
+
+        Raises:
+            ParameterError: It is not of these settings or of this method, or a tensor is missing.
+        """
+        if missing := {field.name for field in fields(QueryRun)} - tensors.keys():
+            raise ParameterError(f"a stored run must have the tensors {', '.join(sorted(missing))}, too")
+        run = QueryRun(**tensors)
+        trials, steps = len(run.models), self.settings.steps
+        if float(run.sigma) != self.settings.sigma or run.noisy.shape[1:2] != (steps,):
+            raise ParameterError(
+                f"the stored run was learned with sigma = {float(run.sigma)} in {run.noisy.shape[1]} steps, the "
+                f"settings are {self.settings.sigma} and {steps}: an edit must keep to what was learned with"
+            )
+        of_sums, of_models = (trials, steps, self.method.answers), (trials, steps + 1, self.method.dimension)
+        for name, expected in (("sums", of_sums), ("noisy", of_sums), ("models", of_models)):
+            if tensors[name].shape != expected:
+                raise ParameterError(f"{name} must have shape {expected}, got {tuple(tensors[name].shape)}")
+        return run
+
+    def model(self, run: QueryRun) -> Tensor:
+        """Return the last models, shape ``(trials, d)``; `QueryRun.models` has all for whoever selects."""
+        return run.models[:, -1]
+
+    def check_invariants(self, run: QueryRun) -> None:
+        """Check that a state is one that learning its records could have left, whatever the noise.
+
+        Raises:
+            DataError: Something does not hold, to a relative `invariants.TOLERANCE`.
+        """
+        for number in range(self.settings.steps):
+            models, step = run.models[:, number], number + 1
+            require_close(f"sums of step {step}", run.sums[:, number], self.method.sums(step, models, run.records))
+            updated = self.method.updates(step, models, run.noisy[:, number])
+            require_close(f"models after step {step}", run.models[:, number + 1], updated)
+        require_close("first models", run.models[:, 0], self.method.start().expand_as(run.models[:, 0]))
+
+    def _edit(self, run: QueryRun, record: int, sign: int, draws: Draws) -> Work:
+        """Test step by step, each trial until its first rejection; then learn what follows, on the edited records."""
+        trials = len(run.models)
+        work = Work.none(trials)
+        rows = torch.arange(trials, device=run.models.device)
+        restarts = torch.full_like(rows, self.settings.steps)
+        changed = run.records.new_tensor([record])
+        for number in range(self.settings.steps):
+            old = run.sums[rows, number]
+            new = old + sign * self.method.sums(number + 1, run.models[rows, number], changed)
+            values, accepted = reflection_step(
+                run.noisy[rows, number], old, new, self.settings.sigma, draws.uniform(len(rows))
+            )
+            run.sums[rows, number], run.noisy[rows, number] = new, values
+            work.gradients[rows.cpu()] += 1
+            work.rejection_tests[rows.cpu()] += 1
+            rejected = rows[~accepted]
+            if len(rejected):
+                restarts[rejected] = number + 1
+                work.recomputations[rejected.cpu()] = 1
+                self._update(run, rejected, number)
+            rows = rows[accepted]
+            if not len(rows):
+                break
+        self._run_from(run, restarts, draws, work)
+        return work
+
+    def _run_from(self, run: QueryRun, restarts: Tensor, draws: Draws, work: Work) -> None:
+        """Learn from a step of its own on in each trial, counted from 0; one beyond the last is nothing to do."""
+        starts, order = restarts.sort()
+        for number in range(int(starts[0]), self.settings.steps):
+            rows = order[: int((starts <= number).sum())]
+            sums = self.method.sums(number + 1, run.models[rows, number], run.records)
+            run.sums[rows, number] = sums
+            run.noisy[rows, number] = sums + self.settings.sigma * draws.normal(*sums.shape)
+            self._update(run, rows, number)
+        again = (self.settings.steps - restarts).cpu()
+        work.gradients += len(run.records) * again
+        work.iterations_run_again += again
+
+    def _update(self, run: QueryRun, rows: Tensor, number: int) -> None:
+        models, answers = run.models[rows, number], run.noisy[rows, number]
+        run.models[rows, number + 1] = self.method.updates(number + 1, models, answers)

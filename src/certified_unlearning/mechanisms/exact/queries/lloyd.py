@@ -1,0 +1,79 @@
+"""Lloyd's k-means as linear queries.
+
+Source: Ullah (2024), Algorithm 29, corrected: a mean of a cluster is a ratio, so the number of its members is asked for
+with noise as well, or it would tell who was there.
+"""
+
+import math
+
+import torch
+from torch import Tensor
+
+from certified_unlearning.errors import AssumptionError, ParameterError
+
+
+class Lloyd:
+    """Each step asks for sums and numbers of the records nearest to each centre, and moves centres to the quotients.
+
+    A model is all centres, one after the other. An answer is the clusters' sums, then their numbers of members.
+    """
+
+    def __init__(self, rows: Tensor, centres: Tensor, *, row_norm: float) -> None:
+        """Take the records and where centres begin.
+
+        Args:
+            rows: Shape ``(n, features)``, float64; those of records to come as well.
+            centres: Shape ``(clusters, features)``: chosen without looking at the records.
+            row_norm: What no row's norm exceeds, known without looking at the records.
+
+        Raises:
+            ParameterError: Shapes do not fit.
+            AssumptionError: A row is longer.
+        """
+        if rows.ndim != 2 or centres.ndim != 2 or rows.shape[1] != centres.shape[1]:
+            raise ParameterError(
+                "rows and centres must have as many features, shapes (n, features) and (clusters, features), got "
+                f"{tuple(rows.shape)} and {tuple(centres.shape)}"
+            )
+        longest = float(torch.linalg.vector_norm(rows, dim=1).max())
+        if not longest <= row_norm:
+            raise AssumptionError(f"no row may be longer than row_norm = {row_norm}, got length {longest:.6g}")
+        self.rows = rows
+        self.centres = centres
+        self.row_norm = row_norm
+
+    @property
+    def dimension(self) -> int:
+        """Numbers of a model, ``clusters x features``."""
+        return self.centres.numel()
+
+    @property
+    def answers(self) -> int:
+        """Numbers of a sum, ``clusters x (features + 1)``."""
+        return self.dimension + len(self.centres)
+
+    @property
+    def bound(self) -> float:
+        """``B``, the largest norm of what one record contributes: itself, and 1 to a number of members."""
+        return math.hypot(self.row_norm, 1.0)
+
+    def start(self) -> Tensor:
+        """Return the first centres."""
+        return self.centres.flatten()
+
+    def sums(self, step: int, models: Tensor, records: Tensor) -> Tensor:
+        """Return clusters' sums and numbers of members; see `QueryMethod.sums`."""
+        rows = self.rows[records]
+        centres = models.view(len(models), *self.centres.shape)
+        # Not by products of matrices: whom a record is nearest to must not depend on who is asked with it.
+        distances = torch.cdist(centres, rows, compute_mode="donot_use_mm_for_euclid_dist")
+        nearest = distances.argmin(dim=1)
+        members = torch.nn.functional.one_hot(nearest, len(self.centres)).to(rows.dtype)
+        return torch.cat([(members.transpose(1, 2) @ rows).flatten(1), members.sum(dim=1)], dim=1)
+
+    def updates(self, step: int, models: Tensor, answers: Tensor) -> Tensor:
+        """Return noisy sums over noisy numbers of members, of at least 1; see `QueryMethod.updates`."""
+        clusters, features = self.centres.shape
+        sums, members = answers[:, : self.dimension], answers[:, self.dimension :]
+        centres = sums.reshape(-1, clusters, features) / members.clamp(min=1.0)[:, :, None]
+        return centres.flatten(1)

@@ -1,0 +1,169 @@
+"""SISA: a model for each shard of the data, learned slice by slice; an edit learns one shard again from its slice on.
+
+Bourtoule et al., *Machine unlearning* (IEEE S&P 2021). Every record goes to a slice of a shard that is drawn for it
+alone, uniformly, so that an edit leaves the others' places in the law of a fresh run: unlearning is exact, for model,
+checkpoints and places.
+"""
+
+from dataclasses import dataclass
+from typing import Self
+
+import torch
+from torch import Tensor
+
+from certified_unlearning.accounting.core.checks import require_count, require_positive
+from certified_unlearning.engine.exact.draws import Draws
+from certified_unlearning.engine.exact.gradients import RecordGradients
+from certified_unlearning.errors import ParameterError
+from certified_unlearning.mechanisms.exact.work import Work
+
+
+@dataclass(frozen=True)
+class Sisa:
+    """How shards are learned; fixed for all edits.
+
+    Attributes:
+        shards: ``S``.
+        slices: ``R``, checkpoints of a shard. Stage ``r`` learns from the first ``r`` slices.
+        steps: Steps of mini-batch SGD in the last stage. Stage ``r`` takes ``r / R`` of them, rounded up, so that all
+            stages pass equally often over their records.
+        batch_size: ``m``: records of a step, drawn with replacement.
+        step_size: ``eta``.
+
+    Raises:
+        ParameterError: A value makes no sense.
+    """
+
+    shards: int
+    slices: int
+    steps: int
+    batch_size: int
+    step_size: float
+
+    def __post_init__(self) -> None:
+        require_count(least=1, shards=self.shards, slices=self.slices, steps=self.steps, batch_size=self.batch_size)
+        require_positive(step_size=self.step_size)
+
+    def steps_of(self, stage: int) -> int:
+        """Return the steps of a stage, counted from 0."""
+        return -(-self.steps * (stage + 1) // self.slices)
+
+    def learn(self, records: RecordGradients, alive: Tensor, draws: Draws, *, trials: int = 1) -> "Shards":
+        """Learn all shards.
+
+        Args:
+            records: The data set.
+            alive: Shape ``(n,)``, int64: the records that are there.
+            draws: Fresh randomness.
+            trials: Independent runs.
+        """
+        places = draws.integers(self.shards * self.slices, trials, len(alive))
+        checkpoints = torch.zeros(
+            trials, self.shards, self.slices + 1, records.dimension, dtype=torch.float64, device=alive.device
+        )
+        state = Shards(self, records, alive, places, checkpoints, Work.none(trials))
+        trial, shard = torch.cartesian_prod(
+            torch.arange(trials, device=alive.device), torch.arange(self.shards, device=alive.device)
+        ).T
+        state.learned += state.relearn(trial, shard, torch.zeros_like(shard), draws)
+        return state
+
+
+@dataclass
+class Shards:
+    """All shards of some trials, and what later edits need.
+
+    Attributes:
+        settings: How they are learned.
+        records: The data set.
+        alive: Shape ``(n,)``: the records that are there.
+        places: Shape ``(trials, n)``: of each of them, its shard times ``slices`` plus its slice.
+        checkpoints: Shape ``(trials, shards, slices + 1, d)``: each shard's weights before its first stage, where all
+            are 0, and after each.
+        learned: What learning cost.
+    """
+
+    settings: Sisa
+    records: RecordGradients
+    alive: Tensor
+    places: Tensor
+    checkpoints: Tensor
+    learned: Work
+
+    @property
+    def model(self) -> Tensor:
+        """Shape ``(trials, d)``: the mean of the shards' weights; a linear model's scores are the mean of theirs."""
+        return self.checkpoints[:, :, -1].mean(dim=1)
+
+    def delete(self, record: int, draws: Draws) -> Work:
+        """Remove a record, and learn its shard again from its slice on.
+
+        Raises:
+            ParameterError: It is not there.
+        """
+        there = self.alive == record
+        if not bool(there.any()):
+            raise ParameterError(f"record {record} is not there to be removed")
+        place = self.places[:, there][:, 0]
+        self.alive, self.places = self.alive[~there], self.places[:, ~there]
+        return self._edited(place, draws)
+
+    def insert(self, record: int, draws: Draws) -> Work:
+        """Add a record that the data set holds, and learn its shard again from its slice on.
+
+        Raises:
+            ParameterError: It is there already.
+        """
+        if bool((self.alive == record).any()):
+            raise ParameterError(f"record {record} is there already")
+        place = draws.integers(self.settings.shards * self.settings.slices, len(self.places))
+        self.alive = torch.cat([self.alive, self.alive.new_tensor([record])])
+        self.places = torch.cat([self.places, place[:, None]], dim=1)
+        return self._edited(place, draws)
+
+    def _edited(self, place: Tensor, draws: Draws) -> Work:
+        trial = torch.arange(len(place), device=place.device)
+        work = self.relearn(trial, place // self.settings.slices, place % self.settings.slices, draws)
+        work.recomputations += 1
+        return work
+
+    def relearn(self, trial: Tensor, shard: Tensor, first: Tensor, draws: Draws) -> Work:
+        """Learn some shards again, side by side.
+
+        Args:
+            trial: Shape ``(k,)``: of which trials.
+            shard: Shape ``(k,)``: which.
+            first: Shape ``(k,)``: the first stage of each, counted from 0.
+            draws: Fresh randomness.
+        """
+        settings, work = self.settings, Work.none(len(self.places))
+        # A shard's records come first, those of its first slices before the others.
+        later = self.places[trial] - shard[:, None] * settings.slices
+        later = torch.where((later >= 0) & (later < settings.slices), later, settings.slices)
+        sizes = torch.stack([(later <= stage).sum(dim=1) for stage in range(settings.slices)])
+        members = self.alive[later.argsort(dim=1, stable=True)]
+        for stage in range(settings.slices):
+            running = (first <= stage).nonzero()[:, 0]
+            size = sizes[stage, running, None]
+            weights = self.checkpoints[trial[running], shard[running], stage]
+            steps = settings.steps_of(stage)
+            for _ in range(steps):
+                drawn = draws.uniform(len(running), settings.batch_size)
+                batch = members[running[:, None], (drawn * size).long()]
+                # A slice without records teaches nothing.
+                gradient = self.records.sums(weights, batch) * (size > 0)
+                weights = weights - settings.step_size / settings.batch_size * gradient
+            self.checkpoints[trial[running], shard[running], stage + 1] = weights
+            learned = (steps * settings.batch_size * (size[:, 0] > 0)).cpu()
+            work.gradients.index_add_(0, trial[running].cpu(), learned)
+            work.iterations_run_again.index_add_(0, trial[running].cpu(), torch.full_like(learned, steps))
+        return work
+
+    def tensors(self) -> dict[str, Tensor]:
+        """Return what later edits need, for a file."""
+        return {"alive": self.alive, "places": self.places, "checkpoints": self.checkpoints}
+
+    @classmethod
+    def from_tensors(cls, settings: Sisa, records: RecordGradients, tensors: dict[str, Tensor]) -> Self:
+        """Return the state that `tensors` gave; what learning cost is not kept."""
+        return cls(settings, records, **tensors, learned=Work.none(len(tensors["places"])))

@@ -1,0 +1,52 @@
+"""Plain mini-batch descent, random in its batches only (Algorithms 19 and 20).
+
+A deletion asks which batch had the record first, and runs again from there; the batches before have the right law as
+they are. An insertion joins batches as often as a batch would have had it. `LeanSubsampleGd` keeps batches and models
+only.
+"""
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from certified_unlearning.engine.exact.couplings import first_uses
+from certified_unlearning.engine.exact.draws import Draws
+from certified_unlearning.mechanisms.exact.descent import ExactDescent
+from certified_unlearning.mechanisms.exact.trajectory import Descent, Trajectory
+from certified_unlearning.mechanisms.exact.work import Work
+
+
+@dataclass(frozen=True, kw_only=True)
+class SubsampleGd(Descent):
+    """Constants of plain descent."""
+
+    @property
+    def keeps_randomness(self) -> bool:
+        """No: an iteration draws its batch only."""
+        return False
+
+    def randomness(self, gradients: Tensor, draws: Draws) -> Tensor:
+        """Return nothing, shape ``(k, 0)``."""
+        return gradients[:, :0]
+
+    def directions(self, gradients: Tensor, randomness: Tensor) -> Tensor:
+        """Return the gradients."""
+        return gradients
+
+    def couple(self, randomness: Tensor, old: Tensor, new: Tensor, draws: Draws) -> tuple[Tensor, Tensor]:
+        """Reject: a batch that changes changes what follows."""
+        return randomness, torch.zeros(len(old), dtype=torch.bool, device=old.device)
+
+
+class SubsampleDescent(ExactDescent[SubsampleGd]):
+    """Learns, and edits what it learned, keeping all iterates."""
+
+    def delete(self, state: Trajectory[SubsampleGd], record: int, draws: Draws) -> Work:
+        """Forget a record: run again from the first iteration that used it, that one included."""
+        self._edit_alive(state, [record], [], draws.device)
+        work = Work.none(state.trials)
+        starts = first_uses(state.batches, record)
+        work.recomputations += (starts < self.settings.steps).cpu()
+        self._run_again(state, starts, draws, work)
+        return work

@@ -1,0 +1,163 @@
+"""What a descent keeps so that it can forget: every iteration of every trial.
+
+A trajectory tells who was used when, and holds gradients without noise: keep it as secret as the records. Exactness is
+a statement on one trajectory, not on two: of an edited one, keep no older copy, and nothing of what the edit drew or
+cost.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Generic, Self, TypeVar
+
+import torch
+from torch import Tensor
+
+from certified_unlearning.accounting.core.checks import require_count, require_positive
+from certified_unlearning.engine.exact.alive import Alive
+from certified_unlearning.engine.exact.draws import Draws
+from certified_unlearning.mechanisms.exact.balls import project
+
+
+@dataclass(frozen=True, kw_only=True)
+class Descent(ABC):
+    """The constants of a projected mini-batch descent from 0: part of what is imitated, so no edit changes them.
+
+    Attributes:
+        steps: Iterations, ``T``.
+        batch_size: ``m``: a batch is a uniform subset without replacement. Below the number of records, always.
+        step_size: ``eta``.
+        radius: Models are projected onto the ball of this radius at 0; None for no projection.
+
+    Raises:
+        ParameterError: A value makes no sense.
+    """
+
+    steps: int
+    batch_size: int
+    step_size: float
+    radius: float | None = None
+
+    def __post_init__(self) -> None:
+        require_count(least=1, steps=self.steps, batch_size=self.batch_size)
+        require_positive(step_size=self.step_size)
+        if self.radius is not None:
+            require_positive(radius=self.radius)
+
+    @property
+    def accelerated(self) -> bool:
+        """Whether gradients are taken at Nesterov's extrapolated points, and the last iterate is the model."""
+        return False
+
+    @property
+    def keeps_randomness(self) -> bool:
+        """Whether an iteration draws more than its batch."""
+        return True
+
+    @abstractmethod
+    def randomness(self, gradients: Tensor, draws: Draws) -> Tensor:
+        """Draw what iterations keep of their randomness besides the batch; shapes ``(k, d)``."""
+
+    @abstractmethod
+    def directions(self, gradients: Tensor, randomness: Tensor) -> Tensor:
+        """Return what iterations descend along: a function of the batches' gradients and the kept randomness."""
+
+    @abstractmethod
+    def couple(self, randomness: Tensor, old: Tensor, new: Tensor, draws: Draws) -> tuple[Tensor, Tensor]:
+        """Turn randomness kept under old gradients into such under new ones.
+
+        Args:
+            randomness: Shape ``(k, d)``.
+            old: The gradients that it was drawn for, shape ``(k, d)``.
+            new: The gradients after the edit, shape ``(k, d)``.
+            draws: Fresh.
+
+        Returns:
+            The randomness, and where the directions did not change (a rejection is where they did), shape ``(k,)``.
+        """
+
+    def moved(self, points: Tensor, directions: Tensor) -> Tensor:
+        """Return the projected points one step further; shapes ``(k, d)``."""
+        return project(torch.add(points, directions, alpha=-self.step_size), self.radius)
+
+
+SettingsT = TypeVar("SettingsT", bound=Descent)
+
+
+@dataclass
+class Trajectory(Generic[SettingsT]):
+    """The state of learning: of the same law after an edit as after learning on the edited records.
+
+    Attributes:
+        settings: The constants that it was learned with.
+        alive: The records that there are.
+        batches: Shape ``(trials, T, m)``, int64: each batch's members, ascending, so that their order tells nothing.
+        weights: Shape ``(trials, T + 1, d)``: the iterates, the start first.
+        gradients: Shape ``(trials, T, d)``: mean gradients of the batches.
+        randomness: Shape ``(trials, T, d)``, or ``(trials, T, 0)`` where only batches are drawn. Noisy descent keeps
+            its noisy gradients, quantized descent its offsets.
+    """
+
+    settings: SettingsT
+    alive: Alive
+    batches: Tensor
+    weights: Tensor
+    gradients: Tensor
+    randomness: Tensor
+
+    @classmethod
+    def start(cls, settings: SettingsT, alive: Alive, trials: int, dimension: int, device: torch.device) -> Self:
+        """Return a trajectory that stands at 0; its iterations are yet to be run."""
+
+        def zeros(*shape: int, dtype: torch.dtype = torch.float64) -> Tensor:
+            return torch.zeros(trials, *shape, dtype=dtype, device=device)
+
+        steps = settings.steps
+        return cls(
+            settings,
+            alive,
+            batches=zeros(steps, settings.batch_size, dtype=torch.int64),
+            weights=zeros(steps + 1, dimension),
+            gradients=zeros(steps, dimension),
+            randomness=zeros(steps, dimension if settings.keeps_randomness else 0),
+        )
+
+    @property
+    def trials(self) -> int:
+        """How many independent runs stand side by side."""
+        return len(self.batches)
+
+    def model(self) -> Tensor:
+        """Return the models, shape ``(trials, d)``: the mean of all ``T + 1`` iterates, or the last if accelerated."""
+        return self.weights[:, -1].clone() if self.settings.accelerated else self.weights.mean(dim=1)
+
+    def points(self, trials: Tensor, steps: Tensor) -> Tensor:
+        """Return where gradients are taken, shape ``(k, d)``, for ``k`` pairs of a trial and an iteration from 0."""
+        weights = self.weights[trials, steps]
+        if not self.settings.accelerated:
+            return weights
+        before = self.weights[trials, (steps - 1).clamp(min=0)]
+        return weights + (steps.double() / (steps + 3))[:, None] * (weights - before)
+
+    def tensors(self) -> dict[str, Tensor]:
+        """Return everything but the settings, by name; the ids ascend, so that their order tells nothing."""
+        return {
+            "alive": self.alive.ids.sort().values,
+            "next_id": torch.tensor(self.alive.next_id),
+            "batches": self.batches,
+            "weights": self.weights,
+            "gradients": self.gradients,
+            "randomness": self.randomness,
+        }
+
+    def least_tensors(self) -> dict[str, Tensor]:
+        """Return what does not follow from the rest and the records, a third of all: see `ExactDescent.restored`."""
+        stored = self.tensors()
+        return {name: stored[name] for name in ("alive", "next_id", "batches", "randomness")}
+
+    @classmethod
+    def from_tensors(cls, tensors: Mapping[str, Tensor], settings: SettingsT) -> Self:
+        """Return the trajectory whose `tensors` these are; `ExactDescent.check` looks whether they fit the records."""
+        alive = Alive(tensors["alive"], next_id=int(tensors["next_id"]))
+        names = ("batches", "weights", "gradients", "randomness")
+        return cls(settings, alive, **{name: tensors[name].clone() for name in names})

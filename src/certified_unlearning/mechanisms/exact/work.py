@@ -1,0 +1,37 @@
+"""What learning or an edit cost, counted."""
+
+from dataclasses import dataclass
+from typing import Self
+
+import torch
+from torch import Tensor
+
+
+@dataclass
+class Work:
+    """Counts of one operation, or of many, for each trial; all of shape ``(trials,)``, int64.
+
+    Attributes:
+        gradients: Gradients of single records' losses.
+        rejection_tests: Values that were tested whether they may stay.
+        recomputations: Edits after which part of the run was computed again.
+        iterations_run_again: Iterations that were computed again.
+    """
+
+    gradients: Tensor
+    rejection_tests: Tensor
+    recomputations: Tensor
+    iterations_run_again: Tensor
+
+    @classmethod
+    def none(cls, trials: int) -> Self:
+        """Return counts of nothing done."""
+        return cls(*(torch.zeros(trials, dtype=torch.int64) for _ in range(4)))
+
+    def __iadd__(self, other: "Work") -> Self:
+        """Count what another operation cost, too."""
+        self.gradients += other.gradients
+        self.rejection_tests += other.rejection_tests
+        self.recomputations += other.recomputations
+        self.iterations_run_again += other.iterations_run_again
+        return self

@@ -1,0 +1,220 @@
+"""What deleting a record costs, at which accuracy: every system on a grid of its constants."""
+
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import product
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import torch
+from torch import Tensor
+
+from certified_unlearning.accounting.tv.subsampling import subsampling_tv
+from certified_unlearning.data.sets import load
+from certified_unlearning.engine.exact.draws import Draws
+from certified_unlearning.engine.exact.gradients import LinearRecords
+from certified_unlearning.estimators import LangevinLogisticRegression
+from certified_unlearning.mechanisms.exact.descent import ExactDescent
+from certified_unlearning.mechanisms.exact.expected import expected_deletion
+from certified_unlearning.mechanisms.exact.noisy_sgd import NoisySgd
+from certified_unlearning.mechanisms.exact.quantized_sgd import QuantizedSgd
+from certified_unlearning.mechanisms.exact.sisa import Sisa
+from certified_unlearning.mechanisms.exact.subsample_gd import SubsampleDescent, SubsampleGd
+from certified_unlearning.mechanisms.exact.trajectory import Descent
+from certified_unlearning.papers.tv_stability.sweeps import Deletions
+
+VALIDATION_SHARE = 6
+"""One in so many training records is kept for choosing settings."""
+_LANGEVIN_DELTA = 1e-5
+
+
+@dataclass(frozen=True, eq=False)
+class Task:
+    """Records to learn from, those that settings are chosen on, and those that accuracy is measured on.
+
+    Attributes:
+        name: Of the data set.
+        records: All training records.
+        first: How many of them come before the validation part.
+        test_rows: Shape ``(n_test, d)``.
+        test_labels: -1 or +1.
+    """
+
+    name: str
+    records: LinearRecords
+    first: int
+    test_rows: Tensor
+    test_labels: Tensor
+
+    def validated(self, models: Tensor) -> Tensor:
+        """Return each model's share of right signs on the validation part, shape ``(trials,)``."""
+        return _accuracy(models, self.records.rows[self.first :], self.records.labels[self.first :])
+
+    def tested(self, models: Tensor) -> Tensor:
+        """Return each model's share of right signs on test records, shape ``(trials,)``."""
+        return _accuracy(models, self.test_rows, self.test_labels)
+
+
+def deletions_table(sweep: Deletions) -> pd.DataFrame:
+    """Return accuracy and costs: one row for each data set, system and setting.
+
+    Args:
+        sweep: The parameters.
+
+    Raises:
+        DataError: A data set's raw files are found nowhere.
+    """
+    rows = [row for name in sweep.data for row in _of_task(task_of(name, sweep.seed), sweep)]
+    return pd.DataFrame(rows).assign(experiment="deletions", trials=sweep.trials, seed=sweep.seed)
+
+
+def task_of(name: str, seed: int) -> Task:
+    """Return a built-in data set of two classes, its training records in random order."""
+    data = load(name, seed=seed)
+    order = np.random.default_rng([seed, data.n]).permutation(data.n)
+    rows = torch.as_tensor(np.asarray(data.train_features)[order], dtype=torch.float64)
+    labels = torch.as_tensor(data.train_labels[order], dtype=torch.float64)
+    return Task(
+        name,
+        LinearRecords(rows, labels, loss="logistic"),
+        data.n - data.n // VALIDATION_SHARE,
+        torch.as_tensor(data.test_features, dtype=torch.float64),
+        torch.as_tensor(data.test_labels, dtype=torch.float64),
+    )
+
+
+def descents(sweep: Deletions) -> Iterator[tuple[str, Descent, float]]:
+    """Return every setting of mini-batch descent: its system, its constants, its noise."""
+    for steps, batch_size, step_size in product(sweep.steps, sweep.batch_size, sweep.step_size):
+        own: dict[str, Any] = {"steps": steps, "batch_size": batch_size, "step_size": step_size}
+        yield "subsample-gd", SubsampleGd(**own), 0.0
+        for sigma in sweep.sigma:
+            yield "noisy-sgd", NoisySgd(**own, sigma=sigma), sigma
+            yield "accelerated-noisy-sgd", NoisySgd(**own, sigma=sigma, accelerated=True), sigma
+        for quantum in sweep.quantum:
+            yield "quantized-sgd", QuantizedSgd(**own, quantum=quantum), quantum
+
+
+def _of_task(task: Task, sweep: Deletions) -> Iterator[dict[str, Any]]:
+    shape = {"data": task.name, "n": len(task.records), "d": task.records.dimension}
+    for system, settings, noise in descents(sweep):
+        for row in _descent(task, system, settings, noise, sweep):
+            yield {**shape, **row}
+    for shards, slices, steps, batch_size, step_size in product(
+        sweep.shards, sweep.slices, sweep.steps, sweep.batch_size, sweep.step_size
+    ):
+        sharded = Sisa(shards=shards, slices=slices, steps=steps, batch_size=batch_size, step_size=step_size)
+        yield {**shape, **_sisa(task, sharded, sweep)}
+    for epsilon in sweep.epsilon:
+        yield {**shape, **_langevin(task, epsilon, sweep)}
+
+
+def _descent(task: Task, system: str, settings: Descent, noise: float, sweep: Deletions) -> Iterator[dict[str, Any]]:
+    begun = time.monotonic()
+    descent: ExactDescent[Any] = ExactDescent(settings, task.records)
+    if isinstance(settings, SubsampleGd):
+        descent = SubsampleDescent(settings, task.records)
+    n, address = len(task.records), (sweep.seed, task.name, system, str(settings))
+    chosen = descent.learn(torch.arange(task.first), Draws.at(*address, "select"), trials=sweep.trials)
+    draws = Draws.at(*address, "report")
+    state = descent.learn(torch.arange(n), draws, trials=sweep.trials)
+    work = expected_deletion(descent, state, draws)
+    bound = subsampling_tv(n=n, batch_size=settings.batch_size, steps=settings.steps)
+    learning = float(settings.steps * settings.batch_size)
+    row = {
+        **_constants(steps=settings.steps, batch_size=settings.batch_size, step_size=settings.step_size, noise=noise),
+        "validation_accuracy": float(task.validated(chosen.model()).mean()),
+        **_mean("accuracy", task.tested(state.model())),
+        "learning_gradients": learning,
+        "seconds": time.monotonic() - begun,
+    }
+    yield {
+        **row,
+        "system": system,
+        **_mean("gradients", work.gradients),
+        "recompute_probability": float(work.recompute_probability.mean()),
+        "recompute_bound": bound,
+    }
+    if system == "subsample-gd":
+        # The same runs, made anew for every deletion.
+        again = {"recompute_probability": 1.0, "recompute_bound": 1.0}
+        yield {**row, "system": "retraining", "gradients": learning, "gradients_error": 0.0, **again}
+
+
+def _sisa(task: Task, settings: Sisa, sweep: Deletions) -> dict[str, Any]:
+    begun, address = time.monotonic(), (sweep.seed, task.name, "sisa", str(settings))
+    n, draws = len(task.records), Draws.at(*address, "report")
+    chosen = settings.learn(task.records, torch.arange(task.first), Draws.at(*address, "select"), trials=sweep.trials)
+    state = settings.learn(task.records, torch.arange(n), draws, trials=sweep.trials)
+    # A record's slice is uniform, and from it on the shard's stages are run again.
+    stages = [settings.steps_of(stage) for stage in range(settings.slices)]
+    average = settings.batch_size * sum(sum(stages[first:]) for first in range(settings.slices)) / settings.slices
+    return {
+        **_constants(
+            steps=settings.steps,
+            batch_size=settings.batch_size,
+            step_size=settings.step_size,
+            shards=settings.shards,
+            slices=settings.slices,
+        ),
+        "system": "sisa",
+        "validation_accuracy": float(task.validated(chosen.model).mean()),
+        **_mean("accuracy", task.tested(state.model)),
+        "gradients": average,
+        "gradients_error": 0.0,
+        "learning_gradients": float(settings.shards * settings.batch_size * sum(stages)),
+        "recompute_probability": 1.0,
+        "recompute_bound": 1.0,
+        "seconds": time.monotonic() - begun,
+    }
+
+
+def _langevin(task: Task, epsilon: float, sweep: Deletions) -> dict[str, Any]:
+    """Return the row of `LangevinLogisticRegression`, whose constants are planned and not chosen."""
+    begun = time.monotonic()
+    rows, labels, n = task.records.rows.numpy(), task.records.labels.numpy(), len(task.records)
+    models, validated, gradients = [], [], []
+    for trial in range(sweep.trials):
+        fit = LangevinLogisticRegression(
+            epsilon, _LANGEVIN_DELTA, C=sweep.strength / n, fit_intercept=False, random_state=sweep.seed + trial
+        )
+        chosen = fit.fit(rows[: task.first], labels[: task.first])
+        validated.append(chosen.score(rows[task.first :], labels[task.first :]))
+        stated = fit.fit(rows, labels).unlearn([trial]).certificate_
+        records_of_a_step = n if stated.cycle is None else stated.cycle.batch_size
+        gradients.append(records_of_a_step * stated.unlearning_steps[-1])
+        models.append(fit.coef_[0])
+    return {
+        **_constants(
+            steps=stated.learning_steps,
+            batch_size=records_of_a_step,
+            step_size=stated.step_size,
+            noise=stated.sigma,
+            epsilon=epsilon,
+            guarantee=stated.guarantee,
+        ),
+        "system": "langevin",
+        "validation_accuracy": float(np.mean(validated)),
+        **_mean("accuracy", task.tested(torch.as_tensor(np.stack(models)))),
+        **_mean("gradients", torch.tensor(gradients, dtype=torch.float64)),
+        "learning_gradients": float(stated.learning_steps * records_of_a_step),
+        "recompute_probability": 0.0,
+        "recompute_bound": 0.0,
+        "seconds": time.monotonic() - begun,
+    }
+
+
+def _constants(**given: Any) -> dict[str, Any]:
+    """Return a system's constants; those that it has none of are 0."""
+    return {"guarantee": "exact", "epsilon": 0.0, "noise": 0.0, "shards": 0, "slices": 0, **given}
+
+
+def _mean(name: str, values: Tensor) -> dict[str, float]:
+    """Return the mean of a number over trials, and its standard error."""
+    return {name: float(values.mean()), f"{name}_error": float(values.std() / len(values) ** 0.5)}
+
+
+def _accuracy(models: Tensor, rows: Tensor, labels: Tensor) -> Tensor:
+    return ((models @ rows.T > 0) == (labels > 0)).double().mean(dim=1)

@@ -1,0 +1,133 @@
+"""The experiments on exact unlearning, declared; what they run is imported when it is run."""
+
+import pandas as pd
+import pyarrow as pa
+
+from certified_unlearning.papers.tv_stability.sweeps import Deletions, Edits
+from certified_unlearning.reproduction.experiment import Caption, Experiment, Inputs
+from certified_unlearning.reproduction.rows import column
+
+_HERE = "certified_unlearning.papers.tv_stability"
+
+DELETION_ROWS = pa.schema(
+    [
+        column("experiment", "text", "point"),
+        column("data", "text", "point"),
+        column("system", "text", "point"),
+        column("guarantee", "text", "constant"),
+        column("epsilon", "number", "point"),
+        column("n", "whole", "constant"),
+        column("d", "whole", "constant"),
+        column("steps", "whole", "point"),
+        column("batch_size", "whole", "point"),
+        column("step_size", "number", "point"),
+        column("noise", "number", "point"),
+        column("shards", "whole", "point"),
+        column("slices", "whole", "point"),
+        column("trials", "whole", "constant"),
+        column("seed", "whole", "constant"),
+        column("validation_accuracy", "number", "measure"),
+        column("accuracy", "number", "measure"),
+        column("accuracy_error", "number", "measure"),
+        column("gradients", "number", "measure"),
+        column("gradients_error", "number", "measure"),
+        column("learning_gradients", "number", "constant"),
+        column("recompute_probability", "number", "measure"),
+        column("recompute_bound", "number", "constant"),
+        column("seconds", "number", "cost"),
+    ]
+)
+"""One row for each data set, system and setting of its constants.
+
+``gradients`` is the mean over records of what deleting one takes, in gradients of single records' losses, tests
+included; errors are standard errors of means over trials. ``recompute_bound`` holds for every data set: of
+mini-batches ``1 - (1 - m/n)^T``. ``validation_accuracy`` is that of other runs, on five sixths of the training records,
+measured on the last sixth: it is what settings are chosen by. ``noise`` is sigma, or the spacing of the grid; 0 where
+there is none. ``epsilon`` is 0 for exact systems. ``seconds`` is the row's own time, of all trials.
+"""
+
+EDIT_ROWS = pa.schema(
+    [
+        column("experiment", "text", "point"),
+        column("data", "text", "constant"),
+        column("sigma", "number", "point"),
+        column("n", "whole", "constant"),
+        column("d", "whole", "constant"),
+        column("edits", "whole", "constant"),
+        column("steps", "whole", "constant"),
+        column("batch_size", "whole", "constant"),
+        column("step_size", "number", "constant"),
+        column("trials", "whole", "constant"),
+        column("seed", "whole", "constant"),
+        column("learned_accuracy", "number", "measure"),
+        column("accuracy", "number", "measure"),
+        column("accuracy_std", "number", "measure"),
+        column("unstable_edits", "number", "measure"),
+        column("unstable_edits_std", "number", "measure"),
+        column("expected_without_noise", "number", "constant"),
+        column("iterations_run_again", "number", "measure"),
+        column("iterations_run_again_std", "number", "measure"),
+        column("gradients", "number", "measure"),
+        column("seconds", "number", "cost"),
+        column("learning_seconds", "number", "cost"),
+    ]
+)
+"""One row for each sigma: means over trials, and their standard deviations, after the whole stream.
+
+``unstable_edits`` counts edits that computed again, ``iterations_run_again`` what they did;
+``expected_without_noise`` is the sum of ``1 - (1 - m/n)^T`` over the stream. ``seconds`` is that of all edits of all
+trials, ``learning_seconds`` that of learning them.
+"""
+
+
+def make_deletions(inputs: Inputs) -> pd.DataFrame:
+    """Measure every system on its grid; errors as for `deletions.deletions_table`."""
+    from certified_unlearning.papers.tv_stability.deletions import deletions_table
+
+    return deletions_table(inputs.sweep)
+
+
+def make_edits(inputs: Inputs) -> pd.DataFrame:
+    """Run the stream of edits for every sigma; errors as for `edits.edits_table`."""
+    from certified_unlearning.papers.tv_stability.edits import edits_table
+
+    return edits_table(inputs.sweep)
+
+
+DELETIONS = Experiment(
+    name="deletions",
+    source="",
+    sweep=Deletions,
+    rows=DELETION_ROWS,
+    make=make_deletions,
+    needs_data=False,
+    draw=f"{_HERE}.figures:draw_deletions",
+    caption=Caption(
+        "Test accuracy against the gradients of a deletion: exact systems, retraining, Langevin unlearning",
+        "Each system on a grid of its constants; shown are the settings that are better on validation records than all "
+        "cheaper ones of the system, with test accuracy and costs of other runs. Bars: two standard errors of the mean "
+        "over runs. Gradients of single records’ losses, tests included, are the mean over which record is deleted; "
+        "retraining is plain SGD of the same grid. Up and to the left is better. Langevin unlearning is not exact: "
+        "its points have epsilon above 0. Depends on no data set of the preset.",
+        "Lines of accuracy against gradients, logarithmic: noisy and quantized SGD lie furthest to the left, then "
+        "sub-sample-GD, SISA and retraining.",
+    ),
+)
+EDITS = Experiment(
+    name="edits",
+    source="Figs. C-2, C-3",
+    sweep=Edits,
+    rows=EDIT_ROWS,
+    make=make_edits,
+    needs_data=False,
+    tracked=True,
+    draw=f"{_HERE}.figures:draw_edits",
+    caption=Caption(
+        "A stream of deletions and insertions: edits that compute again, and test accuracy, against the noise",
+        "Softmax or logistic regression by noisy mini-batch SGD, edited exactly, records in random order. Left: how "
+        "many edits computed part of the run again, and the iterations that they ran again in units of a whole run; "
+        "dotted: what is expected without noise. Right: test accuracy after the stream. Bars: two standard deviations "
+        "over runs. Depends on no data set of the preset.",
+        "Both counts fall as sigma grows, iterations more; accuracy falls slowly, then fast.",
+    ),
+)

@@ -1,0 +1,108 @@
+"""Figures of exact unlearning: accuracy against the cost of a deletion; a stream of edits against the noise."""
+
+from typing import Any
+
+import pandas as pd
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+
+from certified_unlearning.data.sets import built_in
+from certified_unlearning.errors import DataError
+from certified_unlearning.papers.tv_stability.names import SYSTEMS
+from certified_unlearning.reproduction.figure_style import FigureStyle
+from certified_unlearning.reproduction.figures import style as shared
+from certified_unlearning.reproduction.figures.looks import BLACK, GREY, Look, colours
+
+_DASHED = (0, (5, 2))
+_DOTTED = (0, (1.5, 1.5))
+LEAST_GAIN = 0.003
+"""Of validation accuracy, for which a dearer setting is shown: about what it varies by from run to run."""
+_BARS = {"elinewidth": 0.8, "capsize": 2}
+
+
+def draw_deletions(rows: pd.DataFrame, style: FigureStyle) -> Figure:
+    """Draw rows of `deletions.deletions_table`: a panel for each data set, the frontier of each system.
+
+    Raises:
+        DataError: A system is not known.
+    """
+    unknown = sorted(set(rows["system"]) - set(SYSTEMS))
+    if unknown:
+        raise DataError(f"the rows of deletions hold {unknown[0]!r}, which has no line")
+    looks = _looks(style)
+    names = list(dict.fromkeys(rows["data"]))
+    with shared.theme(style):
+        figure = shared.new_figure(style, columns=max(2, len(names)))
+        figure.set_figheight(1.25 * style.height_inches)
+        panels = figure.subplots(1, len(names), squeeze=False)[0]
+        for axes, name in zip(panels, names, strict=True):
+            axes.set_xscale("log")
+            for system, look in looks.items():
+                own = frontier(rows[(rows["data"] == name) & (rows["system"] == system)])
+                if not own.empty:
+                    bars = {"xerr": 2 * own["gradients_error"], "yerr": 2 * own["accuracy_error"], **_BARS}
+                    axes.errorbar(own["gradients"], own["accuracy"], label=SYSTEMS[system], **bars, **look.line())
+            known = built_in(name)
+            axes.set_title(known.title if known else name)
+            axes.set_xlabel("Gradients of a deletion")
+            shared.accuracy_axis(axes)
+        shown = [system for system in looks if system in set(rows["system"])]
+        key = {SYSTEMS[system]: Line2D([], [], **looks[system].line()) for system in shown}
+        shared.finish(figure, "Exact unlearning: accuracy against the cost of a deletion", key)
+    return figure
+
+
+def frontier(rows: pd.DataFrame) -> pd.DataFrame:
+    """Return the settings of one system, cheapest first, each better on validation records than all that cost less."""
+    chosen, best = [], float("-inf")
+    for index, row in rows.sort_values(["gradients", "validation_accuracy"], ascending=[True, False]).iterrows():
+        if row["validation_accuracy"] >= best + LEAST_GAIN:
+            chosen.append(index)
+            best = row["validation_accuracy"]
+    return rows.loc[chosen]
+
+
+def draw_edits(rows: pd.DataFrame, style: FigureStyle) -> Figure:
+    """Draw rows of `edits.edits_table`: what computed again, and accuracy, against sigma."""
+    rows = rows.sort_values("sigma")
+    blue, orange, green = colours(style, 3)
+    steps, edits = int(rows["steps"].iloc[0]), int(rows["edits"].iloc[0])
+    with shared.theme(style):
+        figure = shared.new_figure(style, columns=2)
+        cost, accuracy = figure.subplots(1, 2)
+        unstable, again, key = Look(blue, "o"), Look(orange, "s", _DASHED), {}
+        for y, scale, look, label in (
+            ("unstable_edits", 1, unstable, "Edits that computed again"),
+            ("iterations_run_again", steps, again, "Iterations run again, in runs"),
+        ):
+            bars = {"yerr": 2 * rows[f"{y}_std"] / scale, **_BARS}
+            cost.errorbar(rows["sigma"], rows[y] / scale, **bars, **look.line())
+            key[label] = Line2D([], [], **look.line())
+        dotted: dict[str, Any] = {"color": BLACK, "linestyle": _DOTTED, "linewidth": 1}
+        cost.axhline(rows["expected_without_noise"].iloc[0], **dotted)
+        key["Expected at σ = 0"] = Line2D([], [], **dotted)
+        cost.set(xlabel="Noise σ of a mean gradient", ylabel=f"Of {edits} edits", ylim=(0, None))
+        look = Look(green, "D")
+        bars = {"yerr": 2 * rows["accuracy_std"], **_BARS}
+        accuracy.errorbar(rows["sigma"], rows["accuracy"], **bars, **look.line())
+        accuracy.set_xlabel("Noise σ of a mean gradient")
+        shared.accuracy_axis(accuracy)
+        known = built_in(str(rows["data"].iloc[0]))
+        title = f"A stream of edits, {known.title if known else rows['data'].iloc[0]}"
+        shared.finish(figure, title, key)
+    return figure
+
+
+def _looks(style: FigureStyle) -> dict[str, Look]:
+    blue, orange, green, vermilion, purple = colours(style, 5)
+    looks = {
+        "retraining": Look(BLACK, "s", marker_size=0.7),
+        "sisa": Look(GREY, "D", _DASHED, marker_size=0.7),
+        "subsample-gd": Look(blue, "o"),
+        "noisy-sgd": Look(vermilion, "v", layer=2),
+        "accelerated-noisy-sgd": Look(orange, "^", _DASHED),
+        "quantized-sgd": Look(green, "P", layer=1),
+        "langevin": Look(purple, "X", _DOTTED),
+    }
+    assert list(looks) == list(SYSTEMS)
+    return looks

@@ -1,0 +1,88 @@
+"""What the rows of exact unlearning say, in sentences."""
+
+import pandas as pd
+
+from certified_unlearning.data.sets import built_in
+from certified_unlearning.papers.tv_stability.experiments import DELETIONS, EDITS
+from certified_unlearning.papers.tv_stability.figures import frontier
+from certified_unlearning.papers.tv_stability.names import SYSTEMS
+from certified_unlearning.reproduction.claims.evidence import Evidence
+from certified_unlearning.reproduction.summaries import Row
+from certified_unlearning.text import unbroken
+
+CLOSE = 0.01
+"""Of validation accuracy, below plain SGD's best setting, that a setting may be chosen with."""
+
+
+def findings(evidence: Evidence) -> list[str]:
+    """Return what a deletion costs at plain SGD's accuracy, on each data set, and what noise spares a stream of edits.
+
+    Raises:
+        MissingEvidence: There are no rows.
+        DataError: They are damaged.
+    """
+    of_deletions, of_edits = evidence.table(DELETIONS.name), evidence.table(EDITS.name)
+    names = dict.fromkeys(of_deletions["data"])
+    return [*(deletion(of_deletions[of_deletions["data"] == name]) for name in names), stream(of_edits)]
+
+
+def deletion(rows: pd.DataFrame) -> str:
+    """Return the cheapest exact system whose accuracy is close to that of plain SGD at its best.
+
+    Settings are chosen by validation accuracy; told is the test accuracy of other runs.
+
+    Args:
+        rows: Of ``deletions``, on one data set; retraining is among them.
+    """
+    best = frontier(rows[rows["system"] == "retraining"]).iloc[-1]
+    close = rows[(rows["guarantee"] == "exact") & (rows["validation_accuracy"] >= best["validation_accuracy"] - CLOSE)]
+    cheapest = close.sort_values(["gradients", "system"]).groupby("system", sort=False).head(1)
+    again = cheapest[cheapest["system"] == "retraining"].iloc[0]
+    first = cheapest.iloc[0]
+    start = (
+        f"Deleted exactly from {_title(rows)}: at an accuracy within {CLOSE:g} of plain SGD's best "
+        f"({best['accuracy']:.1%} of test records right), "
+    )
+    if first["system"] == "retraining":
+        return f"{start}nothing takes fewer gradients than retraining, {again['gradients']:,.0f}."
+    sharded = cheapest[cheapest["system"] == "sisa"]
+    sisa = "SISA does not reach it"
+    if first["system"] == "sisa":
+        sisa = "no other system takes fewer"
+    elif not sharded.empty:
+        sisa = f"SISA takes {_gradients(sharded.iloc[0])}"
+    return (
+        f"{start}{SYSTEMS[str(first['system'])]} takes {_gradients(first)} gradients a record "
+        f"({first['accuracy']:.1%} right), retraining {_gradients(again)}, "
+        f"{unbroken(format(again['gradients'] / first['gradients'], '.2g') + ' times')} as many; {sisa}."
+    )
+
+
+def stream(rows: pd.DataFrame) -> str:
+    """Return how many edits of a stream computed again at both ends of sigma.
+
+    Args:
+        rows: Of ``edits``.
+    """
+    ordered = rows.sort_values("sigma")
+    first, last = ordered.iloc[0], ordered.iloc[-1]
+    return (
+        f"Of {first['edits']:,} exact edits of {_title(rows)}, {first['unstable_edits']:.1f} computed part of the run "
+        f"again at {_sigma(first)} and {last['unstable_edits']:.1f} at {_sigma(last)}; test accuracy after them is "
+        f"{first['accuracy']:.1%} and {last['accuracy']:.1%}. Without noise "
+        f"{first['expected_without_noise']:.1f} are expected."
+    )
+
+
+def _title(rows: pd.DataFrame) -> str:
+    name = str(rows["data"].iloc[0])
+    known = built_in(name)
+    return known.title if known else name
+
+
+def _gradients(row: Row) -> str:
+    return f"{row['gradients']:,.0f}" if row["gradients"] >= 10 else f"{row['gradients']:.1f}"
+
+
+def _sigma(row: Row) -> str:
+    return unbroken(f"σ = {row['sigma']:g}")

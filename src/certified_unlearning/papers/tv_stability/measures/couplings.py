@@ -1,0 +1,219 @@
+"""Measures of couplings of one value: what is kept, which law comes out, and bounds on the distance between laws."""
+
+import math
+from collections.abc import Sequence
+from typing import Literal
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from certified_unlearning.accounting.tv.distances import (
+    bretagnolle_huber,
+    gaussian_renyi,
+    gaussian_tv,
+    gaussian_tv_bound,
+    group_stability,
+    pinsker,
+)
+from certified_unlearning.accounting.tv.recomputation import (
+    quantiser_disagreement,
+    quantiser_disagreement_bound,
+    quantiser_variance,
+)
+from certified_unlearning.engine.exact.couplings import cells, quantized
+from certified_unlearning.engine.exact.reflection import log_density_ratio, reflection_step
+from certified_unlearning.reproduction.claims.evidence import Evidence
+from certified_unlearning.reproduction.claims.registry import measure
+from certified_unlearning.reproduction.claims.relations import Quantity
+
+Rule = Literal["ours", "translated", "inverse ratio", "drawn again"]
+_POINTS = 400_001
+_REACH = 12.0
+
+
+@measure
+def acceptance_and_overlap(evidence: Sequence[Evidence], *, gaps: list[float]) -> list[Quantity]:
+    """Return how often a Gaussian value is kept, by quadrature, and the total variation: 1 together if maximal."""
+    found = []
+    for gap in gaps:
+        points, density = _normal_density()
+        kept = _integral(density * _kept(points, gap))
+        found.append(Quantity(kept + gaussian_tv(gap), f"gap = {gap:g}"))
+    return found
+
+
+@measure
+def densities_of_reflected(evidence: Sequence[Evidence], *, dimension: int, gap: float) -> list[Quantity]:
+    """Return ``log phi_Q(v) - log phi_P(u)`` and ``log phi_P(v) - log phi_Q(u)`` of reflected values, the largest."""
+    old = torch.zeros(1, dimension, dtype=torch.float64)
+    new = torch.full_like(old, gap / math.sqrt(dimension))
+    values = torch.linspace(-3, 0, 50, dtype=torch.float64)[:, None] + torch.linspace(-1, 0, dimension).double()
+    reflected, accepted = reflection_step(values, old, new, 1.0, torch.full((50,), _ALMOST_ONE, dtype=torch.float64))
+    values, reflected = values[~accepted], reflected[~accepted]
+
+    def log_density(points: Tensor, mean: Tensor) -> Tensor:
+        return -((points - mean) ** 2).sum(dim=1) / 2
+
+    ahead = (log_density(reflected, new) - log_density(values, old)).abs().max()
+    back = (log_density(reflected, old) - log_density(values, new)).abs().max()
+    return [Quantity(float(ahead), "Q of v over P of u"), Quantity(float(back), "P of v over Q of u")]
+
+
+@measure
+def coupled_moments(evidence: Sequence[Evidence], *, gap: float, rule: Rule) -> list[Quantity]:
+    """Return mean and variance of what a coupling makes of ``N(0, 1)`` for ``N(gap, 1)``, by quadrature.
+
+    ``translated`` puts ``mu_P - mu_Q + p`` for the reflection, ``inverse ratio`` the old density over the new one for
+    the ratio; ``drawn again`` draws a rejected value afresh.
+    """
+    points, density = _normal_density()
+    kept = _kept(points, gap)
+    rejected = _reflected(points, gap)
+    if rule == "inverse ratio":
+        kept = np.exp(np.minimum(gap**2 / 2 - gap * points, 0))
+        rejected = gap - points
+    elif rule == "translated":
+        rejected = points - gap
+    mean = _integral(density * (kept * points + (1 - kept) * rejected))
+    second = _integral(density * (kept * points**2 + (1 - kept) * rejected**2))
+    if rule == "drawn again":
+        missed = _integral(density * (1 - kept))
+        mean = _integral(density * kept * points) + missed * gap
+        second = _integral(density * kept * points**2) + missed * (1 + gap**2)
+    return [Quantity(mean, "mean"), Quantity(second - mean**2, "variance")]
+
+
+@measure
+def distance_over_bound(
+    evidence: Sequence[Evidence], *, bound: Literal["linear", "pinsker", "lemma 33"], gaps: list[float]
+) -> list[Quantity]:
+    """Return the total variation of two Gaussians over a bound on it."""
+    found = []
+    for gap in gaps:
+        divergence = gaussian_renyi(gap, 1.0)
+        values = {
+            "linear": gaussian_tv_bound(gap),
+            "pinsker": pinsker(divergence),
+            "lemma 33": bretagnolle_huber(divergence),
+        }
+        found.append(Quantity(gaussian_tv(gap) / values[bound], f"gap = {gap:g}"))
+    return found
+
+
+@measure
+def group_distance_over_bound(
+    evidence: Sequence[Evidence], *, replaced: list[int], added: list[int], rho: float, swapped: bool = False
+) -> list[Quantity]:
+    """Return how far noisy sums of numbers of [-1, 1] move by an edit of a group, over the bound for groups.
+
+    Args:
+        evidence: None is needed.
+        replaced: ``k_1`` of each edit, every one from 1 to -1.
+        added: ``k_2`` of each edit.
+        rho: How far one more record moves them.
+        swapped: Whether the bound is Remark 5's, with the two counts swapped.
+    """
+    sigma = 1 / (math.sqrt(2 * math.pi) * rho)
+    found = []
+    for first, second in zip(replaced, added, strict=True):
+        counts = (second, first) if swapped else (first, second)
+        bound = group_stability(rho, replaced=counts[0], added=counts[1])
+        found.append(Quantity(gaussian_tv((2 * first + second) / sigma) / bound, f"k1 = {first}, k2 = {second}"))
+    return found
+
+
+@measure
+def rounding_error(evidence: Sequence[Evidence], *, quantum: float, point: list[float]) -> list[Quantity]:
+    """Return the bias of the shifted grid in units of its spacing, and its mean squared error over ``d tau^2 / 12``."""
+    errors = _rounded(torch.tensor(point, dtype=torch.float64), quantum) - torch.tensor(point, dtype=torch.float64)
+    bias = float(errors.mean(dim=0).abs().max()) / quantum
+    exact = quantiser_variance(dimension=len(point), resolution=quantum)
+    return [
+        Quantity(bias, "bias"),
+        Quantity(float((errors**2).mean(dim=0).sum()) / exact, "mean squared error"),
+    ]
+
+
+@measure
+def rounding_error_over_printed(evidence: Sequence[Evidence], *, quantum: float, dimension: int) -> list[Quantity]:
+    """Return the mean squared error of the shifted grid over Lemma 31's bound ``d tau^2``."""
+    errors = _rounded(torch.zeros(dimension, dtype=torch.float64), quantum)
+    printed = quantiser_variance(dimension=dimension, resolution=quantum, printed=True)
+    return [Quantity(float((errors**2).mean(dim=0).sum()) / printed, f"d = {dimension}")]
+
+
+@measure
+def grids_that_tell_apart(
+    evidence: Sequence[Evidence], *, quantum: float, first: list[float], second: list[float], over: str
+) -> list[Quantity]:
+    """Return how often a shifted grid tells two points apart, over ``exact`` or over Lemma 31's bound (``printed``)."""
+    together = np.ones(())
+    for one, other in zip(first, second, strict=True):
+        ends = torch.tensor([one, other], dtype=torch.float64)
+        shifted = cells(ends.expand(len(_OFFSETS), 2), quantum, _OFFSETS[:, None].expand(-1, 2))
+        together = together * float((shifted[:, 0] == shifted[:, 1]).double().mean())
+    differences = [one - other for one, other in zip(first, second, strict=True)]
+    bound = (
+        quantiser_disagreement(differences, resolution=quantum)
+        if over == "exact"
+        else quantiser_disagreement_bound(
+            math.hypot(*differences), dimension=len(first), resolution=quantum, printed=True
+        )
+    )
+    return [Quantity(float(1 - together) / bound)]
+
+
+@measure
+def rounded_after_edit(
+    evidence: Sequence[Evidence], *, quantum: float, old: float, new: float, fresh: bool
+) -> list[Quantity]:
+    """Return the mean of a rounded gradient after an edit, over the new gradient; it should be 1.
+
+    Args:
+        evidence: None is needed.
+        quantum: ``tau``.
+        old: The gradient before.
+        new: The gradient after.
+        fresh: Whether a failed test draws a fresh grid, or goes on with the one that it has.
+    """
+    ends = torch.tensor([old, new], dtype=torch.float64).expand(len(_OFFSETS), 2)
+    offsets = _OFFSETS[:, None].expand(-1, 2)
+    shifted, rounded = cells(ends, quantum, offsets), quantized(ends, quantum, offsets)
+    kept = shifted[:, 0] == shifted[:, 1]
+    otherwise = rounded[:, 1].mean() if fresh else rounded[:, 1]
+    after = torch.where(kept, rounded[:, 0], otherwise)
+    return [Quantity(float(after.mean()) / new)]
+
+
+_ALMOST_ONE = 1 - 2.0**-53
+_OFFSETS = (torch.arange(1_000_000, dtype=torch.float64) + 0.5) / 1_000_000 - 0.5
+
+
+def _rounded(point: Tensor, quantum: float) -> Tensor:
+    """Return a point rounded by grids of all offsets, the same in every coordinate, shape ``(offsets, d)``."""
+    return quantized(point, quantum, _OFFSETS[:, None].expand(-1, len(point)))
+
+
+def _normal_density() -> tuple[np.ndarray, np.ndarray]:
+    points = np.linspace(-_REACH, _REACH, _POINTS)
+    return points, np.exp(-(points**2) / 2) / math.sqrt(2 * math.pi)
+
+
+def _integral(values: np.ndarray) -> float:
+    return float(values.sum() * (2 * _REACH / (_POINTS - 1)))
+
+
+def _kept(points: np.ndarray, gap: float) -> np.ndarray:
+    """Return how likely the engine keeps values of ``N(0, 1)`` for ``N(gap, 1)``."""
+    means = torch.zeros(len(points), 1, dtype=torch.float64)
+    ratios = log_density_ratio(torch.from_numpy(points)[:, None], means, means + gap, 1.0)
+    return ratios.clamp(max=0).exp().numpy()
+
+
+def _reflected(points: np.ndarray, gap: float) -> np.ndarray:
+    """Return what the engine makes of rejected values of ``N(0, 1)`` for ``N(gap, 1)``; of no other ones."""
+    means = torch.zeros(len(points), 1, dtype=torch.float64)
+    uniforms = torch.full((len(points),), _ALMOST_ONE, dtype=torch.float64)
+    values, _ = reflection_step(torch.from_numpy(points)[:, None], means, means + gap, 1.0, uniforms)
+    return values[:, 0].numpy()

@@ -1,0 +1,111 @@
+"""Measures of rows: of the experiment `deletions`, and of the stream of the experiment `edits`."""
+
+import math
+from collections.abc import Sequence
+from typing import Literal
+
+import pandas as pd
+
+from certified_unlearning.papers.tv_stability.experiments import DELETIONS, EDITS
+from certified_unlearning.reproduction.claims.evidence import Evidence, MissingEvidence, with_table
+from certified_unlearning.reproduction.claims.registry import measure
+from certified_unlearning.reproduction.claims.relations import Quantity
+
+STANDARD_ERRORS = 5
+"""Half the width of intervals: they miss with a probability below 3e-4, from ten trials on."""
+_DISSERTATION = {"data": "mnist-10", "edits": 600, "steps": 200, "batch_size": 600}
+"""The reading of the dissertation's experiment that has its numbers; it prints batches of 50."""
+
+
+@measure
+def recomputed_over_bound(evidence: Sequence[Evidence], *, systems: list[str]) -> list[Quantity]:
+    """Return the probability that a deletion computes again over ``1 - (1 - m / n)^T``, of every setting."""
+    rows = _deletions(evidence, systems)
+    return _of_settings(rows, rows["recompute_probability"] / rows["recompute_bound"])
+
+
+@measure
+def gradients_over_share(evidence: Sequence[Evidence], *, systems: list[str]) -> list[Quantity]:
+    """Return the gradients of a deletion over those of learning times ``1 - (1 - m / n)^T``, of every setting."""
+    rows = _deletions(evidence, systems)
+    return _of_settings(rows, rows["gradients"] / (rows["recompute_bound"] * rows["learning_gradients"]))
+
+
+@measure
+def unstable_over_expected(evidence: Sequence[Evidence]) -> list[Quantity]:
+    """Return edits that computed again without noise over how many should on average."""
+    row = _at(_edits(evidence), 0.0)
+    error = row["unstable_edits_std"] / math.sqrt(row["trials"])
+    expected = row["expected_without_noise"]
+    return [Quantity(row["unstable_edits"] / expected, "sigma = 0", STANDARD_ERRORS * error / expected)]
+
+
+@measure
+def change_with_noise(
+    evidence: Sequence[Evidence], *, of: Literal["unstable_edits", "iterations_run_again"]
+) -> list[Quantity]:
+    """Return by how much a count is above that of no noise, at the largest sigma."""
+    rows = _edits(evidence)
+    first, last = _at(rows, 0.0), _at(rows, rows["sigma"].max())
+    errors = [row[f"{of}_std"] / math.sqrt(row["trials"]) for row in (first, last)]
+    return [Quantity(last[of] - first[of], f"sigma = {last['sigma']:g}", STANDARD_ERRORS * math.hypot(*errors))]
+
+
+@measure
+def published_stream(
+    evidence: Sequence[Evidence], *, of: Literal["unstable_edits", "accuracy"], sigma: list[float]
+) -> list[Quantity]:
+    """Return a mean over runs of the dissertation's stream."""
+    rows = _published(evidence)
+    return [Quantity(_at(rows, each)[of], f"sigma = {each:g}") for each in sigma]
+
+
+@measure
+def published_savings(
+    evidence: Sequence[Evidence], *, sigma: float, of: Literal["edits", "iterations", "both"]
+) -> list[Quantity]:
+    """Return how many times less noise makes the dissertation's stream compute.
+
+    ``edits``: edits that compute again without noise over those with it. ``iterations``: of whole runs for these, over
+    those that were run again. ``both``: of whole runs for edits without noise, over those that were run again with it.
+    """
+    rows = _published(evidence)
+    quiet, noisy = _at(rows, 0.0), _at(rows, sigma)
+    fewer = quiet["unstable_edits"] / noisy["unstable_edits"]
+    shorter = noisy["unstable_edits"] * noisy["steps"] / noisy["iterations_run_again"]
+    return [Quantity({"edits": fewer, "iterations": shorter, "both": fewer * shorter}[of], f"sigma = {sigma:g}")]
+
+
+def _deletions(evidence: Sequence[Evidence], systems: list[str]) -> pd.DataFrame:
+    rows = with_table(evidence, DELETIONS.name).table(DELETIONS.name)
+    rows = rows[rows["system"].isin(systems)]
+    if rows.empty:
+        raise MissingEvidence(f"no results of {', '.join(systems)}; run `snakemake --config preset=digits`")
+    return rows
+
+
+def _edits(evidence: Sequence[Evidence]) -> pd.DataFrame:
+    return with_table(evidence, EDITS.name).table(EDITS.name)
+
+
+def _published(evidence: Sequence[Evidence]) -> pd.DataFrame:
+    rows = _edits(evidence)
+    for name, value in _DISSERTATION.items():
+        rows = rows[rows[name] == value]
+    if rows.empty:
+        raise MissingEvidence("no stream of 600 edits on all ten digits; run `snakemake --config preset=exact`")
+    return rows
+
+
+def _at(rows: pd.DataFrame, sigma: float) -> pd.Series:
+    found = rows[rows["sigma"] == sigma]
+    if found.empty:
+        raise MissingEvidence(f"no stream of edits at sigma = {sigma:g}; add it to sigma in `params.yaml`")
+    return found.iloc[0]
+
+
+def _of_settings(rows: pd.DataFrame, values: pd.Series) -> list[Quantity]:
+    return [
+        Quantity(float(value), f"{row['data']}, {row['system']}, T = {row['steps']}, m = {row['batch_size']}")
+        for (_, row), value in zip(rows.iterrows(), values, strict=True)
+    ]

@@ -1,0 +1,223 @@
+"""Measures of the mechanisms at work: small problems whose laws are known, many trials, fixed seeds.
+
+Differences between what is seen and what is expected are in standard errors.
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from statistics import fmean, variance
+from typing import Literal
+
+import torch
+from torch import Tensor
+
+from certified_unlearning.accounting.tv.distances import gaussian_tv
+from certified_unlearning.accounting.tv.subsampling import probability_of_any
+from certified_unlearning.accounting.tv.tree import mean_recompute_probability
+from certified_unlearning.engine.exact.draws import Draws
+from certified_unlearning.engine.exact.gradients import LinearRecords
+from certified_unlearning.engine.exact.prefix_tree import PrefixTree
+from certified_unlearning.mechanisms.exact.descent import ExactDescent
+from certified_unlearning.mechanisms.exact.noisy_sgd import NoisySgd
+from certified_unlearning.mechanisms.exact.trajectory import Trajectory
+from certified_unlearning.reproduction.claims.evidence import Evidence
+from certified_unlearning.reproduction.claims.registry import measure
+from certified_unlearning.reproduction.claims.relations import Quantity
+
+_POINTS = (0.0, 0.3, -0.5, 1.2, 3.0, -2.0, 0.7)
+"""Losses ``(w - z)^2 / 2``; the last point is to come, the fifth to leave."""
+_LEARNED = 6
+_LEAVES = 4
+_SETTINGS = NoisySgd(steps=4, batch_size=2, step_size=0.4, sigma=0.6, accelerated=True)
+_TRIALS = 40_000
+
+Change = Literal["delete", "insert"]
+
+
+@measure
+def edited_moments(evidence: Sequence[Evidence], *, edits: list[Change], accelerated: bool) -> list[Quantity]:
+    """Return by how much mean and variance of the last iterate after one edit differ from retraining's, exactly."""
+    found = []
+    settings = replace(_SETTINGS, accelerated=accelerated)
+    for edit in edits:
+        state, _ = _edited(settings, edit)
+        last = state.weights[:, -1, 0]
+        mean, spread = last_iterate_moments(_points_after(edit), settings)
+        squares = (last - mean) ** 2
+        found += [
+            Quantity(_standard_errors(last, mean), f"{edit}, mean"),
+            Quantity(_standard_errors(squares, spread), f"{edit}, variance"),
+        ]
+    return found
+
+
+@measure
+def edited_recomputations(evidence: Sequence[Evidence], *, edits: list[Change]) -> list[Quantity]:
+    """Return by how much the share of edits that computed again differs from our exact formula."""
+    found = []
+    for edit in edits:
+        _, recomputed = _edited(_SETTINGS, edit)
+        others = [z for number, z in enumerate(_POINTS[:_LEARNED]) if edit == "insert" or number != _LEAVES]
+        moving = _POINTS[_LEARNED] if edit == "insert" else _POINTS[_LEAVES]
+        gaps = [abs(moving - z) / (_SETTINGS.batch_size * _SETTINGS.sigma) for z in others]
+        share = _SETTINGS.batch_size / (_LEARNED + (edit == "insert"))
+        expected = probability_of_any(share * fmean(gaussian_tv(gap) for gap in gaps), _SETTINGS.steps)
+        found.append(Quantity(_standard_errors(recomputed, expected), edit))
+    return found
+
+
+@measure
+def verification_cost(evidence: Sequence[Evidence], *, n: int, batch_size: int, steps: int) -> list[Quantity]:
+    """Return by how much the gradients of a deletion that nothing rejects differ from ``2 T m / n`` on average."""
+    records = LinearRecords(torch.ones(n, 1).double(), torch.zeros(n).double(), loss="squared")
+    settings = NoisySgd(steps=steps, batch_size=batch_size, step_size=0.1, sigma=1.0)
+    draws = Draws.at("tv_stability", "verification", n, batch_size, steps)
+    descent = ExactDescent(settings, records)
+    state = descent.learn(torch.arange(n), draws, trials=_TRIALS)
+    work = descent.delete(state, 0, draws)
+    assert not bool(work.recomputations.any())  # All records are equal.
+    return [Quantity(_standard_errors(work.gradients.double(), 2 * steps * batch_size / n))]
+
+
+@measure
+def iterates_after_edit(evidence: Sequence[Evidence], *, printed: bool) -> list[Quantity]:
+    """Return how far iterates after an edit are from one step along their noisy gradients, at most.
+
+    From the extrapolated point, projected, as Algorithm 9 learns; printed is ``w_t - eta xi_t`` (Algorithm 10,
+    line 17).
+    """
+    settings = replace(_SETTINGS, radius=1.0)
+    state, _ = _edited(settings, "delete", trials=100)
+    trials, apart = torch.arange(state.trials), 0.0
+    for step in range(settings.steps):
+        noisy = state.randomness[:, step]
+        steps = torch.full_like(trials, step)
+        expected = (
+            state.weights[:, step] - settings.step_size * noisy
+            if printed
+            else settings.moved(state.points(trials, steps), noisy)
+        )
+        apart = max(apart, float((state.weights[:, step + 1] - expected).abs().max()))
+    return [Quantity(apart)]
+
+
+@measure
+def followed_after_edit(evidence: Sequence[Evidence]) -> list[Quantity]:
+    """Return how far new gradients and the noise from before an edit are from what accepted iterations followed."""
+    draws = Draws.at("tv_stability", "followed")
+    descent = ExactDescent(_SETTINGS, _records())
+    state = descent.learn(torch.arange(_LEARNED), draws, trials=100)
+    before, noise = state.randomness.clone(), state.randomness - state.gradients
+    descent.delete(state, _LEAVES, draws)
+    kept = (state.randomness == before).all(dim=2)
+    return [Quantity(float((state.gradients + noise - before)[kept].abs().max()))]
+
+
+@measure
+def tree_means(evidence: Sequence[Evidence], *, edits: list[Change]) -> list[Quantity]:
+    """Return by how much the mean last model of noisy prefix sums after an edit differs from retraining's, exactly."""
+    found = []
+    points = torch.tensor([0.2, -0.7, 1.5, 0.9, -1.8, 2.5, 0.4, -0.3], dtype=torch.float64)
+    method = _MeanFollower(points)
+    for edit in edits:
+        draws = Draws.at("tv_stability", "tree", edit)
+        sigmas = torch.full((4,), 0.8, dtype=torch.float64)
+        state, _ = PrefixTree.learn(method, sigmas, draws.orders(torch.arange(7), _TRIALS), draws)
+        if edit == "delete":
+            state.delete(5, draws)
+            alive = [0, 1, 2, 3, 4, 6]
+        else:
+            state.insert(7, draws.integers(8, _TRIALS) + 1, draws)
+            alive = list(range(8))
+        model, total = 0.0, 0.0
+        for _ in alive:
+            total += model - float(points[alive].mean())
+            model = -_MeanFollower.RATE * total
+        found.append(Quantity(_standard_errors(state.models[:, len(alive) + 1, 0], model), edit))
+    return found
+
+
+@measure
+def tree_recomputations(evidence: Sequence[Evidence], *, n: list[int], gap: float) -> list[Quantity]:
+    """Return by how much the share of deletions that computed again differs from our exact formula.
+
+    All points are equal but the deleted one, and increments depend on no model: every sum moves by ``gap`` standard
+    deviations of its noise.
+    """
+    found = []
+    for size in n:
+        points = torch.zeros(size, dtype=torch.float64)
+        points[0] = gap
+        draws = Draws.at("tv_stability", "tree recomputations", size)
+        sigmas = torch.ones(size.bit_length(), dtype=torch.float64)
+        orders = draws.orders(torch.arange(size), _TRIALS)
+        state, _ = PrefixTree.learn(_MeanFollower(points, follows=False), sigmas, orders, draws)
+        rejected = state.delete(0, draws).rejections.double()
+        expected = mean_recompute_probability(n=size, sigma=1.0, sensitivity=gap)
+        found.append(Quantity(_standard_errors(rejected, expected), f"n = {size}"))
+    return found
+
+
+def last_iterate_moments(points: Sequence[float], settings: NoisySgd) -> tuple[float, float]:
+    """Return mean and variance of the last iterate of noisy descent on ``(w - z)^2 / 2``, exactly; no projection."""
+    contraction = 1 - settings.step_size
+    share = settings.batch_size / len(points)
+    sampled = variance(points) / settings.batch_size * (1 - share)
+    added = settings.step_size**2 * (settings.sigma**2 + sampled)
+    now, before = 0.0, 0.0
+    spread, shared, spread_before = 0.0, 0.0, 0.0
+    for step in range(1, settings.steps + 1):
+        alpha = (1 - step) / (step + 2) if settings.accelerated else 0.0
+        a, b = contraction * (1 - alpha), contraction * alpha
+        now, before = a * now + b * before + settings.step_size * fmean(points), now
+        next_spread = a**2 * spread + 2 * a * b * shared + b**2 * spread_before + added
+        spread, shared, spread_before = next_spread, a * spread + b * shared, spread
+    return now, spread
+
+
+@dataclass(frozen=True)
+class _MeanFollower:
+    """Models ``-rate`` times the noisy sum of ``w - z``, or of ``-z`` where increments follow no model."""
+
+    points: Tensor
+    follows: bool = True
+    RATE = 0.6
+
+    @property
+    def dimension(self) -> int:
+        return 1
+
+    def start(self) -> Tensor:
+        return torch.zeros(1, dtype=torch.float64)
+
+    def increments(self, positions: Tensor, models: Tensor, previous: Tensor, records: Tensor) -> Tensor:
+        return models * self.follows - self.points[records][:, None]
+
+    def updates(self, positions: Tensor, models: Tensor, prefixes: Tensor) -> Tensor:
+        return -self.RATE * prefixes
+
+
+def _edited(settings: NoisySgd, edit: Change, *, trials: int = _TRIALS) -> tuple[Trajectory[NoisySgd], Tensor]:
+    """Return states after one edit, and which computed again."""
+    draws = Draws.at("tv_stability", edit, str(settings))
+    descent = ExactDescent(settings, _records())
+    state = descent.learn(torch.arange(_LEARNED), draws, trials=trials)
+    work = descent.insert(state, _LEARNED, draws) if edit == "insert" else descent.delete(state, _LEAVES, draws)
+    return state, work.recomputations.double()
+
+
+def _records() -> LinearRecords:
+    points = torch.tensor(_POINTS, dtype=torch.float64)
+    return LinearRecords(torch.ones(len(points), 1).double(), points, loss="squared")
+
+
+def _points_after(edit: Change) -> list[float]:
+    if edit == "insert":
+        return list(_POINTS)
+    return [z for number, z in enumerate(_POINTS[:_LEARNED]) if number != _LEAVES]
+
+
+def _standard_errors(values: Tensor, expected: float) -> float:
+    """Return by how many standard errors the mean of trials is above what is expected."""
+    return float((values.mean() - expected) / (values.std() / math.sqrt(len(values))))

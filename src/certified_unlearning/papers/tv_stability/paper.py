@@ -1,0 +1,20 @@
+"""Exact unlearning by total-variation stability: what is reproduced of it."""
+
+from certified_unlearning.papers.tv_stability.experiments import DELETIONS, EDITS
+from certified_unlearning.reproduction.paper import Paper
+
+_HERE = "certified_unlearning.papers.tv_stability"
+PAPER = Paper(
+    name="tv_stability",
+    title="Total-variation stability",
+    citation="Ullah, Statistical Learning via Stochastic Optimization under Data Privacy Considerations (PhD "
+    "dissertation, Johns Hopkins University, 2024), chapters 4 and 5",
+    package=_HERE,
+    experiments=(DELETIONS, EDITS),
+    measures=tuple(
+        f"{_HERE}.measures.{name}"
+        for name in ("baselines", "batches", "couplings", "descents", "prefix_sums", "runs", "simulated")
+    ),
+    findings=f"{_HERE}.findings:findings",
+)
+"""Ullah, PhD dissertation, Johns Hopkins University (2024), chapters 4 and 5."""

@@ -1,0 +1,65 @@
+"""Sweeps of the experiments on exact unlearning: their sections of `params.yaml`."""
+
+from typing import Annotated
+
+from pydantic import Field
+
+from certified_unlearning.data.sets import DATA_SETS, built_in
+from certified_unlearning.mechanisms.settings import Distinct, PositiveFloat, PositiveInt
+from certified_unlearning.reproduction.experiment import Sweep
+
+_Noise = Annotated[float, Field(ge=0)]
+
+
+_DataSet = Annotated[str, Field(json_schema_extra={"enum": [each.name for each in DATA_SETS]})]
+_Seed = Annotated[int, Field(ge=0, lt=2**32)]
+
+
+class Deletions(Sweep):
+    """Accuracy against the gradients of a deletion: every system on a grid of its constants."""
+
+    data: Distinct[str] = Field(description="a list of distinct names of built-in data sets of two classes")
+    steps: Distinct[PositiveInt] = Field(description="steps T of descent, distinct whole numbers, each at least 1")
+    batch_size: Distinct[PositiveInt] = Field(
+        description="members m of a batch, distinct whole numbers, each at least 1"
+    )
+    step_size: Distinct[PositiveFloat] = Field(description="step sizes for rows of norm 1, distinct numbers above 0")
+    sigma: Distinct[PositiveFloat] = Field(
+        description="standard deviations of the noise of a mean gradient, distinct numbers above 0"
+    )
+    quantum: Distinct[PositiveFloat] = Field(description="spacings of the grid of gradients, distinct numbers above 0")
+    shards: Distinct[PositiveInt] = Field(description="shards of SISA, distinct whole numbers, each at least 1")
+    slices: Distinct[PositiveInt] = Field(description="slices of a shard, distinct whole numbers, each at least 1")
+    epsilon: Distinct[PositiveFloat] = Field(
+        description="targets of Langevin unlearning, which is not exact, distinct numbers above 0"
+    )
+    strength: PositiveFloat = Field(description="C n of Langevin unlearning, above 0")
+    trials: Annotated[int, Field(ge=2)] = Field(description="independent runs of each setting, at least 2")
+    seed: _Seed = Field(description="a whole number from 0 to 2^32 - 1")
+
+    def check(self) -> str | None:
+        """Return what is wrong with the values together."""
+        for name in self.data:
+            known = built_in(name)
+            if known is None or known.classes != 2:
+                return f"data contains {name!r}, but must name built-in data sets of two classes"
+        return None
+
+
+class Edits(Sweep):
+    """A stream of deletions and insertions: how many compute again, and how much, by the noise."""
+
+    data: _DataSet = Field(description="the name of a built-in data set")
+    row_scale: PositiveFloat = Field(
+        description="by how much rows of the data set are shorter than those that step_size and sigma are for, above 0"
+    )
+    deletions: PositiveInt = Field(description="records deleted, a whole number, at least 1")
+    insertions: PositiveInt = Field(description="records inserted, which learning did not see, at least 1")
+    steps: PositiveInt = Field(description="steps T, a whole number, at least 1")
+    batch_size: PositiveInt = Field(description="members m of a batch, a whole number, at least 1")
+    step_size: PositiveFloat = Field(description="a number above 0")
+    sigma: Distinct[_Noise] = Field(
+        description="standard deviations of the noise of a mean gradient, distinct numbers of at least 0"
+    )
+    trials: Annotated[int, Field(ge=2)] = Field(description="independent runs of each sigma, at least 2")
+    seed: _Seed = Field(description="a whole number from 0 to 2^32 - 1")

@@ -1,0 +1,1 @@
+"""What claims on exact unlearning are judged with: exact laws, and what the dissertation prints."""
