@@ -25,7 +25,7 @@ def test_it_is_as_accurate_as_scikit_learn_and_unlearns_a_hundred_records_in_a_t
     assert learner.epsilon == 1
     assert learner.delta == 1 / len(rows)
 
-    training = fitted._tensors(fitted._training_rows, fitted._training_labels, classes=2)
+    training = fitted._tensors(fitted._training_rows, fitted._training_labels)
     weights = learner.learn(*training, keys=range(TRIALS))
     tested = torch.from_numpy(fitted._rows(test_rows)), torch.from_numpy(np.where(test_labels, 1, -1))
     assert abs(float(logistic.accuracy(weights, *tested).mean()) - theirs) < 0.01

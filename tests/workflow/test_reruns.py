@@ -35,6 +35,8 @@ PACKAGE = "certified_unlearning"
 BOUNDS = ("dynamics1", "dynamics2")
 SIMULATED = ("cost", "deletion", "deletions", "edits", "measured", "risk")
 """Made at once, but by running the hot loop."""
+OF_ESTIMATORS = ("cost", "deletions", "edits")
+"""Made with estimators, which certify."""
 SHOWN = {*VERDICTS, ("parameter_table", "")}
 AFTER_LEARNING = {(rule, about) for rule, about in UNLEARNING if about.endswith("/langevin")}
 ALL_BUT_DATA = EVERY_JOB - of(*WITHOUT_DATA) - {("fetch", ""), ("prepare", ""), ("track_store", "")}
@@ -148,8 +150,8 @@ def with_other_docstrings(content: str) -> str:
         ),
         (
             "certificate/model.py",
-            each("certify", EXPERIMENTS) | {("make", "cost")},
-            each("track", EXPERIMENTS) | {("draw", "cost")} | VERDICTS,
+            each("certify", EXPERIMENTS) | each("make", OF_ESTIMATORS),
+            each("track", {*EXPERIMENTS, "edits"}) | each("draw", OF_ESTIMATORS) | VERDICTS,
         ),
         ("papers/privacy_dynamics/bounds.py", each("make", BOUNDS), each("draw", BOUNDS) | VERDICTS),
         (
