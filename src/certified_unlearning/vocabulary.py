@@ -17,3 +17,5 @@ NoiseSource = Literal["seed", "system entropy"]
 
 Reading = Literal["none", "scheduled", "unscheduled"]
 """Whether a removal against an exact refit read the remaining records, and if so, whether as planned."""
+ExactMechanism = Literal["subsample-gd", "noisy-sgd", "accelerated-noisy-sgd", "quantized-sgd"]
+"""Descents that forget exactly, by how their steps are made stable (`mechanisms.exact.plan`)."""

@@ -17,12 +17,14 @@ from certified_unlearning.data.tables.declaration import Table
 from certified_unlearning.errors import DataError
 from certified_unlearning.files import atomic_path, read_model
 from certified_unlearning.ledger.directory import ModelDirectory, file_sha256, read_key
-from certified_unlearning.ledger.exact_refit import ExactRefit
 from certified_unlearning.ledger.method import Method, Outcome, Secret
-from certified_unlearning.ledger.noisy_steps import NoisySteps
+from certified_unlearning.ledger.methods.exact_refit import ExactRefit
+from certified_unlearning.ledger.methods.exact_steps import ExactSteps
+from certified_unlearning.ledger.methods.noisy_steps import NoisySteps
 from certified_unlearning.ledger.state import State, Version
 from certified_unlearning.ledger.store import LedgerError
 from certified_unlearning.ledger.weights import read_weights
+from certified_unlearning.mechanisms.exact.plan import ExactPlan
 from certified_unlearning.mechanisms.learners.langevin import LangevinLearner
 from certified_unlearning.mechanisms.learners.minibatch import MiniBatchLearner
 from certified_unlearning.mechanisms.refit_plan import RefitPlan
@@ -47,7 +49,7 @@ class StoredModel(BaseModel):
         dataset: What certificates call the data.
         table: How a table became rows, labels and identifiers, with the names of columns and classes.
         intercept: Whether rows ``x`` became ``(x, 1) / sqrt(2)``.
-        learner: The learner, or the plan of one whose removals are certified against an exact refit.
+        learner: The learner, or the plan of one whose removals are exact, or certified against an exact refit.
         device: Where noisy steps are taken: auto, cpu or cuda.
     """
 
@@ -57,7 +59,7 @@ class StoredModel(BaseModel):
     dataset: str
     table: Table
     intercept: bool
-    learner: LangevinLearner | MiniBatchLearner | RefitPlan
+    learner: LangevinLearner | MiniBatchLearner | RefitPlan | ExactPlan
     device: Literal["auto", "cpu", "cuda"]
 
 
@@ -161,4 +163,6 @@ def method_of(directory: ModelDirectory, model: StoredModel) -> Method:
     """Return how a directory's model learns and forgets."""
     if isinstance(model.learner, RefitPlan):
         return ExactRefit(directory, model.learner, model.dataset)
+    if isinstance(model.learner, ExactPlan):
+        return ExactSteps(directory, model.learner, model.dataset)
     return NoisySteps(directory, model.learner, model.dataset)

@@ -2,7 +2,7 @@
 
 import copy
 import secrets
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Literal, Self, get_args
@@ -14,7 +14,6 @@ from sklearn.utils.validation import validate_data
 
 from certified_unlearning.accounting.core.losses import regularisation_of
 from certified_unlearning.certificate import ExactCertificate
-from certified_unlearning.certificate.exact import Mechanism
 from certified_unlearning.engine.addresses import address
 from certified_unlearning.engine.devices import pick_device
 from certified_unlearning.engine.exact.alive import Alive
@@ -27,16 +26,19 @@ from certified_unlearning.estimators.linear import without_sample_weight
 from certified_unlearning.estimators.requests import FrameIndex, distinct, require_removable
 from certified_unlearning.estimators.scaling import dense
 from certified_unlearning.mechanisms.exact.descent import ExactDescent
-from certified_unlearning.mechanisms.exact.noisy_sgd import NoisySgd
-from certified_unlearning.mechanisms.exact.quantized_sgd import QuantizedSgd
-from certified_unlearning.mechanisms.exact.subsample_gd import SubsampleGd
+from certified_unlearning.mechanisms.exact.plan import (
+    USUAL_QUANTUM,
+    USUAL_SIGMA,
+    USUAL_STEP_SIZE,
+    USUAL_STEPS,
+    descent_of,
+    require_stable_steps,
+    usual_batch,
+)
 from certified_unlearning.mechanisms.exact.trajectory import Descent, Trajectory
 from certified_unlearning.mechanisms.learners.learner import require_one_of
 from certified_unlearning.text import counted, rounded_up
-from certified_unlearning.vocabulary import NoiseSource
-
-USUAL_BATCH = 8
-"""Members of a batch, where nobody says how many and a quarter of the records is not fewer."""
+from certified_unlearning.vocabulary import ExactMechanism, NoiseSource
 
 
 class ExactLogisticRegression(LinearClassifier):
@@ -90,13 +92,13 @@ class ExactLogisticRegression(LinearClassifier):
 
     def __init__(
         self,
-        mechanism: Mechanism = "noisy-sgd",
+        mechanism: ExactMechanism = "noisy-sgd",
         *,
-        steps: int = 256,
+        steps: int = USUAL_STEPS,
         batch_size: int | Literal["auto"] = "auto",
-        step_size: float = 8.0,
-        sigma: float = 0.01,
-        quantum: float = 0.05,
+        step_size: float = USUAL_STEP_SIZE,
+        sigma: float = USUAL_SIGMA,
+        quantum: float = USUAL_QUANTUM,
         radius: float | None = None,
         C: float = 1.0,
         normalize: bool = False,
@@ -139,16 +141,12 @@ class ExactLogisticRegression(LinearClassifier):
             AssumptionError: ``batch_size`` is not below the number of records.
         """
         with self._all_or_nothing():
-            require_one_of(get_args(Mechanism), mechanism=self.mechanism)
+            require_one_of(get_args(ExactMechanism), mechanism=self.mechanism)
             X, self.classes_, labels = self._validated(X, y)
             rows, device = self._rows(X), pick_device(self.device)
             settings = self._settings(len(rows))
-            strength = regularisation_of(C=self.C, n=len(rows), intercept=self.fit_intercept)
-            if settings.step_size * strength > 2:
-                raise ParameterError(
-                    f"step_size must be at most 2 / lambda = {2 / strength:g}, or learning diverges, got "
-                    f"{settings.step_size:g}; lambda = {strength:g} follows from C and the number of records"
-                )
+            strength = len(rows) * regularisation_of(C=self.C, n=len(rows), intercept=self.fit_intercept)
+            require_stable_steps(settings.step_size, strength)
             self._records = LinearRecords(
                 torch.as_tensor(rows, device=device),
                 torch.as_tensor(labels, device=device),
@@ -328,7 +326,8 @@ class ExactLogisticRegression(LinearClassifier):
             strong_convexity=self._kept["strong_convexity"],
         )
         kept = {name.removeprefix("state/"): each for name, each in tensors.items() if name.startswith("state/")}
-        settings = _SETTINGS[self._kept["mechanism"]](**self._kept["constants"])
+        constants = {"sigma": None, "quantum": None} | self._kept["constants"]
+        settings = descent_of(self._kept["mechanism"], **constants)
         self._state = ExactDescent(settings, self._records).restored(kept)
 
     def _scaling_parameters(self) -> dict[str, Any]:
@@ -339,14 +338,14 @@ class ExactLogisticRegression(LinearClassifier):
 
     def _settings(self, n: int) -> Descent:
         """Return the constants of learning from ``n`` records."""
-        batch_size = max(1, min(USUAL_BATCH, n // 4)) if self.batch_size == "auto" else self.batch_size
-        own = {"noisy-sgd": {"sigma": self.sigma}, "quantized-sgd": {"quantum": self.quantum}, "subsample-gd": {}}
-        return _SETTINGS[self.mechanism](
+        return descent_of(
+            self.mechanism,
             steps=self.steps,
-            batch_size=batch_size,
+            batch_size=usual_batch(n) if self.batch_size == "auto" else self.batch_size,
             step_size=self.step_size,
             radius=self.radius,
-            **own[self.mechanism.removeprefix("accelerated-")],
+            sigma=self.sigma,
+            quantum=self.quantum,
         )
 
     @property
@@ -435,18 +434,6 @@ class ExactLogisticRegression(LinearClassifier):
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "_weights")
-
-
-def _accelerated(**constants: Any) -> NoisySgd:
-    return NoisySgd(accelerated=True, **constants)
-
-
-_SETTINGS: Mapping[str, Callable[..., Descent]] = {
-    "noisy-sgd": NoisySgd,
-    "accelerated-noisy-sgd": _accelerated,
-    "quantized-sgd": QuantizedSgd,
-    "subsample-gd": SubsampleGd,
-}
 
 
 def _array(tensor: torch.Tensor) -> NDArray[Any]:
