@@ -89,6 +89,7 @@ class ExactLogisticRegression(LinearClassifier):
 
     _NEEDS_SHORT_ROWS = "step_size is for norms of at most 1"
     _state: Any  # A `Trajectory`; None where the estimator was saved without.
+    _unerased: list[int]  # Records that are removed while their rows are still there.
 
     def __init__(
         self,
@@ -160,7 +161,7 @@ class ExactLogisticRegression(LinearClassifier):
             self._scaled_by = self._scaling_parameters()
             descent = ExactDescent(settings, self._records)
             self._state = descent.learn(torch.arange(len(rows), device=device), Draws(self._seed, device=device))
-            self._publish(self._state, self._counts, self._frame_index)
+            self._publish(self._state, self._counts, self._frame_index, [])
         return self
 
     def insert(self, X: Any, y: Any) -> NDArray[np.int64]:
@@ -178,6 +179,7 @@ class ExactLogisticRegression(LinearClassifier):
             DataError: A row is longer than 1, a class is not known, or the estimator was saved without its records.
         """
         self._require_state()
+        self._erase()
         if self._scaling_parameters() != self._scaled_by:
             raise ParameterError(
                 f"normalize, feature_ranges, data_norm and fit_intercept must be those of the fit, {self._scaled_by}, "
@@ -193,10 +195,9 @@ class ExactLogisticRegression(LinearClassifier):
         first = len(self._records)
         positions = np.arange(first, first + len(rows))
         frame_index = None if self._frame_index is None else self._frame_index.extended(index, len(rows))
-        self._records.append(
-            rows, torch.as_tensor(2 * labels - 1 if len(self.classes_) == 2 else labels, device=rows.device)
-        )
+        numbered = torch.as_tensor(2 * labels - 1 if len(self.classes_) == 2 else labels, device=rows.device)
         try:
+            self._records.append(rows, numbered)
             self._edit([], positions.tolist(), frame_index)
         except BaseException:
             if not self._holds(positions):
@@ -274,6 +275,7 @@ class ExactLogisticRegression(LinearClassifier):
             StorageError: The file cannot be written.
         """
         self._require_fitted()
+        self._erase()
         header = {
             **self._described(),
             "parameters": self._parameters(secrets_too=training_data),
@@ -303,7 +305,7 @@ class ExactLogisticRegression(LinearClassifier):
             estimator._kept, estimator._counts = header["kept"], header["counts"]
             estimator._noise_source = header["noise_source"]
             estimator._weights = arrays["_weights"]
-            estimator._state = None
+            estimator._state, estimator._unerased = None, []
             if "rows" in arrays:
                 estimator._restore(header, arrays)
         except (KeyError, TypeError, ValueError) as error:
@@ -367,18 +369,20 @@ class ExactLogisticRegression(LinearClassifier):
             raise DataError("this estimator was saved without its training data: it can predict, and nothing else")
 
     def _remove(self, indices: Any) -> bool:
+        self._erase()
         wanted = distinct(indices, len(self._records))
         positions = torch.as_tensor(wanted, device=self._records.rows.device)
         gone = (self._state.alive.positions(positions) < 0).cpu().numpy()
         require_removable(wanted, gone, left=len(self._state.alive))
         labels = self._records.labels
         lost = torch.unique(labels[positions])
+        frame_index = None if self._frame_index is None else self._frame_index.copy()
+        if frame_index is not None:
+            frame_index.forget(wanted)
         try:
-            self._edit(wanted.tolist(), [], self._frame_index)
+            self._edit(wanted.tolist(), [], frame_index)
         finally:
-            # Also where an interruption came after the request was done.
-            if not self._holds(wanted):
-                self._records.erase(positions)
+            self._erase()
         left = labels[self._state.alive.ids]
         return any(not bool((left == label).any()) for label in lost)
 
@@ -396,14 +400,22 @@ class ExactLogisticRegression(LinearClassifier):
         # The seed was drawn before the request: one that is interrupted and made again ends alike, for otherwise
         # interruptions, which meet long requests more often, would change the law.
         ExactDescent(state.settings, self._records).edit(state, deleted, inserted, Draws(self._seed, device=device))
-        self._publish(state, counts, frame_index)
+        self._publish(state, counts, frame_index, deleted)
+
+    def _erase(self) -> None:
+        """Overwrite rows of removed records: at once, or after an interruption before anything else is done."""
+        if self._unerased:
+            self._records.erase(torch.tensor(self._unerased, device=self._records.rows.device))
+            self._unerased = []
 
     def _holds(self, positions: NDArray[np.int64]) -> bool:
         """Return whether records are there."""
         found = self._state.alive.positions(torch.as_tensor(positions, device=self._records.rows.device))
         return bool((found >= 0).all())
 
-    def _publish(self, state: Trajectory[Any], counts: dict[str, int], frame_index: FrameIndex | None) -> None:
+    def _publish(
+        self, state: Trajectory[Any], counts: dict[str, int], frame_index: FrameIndex | None, deleted: list[int]
+    ) -> None:
         """Put a state, its model and the seed of the next request in place, all at once."""
         model = state.model()[0].cpu().numpy()
         if not np.isfinite(model).all():
@@ -421,6 +433,7 @@ class ExactLogisticRegression(LinearClassifier):
             },
             _seed=self._next_seed(counts["requests"] + 1),
             _frame_index=frame_index,
+            _unerased=deleted,
             # It may have been set after `fit`.
             _noise_source=self._noise_source if self.random_state is None else "seed",
         )
