@@ -106,7 +106,10 @@ def init(
         ),
     ] = "langevin",
     step_size: Annotated[
-        float | None, typer.Option(help="Of exact mechanisms: size of a step, for rows of norm 1; by default 8.")
+        float | None,
+        typer.Option(
+            help="Of exact mechanisms: size of a step, for rows of norm 1; by default 8, of accelerated-noisy-sgd 0.05."
+        ),
     ] = None,
     radius: Annotated[
         float | None, typer.Option(help="Of exact mechanisms: of a ball that models stay in; by default none.")

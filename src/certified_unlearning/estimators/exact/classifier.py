@@ -29,11 +29,11 @@ from certified_unlearning.mechanisms.exact.descent import ExactDescent
 from certified_unlearning.mechanisms.exact.plan import (
     USUAL_QUANTUM,
     USUAL_SIGMA,
-    USUAL_STEP_SIZE,
     USUAL_STEPS,
     descent_of,
     require_stable_steps,
     usual_batch,
+    usual_step_size,
 )
 from certified_unlearning.mechanisms.exact.trajectory import Descent, Trajectory
 from certified_unlearning.mechanisms.learners.learner import require_one_of
@@ -66,7 +66,7 @@ class ExactLogisticRegression(LinearClassifier):
         steps: How many, ``T``. They, and all that follows, stay as they are over all requests.
         batch_size: Records of a step, ``m``, at least one fewer than there will ever be. ``auto``: 8, or a quarter of
             the records if that is fewer.
-        step_size: ``eta``, for rows of norm 1.
+        step_size: ``eta``, for rows of norm 1. ``auto``: 8, and 0.05 for ``accelerated-noisy-sgd``.
         sigma: Standard deviation of the noise of a batch's mean gradient, in every coordinate, of noisy mechanisms.
             The more, the fewer steps are taken again.
         quantum: Spacing of the grid of ``quantized-sgd``.
@@ -97,7 +97,7 @@ class ExactLogisticRegression(LinearClassifier):
         *,
         steps: int = USUAL_STEPS,
         batch_size: int | Literal["auto"] = "auto",
-        step_size: float = USUAL_STEP_SIZE,
+        step_size: float | Literal["auto"] = "auto",
         sigma: float = USUAL_SIGMA,
         quantum: float = USUAL_QUANTUM,
         radius: float | None = None,
@@ -344,7 +344,7 @@ class ExactLogisticRegression(LinearClassifier):
             self.mechanism,
             steps=self.steps,
             batch_size=usual_batch(n) if self.batch_size == "auto" else self.batch_size,
-            step_size=self.step_size,
+            step_size=usual_step_size(self.mechanism) if self.step_size == "auto" else self.step_size,
             radius=self.radius,
             sigma=self.sigma,
             quantum=self.quantum,
