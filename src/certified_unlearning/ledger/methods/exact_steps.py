@@ -1,8 +1,8 @@
 """Models that forget exactly: every step of learning is kept, and a removal examines those that used a removed record.
 
 The state is secret: it tells who was used when, and holds gradients without noise. It lies beside the published weights
-until the next `apply`, which makes it anew and overwrites it. Nothing says what a removal cost or whether it took steps
-again: that would tell when a record was used.
+until the next `apply`, which makes it anew and overwrites it. Nothing in it says what a removal cost or whether it took
+steps again: that would tell when a record was used.
 
 The rows of a removed record are zero before its removal begins, so that an interrupted `apply` finds them gone. What is
 needed of it is in the state: its batches, and their gradients with it. New gradients are computed from the batches as
