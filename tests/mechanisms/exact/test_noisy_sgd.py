@@ -25,6 +25,7 @@ from certified_unlearning.mechanisms.exact.noisy_sgd import NoisySgd
 from certified_unlearning.mechanisms.exact.trajectory import Trajectory
 from certified_unlearning.mechanisms.exact.work import Work
 from tests.engine.exact import wrong_steps
+from tests.mechanisms.exact import wrong_descents
 from tests.mechanisms.exact.scripted import Scripted
 from tests.mechanisms.exact.two_samples import RUNS, Request, critical, distances, edited, retrained
 
@@ -252,49 +253,15 @@ def test_a_bias_of_the_size_before_is_caught(requests: list[Request], monkeypatc
     assert largest(own, requests) > 1.5 * critical()
 
 
-class RelearningOnOldData(ExactDescent[NoisySgd]):
-    """Recomputes with batches of the records before the edit."""
-
-    def _run_again(self, state: Trajectory[NoisySgd], starts: Tensor, draws: Draws, work: Work) -> None:
-        edited_set, state.alive = state.alive, self.before
-        super()._run_again(state, starts, draws, work)
-        state.alive = edited_set
-
-    def edit(self, state: Trajectory[NoisySgd], removed: Any, inserted: Any, draws: Draws) -> Work:
-        self.before = type(state.alive)(state.alive.ids, next_id=state.alive.next_id)
-        return super().edit(state, removed, inserted, draws)
-
-
 def test_relearning_on_the_old_data_is_caught() -> None:
-    wrong = RelearningOnOldData(ACCELERATED, squares(*Z))
+    wrong = wrong_descents.RelearningOnOldData(ACCELERATED, squares(*Z))
     with pytest.raises(DataError, match="a record that is not there"):
         edited(wrong, SIX, [DELETE_3])
     assert largest(wrong, [INSERT_07]) > 1.5 * critical()
 
 
-class Redirecting(ExactDescent[NoisySgd]):
-    """After a rejection, steps from elsewhere or without projection."""
-
-    def _examine(self, state: Trajectory[NoisySgd], changes: Any, draws: Draws, work: Work) -> Tensor:
-        starts = super()._examine(state, changes, draws, work)
-        rows = work.recomputations.nonzero()[:, 0]
-        steps = starts[rows] - 1
-        state.weights[rows, steps + 1] = self.wrong(state, rows, steps, state.randomness[rows, steps])
-        return starts
-
-
-class WithoutProjection(Redirecting):
-    def wrong(self, state: Trajectory[NoisySgd], rows: Tensor, steps: Tensor, noisy: Tensor) -> Tensor:
-        return state.points(rows, steps) - self.settings.step_size * noisy
-
-
-class WithoutExtrapolation(Redirecting):
-    def wrong(self, state: Trajectory[NoisySgd], rows: Tensor, steps: Tensor, noisy: Tensor) -> Tensor:
-        return self.settings.moved(state.weights[rows, steps], noisy)
-
-
-@pytest.mark.parametrize("wrong", [WithoutProjection, WithoutExtrapolation])
-def test_a_wrong_step_after_a_rejection_breaks_the_invariant(wrong: type[Redirecting]) -> None:
+@pytest.mark.parametrize("wrong", [wrong_descents.WithoutProjection, wrong_descents.WithoutExtrapolation])
+def test_a_wrong_step_after_a_rejection_breaks_the_invariant(wrong: type[wrong_descents.Redirecting]) -> None:
     with pytest.raises(DataError, match="weights after iteration"):
         edited(wrong(replace(ACCELERATED, radius=1.0), squares(*Z)), SIX, [DELETE_3])
 
