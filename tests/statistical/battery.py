@@ -15,6 +15,7 @@ from certified_unlearning.engine.exact.draws import Draws
 from certified_unlearning.engine.exact.gradients import GivenRecords, LinearRecords
 from certified_unlearning.mechanisms.exact.descent import ExactDescent
 from certified_unlearning.mechanisms.exact.lean_subsample_gd import LeanSubsampleDescent
+from certified_unlearning.mechanisms.exact.means import NoisyMean, SubsampledMean
 from certified_unlearning.mechanisms.exact.noisy_sgd import NoisySgd
 from certified_unlearning.mechanisms.exact.one_pass.dual_averaging import DualAveraging, DualAveragingSettings
 from certified_unlearning.mechanisms.exact.one_pass.frank_wolfe import FrankWolfe, FrankWolfeSettings
@@ -243,6 +244,25 @@ def sisa(own: Sisa) -> Mechanism:
     return Mechanism(learn, lambda state, kind, record, draws: getattr(state, kind)(record, draws), functionals)
 
 
+def stable_mean(own: Any) -> Mechanism:
+    """Return a stable mean."""
+
+    def functionals(state: Any) -> dict[str, Tensor]:
+        marks = _marks(1, len(POINTS))[0][state.members].sum(dim=1)
+        found = {
+            "value": state.values[:, 0],
+            "value, at random": state.values @ Draws(3).normal(2),
+            "squares of noise": (state.values - state.mean).square().sum(dim=1),
+            "noise along the mean": (state.values - state.mean) @ state.mean,
+        }
+        return found | {"who": marks, "who, with the value": marks * state.values.sum(dim=1)}
+
+    def learn(records: list[int], runs: int, draws: Draws) -> Any:
+        return own.learn(torch.tensor(records), draws, trials=runs)
+
+    return Mechanism(learn, lambda state, kind, record, draws: getattr(own, kind)(state, record, draws), functionals)
+
+
 def tree_settings(order: Order = "random") -> PrefixSumSettings:
     return PrefixSumSettings.equal(0.9, most_records=7, order=order)
 
@@ -287,5 +307,7 @@ MECHANISMS: dict[str, Callable[[], Mechanism]] = {
     "Frank-Wolfe, anytime": lambda: prefix_sums(anytime()),
     "dual averaging, weak": lambda: prefix_sums(PrefixSums(hinges(), tree_settings("arrival"))),
     "Frank-Wolfe, anytime, weak": lambda: prefix_sums(anytime("arrival")),
+    "sub-sampled mean": lambda: stable_mean(SubsampledMean(POINTS, 2)),
+    "noisy mean": lambda: stable_mean(NoisyMean(POINTS, 0.4)),
     "SISA": lambda: sisa(Sisa(shards=2, slices=2, steps=3, batch_size=2, step_size=0.4)),
 }

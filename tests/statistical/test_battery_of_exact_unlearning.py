@@ -14,7 +14,7 @@ from certified_unlearning.engine.exact import couplings, prefix_tree
 from certified_unlearning.engine.exact.draws import Draws
 from certified_unlearning.engine.exact.prefix_tree import PrefixTree
 from certified_unlearning.errors import DataError
-from certified_unlearning.mechanisms.exact import noisy_sgd, subsample_gd
+from certified_unlearning.mechanisms.exact import means, noisy_sgd, subsample_gd
 from certified_unlearning.mechanisms.exact.descent import ExactDescent
 from certified_unlearning.mechanisms.exact.one_pass.prefix_sums import PrefixSums
 from certified_unlearning.mechanisms.exact.quantized_sgd import QuantizedSgd
@@ -223,6 +223,11 @@ FAULTS: dict[str, tuple[str, str, Patch]] = {
     **{
         f"{step.__name__}, queries": ("federated averaging", DELETION, coupled_by(linear_queries, step))
         for step in wrong_couplings.WRONG
+    },
+    "bias of before, mean": ("sub-sampled mean", INSERTION, bias_of_before),
+    **{
+        f"{step.__name__}, mean": ("noisy mean", DELETION, coupled_by(means, step))
+        for step in (wrong_couplings.inverted, wrong_couplings.noise_kept)
     },
     "never last": ("dual averaging", INSERTION, never_last),
     "always last": ("dual averaging", INSERTION, always_last),
