@@ -213,6 +213,7 @@ def test_laws_of_last_iterates_have_the_published_values():
     [
         ("tv-runs-subsampled", "deletions", "recompute_probability", 1.1),
         ("tv-runs-bound", "deletions", "recompute_probability", 4),
+        ("tv-runs-sums-bound", "deletions", "recompute_probability", 4),
         ("tv-runs-share", "deletions", "gradients", 4),
         ("tv-stream-expected", "edits", "unstable_edits", 2),
     ],

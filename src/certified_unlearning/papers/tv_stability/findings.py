@@ -2,9 +2,8 @@
 
 import pandas as pd
 
-from certified_unlearning.data.sets import built_in
 from certified_unlearning.papers.tv_stability.experiments import DELETIONS, EDITS
-from certified_unlearning.papers.tv_stability.figures import frontier
+from certified_unlearning.papers.tv_stability.figures import frontier, title_of
 from certified_unlearning.papers.tv_stability.names import SYSTEMS
 from certified_unlearning.reproduction.claims.evidence import Evidence
 from certified_unlearning.reproduction.summaries import Row
@@ -39,8 +38,9 @@ def deletion(rows: pd.DataFrame) -> str:
     cheapest = close.sort_values(["gradients", "system"]).groupby("system", sort=False).head(1)
     again = cheapest[cheapest["system"] == "retraining"].iloc[0]
     first = cheapest.iloc[0]
+    data = title_of(str(rows["data"].iloc[0]))
     start = (
-        f"Deleted exactly from {_title(rows)}: at an accuracy within {CLOSE:g} of plain SGD's best "
+        f"Deleted exactly from {data}: at an accuracy within {CLOSE:g} of plain SGD's best "
         f"({best['accuracy']:.1%} of test records right), "
     )
     if first["system"] == "retraining":
@@ -66,18 +66,13 @@ def stream(rows: pd.DataFrame) -> str:
     """
     ordered = rows.sort_values("sigma")
     first, last = ordered.iloc[0], ordered.iloc[-1]
+    data = title_of(str(rows["data"].iloc[0]))
     return (
-        f"Of {first['edits']:,} exact edits of {_title(rows)}, {first['unstable_edits']:.1f} computed part of the run "
+        f"Of {first['edits']:,} exact edits of {data}, {first['unstable_edits']:.1f} computed part of the run "
         f"again at {_sigma(first)} and {last['unstable_edits']:.1f} at {_sigma(last)}; test accuracy after them is "
         f"{first['accuracy']:.1%} and {last['accuracy']:.1%}. Without noise "
         f"{first['expected_without_noise']:.1f} are expected."
     )
-
-
-def _title(rows: pd.DataFrame) -> str:
-    name = str(rows["data"].iloc[0])
-    known = built_in(name)
-    return known.title if known else name
 
 
 def _gradients(row: Row) -> str:
