@@ -1,7 +1,7 @@
 """Why requests must be oblivious: a record that asks to leave because of what the model says is not forgotten exactly.
 
-The published example: the record 3 asks to leave only where the model is above its median. The distance of 50 000 runs to
-as many retrainings is within 0.03 of the laws' but with probability 1e-9 (Dvoretzky, Kiefer, Wolfowitz and Massart).
+The published example: the record 3 asks to leave only where the model is above its median. The distance of 50 000 runs
+to as many retrainings is within 0.03 of the laws' but with probability 1e-9 (Dvoretzky, Kiefer, Wolfowitz, Massart).
 """
 
 import pytest
