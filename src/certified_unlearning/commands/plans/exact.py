@@ -29,6 +29,7 @@ from certified_unlearning.text import rounded_up
 
 _COUNTS = ("steps", "batch_size", "dimension")
 _ABOVE_0 = ("lipschitz", "smoothness", "diameter")
+_TOO_FAR_APART = "the numbers of this plan are too far apart for floating point"
 LARGEST_TREE = 10_000_000
 """Records up to which the mean cost of a deletion from prefix sums is reckoned, which takes memory in proportion."""
 
@@ -131,6 +132,8 @@ def exact_plans(wish: ExactWish) -> list[ExactPlan]:
         return MECHANISMS[wish.mechanism](wish)
     except UnlearningError as error:
         raise type(error)(_with_flags(str(error))) from error
+    except ArithmeticError as error:
+        raise ParameterError(_TOO_FAR_APART) from error
 
 
 def _subsample(wish: ExactWish) -> list[ExactPlan]:
@@ -371,6 +374,8 @@ def _require_a_step(wish: ExactWish, steps: int, batch_size: int) -> None:
 
 def _published(real: float | Fraction) -> int:
     """Return the steps, or the batch size, that published constants allow; at least 1, and its row says what of it."""
+    if math.isnan(real):
+        raise ParameterError(_TOO_FAR_APART)
     return max(1, math.floor(min(real, planning.MOST_STEPS)))
 
 
