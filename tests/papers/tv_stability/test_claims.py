@@ -276,6 +276,10 @@ def test_findings_tell_the_cheapest_exact_system_of_those_that_are_accurate(edit
     first, last = edits["unstable_edits"].iloc[0], edits["unstable_edits"].iloc[-1]
     assert f"{first:.1f} computed part of the run again at σ\N{NO-BREAK SPACE}=\N{NO-BREAK SPACE}0 and" in stream
     assert f"{last:.1f} at σ\N{NO-BREAK SPACE}=\N{NO-BREAK SPACE}0.03" in stream
+    noisy = edits.iloc[-1]
+    again = noisy["edits"] * noisy["steps"] * noisy["batch_size"] / noisy["gradients"]
+    assert 2 < again < 10
+    assert f"Retraining after every edit takes {again:.1f}\N{NO-BREAK SPACE}times the gradients" in stream
 
 
 @pytest.mark.parametrize(

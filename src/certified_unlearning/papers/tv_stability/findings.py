@@ -59,7 +59,7 @@ def deletion(rows: pd.DataFrame) -> str:
 
 
 def stream(rows: pd.DataFrame) -> str:
-    """Return how many edits of a stream computed again at both ends of sigma.
+    """Return how many edits of a stream computed again at both ends of sigma, and what retraining each time would cost.
 
     Args:
         rows: Of ``edits``.
@@ -67,12 +67,19 @@ def stream(rows: pd.DataFrame) -> str:
     ordered = rows.sort_values("sigma")
     first, last = ordered.iloc[0], ordered.iloc[-1]
     data = title_of(str(rows["data"].iloc[0]))
+    gradients = last["edits"] * last["steps"] * last["batch_size"] / last["gradients"]
+    seconds = last["edits"] * last["learning_seconds"] / last["seconds"]
     return (
         f"Of {first['edits']:,} exact edits of {data}, {first['unstable_edits']:.1f} computed part of the run "
         f"again at {_sigma(first)} and {last['unstable_edits']:.1f} at {_sigma(last)}; test accuracy after them is "
         f"{first['accuracy']:.1%} and {last['accuracy']:.1%}. Without noise "
-        f"{first['expected_without_noise']:.1f} are expected."
+        f"{first['expected_without_noise']:.1f} are expected. Retraining after every edit takes "
+        f"{_times(gradients)} the gradients, and {_times(seconds)} the seconds, of the stream at {_sigma(last)}."
     )
+
+
+def _times(factor: float) -> str:
+    return unbroken(f"{factor:,.0f} times" if factor >= 10 else f"{factor:.1f} times")
 
 
 def _gradients(row: Row) -> str:
