@@ -100,7 +100,7 @@ def plan(
     """
     if exact is not None:
         from certified_unlearning.commands.plans.exact import ExactWish
-        from certified_unlearning.commands.plans.exact import run as run_exact
+        from certified_unlearning.commands.plans.exact_table import run as run_exact
 
         of_others = {
             "--C": inverse_strength,

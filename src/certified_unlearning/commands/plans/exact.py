@@ -1,19 +1,15 @@
-"""The command `unlearn plan --exact`: steps, batches and noise for a wanted share of edits that compute again.
+"""Plans of exact unlearning: steps, batches and noise for a wanted share of edits that compute again.
 
 Exactness rests on none of these numbers: they say what edits cost. A plan is made once and kept over all edits. Beside
 the constants that suffice stand those that the dissertation prints (Ullah, Johns Hopkins University, 2024).
 """
 
-import json
 import math
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
-
-from rich.console import Console
-from rich.table import Table
 
 from certified_unlearning.accounting.core.checks import require_count, require_positive
 from certified_unlearning.accounting.tv import erm, planning, recomputation, tree
@@ -25,7 +21,6 @@ from certified_unlearning.accounting.tv.one_pass import (
 )
 from certified_unlearning.accounting.tv.subsampling import probability_each, subsampling_tv, subsampling_tv_bound
 from certified_unlearning.errors import InfeasibleError, ParameterError, UnlearningError
-from certified_unlearning.text import rounded_up
 
 _COUNTS = ("steps", "batch_size", "dimension")
 _ABOVE_0 = ("lipschitz", "smoothness", "diameter")
@@ -96,19 +91,6 @@ class ExactPlan:
     stated_probability: float
     learning_gradients: int
     deletion_gradients: float | None
-
-
-def run(wish: ExactWish, *, as_json: bool) -> None:
-    """Print what suffices and what is published.
-
-    Raises:
-        UnlearningError: A flag is missing or makes no sense; the message names it.
-    """
-    plans = exact_plans(wish)
-    if as_json:
-        print(json.dumps([asdict(plan) for plan in plans], indent=2))
-    else:
-        _print(plans, wish)
 
 
 def exact_plans(wish: ExactWish) -> list[ExactPlan]:
@@ -425,52 +407,3 @@ def _with_flags(message: str) -> str:
     names = "batch_size|diameter|dimension|lipschitz|n|quantum|recompute|sigma|smoothness|steps"
     as_names = r"(?= must| =|,| are| instead| and |[:;]|$)"  # "of 8 steps" is no name
     return re.sub(rf"(?<!-)(?<!\d )\b(?:{names}){as_names}", lambda match: "--" + match[0].replace("_", "-"), message)
-
-
-def _shown(gradients: float | None) -> str:
-    if gradients is None:
-        return ""
-    return rounded_up(gradients, 3) if gradients < 100 else f"{math.ceil(gradients):,}"
-
-
-def _print(plans: list[ExactPlan], wish: ExactWish) -> None:
-    table = Table()
-    first = plans[0]
-    noise = "quantum" if wish.mechanism == "quantized-sgd" else "sigma"
-    timed = first.step_size is not None
-    for name in (
-        "constants",
-        "steps T",
-        *(["batch m"] if first.batch_size else []),
-        *(["step size"] if timed else []),
-        *([] if wish.mechanism == "subsample-gd" else [noise]),
-        "computes again",
-        "as printed",
-        "learning",
-        "a deletion",
-    ):
-        table.add_column(name, justify="left" if name == "constants" else "right", no_wrap=True)
-    for plan in plans:
-        table.add_row(
-            plan.constants if plan.constants == "sharp" else plan.source,
-            f"{plan.steps:,}",
-            *([f"{plan.batch_size:,}"] if first.batch_size else []),
-            *([f"{plan.step_size:.4g}"] if timed else []),
-            *([] if wish.mechanism == "subsample-gd" else [rounded_up(plan.noise)]),
-            rounded_up(plan.recompute_probability, 4),
-            "" if plan.constants == "sharp" else rounded_up(plan.stated_probability, 4),
-            f"{plan.learning_gradients:,}",
-            _shown(plan.deletion_gradients),
-        )
-    console = Console()
-    # In less the numbers would be cut.
-    console.width = max(console.width, console.measure(table, options=console.options.update(max_width=1000)).maximum)
-    console.print(table)
-    one_pass = wish.mechanism in ("dual-averaging", "frank-wolfe")
-    console.print(
-        f"Exact, whatever these numbers are: they say what edits of {wish.mechanism} cost while there are at "
-        f"{'most' if one_pass else 'least'} {wish.n:,} records. Computes again: the probability, at most, that a "
-        "deletion runs part of learning again; as printed: what the source says of it. Learning, a deletion: gradients "
-        "of single records' losses, of a deletion on average, at most, with those of its tests. Keep steps, batches "
-        "and noise over all edits."
-    )
