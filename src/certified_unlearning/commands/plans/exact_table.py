@@ -71,7 +71,7 @@ def _print(plans: list[ExactPlan], wish: ExactWish) -> None:
     console.print(
         f"Exact, whatever these numbers are: they say what edits of {wish.mechanism} cost while there are at "
         f"{'most' if one_pass else 'least'} {wish.n:,} records{bounded}. Computes again: the probability, at most, "
-        "that a deletion runs part of learning again; as printed: what the source says of it. Learning, a "
-        "deletion: gradients of single records' losses, of a deletion on average, at most, with those of its tests. Keep "
+        "that a deletion runs part of learning again; as printed: what the source says of it. Learning, a deletion: "
+        "gradients of single records' losses, of a deletion on average, at most, with those of its tests. Keep "
         "steps, batches and noise over all edits."
     )
