@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from certified_unlearning.data import adult, mnist
-from certified_unlearning.data.adult import ADULT
+from certified_unlearning.data.adult import ADULT, ALL_COLUMNS
 from certified_unlearning.data.cifar10 import TEN_CLASSES
 from certified_unlearning.data.dataset import DataSet
 from certified_unlearning.data.digits import DIGITS
@@ -86,8 +86,11 @@ def test_images_and_labels_must_belong_together() -> None:
 
 def test_adult_lines_are_parsed() -> None:
     text = "\n".join([adult_line(), adult_line(age="?", hours="12", income=">50K"), ""])
-    values, labels = adult.parse(text.encode(), "adult.data")
+    values, words, labels = adult.parse(text.encode(), "adult.data")
     np.testing.assert_array_equal(values, [[39, 77516, 13, 2174, 0, 40], [np.nan, 77516, 13, 2174, 0, 12]])
+    assert words.shape == (2, 8)
+    assert (words[0] == words[1]).all()
+    assert words[0, 0] == "State-gov"
     assert labels.tolist() == [-1, 1]
 
 
@@ -121,6 +124,28 @@ def test_adult_is_scaled_by_its_training_part_only() -> None:
     for part, expected in ((data.train_features, train), (data.test_features, test)):
         scaled = (expected - train.mean(axis=0)) / train.std(axis=0)
         np.testing.assert_allclose(part, scaled / np.linalg.norm(scaled, axis=1, keepdims=True), rtol=1e-5, atol=1e-7)
+
+
+def test_words_become_indicators_of_the_values_that_the_training_part_has() -> None:
+    values, labels = adult_values()
+    words = np.full((200, 8), "same", dtype="<U8")
+    words[:, 0] = np.resize(["a", "b", "?"], 200)
+    order = np.random.RandomState(7).permutation(200)
+    words[order[0], 0] = "new"  # A test record's.
+    data = adult.split_and_scale(values, labels, 7, words)
+    plain = adult.split_and_scale(values, labels, 7)
+    assert data.d == 6 + 3 + 7
+    assert data.train_labels.tolist() == plain.train_labels.tolist()
+    for part, of_numbers, chosen in (
+        (data.train_features, plain.train_features, order[20:]),
+        (data.test_features, plain.test_features, order[:20]),
+    ):
+        # Rows of norm 1: numbers and indicators are shrunk alike.
+        directions = part[:, :6] / np.linalg.norm(part[:, :6], axis=1, keepdims=True)
+        np.testing.assert_allclose(directions, of_numbers, atol=1e-6)
+        assert ((part[:, 6:9] > 0) == (words[chosen, :1] == ["?", "a", "b"])).all()
+        assert (part[:, 9:] > 0).all()
+    assert not data.test_features[0, 6:9].any()
 
 
 def test_missing_adult_values_become_the_training_median() -> None:
@@ -165,7 +190,7 @@ def test_digits_are_split_by_the_seed_and_stratified(tmp_path: Path) -> None:
 
 
 def test_an_unknown_data_set_is_refused() -> None:
-    known = "digits, mnist-3-vs-8, mnist-10, adult, cifar10-cat-vs-ship, cifar10"
+    known = "digits, mnist-3-vs-8, mnist-10, adult, adult-14, cifar10-cat-vs-ship, cifar10"
     with pytest.raises(ParameterError, match=f"'mnist'; known are {known}"):
         find("mnist")
 
@@ -190,6 +215,10 @@ def test_real_mnist_is_as_published(real_raw_root: Path) -> None:
 def test_real_adult_is_as_published(real_raw_root: Path) -> None:
     data = ADULT.prepare(real_raw_root, 123)
     assert (data.n, len(data.test_labels), data.d) == (29_304, 3_257, 6)
+    everything = ALL_COLUMNS.prepare(real_raw_root, 123)
+    # One of the 102 words stands in a single record, which is in the test part of this split.
+    assert (everything.n, everything.d) == (29_304, 6 + 101)
+    assert (everything.train_labels == data.train_labels).all()
 
 
 @pytest.mark.parametrize("data_set", [THREE_AGAINST_EIGHT, ADULT], ids=lambda data_set: data_set.name)

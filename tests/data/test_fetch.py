@@ -274,7 +274,7 @@ def test_every_data_set_has_its_own_name_and_either_raw_files_or_a_package_with_
 
 def test_digits_need_no_file_and_an_unknown_data_set_is_refused(tmp_path: Path) -> None:
     assert fetch(DIGITS, tmp_path) == []
-    with pytest.raises(ParameterError, match="'digit'; known are digits, mnist-3-vs-8, mnist-10, adult"):
+    with pytest.raises(ParameterError, match="'digit'; known are digits, mnist-3-vs-8, mnist-10, adult, adult-14"):
         find("digit")
 
 

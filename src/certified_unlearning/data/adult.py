@@ -1,4 +1,4 @@
-"""UCI Adult: does a person earn more than 50 000 dollars, from the six numeric columns of `adult.data`."""
+"""UCI Adult: does a person earn more than 50 000 dollars, from six numeric or all fourteen columns of `adult.data`."""
 
 from pathlib import Path
 
@@ -38,13 +38,14 @@ COLUMNS = (
     "income",
 )
 NUMERIC_COLUMNS = ("age", "fnlwgt", "education-num", "capital-gain", "capital-loss", "hours-per-week")
+WORD_COLUMNS = tuple(column for column in COLUMNS[:-1] if column not in NUMERIC_COLUMNS)
 LABELS = {">50K": 1, "<=50K": -1}
 MISSING = "?"
 """How `adult.data` writes an unknown value."""
 
 
 def prepare(raw_root: Path, seed: int) -> PreparedData:
-    """Prepare >50K (+1) against <=50K (-1); 29 304 training and 3 257 test records.
+    """Prepare >50K (+1) against <=50K (-1) from the numeric columns; 29 304 training and 3 257 test records.
 
     Args:
         raw_root: Where `fetch.fetch` put the file.
@@ -53,32 +54,52 @@ def prepare(raw_root: Path, seed: int) -> PreparedData:
     Raises:
         DataError: The file is missing, damaged or not the published one.
     """
-    (raw,) = RAW_FILES
-    path = raw_root / raw.path
-    content = read(raw, path)
-    values, labels = parse(content, path)  # First: it says more than a wrong digest does.
-    if len(labels) != RECORDS:
-        raise DataError(f"{path} has {len(labels)} records, expected {RECORDS}")
-    check(raw, content, path)
+    values, _, labels = _parsed(raw_root)
     return split_and_scale(values, labels, seed)
 
 
-def parse(content: bytes, where: str | Path) -> tuple[NDArray[np.float64], NDArray[np.int8]]:
-    """Read the numeric columns and the labels.
+def prepare_all_columns(raw_root: Path, seed: int) -> PreparedData:
+    """Prepare the same records, split alike, from all columns: a 0 or 1 for each value of a column of words.
+
+    Args:
+        raw_root: Where `fetch.fetch` put the file.
+        seed: Of the split.
+
+    Raises:
+        DataError: The file is missing, damaged or not the published one.
+    """
+    values, words, labels = _parsed(raw_root)
+    return split_and_scale(values, labels, seed, words)
+
+
+def _parsed(raw_root: Path) -> tuple[NDArray[np.float64], NDArray[np.str_], NDArray[np.int8]]:
+    (raw,) = RAW_FILES
+    path = raw_root / raw.path
+    content = read(raw, path)
+    values, words, labels = parse(content, path)  # First: it says more than a wrong digest does.
+    if len(labels) != RECORDS:
+        raise DataError(f"{path} has {len(labels)} records, expected {RECORDS}")
+    check(raw, content, path)
+    return values, words, labels
+
+
+def parse(content: bytes, where: str | Path) -> tuple[NDArray[np.float64], NDArray[np.str_], NDArray[np.int8]]:
+    """Read the numeric columns, those of words, and the labels.
 
     Args:
         content: Lines of 15 comma-separated values, without a header.
         where: What an error message calls the file.
 
     Returns:
-        The values, shape ``(records, 6)``, NaN where the file says ``?``; and the labels, -1 or +1.
+        The values, shape ``(records, 6)``, NaN where the file says ``?``; the words, shape ``(records, 8)``; and the
+        labels, -1 or +1.
 
     Raises:
         DataError: A line has another number of columns, a value that is no finite number, or another label.
     """
     positions = [(column, COLUMNS.index(column)) for column in NUMERIC_COLUMNS]
-    values = []
-    labels = []
+    word_positions = [COLUMNS.index(column) for column in WORD_COLUMNS]
+    values, words, labels = [], [], []
     for number, line in enumerate(content.decode("ascii", "replace").split("\n"), start=1):
         if not line.strip():
             continue  # The published file ends with an empty line.
@@ -91,22 +112,37 @@ def parse(content: bytes, where: str | Path) -> tuple[NDArray[np.float64], NDArr
         if fields[-1] not in LABELS:
             raise DataError(f"{where}, line {number}: income is {fields[-1]!r}, expected {' or '.join(LABELS)}")
         values.append([_number(fields[at], f"{where}, line {number}: {column}") for column, at in positions])
+        words.append([fields[at] for at in word_positions])
         labels.append(LABELS[fields[-1]])
-    return np.array(values, np.float64).reshape(-1, len(NUMERIC_COLUMNS)), np.array(labels, np.int8)
+    return (
+        np.array(values, np.float64).reshape(-1, len(NUMERIC_COLUMNS)),
+        np.array(words, np.str_).reshape(-1, len(WORD_COLUMNS)),
+        np.array(labels, np.int8),
+    )
 
 
-def split_and_scale(values: NDArray[np.float64], labels: NDArray[np.int8], seed: int) -> PreparedData:
+def split_and_scale(
+    values: NDArray[np.float64], labels: NDArray[np.int8], seed: int, words: NDArray[np.str_] | None = None
+) -> PreparedData:
     """Split 90/10, fill in medians, standardise, and scale each row to norm 1.
 
-    Medians, means and standard deviations are those of the training part: nothing about a test record enters
-    a training record. (The paper's code standardises over all records before it splits.)
+    Medians, means and standard deviations are those of the training part, and so are the values that words may take:
+    nothing about a test record enters a training record. (The paper's code standardises over all records before it
+    splits.) An unknown word is a value of its own; one that the training part does not hold is all zeros.
+
+    Args:
+        values: Numeric columns.
+        labels: -1 or +1.
+        seed: Of the split.
+        words: Columns of words, if they are wanted.
 
     Raises:
         DataError: A column is constant or empty in the training part, or a class has no records.
     """
     from sklearn.model_selection import train_test_split  # Not at the top: it takes seconds, and lists import this.
 
-    train, test, train_labels, test_labels = train_test_split(values, labels, test_size=0.1, random_state=seed)
+    of_training, of_test = train_test_split(np.arange(len(labels)), test_size=0.1, random_state=seed)
+    train, test = values[of_training], values[of_test]
     for column, known in zip(NUMERIC_COLUMNS, train.T, strict=True):
         if len(np.unique(known[~np.isnan(known)])) < 2:
             raise DataError(f"adult: column {column} has no two different values in the training part")
@@ -114,18 +150,32 @@ def split_and_scale(values: NDArray[np.float64], labels: NDArray[np.int8], seed:
     train = np.where(np.isnan(train), median, train)
     test = np.where(np.isnan(test), median, test)
     mean, deviation = train.mean(axis=0), train.std(axis=0)
+    train, test = (train - mean) / deviation, (test - mean) / deviation
+    indicators = ""
+    if words is not None:
+        train, test = (
+            np.hstack([part, _indicators(words[chosen], words[of_training])])
+            for part, chosen in ((train, of_training), (test, of_test))
+        )
+        indicators = f"{train.shape[1] - len(NUMERIC_COLUMNS)} indicators of words of the training part; "
     return PreparedData(
-        name="adult",
-        features="numeric columns",
-        train_features=unit_rows((train - mean) / deviation, "adult, training part"),
-        train_labels=train_labels,
-        test_features=unit_rows((test - mean) / deviation, "adult, test part"),
-        test_labels=test_labels,
+        name=(ADULT if words is None else ALL_COLUMNS).name,
+        features="numeric columns" if words is None else "all columns",
+        train_features=unit_rows(train, "adult, training part"),
+        train_labels=labels[of_training],
+        test_features=unit_rows(test, "adult, test part"),
+        test_labels=labels[of_test],
         preprocessing=(
             ">50K = +1, <=50K = -1; 6 numeric columns, median-imputed and standardised on the training part; "
-            f"rows of norm 1; 90/10 split, seed {seed}"
+            f"{indicators}rows of norm 1; 90/10 split, seed {seed}"
         ),
     )
+
+
+def _indicators(words: NDArray[np.str_], known: NDArray[np.str_]) -> NDArray[np.float64]:
+    """Return a column for each known value of each column of words: 1 where a row has it."""
+    columns = zip(words.T, known.T, strict=True)
+    return np.hstack([column[:, None] == np.unique(values) for column, values in columns]).astype(np.float64)
 
 
 def _number(text: str, where: str) -> float:
@@ -146,4 +196,12 @@ ADULT = DataSet(
     prepare,
     raw_files=RAW_FILES,
     learned_from="medians, means and scales of the training part are taken for public constants",
+)
+ALL_COLUMNS = DataSet(
+    "adult-14",
+    "Adult, all 14 columns",
+    prepare_all_columns,
+    raw_files=RAW_FILES,
+    preset="exact",
+    learned_from="medians, means, scales and words of the training part are taken for public constants",
 )

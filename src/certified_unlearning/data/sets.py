@@ -14,6 +14,7 @@ DATA_SETS = (
     mnist.THREE_AGAINST_EIGHT,
     mnist.TEN_DIGITS,
     adult.ADULT,
+    adult.ALL_COLUMNS,
     cifar10.CAT_AGAINST_SHIP,
     cifar10.TEN_CLASSES,
 )
