@@ -70,18 +70,83 @@ def plan(
             help="Plan data deletion (Forget Unlearning) instead; needs the next four, and --records or --stream.",
         ),
     ] = False,
-    dimension: Annotated[int | None, typer.Option(help="Of deletion: d, the number of parameters.")] = None,
+    dimension: Annotated[
+        int | None, typer.Option(help="Of --deletion and --exact: d, the number of parameters.")
+    ] = None,
     alpha: Annotated[float | None, typer.Option(help="Of deletion: the Rényi order.")] = None,
     epsilon_dp: Annotated[float | None, typer.Option(help="Of deletion: target for present records.")] = None,
     epsilon_dd: Annotated[float | None, typer.Option(help="Of deletion: target for deleted records.")] = None,
+    exact: Annotated[
+        str | None,
+        typer.Option(
+            help="Plan exact unlearning instead, by one of subsample-gd, noisy-sgd, accelerated-noisy-sgd, "
+            "quantized-sgd, linear-queries, dual-averaging, frank-wolfe; what is left out of --steps, --sigma (or "
+            "--quantum), --recompute is planned."
+        ),
+    ] = None,
+    recompute: Annotated[
+        float | None, typer.Option(help="Of --exact: the wanted probability that an edit computes again.")
+    ] = None,
+    batch_size: Annotated[int | None, typer.Option(help="Of --exact: records of a mini-batch.")] = None,
+    quantum: Annotated[float | None, typer.Option(help="Of --exact: the spacing of the grid of gradients.")] = None,
+    diameter: Annotated[float | None, typer.Option(help="Of --exact: D, of the set of models.")] = None,
 ) -> None:
     """Plan a removal, by every accountant side by side: nothing is run.
 
     Of the problem, give --n and --C (logistic regression on rows of norm at most 1), or --data and --label, or --n and
     the theorems' constants. Leave out one of --records, --epsilon, --sigma and --steps: it is planned (most records,
     certified epsilon, least sigma, least steps). With --deletion: the steps of learning and of every request of a
-    stream.
+    stream. With --exact: steps, batches and noise for a wanted share of edits that compute again.
     """
+    if exact is not None:
+        from certified_unlearning.commands.plans.exact import ExactWish
+        from certified_unlearning.commands.plans.exact_table import run as run_exact
+
+        of_others = {
+            "--C": inverse_strength,
+            "--classes": classes,
+            "--features": features,
+            "--no-intercept": None if intercept else intercept,
+            "--data": data,
+            "--label": label,
+            "--id": identifier,
+            "--table": table,
+            "--strong-convexity": strong_convexity,
+            "--records": records,
+            "--epsilon": epsilon,
+            "--delta": None if delta == "1/n" else delta,
+            "--step-size": None if step_size == "1/L" else step_size,
+            "--adjacency": adjacency,
+            "--stream": stream,
+            "--accountant": accountant,
+            "--plot": plot,
+            "--deletion": deletion or None,
+            "--alpha": alpha,
+            "--epsilon-dp": epsilon_dp,
+            "--epsilon-dd": epsilon_dd,
+        }
+        if _given(of_others):
+            raise ParameterError(f"with --exact, leave out {', '.join(_given(of_others))}")
+        if n is None:
+            raise ParameterError("with --exact, give --n")
+        wish = ExactWish(
+            mechanism=exact,
+            n=n,
+            steps=steps,
+            batch_size=batch_size,
+            sigma=sigma,
+            quantum=quantum,
+            recompute=recompute,
+            lipschitz=lipschitz,
+            smoothness=smoothness,
+            diameter=diameter,
+            dimension=dimension,
+        )
+        run_exact(wish, as_json=as_json)
+        return
+    of_exact = {"--recompute": recompute, "--batch-size": batch_size, "--quantum": quantum, "--diameter": diameter}
+    if _given(of_exact):
+        raise ParameterError(f"{', '.join(_given(of_exact))} needs --exact")
     from certified_unlearning.accounting.core.losses import LossConstants
     from certified_unlearning.commands import plan_deletion, plan_removal
 
