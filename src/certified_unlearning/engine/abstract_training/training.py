@@ -65,6 +65,7 @@ def train(
     neighbourhood: Neighbourhood | None = None,
     bounding: Bounding = TIGHTEST,
     divisor: int | None = None,
+    everyone: Batch | None = None,
 ) -> Trained:
     """Train, and carry a box for each budget along.
 
@@ -77,6 +78,7 @@ def train(
         neighbourhood: Which data sets the boxes cover; at most k removals in every batch unless it says otherwise.
         bounding: How bounds are computed.
         divisor: What sums are divided by where the neighbourhood's normaliser is ``fixed``.
+        everyone: All records, where the neighbourhood's order is free.
 
     Raises:
         ParameterError: Something makes no sense, or needs clipping.
@@ -93,15 +95,17 @@ def train(
         raise ParameterError(f"start must hold 1 run, or one for each of {len(k)} budgets, got {start[0].shape[0]}")
     if (divisor is None) == (neighbourhood.normaliser == "fixed"):
         raise ParameterError(f"divisor must be given for a fixed normaliser, and for no other, got {divisor!r}")
-    if neighbourhood.order_free:
-        raise ParameterError("order_free is for direction_bounds: one needs all records' gradients in every update")
+    if (everyone is None) == neighbourhood.order_free:
+        raise ParameterError("everyone must be given where the order of records is free, and nowhere else")
     budgets = torch.tensor(list(k), device=start[0].device)
     trained = Trained(start, tuple(_all_runs(each, len(k)) for each in start), 0)
     state, velocities = State(start), None
     for batch in batches:
         _require_batch(batch, neighbourhood, k, descent)
         rows, labels = batch.rows.unsqueeze(0), batch.labels
-        bounds = _directions(network, descent, trained.box, batch, budgets, neighbourhood, bounding, divisor)
+        bounds = _directions(
+            network, descent, trained.box, everyone or batch, budgets, neighbourhood, bounding, divisor, len(batch.rows)
+        )
         rate = descent.rate(state.updates)
         box, velocities = _followed(descent, trained.box, velocities, bounds, rate, bounding)
         state.follow(descent, directions(network, descent, state.parameters, rows, labels, divisor=divisor))
@@ -119,8 +123,9 @@ def _directions(
     neighbourhood: Neighbourhood,
     bounding: Bounding,
     divisor: int | None,
+    size: int,
 ) -> Box:
-    """Return bounds of the directions that a batch gives."""
+    """Return bounds of the directions that a batch gives; of all batches of that size where the order is free."""
     rows = batch.rows.unsqueeze(0)
     seen = forward(network, box, rows, bounding)
     factors = backward(network, box, seen, batch.labels, descent.loss, bounding)
@@ -129,7 +134,7 @@ def _directions(
     found = extremes(
         network,
         factors,
-        most=neighbourhood.kept(int(budgets.max()), records, records),
+        most=neighbourhood.kept(int(budgets.max()), records, size),
         clipping=descent.clipping,
         bound=bound,
         bounding=bounding,
@@ -137,7 +142,7 @@ def _directions(
     )
     return tuple(
         direction_bounds(
-            each, neighbourhood, budgets, limit, divisor=divisor or records, rounding=bounding.rounding
+            each, neighbourhood, budgets, limit, divisor=divisor or records, batch=size, rounding=bounding.rounding
         ).checked("a descent direction")
         for each in found
     )

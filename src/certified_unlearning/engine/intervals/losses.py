@@ -60,15 +60,10 @@ def loss_bounds(
     """
     if loss == "cross-entropy":
         shares, wanted = softmax_bounds(logits, differences, rounding), _one_hot(labels, logits.lower)
-        return Interval(
-            rounding.down(shares.lower - wanted),
-            # A share is at most 1, for floats as well: its label's derivative has a sign.
-            torch.where(wanted > 0, (shares.upper - wanted).clamp_max(0), shares.upper),
-        )
+        return _less_target(shares, wanted, rounding)
     targets = _targets(labels, logits.lower)
     if loss == "binary-cross-entropy":
-        shares = sigmoid_bounds(logits, rounding)
-        return Interval((shares.lower - targets).clamp_min(-1), (shares.upper - targets).clamp_max(1))
+        return _less_target(sigmoid_bounds(logits, rounding), targets, rounding)
     return Interval(
         2 * rounding.down(logits.lower - targets),
         2 * rounding.up(logits.upper - targets),
@@ -110,6 +105,14 @@ def sigmoid_bounds(logits: Interval, rounding: Rounding = OUTWARD) -> Interval:
     off = torch.finfo(lower.dtype).eps * (4 * EXPONENTIAL + 16)
     lost = rounding.smallest(lower.dtype)
     return Interval((lower * (1 - off) - lost).clamp_min(0), (upper * (1 + off) + lost).clamp_max(1))
+
+
+def _less_target(shares: Interval, targets: Tensor, rounding: Rounding) -> Interval:
+    """Return shares less targets of 0 or 1; shares lie between, for floats as well, so that signs are known."""
+    return Interval(
+        rounding.down(shares.lower - targets).clamp_min(-targets),
+        rounding.up(shares.upper - targets).clamp_max(1 - targets),
+    )
 
 
 def _one_hot(labels: Tensor, like: Tensor) -> Tensor:
