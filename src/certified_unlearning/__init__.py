@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from certified_unlearning import certificate
     from certified_unlearning.estimators import (
         CertifiedLogisticRegression,
+        CertifiedMLPClassifier,
         CertifiedRidge,
         ExactLogisticRegression,
         LangevinLogisticRegression,
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
 __version__ = version("certified-unlearning")
 __all__ = [
     "CertifiedLogisticRegression",
+    "CertifiedMLPClassifier",
     "CertifiedRidge",
     "ExactLogisticRegression",
     "LangevinLogisticRegression",
@@ -41,6 +43,7 @@ __all__ = [
 
 _MODULES = {
     "CertifiedLogisticRegression": "estimators",
+    "CertifiedMLPClassifier": "estimators",
     "CertifiedRidge": "estimators",
     "ExactLogisticRegression": "estimators",
     "LangevinLogisticRegression": "estimators",

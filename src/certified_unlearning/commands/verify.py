@@ -64,6 +64,15 @@ def verify(
                 f"{rounded_up(certified.recompute_probability)}; {assumed} assumptions not checked)"
             )
             continue
+        if isinstance(certified, certificate.PredictionCertificate):
+            shares = ", ".join(
+                f"{share:.1%} at k = {k}" for k, share in zip(certified.budgets, certified.shares, strict=True)
+            )
+            print(
+                f"{path}: of {len(certified.predictions)} predictions certified: {shares} ({certified.changes} in each "
+                f"batch; {certified.guarantee} by {certified.mechanism}; {assumed} assumptions not checked)"
+            )
+            continue
         if not certified.unlearning_steps:
             print(f"{path}: nothing was removed yet, so nothing is guaranteed")
             continue
@@ -92,16 +101,25 @@ def _verify_as_json(path: Path) -> bool:
     except UnlearningError as error:
         print(json.dumps({"certificate": str(path), "verified": False, "error": str(error)}, indent=2))
         return False
-    if isinstance(certified, certificate.Certificate):
+    epsilon: float | None
+    adjacency: str | None
+    if isinstance(certified, certificate.PredictionCertificate):
+        # Labels of single inputs: there is no epsilon of the answers together.
+        accountant, everything, nothing, delta, adjacency = None, None, True, None, certified.changes
+        epsilon = None
+    elif isinstance(certified, certificate.Certificate):
+        epsilon = certified.epsilon
         accountant, everything = certified.accountant, certified.epsilon_all_published
         delta, adjacency = certified.delta + certified.extra_delta, certified.adjacency
         nothing = not certified.unlearning_steps
     elif isinstance(certified, certificate.ResidualCertificate):
+        epsilon = certified.epsilon
         accountant, everything, nothing = None, certified.epsilon_all_releases, False
         delta, adjacency = certified.delta + certified.extra_delta, certified.adjacency
     else:
         # Two states together tell more than one: nothing is stated of all of them.
         accountant, everything, nothing, delta, adjacency = None, None, False, 0.0, None
+        epsilon = certified.epsilon
     found = {
         "certificate": str(path),
         "verified": True,
@@ -111,7 +129,7 @@ def _verify_as_json(path: Path) -> bool:
         "guarantee": certified.guarantee,
         "comparator": certified.comparator,
         "adjacency": adjacency,
-        "epsilon": None if nothing else certified.epsilon,
+        "epsilon": None if nothing else epsilon,
         "delta": delta,
         "epsilon_all_published": None if nothing else everything,
         "checked": [each.statement for each in certified.assumptions if each.status == "checked"],
