@@ -17,3 +17,5 @@ NoiseSource = Literal["seed", "system entropy"]
 
 Reading = Literal["none", "scheduled", "unscheduled"]
 """Whether a removal against an exact refit read the remaining records, and if so, whether as planned."""
+Relation = Literal["replace-one", "add-remove"]
+"""When two data sets are neighbours, for an epsilon of differential privacy (`accounting.private.releases`)."""
