@@ -1,4 +1,4 @@
-"""Gaussian releases: printed vectors, 60-digit arithmetic, dp-accounting, and figures of the source that are too small."""
+"""Gaussian releases: printed vectors, 60-digit arithmetic, dp-accounting, and what the source has too small."""
 
 import math
 

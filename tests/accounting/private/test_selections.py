@@ -78,7 +78,7 @@ def test_the_exponential_mechanism_is_private(candidates, epsilon):
 def test_theorem_5_as_printed_is_neither_private_nor_a_maximum():
     scores, sensitivity = np.array([0.0, 1.0]), 1.0
     printed = np.exp(-2 * 1.0 * scores / sensitivity)
-    moved = np.exp(-2 * 1.0 * (scores + [1, -1]) / sensitivity)
+    moved = np.exp(-2 * 1.0 * (scores + np.array([1, -1])) / sensitivity)
     ratios = (printed / printed.sum()) / (moved / moved.sum())
     assert np.abs(np.log(ratios)).max() > 1
     assert printed.argmax() != scores.argmax()

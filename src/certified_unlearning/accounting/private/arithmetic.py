@@ -3,8 +3,8 @@
 Two runs on neighbouring records compute gradients that are each off by up to ``rho``: what one record moves is then
 at most the exact sensitivity and ``2 rho``. Notation and bounds of inner products are those of
 `accounting.residual.rounding`: a score is off by ``gamma_d X |w|``, its slope by ``H`` times that and by a few
-roundings of its own, a mean of ``n`` by ``gamma_n`` of its terms. Rows that were scaled down to norm ``X`` are longer by
-a factor ``1 + (d + 8) u`` at most.
+roundings of its own, a mean of ``n`` by ``gamma_n`` of its terms. Rows that were scaled down to norm ``X`` are longer
+by a factor ``1 + (d + 8) u`` at most. A squared loss may be computed from ``X'X / n``: the same bound holds.
 
 Noise comes from the sampler of `accounting.core.rounding`, within ``kappa`` standard deviations of exact noise but with
 probability `failure`. Rounding of a sum is a function of the sum; both displace where the next step starts, by up to

@@ -17,6 +17,7 @@ from certified_unlearning.accounting.core.checks import require_count, require_p
 from certified_unlearning.accounting.core.conversion import mu_from_epsilon
 from certified_unlearning.accounting.core.rounding import required_sigma
 from certified_unlearning.accounting.private.arithmetic import displaced, failure, gradient_error, moved, row_excess
+from certified_unlearning.accounting.private.guarantee import PrivateGuarantee
 from certified_unlearning.accounting.private.losses import ScalarLoss
 from certified_unlearning.accounting.private.releases import mean_sensitivity, mu_of, noise_multiplier, sigma_for
 from certified_unlearning.accounting.residual.rounding import OUTWARD, UNIT
@@ -152,6 +153,11 @@ class NoisyDescent:
         return mu_of(self.sensitivity, sigma=self.sigma, releases=self.releases)
 
     @property
+    def guarantee(self) -> PrivateGuarantee:
+        """What it guarantees, but with probability `failure`."""
+        return PrivateGuarantee(mu=self.mu)
+
+    @property
     def failure(self) -> float:
         """Probability on which nothing is guaranteed."""
         return failure(self.problem.features, self.releases)
@@ -258,6 +264,11 @@ class OutputPerturbation:
     def mu(self) -> float:
         """Of the published weights."""
         return mu_of(self.sensitivity, sigma=self.sigma)
+
+    @property
+    def guarantee(self) -> PrivateGuarantee:
+        """What it guarantees, but with probability `failure`."""
+        return PrivateGuarantee(mu=self.mu)
 
     @property
     def failure(self) -> float:
