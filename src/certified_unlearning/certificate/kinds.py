@@ -2,17 +2,19 @@
 
 from pathlib import Path
 
-from certified_unlearning.certificate import exact, model, residual, verification
+from certified_unlearning.certificate import exact, model, private, residual, verification
 from certified_unlearning.certificate.exact import ExactCertificate
 from certified_unlearning.certificate.model import Certificate
+from certified_unlearning.certificate.private import PrivateCertificate
 from certified_unlearning.certificate.residual import ResidualCertificate
 from certified_unlearning.files import read_json, read_model, write_model
 
-AnyCertificate = Certificate | ResidualCertificate | ExactCertificate
+AnyCertificate = Certificate | ResidualCertificate | ExactCertificate | PrivateCertificate
 
-_NAMED: dict[str, type[ResidualCertificate] | type[ExactCertificate]] = {
+_NAMED: dict[str, type[ResidualCertificate] | type[ExactCertificate] | type[PrivateCertificate]] = {
     "residual": ResidualCertificate,
     "exact": ExactCertificate,
+    "private": PrivateCertificate,
 }
 
 
@@ -27,6 +29,8 @@ def verify(certificate: AnyCertificate) -> None:
         residual.verify(certificate)
     elif isinstance(certificate, ExactCertificate):
         exact.verify(certificate)
+    elif isinstance(certificate, PrivateCertificate):
+        private.verify(certificate)
     else:
         verification.verify(certificate)
 
