@@ -101,7 +101,7 @@ class PrivateCertificate(BaseModel):
         mu: Of all noisy releases together, as Gaussian differential privacy.
         selection_epsilon: Pure, of the selection; 0 without.
         delta: Strictly between 0 and 1.
-        extra_delta: For random norms that are larger than supposed, and for selections by 53 random bits.
+        extra_delta: For random norms that are larger than supposed, and for selections by so many random bits only.
         deletions: What the unchanged model is worth when records are deleted, for some numbers of them.
         sampling: ``full batch``: every step reads all records, and nothing is claimed of chance.
         loss: ``phi`` of a score and a target.

@@ -156,3 +156,17 @@ def test_what_cannot_be_split_is_refused():
     runs = (by_output(problem(10), 2), by_output(problem(11), 2))
     with pytest.raises(ParameterError, match="one problem"):
         GridSearch(learners=runs, validated=3, epsilon=1.0)
+
+
+def test_a_candidate_of_any_probability_can_be_drawn(monkeypatch):
+    """The largest number of 512 bits draws the last candidate, the least the first, rare as they may be."""
+    from certified_unlearning.mechanisms.private import searches
+
+    rare = np.array([1e-100, 1.0, 1e-100])
+    for drawn, candidate in ((0, 0), (1 << 511, 1), ((1 << 512) - 1, 2)):
+        monkeypatch.setattr(searches, "bits", lambda key, count, drawn=drawn: drawn)
+        assert searches._drawn(rare, 0) == candidate
+    monkeypatch.undo()
+    drawn = [searches.bits(key, 512) for key in range(500)]
+    assert 0.3 < sum(each >> 511 for each in drawn) / 500 < 0.7
+    assert len(set(drawn)) == 500

@@ -16,7 +16,8 @@ from certified_unlearning.accounting.private.guarantee import PrivateGuarantee
 from certified_unlearning.accounting.private.learners import Learner, LinearProblem, OutputPerturbation
 from certified_unlearning.accounting.private.releases import composed
 from certified_unlearning.accounting.private.selections import (
-    SELECTION_FAILURE,
+    DRAWN_FAILURE,
+    NOISY_FAILURE,
     boosting_chunks,
     mean_score_sensitivity,
     noisy_minimum_scale,
@@ -83,7 +84,7 @@ class GridSearch:
     @property
     def failure(self) -> float:
         """Probability on which nothing is guaranteed."""
-        return sum(each.failure for each in self.learners) + (len(self.learners) + 1) * SELECTION_FAILURE
+        return sum(each.failure for each in self.learners) + (len(self.learners) + 1) * DRAWN_FAILURE
 
     @classmethod
     def plan(
@@ -155,7 +156,7 @@ class Boosting:
     @property
     def failure(self) -> float:
         """Probability on which nothing is guaranteed."""
-        return self.chunks * (self.learner.failure + SELECTION_FAILURE)
+        return self.chunks * (self.learner.failure + NOISY_FAILURE)
 
     @classmethod
     def plan(cls, problem: LinearProblem, planner: Planner, *, epsilon: float, beta: float = 0.05) -> Self:

@@ -6,8 +6,8 @@ factor, Algorithm 4 passes bounds on losses as sensitivities of means, Algorithm
 
 A score is computed in float64. Where a mean of ``n`` losses of size at most ``Delta`` moves by ``s`` in exact
 arithmetic, its computed value moves by ``s`` and twice its rounding, which `mean_score_sensitivity` adds. What the
-few operations on scores round is relative, and `SELECTION_SHARE` of epsilon is kept for it. A uniform number has 53
-random bits: that is counted in delta, by `SELECTION_FAILURE`.
+few operations on scores round is relative, and `SELECTION_SHARE` of epsilon is kept for it. A candidate is drawn by
+its probability with 512 random bits, a noisy minimum with numbers of 53: that is counted in delta.
 """
 
 import math
@@ -30,8 +30,12 @@ from certified_unlearning.vocabulary import Relation
 Array = npt.NDArray[np.float64]
 SELECTION_SHARE = 1e-9
 """Share of a selection's epsilon that the rounding of scores may take."""
-SELECTION_FAILURE = 2.0**-49
-"""How far the law of a selection may be from its probabilities, in total variation, for each candidate."""
+DRAWN_BITS = 512
+"""Random bits of a selection by probabilities."""
+DRAWN_FAILURE = 2.0 ** (4 - DRAWN_BITS)
+"""How far its law may be from the probabilities, in total variation, for each candidate."""
+NOISY_FAILURE = 2.0**-49
+"""The same of a noisy minimum."""
 
 
 def mean_score_sensitivity(largest: float, *, n: int, relation: Relation) -> float:

@@ -5,6 +5,7 @@ so their order must not depend on what they are.
 """
 
 from collections.abc import Sequence
+from fractions import Fraction
 from typing import NamedTuple
 
 import numpy as np
@@ -13,12 +14,14 @@ from torch import Tensor
 
 from certified_unlearning.accounting.private.learners import Learner, NoisyDescent
 from certified_unlearning.accounting.private.searches import Boosting, GridSearch, PrivateLearner
-from certified_unlearning.accounting.private.selections import generalised_probabilities
+from certified_unlearning.accounting.private.selections import DRAWN_BITS, generalised_probabilities
 from certified_unlearning.engine.addresses import address
 from certified_unlearning.engine.exact.draws import Draws
 from certified_unlearning.engine.private.bounded_records import BoundedRecords
 from certified_unlearning.errors import ParameterError
 from certified_unlearning.mechanisms.private import noisy_descent, output_perturbation
+
+ADDRESS_BITS = 128
 
 
 class Learned(NamedTuple):
@@ -108,8 +111,21 @@ def _picked(candidates: Tensor, selected: list[int]) -> Learned:
 
 
 def _drawn(probabilities: "np.typing.NDArray[np.float64]", key: int) -> int:
-    uniform = float(Draws(address(str(key), "selection")).uniform(1))
-    return min(int(np.searchsorted(np.cumsum(probabilities), uniform, side="right")), len(probabilities) - 1)
+    # Whole numbers, for sums of floats would favour some candidate, and 53 bits miss what is rare.
+    numerators = [Fraction(float(each)) for each in probabilities]
+    uniform = sum(numerators) * Fraction(bits(key, DRAWN_BITS), 1 << DRAWN_BITS)
+    for candidate, numerator in enumerate(numerators):
+        if uniform < numerator:
+            return candidate
+        uniform -= numerator
+    raise AssertionError("a share below 1 of a sum lies in one of its parts")
+
+
+def bits(key: int, count: int) -> int:
+    """Return a whole number of so many random bits of an address."""
+    parts = -(-count // ADDRESS_BITS)
+    drawn = sum(address(str(key), "selection", part) << (ADDRESS_BITS * part) for part in range(parts))
+    return drawn % (1 << count)
 
 
 def _laplace(count: int, key: int) -> Tensor:
