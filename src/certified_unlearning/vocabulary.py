@@ -11,7 +11,7 @@ Smoothness = Literal["bound", "spectral", "spectral-with-margin"]
 DType = Literal["float32", "float64"]
 """The type of weights and rows, coarsest first."""
 Guarantee = Literal["upper bound", "exact", "as published", "heuristic", "none"]
-"""Kinds of guarantee: `as published` applies a theorem outside its statement; with `none` there is no epsilon."""
+"""Kinds of guarantee. `as published` applies a theorem outside its statement; with `none` there is no epsilon."""
 NoiseSource = Literal["seed", "system entropy"]
 """Where the noise comes from: a seed that can be repeated, or the operating system's entropy, which is not kept."""
 
