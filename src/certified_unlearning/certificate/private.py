@@ -456,6 +456,12 @@ def _assumptions(
             else ()
         ),
         Assumption(
+            statement="learning ended, and nobody concludes anything from that",
+            status="assumed",
+            by="an error, such as that of records of one class only, or of a solver that did not get near enough, tells "
+            "of the records",
+        ),
+        Assumption(
             statement="rounding is paid for",
             status="checked",
             by="bounds of sums and products in float64 are part of the sensitivity; products of matrices are taken to "
