@@ -458,8 +458,8 @@ def _assumptions(
         Assumption(
             statement="learning ended, and nobody concludes anything from that",
             status="assumed",
-            by="an error, such as that of records of one class only, or of a solver that did not get near enough, tells "
-            "of the records",
+            by="an error, such as that of records of one class only, or of a solver that did not get near enough, "
+            "tells of the records",
         ),
         Assumption(
             statement="rounding is paid for",
