@@ -7,9 +7,11 @@ roundings of its own, a mean of ``n`` by ``gamma_n`` of its terms. Rows that wer
 by a factor ``1 + (d + 8) u`` at most. A squared loss may be computed from ``X'X / n``: the same bound holds.
 
 Noise comes from the sampler of `accounting.core.rounding`, within ``kappa`` standard deviations of exact noise but with
-probability `failure`. Rounding of a sum is a function of the sum; both displace where the next step starts, by up to
-``tau kappa + u |w|``, which moves the next gradient by ``H X^2`` times as much and is counted there. What is published
-is off by as much: questions about smaller differences are outside the guarantee, as everywhere here.
+probability `failure`. Rounding of a sum is a function of the sum. Both displace where the next step starts, by up to
+``a = tau kappa + u |w|`` (`displaced`): that end point, not the one with exact noise, is what the next step is taken
+from. Its result is off by ``a`` and by ``eta H X^2 a``, so a step's gradient by ``a / eta + H X^2 a``, which is counted
+with ``rho``. What is published is off by ``a``: questions about smaller differences are outside the guarantee, as
+everywhere here.
 """
 
 import math

@@ -145,7 +145,8 @@ class NoisyDescent:
             weight_norm=self.problem.longest_weights + self.step_size * self.problem.gradient_bound,
         )
         exact = mean_sensitivity(self.problem.gradient_bound, n=self.problem.n, relation=self.problem.relation)
-        return moved(exact, self.problem.gradient_error + self.problem.smoothness * at)
+        # A step goes on from where the one before was stored: in units of a gradient, that is off by 1 / eta as much.
+        return moved(exact, self.problem.gradient_error + (1 / self.step_size + self.problem.smoothness) * at)
 
     @property
     def mu(self) -> float:
