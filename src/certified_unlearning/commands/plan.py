@@ -107,7 +107,7 @@ def plan(
 
     of_private = {"--radius": radius, "--loss": loss_name, "--relation": relation}
     if private:
-        from certified_unlearning.commands import plan_private
+        from certified_unlearning.commands.plans import private as plan_private
 
         left_out = {
             "--C": inverse_strength,
