@@ -10,6 +10,8 @@ from certified_unlearning.estimators import (
     ExactLogisticRegression,
     LangevinLogisticRegression,
     LangevinRidge,
+    PrivateLinearRegression,
+    PrivateLogisticRegression,
     PublishedStateDescentToDelete,
     SecretStateDescentToDelete,
 )
@@ -43,6 +45,8 @@ def known_to_fail(estimator) -> dict[str, str]:
         ExactLogisticRegression("quantized-sgd", normalize=True, steps=200, fit_intercept=False),
         SecretStateDescentToDelete(normalize=True, C=0.1),
         PublishedStateDescentToDelete(normalize=True, C=0.1),
+        PrivateLogisticRegression(epsilon=1e5, normalize=True, data_norm=None),
+        PrivateLogisticRegression("noisy-gradient-descent", epsilon=1e5, feature_ranges=(-5, 5), radius=50.0),
     ],
     expected_failed_checks=known_to_fail,
 )
@@ -54,6 +58,10 @@ def test_it_is_a_scikit_learn_classifier(estimator, check):
     [
         CertifiedRidge(alpha=0.01, data_norm=5, target_range=(-400, 400)),
         CertifiedRidge(alpha=0.01, feature_ranges=(-5, 5), target_range=(-400, 400), fit_intercept=False),
+        PrivateLinearRegression(epsilon=1e8, data_norm=5, target_range=(-400, 400)),
+        PrivateLinearRegression(
+            "noisy-gradient-descent", epsilon=1e6, radius=3.0, steps=1000, data_norm=5, target_range=(-400, 400)
+        ),
     ]
 )
 def test_it_is_a_scikit_learn_regressor(estimator, check):

@@ -2,18 +2,20 @@
 
 from pathlib import Path
 
-from certified_unlearning.certificate import exact, model, prediction, residual, verification
+from certified_unlearning.certificate import exact, model, prediction, private, residual, verification
 from certified_unlearning.certificate.exact import ExactCertificate
 from certified_unlearning.certificate.model import Certificate
 from certified_unlearning.certificate.prediction import PredictionCertificate
+from certified_unlearning.certificate.private import PrivateCertificate
 from certified_unlearning.certificate.residual import ResidualCertificate
 from certified_unlearning.files import read_json, read_model, write_model
 
-AnyCertificate = Certificate | ResidualCertificate | ExactCertificate | PredictionCertificate
+AnyCertificate = Certificate | ResidualCertificate | ExactCertificate | PredictionCertificate | PrivateCertificate
 
-_NAMED: dict[str, type[ResidualCertificate] | type[ExactCertificate]] = {
+_NAMED: dict[str, type[ResidualCertificate] | type[ExactCertificate] | type[PrivateCertificate]] = {
     "residual": ResidualCertificate,
     "exact": ExactCertificate,
+    "private": PrivateCertificate,
 }
 
 
@@ -30,6 +32,8 @@ def verify(certificate: AnyCertificate) -> None:
         exact.verify(certificate)
     elif isinstance(certificate, PredictionCertificate):
         prediction.verify(certificate)
+    elif isinstance(certificate, PrivateCertificate):
+        private.verify(certificate)
     else:
         verification.verify(certificate)
 

@@ -21,7 +21,10 @@ def plan(
     ] = None,
     classes: Annotated[int | None, typer.Option(help="With --C: how many there are; 2 by default.")] = None,
     features: Annotated[
-        int | None, typer.Option(help="With --C: columns of a record, for an estimate of the time.")
+        int | None,
+        typer.Option(
+            help="With --C: columns of a record, for an estimate of the time. Of --private: columns of a row."
+        ),
     ] = None,
     intercept: Annotated[bool, typer.Option(help="With --C or --data: whether there is an intercept.")] = True,
     data: Annotated[
@@ -90,14 +93,33 @@ def plan(
     batch_size: Annotated[int | None, typer.Option(help="Of --exact: records of a mini-batch.")] = None,
     quantum: Annotated[float | None, typer.Option(help="Of --exact: the spacing of the grid of gradients.")] = None,
     diameter: Annotated[float | None, typer.Option(help="Of --exact: D, of the set of models.")] = None,
+    private: Annotated[
+        bool,
+        typer.Option(
+            "--private",
+            help="Plan differentially private learning instead, on rows of norm at most 1: needs --n, --features, "
+            "--epsilon and --radius; --records of deletions that it shall cover with no work.",
+        ),
+    ] = False,
+    radius: Annotated[float | None, typer.Option(help="Of private learning: the largest norm of weights.")] = None,
+    loss_name: Annotated[
+        str | None,
+        typer.Option("--loss", help="Of private learning: logistic by default, squared, absolute, huber, tanh."),
+    ] = None,
+    relation: Annotated[
+        str | None, typer.Option(help="Of private learning: replace-one by default, or add-remove.")
+    ] = None,
 ) -> None:
     """Plan a removal, by every accountant side by side: nothing is run.
 
     Of the problem, give --n and --C (logistic regression on rows of norm at most 1), or --data and --label, or --n and
     the theorems' constants. Leave out one of --records, --epsilon, --sigma and --steps: it is planned (most records,
     certified epsilon, least sigma, least steps). With --deletion: the steps of learning and of every request of a
-    stream. With --exact: steps, batches and noise for a wanted share of edits that compute again.
+    stream. With --exact: steps, batches and noise for a wanted share of edits that compute again. With --private: the
+    noise of differentially private learning, whose models answer some deletions with no work.
     """
+    of_exact = {"--recompute": recompute, "--batch-size": batch_size, "--quantum": quantum, "--diameter": diameter}
+    of_private = {"--radius": radius, "--loss": loss_name, "--relation": relation}
     if exact is not None:
         from certified_unlearning.commands.plans.exact import ExactWish
         from certified_unlearning.commands.plans.exact_table import run as run_exact
@@ -124,12 +146,14 @@ def plan(
             "--alpha": alpha,
             "--epsilon-dp": epsilon_dp,
             "--epsilon-dd": epsilon_dd,
+            "--private": private or None,
+            **of_private,
         }
         if _given(of_others):
             raise ParameterError(f"with --exact, leave out {', '.join(_given(of_others))}")
         if n is None:
             raise ParameterError("with --exact, give --n")
-        wish = ExactWish(
+        exact_wish = ExactWish(
             mechanism=exact,
             n=n,
             steps=steps,
@@ -142,14 +166,52 @@ def plan(
             diameter=diameter,
             dimension=dimension,
         )
-        run_exact(wish, as_json=as_json)
+        run_exact(exact_wish, as_json=as_json)
         return
-    of_exact = {"--recompute": recompute, "--batch-size": batch_size, "--quantum": quantum, "--diameter": diameter}
     if _given(of_exact):
         raise ParameterError(f"{', '.join(_given(of_exact))} needs --exact")
     from certified_unlearning.accounting.core.losses import LossConstants
     from certified_unlearning.commands import plan_deletion, plan_removal
 
+    if private:
+        from certified_unlearning.commands.plans import private as plan_private
+
+        left_out = {
+            "--C": inverse_strength,
+            "--classes": classes,
+            "--data": data,
+            "--label": label,
+            "--id": identifier,
+            "--table": table,
+            "--strong-convexity": strong_convexity,
+            "--smoothness": smoothness,
+            "--lipschitz": lipschitz,
+            "--sigma": sigma,
+            "--step-size": None if step_size == "1/L" else step_size,
+            "--adjacency": adjacency,
+            "--stream": stream,
+            "--accountant": accountant,
+            "--plot": plot,
+            "--deletion": deletion or None,
+            "--no-intercept": None if intercept else True,
+        }
+        if _given(left_out):
+            raise ParameterError(f"with --private, leave out {', '.join(_given(left_out))}")
+        wish = plan_private.PrivateWish(
+            n=n,
+            features=features,
+            epsilon=epsilon,
+            delta=delta,
+            radius=radius,
+            loss=loss_name or "logistic",
+            relation=relation or "replace-one",
+            records=records,
+            steps=steps,
+        )
+        plan_private.run(wish, as_json=as_json)
+        return
+    if _given(of_private):
+        raise ParameterError(f"{', '.join(_given(of_private))} needs --private")
     given_constants = {
         "--strong-convexity": strong_convexity,
         "--smoothness": smoothness,

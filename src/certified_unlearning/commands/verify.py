@@ -3,12 +3,15 @@
 import json
 import sys
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from certified_unlearning.commands import ledger
 from certified_unlearning.errors import ParameterError, UnlearningError
+
+if TYPE_CHECKING:
+    from certified_unlearning.certificate import PrivateCertificate
 
 
 def verify(
@@ -73,6 +76,9 @@ def verify(
                 f"batch; {certified.guarantee} by {certified.mechanism}; {assumed} assumptions not checked)"
             )
             continue
+        if isinstance(certified, certificate.PrivateCertificate):
+            print(f"{path}: {_private_in_words(certified)}")
+            continue
         if not certified.unlearning_steps:
             print(f"{path}: nothing was removed yet, so nothing is guaranteed")
             continue
@@ -88,6 +94,18 @@ def verify(
         raise typer.Exit(1)
 
 
+def _private_in_words(certified: "PrivateCertificate") -> str:
+    from certified_unlearning.text import rounded_up
+
+    assumed = sum(each.status == "assumed" for each in certified.assumptions)
+    several = "; ".join(f"{each.records}: {rounded_up(each.epsilon, 3)}" for each in certified.deletions[1:])
+    return (
+        f"epsilon = {rounded_up(certified.epsilon)} at delta = {rounded_up(certified.delta + certified.extra_delta)} "
+        f"under {certified.relation}, towards everybody who sees the model; unchanged after deletions of several "
+        f"records, epsilon of {several} (private by {certified.mechanism}; {assumed} assumptions not checked)"
+    )
+
+
 def _verify_as_json(path: Path) -> bool:
     """Print what is found of a certificate as one JSON object; return whether it is as stated.
 
@@ -101,25 +119,24 @@ def _verify_as_json(path: Path) -> bool:
     except UnlearningError as error:
         print(json.dumps({"certificate": str(path), "verified": False, "error": str(error)}, indent=2))
         return False
-    epsilon: float | None
+    epsilon = None if isinstance(certified, certificate.PredictionCertificate) else certified.epsilon
     adjacency: str | None
     if isinstance(certified, certificate.PredictionCertificate):
         # Labels of single inputs: there is no epsilon of the answers together.
         accountant, everything, nothing, delta, adjacency = None, None, True, None, certified.changes
-        epsilon = None
     elif isinstance(certified, certificate.Certificate):
-        epsilon = certified.epsilon
         accountant, everything = certified.accountant, certified.epsilon_all_published
         delta, adjacency = certified.delta + certified.extra_delta, certified.adjacency
         nothing = not certified.unlearning_steps
     elif isinstance(certified, certificate.ResidualCertificate):
-        epsilon = certified.epsilon
         accountant, everything, nothing = None, certified.epsilon_all_releases, False
         delta, adjacency = certified.delta + certified.extra_delta, certified.adjacency
+    elif isinstance(certified, certificate.PrivateCertificate):
+        accountant, everything, nothing = None, None, False
+        delta, adjacency = certified.delta + certified.extra_delta, certified.relation
     else:
         # Two states together tell more than one: nothing is stated of all of them.
         accountant, everything, nothing, delta, adjacency = None, None, False, 0.0, None
-        epsilon = certified.epsilon
     found = {
         "certificate": str(path),
         "verified": True,

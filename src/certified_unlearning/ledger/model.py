@@ -11,7 +11,13 @@ from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict
 
 from certified_unlearning.accounting.core.losses import scores_per_record
-from certified_unlearning.certificate import ExactCertificate, PredictionCertificate, ResidualCertificate, kinds
+from certified_unlearning.certificate import (
+    Certificate,
+    ExactCertificate,
+    PredictionCertificate,
+    ResidualCertificate,
+    kinds,
+)
 from certified_unlearning.certificate.kinds import AnyCertificate
 from certified_unlearning.data.tables.declaration import Table
 from certified_unlearning.errors import DataError
@@ -123,11 +129,11 @@ def stated_by(certified: AnyCertificate) -> dict[str, float | None]:
     if isinstance(certified, PredictionCertificate):
         # No mechanism of a ledger makes one: labels have no epsilon.
         return {"epsilon": None, "delta": None, "extra_delta": None, "epsilon_all_published": None}
-    everything = (
-        certified.epsilon_all_releases
-        if isinstance(certified, ResidualCertificate)
-        else certified.epsilon_all_published
-    )
+    everything = None
+    if isinstance(certified, ResidualCertificate):
+        everything = certified.epsilon_all_releases
+    elif isinstance(certified, Certificate):
+        everything = certified.epsilon_all_published
     return {
         "epsilon": certified.epsilon,
         "delta": certified.delta,
