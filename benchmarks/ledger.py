@@ -22,8 +22,8 @@ from certified_unlearning.files import write_json
 from certified_unlearning.ledger import requests
 from certified_unlearning.ledger.directory import ModelDirectory
 from certified_unlearning.ledger.method import answered_of
+from certified_unlearning.ledger.methods.noisy_steps import place_training, removals
 from certified_unlearning.ledger.model import read_stored
-from certified_unlearning.ledger.noisy_steps import place_training, removals
 from timing import machine, seconds
 
 REQUESTS_AT_ONCE = 1000

@@ -16,10 +16,13 @@ if TYPE_CHECKING:
     from certified_unlearning import certificate
     from certified_unlearning.estimators import (
         CertifiedLogisticRegression,
+        CertifiedMLPClassifier,
         CertifiedRidge,
         ExactLogisticRegression,
         LangevinLogisticRegression,
         LangevinRidge,
+        PrivateLinearRegression,
+        PrivateLogisticRegression,
         PublishedStateDescentToDelete,
         SecretStateDescentToDelete,
     )
@@ -28,10 +31,13 @@ if TYPE_CHECKING:
 __version__ = version("certified-unlearning")
 __all__ = [
     "CertifiedLogisticRegression",
+    "CertifiedMLPClassifier",
     "CertifiedRidge",
     "ExactLogisticRegression",
     "LangevinLogisticRegression",
     "LangevinRidge",
+    "PrivateLinearRegression",
+    "PrivateLogisticRegression",
     "PublishedStateDescentToDelete",
     "SecretStateDescentToDelete",
     "__version__",
@@ -41,10 +47,13 @@ __all__ = [
 
 _MODULES = {
     "CertifiedLogisticRegression": "estimators",
+    "CertifiedMLPClassifier": "estimators",
     "CertifiedRidge": "estimators",
     "ExactLogisticRegression": "estimators",
     "LangevinLogisticRegression": "estimators",
     "LangevinRidge": "estimators",
+    "PrivateLinearRegression": "estimators",
+    "PrivateLogisticRegression": "estimators",
     "PublishedStateDescentToDelete": "estimators",
     "SecretStateDescentToDelete": "estimators",
     "load_model": "ledger",

@@ -11,9 +11,13 @@ Smoothness = Literal["bound", "spectral", "spectral-with-margin"]
 DType = Literal["float32", "float64"]
 """The type of weights and rows, coarsest first."""
 Guarantee = Literal["upper bound", "exact", "as published", "heuristic", "none"]
-"""Kinds of guarantee: `as published` applies a theorem outside its statement; with `none` there is no epsilon."""
+"""Kinds of guarantee. `as published` applies a theorem outside its statement; with `none` there is no epsilon."""
 NoiseSource = Literal["seed", "system entropy"]
 """Where the noise comes from: a seed that can be repeated, or the operating system's entropy, which is not kept."""
 
 Reading = Literal["none", "scheduled", "unscheduled"]
 """Whether a removal against an exact refit read the remaining records, and if so, whether as planned."""
+ExactMechanism = Literal["subsample-gd", "noisy-sgd", "accelerated-noisy-sgd", "quantized-sgd"]
+"""Descents that forget exactly, by how their steps are made stable (`mechanisms.exact.plan`)."""
+Relation = Literal["replace-one", "add-remove"]
+"""When two data sets are neighbours, for an epsilon of differential privacy (`accounting.private.releases`)."""

@@ -35,6 +35,7 @@ def test_torch_is_really_blocked(tmp_path: Path) -> None:
         "--version",
         f"plan {CONSTANTS} --records 1 --epsilon 1 --steps 5",
         "plan --n 1500 --C 0.05 --records 1 --epsilon 1 --steps 5",
+        "plan --exact noisy-sgd --n 1500 --batch-size 8 --steps 100 --lipschitz 1 --recompute 0.1",
         f"plan --deletion {CONSTANTS} --records 1 --dimension 20 --alpha 10 --epsilon-dp 1 --epsilon-dd 0.1",
     ],
 )

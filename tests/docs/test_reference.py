@@ -13,7 +13,9 @@ ROOMS = ("accounting", "certificate", "data", "engine", "estimators", "ledger", 
 """A page each."""
 OF_PAPERS = ("all.py", "parameters.py", "*/theory/*.py", "*/services/*.py")
 """Modules of papers that others may build on; the rest of a paper only its experiments use."""
-EXPORTED = re.compile(r"^(certified_unlearning\.(?:estimators|certificate))\.(?:ridge\.|exact\.)?\w+(\.\w)")
+EXPORTED = re.compile(
+    r"^(certified_unlearning\.(?:estimators|certificate))\.(?:ridge\.|exact\.|network\.|private\.)?\w+(\.\w)"
+)
 """Estimators and certificates are shown where one imports them from, not where they are defined."""
 NOT_SHOWN = ("cli", "estimators.report", "estimators.storage")
 """Internals of the estimators and of the command line: `LangevinLogisticRegression` and `--help` say what they do."""

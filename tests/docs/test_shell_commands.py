@@ -80,6 +80,7 @@ def test_the_page_of_the_ledger(tmp_path: Path) -> None:
 
     assert "warning" not in run(here(block_with(LEDGER, "models/churn --table")), tmp_path)
     assert "data are read again after" in run(here(block_with(LEDGER, "newton-removal")), tmp_path)
+    assert "removing one record takes steps again" in run(here(block_with(LEDGER, "noisy-sgd")), tmp_path)
     receipt = run(here(block_with(LEDGER, "unlearn request")), tmp_path).split()[-1]
     (weekly,) = (block.text for block in blocks(LEDGER) if "* * 1" in block.text)
     printed = run(here(weekly.split(maxsplit=5)[5]), tmp_path)

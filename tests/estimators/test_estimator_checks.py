@@ -5,10 +5,13 @@ from sklearn.utils.estimator_checks import check_class_weight_classifiers, param
 
 from certified_unlearning.estimators import (
     CertifiedLogisticRegression,
+    CertifiedMLPClassifier,
     CertifiedRidge,
     ExactLogisticRegression,
     LangevinLogisticRegression,
     LangevinRidge,
+    PrivateLinearRegression,
+    PrivateLogisticRegression,
     PublishedStateDescentToDelete,
     SecretStateDescentToDelete,
 )
@@ -24,7 +27,7 @@ def known_to_fail(estimator) -> dict[str, str]:
     ):
         reason = "the largest weight, 1000, multiplies C: for 50 records that is more noise than signal"
         return {"check_class_weight_classifiers": reason}
-    if not estimator.fit_intercept:
+    if not getattr(estimator, "fit_intercept", True):
         reason = "without an intercept no weights let all rows of norm 1 in the plane be of one class"
         return {"check_class_weight_classifiers": reason}
     return {}
@@ -36,10 +39,14 @@ def known_to_fail(estimator) -> dict[str, str]:
         CertifiedLogisticRegression(normalize=True, C=0.1, strict_timing=True, fit_intercept=False),
         LangevinLogisticRegression(normalize=True, C=0.1),
         LangevinLogisticRegression(normalize=True, C=0.01, accountant="lsi", adjacency="replace", epsilon=10),
+        CertifiedMLPClassifier(),
+        CertifiedMLPClassifier((), clipping="l2", bound=1.0, normalize=True),
         ExactLogisticRegression(normalize=True),
         ExactLogisticRegression("quantized-sgd", normalize=True, steps=200, fit_intercept=False),
         SecretStateDescentToDelete(normalize=True, C=0.1),
         PublishedStateDescentToDelete(normalize=True, C=0.1),
+        PrivateLogisticRegression(epsilon=1e5, normalize=True, data_norm=None),
+        PrivateLogisticRegression("noisy-gradient-descent", epsilon=1e5, feature_ranges=(-5, 5), radius=50.0),
     ],
     expected_failed_checks=known_to_fail,
 )
@@ -51,6 +58,10 @@ def test_it_is_a_scikit_learn_classifier(estimator, check):
     [
         CertifiedRidge(alpha=0.01, data_norm=5, target_range=(-400, 400)),
         CertifiedRidge(alpha=0.01, feature_ranges=(-5, 5), target_range=(-400, 400), fit_intercept=False),
+        PrivateLinearRegression(epsilon=1e8, data_norm=5, target_range=(-400, 400)),
+        PrivateLinearRegression(
+            "noisy-gradient-descent", epsilon=1e6, radius=3.0, steps=1000, data_norm=5, target_range=(-400, 400)
+        ),
     ]
 )
 def test_it_is_a_scikit_learn_regressor(estimator, check):

@@ -1,6 +1,9 @@
 """`ExactLogisticRegression`: equal in law to a fit without the record, requests of all sorts, files, certificates."""
 
+import copy
+import sys
 from pathlib import Path
+from types import FrameType
 from typing import Any
 
 import numpy as np
@@ -8,9 +11,16 @@ import pandas as pd
 import pytest
 import safetensors.numpy
 from scipy import stats
+from sklearn.linear_model import LogisticRegression
 
-from certified_unlearning import ExactLogisticRegression, certificate
+from certified_unlearning import (
+    CertifiedLogisticRegression,
+    ExactLogisticRegression,
+    LangevinLogisticRegression,
+    certificate,
+)
 from certified_unlearning.engine.exact.draws import Draws
+from certified_unlearning.engine.exact.gradients import LinearRecords
 from certified_unlearning.errors import AssumptionError, DataError, ParameterError
 from certified_unlearning.mechanisms.exact.descent import ExactDescent
 
@@ -261,3 +271,100 @@ def test_positions_may_be_of_any_whole_type() -> None:
     for place, kind in enumerate((np.uint8, np.int8, np.uint32, np.uint64)):
         model.unlearn(np.array([place], dtype=kind))
     assert model.remaining_.tolist() == [4, 5, 6, 7]
+
+
+def test_the_regulariser_is_scikit_learns() -> None:
+    """All but one record in a batch, and many steps: the mean of iterates is near the minimiser, a false one is not."""
+    plain = small("subsample-gd", steps=4000, batch_size=7, step_size=1.0, C=0.5, fit_intercept=False, random_state=0)
+    theirs = LogisticRegression(C=0.5, fit_intercept=False, tol=1e-10).fit(ROWS, LABELS).coef_
+    ours = plain.fit(ROWS, LABELS).coef_
+    assert np.abs(ours - theirs).max() < 0.02
+    assert np.abs(theirs).max() > 0.4
+
+
+@pytest.mark.parametrize("name", ["steps", "batch_size", "step_size", "sigma", "radius", "C"])
+def test_a_truth_value_is_no_number(name: str) -> None:
+    with pytest.raises(ParameterError, match=f"{name} must be"):
+        ExactLogisticRegression(**{"batch_size": 2, name: True}).fit(ROWS, LABELS)
+
+
+@pytest.mark.parametrize("wrong", ["seven", -1, 1.5, True, np.random.default_rng(0)])
+def test_a_random_state_that_is_none_is_refused_in_one_sentence(wrong: Any) -> None:
+    with pytest.raises(ParameterError, match=r"random_state must be None, a whole number from 0 to 2\*\*32 - 1, or a"):
+        small("noisy-sgd", random_state=wrong).fit(ROWS, LABELS)
+
+
+def test_an_interruption_after_a_removal_leaves_it_done_or_undone(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Between a new state and the overwriting of rows there is always a moment."""
+    frame = pd.DataFrame(ROWS, index=list("abcdefgh"))
+    model = small("noisy-sgd").fit(frame, LABELS)
+
+    def interrupted(*_: Any) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(LinearRecords, "erase", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            model.unlearn(index=["c"])
+    assert model.remaining_.tolist() == [0, 1, *range(3, 8)]
+    with pytest.raises(ParameterError, match="no record that is left has this label"):
+        model.unlearn(index=["c"])
+    model.insert(pd.DataFrame(ROWS[:1], index=["z"]), LABELS[:1])
+    assert not model._records.rows[2].any()
+    assert model.certificate_.deleted == 1
+
+
+class Interrupter:
+    """Raises `KeyboardInterrupt` before the ``number``-th line that runs in a file of estimators."""
+
+    def __init__(self, number: int) -> None:
+        self.left = number
+
+    def __call__(self, frame: FrameType, event: str, argument: Any) -> Any:
+        if "/estimators/" not in frame.f_code.co_filename or "tests" in frame.f_code.co_filename:
+            return None
+        if event == "line":
+            self.left -= 1
+            if self.left == 0:
+                raise KeyboardInterrupt
+        return self
+
+
+@pytest.mark.parametrize(
+    "estimator",
+    [
+        small("subsample-gd", batch_size=20, steps=40),  # Record 7 is in some batch, but for 1e-7.
+        CertifiedLogisticRegression(C=0.5, sigma=0.1),
+        LangevinLogisticRegression(C=0.5, batch_size=20),
+        LangevinLogisticRegression(C=0.5, batch_size=None),
+    ],
+)
+def test_an_interruption_at_any_line_leaves_model_records_and_labels_agreeing(estimator: Any) -> None:
+    draw = np.random.default_rng(0)
+    rows = draw.uniform(-0.5, 0.5, (60, 2))
+    frame, labels = pd.DataFrame(rows, index=[f"c{each}" for each in range(60)]), np.arange(60) % 2
+    fitted = estimator.fit(frame, labels)
+    number, undone, done = 0, 0, 0
+    while True:
+        number += 1
+        model = copy.deepcopy(fitted)
+        sys.settrace(Interrupter(number))
+        try:
+            model.unlearn(index=["c7"])
+        except KeyboardInterrupt:
+            pass
+        else:
+            break
+        finally:
+            sys.settrace(None)
+        left = 7 in model.remaining_
+        assert np.array_equal(model.coef_, fitted.coef_) == left
+        assert (model._frame_index.labels[7] is not None) == left
+        undone, done = undone + left, done + (not left)
+        if left:
+            model.unlearn(index=["c7"])
+        else:
+            with pytest.raises(ParameterError, match="no record that is left has this label"):
+                model.unlearn(index=["c7"])
+    assert undone > 10
+    assert done > 0

@@ -1,8 +1,10 @@
 """A process with everything imported that forks a child for each job: a line of JSON in, the child's exit status out.
 
 A job names what the child does (``apply``, ``request`` or ``init``), and what happens to it: SIGKILL before its
-``kill_at``-th call that changes a file, a directory or the ledger, or after ``kill_after`` seconds; a full disk at its
-``fail_at``-th such call; no file may grow beyond ``most_bytes``.
+``kill_at``-th call that changes a file, a directory or the ledger, or after ``kill_after`` seconds, or as soon as exact
+unlearning takes steps again (``kill_long_ones``, what a time limit would do); a full disk at its ``fail_at``-th such
+call; no file may grow beyond ``most_bytes``. ``new_seed`` plants a fault: exact unlearning draws by this seed, not by
+the one that is kept.
 """
 
 import errno
@@ -22,6 +24,8 @@ from typing import Any
 from certified_unlearning.errors import UnlearningError
 from certified_unlearning.ledger import requests
 from certified_unlearning.ledger.application import apply
+from certified_unlearning.ledger.methods.exact_steps import ExactSteps
+from certified_unlearning.mechanisms.exact.descent import ExactDescent
 from tests.ledger.tables import make_model, write_table
 
 CHANGES = {
@@ -61,11 +65,22 @@ def find_disk_full(function: Any) -> None:
     raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
 
+def die_if_long(descent: ExactDescent[Any], state: Any, starts: Any, *rest: Any) -> None:
+    """Stand in for `ExactDescent._run_again`: only requests that take steps again get here with an early start."""
+    if int(starts.min()) < descent.settings.steps:
+        die(None)
+
+
 def work(job: dict[str, Any]) -> None:
     """Do a job in this process."""
     path = Path(job["path"])
     if "most_bytes" in job:
         resource.setrlimit(resource.RLIMIT_FSIZE, (job["most_bytes"],) * 2)
+    if job.get("kill_long_ones"):
+        ExactDescent._run_again = die_if_long  # type: ignore[method-assign]
+    if job.get("new_seed") is not None:
+        kept = ExactSteps._kept
+        ExactSteps._kept = lambda *given: (kept(*given)[0], job["new_seed"])  # type: ignore[method-assign]
     if "kill_at" in job:
         sys.setprofile(At(job["kill_at"], die))
     if "fail_at" in job:

@@ -18,10 +18,11 @@ from certified_unlearning.errors import (
     StorageError,
     UnlearningError,
 )
-from certified_unlearning.ledger import load_model, noisy_steps, requests
+from certified_unlearning.ledger import load_model, requests
 from certified_unlearning.ledger.application import apply
 from certified_unlearning.ledger.directory import ModelDirectory
 from certified_unlearning.ledger.initialisation import initialise
+from certified_unlearning.ledger.methods import noisy_steps
 from certified_unlearning.ledger.model import read_stored, with_intercept
 from certified_unlearning.ledger.store import Ledger
 from certified_unlearning.ledger.verification import verify
@@ -149,7 +150,7 @@ def test_three_classes_and_no_intercept(original: Original, tmp_path: Path) -> N
 def test_rows_that_stay_on_disk_give_a_model_too(model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     requests.request(model, ["p3"])
     sysconf = {"SC_PAGE_SIZE": 1, "SC_PHYS_PAGES": 1}
-    monkeypatch.setattr("certified_unlearning.ledger.noisy_steps.os.sysconf", sysconf.__getitem__)
+    monkeypatch.setattr("certified_unlearning.ledger.methods.noisy_steps.os.sysconf", sysconf.__getitem__)
     apply(model)
     verify(model)
 

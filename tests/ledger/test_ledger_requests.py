@@ -125,7 +125,7 @@ def test_requests_and_status_go_on_while_an_apply_is_at_work_and_a_second_apply_
 def test_what_is_requested_while_a_batch_is_being_applied_waits_for_the_next_one(
     model: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from certified_unlearning.ledger import noisy_steps
+    from certified_unlearning.ledger.methods import noisy_steps
 
     place_training = noisy_steps.place_training
 

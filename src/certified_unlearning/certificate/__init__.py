@@ -1,12 +1,15 @@
 """Certificates: a guarantee with its constants and assumptions, which anyone can recompute.
 
 `Certificate` speaks of noisy steps, `ResidualCertificate` of noise on weights whose gradient is certified to be small,
-`ExactCertificate` of states that have the law of a fresh run.
+`ExactCertificate` of states that have the law of a fresh run, `PredictionCertificate` of labels that no removal
+changes, `PrivateCertificate` of models that never depended much on any record.
 """
 
 from certified_unlearning.certificate.exact import ExactCertificate
 from certified_unlearning.certificate.kinds import AnyCertificate, read_any, verify, write
 from certified_unlearning.certificate.model import Certificate, of, read
+from certified_unlearning.certificate.prediction import PredictionCertificate
+from certified_unlearning.certificate.private import PrivateCertificate
 from certified_unlearning.certificate.residual import ResidualCertificate
 from certified_unlearning.certificate.verification import CertificateError
 
@@ -15,6 +18,8 @@ __all__ = [
     "Certificate",
     "CertificateError",
     "ExactCertificate",
+    "PredictionCertificate",
+    "PrivateCertificate",
     "ResidualCertificate",
     "of",
     "read",

@@ -16,9 +16,7 @@ from certified_unlearning.accounting.tv.subsampling import subsampling_tv
 from certified_unlearning.certificate.preprocessing import DECLARED, GIVEN, preprocessing
 from certified_unlearning.certificate.verification import TOLERANCE, CertificateError
 from certified_unlearning.version import code_version
-from certified_unlearning.vocabulary import NoiseSource
-
-Mechanism = Literal["subsample-gd", "noisy-sgd", "accelerated-noisy-sgd", "quantized-sgd"]
+from certified_unlearning.vocabulary import ExactMechanism, NoiseSource
 
 COMPARATOR = (
     "a run of the same algorithm with the same constants, from nothing, on the records as they are now: model and "
@@ -69,7 +67,7 @@ class ExactCertificate(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     kind: Literal["exact"] = "exact"
-    mechanism: Mechanism
+    mechanism: ExactMechanism
     loss: Literal["logistic", "softmax", "hinge"]
     guarantee: Literal["exact"] = "exact"
     comparator: str

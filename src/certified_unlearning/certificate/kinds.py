@@ -2,17 +2,20 @@
 
 from pathlib import Path
 
-from certified_unlearning.certificate import exact, model, residual, verification
+from certified_unlearning.certificate import exact, model, prediction, private, residual, verification
 from certified_unlearning.certificate.exact import ExactCertificate
 from certified_unlearning.certificate.model import Certificate
+from certified_unlearning.certificate.prediction import PredictionCertificate
+from certified_unlearning.certificate.private import PrivateCertificate
 from certified_unlearning.certificate.residual import ResidualCertificate
 from certified_unlearning.files import read_json, read_model, write_model
 
-AnyCertificate = Certificate | ResidualCertificate | ExactCertificate
+AnyCertificate = Certificate | ResidualCertificate | ExactCertificate | PredictionCertificate | PrivateCertificate
 
-_NAMED: dict[str, type[ResidualCertificate] | type[ExactCertificate]] = {
+_NAMED: dict[str, type[ResidualCertificate] | type[ExactCertificate] | type[PrivateCertificate]] = {
     "residual": ResidualCertificate,
     "exact": ExactCertificate,
+    "private": PrivateCertificate,
 }
 
 
@@ -27,13 +30,20 @@ def verify(certificate: AnyCertificate) -> None:
         residual.verify(certificate)
     elif isinstance(certificate, ExactCertificate):
         exact.verify(certificate)
+    elif isinstance(certificate, PredictionCertificate):
+        prediction.verify(certificate)
+    elif isinstance(certificate, PrivateCertificate):
+        private.verify(certificate)
     else:
         verification.verify(certificate)
 
 
 def write(certificate: AnyCertificate, path: str | Path) -> None:
-    """Write a certificate as JSON, atomically."""
-    write_model(path, certificate)
+    """Write a certificate as JSON, atomically; one of predictions with its evidence beside it."""
+    if isinstance(certificate, PredictionCertificate):
+        prediction.write(certificate, path)
+    else:
+        write_model(path, certificate)
 
 
 def read_any(path: str | Path) -> AnyCertificate:
@@ -44,4 +54,6 @@ def read_any(path: str | Path) -> AnyCertificate:
     """
     content = read_json(path)
     kind = content.get("kind") if isinstance(content, dict) else None
+    if kind == "prediction":
+        return prediction.read(path)
     return read_model(path, _NAMED[kind], "a certificate") if kind in _NAMED else model.read(path)

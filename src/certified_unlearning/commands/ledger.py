@@ -23,6 +23,9 @@ from certified_unlearning.ledger.requests import Status
 from certified_unlearning.ledger.state import Batch, State, Version
 from certified_unlearning.text import counted, rounded_up
 
+ANEW = "the same steps from nothing on the records that are left"
+"""What a version whose removals are exact is compared with."""
+
 
 def register(app: typer.Typer) -> None:
     """Add the commands, but for `verify`, which verifies files too."""
@@ -139,7 +142,7 @@ def _version_as_json(version: Version) -> dict[str, Any]:
         "time": version.time,
         "people_removed": batch.requests if batch else 0,
         "records_removed": batch.records if batch else 0,
-        "steps": batch.steps if batch and version.reading is None else None,
+        "steps": batch.steps if batch and version.reading is None and not version.is_exact else None,
         "reading": version.reading,
     }
 
@@ -150,9 +153,10 @@ def _guarantee_as_json(version: Version) -> dict[str, Any] | None:
         return None
     refit = version.reading is not None
     everything = version.epsilon_all_published
+    compared_with = "an exact refit with the same noise" if refit else "learning anew by the same noisy steps"
     return {
         "version": version.version,
-        "compared_with": "an exact refit with the same noise" if refit else "learning anew by the same noisy steps",
+        "compared_with": ANEW if version.is_exact else compared_with,
         "epsilon": version.epsilon,
         "delta": version.delta + version.extra_delta,
         "epsilon_all_versions": everything,
@@ -223,6 +227,8 @@ def _version(version: Version) -> str:
 
 
 def _means(version: Version, batch: Batch) -> str:
+    if version.is_exact:
+        return "exact unlearning"
     if version.reading is None:
         return f"K = {batch.steps:,} steps"
     how = {
@@ -237,6 +243,12 @@ def _epsilon(version: Version) -> str:
     """Return what is guaranteed of a version."""
     if version.batch is None:
         return "nothing was removed yet, so there is nothing to guarantee"
+    if version.is_exact:
+        return (
+            f"exact: epsilon = 0 at delta = 0 for whoever sees version {version.version} only: it and its secret state "
+            f"are equal in law to {ANEW}, if no request depended on a model or on how long a request took; nothing for "
+            "whoever kept earlier ones. Nothing is promised to who stays"
+        )
     delta = rounded_up(version.delta + version.extra_delta)
     last = f"epsilon = {rounded_up(version.epsilon)} at delta = {delta} for whoever sees version {version.version} only"
     if version.reading is not None:

@@ -12,6 +12,7 @@ from certified_unlearning.commands.ledger_use import print_quality
 from certified_unlearning.commands.options import WithQuality
 from certified_unlearning.errors import ParameterError
 from certified_unlearning.files import read_yaml
+from certified_unlearning.text import counted, rounded_up
 from certified_unlearning.vocabulary import DType
 
 if TYPE_CHECKING:
@@ -23,7 +24,9 @@ SLOW = 3
 
 def init(
     model_dir: Annotated[Path, typer.Argument(metavar="MODEL_DIR", help="Where the model goes: a new directory.")],
-    epsilon: Annotated[float, typer.Option(help="The target after every removal.")],
+    epsilon: Annotated[
+        float | None, typer.Option(help="The target after every removal; left out where removals are exact.")
+    ] = None,
     inverse_strength: Annotated[
         float | None,
         typer.Option(
@@ -71,10 +74,18 @@ def init(
     intercept: Annotated[bool, typer.Option(help="Whether the model has an intercept.")] = True,
     delta: Annotated[str, typer.Option(help="1/n, or a number strictly between 0 and 1.")] = "1/n",
     sigma: Annotated[
-        float | None, typer.Option(help="Noise scale; by default the least that does, for --steps and --records.")
+        float | None,
+        typer.Option(
+            help="Noise scale; by default the least that does, for --steps and --records; of noisy-sgd and "
+            "accelerated-noisy-sgd 0.01."
+        ),
     ] = None,
     steps: Annotated[
-        int | None, typer.Option(help="Steps that shall remove --records records; not together with --sigma.")
+        int | None,
+        typer.Option(
+            help="Steps that shall remove --records records; not together with --sigma. Of exact mechanisms: steps of "
+            "learning, all of which are kept; by default 256."
+        ),
     ] = None,
     records: Annotated[int, typer.Option(help="Records that --steps steps shall be able to remove at once.")] = 1,
     accountant: Annotated[str, typer.Option(help=f"Which analysis: {', '.join(ACCOUNTANTS)}.")] = "shifted",
@@ -82,17 +93,31 @@ def init(
         str,
         typer.Option(
             help="Records of a mini-batch, which is what a step reads; auto: mini-batches where there are enough "
-            "records; all: every step reads all records."
+            "records (of exact mechanisms always, of 8 records); all: every step reads all records."
         ),
     ] = "auto",
     mechanism: Annotated[
-        Literal["langevin", "newton-removal"],
+        Literal["langevin", "newton-removal", "noisy-sgd", "accelerated-noisy-sgd", "quantized-sgd", "subsample-gd"],
         typer.Option(
             help="langevin: noisy steps, compared with learning anew by noisy steps; newton-removal: a request reads "
             "its own records only, compared with an exact refit plus the same noise, for two classes (with more: a "
-            "certified refit)."
+            "certified refit); the others are exact: epsilon is 0, compared with the same steps from nothing, for "
+            "requests that do not depend on models, with a state that must stay secret."
         ),
     ] = "langevin",
+    step_size: Annotated[
+        float | None,
+        typer.Option(
+            help="Of exact mechanisms: size of a step, for rows of norm 1; by default 8, of accelerated-noisy-sgd 0.05."
+        ),
+    ] = None,
+    radius: Annotated[
+        float | None, typer.Option(help="Of exact mechanisms: of a ball that models stay in; by default none.")
+    ] = None,
+    quantum: Annotated[
+        float | None,
+        typer.Option(help="Of quantized-sgd: spacing of the grid that gradients are rounded to; by default 0.05."),
+    ] = None,
     records_between_reads: Annotated[
         int | None,
         typer.Option(help="Of newton-removal: after how many removed records data are read again; by default planned."),
@@ -100,9 +125,9 @@ def init(
     strict_timing: Annotated[
         bool, typer.Option(help="Of newton-removal: whether counts alone decide when data are read again.")
     ] = False,
-    dtype: Annotated[DType, typer.Option(help="Of the weights; newton-removal has float64.")] = "float32",
+    dtype: Annotated[DType, typer.Option(help="Of langevin's weights; the others have float64.")] = "float32",
     device: Annotated[
-        Literal["auto", "cpu", "cuda"], typer.Option(help="Where noisy steps are taken, now and later.")
+        Literal["auto", "cpu", "cuda"], typer.Option(help="Where langevin's steps are taken, now and later.")
     ] = "auto",
     quality: WithQuality = True,
 ) -> None:
@@ -142,6 +167,9 @@ def init(
         mechanism=mechanism,
         records_between_reads=records_between_reads,
         strict_timing=strict_timing,
+        step_size=step_size,
+        radius=radius,
+        quantum=quantum,
         planned=_announce,
     )
     start = made.state.start
@@ -165,6 +193,8 @@ def _batch_size(text: str) -> int | Literal["auto"] | None:
 def _announce(C: float, learner: "Learner") -> None:
     """Print which ``C`` was taken, and a warning where learning will take long."""
     from certified_unlearning.accounting.core.scale import QUICK_CONDITION
+    from certified_unlearning.accounting.tv.subsampling import subsampling_tv
+    from certified_unlearning.mechanisms.exact.plan import ExactPlan
     from certified_unlearning.mechanisms.refit_plan import RefitPlan
 
     condition, quick = C * learner.n, QUICK_CONDITION / learner.n
@@ -172,6 +202,15 @@ def _announce(C: float, learner: "Learner") -> None:
         reads = learner.records_between_reads
         often = f"after {reads:,} removed records at the latest" if reads else "for every request"
         print(f"C = {C:.4g}, C n = {condition:,.0f}: data are read again {often}", flush=True)
+        return
+    if isinstance(learner, ExactPlan):
+        again = subsampling_tv(n=learner.n, batch_size=learner.batch_size, steps=learner.steps)
+        print(
+            f"C = {C:.4g}, C n = {condition:,.0f}: learning takes {learner.steps:,} steps of "
+            f"{counted(learner.batch_size, 'record')}, and removing one record takes steps again with probability at "
+            f"most {rounded_up(again, 3)}",
+            flush=True,
+        )
         return
     if condition > SLOW * QUICK_CONDITION:
         print(
@@ -196,7 +235,6 @@ def _from_flags(flags: dict[str, Any]) -> dict[str, Any]:
 def _from_file(path: Path, flags: dict[str, Any]) -> dict[str, Any]:
     from certified_unlearning.data.tables.drafting import MARK, marked
     from certified_unlearning.data.tables.table_values import listed
-    from certified_unlearning.text import counted
 
     given = [key for key, value in flags.items() if value and key != "norm"]
     if given or flags["norm"] != "unit":

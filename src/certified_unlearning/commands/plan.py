@@ -21,7 +21,10 @@ def plan(
     ] = None,
     classes: Annotated[int | None, typer.Option(help="With --C: how many there are; 2 by default.")] = None,
     features: Annotated[
-        int | None, typer.Option(help="With --C: columns of a record, for an estimate of the time.")
+        int | None,
+        typer.Option(
+            help="With --C: columns of a record, for an estimate of the time. Of --private: columns of a row."
+        ),
     ] = None,
     intercept: Annotated[bool, typer.Option(help="With --C or --data: whether there is an intercept.")] = True,
     data: Annotated[
@@ -70,21 +73,145 @@ def plan(
             help="Plan data deletion (Forget Unlearning) instead; needs the next four, and --records or --stream.",
         ),
     ] = False,
-    dimension: Annotated[int | None, typer.Option(help="Of deletion: d, the number of parameters.")] = None,
+    dimension: Annotated[
+        int | None, typer.Option(help="Of --deletion and --exact: d, the number of parameters.")
+    ] = None,
     alpha: Annotated[float | None, typer.Option(help="Of deletion: the Rényi order.")] = None,
     epsilon_dp: Annotated[float | None, typer.Option(help="Of deletion: target for present records.")] = None,
     epsilon_dd: Annotated[float | None, typer.Option(help="Of deletion: target for deleted records.")] = None,
+    exact: Annotated[
+        str | None,
+        typer.Option(
+            help="Plan exact unlearning instead, by one of subsample-gd, noisy-sgd, accelerated-noisy-sgd, "
+            "quantized-sgd, linear-queries, dual-averaging, frank-wolfe; what is left out of --steps, --sigma (or "
+            "--quantum), --recompute is planned."
+        ),
+    ] = None,
+    recompute: Annotated[
+        float | None, typer.Option(help="Of --exact: the wanted probability that an edit computes again.")
+    ] = None,
+    batch_size: Annotated[int | None, typer.Option(help="Of --exact: records of a mini-batch.")] = None,
+    quantum: Annotated[float | None, typer.Option(help="Of --exact: the spacing of the grid of gradients.")] = None,
+    diameter: Annotated[float | None, typer.Option(help="Of --exact: D, of the set of models.")] = None,
+    private: Annotated[
+        bool,
+        typer.Option(
+            "--private",
+            help="Plan differentially private learning instead, on rows of norm at most 1: needs --n, --features, "
+            "--epsilon and --radius; --records of deletions that it shall cover with no work.",
+        ),
+    ] = False,
+    radius: Annotated[float | None, typer.Option(help="Of private learning: the largest norm of weights.")] = None,
+    loss_name: Annotated[
+        str | None,
+        typer.Option("--loss", help="Of private learning: logistic by default, squared, absolute, huber, tanh."),
+    ] = None,
+    relation: Annotated[
+        str | None, typer.Option(help="Of private learning: replace-one by default, or add-remove.")
+    ] = None,
 ) -> None:
     """Plan a removal, by every accountant side by side: nothing is run.
 
     Of the problem, give --n and --C (logistic regression on rows of norm at most 1), or --data and --label, or --n and
     the theorems' constants. Leave out one of --records, --epsilon, --sigma and --steps: it is planned (most records,
     certified epsilon, least sigma, least steps). With --deletion: the steps of learning and of every request of a
-    stream.
+    stream. With --exact: steps, batches and noise for a wanted share of edits that compute again. With --private: the
+    noise of differentially private learning, whose models answer some deletions with no work.
     """
+    of_exact = {"--recompute": recompute, "--batch-size": batch_size, "--quantum": quantum, "--diameter": diameter}
+    of_private = {"--radius": radius, "--loss": loss_name, "--relation": relation}
+    if exact is not None:
+        from certified_unlearning.commands.plans.exact import ExactWish
+        from certified_unlearning.commands.plans.exact_table import run as run_exact
+
+        of_others = {
+            "--C": inverse_strength,
+            "--classes": classes,
+            "--features": features,
+            "--no-intercept": None if intercept else intercept,
+            "--data": data,
+            "--label": label,
+            "--id": identifier,
+            "--table": table,
+            "--strong-convexity": strong_convexity,
+            "--records": records,
+            "--epsilon": epsilon,
+            "--delta": None if delta == "1/n" else delta,
+            "--step-size": None if step_size == "1/L" else step_size,
+            "--adjacency": adjacency,
+            "--stream": stream,
+            "--accountant": accountant,
+            "--plot": plot,
+            "--deletion": deletion or None,
+            "--alpha": alpha,
+            "--epsilon-dp": epsilon_dp,
+            "--epsilon-dd": epsilon_dd,
+            "--private": private or None,
+            **of_private,
+        }
+        if _given(of_others):
+            raise ParameterError(f"with --exact, leave out {', '.join(_given(of_others))}")
+        if n is None:
+            raise ParameterError("with --exact, give --n")
+        exact_wish = ExactWish(
+            mechanism=exact,
+            n=n,
+            steps=steps,
+            batch_size=batch_size,
+            sigma=sigma,
+            quantum=quantum,
+            recompute=recompute,
+            lipschitz=lipschitz,
+            smoothness=smoothness,
+            diameter=diameter,
+            dimension=dimension,
+        )
+        run_exact(exact_wish, as_json=as_json)
+        return
+    if _given(of_exact):
+        raise ParameterError(f"{', '.join(_given(of_exact))} needs --exact")
     from certified_unlearning.accounting.core.losses import LossConstants
     from certified_unlearning.commands import plan_deletion, plan_removal
 
+    if private:
+        from certified_unlearning.commands.plans import private as plan_private
+
+        left_out = {
+            "--C": inverse_strength,
+            "--classes": classes,
+            "--data": data,
+            "--label": label,
+            "--id": identifier,
+            "--table": table,
+            "--strong-convexity": strong_convexity,
+            "--smoothness": smoothness,
+            "--lipschitz": lipschitz,
+            "--sigma": sigma,
+            "--step-size": None if step_size == "1/L" else step_size,
+            "--adjacency": adjacency,
+            "--stream": stream,
+            "--accountant": accountant,
+            "--plot": plot,
+            "--deletion": deletion or None,
+            "--no-intercept": None if intercept else True,
+        }
+        if _given(left_out):
+            raise ParameterError(f"with --private, leave out {', '.join(_given(left_out))}")
+        wish = plan_private.PrivateWish(
+            n=n,
+            features=features,
+            epsilon=epsilon,
+            delta=delta,
+            radius=radius,
+            loss=loss_name or "logistic",
+            relation=relation or "replace-one",
+            records=records,
+            steps=steps,
+        )
+        plan_private.run(wish, as_json=as_json)
+        return
+    if _given(of_private):
+        raise ParameterError(f"{', '.join(_given(of_private))} needs --private")
     given_constants = {
         "--strong-convexity": strong_convexity,
         "--smoothness": smoothness,

@@ -3,12 +3,15 @@
 import json
 import sys
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from certified_unlearning.commands import ledger
 from certified_unlearning.errors import ParameterError, UnlearningError
+
+if TYPE_CHECKING:
+    from certified_unlearning.certificate import PrivateCertificate
 
 
 def verify(
@@ -64,6 +67,18 @@ def verify(
                 f"{rounded_up(certified.recompute_probability)}; {assumed} assumptions not checked)"
             )
             continue
+        if isinstance(certified, certificate.PredictionCertificate):
+            shares = ", ".join(
+                f"{share:.1%} at k = {k}" for k, share in zip(certified.budgets, certified.shares, strict=True)
+            )
+            print(
+                f"{path}: of {len(certified.predictions)} predictions certified: {shares} ({certified.changes} in each "
+                f"batch; {certified.guarantee} by {certified.mechanism}; {assumed} assumptions not checked)"
+            )
+            continue
+        if isinstance(certified, certificate.PrivateCertificate):
+            print(f"{path}: {_private_in_words(certified)}")
+            continue
         if not certified.unlearning_steps:
             print(f"{path}: nothing was removed yet, so nothing is guaranteed")
             continue
@@ -79,6 +94,18 @@ def verify(
         raise typer.Exit(1)
 
 
+def _private_in_words(certified: "PrivateCertificate") -> str:
+    from certified_unlearning.text import rounded_up
+
+    assumed = sum(each.status == "assumed" for each in certified.assumptions)
+    several = "; ".join(f"{each.records}: {rounded_up(each.epsilon, 3)}" for each in certified.deletions[1:])
+    return (
+        f"epsilon = {rounded_up(certified.epsilon)} at delta = {rounded_up(certified.delta + certified.extra_delta)} "
+        f"under {certified.relation}, towards everybody who sees the model; unchanged after deletions of several "
+        f"records, epsilon of {several} (private by {certified.mechanism}; {assumed} assumptions not checked)"
+    )
+
+
 def _verify_as_json(path: Path) -> bool:
     """Print what is found of a certificate as one JSON object; return whether it is as stated.
 
@@ -92,13 +119,21 @@ def _verify_as_json(path: Path) -> bool:
     except UnlearningError as error:
         print(json.dumps({"certificate": str(path), "verified": False, "error": str(error)}, indent=2))
         return False
-    if isinstance(certified, certificate.Certificate):
+    epsilon = None if isinstance(certified, certificate.PredictionCertificate) else certified.epsilon
+    adjacency: str | None
+    if isinstance(certified, certificate.PredictionCertificate):
+        # Labels of single inputs: there is no epsilon of the answers together.
+        accountant, everything, nothing, delta, adjacency = None, None, True, None, certified.changes
+    elif isinstance(certified, certificate.Certificate):
         accountant, everything = certified.accountant, certified.epsilon_all_published
         delta, adjacency = certified.delta + certified.extra_delta, certified.adjacency
         nothing = not certified.unlearning_steps
     elif isinstance(certified, certificate.ResidualCertificate):
         accountant, everything, nothing = None, certified.epsilon_all_releases, False
         delta, adjacency = certified.delta + certified.extra_delta, certified.adjacency
+    elif isinstance(certified, certificate.PrivateCertificate):
+        accountant, everything, nothing = None, None, False
+        delta, adjacency = certified.delta + certified.extra_delta, certified.relation
     else:
         # Two states together tell more than one: nothing is stated of all of them.
         accountant, everything, nothing, delta, adjacency = None, None, False, 0.0, None
@@ -111,7 +146,7 @@ def _verify_as_json(path: Path) -> bool:
         "guarantee": certified.guarantee,
         "comparator": certified.comparator,
         "adjacency": adjacency,
-        "epsilon": None if nothing else certified.epsilon,
+        "epsilon": None if nothing else epsilon,
         "delta": delta,
         "epsilon_all_published": None if nothing else everything,
         "checked": [each.statement for each in certified.assumptions if each.status == "checked"],

@@ -10,15 +10,21 @@ from certified_unlearning.estimators.certified import CertifiedLogisticRegressio
 from certified_unlearning.estimators.descent_to_delete import PublishedStateDescentToDelete, SecretStateDescentToDelete
 from certified_unlearning.estimators.exact.classifier import ExactLogisticRegression
 from certified_unlearning.estimators.langevin import LangevinLogisticRegression
+from certified_unlearning.estimators.network.classifier import CertifiedMLPClassifier
+from certified_unlearning.estimators.private.classifier import PrivateLogisticRegression
+from certified_unlearning.estimators.private.regressor import PrivateLinearRegression
 from certified_unlearning.estimators.ridge.certified import CertifiedRidge
 from certified_unlearning.estimators.ridge.langevin import LangevinRidge
 
 __all__ = [
     "CertifiedLogisticRegression",
+    "CertifiedMLPClassifier",
     "CertifiedRidge",
     "ExactLogisticRegression",
     "LangevinLogisticRegression",
     "LangevinRidge",
+    "PrivateLinearRegression",
+    "PrivateLogisticRegression",
     "PublishedStateDescentToDelete",
     "SecretStateDescentToDelete",
 ]

@@ -40,11 +40,12 @@ class CertifiedModel(LinearModel):
     def _remove(self, indices: Any) -> bool:
         gone, counts = self._present(indices), self._counts
         rows, labels = self._training_rows, self._training_labels
-        gone_rows, gone_labels = rows[gone], labels[gone]
+        gone_rows, gone_labels, names = rows[gone], labels[gone], self._labels_at(gone)
         try:
             # In place, for a copy would take longer than all the rest; an interruption puts them back.
             rows[gone], labels[gone] = 0, 0
             self._removed[gone] = True
+            self._label(gone, None)
             model, reading = self._without(gone_rows, gone_labels)
             counts_after = counts.after(len(gone), reading)
             self.__dict__.update(
@@ -56,6 +57,7 @@ class CertifiedModel(LinearModel):
         except BaseException:
             if self._counts is counts:
                 rows[gone], labels[gone], self._removed[gone] = gone_rows, gone_labels, False
+                self._label(gone, names)
             raise
         return self._has_an_empty_class()
 

@@ -101,12 +101,16 @@ class LinearClassifier(ClassifierMixin, LinearModel):  # type: ignore[misc]
         self._note_index(X)
         X, y = validate_data(self, X, y, accept_sparse="csr", dtype=(np.float64, np.float32))
         check_classification_targets(y)
-        require_positive(C=self.C)
+        self._check_strength()
         self._scaling()  # Whether its numbers make sense, before anything is done.
         classes, encoded = np.unique(y, return_inverse=True)
         if len(classes) < 2:
             raise DataError(f"y holds one class only ({classes[0]!r}); a classifier needs samples of two classes")
         return dense(X), classes, 2 * encoded - 1 if len(classes) == 2 else encoded
+
+    def _check_strength(self) -> None:
+        """Raise `ParameterError` unless the regulariser's strength makes sense."""
+        require_positive(C=self.C)
 
     def _quality_in_words(self, X: Any, y: Any) -> list[str]:
         """Return what a report says of the predictions on some records; nothing if there are none."""

@@ -180,7 +180,7 @@ class LangevinLogisticRegression(UnlearningClassifier, LangevinModel):
         require_removable(removed, places < 0, left=learner.n - sum(each.records for each in done))
         rows, labels = self._training_rows, self._training_labels
         history = [*done, learner.plan_removal(done, len(removed), learner.places_of(places))]
-        before = rows[places], labels[places]
+        before, names = (rows[places], labels[places]), self._labels_at(removed)
         assert self._records_of_class is not None
         left = self._records_of_class - np.bincount(self._numbered(before[1]), minlength=len(self.classes_))
         try:
@@ -189,6 +189,7 @@ class LangevinLogisticRegression(UnlearningClassifier, LangevinModel):
                 others, labels[places] = self._replacements(len(places))
                 rows[places] = self._signed(others, labels[places])
             position[removed] = -1
+            self._label(removed, None)
             weights = self._after_steps(*self._placed(rows, labels), history)
             # At once: whatever interrupts, what is kept of the records and what is said of them agree.
             self.__dict__.update(
@@ -203,6 +204,7 @@ class LangevinLogisticRegression(UnlearningClassifier, LangevinModel):
             if self.removals_ is done:
                 rows[places], labels[places] = before
                 position[removed] = places
+                self._label(removed, names)
             raise
         return not left.all()
 

@@ -71,7 +71,11 @@ class LinearModel(BaseEstimator):  # type: ignore[misc]
 
     @abstractmethod
     def _remove(self, indices: Any) -> bool:
-        """Remove records, all or none; return whether a class has lost all of its own."""
+        """Remove records and their labels, all or none, whenever it is interrupted.
+
+        Returns:
+            Whether a class has lost all of its own.
+        """
 
     def unlearn(self, indices: ArrayLike | None = None, *, index: Any = None) -> Self:
         """Remove records from the model, and from what it keeps of its training data.
@@ -100,9 +104,7 @@ class LinearModel(BaseEstimator):  # type: ignore[misc]
         named = self._named(indices, index, self._fitted_records)
         if not len(named):
             return self
-        lost = self._remove(named)
-        self._forget_labels(named)
-        if lost:
+        if self._remove(named):
             warn_of_an_empty_class()
         return self
 
@@ -171,10 +173,15 @@ class LinearModel(BaseEstimator):  # type: ignore[misc]
         """Return the positions that a request names among ``n`` fitted records; none for an empty request."""
         return positions_named(indices, index, n=n, frame_index=self._frame_index)
 
-    def _forget_labels(self, positions: NDArray[Any]) -> None:
-        """Forget the data frame's labels of records that were removed."""
-        if self._frame_index is not None:
-            self._frame_index.forget(positions)
+    def _labels_at(self, positions: NDArray[Any]) -> NDArray[Any] | None:
+        """Return a copy of the data frame's labels of some records; None where it has none."""
+        known = None if self._frame_index is None else self._frame_index.labels
+        return None if known is None else known[positions]
+
+    def _label(self, positions: NDArray[Any], labels: NDArray[Any] | None) -> None:
+        """Put labels in the place of those of some records, in place: None for records that are removed."""
+        if self._frame_index is not None and self._frame_index.labels is not None:
+            self._frame_index.labels[positions] = labels
 
     def _has_an_empty_class(self) -> bool:
         """Return whether a class has lost all of its records; of numbers there are none."""
@@ -194,7 +201,17 @@ class LinearModel(BaseEstimator):  # type: ignore[misc]
         """Return the address of new noise: from the operating system, or from ``random_state``."""
         if self.random_state is None:
             return secrets.randbits(128)
-        words: Sequence[int] = check_random_state(self.random_state).randint(2**32, size=4, dtype=np.uint32).tolist()
+        wrong = (
+            "random_state must be None, a whole number from 0 to 2**32 - 1, or a numpy.random.RandomState, got "
+            f"{self.random_state!r}"
+        )
+        if isinstance(self.random_state, bool):
+            raise ParameterError(wrong)
+        try:
+            generator = check_random_state(self.random_state)
+        except ValueError as error:
+            raise ParameterError(wrong) from error
+        words: Sequence[int] = generator.randint(2**32, size=4, dtype=np.uint32).tolist()
         return sum(word << 32 * place for place, word in enumerate(words))
 
     def _described_index(self) -> tuple[dict[str, Any], dict[str, NDArray[Any] | None]]:

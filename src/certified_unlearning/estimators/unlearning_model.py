@@ -78,10 +78,10 @@ class UnlearningModel(LinearModel):
 
     def _copy_without(self, indices: Any) -> bool:
         places = self._places(indices)
-        rows, labels = self._training_rows, self._training_labels
+        rows, labels, removed = self._training_rows, self._training_labels, self.remaining_[places]
         if self._learner.adjacency == "replace":
-            rows, labels, replaced = rows.copy(), labels.copy(), self.remaining_[places]
-            rows[replaced], labels[replaced] = self._replacements(len(places))
+            rows, labels = rows.copy(), labels.copy()
+            rows[removed], labels[removed] = self._replacements(len(places))
         else:
             rows, labels = np.delete(rows, places, axis=0), np.delete(labels, places)
         self._unlearn(*self._tensors(rows, labels), records=len(places))
@@ -89,6 +89,7 @@ class UnlearningModel(LinearModel):
         self._keep(rows, labels)
         if self._frame_index is not None:
             self._frame_index = self._frame_index.copy()  # As the other arrays: a shallow copy of this stays as it is.
+            self._frame_index.forget(removed)
         if self.random_state is not None:
             self._noise_source = "seed"  # It may have been set after `fit`.
         return self._has_an_empty_class()

@@ -14,7 +14,7 @@ A model directory holds
 ``lock``                     held while `apply` is at work
 ===========================  ======================================================================
 
-`method` is what a mechanism does here, `noisy_steps` and `exact_refit` do it. `state` says what the events add up to;
+`method` is what a mechanism does here, those of `methods` do it. `state` says what the events add up to;
 `initialisation`, `requests`, `application` and `verification` are the commands, `commands` their command line;
 `prediction` uses the model, `quality` says how good it is, to the operator and to no file. A version of the model
 counts from the event that names it: until then the one before is current, and its files stay.

@@ -1,8 +1,8 @@
 """`apply`: pending requests become one batch, one removal, one new version of the model.
 
 What a crash leaves behind is finished by the next `apply`. Before the event `applied` is in the ledger, the old version
-is the current one and everything is done again from its weights, with new noise; after it, only files are left to
-be deleted.
+is the current one and everything is done again from its weights, with new noise (with the same, where exactness asks
+for that); after it, only files are left to be deleted.
 """
 
 from concurrent.futures import ThreadPoolExecutor
@@ -12,7 +12,7 @@ from pathlib import Path
 import torch
 
 from certified_unlearning.engine.devices import pick_device
-from certified_unlearning.errors import StorageError
+from certified_unlearning.errors import ParameterError, StorageError
 from certified_unlearning.ledger import training
 from certified_unlearning.ledger.directory import ModelDirectory, destroy, new_key, read_key, synchronise
 from certified_unlearning.ledger.method import Answered, Taken, answered_of
@@ -59,7 +59,7 @@ def apply(path: Path, *, device: str | None = None) -> Applied:
         LedgerError: Something was tampered with; nothing was done.
         StorageError: Another `apply` is at work, or a file could not be written; run it again.
         InfeasibleError: No number of steps meets the target; nothing was done.
-        ParameterError: There is no such device.
+        ParameterError: There is no such device, or the mechanism takes none.
     """
     directory = ModelDirectory(path)
     made = []
@@ -68,6 +68,8 @@ def apply(path: Path, *, device: str | None = None) -> Applied:
         state = read_state(ledger)
         model = read_stored(directory, state)
         place = pick_device(device or model.device)
+        if place.type == "cuda" and device == "cuda" and method_of(directory, model).stays_on_the_cpu:
+            raise ParameterError("device must be left out: this model's mechanism computes on the CPU, got 'cuda'")
         try:
             deleted = _delete_leftovers(directory, state)
             key = source_key(directory, state)
@@ -99,11 +101,12 @@ def _answer(
     features, key = model.learner.features, read_key(directory.digest_key(batch.version))
     rows = _rows(ledger, batch.after, batch.up_to)
     # Of a batch that an earlier `apply` had begun some may be zeros already.
-    taken = Taken(*training.take(directory, features, rows)) if method.keeps_a_secret and not state.planned else None
+    needed = method.needs_what_it_removes and not state.planned
+    taken = Taken(*training.take(directory, features, rows)) if needed else None
     training.zero(directory, features, rows)
     if training.digest(directory, features, key) != batch.training_digest:
         raise LedgerError(f"{directory.features.parent} does not keep what is written to it; nothing was published")
-    outcome = method.remove(weights.ravel(), secret, answered, batch, taken, device)
+    outcome = method.remove(weights.ravel(), secret, answered, batch, rows, taken, device)
     certified = method.certificate([*answered, Answered(batch, outcome.reading)], batch.training_digest)
     written = write_version(directory, model, batch.version, outcome, certified)
     with ledger.transaction():

@@ -5,7 +5,7 @@ import shutil
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 from certified_unlearning.accounting import AccountantName
 from certified_unlearning.accounting.core.checks import require_positive
@@ -21,12 +21,15 @@ from certified_unlearning.ledger.model import StoredModel, method_of, with_inter
 from certified_unlearning.ledger.requests import Status, status
 from certified_unlearning.ledger.state import Start
 from certified_unlearning.ledger.store import Ledger, Record
+from certified_unlearning.mechanisms.exact.plan import ExactPlan
 from certified_unlearning.mechanisms.learners.langevin import LangevinLearner
+from certified_unlearning.mechanisms.learners.learner import require_one_of
 from certified_unlearning.mechanisms.learners.minibatch import MiniBatchLearner, plan_learner
 from certified_unlearning.mechanisms.refit_plan import RefitPlan
-from certified_unlearning.vocabulary import DType
+from certified_unlearning.vocabulary import DType, ExactMechanism
 
-Learner = LangevinLearner | MiniBatchLearner | RefitPlan
+Learner = LangevinLearner | MiniBatchLearner | RefitPlan | ExactPlan
+LedgerMechanism = Literal["langevin", "newton-removal"] | ExactMechanism
 
 REFIT_SIGMA = 1e-3
 """Standard deviation of the noise on weights that are compared with an exact refit, if nothing else is asked for."""
@@ -36,7 +39,7 @@ def initialise(
     path: Path,
     table: Table,
     *,
-    epsilon: float,
+    epsilon: float | None = None,
     C: float | None = None,
     delta: float | Literal["1/n"] = "1/n",
     sigma: float | None = None,
@@ -47,9 +50,12 @@ def initialise(
     device: Literal["auto", "cpu", "cuda"] = "auto",
     intercept: bool = True,
     batch_size: int | Literal["auto"] | None = "auto",
-    mechanism: Literal["langevin", "newton-removal"] = "langevin",
+    mechanism: LedgerMechanism = "langevin",
     records_between_reads: int | None = None,
     strict_timing: bool = False,
+    step_size: float | None = None,
+    radius: float | None = None,
+    quantum: float | None = None,
     planned: Callable[[float, Learner], None] | None = None,
 ) -> Status:
     """Copy a table's records, learn version 1 of a model from them, and begin its ledger.
@@ -58,13 +64,14 @@ def initialise(
         path: The model directory, which must not exist yet, or be empty.
         table: The records: where they lie, and how they become rows, labels and identifiers. All are training
             records, so it must have no split.
-        epsilon: The target after every removal.
+        epsilon: The target after every removal; None where removals are exact.
         C: Inverse strength of the regulariser, as in scikit-learn: the objective is
             ``C sum_i loss_i + ||(coef, intercept)||^2 / 2``. None: 100 / n.
         delta: Of the target.
         sigma: Noise scale. None: the least with which ``steps`` steps remove ``records`` records. With Newton removal
-            the deviation of the noise on published weights; None: `REFIT_SIGMA`.
-        steps: Steps that a removal of ``records`` records shall take. None: as the learner chooses.
+            the deviation of the noise on published weights; None: `REFIT_SIGMA`. Of exact mechanisms see `ExactPlan`.
+        steps: Steps that a removal of ``records`` records shall take. None: as the learner chooses. Of exact mechanisms
+            the steps of learning, all of which are kept.
         records: How many records ``steps`` steps shall be able to remove at once.
         accountant: Which analysis.
         dtype: Of the weights.
@@ -73,9 +80,13 @@ def initialise(
         batch_size: Records of a mini-batch; ``"auto"`` for mini-batches where there are enough records, None for all
             records in every step.
         mechanism: Noisy steps, compared with learning anew by noisy steps; or Newton removal (with three classes or
-            more certified refit), compared with an exact refit, which takes none of the last five arguments.
+            more certified refit), compared with an exact refit; or a descent that forgets exactly: equal in law to
+            learning anew. An argument that means nothing for it is refused.
         records_between_reads: Of Newton removal: see `RefitPlan`. None: planned.
         strict_timing: Of Newton removal: whether counts alone decide when data are read again.
+        step_size: Of exact mechanisms: see `ExactPlan`, as the next two.
+        radius: Of the ball that models are projected on.
+        quantum: Of quantized-sgd.
         planned: Called with ``C`` and the learner before learning begins.
 
     Returns:
@@ -89,13 +100,23 @@ def initialise(
     """
     if C is not None:
         require_positive(C=C)
+    require_one_of(("langevin", "newton-removal", *get_args(ExactMechanism)), mechanism=mechanism)
     if mechanism == "newton-removal":
-        _require_usual(
-            steps=(steps, None), records=(records, 1), batch_size=(batch_size, "auto"), dtype=(dtype, "float32")
-        )
-        _require_usual(accountant=(accountant, "shifted"))
+        _require_usual(steps=(steps, None), batch_size=(batch_size, "auto"))
     else:
         _require_usual(records_between_reads=(records_between_reads, None), strict_timing=(strict_timing, False))
+    if mechanism != "langevin":
+        _require_usual(records=(records, 1), dtype=(dtype, "float32"), accountant=(accountant, "shifted"))
+    if mechanism in get_args(ExactMechanism):
+        _require_usual(epsilon=(epsilon, None), delta=(delta, "1/n"))
+        if device == "cuda":
+            raise ParameterError(f"device must be left out: {mechanism} computes on the CPU, got 'cuda'")
+        if batch_size is None:
+            raise ParameterError(f"batch_size must be a number or 'auto': a batch of {mechanism} leaves a record out")
+    else:
+        _require_usual(step_size=(step_size, None), radius=(radius, None), quantum=(quantum, None))
+        if epsilon is None:
+            raise ParameterError("epsilon is missing: the target after every removal; exact mechanisms have none")
     if table.identifier is None:
         raise ParameterError("identifier is missing: without a column that says whose a record is nobody can ask")
     if table.split is not None:
@@ -108,6 +129,8 @@ def initialise(
         modified = _modified(source)
         n, features = _copy(directory, ledger, table, intercept)
         C = QUICK_CONDITION / n if C is None else C
+        classes = len(table.classes or ())
+        regularisation = regularisation_of(C=C, n=n, intercept=intercept)
         learner: Learner
         if mechanism == "langevin":
             learner = plan_learner(
@@ -116,7 +139,7 @@ def initialise(
                 intercept=intercept,
                 n=n,
                 features=features,
-                classes=len(table.classes or ()),
+                classes=classes,
                 epsilon=epsilon,
                 delta=delta,
                 sigma=sigma,
@@ -126,17 +149,33 @@ def initialise(
                 adjacency="zero-out",
                 dtype=dtype,
             )
-        else:
+        elif mechanism == "newton-removal":
+            assert epsilon is not None
             learner = RefitPlan.make(
                 n=n,
                 features=features,
-                classes=len(table.classes or ()),
-                strong_convexity=n * regularisation_of(C=C, n=n, intercept=intercept),
+                classes=classes,
+                strong_convexity=n * regularisation,
                 epsilon=epsilon,
                 delta=delta,
                 sigma=REFIT_SIGMA if sigma is None else sigma,
                 strict=strict_timing,
                 records_between_reads=records_between_reads,
+            )
+        else:
+            assert batch_size is not None
+            learner = ExactPlan.make(
+                n=n,
+                features=features,
+                classes=classes,
+                mechanism=mechanism,
+                strong_convexity=n * regularisation,
+                steps=steps,
+                batch_size=batch_size,
+                step_size=step_size,
+                radius=radius,
+                sigma=sigma,
+                quantum=quantum,
             )
         # With its suffix the name is none of a built-in data set.
         model = StoredModel(

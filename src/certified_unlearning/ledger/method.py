@@ -58,8 +58,10 @@ class Taken(NamedTuple):
 class Method(ABC):
     """How the model of a directory learns, and how records leave it."""
 
-    keeps_a_secret: bool = False
-    """Whether versions have a `Secret`, and removals need the records that they remove."""
+    needs_what_it_removes: bool = False
+    """Whether removals are computed from the records that they remove."""
+    stays_on_the_cpu: bool = False
+    """Whether it computes on the CPU, whatever else there is."""
 
     @abstractmethod
     def deal(self) -> None:
@@ -80,18 +82,36 @@ class Method(ABC):
         secret: Secret | None,
         answered: Sequence[Answered],
         batch: Batch,
+        rows: Sequence[int],
         taken: Taken | None,
         device: torch.device,
     ) -> Outcome:
         """Carry out a batch, whose rows are zero in the training copy by now.
+
+        It may be done again, after it was interrupted at any moment: for the same batch, from the same version.
 
         Args:
             weights: Of the current version, shape ``(d,)``.
             secret: Of the current version.
             answered: The batches that it has behind it.
             batch: The batch.
-            taken: Its records, for who `keeps_a_secret`; None if they are lost: an interrupted `apply` had zeroed them.
+            rows: Its rows of the table, ascending.
+            taken: Its records, for who `needs_what_it_removes`; None if they are lost: an interrupted `apply` had
+                zeroed them.
             device: Where noisy steps are taken.
+        """
+
+    @abstractmethod
+    def check(self, weights: NDArray[Any], secret: Secret | None, left: Sequence[int]) -> None:
+        """Compare the current version with what follows from the records that are left, where anything does.
+
+        Args:
+            weights: Of the current version, shape ``(d,)``.
+            secret: Of the current version.
+            left: Rows of the table that are somebody's.
+
+        Raises:
+            DataError: It is not what follows.
         """
 
     @abstractmethod

@@ -11,18 +11,26 @@ from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict
 
 from certified_unlearning.accounting.core.losses import scores_per_record
-from certified_unlearning.certificate import ExactCertificate, ResidualCertificate, kinds
+from certified_unlearning.certificate import (
+    Certificate,
+    ExactCertificate,
+    PredictionCertificate,
+    ResidualCertificate,
+    kinds,
+)
 from certified_unlearning.certificate.kinds import AnyCertificate
 from certified_unlearning.data.tables.declaration import Table
 from certified_unlearning.errors import DataError
 from certified_unlearning.files import atomic_path, read_model
 from certified_unlearning.ledger.directory import ModelDirectory, file_sha256, read_key
-from certified_unlearning.ledger.exact_refit import ExactRefit
 from certified_unlearning.ledger.method import Method, Outcome, Secret
-from certified_unlearning.ledger.noisy_steps import NoisySteps
+from certified_unlearning.ledger.methods.exact_refit import ExactRefit
+from certified_unlearning.ledger.methods.exact_steps import ExactSteps
+from certified_unlearning.ledger.methods.noisy_steps import NoisySteps
 from certified_unlearning.ledger.state import State, Version
 from certified_unlearning.ledger.store import LedgerError
 from certified_unlearning.ledger.weights import read_weights
+from certified_unlearning.mechanisms.exact.plan import ExactPlan
 from certified_unlearning.mechanisms.learners.langevin import LangevinLearner
 from certified_unlearning.mechanisms.learners.minibatch import MiniBatchLearner
 from certified_unlearning.mechanisms.refit_plan import RefitPlan
@@ -47,7 +55,7 @@ class StoredModel(BaseModel):
         dataset: What certificates call the data.
         table: How a table became rows, labels and identifiers, with the names of columns and classes.
         intercept: Whether rows ``x`` became ``(x, 1) / sqrt(2)``.
-        learner: The learner, or the plan of one whose removals are certified against an exact refit.
+        learner: The learner, or the plan of one whose removals are exact, or certified against an exact refit.
         device: Where noisy steps are taken: auto, cpu or cuda.
     """
 
@@ -57,7 +65,7 @@ class StoredModel(BaseModel):
     dataset: str
     table: Table
     intercept: bool
-    learner: LangevinLearner | MiniBatchLearner | RefitPlan
+    learner: LangevinLearner | MiniBatchLearner | RefitPlan | ExactPlan
     device: Literal["auto", "cpu", "cuda"]
 
 
@@ -118,11 +126,14 @@ def stated_by(certified: AnyCertificate) -> dict[str, float | None]:
     """Return what the ledger repeats of a certificate."""
     if isinstance(certified, ExactCertificate):
         return {"epsilon": 0.0, "delta": 0.0, "extra_delta": 0.0, "epsilon_all_published": None}
-    everything = (
-        certified.epsilon_all_releases
-        if isinstance(certified, ResidualCertificate)
-        else certified.epsilon_all_published
-    )
+    if isinstance(certified, PredictionCertificate):
+        # No mechanism of a ledger makes one: labels have no epsilon.
+        return {"epsilon": None, "delta": None, "extra_delta": None, "epsilon_all_published": None}
+    everything = None
+    if isinstance(certified, ResidualCertificate):
+        everything = certified.epsilon_all_releases
+    elif isinstance(certified, Certificate):
+        everything = certified.epsilon_all_published
     return {
         "epsilon": certified.epsilon,
         "delta": certified.delta,
@@ -161,4 +172,6 @@ def method_of(directory: ModelDirectory, model: StoredModel) -> Method:
     """Return how a directory's model learns and forgets."""
     if isinstance(model.learner, RefitPlan):
         return ExactRefit(directory, model.learner, model.dataset)
+    if isinstance(model.learner, ExactPlan):
+        return ExactSteps(directory, model.learner, model.dataset)
     return NoisySteps(directory, model.learner, model.dataset)

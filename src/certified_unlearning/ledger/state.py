@@ -67,6 +67,11 @@ class Version:
     reading: Reading | None = None
     secret_digest: str | None = None
 
+    @property
+    def is_exact(self) -> bool:
+        """Whether it is certified to be equal in law, which alone leaves no delta."""
+        return self.delta == 0
+
 
 @dataclass(frozen=True)
 class Start:

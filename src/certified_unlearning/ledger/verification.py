@@ -6,13 +6,16 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
+
+from numpy.typing import NDArray
 
 from certified_unlearning.certificate import kinds
 from certified_unlearning.certificate.kinds import AnyCertificate
-from certified_unlearning.errors import ParameterError
+from certified_unlearning.errors import DataError, ParameterError
 from certified_unlearning.ledger import training
 from certified_unlearning.ledger.directory import ModelDirectory, file_sha256, read_key
-from certified_unlearning.ledger.method import answered_of
+from certified_unlearning.ledger.method import Secret, answered_of
 from certified_unlearning.ledger.model import (
     StoredModel,
     method_of,
@@ -81,14 +84,14 @@ def verify(path: Path, head: str | None = None) -> Verified:
             raise LedgerError(
                 f"{ledger.path} was tampered with: row {row} of the training copy is nobody's, but is there"
             )
-        read_weights(directory, state.current)
-        read_secret(directory, state.current)
+        weights, secret = read_weights(directory, state.current), read_secret(directory, state.current)
         for version in state.versions:
             current = _check_certificate(directory, model, state, version)
         leftovers = directory.leftovers(state)
         if state.planned is not None or leftovers:
             what = leftovers[0] if leftovers else f"version {state.current.version + 1}, which is planned"
             raise LedgerError(f"an `apply` was interrupted ({what}); run `unlearn apply {path}` to finish it")
+        _check_version(directory, model, weights.ravel(), secret, owned)
         source = source_changed(directory, state, source_key(directory, state))
         return Verified(state, events, ledger.head(), current, source, tuple(directory.strangers()))
 
@@ -140,6 +143,16 @@ def _check_batches(ledger: Ledger, state: State) -> None:
         answered = ledger.requests(batch.after, batch.up_to)
         if (len(answered), sum(answered.values())) != (batch.requests, batch.records):
             raise LedgerError(f"{ledger.path} was tampered with: version {batch.version} answers other requests")
+
+
+def _check_version(
+    directory: ModelDirectory, model: StoredModel, weights: NDArray[Any], secret: Secret | None, owned: list[int]
+) -> None:
+    """Check that the current version follows from the records that are left, where its mechanism can tell."""
+    try:
+        method_of(directory, model).check(weights, secret, owned)
+    except DataError as error:
+        raise LedgerError(f"{directory.path} was tampered with: {error}") from error
 
 
 def _check_certificate(directory: ModelDirectory, model: StoredModel, state: State, version: Version) -> AnyCertificate:

@@ -41,6 +41,50 @@ def test_the_largest_batch_is_the_largest(n: int, steps: int, wanted: float) -> 
     assert subsampling_tv(n=n, batch_size=batch_size + 1, steps=steps) > wanted
 
 
+STEPS_TO_SPARE = 1e-9
+"""A probability next to the wanted one may be on either side of it."""
+
+
+@given(RUNS, st.floats(0.01, 100), st.floats(1e-3, 1e3), WANTED)
+def test_most_noisy_steps_are_the_most(run: dict[str, int], lipschitz: float, sigma: float, wanted: float) -> None:
+    case = {"n": run["n"], "batch_size": run["batch_size"], "sigma": sigma}
+    gap = 2 * lipschitz / run["batch_size"]
+    try:
+        most = planning.most_noisy_steps(**case, lipschitz=lipschitz, recompute_probability=wanted)
+    except InfeasibleError:
+        assert noisy_recompute_probability(**case, steps=planning.MOST_STEPS, gap=gap) <= wanted * (1 + STEPS_TO_SPARE)
+        return
+    assert noisy_recompute_probability(**case, steps=most, gap=gap) <= wanted
+    assert noisy_recompute_probability(**case, steps=most + 1, gap=gap) > wanted
+
+
+@given(RUNS, st.integers(1, 1000), st.floats(1e-3, 1e3), WANTED)
+def test_most_quantised_steps_are_the_most(run: dict[str, int], d: int, resolution: float, wanted: float) -> None:
+    case = {"n": run["n"], "batch_size": run["batch_size"], "resolution": resolution, "dimension": d}
+    gap = 2 / run["batch_size"]
+    try:
+        most = planning.most_quantised_steps(**case, lipschitz=1.0, recompute_probability=wanted)
+    except InfeasibleError:
+        assert quantised_recompute_probability(**case, steps=planning.MOST_STEPS, gap=gap) <= wanted * (
+            1 + STEPS_TO_SPARE
+        )
+        return
+    assert quantised_recompute_probability(**case, steps=most, gap=gap) <= wanted
+    assert quantised_recompute_probability(**case, steps=most + 1, gap=gap) > wanted
+
+
+@given(st.floats(0.01, 1e5), WANTED)
+def test_most_queries_are_the_most(sigma: float, wanted: float) -> None:
+    most = planning.most_queries(sigma=sigma, bound=1.0, recompute_probability=wanted)
+    assert query_recompute_probability(queries=most, sigma=sigma, bound=1.0) <= wanted
+    assert query_recompute_probability(queries=most + 1, sigma=sigma, bound=1.0) > wanted
+
+
+def test_more_steps_than_anybody_takes_are_refused() -> None:
+    with pytest.raises(InfeasibleError, match=r"recompute_probability = 0\.5 would allow more than 10,000,000 steps"):
+        planning.most_queries(sigma=1e9, bound=1.0, recompute_probability=0.5)
+
+
 def test_too_many_steps_are_refused_with_how_many_would_do() -> None:
     with pytest.raises(InfeasibleError, match=r"raise recompute_probability = 0\.01, or take at most 1 steps"):
         planning.largest_batch(n=100, steps=50, recompute_probability=0.01)

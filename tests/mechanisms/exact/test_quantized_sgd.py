@@ -10,15 +10,12 @@ from statistics import fmean
 import pytest
 import torch
 from scipy import stats
-from torch import Tensor
 
-from certified_unlearning.engine.exact.couplings import cells
 from certified_unlearning.engine.exact.draws import Draws
 from certified_unlearning.engine.exact.gradients import GivenRecords, LinearRecords
 from certified_unlearning.mechanisms.exact.descent import ExactDescent
 from certified_unlearning.mechanisms.exact.quantized_sgd import QuantizedSgd
-from certified_unlearning.mechanisms.exact.trajectory import Trajectory
-from certified_unlearning.mechanisms.exact.work import Work
+from tests.mechanisms.exact import wrong_descents
 from tests.mechanisms.exact.scripted import Scripted
 from tests.mechanisms.exact.two_samples import RUNS, Request, critical, distances, edited, retrained
 
@@ -89,46 +86,17 @@ def test_a_gradient_moves_and_its_offset_is_kept(
     assert work.recomputations.tolist() == [bool(again)]
 
 
-class FromTheStart(ExactDescent[QuantizedSgd]):
-    """After a failed test, everything anew."""
-
-    def _run_again(self, state: Trajectory[QuantizedSgd], starts: Tensor, draws: Draws, work: Work) -> None:
-        super()._run_again(state, torch.where(work.recomputations > 0, 0, starts), draws, work)
-
-
-class FreshIteration(ExactDescent[QuantizedSgd]):
-    """After a failed test, a fresh batch and a fresh offset from there on."""
-
-    def _run_again(self, state: Trajectory[QuantizedSgd], starts: Tensor, draws: Draws, work: Work) -> None:
-        super()._run_again(state, starts - (work.recomputations > 0).long(), draws, work)
-
-
-def with_fresh_offset(
-    settings: QuantizedSgd, offsets: Tensor, old: Tensor, new: Tensor, draws: Draws
-) -> tuple[Tensor, Tensor]:
-    """After a failed test, a fresh offset for the same batch."""
-    stays = (cells(old, settings.quantum, offsets) == cells(new, settings.quantum, offsets)).all(dim=-1)
-    return torch.where(stays[:, None], offsets, draws.uniform(*offsets.shape) - 0.5), stays
-
-
-def never_leaving(
-    settings: QuantizedSgd, offsets: Tensor, old: Tensor, new: Tensor, draws: Draws
-) -> tuple[Tensor, Tensor]:
-    """Every cell is kept."""
-    return offsets, torch.ones(len(old), dtype=torch.bool)
-
-
 def largest(own: ExactDescent[QuantizedSgd]) -> float:
     state = edited(own, SIX, DELETE_2, check=False)
     return max(distances(state, retrained(own, state)).values())
 
 
-@pytest.mark.parametrize("wrong", [FromTheStart, FreshIteration])
+@pytest.mark.parametrize("wrong", [wrong_descents.FromTheStart, wrong_descents.FreshIteration])
 def test_starting_anew_after_a_failed_test_is_caught(wrong: type[ExactDescent[QuantizedSgd]]) -> None:
     assert largest(wrong(COARSE, RECORDS)) > 2 * critical()
 
 
-@pytest.mark.parametrize("couple", [with_fresh_offset, never_leaving])
+@pytest.mark.parametrize("couple", [wrong_descents.with_fresh_offset, wrong_descents.never_leaving])
 def test_a_wrong_coupling_is_caught(couple: object, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(QuantizedSgd, "couple", couple)
     assert largest(ExactDescent(COARSE, RECORDS)) > 2 * critical()

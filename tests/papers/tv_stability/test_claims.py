@@ -213,6 +213,7 @@ def test_laws_of_last_iterates_have_the_published_values():
     [
         ("tv-runs-subsampled", "deletions", "recompute_probability", 1.1),
         ("tv-runs-bound", "deletions", "recompute_probability", 4),
+        ("tv-runs-sums-bound", "deletions", "recompute_probability", 4),
         ("tv-runs-share", "deletions", "gradients", 4),
         ("tv-stream-expected", "edits", "unstable_edits", 2),
     ],
@@ -275,6 +276,10 @@ def test_findings_tell_the_cheapest_exact_system_of_those_that_are_accurate(edit
     first, last = edits["unstable_edits"].iloc[0], edits["unstable_edits"].iloc[-1]
     assert f"{first:.1f} computed part of the run again at σ\N{NO-BREAK SPACE}=\N{NO-BREAK SPACE}0 and" in stream
     assert f"{last:.1f} at σ\N{NO-BREAK SPACE}=\N{NO-BREAK SPACE}0.03" in stream
+    noisy = edits.iloc[-1]
+    again = noisy["edits"] * noisy["steps"] * noisy["batch_size"] / noisy["gradients"]
+    assert 2 < again < 10
+    assert f"Retraining after every edit takes {again:.1f}\N{NO-BREAK SPACE}times the gradients" in stream
 
 
 @pytest.mark.parametrize(

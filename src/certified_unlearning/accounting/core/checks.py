@@ -12,7 +12,7 @@ def require_positive(**values: float) -> None:
     for name, value in values.items():
         if type(value) is float and 0 < value < math.inf:
             continue  # Here and below: planners check often, and abstract types take time.
-        if not (isinstance(value, Real) and math.isfinite(value) and value > 0):
+        if isinstance(value, bool) or not (isinstance(value, Real) and math.isfinite(value) and value > 0):
             raise ParameterError(f"{name} must be a finite number above 0, got {value!r}")
 
 
@@ -21,7 +21,7 @@ def require_non_negative(**values: float) -> None:
     for name, value in values.items():
         if type(value) is float and 0 <= value < math.inf:
             continue
-        if not (isinstance(value, Real) and math.isfinite(value) and value >= 0):
+        if isinstance(value, bool) or not (isinstance(value, Real) and math.isfinite(value) and value >= 0):
             raise ParameterError(f"{name} must be a finite number, at least 0, got {value!r}")
 
 
@@ -37,7 +37,7 @@ def require_count(*, least: int, **values: float) -> None:
     for name, value in values.items():
         if type(value) is int and value >= least:
             continue
-        if not isinstance(value, Integral) or value < least:
+        if isinstance(value, bool) or not isinstance(value, Integral) or value < least:
             raise ParameterError(f"{name} must be a whole number, at least {least}, got {value!r}")
 
 

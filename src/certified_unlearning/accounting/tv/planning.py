@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Literal, get_args
 
 from certified_unlearning.accounting.core.checks import require_count, require_positive, require_probability
-from certified_unlearning.accounting.core.search import bisect
+from certified_unlearning.accounting.core.search import bisect, least_whole
 from certified_unlearning.accounting.tv.distances import gap_of_tv, gaussian_tv, require_batch
 from certified_unlearning.accounting.tv.recomputation import (
     noisy_recompute_probability,
@@ -31,6 +31,8 @@ Order = Literal["random", "arrival"]
 
 
 BELOW_ONE = math.nextafter(1.0, 0.0)
+MOST_STEPS = 10_000_000
+"""Plans of more steps than these are refused."""
 
 
 @dataclass(frozen=True)
@@ -99,6 +101,72 @@ def largest_batch(*, n: int, steps: int, recompute_probability: float) -> int:
             f"{most_steps(n=n, batch_size=1, recompute_probability=recompute_probability)} steps"
         )
     return found
+
+
+def most_noisy_steps(*, n: int, batch_size: int, sigma: float, lipschitz: float, recompute_probability: float) -> int:
+    """Return the most steps after which noisy SGD computes again with at most a probability; perhaps 0.
+
+    Arguments and errors are those of `plan_noisy_sgd`; ``sigma`` is the noise.
+    """
+    require_batch(n, batch_size)
+    require_positive(sigma=sigma, lipschitz=lipschitz)
+    require_probability(recompute_probability=recompute_probability)
+
+    def probability(steps: int) -> float:
+        return noisy_recompute_probability(
+            n=n, batch_size=batch_size, steps=steps, sigma=sigma, gap=2 * lipschitz / batch_size
+        )
+
+    return _most(probability, recompute_probability)
+
+
+def most_quantised_steps(
+    *, n: int, batch_size: int, resolution: float, lipschitz: float, dimension: int, recompute_probability: float
+) -> int:
+    """Return the most steps after which quantised SGD computes again with at most a probability; perhaps 0.
+
+    Arguments and errors are those of `plan_quantised_sgd`; ``resolution`` is the grid's spacing.
+    """
+    require_batch(n, batch_size)
+    require_positive(resolution=resolution, lipschitz=lipschitz)
+    require_probability(recompute_probability=recompute_probability)
+
+    def probability(steps: int) -> float:
+        return quantised_recompute_probability(
+            n=n,
+            batch_size=batch_size,
+            steps=steps,
+            resolution=resolution,
+            dimension=dimension,
+            gap=2 * lipschitz / batch_size,
+        )
+
+    return _most(probability, recompute_probability)
+
+
+def most_queries(*, sigma: float, bound: float, recompute_probability: float) -> int:
+    """Return the most noisy linear queries that compute again with at most a probability; perhaps 0.
+
+    Arguments and errors are those of `plan_queries`; ``sigma`` is the noise.
+    """
+    require_positive(sigma=sigma, bound=bound)
+    require_probability(recompute_probability=recompute_probability)
+    return _most(
+        lambda queries: query_recompute_probability(queries=queries, sigma=sigma, bound=bound), recompute_probability
+    )
+
+
+def _most(probability: Callable[[int], float], wanted: float) -> int:
+    """Return the most steps whose probability of computing again is at most the wanted one, the same in every step."""
+    once = probability(1)
+    if once > wanted:
+        return 0
+    estimate = math.log1p(-wanted) / math.log1p(-once) if once else math.inf
+    if estimate > MOST_STEPS:
+        raise InfeasibleError(
+            f"recompute_probability = {wanted} would allow more than {MOST_STEPS:,} steps: give steps instead"
+        )
+    return least_whole(estimate, lambda steps: probability(steps) > wanted, minimum=1) - 1
 
 
 def plan_noisy_sgd(*, n: int, batch_size: int, steps: int, lipschitz: float, recompute_probability: float) -> NoisePlan:

@@ -2,7 +2,7 @@
 
 import copy
 import secrets
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Literal, Self, get_args
@@ -14,7 +14,6 @@ from sklearn.utils.validation import validate_data
 
 from certified_unlearning.accounting.core.losses import regularisation_of
 from certified_unlearning.certificate import ExactCertificate
-from certified_unlearning.certificate.exact import Mechanism
 from certified_unlearning.engine.addresses import address
 from certified_unlearning.engine.devices import pick_device
 from certified_unlearning.engine.exact.alive import Alive
@@ -27,16 +26,19 @@ from certified_unlearning.estimators.linear import without_sample_weight
 from certified_unlearning.estimators.requests import FrameIndex, distinct, require_removable
 from certified_unlearning.estimators.scaling import dense
 from certified_unlearning.mechanisms.exact.descent import ExactDescent
-from certified_unlearning.mechanisms.exact.noisy_sgd import NoisySgd
-from certified_unlearning.mechanisms.exact.quantized_sgd import QuantizedSgd
-from certified_unlearning.mechanisms.exact.subsample_gd import SubsampleGd
+from certified_unlearning.mechanisms.exact.plan import (
+    USUAL_QUANTUM,
+    USUAL_SIGMA,
+    USUAL_STEPS,
+    descent_of,
+    require_stable_steps,
+    usual_batch,
+    usual_step_size,
+)
 from certified_unlearning.mechanisms.exact.trajectory import Descent, Trajectory
 from certified_unlearning.mechanisms.learners.learner import require_one_of
 from certified_unlearning.text import counted, rounded_up
-from certified_unlearning.vocabulary import NoiseSource
-
-USUAL_BATCH = 8
-"""Members of a batch, where nobody says how many and a quarter of the records is not fewer."""
+from certified_unlearning.vocabulary import ExactMechanism, NoiseSource
 
 
 class ExactLogisticRegression(LinearClassifier):
@@ -64,7 +66,7 @@ class ExactLogisticRegression(LinearClassifier):
         steps: How many, ``T``. They, and all that follows, stay as they are over all requests.
         batch_size: Records of a step, ``m``, at least one fewer than there will ever be. ``auto``: 8, or a quarter of
             the records if that is fewer.
-        step_size: ``eta``, for rows of norm 1.
+        step_size: ``eta``, for rows of norm 1. ``auto``: 8, and 0.05 for ``accelerated-noisy-sgd``.
         sigma: Standard deviation of the noise of a batch's mean gradient, in every coordinate, of noisy mechanisms.
             The more, the fewer steps are taken again.
         quantum: Spacing of the grid of ``quantized-sgd``.
@@ -87,16 +89,17 @@ class ExactLogisticRegression(LinearClassifier):
 
     _NEEDS_SHORT_ROWS = "step_size is for norms of at most 1"
     _state: Any  # A `Trajectory`; None where the estimator was saved without.
+    _unerased: list[int]  # Records that are removed while their rows are still there.
 
     def __init__(
         self,
-        mechanism: Mechanism = "noisy-sgd",
+        mechanism: ExactMechanism = "noisy-sgd",
         *,
-        steps: int = 256,
+        steps: int = USUAL_STEPS,
         batch_size: int | Literal["auto"] = "auto",
-        step_size: float = 8.0,
-        sigma: float = 0.01,
-        quantum: float = 0.05,
+        step_size: float | Literal["auto"] = "auto",
+        sigma: float = USUAL_SIGMA,
+        quantum: float = USUAL_QUANTUM,
         radius: float | None = None,
         C: float = 1.0,
         normalize: bool = False,
@@ -139,16 +142,12 @@ class ExactLogisticRegression(LinearClassifier):
             AssumptionError: ``batch_size`` is not below the number of records.
         """
         with self._all_or_nothing():
-            require_one_of(get_args(Mechanism), mechanism=self.mechanism)
+            require_one_of(get_args(ExactMechanism), mechanism=self.mechanism)
             X, self.classes_, labels = self._validated(X, y)
             rows, device = self._rows(X), pick_device(self.device)
             settings = self._settings(len(rows))
-            strength = regularisation_of(C=self.C, n=len(rows), intercept=self.fit_intercept)
-            if settings.step_size * strength > 2:
-                raise ParameterError(
-                    f"step_size must be at most 2 / lambda = {2 / strength:g}, or learning diverges, got "
-                    f"{settings.step_size:g}; lambda = {strength:g} follows from C and the number of records"
-                )
+            strength = len(rows) * regularisation_of(C=self.C, n=len(rows), intercept=self.fit_intercept)
+            require_stable_steps(settings.step_size, strength)
             self._records = LinearRecords(
                 torch.as_tensor(rows, device=device),
                 torch.as_tensor(labels, device=device),
@@ -162,7 +161,7 @@ class ExactLogisticRegression(LinearClassifier):
             self._scaled_by = self._scaling_parameters()
             descent = ExactDescent(settings, self._records)
             self._state = descent.learn(torch.arange(len(rows), device=device), Draws(self._seed, device=device))
-            self._publish(self._state, self._counts, self._frame_index)
+            self._publish(self._state, self._counts, self._frame_index, [])
         return self
 
     def insert(self, X: Any, y: Any) -> NDArray[np.int64]:
@@ -180,6 +179,7 @@ class ExactLogisticRegression(LinearClassifier):
             DataError: A row is longer than 1, a class is not known, or the estimator was saved without its records.
         """
         self._require_state()
+        self._erase()
         if self._scaling_parameters() != self._scaled_by:
             raise ParameterError(
                 f"normalize, feature_ranges, data_norm and fit_intercept must be those of the fit, {self._scaled_by}, "
@@ -195,10 +195,9 @@ class ExactLogisticRegression(LinearClassifier):
         first = len(self._records)
         positions = np.arange(first, first + len(rows))
         frame_index = None if self._frame_index is None else self._frame_index.extended(index, len(rows))
-        self._records.append(
-            rows, torch.as_tensor(2 * labels - 1 if len(self.classes_) == 2 else labels, device=rows.device)
-        )
+        numbered = torch.as_tensor(2 * labels - 1 if len(self.classes_) == 2 else labels, device=rows.device)
         try:
+            self._records.append(rows, numbered)
             self._edit([], positions.tolist(), frame_index)
         except BaseException:
             if not self._holds(positions):
@@ -276,6 +275,7 @@ class ExactLogisticRegression(LinearClassifier):
             StorageError: The file cannot be written.
         """
         self._require_fitted()
+        self._erase()
         header = {
             **self._described(),
             "parameters": self._parameters(secrets_too=training_data),
@@ -305,7 +305,7 @@ class ExactLogisticRegression(LinearClassifier):
             estimator._kept, estimator._counts = header["kept"], header["counts"]
             estimator._noise_source = header["noise_source"]
             estimator._weights = arrays["_weights"]
-            estimator._state = None
+            estimator._state, estimator._unerased = None, []
             if "rows" in arrays:
                 estimator._restore(header, arrays)
         except (KeyError, TypeError, ValueError) as error:
@@ -328,7 +328,8 @@ class ExactLogisticRegression(LinearClassifier):
             strong_convexity=self._kept["strong_convexity"],
         )
         kept = {name.removeprefix("state/"): each for name, each in tensors.items() if name.startswith("state/")}
-        settings = _SETTINGS[self._kept["mechanism"]](**self._kept["constants"])
+        constants = {"sigma": None, "quantum": None} | self._kept["constants"]
+        settings = descent_of(self._kept["mechanism"], **constants)
         self._state = ExactDescent(settings, self._records).restored(kept)
 
     def _scaling_parameters(self) -> dict[str, Any]:
@@ -339,14 +340,14 @@ class ExactLogisticRegression(LinearClassifier):
 
     def _settings(self, n: int) -> Descent:
         """Return the constants of learning from ``n`` records."""
-        batch_size = max(1, min(USUAL_BATCH, n // 4)) if self.batch_size == "auto" else self.batch_size
-        own = {"noisy-sgd": {"sigma": self.sigma}, "quantized-sgd": {"quantum": self.quantum}, "subsample-gd": {}}
-        return _SETTINGS[self.mechanism](
+        return descent_of(
+            self.mechanism,
             steps=self.steps,
-            batch_size=batch_size,
-            step_size=self.step_size,
+            batch_size=usual_batch(n) if self.batch_size == "auto" else self.batch_size,
+            step_size=usual_step_size(self.mechanism) if self.step_size == "auto" else self.step_size,
             radius=self.radius,
-            **own[self.mechanism.removeprefix("accelerated-")],
+            sigma=self.sigma,
+            quantum=self.quantum,
         )
 
     @property
@@ -368,18 +369,20 @@ class ExactLogisticRegression(LinearClassifier):
             raise DataError("this estimator was saved without its training data: it can predict, and nothing else")
 
     def _remove(self, indices: Any) -> bool:
+        self._erase()
         wanted = distinct(indices, len(self._records))
         positions = torch.as_tensor(wanted, device=self._records.rows.device)
         gone = (self._state.alive.positions(positions) < 0).cpu().numpy()
         require_removable(wanted, gone, left=len(self._state.alive))
         labels = self._records.labels
         lost = torch.unique(labels[positions])
+        frame_index = None if self._frame_index is None else self._frame_index.copy()
+        if frame_index is not None:
+            frame_index.forget(wanted)
         try:
-            self._edit(wanted.tolist(), [], self._frame_index)
+            self._edit(wanted.tolist(), [], frame_index)
         finally:
-            # Also where an interruption came after the request was done.
-            if not self._holds(wanted):
-                self._records.erase(positions)
+            self._erase()
         left = labels[self._state.alive.ids]
         return any(not bool((left == label).any()) for label in lost)
 
@@ -397,14 +400,22 @@ class ExactLogisticRegression(LinearClassifier):
         # The seed was drawn before the request: one that is interrupted and made again ends alike, for otherwise
         # interruptions, which meet long requests more often, would change the law.
         ExactDescent(state.settings, self._records).edit(state, deleted, inserted, Draws(self._seed, device=device))
-        self._publish(state, counts, frame_index)
+        self._publish(state, counts, frame_index, deleted)
+
+    def _erase(self) -> None:
+        """Overwrite rows of removed records: at once, or after an interruption before anything else is done."""
+        if self._unerased:
+            self._records.erase(torch.tensor(self._unerased, device=self._records.rows.device))
+            self._unerased = []
 
     def _holds(self, positions: NDArray[np.int64]) -> bool:
         """Return whether records are there."""
         found = self._state.alive.positions(torch.as_tensor(positions, device=self._records.rows.device))
         return bool((found >= 0).all())
 
-    def _publish(self, state: Trajectory[Any], counts: dict[str, int], frame_index: FrameIndex | None) -> None:
+    def _publish(
+        self, state: Trajectory[Any], counts: dict[str, int], frame_index: FrameIndex | None, deleted: list[int]
+    ) -> None:
         """Put a state, its model and the seed of the next request in place, all at once."""
         model = state.model()[0].cpu().numpy()
         if not np.isfinite(model).all():
@@ -422,6 +433,7 @@ class ExactLogisticRegression(LinearClassifier):
             },
             _seed=self._next_seed(counts["requests"] + 1),
             _frame_index=frame_index,
+            _unerased=deleted,
             # It may have been set after `fit`.
             _noise_source=self._noise_source if self.random_state is None else "seed",
         )
@@ -435,18 +447,6 @@ class ExactLogisticRegression(LinearClassifier):
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "_weights")
-
-
-def _accelerated(**constants: Any) -> NoisySgd:
-    return NoisySgd(accelerated=True, **constants)
-
-
-_SETTINGS: Mapping[str, Callable[..., Descent]] = {
-    "noisy-sgd": NoisySgd,
-    "accelerated-noisy-sgd": _accelerated,
-    "quantized-sgd": QuantizedSgd,
-    "subsample-gd": SubsampleGd,
-}
 
 
 def _array(tensor: torch.Tensor) -> NDArray[Any]:

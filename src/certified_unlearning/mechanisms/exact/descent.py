@@ -32,12 +32,16 @@ class ExactDescent(Generic[SettingsT]):
     Attributes:
         settings: The constants.
         records: The records; rows may be added to them, and an id is a row's position.
+        from_batches: Whether an edit computes changed gradients from all members of their batches, ``m`` gradients of
+            records each, instead of updating them by the difference. Then no row of a removed record is read, which
+            may be gone already, and the last bits of a gradient do not tell that it changed.
     """
 
-    def __init__(self, settings: SettingsT, records: RecordGradients) -> None:
+    def __init__(self, settings: SettingsT, records: RecordGradients, *, from_batches: bool = False) -> None:
         """Take constants and records; nothing is computed yet."""
         self.settings = settings
         self.records = records
+        self.from_batches = from_batches
 
     def learn(self, ids: Tensor, draws: Draws, *, trials: int = 1) -> Trajectory[SettingsT]:
         """Run all iterations on some records.
@@ -119,8 +123,9 @@ class ExactDescent(Generic[SettingsT]):
     def refresh(self, state: Trajectory[SettingsT]) -> None:
         """Compute all gradients of a trajectory anew, for ``T m`` gradients of records a trial.
 
-        An edit updates a gradient by the difference that it makes, for two gradients of records. So the last bits of an
-        updated one tell that it was updated, and rounding adds up; afterwards neither is so. No iterate changes.
+        An edit updates a gradient by the difference that it makes, for two gradients of records (unless
+        `from_batches`). So the last bits of an updated one tell that it was updated, and rounding adds up; afterwards
+        neither is so. No iterate changes.
         """
         require_same_settings(state.settings, self.settings)
         for step in range(self.settings.steps):
@@ -176,8 +181,13 @@ class ExactDescent(Generic[SettingsT]):
                 break
             trials, steps = changes.trials[now], changes.steps[now]
             points, old = state.points(trials, steps), state.gradients[trials, steps]
-            won = self.records.sums(points, changes.entering[now])
-            new = old + (won - self.records.sums(points, changes.leaving[now])) / settings.batch_size
+            if self.from_batches:
+                new = self.records.sums(points, changes.members[now]) / settings.batch_size
+                work.gradients[trials.cpu()] += settings.batch_size
+            else:
+                won = self.records.sums(points, changes.entering[now])
+                new = old + (won - self.records.sums(points, changes.leaving[now])) / settings.batch_size
+                work.gradients[trials.cpu()] += 2 * changes.changed[now].cpu()
             randomness, stayed = settings.couple(state.randomness[trials, steps], old, new, draws)
             state.batches[trials, steps] = changes.members[now]
             state.gradients[trials, steps] = new
@@ -186,7 +196,6 @@ class ExactDescent(Generic[SettingsT]):
             directions = settings.directions(new[~stayed], randomness[~stayed])
             state.weights[out, out_at + 1] = settings.moved(points[~stayed], directions)
             rejected[out], starts[out] = True, out_at + 1
-            work.gradients[trials.cpu()] += 2 * changes.changed[now].cpu()
             work.rejection_tests[trials.cpu()] += 1
         work.recomputations += rejected.cpu()
         return starts

@@ -1,8 +1,8 @@
 """What deleting a record costs, at which accuracy: every system on a grid of its constants."""
 
 import time
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
 from itertools import product
 from typing import Any
 
@@ -11,15 +11,27 @@ import pandas as pd
 import torch
 from torch import Tensor
 
+from certified_unlearning.accounting.tv.one_pass import dual_averaging_sensitivity, frank_wolfe_sensitivity
+from certified_unlearning.accounting.tv.recomputation import query_recompute_probability
 from certified_unlearning.accounting.tv.subsampling import subsampling_tv
+from certified_unlearning.accounting.tv.tree import mean_recompute_probability
 from certified_unlearning.data.sets import load
 from certified_unlearning.engine.exact.draws import Draws
 from certified_unlearning.engine.exact.gradients import LinearRecords
+from certified_unlearning.engine.exact.prefix_tree import PrefixTree
 from certified_unlearning.estimators import LangevinLogisticRegression
 from certified_unlearning.mechanisms.exact.descent import ExactDescent
 from certified_unlearning.mechanisms.exact.expected import expected_deletion
 from certified_unlearning.mechanisms.exact.noisy_sgd import NoisySgd
+from certified_unlearning.mechanisms.exact.one_pass.dual_averaging import DualAveraging, DualAveragingSettings
+from certified_unlearning.mechanisms.exact.one_pass.expected import expected_deletion_of_prefix_sums
+from certified_unlearning.mechanisms.exact.one_pass.frank_wolfe import FrankWolfe, FrankWolfeSettings
+from certified_unlearning.mechanisms.exact.one_pass.prefix_sums import PrefixLearner, PrefixSums, PrefixSumSettings
+from certified_unlearning.mechanisms.exact.one_pass.projected_glm import Projection
 from certified_unlearning.mechanisms.exact.quantized_sgd import QuantizedSgd
+from certified_unlearning.mechanisms.exact.queries.expected import expected_deletion_of_queries
+from certified_unlearning.mechanisms.exact.queries.full_batches import FullBatches, FullBatchSettings
+from certified_unlearning.mechanisms.exact.queries.linear_queries import LinearQueries, LinearQuerySettings
 from certified_unlearning.mechanisms.exact.sisa import Sisa
 from certified_unlearning.mechanisms.exact.subsample_gd import SubsampleDescent, SubsampleGd
 from certified_unlearning.mechanisms.exact.trajectory import Descent
@@ -107,6 +119,10 @@ def _of_task(task: Task, sweep: Deletions) -> Iterator[dict[str, Any]]:
     ):
         sharded = Sisa(shards=shards, slices=slices, steps=steps, batch_size=batch_size, step_size=step_size)
         yield {**shape, **_sisa(task, sharded, sweep)}
+    for one in _one_pass(task, sweep):
+        yield {**shape, **_prefix_sums(task, one, sweep)}
+    for steps, step_size, sigma in product(sweep.full_steps, sweep.step_size, sweep.full_sigma):
+        yield {**shape, **_full_batches(task, steps, step_size, sigma, sweep)}
     for epsilon in sweep.epsilon:
         yield {**shape, **_langevin(task, epsilon, sweep)}
 
@@ -171,6 +187,84 @@ def _sisa(task: Task, settings: Sisa, sweep: Deletions) -> dict[str, Any]:
     }
 
 
+@dataclass(frozen=True, eq=False)
+class _OnePass:
+    """A setting of one pass: its constants, its learner, what replacing a record moves a sum by, models of rows."""
+
+    constants: dict[str, Any]
+    learner: PrefixLearner
+    sensitivity: float
+    lift: Callable[[Tensor], Tensor] = field(default=lambda models: models)
+
+
+def _one_pass(task: Task, sweep: Deletions) -> Iterator[_OnePass]:
+    rows, labels = task.records.rows, task.records.labels
+    hinge, of_hinge = LinearRecords(rows, labels, loss="hinge"), dual_averaging_sensitivity(lipschitz=1.0)
+    for sigma, step_size in product(sweep.node_sigma, sweep.sum_step_size):
+        learner = DualAveraging(hinge, DualAveragingSettings(step_size))
+        yield _OnePass({"system": "dual-averaging", "step_size": step_size, "noise": sigma}, learner, of_hinge)
+    for features, sigma, step_size in product(sweep.projected_features, sweep.node_sigma, sweep.sum_step_size):
+        draws = Draws.at(sweep.seed, task.name, "projection", features)
+        projection = Projection.draw(dimension=features, features=task.records.dimension, draws=draws)
+        learner = DualAveraging(projection.records(rows, labels, loss="hinge"), DualAveragingSettings(step_size))
+        own = {"system": "projected-dual-averaging", "step_size": step_size, "noise": sigma, "d": features}
+        # Rows are at most twice as long, but for a share that is negligible from 16 dimensions on.
+        yield _OnePass(own, learner, 2 * of_hinge, projection.lift)
+    for sigma, radius in product(sweep.node_sigma, sweep.radius):
+        sensitivity = frank_wolfe_sensitivity(lipschitz=1.0, smoothness=0.25, diameter=2 * radius)
+        own = {"system": "frank-wolfe", "step_size": 0.0, "noise": sigma, "radius": radius}
+        yield _OnePass(own, FrankWolfe(task.records, FrankWolfeSettings(radius)), sensitivity)
+
+
+def _prefix_sums(task: Task, one: _OnePass, sweep: Deletions) -> dict[str, Any]:
+    begun, n, sigma = time.monotonic(), len(task.records), one.constants["noise"]
+    own = PrefixSums(one.learner, PrefixSumSettings.equal(sigma, most_records=n))
+    address = (sweep.seed, task.name, str(one.constants))
+
+    def learned(records: int, purpose: str) -> PrefixTree:
+        return own.learn(torch.arange(records), sweep.trials, Draws.at(*address, purpose))[0]
+
+    # One tree at a time: it is four times as large as the data, for every trial.
+    validated = task.validated(one.lift(own.model(learned(task.first, "select"))))
+    state = learned(n, "report")
+    work = expected_deletion_of_prefix_sums(own, state)
+    return {
+        **_constants(steps=n, batch_size=1, **one.constants),
+        "validation_accuracy": float(validated.mean()),
+        **_mean("accuracy", task.tested(one.lift(own.model(state)))),
+        **_mean("gradients", work.gradients),
+        "learning_gradients": float(one.learner.gradients_per_increment * n),
+        "recompute_probability": float(work.recompute_probability.mean()),
+        "recompute_bound": mean_recompute_probability(n=n, sigma=sigma, sensitivity=one.sensitivity),
+        "seconds": time.monotonic() - begun,
+    }
+
+
+def _full_batches(task: Task, steps: int, step_size: float, sigma: float, sweep: Deletions) -> dict[str, Any]:
+    begun, n = time.monotonic(), len(task.records)
+    method = FullBatches(task.records, FullBatchSettings(step_size, n))
+    own = LinearQueries(method, LinearQuerySettings(steps, sigma))
+    address = (sweep.seed, task.name, "full-batches", steps, step_size, sigma)
+    # The same step of a mean of fewer gradients.
+    smaller = FullBatches(task.records, FullBatchSettings(step_size, task.first))
+    chosen, _ = LinearQueries(smaller, own.settings).learn(
+        torch.arange(task.first), sweep.trials, Draws.at(*address, "select")
+    )
+    state, _ = own.learn(torch.arange(n), sweep.trials, Draws.at(*address, "report"))
+    work = expected_deletion_of_queries(own, state, method.parts)
+    return {
+        **_constants(steps=steps, batch_size=n, step_size=step_size, noise=sigma),
+        "system": "full-batches",
+        "validation_accuracy": float(task.validated(own.model(chosen)).mean()),
+        **_mean("accuracy", task.tested(own.model(state))),
+        **_mean("gradients", work.gradients),
+        "learning_gradients": float(steps * n),
+        "recompute_probability": float(work.recompute_probability.mean()),
+        "recompute_bound": query_recompute_probability(queries=steps, sigma=sigma, bound=1.0),
+        "seconds": time.monotonic() - begun,
+    }
+
+
 def _langevin(task: Task, epsilon: float, sweep: Deletions) -> dict[str, Any]:
     """Return the row of `LangevinLogisticRegression`, whose constants are planned and not chosen."""
     begun = time.monotonic()
@@ -208,7 +302,7 @@ def _langevin(task: Task, epsilon: float, sweep: Deletions) -> dict[str, Any]:
 
 def _constants(**given: Any) -> dict[str, Any]:
     """Return a system's constants; those that it has none of are 0."""
-    return {"guarantee": "exact", "epsilon": 0.0, "noise": 0.0, "shards": 0, "slices": 0, **given}
+    return {"guarantee": "exact", "epsilon": 0.0, "noise": 0.0, "radius": 0.0, "shards": 0, "slices": 0, **given}
 
 
 def _mean(name: str, values: Tensor) -> dict[str, float]:

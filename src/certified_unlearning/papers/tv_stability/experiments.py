@@ -22,6 +22,7 @@ DELETION_ROWS = pa.schema(
         column("batch_size", "whole", "point"),
         column("step_size", "number", "point"),
         column("noise", "number", "point"),
+        column("radius", "number", "point"),
         column("shards", "whole", "point"),
         column("slices", "whole", "point"),
         column("trials", "whole", "constant"),
@@ -40,10 +41,12 @@ DELETION_ROWS = pa.schema(
 """One row for each data set, system and setting of its constants.
 
 ``gradients`` is the mean over records of what deleting one takes, in gradients of single records' losses, tests
-included; errors are standard errors of means over trials. ``recompute_bound`` holds for every data set: of
-mini-batches ``1 - (1 - m/n)^T``. ``validation_accuracy`` is that of other runs, on five sixths of the training records,
-measured on the last sixth: it is what settings are chosen by. ``noise`` is sigma, or the spacing of the grid; 0 where
-there is none. ``epsilon`` is 0 for exact systems. ``seconds`` is the row's own time, of all trials.
+included; errors are standard errors of means over trials. ``recompute_bound`` holds for every data set: of mini-batches
+``1 - (1 - m/n)^T``, of noisy sums that of gradients of norm at most 1, or 2 of projected rows. ``validation_accuracy``
+is that of other runs, on five sixths of the training records, measured on the last sixth: it is what settings are
+chosen by. ``noise`` is sigma (of a mean gradient, or of a sum of gradients), or the spacing of the grid; 0 where there
+is none. One pass has as many steps as there are records; ``radius`` is that of Frank-Wolfe's ball. ``epsilon`` is 0 for
+exact systems. ``seconds`` is the row's own time, of all trials.
 """
 
 EDIT_ROWS = pa.schema(
@@ -107,10 +110,12 @@ DELETIONS = Experiment(
         "Each system on a grid of its constants; shown are the settings that are better on validation records than all "
         "cheaper ones of the system, with test accuracy and costs of other runs. Bars: two standard errors of the mean "
         "over runs. Gradients of single records’ losses, tests included, are the mean over which record is deleted; "
-        "retraining is plain SGD of the same grid. Up and to the left is better. Langevin unlearning is not exact: "
-        "its points have epsilon above 0. Depends on no data set of the preset.",
-        "Lines of accuracy against gradients, logarithmic: noisy and quantized SGD lie furthest to the left, then "
-        "sub-sample-GD, SISA and retraining.",
+        "retraining is plain SGD of the same grid. Left: mini-batches; middle: noisy sums, over all records or one "
+        "pass; right: what they are compared with. Up and to the left is better. Langevin unlearning is not exact: its "
+        "points have epsilon above 0. Depends on no data set of the preset.",
+        "Lines of accuracy against gradients, logarithmic, in three panels: noisy and quantized SGD lie furthest to "
+        "the left, then sub-sample-GD; dual averaging needs about a sixth of a pass, full batches and Langevin "
+        "unlearning far more than one.",
     ),
 )
 EDITS = Experiment(

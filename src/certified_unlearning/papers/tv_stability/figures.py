@@ -8,7 +8,7 @@ from matplotlib.lines import Line2D
 
 from certified_unlearning.data.sets import built_in
 from certified_unlearning.errors import DataError
-from certified_unlearning.papers.tv_stability.names import SYSTEMS
+from certified_unlearning.papers.tv_stability.names import PANELS, SYSTEMS
 from certified_unlearning.reproduction.figure_style import FigureStyle
 from certified_unlearning.reproduction.figures import style as shared
 from certified_unlearning.reproduction.figures.looks import BLACK, GREY, Look, colours
@@ -21,7 +21,7 @@ _BARS = {"elinewidth": 0.8, "capsize": 2}
 
 
 def draw_deletions(rows: pd.DataFrame, style: FigureStyle) -> Figure:
-    """Draw rows of `deletions.deletions_table`: a panel for each data set, the frontier of each system.
+    """Draw rows of `deletions.deletions_table`: three panels for each data set (`PANELS`), the frontier of each system.
 
     Raises:
         DataError: A system is not known.
@@ -32,20 +32,21 @@ def draw_deletions(rows: pd.DataFrame, style: FigureStyle) -> Figure:
     looks = _looks(style)
     names = list(dict.fromkeys(rows["data"]))
     with shared.theme(style):
-        figure = shared.new_figure(style, columns=max(2, len(names)))
-        figure.set_figheight(1.25 * style.height_inches)
-        panels = figure.subplots(1, len(names), squeeze=False)[0]
-        for axes, name in zip(panels, names, strict=True):
-            axes.set_xscale("log")
-            for system, look in looks.items():
-                own = frontier(rows[(rows["data"] == name) & (rows["system"] == system)])
-                if not own.empty:
-                    bars = {"xerr": 2 * own["gradients_error"], "yerr": 2 * own["accuracy_error"], **_BARS}
-                    axes.errorbar(own["gradients"], own["accuracy"], label=SYSTEMS[system], **bars, **look.line())
-            known = built_in(name)
-            axes.set_title(known.title if known else name)
+        figure = shared.new_figure(style, columns=2)
+        figure.set_figheight((0.45 + 0.95 * len(names)) * style.height_inches)
+        panels = figure.subplots(len(names), len(PANELS), squeeze=False, sharex="row", sharey="row")
+        for of_data, name in zip(panels, names, strict=True):
+            for axes, (kind, systems) in zip(of_data, PANELS.items(), strict=True):
+                axes.set_xscale("log")
+                for system in systems:
+                    own = frontier(rows[(rows["data"] == name) & (rows["system"] == system)])
+                    if not own.empty:
+                        bars = {"xerr": 2 * own["gradients_error"], "yerr": 2 * own["accuracy_error"], **_BARS}
+                        axes.errorbar(own["gradients"], own["accuracy"], **bars, **looks[system].line())
+                axes.set_title(kind if kind != next(iter(PANELS)) else f"{title_of(name)}: {kind}")
+            shared.accuracy_axis(of_data[0])
+        for axes in panels[-1]:
             axes.set_xlabel("Gradients of a deletion")
-            shared.accuracy_axis(axes)
         shown = [system for system in looks if system in set(rows["system"])]
         key = {SYSTEMS[system]: Line2D([], [], **looks[system].line()) for system in shown}
         shared.finish(figure, "Exact unlearning: accuracy against the cost of a deletion", key)
@@ -87,10 +88,14 @@ def draw_edits(rows: pd.DataFrame, style: FigureStyle) -> Figure:
         accuracy.errorbar(rows["sigma"], rows["accuracy"], **bars, **look.line())
         accuracy.set_xlabel("Noise σ of a mean gradient")
         shared.accuracy_axis(accuracy)
-        known = built_in(str(rows["data"].iloc[0]))
-        title = f"A stream of edits, {known.title if known else rows['data'].iloc[0]}"
-        shared.finish(figure, title, key)
+        shared.finish(figure, f"A stream of edits, {title_of(str(rows['data'].iloc[0]))}", key)
     return figure
+
+
+def title_of(data: str) -> str:
+    """Return a data set's title, or its name where it is none of the package's."""
+    known = built_in(data)
+    return known.title if known else data
 
 
 def _looks(style: FigureStyle) -> dict[str, Look]:
@@ -102,6 +107,10 @@ def _looks(style: FigureStyle) -> dict[str, Look]:
         "noisy-sgd": Look(vermilion, "v", layer=2),
         "accelerated-noisy-sgd": Look(orange, "^", _DASHED),
         "quantized-sgd": Look(green, "P", layer=1),
+        "full-batches": Look(green, "p", _DOTTED),
+        "frank-wolfe": Look(orange, "<"),
+        "dual-averaging": Look(blue, ">", _DASHED, layer=1),
+        "projected-dual-averaging": Look(vermilion, "h", _DOTTED),
         "langevin": Look(purple, "X", _DOTTED),
     }
     assert list(looks) == list(SYSTEMS)

@@ -2,9 +2,8 @@
 
 import pandas as pd
 
-from certified_unlearning.data.sets import built_in
 from certified_unlearning.papers.tv_stability.experiments import DELETIONS, EDITS
-from certified_unlearning.papers.tv_stability.figures import frontier
+from certified_unlearning.papers.tv_stability.figures import frontier, title_of
 from certified_unlearning.papers.tv_stability.names import SYSTEMS
 from certified_unlearning.reproduction.claims.evidence import Evidence
 from certified_unlearning.reproduction.summaries import Row
@@ -39,8 +38,9 @@ def deletion(rows: pd.DataFrame) -> str:
     cheapest = close.sort_values(["gradients", "system"]).groupby("system", sort=False).head(1)
     again = cheapest[cheapest["system"] == "retraining"].iloc[0]
     first = cheapest.iloc[0]
+    data = title_of(str(rows["data"].iloc[0]))
     start = (
-        f"Deleted exactly from {_title(rows)}: at an accuracy within {CLOSE:g} of plain SGD's best "
+        f"Deleted exactly from {data}: at an accuracy within {CLOSE:g} of plain SGD's best "
         f"({best['accuracy']:.1%} of test records right), "
     )
     if first["system"] == "retraining":
@@ -59,25 +59,27 @@ def deletion(rows: pd.DataFrame) -> str:
 
 
 def stream(rows: pd.DataFrame) -> str:
-    """Return how many edits of a stream computed again at both ends of sigma.
+    """Return how many edits of a stream computed again at both ends of sigma, and what retraining each time would cost.
 
     Args:
         rows: Of ``edits``.
     """
     ordered = rows.sort_values("sigma")
     first, last = ordered.iloc[0], ordered.iloc[-1]
+    data = title_of(str(rows["data"].iloc[0]))
+    gradients = last["edits"] * last["steps"] * last["batch_size"] / last["gradients"]
+    seconds = last["edits"] * last["learning_seconds"] / last["seconds"]
     return (
-        f"Of {first['edits']:,} exact edits of {_title(rows)}, {first['unstable_edits']:.1f} computed part of the run "
+        f"Of {first['edits']:,} exact edits of {data}, {first['unstable_edits']:.1f} computed part of the run "
         f"again at {_sigma(first)} and {last['unstable_edits']:.1f} at {_sigma(last)}; test accuracy after them is "
         f"{first['accuracy']:.1%} and {last['accuracy']:.1%}. Without noise "
-        f"{first['expected_without_noise']:.1f} are expected."
+        f"{first['expected_without_noise']:.1f} are expected. Retraining after every edit takes "
+        f"{_times(gradients)} the gradients, and {_times(seconds)} the seconds, of the stream at {_sigma(last)}."
     )
 
 
-def _title(rows: pd.DataFrame) -> str:
-    name = str(rows["data"].iloc[0])
-    known = built_in(name)
-    return known.title if known else name
+def _times(factor: float) -> str:
+    return unbroken(f"{factor:,.0f} times" if factor >= 10 else f"{factor:.1f} times")
 
 
 def _gradients(row: Row) -> str:

@@ -28,6 +28,24 @@ class Deletions(Sweep):
         description="standard deviations of the noise of a mean gradient, distinct numbers above 0"
     )
     quantum: Distinct[PositiveFloat] = Field(description="spacings of the grid of gradients, distinct numbers above 0")
+    node_sigma: Distinct[PositiveFloat] = Field(
+        description="standard deviations of the noise of a sum of gradients, of one pass, distinct numbers above 0"
+    )
+    sum_step_size: Distinct[PositiveFloat] = Field(
+        description="step sizes of dual averaging along sums of gradients, distinct numbers above 0"
+    )
+    radius: Distinct[PositiveFloat] = Field(
+        description="radii of the ball of Frank-Wolfe's models, distinct numbers above 0"
+    )
+    projected_features: Distinct[PositiveInt] = Field(
+        description="features that rows are projected to for dual averaging, distinct whole numbers, each at least 1"
+    )
+    full_steps: Distinct[PositiveInt] = Field(
+        description="steps of descent on full batches, distinct whole numbers, each at least 1"
+    )
+    full_sigma: Distinct[PositiveFloat] = Field(
+        description="standard deviations of the noise of a sum of all gradients, distinct numbers above 0"
+    )
     shards: Distinct[PositiveInt] = Field(description="shards of SISA, distinct whole numbers, each at least 1")
     slices: Distinct[PositiveInt] = Field(description="slices of a shard, distinct whole numbers, each at least 1")
     epsilon: Distinct[PositiveFloat] = Field(

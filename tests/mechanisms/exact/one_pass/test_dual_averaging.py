@@ -52,6 +52,24 @@ def test_the_average_is_far_better_than_the_last_model_and_printed_steps_are_too
         assert last / 1.5 < found[1] < 1.5 * last, (step_size, sigma)
 
 
+def mean_excess(settings: DualAveragingSettings, n: int) -> float:
+    """Mean excess risk of the average over 50 runs without noise."""
+    method = DualAveraging(distances(rows(50 * n, Draws.at("anytime", n))), settings)
+    learned, _ = PrefixTree.learn(method, torch.zeros(n.bit_length()).double(), own_orders(50, n), Draws(1))
+    seen = rows(20_000, Draws.at("test"))
+    models = method.output(learned.models[:, 1 : n + 2])
+    return float(torch.cdist(models, seen).mean() - torch.cdist(CENTRE[None], seen).mean())
+
+
+def test_steps_of_a_stream_need_no_number_of_records() -> None:
+    """One ``eta`` for all sizes: the excess risk falls with n, as with the step that was chosen for each size."""
+    stream = DualAveragingSettings(0.5, 1.0, anytime=True)
+    for n in (64, 1024):
+        chosen = one_pass.balanced_step_size(n=n, dimension=5, lipschitz=1, diameter=2, sigma=0.0)
+        assert mean_excess(stream, n) < 2 * mean_excess(DualAveragingSettings(chosen, 1.0), n)
+    assert mean_excess(stream, 1024) < mean_excess(stream, 64) / 4
+
+
 def test_the_average_leaves_out_the_model_after_the_last_record() -> None:
     method = DualAveraging(distances(rows(1, Draws(1))), DualAveragingSettings(0.1, 1.0))
     models = torch.arange(8).double().view(1, 8, 1)

@@ -30,7 +30,15 @@ def mean_excess(n: int, sigma: float) -> float:
 
 
 @pytest.mark.parametrize(
-    ("n", "sigma", "excess"), [(256, 0.0, 0.00084), (1024, 0.0, 0.00021), (256, 20.0, 0.031), (1024, 20.0, 0.0038)]
+    ("n", "sigma", "excess"),
+    [
+        (256, 0.0, 0.00084),
+        (1024, 0.0, 0.00021),
+        (4096, 0.0, 0.00005),
+        (256, 20.0, 0.031),
+        (1024, 20.0, 0.0038),
+        (4096, 20.0, 0.0004),
+    ],
 )
 def test_excess_risk_falls_with_the_records(n: int, sigma: float, excess: float) -> None:
     """The mean over 200 runs is known to about 6 %, of heavier tails where there is noise; 40 % are allowed."""

@@ -2,7 +2,8 @@
 
 Source: Ullah (2024), Algorithm 34 and Theorem 27, corrected: the increments are single gradients, the output is the
 average of the models, as the regret bound behind the theorem is about it (the last one is many times worse), and the
-step size is the one that balances that bound (`accounting.tv.one_pass.balanced_step_size`).
+step size is the one that balances that bound (`accounting.tv.one_pass.balanced_step_size`). In a stream, whose size is
+not known, steps have to be functions of the position alone (section 5.6).
 """
 
 from dataclasses import dataclass
@@ -22,6 +23,7 @@ class DualAveragingSettings:
     Attributes:
         step_size: ``eta``, of a nominal number of records.
         radius: Of the ball of models around the origin, where learning starts; None for no ball.
+        anytime: For streams: the step after position ``t`` is ``eta / sqrt(t)``.
 
     Raises:
         ParameterError: A value makes no sense.
@@ -29,6 +31,7 @@ class DualAveragingSettings:
 
     step_size: float
     radius: float | None = None
+    anytime: bool = False
 
     def __post_init__(self) -> None:
         """Check every value."""
@@ -62,7 +65,10 @@ class DualAveraging:
 
     def updates(self, positions: Tensor, models: Tensor, prefixes: Tensor) -> Tensor:
         """Return the next models; see `PrefixMethod.updates`."""
-        return project(-self.settings.step_size * prefixes, self.settings.radius)
+        steps = (
+            self.settings.step_size / positions[:, None].sqrt() if self.settings.anytime else self.settings.step_size
+        )
+        return project(-steps * prefixes, self.settings.radius)
 
     def output(self, models: Tensor) -> Tensor:
         """Return the average of ``w_1`` to ``w_n``, shape ``(trials, d)``."""

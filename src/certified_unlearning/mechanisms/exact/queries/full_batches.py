@@ -75,6 +75,10 @@ class FullBatches:
             total += self.gradients.sums(models, block.expand(len(models), -1))
         return total
 
+    def parts(self, models: Tensor, records: Tensor) -> Tensor:
+        """Return gradients of single records' losses, each at its own model; shapes ``(k, d)`` and ``(k,)``."""
+        return self.gradients.sums(models, records[:, None])
+
     def updates(self, step: int, models: Tensor, answers: Tensor) -> Tensor:
         """Return the next models; see `QueryMethod.updates`."""
         steps = self.settings.step_size / self.settings.nominal_records * answers

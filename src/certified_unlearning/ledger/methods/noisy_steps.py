@@ -55,20 +55,24 @@ class NoisySteps(Method):
         secret: Secret | None,
         answered: Sequence[Answered],
         batch: Batch,
+        rows: Sequence[int],
         taken: Taken | None,
         device: torch.device,
     ) -> Outcome:
         """Carry out a batch by its noisy steps; see `Method.remove`."""
-        rows, labels = place_training(self._directory, self._learner, device)
+        left, labels = place_training(self._directory, self._learner, device)
         unlearned = self._learner.unlearn(
             torch.from_numpy(weights).reshape(1, -1).to(device),
-            rows,
+            left,
             labels,
             removals([*answered, Answered(batch, None)]),
             [noise_key()],
             progress=Progress("apply", batch.steps),
         )
         return Outcome(unlearned[0].cpu().numpy())
+
+    def check(self, weights: NDArray[Any], secret: Secret | None, left: Sequence[int]) -> None:
+        """Compare nothing: without the noise, which nobody keeps, weights follow from no records."""
 
     def certificate(self, answered: Sequence[Answered], data_digest: str) -> Certificate:
         """Return the certificate of the version that these batches led to."""

@@ -31,7 +31,8 @@ from certified_unlearning.vocabulary import Reading
 class ExactRefit(Method):
     """Newton removal for two classes, certified refit for more."""
 
-    keeps_a_secret = True
+    needs_what_it_removes = True
+    stays_on_the_cpu = True
 
     def __init__(self, directory: ModelDirectory, plan: RefitPlan, dataset: str) -> None:
         self._directory, self._plan, self._dataset = directory, plan, dataset
@@ -56,16 +57,17 @@ class ExactRefit(Method):
         secret: Secret | None,
         answered: Sequence[Answered],
         batch: Batch,
+        rows: Sequence[int],
         taken: Taken | None,
         device: torch.device,
     ) -> Outcome:
         """Carry out a batch by a Newton step, or by reading the data; see `Method.remove`."""
         if secret is None:
             raise DataError("the secret weights are missing, without which nothing can be removed")
-        rows, labels = self._training()
+        left, labels = self._training()
         model = _model_of(secret)
         if not isinstance(model, Model):
-            return self._released(refit(self._plan, objective_of(self._plan, rows, labels), model.weights), "scheduled")
+            return self._released(refit(self._plan, objective_of(self._plan, left, labels), model.weights), "scheduled")
         if taken is None:
             # What the step needs of the removed records is gone. Only a reading does without.
             model.curvature.usable = False
@@ -74,11 +76,14 @@ class ExactRefit(Method):
             model,
             taken.rows.astype(np.float64),
             taken.labels.astype(np.float64),
-            rows,
+            left,
             labels,
             since_read=_counts(answered).since_read,
         )
         return self._released(answer.model, answer.reading)
+
+    def check(self, weights: NDArray[Any], secret: Secret | None, left: Sequence[int]) -> None:
+        """Compare nothing: without the noise, which nobody keeps, published weights follow from no records."""
 
     def certificate(self, answered: Sequence[Answered], data_digest: str) -> ResidualCertificate:
         """Return the certificate of the version that these batches led to; it states no digest."""

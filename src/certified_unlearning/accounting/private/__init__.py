@@ -1,0 +1,1 @@
+"""Differential privacy: noise, its composition, selections, and what private learners of linear models guarantee."""

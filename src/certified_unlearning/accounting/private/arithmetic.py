@@ -1,0 +1,78 @@
+"""What float64 adds to the sensitivity of gradients and minimisers of linear scores.
+
+Two runs on neighbouring records compute gradients that are each off by up to ``rho``: what one record moves is then
+at most the exact sensitivity and ``2 rho``. Notation and bounds of inner products are those of
+`accounting.residual.rounding`: a score is off by ``gamma_d X |w|``, its slope by ``H`` times that and by a few
+roundings of its own, a mean of ``n`` by ``gamma_n`` of its terms. Rows that were scaled down to norm ``X`` are longer
+by a factor ``1 + (d + 8) u`` at most. A squared loss may be computed from ``X'X / n``: the same bound holds.
+
+Noise comes from the sampler of `accounting.core.rounding`, within ``kappa`` standard deviations of exact noise but with
+probability `failure`. Rounding of a sum is a function of the sum. Both displace where the next step starts, by up to
+``a = tau kappa + u |w|`` (`displaced`): that end point, not the one with exact noise, is what the next step is taken
+from. Its result is off by ``a`` and by ``eta H X^2 a``, so a step's gradient by ``a / eta + H X^2 a``, which is counted
+with ``rho``. What is published is off by ``a``: questions about smaller differences are outside the guarantee, as
+everywhere here.
+"""
+
+import math
+
+from certified_unlearning.accounting.core.checks import require_count, require_non_negative, require_positive
+from certified_unlearning.accounting.core.rounding import FAILURE, longest_noise, resolution
+from certified_unlearning.accounting.residual.rounding import LEAST, OUTWARD, UNIT, gamma
+
+SLOPE_OPERATIONS = 16
+"""Roundings of a slope, relative to the largest one: twice those of a sigmoid or a hyperbolic tangent."""
+_INTERPLAY = 1.01
+
+
+def row_excess(features: int) -> float:
+    """Return how much longer than its bound a row may be that was scaled down to it, relatively."""
+    return (features + 8) * UNIT
+
+
+def gradient_error(
+    *, n: int, features: int, row_norm: float, slope: float, smoothness: float, weight_norm: float
+) -> float:
+    """Return ``rho``, how far in norm a computed mean gradient may be from the exact one.
+
+    Args:
+        n: Number of records.
+        features: Columns of a row.
+        row_norm: ``X``.
+        slope: The largest ``|phi'|`` on these rows and weights.
+        smoothness: ``H``.
+        weight_norm: Largest norm of weights.
+    """
+    require_count(least=1, n=n, features=features)
+    require_positive(row_norm=row_norm, smoothness=smoothness)
+    require_non_negative(slope=slope, weight_norm=weight_norm)
+    row = row_norm * (1 + row_excess(features))
+    score = gamma(features) * row * weight_norm
+    off = smoothness * (score + 4 * UNIT * row * weight_norm) + SLOPE_OPERATIONS * UNIT * slope
+    lengthened = (slope + smoothness * row * weight_norm) * row_excess(features)
+    summed = gamma(n + 4) * slope
+    return _INTERPLAY * row * (off + summed + lengthened) + features * LEAST
+
+
+def displaced(*, features: int, noise_std: float, weight_norm: float) -> float:
+    """Return how far stored weights may be from an exact step's end.
+
+    Args:
+        features: Number of weights.
+        noise_std: Standard deviation of the noise on them.
+        weight_norm: Their largest norm before noise.
+    """
+    noise = noise_std * (longest_noise(features) + resolution(features, "float64"))
+    return noise_std * resolution(features, "float64") + (features + 8) * UNIT * (weight_norm + noise)
+
+
+def failure(features: int, releases: int) -> float:
+    """Return the probability that some noise is longer than is supposed here."""
+    return releases * (features + 4) * FAILURE
+
+
+def moved(sensitivity: float, error: float) -> float:
+    """Return how far one record moves what is computed: the exact sensitivity and twice the error; rounded up."""
+    if not math.isfinite(error):
+        return math.inf
+    return (sensitivity + 2 * error) * OUTWARD

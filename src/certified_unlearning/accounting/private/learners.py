@@ -1,0 +1,401 @@
+"""What the private learners of linear models guarantee, from their constants alone, and how these are chosen.
+
+Source: Ullah (2024), Algorithms 1 to 3 with Theorems 8 to 10, 12 and 32, corrected; what is marked *derived* is not in
+the source. Privacy holds for every choice of radius, steps and strength: that they suit the data is a matter of
+accuracy only. Both classes hold public numbers, so a certificate is recomputed from them.
+
+Printed noise that is not used here: Theorem 12's is too small; Theorems 9 and 32 forget that embedded rows are longer
+and that the ball's radius doubles; the proof of Theorem 10 has a bound on gradients that is none. Theorem 8's is larger
+than it need be.
+"""
+
+import math
+from dataclasses import dataclass, replace
+from typing import Self
+
+from certified_unlearning.accounting.core.checks import require_count, require_positive
+from certified_unlearning.accounting.core.conversion import mu_from_epsilon
+from certified_unlearning.accounting.core.rounding import required_sigma
+from certified_unlearning.accounting.private.arithmetic import displaced, failure, gradient_error, moved, row_excess
+from certified_unlearning.accounting.private.guarantee import PrivateGuarantee
+from certified_unlearning.accounting.private.losses import ScalarLoss
+from certified_unlearning.accounting.private.releases import mean_sensitivity, mu_of, noise_multiplier, sigma_for
+from certified_unlearning.accounting.residual.rounding import OUTWARD, UNIT
+from certified_unlearning.errors import AssumptionError, ParameterError
+from certified_unlearning.vocabulary import Relation
+
+CAP = math.sqrt(2)
+"""``c_Phi``: embedded rows are scaled down to this times the rows' bound."""
+USUAL_STEPS = 1000
+"""Steps, where nobody says how many and there are not fewer records."""
+ROUNDING_SHARE = 0.01
+"""Share of the sensitivity that rounding may add."""
+SOLVER_SHARE = 1e-3
+"""Share of the sensitivity that a minimiser may be off by, in total."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class LinearProblem:
+    """Public bounds of the records that a linear model is learned from; every one is enforced.
+
+    Attributes:
+        n: Number of records; what sums are divided by.
+        features: Columns of a row as it is learned from, after an embedding.
+        row_norm: ``X``, of such a row.
+        loss: With the largest size of a target.
+        radius: ``D``, of the ball that weights are projected on.
+        relation: When data sets are neighbours.
+
+    Raises:
+        ParameterError: A value makes no sense.
+    """
+
+    n: int
+    features: int
+    row_norm: float
+    loss: ScalarLoss
+    radius: float
+    relation: Relation = "replace-one"
+
+    def __post_init__(self) -> None:
+        """Check every value."""
+        require_count(least=1, n=self.n, features=self.features)
+        require_positive(row_norm=self.row_norm, radius=self.radius)
+        mean_sensitivity(1.0, n=self.n, relation=self.relation)
+
+    @property
+    def longest_row(self) -> float:
+        """``X`` with what scaling rows down to it rounds."""
+        return self.row_norm * (1 + row_excess(self.features)) * OUTWARD
+
+    @property
+    def longest_weights(self) -> float:
+        """``D`` with what projecting rounds."""
+        return self.radius * (1 + (self.features + 8) * UNIT) * OUTWARD
+
+    @property
+    def gradient_bound(self) -> float:
+        """``G_w``: the largest norm of a record's gradient in the ball, of rows and weights as they are stored."""
+        return self.loss.ball_lipschitz(row_norm=self.longest_row, radius=self.longest_weights)
+
+    @property
+    def smoothness(self) -> float:
+        """``H X^2``: of a record's loss in the weights."""
+        return self.loss.smoothness * self.longest_row**2
+
+    @property
+    def gradient_error(self) -> float:
+        """How far a computed mean gradient in the ball may be from the exact one."""
+        return gradient_error(
+            n=self.n,
+            features=self.features,
+            row_norm=self.row_norm,
+            slope=self.gradient_bound / self.row_norm,
+            smoothness=self.loss.smoothness,
+            weight_norm=self.longest_weights,
+        )
+
+    def embedded(self, dimension: int) -> Self:
+        """Return the bounds after a random projection to so many columns: rows `CAP` times as long, twice the radius.
+
+        Source: Algorithm 2. The bound on rows is enforced again, so nothing rests on what the projection did.
+        """
+        return replace(self, features=dimension, row_norm=CAP * self.row_norm, radius=2 * self.radius)
+
+
+@dataclass(frozen=True, kw_only=True)
+class NoisyDescent:
+    """Algorithm 1: full-batch projected descent, noise on every gradient, the mean of all iterates published.
+
+    The first of ``T`` iterates is 0, so there are ``T - 1`` noisy gradients. They compose exactly; nothing is gained
+    or lost by publishing the mean alone.
+
+    Attributes:
+        problem: Bounds of the records.
+        steps: ``T``, iterates, the start included; at least 2.
+        step_size: ``eta``.
+        sigma: Standard deviation of the noise on a mean gradient, per coordinate.
+
+    Raises:
+        ParameterError: A value makes no sense.
+    """
+
+    problem: LinearProblem
+    steps: int
+    step_size: float
+    sigma: float
+
+    def __post_init__(self) -> None:
+        """Check every value."""
+        require_count(least=2, steps=self.steps)
+        require_positive(step_size=self.step_size)
+        required_sigma(self.sigma)
+
+    @property
+    def releases(self) -> int:
+        """Noisy gradients."""
+        return self.steps - 1
+
+    @property
+    def sensitivity(self) -> float:
+        """How far one record moves a mean gradient as it is computed."""
+        at = displaced(
+            features=self.problem.features,
+            noise_std=self.step_size * self.sigma,
+            weight_norm=self.problem.longest_weights + self.step_size * self.problem.gradient_bound,
+        )
+        exact = mean_sensitivity(self.problem.gradient_bound, n=self.problem.n, relation=self.problem.relation)
+        # A step goes on from where the one before was stored: in units of a gradient, that is off by 1 / eta as much.
+        return moved(exact, self.problem.gradient_error + (1 / self.step_size + self.problem.smoothness) * at)
+
+    @property
+    def mu(self) -> float:
+        """Of all noisy gradients together."""
+        return mu_of(self.sensitivity, sigma=self.sigma, releases=self.releases)
+
+    @property
+    def guarantee(self) -> PrivateGuarantee:
+        """What it guarantees, but with probability `failure`."""
+        return PrivateGuarantee(mu=self.mu)
+
+    @property
+    def failure(self) -> float:
+        """Probability on which nothing is guaranteed."""
+        return failure(self.problem.features, self.releases)
+
+    @classmethod
+    def plan(
+        cls,
+        problem: LinearProblem,
+        *,
+        epsilon: float,
+        delta: float,
+        steps: int | None = None,
+        step_size: float | None = None,
+        runs: int = 1,
+    ) -> Self:
+        """Return the run with the least noise that is (epsilon, delta)-private.
+
+        The step size is that of Theorem 8 for losses without a bound on slopes, and of the bound for Lipschitz and
+        smooth losses (derived) for the others.
+
+        Args:
+            problem: Bounds of the records.
+            epsilon: Wanted, above 0.
+            delta: Wanted, strictly between 0 and 1.
+            steps: ``T``; None for the number of records, and at most `USUAL_STEPS`.
+            step_size: ``eta``; None for the analysis' own.
+            runs: How many runs on the same records share epsilon and delta.
+
+        Raises:
+            ParameterError: A value makes no sense.
+            AssumptionError: float64 is too coarse for so little noise.
+        """
+        require_count(least=1, runs=runs)
+        steps = max(2, min(problem.n, USUAL_STEPS)) if steps is None else steps
+        require_count(least=2, steps=steps)
+        exact = mean_sensitivity(problem.gradient_bound, n=problem.n, relation=problem.relation)
+        releases = (steps - 1) * runs
+        sigma = sigma_for(exact, epsilon=epsilon, delta=delta, releases=releases)
+        eta = _step_size(problem, steps, sigma) if step_size is None else step_size
+        for _ in range(3):  # What is added follows from sigma, but by far less than its last digits.
+            planned = cls(problem=problem, steps=steps, step_size=eta, sigma=sigma)
+            _require_fine(planned.sensitivity, exact)
+            sigma = sigma_for(planned.sensitivity, epsilon=epsilon, delta=delta, releases=releases)
+        return replace(planned, sigma=_enough(sigma, planned, math.sqrt(runs), mu_from_epsilon(epsilon, delta)))
+
+    @property
+    def regret_bound(self) -> float:
+        """Bound on the mean regret of the iterates; infinite where the step size is beyond its condition.
+
+        Lemma 7, explicit: ``D^2 / (eta T) + 4 eta (H Y^2 + sigma^2 d)`` for ``eta <= 1 / (4 H)``.
+        """
+        smoothness, noise = self.problem.smoothness, self.sigma**2 * self.problem.features
+        if self.step_size > 1 / (4 * smoothness) * (1 + 1e-12):
+            return math.inf
+        at_zero = smoothness * self.problem.loss.at_zero**2
+        return self.problem.radius**2 / (self.step_size * self.steps) + 4 * self.step_size * (at_zero + noise)
+
+
+@dataclass(frozen=True, kw_only=True)
+class OutputPerturbation:
+    """Algorithm 3: the minimiser of a strongly convex objective in a ball, published once with Gaussian noise.
+
+    One record moves the minimiser by ``2 G_w / (lambda n)`` at most (half of it under ``add-remove``), and by no more
+    than the ball's diameter. It needs a convex loss. A solver stops where a certificate says that it is within
+    `inexactness` of the exact minimiser, which is counted twice.
+
+    Attributes:
+        problem: Bounds of the records.
+        strong_convexity: ``lambda``.
+        sigma: Standard deviation of the noise, per coordinate.
+        inexactness: How far computed weights may be from the minimiser.
+
+    Raises:
+        ParameterError: A value makes no sense, or the loss is not convex.
+    """
+
+    problem: LinearProblem
+    strong_convexity: float
+    sigma: float
+    inexactness: float
+
+    def __post_init__(self) -> None:
+        """Check every value."""
+        require_positive(strong_convexity=self.strong_convexity, inexactness=self.inexactness)
+        required_sigma(self.sigma)
+        if not self.problem.loss.convex:
+            raise ParameterError(
+                f"output perturbation needs a convex loss, and the {self.problem.loss.name} loss is none: its "
+                "minimiser may move by any amount"
+            )
+
+    @property
+    def exact_sensitivity(self) -> float:
+        """How far one record moves the exact minimiser."""
+        return _minimiser_sensitivity(self.problem, self.strong_convexity)
+
+    @property
+    def sensitivity(self) -> float:
+        """How far one record moves computed weights, their own rounding included."""
+        stored = (self.problem.features + 8) * UNIT * self.problem.longest_weights
+        return moved(self.exact_sensitivity, self.inexactness + stored)
+
+    @property
+    def mu(self) -> float:
+        """Of the published weights."""
+        return mu_of(self.sensitivity, sigma=self.sigma)
+
+    @property
+    def guarantee(self) -> PrivateGuarantee:
+        """What it guarantees, but with probability `failure`."""
+        return PrivateGuarantee(mu=self.mu)
+
+    @property
+    def failure(self) -> float:
+        """Probability on which nothing is guaranteed."""
+        return failure(self.problem.features, 1)
+
+    @classmethod
+    def plan(
+        cls,
+        problem: LinearProblem,
+        *,
+        epsilon: float,
+        delta: float,
+        strong_convexity: float | None = None,
+        runs: int = 1,
+    ) -> Self:
+        """Return the run with the least noise that is (epsilon, delta)-private.
+
+        Args:
+            problem: Bounds of the records.
+            epsilon: Wanted, above 0.
+            delta: Wanted, strictly between 0 and 1.
+            strong_convexity: ``lambda``; None for `least_cost_strength`.
+            runs: How many runs on the same records share epsilon and delta.
+
+        Raises:
+            ParameterError: A value makes no sense.
+            AssumptionError: float64 is too coarse for so little noise.
+        """
+        require_count(least=1, runs=runs)
+        strength = strong_convexity
+        if strength is None:
+            strength = least_cost_strength(problem, noise_multiplier(epsilon, delta) * math.sqrt(runs))
+        require_positive(strong_convexity=strength)
+        exact = _minimiser_sensitivity(problem, strength)
+        inexactness = SOLVER_SHARE / 2 * exact
+        if problem.gradient_error / strength > inexactness / 2:
+            raise AssumptionError(
+                f"strong_convexity = {strength:.3g} is too small for float64: a gradient of {problem.n} records is "
+                f"computed to {problem.gradient_error:.3g}, so the minimiser to {problem.gradient_error / strength:.3g}"
+                f", where {inexactness / 2:.3g} is needed"
+            )
+        planned = cls(problem=problem, strong_convexity=strength, sigma=1.0, inexactness=inexactness)
+        _require_fine(planned.sensitivity, exact)
+        sigma = sigma_for(planned.sensitivity, epsilon=epsilon, delta=delta, releases=runs)
+        return replace(planned, sigma=_enough(sigma, planned, math.sqrt(runs), mu_from_epsilon(epsilon, delta)))
+
+    @property
+    def privacy_cost(self) -> float:
+        """Bound on what strength and noise cost in regularised empirical risk: ``lambda D^2 / 2`` and the noise's.
+
+        The noise costs ``H sigma^2 X^2 / 2`` (Theorem 10), or ``sqrt(2 / pi) G X sigma`` (Theorem 12).
+        """
+        return self.strong_convexity / 2 * self.problem.radius**2 + _noise_cost(self.problem, self.sigma)
+
+
+Learner = NoisyDescent | OutputPerturbation
+
+
+def least_cost_strength(problem: LinearProblem, multiplier: float) -> float:
+    """Return the ``lambda`` that makes `OutputPerturbation.privacy_cost` least (derived).
+
+    Smooth losses: ``2 (z G_w sqrt(H) X / (D n))^(2/3)``, at a cost of ``3 lambda D^2 / 4``; Lipschitz losses:
+    ``(2 G X / D) sqrt(sqrt(2 / pi) z / n)``, at ``lambda D^2``. For a loss that is both, whichever costs less.
+
+    Args:
+        problem: Bounds of the records.
+        multiplier: ``z``, noise in units of the sensitivity.
+    """
+    require_positive(multiplier=multiplier)
+    # The sensitivity is (2 or 1) G_w / (lambda n); the formulas have the 2.
+    z = multiplier * mean_sensitivity(1.0, n=1, relation=problem.relation) / 2
+    bound, smooth = problem.gradient_bound, problem.smoothness
+    for_smooth = 2 * math.pow(z * bound * math.sqrt(smooth) / (problem.radius * problem.n), 2 / 3)
+    if problem.loss.lipschitz is None:
+        return for_smooth
+    slope = problem.loss.lipschitz * problem.longest_row
+    for_lipschitz = 2 * slope / problem.radius * math.sqrt(math.sqrt(2 / math.pi) * z / problem.n)
+    return for_smooth if 0.75 * for_smooth <= for_lipschitz else for_lipschitz
+
+
+def embedding_dimension(problem: LinearProblem, epsilon: float) -> int:
+    """Return Algorithm 2's ``k`` without its constant and logarithm, at most the number of features.
+
+    ``(sqrt(H) D X n epsilon / (Y + sqrt(H) D X))^(2/3)``, rounded up. Rows are capped, so no logarithm is needed for
+    privacy, and the expected error of an embedding, ``H D^2 X^2 / k``, needs none either. Lipschitz losses have
+    ``n epsilon`` instead in Theorem 32, which is more than there are records to learn so many weights from.
+    """
+    require_positive(epsilon=epsilon)
+    reach = math.sqrt(problem.loss.smoothness) * problem.radius * problem.row_norm
+    dimension = math.pow(reach * problem.n * epsilon / (problem.loss.at_zero + reach), 2 / 3)
+    return max(1, min(problem.features, math.ceil(dimension)))
+
+
+def _minimiser_sensitivity(problem: LinearProblem, strength: float) -> float:
+    moves = mean_sensitivity(problem.gradient_bound, n=problem.n, relation=problem.relation)
+    return min(moves / strength, 2 * problem.radius) * OUTWARD
+
+
+def _noise_cost(problem: LinearProblem, sigma: float) -> float:
+    smooth = problem.smoothness / 2 * sigma**2
+    if problem.loss.lipschitz is None:
+        return smooth
+    return min(smooth, math.sqrt(2 / math.pi) * problem.loss.lipschitz * problem.longest_row * sigma)
+
+
+def _step_size(problem: LinearProblem, steps: int, sigma: float) -> float:
+    smoothness, noise = problem.smoothness, sigma**2 * problem.features
+    if problem.loss.lipschitz is None:
+        at_zero = smoothness * problem.loss.at_zero**2
+        return min(problem.radius / math.sqrt(steps * max(at_zero, noise)), 1 / (4 * smoothness))
+    return min(problem.radius / math.sqrt(steps * (problem.gradient_bound**2 + noise)), 1 / (2 * smoothness))
+
+
+def _require_fine(sensitivity: float, exact: float) -> None:
+    if not sensitivity <= (1 + ROUNDING_SHARE) * exact:
+        raise AssumptionError(
+            f"float64 is too coarse: one record moves what is released by {exact:.3g}, and rounding by "
+            f"{sensitivity - exact:.3g} more; fewer records at once, a smaller radius or a larger epsilon helps"
+        )
+
+
+def _enough(sigma: float, planned: Learner, scale: float, mu: float) -> float:
+    """Return the noise, raised until what a certificate will compute is within the wanted ``mu``."""
+    nudge = 2.0**-50
+    while replace(planned, sigma=sigma).mu * scale > mu:
+        sigma *= 1 + nudge
+        nudge *= 2
+    return sigma

@@ -1,0 +1,141 @@
+"""Losses of linear scores, ``phi_y(<w, x>)``, and what bounds on records make of them.
+
+Every privacy statement rests on how long a record's gradient can be. It is at most ``G |x|`` where ``phi`` has slopes
+up to ``G``; for smooth non-negative losses ``|phi'(z)| <= |phi'(0)| + H |z|`` and ``|phi'(0)| <= sqrt(2 H phi(0))``, so
+in the ball of radius ``D`` it is at most ``(sqrt(2 H) Y + H D X) X`` (`ball_lipschitz`). Squared loss attains that, and
+what the source prints in the proof of Theorem 10 and in Lemma 10 is less, so no bound.
+
+Notation of Ullah (2024): rows of norm at most ``X``, ``phi_y(0) <= Y^2``, which for squared loss is a bound on targets.
+"""
+
+import math
+from dataclasses import dataclass
+from typing import Literal, get_args
+
+from certified_unlearning.accounting.core.checks import require_non_negative, require_positive
+from certified_unlearning.accounting.residual.rounding import OUTWARD
+from certified_unlearning.errors import ParameterError
+
+LossName = Literal["squared", "absolute", "huber", "logistic", "tanh"]
+CONVEX: tuple[LossName, ...] = ("squared", "absolute", "huber", "logistic")
+"""Losses that output perturbation may take; the tanh neuron is not convex."""
+TANH_SLOPE = 2.370371
+"""``sup |phi'|`` of ``(y - tanh z)^2`` with ``|y| <= 1``: at ``y = -1`` and ``tanh z = 1/3`` it is ``64 / 27``."""
+TANH_CURVATURE = 2.464938
+"""``sup |phi''|`` of it, over ``|y| <= 1``; rounded up."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ScalarLoss:
+    """A loss of a score and a target.
+
+    ``squared``: ``(z - y)^2``. ``absolute``: ``|z - y|``, made smooth by a parabola of half-width ``width``. ``huber``:
+    ``(z - y)^2 / 2`` up to ``width``, linear from there. ``logistic``: ``log(1 + exp(-y z))``, ``y`` -1 or 1. ``tanh``:
+    ``(y - tanh z)^2``, a neuron.
+
+    Attributes:
+        name: Which.
+        target: Largest size of a target; 1 for logistic, at most 1 for tanh.
+        width: Of absolute and huber; None for the others.
+
+    Raises:
+        ParameterError: The name is not known, or a number makes no sense for it.
+    """
+
+    name: LossName
+    target: float = 1.0
+    width: float | None = None
+
+    def __post_init__(self) -> None:
+        """Check them."""
+        if self.name not in get_args(LossName):
+            raise ParameterError(f"loss must be one of {', '.join(get_args(LossName))}, got {self.name!r}")
+        require_positive(target=self.target)
+        if self.name in ("absolute", "huber"):
+            if self.width is None:
+                raise ParameterError(f"the {self.name} loss needs a width, above 0, got none")
+            require_positive(width=self.width)
+        elif self.width is not None:
+            raise ParameterError(f"width is of the absolute and the huber loss, the {self.name} loss has none")
+        if (self.name == "logistic" and self.target != 1) or (self.name == "tanh" and self.target > 1):
+            raise ParameterError(f"targets of the {self.name} loss have size 1 at most, got target = {self.target!r}")
+
+    @property
+    def convex(self) -> bool:
+        """Whether it is convex in the score."""
+        return self.name in CONVEX
+
+    @property
+    def lipschitz(self) -> float | None:
+        """``G``, the largest slope on the whole line; None where there is none."""
+        return {
+            "squared": None,
+            "absolute": 1.0,
+            "huber": self.width,
+            "logistic": 1.0,
+            "tanh": TANH_SLOPE,
+        }[self.name]
+
+    @property
+    def smoothness(self) -> float:
+        """``H``, the largest curvature."""
+        if self.name == "absolute":
+            return 1 / float(self.width or 1) * OUTWARD
+        return {"squared": 2.0, "huber": 1.0, "logistic": 0.25, "tanh": TANH_CURVATURE}[self.name]
+
+    @property
+    def at_zero(self) -> float:
+        """``Y``: ``phi_y(0) <= Y^2`` for every target; rounded up."""
+        square = {
+            "squared": self.target**2,
+            "absolute": self.target,
+            "huber": min(self.target**2 / 2, (self.width or 0) * self.target),
+            "logistic": math.log(2),
+            "tanh": self.target**2,
+        }[self.name]
+        return math.sqrt(square) * OUTWARD
+
+    def ball_lipschitz(self, *, row_norm: float, radius: float) -> float:
+        """Return ``G_w``: the largest norm of a record's gradient where weights have norm at most ``radius``.
+
+        The smaller of ``G X`` and ``(sqrt(2 H) Y + H D X) X``; for squared loss nothing smaller is right.
+
+        Args:
+            row_norm: ``X``.
+            radius: ``D``; infinite for the whole space.
+
+        Raises:
+            ParameterError: There is no bound on the whole space, or a value makes no sense.
+        """
+        require_positive(row_norm=row_norm)
+        if math.isinf(radius):
+            if self.lipschitz is None:
+                raise ParameterError("gradients of the squared loss have no bound on the whole space: give a radius")
+            return self.lipschitz * row_norm * OUTWARD
+        require_non_negative(radius=radius)
+        smooth = math.sqrt(2 * self.smoothness) * self.at_zero + self.smoothness * radius * row_norm
+        slope = smooth if self.lipschitz is None else min(self.lipschitz, smooth)
+        return slope * row_norm * OUTWARD
+
+    def largest_value(self, *, row_norm: float, radius: float) -> float:
+        """Return ``Delta(D)``, a bound on a record's loss in the ball: ``(Y + sqrt(H / 2) D X)^2``.
+
+        Exact for squared loss. Lemma 4's ``3 (Y^2 + H D^2 X^2)`` holds too; Lemma 10 has less than the truth. Losses
+        with bounded slopes have at most ``Y^2 + G D X``.
+        """
+        require_positive(row_norm=row_norm)
+        require_non_negative(radius=radius)
+        smooth = (self.at_zero + math.sqrt(self.smoothness / 2) * radius * row_norm) ** 2
+        if self.lipschitz is not None:
+            smooth = min(smooth, self.at_zero**2 + self.lipschitz * radius * row_norm)
+        return smooth * OUTWARD
+
+
+def lemma_2(*, at_zero: float, smoothness: float, row_norm: float, radius: float) -> float:
+    """Return Lemma 2's bound on a record's gradient in the ball, ``2 Y sqrt(H) X + 2 H D X^2``: above the sharp one."""
+    return 2 * at_zero * math.sqrt(smoothness) * row_norm + 2 * smoothness * radius * row_norm**2
+
+
+def lemma_4(*, at_zero: float, smoothness: float, row_norm: float, radius: float) -> float:
+    """Return Lemma 4's bound on a record's loss in the ball, ``3 (Y^2 + H D^2 X^2)``."""
+    return 3 * (at_zero**2 + smoothness * radius**2 * row_norm**2)

@@ -1,0 +1,183 @@
+"""Selections by a score: the exponential mechanism, its form for scores of unequal sensitivity, noisy minima.
+
+Source: Ullah (2024), Theorems 3, 5 and 34 and Algorithms 4 and 15, corrected: Theorem 5 prints the wrong sign and a
+factor, Algorithm 4 passes bounds on losses as sensitivities of means, Algorithm 15's scale has them under a root.
+`generalised_probabilities` attains what Theorem 34 only cites.
+
+A score is computed in float64. Where a mean of ``n`` losses of size at most ``Delta`` moves by ``s`` in exact
+arithmetic, its computed value moves by ``s`` and twice its rounding, which `mean_score_sensitivity` adds. What the
+few operations on scores round is relative, and `SELECTION_SHARE` of epsilon is kept for it. A candidate is drawn by
+its probability with 512 random bits, a noisy minimum with numbers of 53: that is counted in delta.
+"""
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from certified_unlearning.accounting.core.checks import (
+    require_count,
+    require_non_negative,
+    require_positive,
+    require_probability,
+)
+from certified_unlearning.accounting.private.releases import mean_sensitivity
+from certified_unlearning.accounting.residual.rounding import OUTWARD, gamma
+from certified_unlearning.errors import ParameterError
+from certified_unlearning.vocabulary import Relation
+
+Array = npt.NDArray[np.float64]
+SELECTION_SHARE = 1e-9
+"""Share of a selection's epsilon that the rounding of scores may take."""
+DRAWN_BITS = 512
+"""Random bits of a selection by probabilities."""
+DRAWN_FAILURE = 2.0 ** (4 - DRAWN_BITS)
+"""How far its law may be from the probabilities, in total variation, for each candidate."""
+NOISY_FAILURE = 2.0**-49
+"""The same of a noisy minimum."""
+
+
+def mean_score_sensitivity(largest: float, *, n: int, relation: Relation) -> float:
+    """Return how far one record moves a computed mean of ``n`` losses between 0 and ``largest``; rounded up.
+
+    Under ``replace-one`` a loss in [0, Delta] moves by Delta, not by twice as much: ``Delta / n``.
+
+    Args:
+        largest: ``Delta``, what losses were clipped to.
+        n: Number of records.
+        relation: Only checked: a loss that is there or not moves a sum by as much as one that changes.
+
+    Raises:
+        ParameterError: A value makes no sense.
+    """
+    mean_sensitivity(largest, n=n, relation=relation)
+    return (largest / n + 2 * gamma(n + 4) * largest) * OUTWARD
+
+
+def exponential_probabilities(scores: Sequence[float], *, epsilon: float, sensitivity: float) -> Array:
+    """Return the exponential mechanism that looks for a *large* score: ``p(c) ~ exp(epsilon s(c) / (2 Delta))``.
+
+    Args:
+        scores: One for each candidate.
+        epsilon: Pure; `SELECTION_SHARE` of it is kept.
+        sensitivity: ``Delta``: how far one record moves a score, at most.
+
+    Raises:
+        ParameterError: There is no candidate, or a value makes no sense.
+    """
+    require_positive(epsilon=epsilon, sensitivity=sensitivity)
+    return _softmax(np.asarray(scores, dtype=np.float64) / sensitivity, epsilon)
+
+
+def generalised_scores(
+    losses: Sequence[float], sensitivities: Sequence[float], *, epsilon: float, beta: float
+) -> Array:
+    """Return the scores of Theorem 34, each of sensitivity 1: the least is best.
+
+    ``s_i = max_j max(0, ((q_i + t g_i) - (q_j + t g_j)) / (g_i + g_j))`` with ``t = 2 log(N / beta) / epsilon``. They
+    move by at most 1 where every ``q_i`` moves by at most ``g_i``.
+
+    Args:
+        losses: ``q_i``, to be made small.
+        sensitivities: ``g_i``; 0 for what does not depend on records.
+        epsilon: Pure.
+        beta: With probability ``1 - beta``, ``q`` of the selected is at most ``min_j q_j + 4 g_j log(N / beta) /
+            epsilon``.
+
+    Raises:
+        ParameterError: Numbers of losses and sensitivities differ, or a value makes no sense.
+    """
+    q, g = np.asarray(losses, dtype=np.float64), np.asarray(sensitivities, dtype=np.float64)
+    if q.ndim != 1 or q.shape != g.shape or not len(q):
+        raise ParameterError(f"there must be a sensitivity for each loss, got {q.size} losses and {g.size}")
+    if not (np.isfinite(q).all() and (g >= 0).all() and np.isfinite(g).all()):
+        raise ParameterError("losses must be finite, and sensitivities finite and at least 0")
+    require_positive(epsilon=epsilon)
+    require_probability(beta=beta)
+    raised = q + 2 * math.log(len(q) / beta) / epsilon * g
+    gaps, widths = raised[:, None] - raised[None], g[:, None] + g[None]
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+        scores = np.where(widths > 0, gaps / widths, np.where(gaps > 0, np.inf, 0.0))
+    best: Array = np.maximum(scores, 0).max(axis=1)
+    return best
+
+
+def generalised_probabilities(
+    losses: Sequence[float], sensitivities: Sequence[float], *, epsilon: float, beta: float
+) -> Array:
+    """Return the probabilities ``~ exp(-epsilon s_i / 2)`` of `generalised_scores`; arguments and errors as there."""
+    return _softmax(-generalised_scores(losses, sensitivities, epsilon=epsilon, beta=beta), epsilon)
+
+
+def generalised_guarantee(
+    losses: Sequence[float], sensitivities: Sequence[float], *, epsilon: float, beta: float
+) -> float:
+    """Return what the selected loss is at most, with probability ``1 - beta``."""
+    extra = 4 * math.log(len(losses) / beta) / epsilon
+    return min(q + extra * g for q, g in zip(losses, sensitivities, strict=True))
+
+
+def laplace_scale(sensitivity: float, epsilon: float) -> float:
+    """Return Theorem 3's scale ``Delta_1 / epsilon``, with which numbers are purely ``epsilon``-private; rounded up."""
+    require_non_negative(sensitivity=sensitivity)
+    require_positive(epsilon=epsilon)
+    return sensitivity / (epsilon * (1 - SELECTION_SHARE)) * OUTWARD
+
+
+def noisy_minimum_scale(sensitivity: float, epsilon: float) -> float:
+    """Return the scale of Laplace noise with which only *which* score is least is published: ``2 Delta / epsilon``."""
+    return 2 * laplace_scale(sensitivity, epsilon)
+
+
+def boosting_chunks(beta: float) -> int:
+    """Return Algorithm 15's ``m = ceil(log_4(4 / beta))``: runs of which one is good with probability ``1 - beta``."""
+    require_probability(beta=beta)
+    return math.ceil(math.log(4 / beta, 4))
+
+
+def printed_boosting_scale(
+    *, at_zero: float, smoothness: float, row_norm: float, radius: float, n: int, epsilon: float
+) -> float:
+    """Return the scale that Algorithm 15 prints, ``sqrt(4 (Y^2 + H D^2 X^2) / (n epsilon))``: no calibration at all."""
+    return math.sqrt(4 * (at_zero**2 + smoothness * radius**2 * row_norm**2) / (n * epsilon))
+
+
+def grid_candidates(*, at_zero: float, smoothness: float, row_norm: float, n: int, epsilon: float) -> int:
+    """Return how many radii a grid search needs (Theorem 15, made dimensionless), from a unit of 1 on; at least 1.
+
+    ``K = ceil(log2(Y max(sqrt(n), (n epsilon)^(1/3)) / (sqrt(H) X)))``: larger norms predict no better than 0.
+    """
+    require_count(least=1, n=n)
+    require_positive(at_zero=at_zero, smoothness=smoothness, row_norm=row_norm, epsilon=epsilon)
+    largest = at_zero / (math.sqrt(smoothness) * row_norm) * max(math.sqrt(n), (n * epsilon) ** (1 / 3))
+    return max(1, math.ceil(math.log2(largest)))
+
+
+def margin(
+    *, largest: float, at_zero: float, candidates: int, validated: int, beta: float, bounded_risk: bool = True
+) -> float:
+    """Return ``tau_j`` of Algorithm 4, corrected: what Bernstein's inequality adds to a mean of clipped losses.
+
+    It never matters for privacy, and is larger than the effects to be resolved: the default elsewhere is 0.
+
+    Args:
+        largest: ``Delta_j``.
+        at_zero: ``Y``.
+        candidates: ``K``.
+        validated: Records that losses were measured on.
+        beta: Probability with which it fails.
+        bounded_risk: Whether the candidate's risk is at most ``4 Y^2``.
+    """
+    log = math.log(4 * candidates / beta)
+    variance = largest * 4 * at_zero**2 if bounded_risk else largest**2
+    return 2 * largest * log / (3 * validated) + math.sqrt(2 * variance * log / validated)
+
+
+def _softmax(exponents: Array, epsilon: float) -> Array:
+    if not len(exponents):
+        raise ParameterError("there must be a candidate to select, got none")
+    half = epsilon * (1 - SELECTION_SHARE) / 2
+    weights = np.exp(half * (exponents - exponents.max()))
+    probabilities: Array = weights / weights.sum()
+    return probabilities

@@ -1,0 +1,442 @@
+"""Certificates of single predictions: labels that retraining without any k records would not change.
+
+A certificate names its evidence, a file that lies beside it: parameters, a box for each budget, and the inputs. From
+that file anybody who may see it recomputes every label, every radius and every share. The file is secret, as the
+training data are: its parameters were learned with the records.
+"""
+
+import functools
+import hashlib
+import math
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Literal, Self
+
+import safetensors
+import safetensors.torch
+import torch
+from pydantic import BaseModel, ConfigDict, Field, PrivateAttr
+from torch import Tensor
+
+from certified_unlearning.accounting.accountant import Assumption
+from certified_unlearning.certificate.preprocessing import DECLARED, GIVEN, preprocessing
+from certified_unlearning.certificate.verification import TOLERANCE, CertificateError
+from certified_unlearning.engine.abstract_training.descent import Descent
+from certified_unlearning.engine.abstract_training.neighbourhoods import Changes, Neighbourhood
+from certified_unlearning.engine.intervals.clipping import Clipping
+from certified_unlearning.engine.intervals.interval import Interval, IntervalError
+from certified_unlearning.engine.intervals.losses import Loss, require_loss
+from certified_unlearning.engine.intervals.network import Network
+from certified_unlearning.engine.intervals.products import Product
+from certified_unlearning.engine.intervals.propagation import Bounding
+from certified_unlearning.engine.intervals.rounding import Rounding
+from certified_unlearning.errors import DataError, ParameterError
+from certified_unlearning.files import atomic_path, read_model, write_model
+from certified_unlearning.mechanisms.certified_sgd.learned import Learned
+from certified_unlearning.mechanisms.certified_sgd.sgd import CertifiedSgd, widths
+from certified_unlearning.version import code_version
+
+NOT_PROMISED = (
+    "nothing about predictions that are not certified: their label may change",
+    "nothing about probabilities, parameters or explanations: labels only, of the inputs named here",
+    "no differential privacy of the answers: whether a prediction is certified depends on the records, and leaks; who "
+    "answers certified inputs only tells by that which records there are",
+    "nothing where parameters or boxes were published: both were learned with the records",
+    "nothing where batches are cut anew after a removal, or inputs were scaled, selected or stopped by the records",
+)
+
+
+class Evidence(BaseModel):
+    """The file that a certificate is recomputed from.
+
+    Attributes:
+        file: Its name; it lies beside the certificate.
+        sha256: Its digest. It holds parameters, boxes, inputs, and their labels if they are known.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    file: str = Field(pattern=r"^[^/\\]+$")
+    sha256: str = Field(pattern=r"^[0-9a-f]{64}$")
+
+
+class PredictionCertificate(BaseModel):
+    """Labels that stay the same, with the constants of training.
+
+    Attributes:
+        kind: ``prediction``.
+        mechanism: ``certified-sgd``.
+        guarantee: ``exact``: certified labels are equal, not close.
+        comparator: With what.
+        not_promised: What nobody should read into it.
+        n: Number of records.
+        widths: Inputs, hidden units and logits of the network, of dense layers with ReLU between them.
+        loss: Of a record.
+        epochs: Passes over the batches.
+        batches: Of an epoch.
+        smallest_batch: Records of the smallest one.
+        updates: ``epochs x batches``.
+        step_size: ``alpha``.
+        decay: ``eta``: update ``n`` has step size ``alpha / (1 + eta n)``.
+        clipping: Of each record's gradient.
+        bound: To which.
+        weight_decay: Decoupled.
+        momentum: ``mu``.
+        nesterov: Whether steps look ahead.
+        changes: Which neighbours each box covers.
+        normaliser: ``present``: means over the records that are there.
+        budgets: ``k`` of each box, the number of changes in every batch.
+        products: How products were bounded.
+        rounding: ``outward``; naive bounds are no proof.
+        dtype: Of training and of bounds.
+        classes: Names of the classes, in the order of labels.
+        predictions: The label of each input.
+        radii: The largest budget that certifies it; 0 for none.
+        shares: Of the inputs that each budget certifies.
+        accuracy: Between which shares of right labels all neighbours' models lie, for each budget; None where true
+            labels are not known.
+        evidence: What it is recomputed from.
+        assumptions: What it rests on.
+        dataset: Name of the data set.
+        features: How features were made; ``given`` by an estimator's user.
+        code_version: Which code ran.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    kind: Literal["prediction"] = "prediction"
+    mechanism: Literal["certified-sgd"] = "certified-sgd"
+    guarantee: Literal["exact"] = "exact"
+    comparator: str
+    not_promised: tuple[str, ...]
+    n: int = Field(ge=1)
+    widths: tuple[int, ...] = Field(min_length=2)
+    loss: Loss
+    epochs: int = Field(ge=1)
+    batches: int = Field(ge=1)
+    smallest_batch: int = Field(ge=1)
+    updates: int = Field(ge=1)
+    step_size: float = Field(gt=0, allow_inf_nan=False)
+    decay: float = Field(ge=0, allow_inf_nan=False)
+    clipping: Clipping
+    bound: float | None = Field(default=None, gt=0, allow_inf_nan=False)
+    weight_decay: float = Field(ge=0, allow_inf_nan=False)
+    momentum: float = Field(ge=0, allow_inf_nan=False)
+    nesterov: bool
+    changes: Changes
+    normaliser: Literal["present"] = "present"
+    budgets: tuple[int, ...] = Field(min_length=1)
+    products: Product
+    rounding: Literal["outward"] = "outward"
+    dtype: Literal["float32", "float64"]
+    classes: tuple[str, ...] = Field(min_length=2)
+    predictions: tuple[int, ...]
+    radii: tuple[int, ...]
+    shares: tuple[float, ...]
+    accuracy: tuple[tuple[float, float], ...] | None = None
+    evidence: Evidence
+    assumptions: tuple[Assumption, ...]
+    dataset: str = "own"
+    features: str = GIVEN
+    code_version: str
+
+    _evidence: bytes = PrivateAttr(default=b"")
+
+    @classmethod
+    def of(
+        cls,
+        settings: CertifiedSgd,
+        learned: Learned,
+        rows: Tensor,
+        *,
+        n: int,
+        batches: int,
+        classes: Sequence[str],
+        labels: Tensor | None = None,
+        file: str = "evidence.safetensors",
+        dataset: str = "own",
+        features: str = GIVEN,
+    ) -> Self:
+        """Return the certificate of a model's predictions.
+
+        Args:
+            settings: How it was trained.
+            learned: The model.
+            rows: Inputs, as the network takes them, shape ``(inputs, features)``.
+            n: Number of records.
+            batches: Of an epoch.
+            classes: Names of the classes.
+            labels: True labels of the inputs, if they are known.
+            file: Name of the file of evidence, which `write` makes beside the certificate.
+            dataset: Name of the data set.
+            features: How features were made.
+
+        Raises:
+            ParameterError: Rounding is naive, or the network has other than dense layers.
+        """
+        if not settings.bounding.rounding.is_outward:
+            raise ParameterError("naive rounding proves nothing: certificates need rounding outward")
+        if not len(rows):
+            raise ParameterError("rows must hold at least one input, got none")
+        descent = settings.descent
+        evidence = _evidence_of(learned, rows, labels)
+        made = cls.model_validate(
+            {
+                "comparator": _comparator(settings.neighbourhood.changes),
+                "not_promised": NOT_PROMISED,
+                "n": n,
+                "widths": widths(settings.network),
+                "loss": descent.loss,
+                "epochs": settings.epochs,
+                "batches": batches,
+                "smallest_batch": learned.smallest_batch,
+                "updates": settings.epochs * batches,
+                "step_size": descent.step_size,
+                "decay": descent.decay,
+                "clipping": descent.clipping,
+                "bound": descent.bound,
+                "weight_decay": descent.weight_decay,
+                "momentum": descent.momentum,
+                "nesterov": descent.nesterov,
+                "changes": settings.neighbourhood.changes,
+                "budgets": learned.budgets,
+                "products": settings.bounding.products,
+                "dtype": "float64" if rows.dtype == torch.float64 else "float32",
+                "classes": tuple(classes),
+                "evidence": Evidence(file=file, sha256=hashlib.sha256(evidence).hexdigest()),
+                "assumptions": _assumptions(dataset, features),
+                "dataset": dataset,
+                "features": features,
+                "code_version": code_version(),
+                **_statements(learned, rows, labels),
+            }
+        )
+        made._evidence = evidence
+        return made
+
+
+def write(certificate: PredictionCertificate, path: str | Path) -> None:
+    """Write a certificate, and its evidence beside it; both whole or not at all."""
+    if not certificate._evidence:
+        raise DataError("this certificate was read without its evidence, and cannot be written with it")
+    with atomic_path(Path(path).with_name(certificate.evidence.file)) as temporary:
+        temporary.write_bytes(certificate._evidence)
+    write_model(path, certificate)
+
+
+def read(path: str | Path) -> PredictionCertificate:
+    """Read a certificate, and its evidence if that lies beside it.
+
+    Raises:
+        DataError: The file is missing or is no certificate, or its evidence cannot be read.
+    """
+    found = read_model(path, PredictionCertificate, "a certificate")
+    evidence = Path(path).with_name(found.evidence.file)
+    if evidence.exists():
+        try:
+            found._evidence = evidence.read_bytes()
+        except OSError as error:
+            raise DataError(f"cannot read {evidence}: {error.strerror or error}") from error
+    return found
+
+
+def verify(certificate: PredictionCertificate) -> None:
+    """Recompute every label, radius, share and bound of accuracy from the evidence, and check words and constants.
+
+    That the boxes follow from the records cannot be seen from a certificate: whoever holds the records trains again and
+    compares (`CertifiedMLPClassifier.check`).
+
+    Raises:
+        CertificateError: The evidence is missing or another, boxes are none, something differs, constants are
+            impossible, or words are not those of the mechanism.
+    """
+    network, descent = _verify_constants(certificate)
+    evidence = certificate._evidence
+    if not evidence:
+        raise CertificateError(
+            f"the certificate cannot be recomputed without its evidence: {certificate.evidence.file} must lie beside it"
+        )
+    if hashlib.sha256(evidence).hexdigest() != certificate.evidence.sha256:
+        raise CertificateError(f"{certificate.evidence.file} is not the evidence that the certificate names")
+    bounding = Bounding(
+        products=certificate.products, outer=certificate.products, rounding=Rounding(certificate.rounding)
+    )
+    learned, rows, labels = _learned(certificate, network, bounding, evidence)
+    due = _statements(learned, rows, labels)
+    if descent.loss == "squared":
+        raise CertificateError("the certificate states loss = 'squared', which has no labels")
+    for name, computed in due.items():
+        said = getattr(certificate, name)
+        if not _same(said, computed):
+            raise CertificateError(
+                f"the certificate states other {name} than its evidence gives: {_first(said, computed)}"
+            )
+
+
+def _verify_constants(certificate: PredictionCertificate) -> tuple[Network, Descent]:
+    """Check that constants are possible and fit each other, and the words; return what they describe."""
+    try:
+        network = Network.dense(*certificate.widths)
+        require_loss(certificate.loss, network.outputs)
+        descent = Descent(
+            loss=certificate.loss,
+            step_size=certificate.step_size,
+            decay=certificate.decay,
+            clipping=certificate.clipping,
+            bound=certificate.bound,
+            weight_decay=certificate.weight_decay,
+            momentum=certificate.momentum,
+            nesterov=certificate.nesterov,
+        )
+        for k in certificate.budgets:
+            Neighbourhood(certificate.changes).require(
+                k,
+                batch=certificate.smallest_batch,
+                removable=certificate.smallest_batch,
+                clips=certificate.clipping != "none",
+            )
+    except (ParameterError, ValueError) as error:
+        raise CertificateError(f"the certificate states impossible constants: {error}") from error
+    outputs, inputs = certificate.widths[-1], len(certificate.predictions)
+    scope = {
+        "updates": (certificate.updates == certificate.epochs * certificate.batches, "epochs x batches"),
+        "smallest_batch": (
+            certificate.smallest_batch * certificate.batches <= certificate.n,
+            f"at most n / batches = {certificate.n / certificate.batches:g}",
+        ),
+        "budgets": (
+            [*certificate.budgets] == sorted({*certificate.budgets}) and certificate.budgets[0] >= 1,
+            "whole numbers above 0 in rising order",
+        ),
+        "classes": (len(certificate.classes) == max(2, outputs), f"{max(2, outputs)} names"),
+        "radii": (len(certificate.radii) == inputs >= 1, "one for each prediction"),
+        "features": (certificate.features in (DECLARED, GIVEN), f"{DECLARED!r} or {GIVEN!r}"),
+    }
+    for name, (holds, right) in scope.items():
+        if not holds:
+            raise CertificateError(f"the certificate states {name} = {getattr(certificate, name)!r}, must be {right}")
+    words = {
+        "comparator": _comparator(certificate.changes),
+        "not_promised": NOT_PROMISED,
+        "assumptions": _assumptions(certificate.dataset, certificate.features),
+    }
+    for name, right_words in words.items():
+        said = getattr(certificate, name)
+        if said != right_words:
+            raise CertificateError(
+                f"the certificate states other {name} than it must: {said!r} instead of {right_words!r}"
+            )
+    return network, descent
+
+
+def _learned(
+    certificate: PredictionCertificate, network: Network, bounding: Bounding, evidence: bytes
+) -> tuple[Learned, Tensor, Tensor | None]:
+    """Return the model that the evidence holds, its inputs and their labels, checked."""
+    try:
+        tensors = safetensors.torch.load(evidence)
+        count, runs = len(network.shapes), len(certificate.budgets)
+        parameters = network.checked([tensors[f"parameters/{place}"] for place in range(count)])
+        lower = network.checked([tensors[f"lower/{place}"] for place in range(count)])
+        upper = network.checked([tensors[f"upper/{place}"] for place in range(count)])
+        rows, labels = tensors["rows"], tensors.get("labels")
+        if {str(each.dtype) for each in (*parameters, *lower, *upper, rows)} != {f"torch.{certificate.dtype}"}:
+            raise CertificateError(f"the evidence is not of type {certificate.dtype}")
+        if rows.ndim != 2 or rows.shape[1] != certificate.widths[0] or len(rows) != len(certificate.predictions):
+            raise CertificateError("the evidence has other inputs than the certificate's predictions")
+        if len(parameters[0]) != 1 or len(lower[0]) != runs or len(upper[0]) != runs:
+            raise CertificateError(f"the evidence must hold one model and {runs} boxes")
+        box = tuple(Interval(*ends).checked("parameters") for ends in zip(lower, upper, strict=True))
+    except (KeyError, ParameterError, IntervalError, safetensors.SafetensorError) as error:
+        raise CertificateError(f"the evidence does not hold what the certificate names: {error}") from error
+    for each, values in zip(box, parameters, strict=True):
+        if not bool(each.holds(values).all()):
+            raise CertificateError("the evidence has parameters outside their box")
+        if not bool((each.lower[1:] <= each.lower[:-1]).all() and (each.upper[:-1] <= each.upper[1:]).all()):
+            raise CertificateError("the evidence has boxes that are not nested: a larger budget must have a larger box")
+    return Learned(network, bounding, parameters, box, certificate.budgets, certificate.smallest_batch), rows, labels
+
+
+def _statements(learned: Learned, rows: Tensor, labels: Tensor | None) -> dict[str, object]:
+    """Return what a certificate states of inputs, all of which follows from the evidence."""
+    radii = learned.radii(rows)
+    return {
+        "predictions": tuple(learned.classes(rows).tolist()),
+        "radii": tuple(radii.tolist()),
+        "shares": tuple((radii >= budget).double().mean().item() for budget in learned.budgets),
+        "accuracy": None if labels is None else tuple(learned.accuracy_bounds(rows, labels)),
+    }
+
+
+def _same(said: object, computed: object) -> bool:
+    if isinstance(said, float) and isinstance(computed, float):
+        return math.isclose(said, computed, rel_tol=TOLERANCE, abs_tol=TOLERANCE)
+    if isinstance(said, tuple) and isinstance(computed, tuple):
+        return len(said) == len(computed) and all(_same(one, two) for one, two in zip(said, computed, strict=True))
+    return said == computed
+
+
+def _first(said: object, computed: object) -> str:
+    """Return the first place where two statements differ, in words."""
+    if isinstance(said, tuple) and isinstance(computed, tuple) and len(said) == len(computed):
+        for place, (one, two) in enumerate(zip(said, computed, strict=True)):
+            if not _same(one, two):
+                return f"{one!r} instead of {two!r} in place {place}"
+    return f"{said!r} instead of {computed!r}"
+
+
+def _evidence_of(learned: Learned, rows: Tensor, labels: Tensor | None) -> bytes:
+    found = {"rows": rows}
+    if labels is not None:
+        found["labels"] = labels.long()
+    for place, (values, box) in enumerate(zip(learned.parameters, learned.box, strict=True)):
+        found |= {f"parameters/{place}": values, f"lower/{place}": box.lower, f"upper/{place}": box.upper}
+    return safetensors.torch.save({name: each.detach().cpu().clone().contiguous() for name, each in found.items()})
+
+
+def _comparator(changes: Changes) -> str:
+    what = {
+        "removals": "without any k records of each batch, or fewer",
+        "additions and removals": "without any k records of each batch and with any k others in it, or fewer of both",
+        "substitutions": "with any k records of each batch replaced by any others, or fewer",
+        "additions or removals": "with any k records of each batch removed or added, or fewer",
+    }[changes]
+    return (
+        f"the label of the same training (start, batches, number of updates, constants and type of numbers) on the "
+        f"records {what}"
+    )
+
+
+@functools.cache
+def _assumptions(dataset: str, features: str) -> tuple[Assumption, ...]:
+    """Return what certified predictions rest on."""
+    return (
+        Assumption(
+            statement="the boxes follow from the records by the constants named here",
+            status="assumed",
+            by="a certificate shows the boxes, not the records: whoever holds both trains again and compares",
+        ),
+        Assumption(
+            statement="every certified label is constant over its box",
+            status="checked",
+            by="recomputed from the evidence, with bounds that are rounded outward",
+        ),
+        Assumption(
+            statement="batches are fixed places: a removed record leaves its place empty, nothing moves up, and the "
+            "number of updates stays",
+            status="assumed",
+            by="the software retrains so; a retraining that cuts batches anew may give another label",
+        ),
+        Assumption(
+            statement="constants, start, batches and the moment of stopping were not chosen by the records",
+            status="assumed",
+            by="start and batches are drawn by number here; what was tried before, no software can see",
+        ),
+        preprocessing(dataset, features),
+        Assumption(
+            statement="single operations are rounded to nearest, and exponentials are right to 4 units in the last "
+            "place",
+            status="assumed",
+            by="bounds then hold in real numbers and for training in floats of the same type, in any order of sums",
+        ),
+    )

@@ -1,0 +1,409 @@
+"""Plans of exact unlearning: steps, batches and noise for a wanted share of edits that compute again.
+
+Exactness rests on none of these numbers: they say what edits cost. A plan is made once and kept over all edits. Beside
+the constants that suffice stand those that the dissertation prints (Ullah, Johns Hopkins University, 2024).
+"""
+
+import math
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import Any
+
+from certified_unlearning.accounting.core.checks import require_count, require_positive
+from certified_unlearning.accounting.tv import erm, planning, recomputation, tree
+from certified_unlearning.accounting.tv.distances import gaussian_tv
+from certified_unlearning.accounting.tv.one_pass import (
+    balanced_step_size,
+    dual_averaging_sensitivity,
+    frank_wolfe_sensitivity,
+)
+from certified_unlearning.accounting.tv.subsampling import probability_each, subsampling_tv, subsampling_tv_bound
+from certified_unlearning.errors import InfeasibleError, ParameterError, UnlearningError
+
+_COUNTS = ("steps", "batch_size", "dimension")
+_ABOVE_0 = ("lipschitz", "smoothness", "diameter")
+_TOO_FAR_APART = "the numbers of this plan are too far apart for floating point"
+LARGEST_TREE = 10_000_000
+"""Records up to which the mean cost of a deletion from prefix sums is reckoned, which takes memory in proportion."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ExactWish:
+    """The flags of a plan of exact unlearning; None where one was left out.
+
+    Attributes:
+        mechanism: A key of `MECHANISMS`.
+        n: Records: the fewest before a deletion; of prefix sums the most that there will ever be.
+        steps: ``T``.
+        batch_size: ``m``.
+        sigma: Standard deviation of noise per coordinate.
+        quantum: ``tau``, the spacing of the grid of quantized SGD.
+        recompute: The wanted probability that one edit computes again.
+        lipschitz: ``G``, of each record's loss; of linear queries ``B``, the most that one record adds to a sum.
+        smoothness: ``H``, of each record's loss.
+        diameter: ``D`` of the set of models.
+        dimension: ``d``, numbers of a model.
+    """
+
+    mechanism: str
+    n: int
+    steps: int | None = None
+    batch_size: int | None = None
+    sigma: float | None = None
+    quantum: float | None = None
+    recompute: float | None = None
+    lipschitz: float | None = None
+    smoothness: float | None = None
+    diameter: float | None = None
+    dimension: int | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class ExactPlan:
+    """One row: constants, what they cost, and where they come from.
+
+    Attributes:
+        mechanism: Whose.
+        constants: `sharp`, what suffices, or `published`.
+        source: Where the published constant stands; `derived` of the sharp one.
+        n: Records.
+        steps: ``T``; of prefix sums one a record.
+        batch_size: ``m``; 0 where there are no batches.
+        step_size: Of descent, where its constants were given; else None.
+        noise: Standard deviation per coordinate, or the grid's spacing; 0 for none.
+        recompute_probability: That one edit computes again, at most.
+        stated_probability: What the source says of it at these constants.
+        learning_gradients: Of single records' losses.
+        deletion_gradients: Of a deletion on average, at most, tests included; None where it was not reckoned.
+    """
+
+    mechanism: str
+    constants: str
+    source: str
+    n: int
+    steps: int
+    batch_size: int
+    step_size: float | None
+    noise: float
+    recompute_probability: float
+    stated_probability: float
+    learning_gradients: int
+    deletion_gradients: float | None
+
+
+def exact_plans(wish: ExactWish) -> list[ExactPlan]:
+    """Return the plan that suffices, and the published one.
+
+    Raises:
+        ParameterError: A flag is missing, superfluous or makes no sense.
+        InfeasibleError: Not one step is possible.
+    """
+    if wish.mechanism not in MECHANISMS:
+        raise ParameterError(f"--exact must be one of {', '.join(MECHANISMS)}, got {wish.mechanism!r}")
+    try:
+        require_count(least=3, n=wish.n)
+        require_count(least=1, **{name: value for name in _COUNTS if (value := getattr(wish, name)) is not None})
+        require_positive(**{name: value for name in _ABOVE_0 if (value := getattr(wish, name)) is not None})
+        if wish.batch_size is not None and wish.batch_size > wish.n - 2:
+            raise ParameterError(
+                f"batch_size must be at most n - 2 = {wish.n - 2}: a batch leaves a record out, also after a deletion; "
+                f"got {wish.batch_size}"
+            )
+        return MECHANISMS[wish.mechanism](wish)
+    except UnlearningError as error:
+        raise type(error)(_with_flags(str(error))) from error
+    except ArithmeticError as error:
+        raise ParameterError(_TOO_FAR_APART) from error
+
+
+def _subsample(wish: ExactWish) -> list[ExactPlan]:
+    _refuse(wish, "sigma", "quantum")
+    n, wanted = wish.n, wish.recompute
+    if wish.steps is None and wish.batch_size is None:
+        _refuse(wish, "dimension")
+        # Proposition 3 asks for no dimension.
+        problem = _problem(replace(wish, dimension=1))
+        real = erm.proposition_3_whole(problem)
+        published, size = int(real.steps), int(real.batch_size)
+        sharp = planning.most_steps(n=n, batch_size=size, recompute_probability=problem.rho)
+        shapes = [(sharp, size), (published, size)]
+        step_size: float | None = real.step_size
+    else:
+        _refuse(wish, "lipschitz", "smoothness", "diameter", "dimension")
+        _one_left_out(wish, "steps", "batch_size", "recompute")
+        step_size = None
+        if wish.steps is None:
+            assert wish.batch_size is not None
+            assert wanted is not None
+            sharp = planning.most_steps(n=n, batch_size=wish.batch_size, recompute_probability=wanted)
+            shapes = [(sharp, wish.batch_size), (_published(Fraction(wanted) * n / wish.batch_size), wish.batch_size)]
+        elif wish.batch_size is None:
+            assert wanted is not None
+            size = planning.largest_batch(n=n, steps=wish.steps, recompute_probability=wanted)
+            shapes = [(wish.steps, size), (wish.steps, _published(Fraction(wanted) * n / wish.steps))]
+        else:
+            shapes = [(wish.steps, wish.batch_size)] * 2
+
+    def plan(constants: str, source: str, steps: int, size: int) -> ExactPlan:
+        _require_a_step(wish, steps, size)
+        case = {"n": n, "batch_size": size, "steps": steps}
+        probability = subsampling_tv(**case)
+        again = recomputation.iterations_run_again(steps=steps, rejection=size / n)
+        stated = probability if constants == "sharp" else subsampling_tv_bound(**case)
+        return _row(wish, constants, source, steps, size, 0.0, probability, stated, size * again, step_size)
+
+    return [plan("sharp", "derived", *shapes[0]), plan("published", "Claim 4", *shapes[1])]
+
+
+def _noisy(wish: ExactWish, *, accelerated: bool) -> list[ExactPlan]:
+    _refuse(wish, "quantum")
+    theorem = "Theorem 22" if accelerated else "Theorem 44"
+    wish, problem = _with_published_shape(wish, erm.theorem_22 if accelerated else erm.theorem_44)
+    n, size, g = wish.n, _given(wish, "batch_size"), _given(wish, "lipschitz")
+    _one_left_out(wish, "steps", "sigma", "recompute")
+    case: dict[str, Any] = {"n": n, "batch_size": size}
+    if wish.sigma is None:
+        steps, wanted = _given(wish, "steps"), _given(wish, "recompute")
+        found = planning.plan_noisy_sgd(**case, steps=steps, lipschitz=g, recompute_probability=wanted)
+        rows = [(steps, found.noise), (steps, found.published_noise)]
+    elif wish.steps is None:
+        wanted = _given(wish, "recompute")
+        most = planning.most_noisy_steps(**case, sigma=wish.sigma, lipschitz=g, recompute_probability=wanted)
+        rows = [(most, wish.sigma), (_published(wish.sigma * n * wanted / (8 * g)), wish.sigma)]
+    else:
+        rows = [(wish.steps, wish.sigma)] * 2
+
+    def plan(constants: str, source: str, steps: int, sigma: float) -> ExactPlan:
+        _require_a_step(wish, steps, size)
+        probability = recomputation.noisy_recompute_probability(**case, steps=steps, sigma=sigma, gap=2 * g / size)
+        stated = probability if constants == "sharp" else min(1.0, 8 * steps * g / (n * sigma)) if sigma else 1.0
+        step_size = None
+        if problem is not None:
+            step_size = erm.noisy_step_size(problem, steps=steps, batch_size=size, sigma=sigma, accelerated=accelerated)
+        cost = _of_tests(n, steps, size, probability)
+        return _row(wish, constants, source, steps, size, sigma, probability, stated, cost, step_size)
+
+    return [plan("sharp", "derived", *rows[0]), plan("published", theorem, *rows[1])]
+
+
+def _quantized(wish: ExactWish) -> list[ExactPlan]:
+    _refuse(wish, "sigma")
+    wish, problem = _with_published_shape(wish, erm.theorem_45)
+    n, size, g, d = wish.n, _given(wish, "batch_size"), _given(wish, "lipschitz"), _given(wish, "dimension")
+    _one_left_out(wish, "steps", "quantum", "recompute")
+    case: dict[str, Any] = {"n": n, "batch_size": size, "dimension": d}
+    if wish.quantum is None:
+        steps, wanted = _given(wish, "steps"), _given(wish, "recompute")
+        found = planning.plan_quantised_sgd(**case, steps=steps, lipschitz=g, recompute_probability=wanted)
+        rows = [(steps, found.noise), (steps, found.published_noise)]
+    elif wish.steps is None:
+        wanted = _given(wish, "recompute")
+        most = planning.most_quantised_steps(**case, resolution=wish.quantum, lipschitz=g, recompute_probability=wanted)
+        rows = [(most, wish.quantum), (_published(wish.quantum * n * wanted / (4 * g * d)), wish.quantum)]
+    else:
+        rows = [(wish.steps, wish.quantum)] * 2
+
+    def plan(constants: str, source: str, steps: int, quantum: float) -> ExactPlan:
+        _require_a_step(wish, steps, size)
+        probability = recomputation.quantised_recompute_probability(
+            **case, steps=steps, resolution=quantum, gap=2 * g / size
+        )
+        stated = probability if constants == "sharp" else min(1.0, 4 * g * d * steps / (n * quantum))
+        step_size = None
+        if problem is not None:
+            step_size = erm.noisy_step_size(problem, steps=steps, batch_size=size, sigma=quantum, accelerated=False)
+        cost = _of_tests(n, steps, size, probability)
+        return _row(wish, constants, source, steps, size, quantum, probability, stated, cost, step_size)
+
+    return [plan("sharp", "derived", *rows[0]), plan("published", "Theorem 45", *rows[1])]
+
+
+def _queries(wish: ExactWish) -> list[ExactPlan]:
+    _refuse(wish, "quantum", "batch_size", "smoothness", "diameter", "dimension")
+    n, bound = wish.n, _given(wish, "lipschitz")
+    _one_left_out(wish, "steps", "sigma", "recompute")
+    if wish.sigma is None:
+        steps, wanted = _given(wish, "steps"), _given(wish, "recompute")
+        found = planning.plan_queries(queries=steps, bound=bound, recompute_probability=wanted)
+        rows = [(steps, found.noise), (steps, found.published_noise)]
+    elif wish.steps is None:
+        wanted = _given(wish, "recompute")
+        most = planning.most_queries(sigma=wish.sigma, bound=bound, recompute_probability=wanted)
+        rows = [(most, wish.sigma), (_published(wish.sigma * wanted / (8 * bound)), wish.sigma)]
+    else:
+        rows = [(wish.steps, wish.sigma)] * 2
+
+    def plan(constants: str, source: str, steps: int, sigma: float) -> ExactPlan:
+        _require_a_step(wish, steps, n)
+        probability = recomputation.query_recompute_probability(queries=steps, sigma=sigma, bound=bound)
+        stated = probability if constants == "sharp" else min(1.0, 8 * steps * bound / sigma)
+        again = recomputation.iterations_run_again(
+            steps=steps, rejection=probability_each(_below_one(probability), steps), reflected_counts=False
+        )
+        cost = steps + (n - 1) * again
+        row = _row(wish, constants, source, steps, 0, sigma, probability, stated, cost, None)
+        return replace(row, learning_gradients=n * steps)
+
+    return [plan("sharp", "derived", *rows[0]), plan("published", "Theorem 51, T restored", *rows[1])]
+
+
+def _prefix_sums(wish: ExactWish, *, frank_wolfe: bool) -> list[ExactPlan]:
+    _refuse(wish, "quantum", "batch_size", "steps")
+    _one_left_out(wish, "sigma", "recompute")
+    n, g = wish.n, _given(wish, "lipschitz")
+    if wish.sigma is not None:
+        require_positive(sigma=wish.sigma)
+    if frank_wolfe:
+        _refuse(wish, "dimension")
+        h, diameter = _given(wish, "smoothness"), _given(wish, "diameter")
+        bound = frank_wolfe_sensitivity(lipschitz=g, smoothness=h, diameter=diameter)
+    else:
+        _refuse(wish, "smoothness")
+        bound = dual_averaging_sensitivity(lipschitz=g)
+        if (wish.dimension is None) != (wish.diameter is None):
+            raise ParameterError("give both dimension and diameter, which the step size follows from, or neither")
+    if wish.sigma is None:
+        found = planning.plan_tree(n=n, sensitivity=bound, recompute_probability=_given(wish, "recompute"))
+        noises = [found.noise, found.published_noise]
+    else:
+        noises = [wish.sigma] * 2
+
+    def plan(constants: str, source: str, sigma: float) -> ExactPlan:
+        probability = tree.recompute_probability_up_to(n, gaussian_tv(bound / sigma))
+        # Theorem 25's noise is for this rho, of which Lemma 38 says how many edits compute again.
+        rho = tree.theorem_25_sigma(n=n, rho=1.0, sensitivity=bound) / sigma
+        stated = probability if constants == "sharp" else tree.lemma_38(n=n, rho=rho)
+        each, cost, step_size = (2 if frank_wolfe else 1), None, None
+        if n <= LARGEST_TREE:
+            cost = each * tree.deletion_queries(n=n, sigma=sigma, sensitivity=bound)
+        if wish.dimension is not None and wish.diameter is not None:
+            step_size = balanced_step_size(
+                n=n, dimension=wish.dimension, lipschitz=g, diameter=wish.diameter, sigma=sigma
+            )
+        row = _row(wish, constants, source, n, 0, sigma, probability, stated, cost, step_size)
+        return replace(row, learning_gradients=each * n)
+
+    return [plan("sharp", "derived", noises[0]), plan("published", "Theorem 25, Lemma 38", noises[1])]
+
+
+MECHANISMS: Mapping[str, Callable[[ExactWish], list[ExactPlan]]] = {
+    "subsample-gd": _subsample,
+    "noisy-sgd": lambda wish: _noisy(wish, accelerated=False),
+    "accelerated-noisy-sgd": lambda wish: _noisy(wish, accelerated=True),
+    "quantized-sgd": _quantized,
+    "linear-queries": _queries,
+    "dual-averaging": lambda wish: _prefix_sums(wish, frank_wolfe=False),
+    "frank-wolfe": lambda wish: _prefix_sums(wish, frank_wolfe=True),
+}
+
+
+def _with_published_shape(
+    wish: ExactWish, theorem: Callable[[erm.ConvexProblem], erm.Parameters]
+) -> tuple[ExactWish, erm.ConvexProblem | None]:
+    """Return the wish with a theorem's steps and batches where none were given, and the problem if it is known."""
+    noise = wish.quantum if wish.sigma is None else wish.sigma
+    if wish.steps is None and wish.batch_size is None and noise is None:
+        problem = _problem(wish)
+        steps, size = erm.whole_numbers(theorem(problem), n=wish.n)
+        return replace(wish, steps=steps, batch_size=size), problem
+    if wish.smoothness is None and wish.diameter is None:
+        return wish, None
+    # What remains open is planned below; the step size needs no rho.
+    return wish, _problem(wish if wish.recompute is not None else replace(wish, recompute=0.5))
+
+
+def _problem(wish: ExactWish) -> erm.ConvexProblem:
+    """Return the problem that theorems plan for; they choose steps and batches."""
+    names = ("recompute", "lipschitz", "smoothness", "diameter", "dimension")
+    if missing := [name for name in names if getattr(wish, name) is None]:
+        chosen = "" if wish.steps or wish.batch_size else ", or steps and batch_size"
+        raise ParameterError(f"{', '.join(missing)} must be given{chosen}")
+    rho, lipschitz, smoothness, diameter, dimension = (getattr(wish, name) for name in names)
+    return erm.ConvexProblem(wish.n, dimension, lipschitz, smoothness, diameter, rho)
+
+
+def _given(wish: ExactWish, name: str) -> Any:
+    value = getattr(wish, name)
+    if value is None:
+        raise ParameterError(f"{name} must be given for {wish.mechanism}")
+    return value
+
+
+def _refuse(wish: ExactWish, *names: str) -> None:
+    if superfluous := [name for name in names if getattr(wish, name) is not None]:
+        raise ParameterError(f"leave out {', '.join(superfluous)}: {wish.mechanism} has no use for it here")
+
+
+def _one_left_out(wish: ExactWish, *names: str) -> None:
+    left_out = [name for name in names if getattr(wish, name) is None]
+    if len(left_out) != 1:
+        found = f"{', '.join(left_out)} are left out" if left_out else "none is"
+        raise ParameterError(f"leave out exactly one of {', '.join(names)}, which is then planned; {found}")
+
+
+def _require_a_step(wish: ExactWish, steps: int, batch_size: int) -> None:
+    require_count(least=0, steps=steps)
+    if steps > planning.MOST_STEPS:
+        raise ParameterError(f"steps must be at most {planning.MOST_STEPS:,}, got {steps:,}")
+    if steps < 1 or batch_size < 1:
+        raise InfeasibleError(
+            f"recompute = {wish.recompute} allows no step of this batch_size and noise with n = {wish.n}: raise it, or "
+            "take smaller batches or more noise"
+        )
+
+
+def _published(real: float | Fraction) -> int:
+    """Return the steps, or the batch size, that published constants allow; at least 1, and its row says what of it."""
+    if math.isnan(real):
+        raise ParameterError(_TOO_FAR_APART)
+    return max(1, math.floor(min(real, planning.MOST_STEPS)))
+
+
+def _of_tests(n: int, steps: int, batch_size: int, probability: float) -> float:
+    """Return gradients of a deletion on average, at most: two for each batch that had the record, and runs again."""
+    each = probability_each(_below_one(probability), steps)
+    again = recomputation.iterations_run_again(steps=steps, rejection=each, reflected_counts=False)
+    return 2 * steps * batch_size / n + batch_size * again
+
+
+def _below_one(probability: float) -> float:
+    return min(probability, planning.BELOW_ONE)
+
+
+def _row(
+    wish: ExactWish,
+    constants: str,
+    source: str,
+    steps: int,
+    batch_size: int,
+    noise: float,
+    probability: float,
+    stated: float,
+    deletion_gradients: float | None,
+    step_size: float | None,
+) -> ExactPlan:
+    return ExactPlan(
+        mechanism=wish.mechanism,
+        constants=constants,
+        source=source,
+        n=wish.n,
+        steps=steps,
+        batch_size=batch_size,
+        step_size=step_size,
+        noise=noise,
+        recompute_probability=probability,
+        stated_probability=stated,
+        learning_gradients=steps * batch_size,
+        deletion_gradients=deletion_gradients,
+    )
+
+
+def _with_flags(message: str) -> str:
+    """Write the parameters in a message as the flags they came from."""
+    message = message.replace("recompute_probability", "recompute").replace("resolution", "quantum")
+    message = re.sub(r"\brho\b", "recompute", message)
+    names = "batch_size|diameter|dimension|lipschitz|n|quantum|recompute|sigma|smoothness|steps"
+    as_names = r"(?= must| =|,| are| instead| and |[:;]|$)"  # "of 8 steps" is no name
+    return re.sub(rf"(?<!-)(?<!\d )\b(?:{names}){as_names}", lambda match: "--" + match[0].replace("_", "-"), message)

@@ -1,0 +1,77 @@
+"""The command `unlearn plan --exact`: plans of exact unlearning, printed."""
+
+import json
+import math
+from dataclasses import asdict
+
+from rich.console import Console
+from rich.table import Table
+
+from certified_unlearning.commands.plans.exact import ExactPlan, ExactWish, exact_plans
+from certified_unlearning.text import rounded_up
+
+
+def run(wish: ExactWish, *, as_json: bool) -> None:
+    """Print what suffices and what is published.
+
+    Raises:
+        UnlearningError: A flag is missing or makes no sense; the message names it.
+    """
+    plans = exact_plans(wish)
+    if as_json:
+        print(json.dumps([asdict(plan) for plan in plans], indent=2))
+    else:
+        _print(plans, wish)
+
+
+def _shown(gradients: float | None) -> str:
+    if gradients is None:
+        return ""
+    return rounded_up(gradients, 3) if gradients < 100 else f"{math.ceil(gradients):,}"
+
+
+def _print(plans: list[ExactPlan], wish: ExactWish) -> None:
+    table = Table()
+    first = plans[0]
+    noise = "quantum" if wish.mechanism == "quantized-sgd" else "sigma"
+    timed = first.step_size is not None
+    for name in (
+        "constants",
+        "steps T",
+        *(["batch m"] if first.batch_size else []),
+        *(["step size"] if timed else []),
+        *([] if wish.mechanism == "subsample-gd" else [noise]),
+        "computes again",
+        "as printed",
+        "learning",
+        "a deletion",
+    ):
+        table.add_column(name, justify="left" if name == "constants" else "right", no_wrap=True)
+    for plan in plans:
+        table.add_row(
+            plan.constants if plan.constants == "sharp" else plan.source,
+            f"{plan.steps:,}",
+            *([f"{plan.batch_size:,}"] if first.batch_size else []),
+            *([f"{plan.step_size:.4g}"] if timed else []),
+            *([] if wish.mechanism == "subsample-gd" else [rounded_up(plan.noise)]),
+            rounded_up(plan.recompute_probability, 4),
+            "" if plan.constants == "sharp" else rounded_up(plan.stated_probability, 4),
+            f"{plan.learning_gradients:,}",
+            _shown(plan.deletion_gradients),
+        )
+    console = Console()
+    # In less the numbers would be cut.
+    console.width = max(console.width, console.measure(table, options=console.options.update(max_width=1000)).maximum)
+    console.print(table)
+    one_pass = wish.mechanism in ("dual-averaging", "frank-wolfe")
+    parts = "what a record adds to a sum is" if wish.mechanism == "linear-queries" else "gradients of records are"
+    bounded = "" if wish.lipschitz is None else f" and {parts} at most {wish.lipschitz:g} long"
+    if wish.mechanism == "frank-wolfe":
+        bounded += f" and {wish.smoothness:g}-Lipschitz in a set of diameter {wish.diameter:g}"
+    console.print(
+        f"Exact, whatever these numbers are: they say what edits of {wish.mechanism} cost while there are at "
+        f"{'most' if one_pass else 'least'} {wish.n:,} records{bounded}. Computes again: the probability, at most, "
+        "that a deletion runs part of learning again; as printed: what the source says of it. Learning, a deletion: "
+        "gradients of single records' losses, of a deletion on average, at most, with those of its tests. Keep "
+        "steps, batches and noise over all edits."
+    )

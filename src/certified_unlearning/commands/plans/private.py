@@ -1,0 +1,207 @@
+"""The command `unlearn plan --private`: noise of differentially private learners, by method, before anything is run."""
+
+import json
+import math
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from typing import get_args
+
+from rich.console import Console
+from rich.table import Table
+
+from certified_unlearning.accounting.core.conversion import epsilon_from_mu, mu_from_epsilon
+from certified_unlearning.accounting.private.learners import (
+    Learner,
+    LinearProblem,
+    NoisyDescent,
+    OutputPerturbation,
+    embedding_dimension,
+)
+from certified_unlearning.accounting.private.losses import LossName, ScalarLoss
+from certified_unlearning.errors import ParameterError
+from certified_unlearning.text import counted, rounded_up
+from certified_unlearning.vocabulary import Relation
+
+WIDTH = 0.05
+"""Of the parabola of the absolute and the Huber loss, as in the estimators."""
+
+
+@dataclass(frozen=True)
+class PrivateWish:
+    """The flags; those that are needed may be missing.
+
+    Attributes:
+        n: Number of records.
+        features: Columns of a row of norm at most 1.
+        epsilon: For as many deleted records.
+        delta: A number, or ``1/n``.
+        radius: Of the ball of weights.
+        loss: Of a score and a target of size at most 1.
+        relation: When data sets are neighbours.
+        records: How many deleted records the unchanged model is to cover.
+        steps: Of descent.
+    """
+
+    n: int | None
+    features: int | None
+    epsilon: float | None
+    delta: str
+    radius: float | None
+    loss: str
+    relation: str
+    records: int | None
+    steps: int | None
+
+
+@dataclass(frozen=True)
+class PrivateCalibration:
+    """What a method takes.
+
+    Attributes:
+        method: As the estimators name it.
+        relation: Of both epsilons.
+        records: Deleted records that it covers.
+        epsilon: For these.
+        epsilon_one: For one record.
+        mu: For one record.
+        sigma: Standard deviation of the noise: on each mean gradient, or on the minimiser.
+        columns: That are learned from.
+        steps: Of descent; None for output perturbation.
+        step_size: Of descent.
+        strong_convexity: Of output perturbation.
+        cost: A bound on what privacy costs in mean loss on these records, where the analysis has one: of descent for
+            the mean of its iterates, without what an embedding adds on average.
+    """
+
+    method: str
+    relation: str
+    records: int
+    epsilon: float
+    epsilon_one: float
+    mu: float
+    sigma: float
+    columns: int
+    steps: int | None
+    step_size: float | None
+    strong_convexity: float | None
+    cost: float | None
+
+
+def run(wish: PrivateWish, *, as_json: bool) -> None:
+    """Print what every method takes.
+
+    Raises:
+        UnlearningError: A flag is missing or makes no sense; the message names it.
+    """
+    calibrations = private_calibrations(wish)
+    if as_json:
+        print(json.dumps([asdict(calibration) for calibration in calibrations], indent=2))
+    else:
+        _print(calibrations)
+
+
+def private_calibrations(wish: PrivateWish) -> list[PrivateCalibration]:
+    """Return what every method takes to cover some deleted records with no work.
+
+    Raises:
+        ParameterError: A flag is missing or makes no sense.
+        AssumptionError: float64 is too coarse for so little noise.
+    """
+    needed = {"--n": wish.n, "--features": wish.features, "--epsilon": wish.epsilon, "--radius": wish.radius}
+    missing = [name for name, value in needed.items() if value is None]
+    if missing or wish.n is None or wish.features is None or wish.epsilon is None or wish.radius is None:
+        raise ParameterError(f"with --private, give {', '.join(missing)}")
+    for option, value, known in (
+        ("--loss", wish.loss, get_args(LossName)),
+        ("--relation", wish.relation, get_args(Relation)),
+    ):
+        if value not in known:
+            raise ParameterError(f"{option} must be one of {', '.join(known)}, got {value!r}")
+    delta = _delta(wish.delta, wish.n)
+    records = 1 if wish.records is None else wish.records
+    if records < 1:
+        raise ParameterError(f"--records must be at least 1, got {records}")
+    one = epsilon_from_mu(mu_from_epsilon(wish.epsilon, delta) / records, delta) if records > 1 else wish.epsilon
+    if not one > 0:
+        raise ParameterError(
+            f"{records} records within epsilon = {wish.epsilon:g} leave an epsilon of 0 at delta = {delta:g} for one: "
+            "give a smaller --delta"
+        )
+    loss = ScalarLoss(
+        name=wish.loss,  # type: ignore[arg-type]
+        width=WIDTH if wish.loss in ("absolute", "huber") else None,
+    )
+    problem = LinearProblem(
+        n=wish.n,
+        features=wish.features,
+        row_norm=1.0,
+        loss=loss,
+        radius=wish.radius,
+        relation=wish.relation,  # type: ignore[arg-type]
+    )
+    dimension = embedding_dimension(problem, one)
+    methods: dict[str, Callable[[], Learner]] = {
+        "noisy-gradient-descent": lambda: NoisyDescent.plan(problem, epsilon=one, delta=delta, steps=wish.steps)
+    }
+    if loss.convex:
+        methods["output-perturbation"] = lambda: OutputPerturbation.plan(problem, epsilon=one, delta=delta)
+    if dimension < problem.features:
+        methods["embedding"] = lambda: NoisyDescent.plan(
+            problem.embedded(dimension), epsilon=one, delta=delta, steps=wish.steps
+        )
+    return [_calibration(method, make(), records, delta) for method, make in methods.items()]
+
+
+def _calibration(method: str, learner: Learner, records: int, delta: float) -> PrivateCalibration:
+    descent = learner if isinstance(learner, NoisyDescent) else None
+    output = learner if isinstance(learner, OutputPerturbation) else None
+    cost = descent.regret_bound if descent is not None else output.privacy_cost if output is not None else math.inf
+    return PrivateCalibration(
+        method=method,
+        relation=learner.problem.relation,
+        records=records,
+        epsilon=learner.guarantee.epsilon(delta, records=records),
+        epsilon_one=learner.guarantee.epsilon(delta),
+        mu=learner.mu,
+        sigma=learner.sigma,
+        columns=learner.problem.features,
+        steps=None if descent is None else descent.steps,
+        step_size=None if descent is None else descent.step_size,
+        strong_convexity=None if output is None else output.strong_convexity,
+        cost=cost if math.isfinite(cost) else None,
+    )
+
+
+def _delta(given: str, n: int) -> float:
+    try:
+        return 1 / n if given == "1/n" else float(given)
+    except ValueError as error:
+        raise ParameterError(f"--delta must be 1/n or a number, got {given!r}") from error
+
+
+def _print(calibrations: list[PrivateCalibration]) -> None:
+    table = Table()
+    for name in ("method", "epsilon", "of one record", "sigma", "columns", "steps", "cost"):
+        table.add_column(name, justify="left" if name == "method" else "right", no_wrap=True)
+    for each in calibrations:
+        table.add_row(
+            each.method,
+            rounded_up(each.epsilon),
+            rounded_up(each.epsilon_one),
+            rounded_up(each.sigma),
+            f"{each.columns:,}",
+            "" if each.steps is None else f"{each.steps:,}",
+            "" if each.cost is None else rounded_up(each.cost, 3),
+        )
+    console = Console()
+    # In less the numbers would be cut.
+    console.width = max(console.width, console.measure(table, options=console.options.update(max_width=1000)).maximum)
+    console.print(table)
+    first = calibrations[0]
+    console.print(
+        f"Relation {first.relation}. A model that is learned so covers {counted(first.records, 'deleted record')} with "
+        "no work: epsilon compares it with one that the same algorithm learns with these replaced by any others"
+        f"{', or left out' if first.relation == 'add-remove' else ''}. sigma is on every mean gradient of descent, and "
+        "once on the minimiser of output perturbation. Cost bounds what noise, steps and regulariser add to the mean "
+        "loss on these records; it is far above what is usual."
+    )

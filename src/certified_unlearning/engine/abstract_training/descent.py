@@ -1,0 +1,253 @@
+"""Descent on a network's parameters, of many runs at once: the trainer that boxes speak of.
+
+Runs may differ in their starts, in which records of a batch are present, and in records that were added. Batches stay
+the places that they were: a record that is missing leaves its place empty.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import get_args
+
+import torch
+from torch import Tensor
+
+from certified_unlearning.engine.abstract_training.extremes import bias_factors, summed
+from certified_unlearning.engine.intervals.clipping import Clipping
+from certified_unlearning.engine.intervals.interval import Interval
+from certified_unlearning.engine.intervals.losses import Loss, derivatives
+from certified_unlearning.engine.intervals.network import Flatten, Network, Relu
+from certified_unlearning.engine.intervals.propagation import TIGHTEST, Factors
+from certified_unlearning.errors import ParameterError
+
+Parameters = tuple[Tensor, ...]
+
+
+@dataclass(frozen=True)
+class Descent:
+    """How parameters follow gradients.
+
+    The direction of a batch is the mean of its records' clipped gradients; an empty batch has direction 0.
+
+    Attributes:
+        loss: Of a record.
+        step_size: ``alpha``; update ``n``, counted from 0, has ``alpha / (1 + decay n)``.
+        decay: ``eta``.
+        clipping: Of each record's gradient: ``none``, ``clamp`` entry by entry, or ``l2`` to a norm over all entries.
+        bound: ``gamma``: the most of an entry, or the norm; None without clipping.
+        weight_decay: ``lambda``: decoupled, parameters are multiplied by ``1 - alpha_n lambda`` in every update.
+        momentum: ``mu``.
+        nesterov: Whether the step looks ahead, as in PyTorch.
+        couples_decay: Must stay False: weight decay inside the velocity makes boxes unsound.
+
+    Raises:
+        ParameterError: A number makes no sense, or no box would hold.
+    """
+
+    loss: Loss = "cross-entropy"
+    step_size: float = 0.1
+    decay: float = 0.0
+    clipping: Clipping = "none"
+    bound: float | None = None
+    weight_decay: float = 0.0
+    momentum: float = 0.0
+    nesterov: bool = False
+    couples_decay: bool = False
+
+    def __post_init__(self) -> None:
+        if self.clipping not in get_args(Clipping):
+            raise ParameterError(f"clipping must be one of {', '.join(get_args(Clipping))}, got {self.clipping!r}")
+        for name, least in (("step_size", None), ("decay", 0.0), ("weight_decay", 0.0), ("momentum", 0.0)):
+            value = getattr(self, name)
+            if not (0 < value < torch.inf if least is None else least <= value < torch.inf):
+                raise ParameterError(
+                    f"{name} must be a finite number{' above 0' if least is None else ', at least 0'}, got {value!r}"
+                )
+        if (self.clipping == "none") != (self.bound is None):
+            raise ParameterError(
+                f"bound must be {'left out without clipping' if self.clipping == 'none' else 'given with clipping'}, "
+                f"got {self.bound!r}"
+            )
+        if self.bound is not None and not 0 < self.bound < torch.inf:
+            raise ParameterError(f"bound must be a finite number above 0, got {self.bound!r}")
+        if self.momentum >= 1:
+            raise ParameterError(f"momentum must be below 1, got {self.momentum!r}")
+        if self.couples_decay and self.weight_decay and self.momentum:
+            raise ParameterError(
+                f"weight decay {self.weight_decay!r} inside the velocity of momentum {self.momentum!r} has no box: "
+                "parameters would answer a gradient with changing signs; decouple it"
+            )
+        if self.couples_decay and self.weight_decay:
+            raise ParameterError("weight decay is decoupled here; without momentum that is the same")
+        if self.step_size * self.weight_decay > 1:
+            raise ParameterError(
+                f"step_size x weight_decay must be at most 1, or bounds change places, got {self.step_size!r} x "
+                f"{self.weight_decay!r}"
+            )
+
+    def rate(self, update: int) -> float:
+        """Return the step size of an update, counted from 0."""
+        return self.step_size / (1 + self.decay * update)
+
+    def bounds(self, like: Tensor, runs: int) -> Tensor:
+        """Return the bound of clipping for each run; infinite without."""
+        return like.new_full((runs,), torch.inf if self.bound is None else self.bound)
+
+
+def logits(network: Network, parameters: Sequence[Tensor], rows: Tensor) -> Tensor:
+    """Return the logits of records as training computes them.
+
+    Args:
+        network: The layers.
+        parameters: Each of shape ``(runs, ...)``.
+        rows: Shape ``(runs or 1, records, ...)``.
+
+    Returns:
+        Shape ``(runs, records, outputs)``.
+    """
+    return _forward(network, parameters, rows)[0]
+
+
+def directions(
+    network: Network,
+    descent: Descent,
+    parameters: Sequence[Tensor],
+    rows: Tensor,
+    labels: Tensor,
+    *,
+    present: Tensor | None = None,
+    divisor: int | None = None,
+) -> Parameters:
+    """Return the direction of a batch for each run, of each parameter.
+
+    Args:
+        network: The layers.
+        descent: How gradients are clipped.
+        parameters: Each of shape ``(runs, ...)``.
+        rows: Shape ``(runs or 1, records, ...)``.
+        labels: Shape ``(records,)`` or ``(runs, records)``.
+        present: Shape ``(runs or 1, records)``: which places are filled; None for all.
+        divisor: What sums are divided by; None for the number of records present.
+    """
+    factors = _gradients(network, descent, parameters, rows, labels)
+    outer = factors[0].derivatives.lower
+    runs, records = outer.shape[:2]
+    if descent.clipping == "l2":
+        scale = _norm_factor(network, factors, descent)
+        factors = tuple(each.scaled(Interval.point(scale)) for each in factors)
+    bound = descent.bounds(outer, runs)
+    counts = outer.new_full((1,), records) if present is None else present.sum(dim=-1).clamp_min(1).to(outer)
+    if divisor is not None:
+        counts = outer.new_full((1,), divisor)
+    found: list[Tensor] = []
+    for layer, weight in zip(network.affine, factors, strict=True):
+        if present is not None:
+            kept = torch.where(present[..., None, None], weight.derivatives.lower, 0)
+            weight = Factors(Interval.point(kept), weight.columns, weight.nonnegative)
+        shape = (runs, *layer.weight_shape)
+        found.append(_total(weight, descent, bound).reshape(shape) / counts.reshape(-1, *(1,) * (len(shape) - 1)))
+        if layer.bias:
+            found.append(_total(bias_factors(weight), descent, bound)[..., 0] / counts[:, None])
+    return tuple(found)
+
+
+@dataclass
+class State:
+    """Parameters on their way.
+
+    Attributes:
+        parameters: Each of shape ``(runs, ...)``.
+        velocities: With momentum, after the first update.
+        updates: How many were made.
+    """
+
+    parameters: Parameters
+    velocities: Parameters | None = None
+    updates: int = 0
+
+    def follow(self, descent: Descent, found: Parameters) -> None:
+        """Make one update along directions."""
+        rate, steps = descent.rate(self.updates), found
+        if descent.momentum:
+            before = self.velocities
+            self.velocities = (
+                found if before is None else tuple(descent.momentum * v + d for v, d in zip(before, found, strict=True))
+            )
+            steps = self.velocities
+            if descent.nesterov:
+                steps = tuple(d + descent.momentum * v for v, d in zip(self.velocities, found, strict=True))
+        kept = 1 - rate * descent.weight_decay
+        self.parameters = tuple(
+            (each * kept if descent.weight_decay else each) - rate * step
+            for each, step in zip(self.parameters, steps, strict=True)
+        )
+        self.updates += 1
+
+
+def _forward(network: Network, parameters: Sequence[Tensor], rows: Tensor) -> tuple[Tensor, list, list, list]:  # type: ignore[type-arg]
+    values, layers = rows, network.by_layer(parameters)
+    columns: list[Tensor] = []
+    before: list[Tensor] = []
+    shapes: list[torch.Size] = []
+    for layer in network.layers:
+        if isinstance(layer, Relu):
+            before.append(values)
+            values = values.clamp_min(0)
+        elif isinstance(layer, Flatten):
+            shapes.append(values.shape[2:])
+            values = values.flatten(2)
+        else:
+            _, weight, bias = next(layers)
+            seen = layer.columns(values)
+            columns.append(seen)
+            shapes.append(values.shape)
+            found = seen.flatten(1, 2) @ weight.flatten(2).transpose(1, 2)
+            if bias is not None:
+                found = found + bias[:, None]
+            values = layer.placed(found.unflatten(1, seen.shape[1:3]), values.shape)
+    return values, columns, before, shapes
+
+
+def _gradients(
+    network: Network, descent: Descent, parameters: Sequence[Tensor], rows: Tensor, labels: Tensor
+) -> tuple[Factors, ...]:
+    """Return each record's gradients as factors, which are points."""
+    values, columns, before, shapes = _forward(network, parameters, rows)
+    values = derivatives(values, labels, descent.loss)
+    found: list[Factors] = []
+    weights = list(network.by_layer(parameters))
+    for layer in reversed(network.layers):
+        if isinstance(layer, Relu):
+            values = values * (before.pop() > 0)
+        elif isinstance(layer, Flatten):
+            values = values.reshape(*values.shape[:2], *shapes.pop())
+        else:
+            outer, (_, weight, _) = layer.rows(values), weights.pop()
+            found.append(Factors(Interval.point(outer), Interval.point(columns.pop()), False))
+            if not weights:
+                break
+            back = (outer.flatten(1, 2) @ weight.flatten(2)).unflatten(1, outer.shape[1:3])
+            values = layer.gathered(back, shapes.pop())
+    return tuple(reversed(found))
+
+
+def _total(factors: Factors, descent: Descent, bound: Tensor) -> Tensor:
+    """Return sums of gradients over records, shape ``(runs, outputs, inputs)``."""
+    if descent.clipping != "clamp":
+        left = factors.derivatives.lower.flatten(1, 2).transpose(1, 2)
+        return left @ factors.columns.lower.flatten(1, 2)
+    return summed(factors, 0, bound, TIGHTEST).total.lower
+
+
+def _norm_factor(network: Network, factors: Sequence[Factors], descent: Descent) -> Tensor:
+    """Return what each record's gradient is multiplied by to be no longer than the bound, shape ``(runs, records)``."""
+    squares = []
+    for layer, each in zip(network.affine, factors, strict=True):
+        outer, inner = each.derivatives.lower, each.columns.lower
+        if outer.shape[2] == 1:
+            weight = outer.square().sum(dim=(2, 3)) * inner.square().sum(dim=(2, 3))
+        else:
+            weight = (outer.transpose(2, 3) @ inner).square().sum(dim=(2, 3))
+        squares.append(weight + outer.sum(dim=2).square().sum(dim=-1) if layer.bias else weight)
+    norms = sum(squares[1:], start=squares[0]).sqrt()
+    # A norm of 0 leaves a factor of 1.
+    return (descent.bounds(norms, 1)[:, None] / norms).clamp_max(1)

@@ -1,0 +1,203 @@
+"""Sums and extremes of single records' gradients over a batch, entry by entry, without holding all of them.
+
+The sum of the ``m - s`` largest of ``m`` numbers is their sum less the ``s`` smallest. So a batch is read in pieces,
+and what stays is of the size of the parameters: sums, and for each entry the few smallest upper and largest lower
+bounds.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from certified_unlearning.engine.intervals.clipping import Clipping, clamped, norm_scales
+from certified_unlearning.engine.intervals.interval import Interval
+from certified_unlearning.engine.intervals.network import Network
+from certified_unlearning.engine.intervals.products import norm_above, outer_products, rump_product, signed_product
+from certified_unlearning.engine.intervals.propagation import Bounding, Factors
+
+NUMBERS_AT_ONCE = 1 << 18
+"""Of gradients that are formed together: pieces that stay in a processor's cache."""
+
+
+class Sums(NamedTuple):
+    """What a pass over records leaves of their gradients of one parameter, of shape ``(runs, *parameter)`` each.
+
+    Attributes:
+        total: Sums of lower and of upper bounds.
+        smallest: Shape ``(runs, most, *parameter)``: the smallest upper bounds, ascending.
+        largest: The same of the largest lower bounds, descending.
+    """
+
+    total: Interval
+    smallest: Tensor
+    largest: Tensor
+
+
+@dataclass(frozen=True)
+class Extremes:
+    """What the bounds of a descent direction need to know of a batch, for one parameter.
+
+    Attributes:
+        private: Of records that may be removed.
+        public: Sums of bounds of those that may not; None where there are none.
+        size: Upper bound of the sum of absolute gradients, for rounding.
+        records: How many may be removed.
+        public_records: How many may not.
+        terms: How many numbers a sum adds up, at most.
+    """
+
+    private: Sums
+    public: Interval | None
+    size: Tensor
+    records: int
+    public_records: int
+    terms: int
+
+
+def extremes(
+    network: Network,
+    factors: Sequence[Factors],
+    *,
+    most: int,
+    clipping: Clipping,
+    bound: Tensor,
+    bounding: Bounding,
+    public: Tensor | None = None,
+) -> tuple[Extremes, ...]:
+    """Return sums and extremes of each parameter's gradients, in the order of parameters.
+
+    Args:
+        network: The layers.
+        factors: What `propagation.backward` returned.
+        most: How many extremes to keep.
+        clipping: Of each record's gradient.
+        bound: To which: shape ``(runs,)``; infinite where there is none.
+        bounding: How products are bounded.
+        public: Shape ``(records,)``: which records cannot be removed; None for none.
+    """
+    limit = largest_entry(network, clipping, bound, bounding)
+    if clipping == "l2":
+        biases = [layer.bias for layer in network.affine]
+        scales = norm_scales(factors, biases, bound, bounding.rounding)
+        factors = [each.scaled(scales) for each in factors]
+    found = []
+    for layer, weight in zip(network.affine, factors, strict=True):
+        parts = [(weight, layer.weight_shape)]
+        if layer.bias:
+            parts.append((bias_factors(weight), (layer.outputs,)))
+        found += [_extremes(part, shape, most, limit, bounding, public) for part, shape in parts]
+    return tuple(found)
+
+
+def largest_entry(network: Network, clipping: Clipping, bound: Tensor, bounding: Bounding) -> Tensor:
+    """Return what no entry of a clipped gradient passes, shape ``(runs,)``; a norm is rounded, so that entries may."""
+    if clipping != "l2":
+        return bound
+    return bound * (1 + 4 * bounding.rounding.error_of_sums(network.size + 16, bound.dtype))
+
+
+def bias_factors(weight: Factors) -> Factors:
+    """Return the factors of a bias: its inputs are 1."""
+    ones = torch.ones_like(weight.columns.lower[:1, :, :, :1])
+    return Factors(weight.derivatives, Interval.point(ones), True)
+
+
+def summed(factors: Factors, most: int, bound: Tensor, bounding: Bounding) -> Sums:
+    """Return sums and extremes of all records' gradients of one weight, shape ``(runs, ..., outputs, inputs)``.
+
+    Args:
+        factors: Of the weight.
+        most: How many extremes to keep, at most as many as there are records.
+        bound: To clamp to, shape ``(runs,)``; may be infinite.
+        bounding: How products are bounded.
+    """
+    outer, inner = factors.derivatives, factors.columns
+    runs, records, _, outputs = outer.lower.shape
+    shape = (runs, outputs, inner.lower.shape[-1])
+    lower, upper = outer.lower.new_zeros(shape), outer.lower.new_zeros(shape)
+    smallest = outer.lower.new_full((*shape, most), torch.inf)
+    largest = -smallest
+    limit, limited = bound[:, None, None, None], bool(torch.isfinite(bound).all())
+    step = max(1, NUMBERS_AT_ONCE // lower.numel())
+    for start in range(0, records, step):
+        piece = _gradients(factors, slice(start, start + step), bounding)
+        if limited:
+            piece = clamped(piece, limit)
+        lower += piece.lower.sum(dim=-1)
+        upper += piece.upper.sum(dim=-1)
+        if most:
+            smallest = _least(smallest, piece.upper)
+            largest = -_least(-largest, -piece.lower)
+    return Sums(Interval(lower, upper), smallest.movedim(-1, 1), largest.movedim(-1, 1))
+
+
+def _extremes(
+    factors: Factors, shape: Sequence[int], most: int, bound: Tensor, bounding: Bounding, public: Tensor | None
+) -> Extremes:
+    outer, inner = factors.derivatives, factors.columns
+    runs, records, positions = outer.lower.shape[:3]
+    there = None if public is None or not bool(public.any()) else public
+    private = factors if there is None else _selected(factors, ~there)
+    left = private.derivatives.lower.shape[1]
+    sums = summed(private, min(most, left), bound, bounding)
+    sums = Sums(
+        Interval(*(end.reshape(runs, *shape) for end in sums.total)),
+        *(each.reshape(runs, -1, *shape) for each in (sums.smallest, sums.largest)),
+    )
+    known = None
+    if there is not None:
+        total = summed(_selected(factors, there), 0, bound, bounding).total
+        known = Interval(*(end.reshape(runs, *shape) for end in total))
+    # Cauchy and Schwarz over records and positions.
+    size = (
+        norm_above(outer.magnitude.flatten(1, 2), 1, bounding.rounding).transpose(1, 2)
+        * norm_above(inner.magnitude.flatten(1, 2), 1, bounding.rounding)
+    )  # fmt: skip
+    size = torch.minimum(size, records * bound[:, None, None].to(size))
+    return Extremes(sums, known, size.reshape(runs, *shape), left, records - left, records * positions)
+
+
+def _gradients(factors: Factors, piece: slice, bounding: Bounding) -> Interval:
+    """Return some records' gradients, shape ``(runs, outputs, inputs, records)``."""
+    outer = Interval.point(factors.derivatives.lower[:, piece])
+    if not factors.derivatives.is_point:
+        outer = Interval(outer.lower, factors.derivatives.upper[:, piece])
+    inner = Interval.point(factors.columns.lower[:, piece])
+    if not factors.columns.is_point:
+        inner = Interval(inner.lower, factors.columns.upper[:, piece])
+    if outer.lower.shape[2] > 1 or (bounding.outer == "rump" and not (outer.is_point and inner.is_point)):
+        multiplied = rump_product if bounding.outer == "rump" else signed_product
+        left = Interval(*(end.transpose(2, 3) for end in outer))
+        found = multiplied(left, inner, bounding.rounding)
+        return Interval(*(end.movedim(1, -1) for end in found))
+    left = _last(outer, 2)
+    return outer_products(left, _last(inner, 1), nonnegative=factors.nonnegative)
+
+
+def _last(values: Interval, axis: int) -> Interval:
+    """Return values of one position with records last, and a new axis."""
+    lower = values.lower[:, :, 0].transpose(1, 2).contiguous().unsqueeze(axis)
+    if values.is_point:
+        return Interval.point(lower)
+    return Interval(lower, values.upper[:, :, 0].transpose(1, 2).contiguous().unsqueeze(axis))
+
+
+def _least(kept: Tensor, more: Tensor) -> Tensor:
+    """Return the smallest of both, as many as were kept, ascending along the last axis."""
+    most = kept.shape[-1]
+    if most == 1:
+        return torch.minimum(kept, more.amin(dim=-1, keepdim=True))
+    return torch.cat([kept, more], dim=-1).topk(most, dim=-1, largest=False, sorted=True).values
+
+
+def _selected(factors: Factors, which: Tensor) -> Factors:
+    """Return the factors of some records."""
+
+    def some(values: Interval) -> Interval:
+        lower = values.lower[:, which]
+        return Interval.point(lower) if values.is_point else Interval(lower, values.upper[:, which])
+
+    return Factors(some(factors.derivatives), some(factors.columns), factors.nonnegative)

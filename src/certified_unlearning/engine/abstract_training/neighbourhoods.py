@@ -1,0 +1,226 @@
+"""Which data sets a box covers, and how far their batches' descent directions reach.
+
+The budget ``k`` is spent anew in every batch. Batches are fixed sets of places that were chosen without looking at the
+data: a removed record leaves its place empty and nothing moves up; an added one joins a batch that is there. Directions
+are means over the records that are present, or sums over a divisor that stays.
+
+Source: Wicker et al., *Certificates of Differential Privacy and Unlearning for Gradient-Based Training*, Algorithm 1,
+for removals, and for additions and removals, with means over the records present (its proof writes a fixed divisor, for
+which its formulas are unsound). The other rows are derived: each is the largest value that any neighbour attains.
+"""
+
+from dataclasses import dataclass
+from typing import Literal, NamedTuple, get_args
+
+import torch
+from torch import Tensor
+
+from certified_unlearning.engine.abstract_training.extremes import Extremes
+from certified_unlearning.engine.intervals.interval import Interval
+from certified_unlearning.engine.intervals.rounding import OUTWARD, Rounding
+from certified_unlearning.errors import AssumptionError, ParameterError
+
+Changes = Literal["removals", "additions and removals", "substitutions", "additions or removals"]
+Normaliser = Literal["present", "fixed"]
+
+
+@dataclass(frozen=True)
+class Neighbourhood:
+    """Which data sets count as neighbours, and how the trainer averages.
+
+    Attributes:
+        changes: ``removals``: at most k in each batch, for unlearning. ``additions and removals``: at most k of each,
+            for privacy. ``substitutions``: at most k, each of one record by another. ``additions or removals``: at most
+            k of both together.
+        normaliser: ``present``: the mean over the records that are there; ``fixed``: a divisor that stays.
+        order_free: Whether every batch may hold any of the records, in any order without repetition, of which at least
+            ``batch - k`` are original ones; the number of updates stays. Bounds are very loose then.
+    """
+
+    changes: Changes = "removals"
+    normaliser: Normaliser = "present"
+    order_free: bool = False
+
+    def __post_init__(self) -> None:
+        for name, known in (("changes", Changes), ("normaliser", Normaliser)):
+            if getattr(self, name) not in get_args(known):
+                raise ParameterError(f"{name} must be one of {', '.join(get_args(known))}, got {getattr(self, name)!r}")
+        if self.order_free and (
+            self.normaliser != "present" or self.changes not in ("removals", "additions and removals")
+        ):
+            raise ParameterError("order_free goes with means over present records and changes by removals or both")
+
+    @property
+    def adds(self) -> bool:
+        """Whether records come that nobody knows, so that only clipping bounds their gradients."""
+        return self.changes != "removals"
+
+    def kept(self, k: int, records: int, batch: int) -> int:
+        """Return how many extremes of ``records`` must be known where a batch holds ``batch``."""
+        return min(records, records - batch + k if self.order_free else k)
+
+    def require(self, k: int, *, batch: int, removable: int, clips: bool) -> None:
+        """Check that bounds exist for a batch.
+
+        Raises:
+            ParameterError: Additions without clipping.
+            AssumptionError: Removals can empty the batch.
+        """
+        if k < 0:
+            raise ParameterError(f"k must be at least 0, got {k}")
+        if self.adds and k and not clips:
+            raise ParameterError(f"{self.changes} need clipping: nothing else bounds the gradient of an unknown record")
+        if self.changes == "removals" and k >= batch and k and removable == batch:
+            raise AssumptionError(
+                f"k = {k} removals would empty a batch of {batch}, whose mean does not exist then: k must be below the "
+                "number of records of every batch"
+            )
+
+
+class _Choice(NamedTuple):
+    """So many removals and additions in every run, over so many records; which runs may make it."""
+
+    removed: Tensor
+    added: Tensor
+    divisor: Tensor
+    possible: Tensor
+
+
+def direction_bounds(
+    found: Extremes,
+    neighbourhood: Neighbourhood,
+    k: Tensor,
+    bound: Tensor,
+    *,
+    divisor: int,
+    batch: int | None = None,
+    rounding: Rounding = OUTWARD,
+) -> Interval:
+    """Return bounds of the directions of all neighbours' batches, for one parameter.
+
+    Args:
+        found: Of the batch; of all records where the order is free.
+        neighbourhood: Which.
+        k: Budgets, shape ``(runs,)``, integers.
+        bound: What every entry of a clipped gradient is at most, shape ``(runs,)``; infinite without clipping.
+        divisor: Where it is fixed.
+        batch: Records of a batch where the order is free.
+        rounding: How to round.
+    """
+    private = found.private
+    public = found.public
+    upper = _upper(
+        found,
+        private.total.upper if public is None else private.total.upper + public.upper,
+        private.smallest,
+        neighbourhood,
+        k,
+        bound,
+        divisor,
+        batch,
+        rounding,
+    )
+    lower = _upper(
+        found,
+        -private.total.lower if public is None else -(private.total.lower + public.lower),
+        -private.largest,
+        neighbourhood,
+        k,
+        bound,
+        divisor,
+        batch,
+        rounding,
+    )
+    return Interval(-lower, upper)
+
+
+def _upper(
+    found: Extremes,
+    total: Tensor,
+    smallest: Tensor,
+    neighbourhood: Neighbourhood,
+    k: Tensor,
+    bound: Tensor,
+    divisor: int,
+    batch: int | None,
+    rounding: Rounding,
+) -> Tensor:
+    """Return upper bounds of directions, from sums and the smallest of upper bounds of gradients."""
+    shape = (-1, *(1,) * (total.ndim - 1))
+    prefix = torch.cat([torch.zeros_like(total)[:, None], smallest.cumsum(dim=1)], dim=1)
+    records = found.records + found.public_records
+    limit = torch.where(torch.isfinite(bound), bound, 0).to(total)
+    if neighbourhood.normaliser == "fixed" and neighbourhood.changes != "substitutions":
+        result = _over_fixed(total, smallest, neighbourhood, k, limit, divisor, rounding)
+        least = torch.full_like(k, divisor)
+    else:
+        result = torch.full_like(total, -torch.inf)
+        runs = torch.arange(len(k), device=k.device)
+        for choice in _choices(neighbourhood, k, found, divisor, batch):
+            each = total - prefix[runs, choice.removed] + (choice.added * limit).reshape(shape)
+            each = rounding.up(each / choice.divisor.to(total).reshape(shape))
+            result = torch.maximum(result, torch.where(choice.possible.reshape(shape), each, -torch.inf))
+        # A batch that may lose every record may make no move.
+        result = torch.where((k >= records).reshape(shape), result.clamp_min(0), result)
+        least = ((batch or records) - k).clamp_min(1)
+        if neighbourhood.changes == "substitutions" or found.public_records:
+            least = torch.maximum(least, torch.full_like(k, found.public_records)).clamp_min(1)
+    if not rounding.is_outward:
+        return result
+    # Rounding of this sum, of the extremes taken out of it, and of a member's own sum in any order.
+    terms = 2 * (found.terms + int(k.max()) + smallest.shape[1]) + 16
+    size = found.size + (k * limit).reshape(shape)
+    slack = 4 * rounding.error_of_sums(terms, total.dtype) * size / least.to(total).reshape(shape)
+    return rounding.up(result + slack + 4 * terms * rounding.smallest(total.dtype))
+
+
+def _choices(
+    neighbourhood: Neighbourhood, k: Tensor, found: Extremes, divisor: int, batch: int | None
+) -> list[_Choice]:
+    """Return the numbers of removals and additions among which the largest mean is; all others give less."""
+    private, records = found.records, found.records + found.public_records
+    always = torch.ones_like(k, dtype=torch.bool)
+    adds = neighbourhood.adds
+    if neighbourhood.order_free:
+        held = records if batch is None else batch
+        kept = (held - k).clamp_min(0)
+        added = torch.minimum(k, torch.full_like(k, held)) if adds else torch.zeros_like(k)
+        return [_Choice(records - kept, added, torch.full_like(k, held) if adds else kept, always)]
+    removable = k.clamp_max(private)
+    if neighbourhood.changes == "substitutions":
+        count = divisor if neighbourhood.normaliser == "fixed" else records
+        return [_Choice(removable, removable, torch.full_like(k, count), always)]
+    if neighbourhood.changes != "additions or removals" and not found.public_records:
+        # The mean of the largest falls with their number, and rises with every addition of the largest there is.
+        added = removable if adds else torch.zeros_like(k)
+        return [_Choice(removable, added, records - removable + added, always)]
+    found_choices = []
+    for count in range(int(removable.max()) + 1):
+        removed = torch.full_like(k, count)
+        joined = torch.zeros_like(k)
+        if adds:
+            joined = k - removed if neighbourhood.changes == "additions or removals" else k
+        left = records - removed + joined
+        found_choices.append(_Choice(removed, joined, left.clamp_min(1), (removed <= removable) & (left > 0)))
+    return found_choices
+
+
+def _over_fixed(
+    total: Tensor,
+    smallest: Tensor,
+    neighbourhood: Neighbourhood,
+    k: Tensor,
+    limit: Tensor,
+    divisor: int,
+    rounding: Rounding,
+) -> Tensor:
+    """Return upper bounds of sums over a divisor that stays: only negative gradients are worth removing."""
+    shape = (-1, *(1,) * (total.ndim - 1))
+    result = total
+    if neighbourhood.changes != "additions or removals":
+        ranks = torch.arange(smallest.shape[1], device=k.device).reshape(1, -1, *(1,) * (total.ndim - 1))
+        gains = torch.where(ranks < k.reshape(-1, *(1,) * total.ndim), (-smallest).clamp_min(0), 0)
+        result = result + gains.sum(dim=1)
+    if neighbourhood.adds:
+        result = result + (k * limit).reshape(shape)
+    return rounding.up(result / divisor)

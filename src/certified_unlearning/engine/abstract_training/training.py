@@ -1,0 +1,217 @@
+"""Abstract gradient training: parameters and a box around them, update by update.
+
+Source: Wicker et al., *Certificates of Differential Privacy and Unlearning for Gradient-Based Training*, Algorithm 1
+and Theorem 4.2, without noise. The box holds what the trainer of `descent` makes of every neighbouring data set: in
+real numbers, and in floats of the same type, whatever the order of sums.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from certified_unlearning.engine.abstract_training.descent import Descent, Parameters, State, directions
+from certified_unlearning.engine.abstract_training.extremes import extremes, largest_entry
+from certified_unlearning.engine.abstract_training.neighbourhoods import Neighbourhood, direction_bounds
+from certified_unlearning.engine.intervals.interval import Interval, IntervalError
+from certified_unlearning.engine.intervals.losses import require_loss
+from certified_unlearning.engine.intervals.network import Network
+from certified_unlearning.engine.intervals.propagation import TIGHTEST, Bounding, backward, forward
+from certified_unlearning.errors import DataError, ParameterError
+
+Box = tuple[Interval, ...]
+NAIVE_SLACK = 1e4
+"""Units in the last place by which parameters may leave a naive box before it is taken for a mistake."""
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Records of one update.
+
+    Attributes:
+        rows: Shape ``(records, ...)``, as the first layer takes a record.
+        labels: Shape ``(records,)``.
+        public: Shape ``(records,)``: which of them can be neither removed nor added; None for none.
+    """
+
+    rows: Tensor
+    labels: Tensor
+    public: Tensor | None = None
+
+
+@dataclass(frozen=True)
+class Trained:
+    """What abstract training ends with.
+
+    Attributes:
+        parameters: Of the data set itself, each of shape ``(runs or 1, ...)``.
+        box: Each of shape ``(runs, ...)``: one box for each budget.
+        updates: How many were made.
+    """
+
+    parameters: Parameters
+    box: Box
+    updates: int
+
+
+def train(
+    network: Network,
+    descent: Descent,
+    start: Sequence[Tensor],
+    batches: Iterable[Batch],
+    *,
+    k: Sequence[int],
+    neighbourhood: Neighbourhood | None = None,
+    bounding: Bounding = TIGHTEST,
+    divisor: int | None = None,
+    everyone: Batch | None = None,
+) -> Trained:
+    """Train, and carry a box for each budget along.
+
+    Args:
+        network: The layers.
+        descent: How parameters follow gradients.
+        start: Where training starts, whatever the data: each of shape ``(1, ...)``, or ``(runs, ...)``.
+        batches: Of every update in turn.
+        k: Budgets, one for each run.
+        neighbourhood: Which data sets the boxes cover; at most k removals in every batch unless it says otherwise.
+        bounding: How bounds are computed.
+        divisor: What sums are divided by where the neighbourhood's normaliser is ``fixed``.
+        everyone: All records, where the neighbourhood's order is free.
+
+    Raises:
+        ParameterError: Something makes no sense, or needs clipping.
+        AssumptionError: A batch may lose all its records.
+        DataError: Records are not finite.
+        IntervalError: Bounds overflow, or parameters leave their box.
+    """
+    neighbourhood = neighbourhood or Neighbourhood()
+    require_loss(descent.loss, network.outputs)
+    start = network.checked(start)
+    if not k:
+        raise ParameterError("k must hold at least one budget, got none")
+    if start[0].shape[0] not in (1, len(k)):
+        raise ParameterError(f"start must hold 1 run, or one for each of {len(k)} budgets, got {start[0].shape[0]}")
+    if (divisor is None) == (neighbourhood.normaliser == "fixed"):
+        raise ParameterError(f"divisor must be given for a fixed normaliser, and for no other, got {divisor!r}")
+    if (everyone is None) == neighbourhood.order_free:
+        raise ParameterError("everyone must be given where the order of records is free, and nowhere else")
+    budgets = torch.tensor(list(k), device=start[0].device)
+    trained = Trained(start, tuple(_all_runs(each, len(k)) for each in start), 0)
+    state, velocities = State(start), None
+    for batch in batches:
+        _require_batch(batch, neighbourhood, k, descent)
+        rows, labels = batch.rows.unsqueeze(0), batch.labels
+        bounds = _directions(
+            network, descent, trained.box, everyone or batch, budgets, neighbourhood, bounding, divisor, len(batch.rows)
+        )
+        rate = descent.rate(state.updates)
+        box, velocities = _followed(descent, trained.box, velocities, bounds, rate, bounding)
+        state.follow(descent, directions(network, descent, state.parameters, rows, labels, divisor=divisor))
+        trained = Trained(state.parameters, box, state.updates)
+        _require_inside(trained, bounding)
+    return trained
+
+
+def _directions(
+    network: Network,
+    descent: Descent,
+    box: Box,
+    batch: Batch,
+    budgets: Tensor,
+    neighbourhood: Neighbourhood,
+    bounding: Bounding,
+    divisor: int | None,
+    size: int,
+) -> Box:
+    """Return bounds of the directions that a batch gives; of all batches of that size where the order is free."""
+    rows = batch.rows.unsqueeze(0)
+    seen = forward(network, box, rows, bounding)
+    factors = backward(network, box, seen, batch.labels, descent.loss, bounding)
+    bound, records = descent.bounds(rows, len(budgets)), len(batch.rows)
+    limit = largest_entry(network, descent.clipping, bound, bounding)
+    found = extremes(
+        network,
+        factors,
+        most=neighbourhood.kept(int(budgets.max()), records, size),
+        clipping=descent.clipping,
+        bound=bound,
+        bounding=bounding,
+        public=batch.public,
+    )
+    return tuple(
+        direction_bounds(
+            each, neighbourhood, budgets, limit, divisor=divisor or records, batch=size, rounding=bounding.rounding
+        ).checked("a descent direction")
+        for each in found
+    )
+
+
+def _followed(
+    descent: Descent, box: Box, velocities: Box | None, bounds: Box, rate: float, bounding: Bounding
+) -> tuple[Box, Box | None]:
+    """Return the box after an update, and velocities: every past direction counts with one sign."""
+    up, down = bounding.rounding.up, bounding.rounding.down
+    steps = bounds
+    if descent.momentum:
+        mu = descent.momentum
+        velocities = (
+            bounds
+            if velocities is None
+            else tuple(
+                Interval(down(down(mu * v.lower) + d.lower), up(up(mu * v.upper) + d.upper))
+                for v, d in zip(velocities, bounds, strict=True)
+            )
+        )
+        steps = velocities
+        if descent.nesterov:
+            steps = tuple(
+                Interval(down(d.lower + down(mu * v.lower)), up(d.upper + up(mu * v.upper)))
+                for v, d in zip(velocities, bounds, strict=True)
+            )
+    kept = 1 - rate * descent.weight_decay
+    shrunk = (
+        tuple(Interval(down(each.lower * kept), up(each.upper * kept)) for each in box) if descent.weight_decay else box
+    )
+    moved = tuple(
+        Interval(down(each.lower - up(rate * step.upper)), up(each.upper - down(rate * step.lower))).checked(
+            "parameters"
+        )
+        for each, step in zip(shrunk, steps, strict=True)
+    )
+    return moved, velocities
+
+
+def _require_batch(batch: Batch, neighbourhood: Neighbourhood, k: Sequence[int], descent: Descent) -> None:
+    records = len(batch.rows)
+    if not records or batch.labels.shape != (records,):
+        raise ParameterError(
+            f"a batch must have at least one record and as many labels, got {records} and {tuple(batch.labels.shape)}"
+        )
+    if batch.public is not None and (batch.public.shape != (records,) or batch.public.dtype != torch.bool):
+        raise ParameterError(f"public must hold a truth value for each of the {records} records of a batch")
+    if not bool(torch.isfinite(batch.rows).all()):
+        raise DataError("a batch holds numbers that are not finite")
+    removable = records if batch.public is None else int((~batch.public).sum())
+    for each in k:
+        neighbourhood.require(each, batch=records, removable=removable, clips=descent.clipping != "none")
+
+
+def _require_inside(trained: Trained, bounding: Bounding) -> None:
+    """Check that parameters lie in their box: strictly where bounds are rounded outward.
+
+    Raises:
+        IntervalError: They do not.
+    """
+    for place, (values, box) in enumerate(zip(trained.parameters, trained.box, strict=True)):
+        slack: float | Tensor = 0.0
+        if not bounding.rounding.is_outward:
+            slack = NAIVE_SLACK * torch.finfo(values.dtype).eps * (1 + values.abs()) * trained.updates
+        if not bool(((box.lower - slack <= values) & (values <= box.upper + slack)).all()):
+            raise IntervalError(f"parameter {place} left its box in update {trained.updates}: nothing can be certified")
+
+
+def _all_runs(values: Tensor, runs: int) -> Interval:
+    """Return a point for every run."""
+    return Interval.point(values.expand(runs, *values.shape[1:]).contiguous())

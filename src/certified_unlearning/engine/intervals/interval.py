@@ -1,0 +1,71 @@
+"""Tensors whose entries are known up to a range."""
+
+from typing import NamedTuple, Self
+
+import torch
+from torch import Tensor
+
+from certified_unlearning.errors import UnlearningError
+
+
+class IntervalError(UnlearningError, ArithmeticError):
+    """Bounds are no bounds any more: not finite, or the lower one lies above the upper one."""
+
+
+class Interval(NamedTuple):
+    """All tensors between two, entry by entry.
+
+    Attributes:
+        lower: Lower ends.
+        upper: Upper ends, of the same shape.
+    """
+
+    lower: Tensor
+    upper: Tensor
+
+    @classmethod
+    def point(cls, values: Tensor) -> Self:
+        """Return the interval that holds one tensor."""
+        return cls(values, values)
+
+    @property
+    def is_point(self) -> bool:
+        """Whether both ends are the same tensor; equal numbers in two tensors do not count."""
+        return self.lower is self.upper
+
+    @property
+    def magnitude(self) -> Tensor:
+        """Largest absolute value of each entry."""
+        return self.lower.abs() if self.is_point else torch.maximum(self.lower.abs(), self.upper.abs())
+
+    @property
+    def mignitude(self) -> Tensor:
+        """Smallest absolute value of each entry."""
+        return torch.maximum(self.lower, -self.upper).clamp_min(0)
+
+    def __neg__(self) -> "Interval":
+        """Return the interval of the negated tensors."""
+        return Interval(-self.upper, -self.lower)
+
+    def holds(self, values: Tensor) -> Tensor:
+        """Return for each entry whether the interval holds the value: no tolerance, and no NaN."""
+        return (self.lower <= values) & (values <= self.upper)
+
+    def intersected(self, other: "Interval") -> "Interval":
+        """Return what both intervals hold."""
+        return Interval(torch.maximum(self.lower, other.lower), torch.minimum(self.upper, other.upper))
+
+    def checked(self, what: str) -> Self:
+        """Return the interval itself if its ends are finite and in order.
+
+        Raises:
+            IntervalError: They are not; the message names ``what``.
+        """
+        if not bool(torch.isfinite(self.lower).all() & torch.isfinite(self.upper).all()):
+            raise IntervalError(
+                f"the bounds of {what} are not finite: nothing can be certified; clip gradients, or take a smaller "
+                "step size, fewer updates or a smaller k"
+            )
+        if not bool((self.lower <= self.upper).all()):
+            raise IntervalError(f"the lower bound of {what} lies above the upper one: nothing can be certified")
+        return self

@@ -1,0 +1,124 @@
+"""Bounds of the derivatives of losses by the logits.
+
+Cross-entropy by its softmax, in two ways: *tight* from bounds of single logits, *pairwise* from bounds of their
+differences (Wicker et al., *Certificates of Differential Privacy and Unlearning for Gradient-Based Training*,
+Appendix B, without the term of the class itself, which the printed formula counts twice).
+"""
+
+from typing import Literal, get_args
+
+import torch
+from torch import Tensor
+
+from certified_unlearning.engine.intervals.interval import Interval
+from certified_unlearning.engine.intervals.rounding import EXPONENTIAL, OUTWARD, Rounding
+from certified_unlearning.errors import ParameterError
+
+Loss = Literal["cross-entropy", "binary-cross-entropy", "squared"]
+UNDERFLOWS = 800.0
+"""Exponentials of numbers further below 0 are 0."""
+
+
+def require_loss(loss: str, outputs: int) -> None:
+    """Raise `ParameterError` unless a network of so many logits can have the loss."""
+    if loss not in get_args(Loss):
+        raise ParameterError(f"loss must be one of {', '.join(get_args(Loss))}, got {loss!r}")
+    if loss == "cross-entropy" and outputs < 2:
+        raise ParameterError(f"cross-entropy needs at least 2 logits, got {outputs}; take binary-cross-entropy")
+    if loss == "binary-cross-entropy" and outputs != 1:
+        raise ParameterError(f"binary-cross-entropy needs 1 logit, got {outputs}; take cross-entropy")
+
+
+def derivatives(logits: Tensor, labels: Tensor, loss: Loss) -> Tensor:
+    """Return the derivatives of each record's loss by its logits, as training computes them.
+
+    Args:
+        logits: Shape ``(runs, records, outputs)``.
+        labels: Shape ``(records,)`` or ``(runs, records)``: classes from 0, 0 and 1 with binary cross-entropy, numbers
+            with the squared loss ``(logit - y)^2``.
+        loss: Which.
+    """
+    if loss == "cross-entropy":
+        shifted = (logits - logits.amax(dim=-1, keepdim=True)).exp()
+        return shifted / shifted.sum(dim=-1, keepdim=True) - _one_hot(labels, logits)
+    targets = _targets(labels, logits)
+    return torch.sigmoid(logits) - targets if loss == "binary-cross-entropy" else 2 * (logits - targets)
+
+
+def loss_bounds(
+    logits: Interval, labels: Tensor, loss: Loss, *, differences: Interval | None = None, rounding: Rounding = OUTWARD
+) -> Interval:
+    """Return bounds of what `derivatives` returns.
+
+    Args:
+        logits: Shape ``(runs, records, outputs)``.
+        labels: As there.
+        loss: Which.
+        differences: Shape ``(runs, records, outputs, outputs)``, of cross-entropy: ``[..., i, j]`` bounds logit ``j``
+            less logit ``i``. They tighten what single logits give.
+        rounding: How to round.
+    """
+    if loss == "cross-entropy":
+        shares, wanted = softmax_bounds(logits, differences, rounding), _one_hot(labels, logits.lower)
+        return _less_target(shares, wanted, rounding)
+    targets = _targets(labels, logits.lower)
+    if loss == "binary-cross-entropy":
+        return _less_target(sigmoid_bounds(logits, rounding), targets, rounding)
+    return Interval(
+        2 * rounding.down(logits.lower - targets),
+        2 * rounding.up(logits.upper - targets),
+    )
+
+
+def softmax_bounds(logits: Interval, differences: Interval | None = None, rounding: Rounding = OUTWARD) -> Interval:
+    """Return bounds of softmax, tight for single logits, and those of pairs besides if differences are given.
+
+    The share of class ``i`` is ``1 / sum_j exp(logit_j - logit_i)``, of which the term ``j = i`` is 1 for certain.
+    """
+    classes, dtype = logits.lower.shape[-1], logits.lower.dtype
+    apart = Interval(
+        rounding.down(logits.lower[..., None, :] - logits.upper[..., :, None]),
+        rounding.up(logits.upper[..., None, :] - logits.lower[..., :, None]),
+    )
+    if differences is not None:
+        apart = apart.intersected(differences)
+    itself = torch.eye(classes, dtype=torch.bool, device=logits.lower.device)
+    apart = Interval(apart.lower.masked_fill(itself, 0), apart.upper.masked_fill(itself, 0))
+    lower, upper = apart.upper.exp().sum(dim=-1).reciprocal(), apart.lower.exp().sum(dim=-1).reciprocal()
+    if not rounding.is_outward:
+        return Interval(lower, upper)
+    # What exponents of that size, exponentials and sums are off by, here and in training, which subtracts the largest.
+    widest = apart.magnitude.amax(dim=-1).clamp_max(UNDERFLOWS)
+    off = 2 * torch.finfo(dtype).eps * (widest + 4 * classes + 8 * EXPONENTIAL + 32)
+    lost = classes * rounding.smallest(dtype)
+    return Interval(
+        (lower * (1 - off) - lost).clamp_min(0),
+        (upper * (1 + off) + lost).clamp_max(1),
+    )
+
+
+def sigmoid_bounds(logits: Interval, rounding: Rounding = OUTWARD) -> Interval:
+    """Return bounds of the logistic function."""
+    lower, upper = torch.sigmoid(logits.lower), torch.sigmoid(logits.upper)
+    if not rounding.is_outward:
+        return Interval(lower, upper)
+    off = torch.finfo(lower.dtype).eps * (4 * EXPONENTIAL + 16)
+    lost = rounding.smallest(lower.dtype)
+    return Interval((lower * (1 - off) - lost).clamp_min(0), (upper * (1 + off) + lost).clamp_max(1))
+
+
+def _less_target(shares: Interval, targets: Tensor, rounding: Rounding) -> Interval:
+    """Return shares less targets of 0 or 1; shares lie between, for floats as well, so that signs are known."""
+    return Interval(
+        rounding.down(shares.lower - targets).clamp_min(-targets),
+        rounding.up(shares.upper - targets).clamp_max(1 - targets),
+    )
+
+
+def _one_hot(labels: Tensor, like: Tensor) -> Tensor:
+    classes = torch.arange(like.shape[-1], device=like.device)
+    return (labels[..., None] == classes).to(like.dtype)
+
+
+def _targets(labels: Tensor, like: Tensor) -> Tensor:
+    return labels[..., None].to(like.dtype)

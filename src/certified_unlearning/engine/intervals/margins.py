@@ -1,0 +1,82 @@
+"""Which predictions no parameters of a box can change."""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from certified_unlearning.engine.intervals.interval import Interval
+from certified_unlearning.engine.intervals.network import Network
+from certified_unlearning.engine.intervals.propagation import TIGHTEST, Bounding, differences, forward
+
+
+class Sure(NamedTuple):
+    """What is sure of predictions.
+
+    Attributes:
+        classes: Shape ``(runs, records)``: the class that all parameters of the box predict where there is one; else
+            that whose margin has the largest lower bound.
+        certified: Whether all predict it: ties do not count, and neither does what is not finite.
+        margins: Lower bounds of its logit less any other one.
+    """
+
+    classes: Tensor
+    certified: Tensor
+    margins: Tensor
+
+
+def margin_bounds(
+    network: Network, box: Sequence[Interval], rows: Tensor, bounding: Bounding = TIGHTEST, *, joint: bool = True
+) -> Interval:
+    """Return bounds of all differences of logits, ``[..., i, j]`` of ``j`` less ``i``.
+
+    Args:
+        network: The layers; one logit stands for two classes, the first of which has logit 0.
+        box: Parameters, each of shape ``(runs, ...)``.
+        rows: Shape ``(runs or 1, records, ...)``.
+        bounding: How.
+        joint: Whether differences are bounded by their own rows of weights, never looser with exact products; else by
+            the bounds of single logits.
+
+    Returns:
+        Shape ``(runs, records, classes, classes)``.
+    """
+    seen = forward(network, box, rows, bounding)
+    logits, rounding = seen.logits, bounding.rounding
+    if network.outputs == 1:
+        logits = Interval(*(torch.cat([torch.zeros_like(end), end], dim=-1) for end in logits))
+    apart = Interval(
+        rounding.down(logits.lower[..., None, :] - logits.upper[..., :, None]),
+        rounding.up(logits.upper[..., None, :] - logits.lower[..., :, None]),
+    )
+    if joint and network.outputs > 1:
+        apart = apart.intersected(differences(network, box, seen, bounding))
+    return apart
+
+
+def certify(
+    network: Network, box: Sequence[Interval], rows: Tensor, bounding: Bounding = TIGHTEST, *, joint: bool = True
+) -> Sure:
+    """Return which class all parameters of a box predict, and for which records there is one.
+
+    Arguments are those of `margin_bounds`.
+    """
+    apart = margin_bounds(network, box, rows, bounding, joint=joint)
+    itself = torch.eye(apart.lower.shape[-1], dtype=torch.bool, device=apart.lower.device)
+    least = apart.lower.masked_fill(itself, torch.inf).amin(dim=-2)
+    finite = torch.isfinite(apart.lower).all(dim=(-1, -2)) & torch.isfinite(apart.upper).all(dim=(-1, -2))
+    best = torch.where(torch.isnan(least), -torch.inf, least).max(dim=-1)
+    return Sure(best.indices, finite & (best.values > 0), best.values)
+
+
+def possible(network: Network, box: Sequence[Interval], rows: Tensor, bounding: Bounding = TIGHTEST) -> Tensor:
+    """Return which classes some parameters of a box may predict, shape ``(runs, records, classes)``.
+
+    A class that nothing excludes counts, and so does every class where bounds are not finite.
+    """
+    apart = margin_bounds(network, box, rows, bounding)
+    # Logit j less logit i below 0 for certain: j does not win.
+    beaten = (apart.upper < 0).any(dim=-2)
+    finite = torch.isfinite(apart.lower).all(dim=(-1, -2)) & torch.isfinite(apart.upper).all(dim=(-1, -2))
+    return ~beaten | ~finite[..., None]

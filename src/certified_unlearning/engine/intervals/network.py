@@ -1,0 +1,292 @@
+"""Networks whose outputs and gradients can be bounded: read from `torch.nn.Sequential`, anything else refused by name.
+
+Parameters are a tuple of tensors in the order of `torch.nn.Module.parameters`: a weight and a bias, if there is one,
+for each affine layer. All have a first axis of *runs*, so that many boxes, or many models, are handled at once.
+"""
+
+import itertools
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Self, cast
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from certified_unlearning.errors import ParameterError
+
+SUPPORTED = "Linear, Conv2d, ReLU, Flatten"
+
+
+@dataclass(frozen=True)
+class Dense:
+    """A matrix and a bias.
+
+    Attributes:
+        inputs: Number of inputs.
+        outputs: Number of outputs.
+        bias: Whether there is a bias.
+    """
+
+    inputs: int
+    outputs: int
+    bias: bool = True
+
+    @property
+    def weight_shape(self) -> tuple[int, ...]:
+        """Shape of the weight as PyTorch has it."""
+        return (self.outputs, self.inputs)
+
+    def columns(self, values: Tensor) -> Tensor:
+        """Return inputs as the matrix sees them, shape ``(runs, records, 1, inputs)``.
+
+        Raises:
+            ParameterError: They have another shape.
+        """
+        if values.ndim != 3 or values.shape[-1] != self.inputs:
+            raise ParameterError(
+                f"a Linear layer of {self.inputs} inputs got values of shape {tuple(values.shape[2:])} a record; put a "
+                "Flatten before it, or take another size"
+            )
+        return values.unsqueeze(2)
+
+    def placed(self, values: Tensor, inputs: torch.Size) -> Tensor:
+        """Return outputs of shape ``(runs, records, 1, outputs)`` as the next layer takes them."""
+        return values.squeeze(2)
+
+    def rows(self, values: Tensor) -> Tensor:
+        """Return what `placed` gave as it got it."""
+        return values.unsqueeze(2)
+
+    def gathered(self, columns: Tensor, inputs: torch.Size) -> Tensor:
+        """Return the sum of all columns in the places that they came from: the transpose of `columns`."""
+        return columns.squeeze(2)
+
+    @property
+    def overlap(self) -> int:
+        """In how many columns an input can stand."""
+        return 1
+
+
+@dataclass(frozen=True)
+class Convolution:
+    """A convolution of two dimensions, as a matrix that multiplies the unfolded input.
+
+    Attributes:
+        channels: Channels of the input.
+        outputs: Channels of the output.
+        kernel: Height and width.
+        stride: Of the kernel.
+        padding: Zeros on each side.
+        dilation: Of the kernel.
+        bias: Whether there is a bias.
+    """
+
+    channels: int
+    outputs: int
+    kernel: tuple[int, int]
+    stride: tuple[int, int] = (1, 1)
+    padding: tuple[int, int] = (0, 0)
+    dilation: tuple[int, int] = (1, 1)
+    bias: bool = True
+
+    @property
+    def inputs(self) -> int:
+        """Numbers that a column has."""
+        return self.channels * math.prod(self.kernel)
+
+    @property
+    def weight_shape(self) -> tuple[int, ...]:
+        """Shape of the weight as PyTorch has it."""
+        return (self.outputs, self.channels, *self.kernel)
+
+    @property
+    def overlap(self) -> int:
+        """In how many columns an input can stand."""
+        return math.prod(self.kernel)
+
+    def columns(self, values: Tensor) -> Tensor:
+        """Return inputs as the matrix sees them, shape ``(runs, records, positions, inputs)``.
+
+        Raises:
+            ParameterError: They have another shape.
+        """
+        if values.ndim != 5 or values.shape[2] != self.channels:
+            raise ParameterError(
+                f"a Conv2d layer of {self.channels} channels got values of shape {tuple(values.shape[2:])} a record; "
+                "it takes (channels, height, width)"
+            )
+        unfolded = functional.unfold(values.flatten(0, 1), self.kernel, self.dilation, self.padding, self.stride)
+        columns = unfolded.transpose(1, 2)
+        return columns.reshape(*values.shape[:2], *columns.shape[1:])
+
+    def placed(self, values: Tensor, inputs: torch.Size) -> Tensor:
+        """Return outputs of shape ``(runs, records, positions, outputs)`` as the next layer takes them."""
+        return values.transpose(2, 3).reshape(*values.shape[:2], self.outputs, *self._size(inputs))
+
+    def rows(self, values: Tensor) -> Tensor:
+        """Return what `placed` gave as it got it."""
+        return values.flatten(3).transpose(2, 3)
+
+    def gathered(self, columns: Tensor, inputs: torch.Size) -> Tensor:
+        """Return the sum of all columns in the places that they came from: the transpose of `columns`."""
+        height, width = inputs[-2:]
+        folded = functional.fold(
+            columns.flatten(0, 1).transpose(1, 2),
+            (height, width),
+            self.kernel,
+            self.dilation,
+            self.padding,
+            self.stride,
+        )
+        return folded.reshape(*columns.shape[:2], *folded.shape[1:])
+
+    def _size(self, inputs: torch.Size) -> tuple[int, int]:
+        height, width = (
+            (size + 2 * padding - dilation * (kernel - 1) - 1) // stride + 1
+            for size, kernel, stride, padding, dilation in zip(
+                inputs[-2:], self.kernel, self.stride, self.padding, self.dilation, strict=True
+            )
+        )
+        return height, width
+
+
+@dataclass(frozen=True)
+class Relu:
+    """Negative numbers become 0; the derivative at 0 is 0, as in PyTorch."""
+
+
+@dataclass(frozen=True)
+class Flatten:
+    """All numbers of a record in a row."""
+
+
+Affine = Dense | Convolution
+Layer = Affine | Relu | Flatten
+
+
+@dataclass(frozen=True)
+class Network:
+    """Layers in their order.
+
+    Attributes:
+        layers: The last one is affine: what follows it belongs to the loss.
+    """
+
+    layers: tuple[Layer, ...]
+
+    def __post_init__(self) -> None:
+        if not self.layers or not isinstance(self.layers[-1], Affine):
+            raise ParameterError("a network must end with a Linear or Conv2d layer: its outputs are logits")
+
+    @classmethod
+    def of(cls, module: nn.Module) -> Self:
+        """Read a `torch.nn.Sequential`, nested ones too.
+
+        Raises:
+            ParameterError: It holds a layer that is not supported; the message names it.
+        """
+        if not isinstance(module, nn.Sequential):
+            raise ParameterError(f"a network must be a torch.nn.Sequential of {SUPPORTED}, got {_name(module)}")
+        return cls(tuple(_layer(each) for each in _leaves(module)))
+
+    @classmethod
+    def dense(cls, *widths: int) -> Self:
+        """Return a network of dense layers with ReLU between them: inputs, hidden units, outputs."""
+        layers: list[Layer] = []
+        for inputs, outputs in itertools.pairwise(widths):
+            layers += [Dense(inputs, outputs), Relu()]
+        return cls(tuple(layers[:-1]))
+
+    @property
+    def affine(self) -> tuple[Affine, ...]:
+        """The layers that have parameters."""
+        return tuple(each for each in self.layers if isinstance(each, Affine))
+
+    @property
+    def shapes(self) -> tuple[tuple[int, ...], ...]:
+        """Shapes of all parameters, without the axis of runs."""
+        found: list[tuple[int, ...]] = []
+        for layer in self.affine:
+            found += [layer.weight_shape, (layer.outputs,)] if layer.bias else [layer.weight_shape]
+        return tuple(found)
+
+    @property
+    def size(self) -> int:
+        """Number of parameters."""
+        return sum(math.prod(shape) for shape in self.shapes)
+
+    @property
+    def outputs(self) -> int:
+        """Number of logits."""
+        return self.affine[-1].outputs
+
+    def checked(self, parameters: Sequence[Tensor]) -> tuple[Tensor, ...]:
+        """Return parameters as a tuple if they fit.
+
+        Raises:
+            ParameterError: Their shapes are others.
+        """
+        shapes = [tuple(each.shape[1:]) for each in parameters]
+        if shapes != [*self.shapes] or len({each.shape[0] for each in parameters}) != 1:
+            raise ParameterError(f"parameters must have shapes (runs, ...) with ... of {self.shapes}, got {shapes}")
+        return tuple(parameters)
+
+    def by_layer(self, parameters: Sequence[Any]) -> Iterator[tuple[Affine, Any, Any]]:
+        """Yield each affine layer with its weight and its bias, which may be None."""
+        rest = iter(parameters)
+        for layer in self.affine:
+            yield layer, next(rest), next(rest) if layer.bias else None
+
+
+def parameters_of(module: nn.Module) -> tuple[Tensor, ...]:
+    """Return a module's parameters, detached, with an axis of one run."""
+    return tuple(each.detach().clone().unsqueeze(0) for each in module.parameters())
+
+
+def _leaves(module: nn.Sequential) -> Iterator[nn.Module]:
+    for each in module:
+        if isinstance(each, nn.Sequential):
+            yield from _leaves(each)
+        else:
+            yield each
+
+
+def _layer(module: nn.Module) -> Layer:
+    """Return a layer; only the classes themselves count, for a subclass may compute something else."""
+    kind = type(module)
+    if kind is nn.Linear:
+        dense = cast(nn.Linear, module)
+        return Dense(dense.in_features, dense.out_features, dense.bias is not None)
+    if kind is nn.Conv2d:
+        return _convolution(cast(nn.Conv2d, module))
+    if kind is nn.ReLU:
+        return Relu()
+    if kind is nn.Flatten:
+        flatten = cast(nn.Flatten, module)
+        if (flatten.start_dim, flatten.end_dim) != (1, -1):
+            raise ParameterError(f"Flatten must flatten all of a record, got {module}")
+        return Flatten()
+    raise ParameterError(f"{_name(module)} cannot be bounded: a network may hold {SUPPORTED}")
+
+
+def _convolution(module: nn.Conv2d) -> Convolution:
+    if module.groups != 1 or module.padding_mode != "zeros" or isinstance(module.padding, str):
+        raise ParameterError(
+            f"Conv2d must have groups=1, zeros as padding and a number for it, got groups={module.groups}, "
+            f"padding_mode={module.padding_mode!r}, padding={module.padding!r}"
+        )
+    return Convolution(
+        module.in_channels,
+        module.out_channels,
+        cast(tuple[int, int], tuple(module.kernel_size)),
+        cast(tuple[int, int], tuple(module.stride)),
+        cast(tuple[int, int], tuple(module.padding)),
+        cast(tuple[int, int], tuple(module.dilation)),
+        module.bias is not None,
+    )
+
+
+def _name(module: object) -> str:
+    return type(module).__name__

@@ -1,0 +1,285 @@
+"""Bounds through a network, forward to the logits and backward to each record's gradients.
+
+Source: Wicker et al., *Certificates of Differential Privacy and Unlearning for Gradient-Based Training*, Theorem 4.3
+and Appendix A, where a weight's gradient is read as the product with the *activations* of the layer before (the
+printed formula has pre-activations, whose shapes do not fit).
+
+A record's gradient of a weight is a product of two small intervals. These are what `backward` returns: the products
+themselves, of size records x parameters, are formed nowhere at once.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Literal
+
+import torch
+from torch import Tensor
+
+from certified_unlearning.engine.intervals.interval import Interval
+from certified_unlearning.engine.intervals.losses import Loss, loss_bounds
+from certified_unlearning.engine.intervals.network import Affine, Flatten, Network, Relu
+from certified_unlearning.engine.intervals.products import Product, added, norm_above, product, subtracted
+from certified_unlearning.engine.intervals.rounding import OUTWARD, Rounding
+
+
+@dataclass(frozen=True)
+class Bounding:
+    """How bounds are computed; all ways are sound with outward rounding, and the first named is the tightest.
+
+    Attributes:
+        products: ``exact`` where a factor has a known sign, or ``rump``, midpoints and radii.
+        outer: The same for products of a derivative and an activation.
+        softmax: ``pairwise`` by differences of logits besides, or ``tight`` by single logits.
+        rounding: Outward, or naive, which is no proof.
+    """
+
+    products: Product = "exact"
+    outer: Product = "exact"
+    softmax: Literal["pairwise", "tight"] = "pairwise"
+    rounding: Rounding = OUTWARD
+
+
+TIGHTEST = Bounding()
+RUMP = Bounding(products="rump", outer="rump", softmax="tight")
+
+
+@dataclass(frozen=True)
+class Activations:
+    """What a forward pass keeps.
+
+    Attributes:
+        logits: Shape ``(runs, records, outputs)``.
+        columns: Of each affine layer, its inputs, shape ``(runs or 1, records, positions, inputs)``.
+        nonnegative: Of each affine layer, whether its inputs come from a ReLU.
+        before: Of each ReLU, its inputs.
+        shapes: Of each affine layer, the shape of its inputs before they were unfolded.
+    """
+
+    logits: Interval
+    columns: tuple[Interval, ...]
+    nonnegative: tuple[bool, ...]
+    before: tuple[Interval, ...]
+    shapes: tuple[torch.Size, ...]
+
+
+@dataclass(frozen=True)
+class Factors:
+    """Each record's gradient of one weight: the products of these, summed over positions.
+
+    Attributes:
+        derivatives: By the outputs, shape ``(runs, records, positions, outputs)``.
+        columns: Inputs, shape ``(runs or 1, records, positions, inputs)``.
+        nonnegative: Whether inputs come from a ReLU.
+    """
+
+    derivatives: Interval
+    columns: Interval
+    nonnegative: bool
+
+    def scaled(self, scale: Interval) -> "Factors":
+        """Return the factors times numbers of at least 0, one for each run and record."""
+        above, below = scale.upper[..., None, None], scale.lower[..., None, None]
+        lower, upper = self.derivatives
+        return replace(
+            self,
+            derivatives=Interval(
+                torch.where(lower >= 0, below, above) * lower,
+                torch.where(upper >= 0, above, below) * upper,
+            ),
+        )
+
+
+def forward(
+    network: Network, box: Sequence[Interval], rows: Tensor | Interval, bounding: Bounding = TIGHTEST
+) -> Activations:
+    """Bound all activations.
+
+    Args:
+        network: The layers.
+        box: Parameters, each of shape ``(runs, ...)``.
+        rows: Shape ``(runs or 1, records, ...)``, with ... as the first layer takes a record; or an interval of these.
+        bounding: How.
+    """
+    values = rows if isinstance(rows, Interval) else Interval.point(rows)
+    nonnegative = False
+    columns, signs, before, shapes = [], [], [], []
+    layers = network.by_layer(box)
+    for layer in network.layers:
+        if isinstance(layer, Relu):
+            before.append(values)
+            values, nonnegative = _each(values, lambda end: end.clamp_min(0)), True
+        elif isinstance(layer, Flatten):
+            values = _each(values, lambda end: end.flatten(2))
+        else:
+            _, weight, bias = next(layers)
+            seen, shape = _each(values, layer.columns), values.lower.shape
+            columns.append(seen)
+            signs.append(nonnegative)
+            shapes.append(shape)
+            outputs = _affine(seen, weight, bias, bounding, nonnegative=nonnegative)
+            values, nonnegative = _each(outputs, layer.placed, shape), False
+    return Activations(values, tuple(columns), tuple(signs), tuple(before), tuple(shapes))
+
+
+def differences(
+    network: Network, box: Sequence[Interval], activations: Activations, bounding: Bounding = TIGHTEST
+) -> Interval:
+    """Return bounds of all differences of logits, ``[..., i, j]`` of ``j`` less ``i``: both have the same activations.
+
+    They hold for logits as floats have them, too, each of which was rounded by itself.
+
+    Returns:
+        Shape ``(runs, records, outputs, outputs)``.
+    """
+    _, weight, bias = list(network.by_layer(box))[-1]
+    rounding, classes = bounding.rounding, network.outputs
+    rows = subtracted(_each(weight, lambda end: end[:, None]), _each(weight, lambda end: end[:, :, None]), rounding)
+    shifts = (
+        None
+        if bias is None
+        else _each(
+            subtracted(_each(bias, lambda end: end[:, None]), _each(bias, lambda end: end[:, :, None]), rounding),
+            lambda end: end.flatten(1),
+        )
+    )
+    found = _affine(
+        activations.columns[-1],
+        _each(rows, lambda end: end.flatten(1, 2)),
+        shifts,
+        bounding,
+        nonnegative=activations.nonnegative[-1],
+    )
+    found = _each(found, lambda end: end.squeeze(2).unflatten(-1, (classes, classes)))
+    if not rounding.is_outward:
+        return found
+    columns, dtype = activations.columns[-1], found.lower.dtype
+    size = norm_above(columns.magnitude[:, :, 0], -1, rounding) * norm_above(
+        weight.magnitude.flatten(2), -1, rounding
+    ).transpose(1, 2)
+    if bias is not None:
+        size = size + bias.magnitude[:, None]
+    slack = 2 * rounding.error_of_sums(columns.lower.shape[-1] + 8, dtype) * size + rounding.smallest(dtype)
+    apart = slack[..., None, :] + slack[..., :, None]
+    return Interval(rounding.down(found.lower - apart), rounding.up(found.upper + apart))
+
+
+def backward(
+    network: Network,
+    box: Sequence[Interval],
+    activations: Activations,
+    labels: Tensor,
+    loss: Loss,
+    bounding: Bounding = TIGHTEST,
+) -> tuple[Factors, ...]:
+    """Bound each record's gradient of its loss, as factors of each affine layer, in the order of layers.
+
+    Args:
+        network: The layers.
+        box: Parameters, each of shape ``(runs, ...)``.
+        activations: What `forward` returned for them.
+        labels: Shape ``(records,)`` or ``(runs, records)``.
+        loss: Which.
+        bounding: How.
+    """
+    pairs = None
+    if loss == "cross-entropy" and bounding.softmax == "pairwise":
+        pairs = differences(network, box, activations, bounding)
+    values = loss_bounds(activations.logits, labels, loss, differences=pairs, rounding=bounding.rounding)
+    return backward_from(network, box, activations, values, bounding)
+
+
+def backward_from(
+    network: Network,
+    box: Sequence[Interval],
+    activations: Activations,
+    values: Interval,
+    bounding: Bounding = TIGHTEST,
+) -> tuple[Factors, ...]:
+    """Bound gradients from bounds of the derivatives by the logits, shape ``(runs, records, outputs)``."""
+    found: list[Factors] = []
+    parameters = list(network.by_layer(box))
+    place, rectified = len(parameters) - 1, len(activations.before) - 1
+    for position in range(len(network.layers) - 1, -1, -1):
+        layer = network.layers[position]
+        if isinstance(layer, Relu):
+            values = _through_relu(values, activations.before[rectified])
+            rectified -= 1
+        elif isinstance(layer, Flatten):
+            # Its input has the shape of what the affine layer before gave, or of the records.
+            shape = _shape_before_flatten(network, position, activations)
+            values = _each(values, _as_records, shape)
+        else:
+            derivatives = _each(values, layer.rows)
+            found.append(Factors(derivatives, activations.columns[place], activations.nonnegative[place]))
+            if place == 0:
+                break
+            weight = _each(parameters[place][1], lambda end: end.flatten(2))
+            values = _gathered(layer, derivatives, weight, activations.shapes[place], bounding)
+            place -= 1
+    return tuple(reversed(found))
+
+
+def _affine(
+    columns: Interval, weight: Interval, bias: Interval | None, bounding: Bounding, *, nonnegative: bool
+) -> Interval:
+    """Return bounds of an affine map of columns, shape ``(runs, records, positions, outputs)``."""
+    rounding, shape = bounding.rounding, columns.lower.shape
+    found = product(
+        _each(columns, lambda end: end.flatten(1, 2)),
+        _each(weight, lambda end: end.flatten(2).transpose(1, 2)),
+        bounding.products,
+        rounding,
+        nonnegative=nonnegative,
+    )
+    if bias is not None:
+        # Kernels may begin their sums with the bias, so that it is rounded as often as a product.
+        slack = 2 * rounding.error_of_sums(shape[-1] + 2, found.lower.dtype) * bias.magnitude[:, None]
+        found = added(found, Interval(bias.lower[:, None] - slack, bias.upper[:, None] + slack), rounding)
+    return _each(found, lambda end: end.unflatten(1, shape[1:3]))
+
+
+def _gathered(
+    layer: Affine, derivatives: Interval, weight: Interval, inputs: torch.Size, bounding: Bounding
+) -> Interval:
+    """Return bounds of the derivatives by a layer's inputs."""
+    rounding, shape = bounding.rounding, derivatives.lower.shape
+    found = product(
+        _each(derivatives, lambda end: end.flatten(1, 2)), weight, bounding.products, rounding, nonnegative=False
+    )
+    found = _each(found, lambda end: end.unflatten(1, shape[1:3]))
+    total = _each(found, layer.gathered, inputs)
+    if layer.overlap == 1 or not rounding.is_outward:
+        return total
+    size = layer.gathered(found.magnitude, inputs)
+    slack = 4 * rounding.error_of_sums(layer.overlap + 2, size.dtype) * size + rounding.smallest(size.dtype)
+    return Interval(rounding.down(total.lower - slack), rounding.up(total.upper + slack))
+
+
+def _through_relu(values: Interval, before: Interval) -> Interval:
+    """Return derivatives by a ReLU's inputs, whatever its derivative at 0 is taken to be, from 0 to 1."""
+    surely, possibly = before.lower > 0, before.upper >= 0
+    return Interval(
+        torch.where(surely, values.lower, values.lower.clamp_max(0)) * possibly,
+        torch.where(surely, values.upper, values.upper.clamp_min(0)) * possibly,
+    )
+
+
+def _shape_before_flatten(network: Network, position: int, activations: Activations) -> torch.Size:
+    """Return the shape of a record where a Flatten takes it."""
+    before = [place for place in range(position) if isinstance(network.layers[place], Affine)]
+    if not before:
+        return torch.Size()
+    layer = network.affine[len(before) - 1]
+    shape = activations.shapes[len(before) - 1]
+    positions = activations.columns[len(before) - 1].lower.shape[2]
+    return layer.placed(torch.empty(1, 1, positions, layer.outputs), shape).shape[2:]
+
+
+def _as_records(values: Tensor, shape: Sequence[int]) -> Tensor:
+    return values.reshape(*values.shape[:2], *shape)
+
+
+def _each(values: Interval, change: Callable[..., Tensor], *given: Any) -> Interval:
+    """Return both ends changed alike; a point stays one."""
+    lower = change(values.lower, *given)
+    return Interval.point(lower) if values.is_point else Interval(lower, change(values.upper, *given))

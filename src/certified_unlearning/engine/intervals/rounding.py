@@ -1,0 +1,78 @@
+"""How bounds are rounded: outward, so that they hold for numbers as computers have them, or not at all.
+
+Outward bounds hold two things: the result in real numbers of any member of the intervals, and what floating-point
+arithmetic of the same type makes of it, whatever the order of its sums and with or without fused multiply-adds. The
+second is what training computes.
+
+Two assumptions: single operations are rounded to nearest (IEEE 754; on a GPU without TF32), and exponentials are right
+up to `EXPONENTIAL` units in the last place.
+"""
+
+import functools
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from certified_unlearning.errors import ParameterError
+
+EXPONENTIAL = 4
+"""Units in the last place that an exponential may be wrong by; libraries state at most 2."""
+
+
+@dataclass(frozen=True)
+class Rounding:
+    """Whether bounds are rounded outward.
+
+    Attributes:
+        name: ``outward``, or ``naive``: bounds are what floats give. They are no proof then: members leave them by a
+            few units in the last place.
+    """
+
+    name: str
+
+    def __post_init__(self) -> None:
+        if self.name not in ("outward", "naive"):
+            raise ParameterError(f"rounding must be outward or naive, got {self.name!r}")
+
+    @property
+    def is_outward(self) -> bool:
+        """Whether bounds are rounded outward."""
+        return self.name == "outward"
+
+    def error_of_sums(self, terms: int, dtype: torch.dtype) -> float:
+        """Return ``g_n = n u / (1 - n u)``, by which a sum of ``n`` products may be off, in units of its magnitude.
+
+        Rounded up generously; 0 where rounding is naive. See Higham, *Accuracy and Stability of Numerical Algorithms*,
+        section 3.1.
+
+        Raises:
+            ParameterError: The type is too coarse for so many terms.
+        """
+        if not self.is_outward:
+            return 0.0
+        relative = terms * torch.finfo(dtype).eps / 2
+        if relative > 1 / 16:
+            raise ParameterError(f"{dtype} is too coarse for sums of {terms} terms: take float64")
+        return relative / (1 - relative) * 1.001
+
+    def up(self, values: Tensor) -> Tensor:
+        """Return numbers that are larger than all that round to ``values``."""
+        return torch.nextafter(values, _infinity(values.dtype, values.device)) if self.is_outward else values
+
+    def down(self, values: Tensor) -> Tensor:
+        """Return numbers that are smaller than all that round to ``values``."""
+        return torch.nextafter(values, -_infinity(values.dtype, values.device)) if self.is_outward else values
+
+    def smallest(self, dtype: torch.dtype) -> float:
+        """Return a number above all that underflow loses in one operation."""
+        return torch.finfo(dtype).tiny if self.is_outward else 0.0
+
+
+OUTWARD = Rounding("outward")
+NAIVE = Rounding("naive")
+
+
+@functools.cache
+def _infinity(dtype: torch.dtype, device: torch.device) -> Tensor:
+    return torch.tensor(torch.inf, dtype=dtype, device=device)

@@ -1,0 +1,1 @@
+"""Records whose bounds are enforced, for differential privacy."""

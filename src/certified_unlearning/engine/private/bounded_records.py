@@ -1,0 +1,131 @@
+"""Records of a linear model whose bounds are enforced, with mean gradients and losses for many trials at once.
+
+Nothing here is taken from the records: a row that is too long is scaled down to the bound, a target clipped to its
+range, by itself. So what one record can move is known before any record is looked at.
+"""
+
+import torch
+from torch import Tensor
+
+from certified_unlearning.accounting.private.losses import ScalarLoss
+from certified_unlearning.errors import DataError, ParameterError
+
+NUMBERS_AT_ONCE = 1 << 20
+"""Of scores of all trials that are held together."""
+
+
+class BoundedRecords:
+    """Rows of norm at most ``row_norm`` and targets of size at most ``loss.target``, in float64."""
+
+    def __init__(self, rows: Tensor, targets: Tensor, *, loss: ScalarLoss, row_norm: float) -> None:
+        """Take the records, and enforce their bounds.
+
+        Args:
+            rows: Shape ``(n, features)``, floating.
+            targets: Shape ``(n,)``; -1 and 1 for the logistic loss.
+            loss: Of a score and a target.
+            row_norm: ``X``.
+
+        Raises:
+            ParameterError: Shapes do not fit.
+            DataError: A number is not finite, or a label of the logistic loss neither -1 nor 1.
+        """
+        if rows.ndim != 2 or targets.shape != rows.shape[:1] or not rows.numel():
+            raise ParameterError(
+                f"rows must have shape (n, features) and targets (n,), got {tuple(rows.shape)} and "
+                f"{tuple(targets.shape)}"
+            )
+        rows, targets = rows.to(torch.float64), targets.to(torch.float64)
+        if not bool(torch.isfinite(rows).all()) or not bool(torch.isfinite(targets).all()):
+            raise DataError("rows and targets must be finite numbers")
+        if loss.name == "logistic" and not bool((targets.abs() == 1).all()):
+            raise DataError("labels of the logistic loss must be -1 or 1")
+        self.loss, self.row_norm = loss, row_norm
+        self.rows = shortened(rows, row_norm)
+        self.targets = targets.clamp(-loss.target, loss.target)
+        self._squares: tuple[Tensor, Tensor] | None = None
+
+    def __len__(self) -> int:
+        """Return how many records there are."""
+        return len(self.rows)
+
+    @property
+    def features(self) -> int:
+        """Columns of a row."""
+        return int(self.rows.shape[1])
+
+    def part(self, start: int, stop: int) -> "BoundedRecords":
+        """Return the records of some positions; bounds hold already."""
+        some = object.__new__(BoundedRecords)
+        some.loss, some.row_norm = self.loss, self.row_norm
+        some.rows, some.targets = self.rows[start:stop], self.targets[start:stop]
+        some._squares = None
+        return some
+
+    def mean_gradients(self, weights: Tensor) -> Tensor:
+        """Return the mean of the records' gradients, shape ``(trials, features)``.
+
+        Args:
+            weights: Shape ``(trials, features)``, float64.
+        """
+        if self.loss.name == "squared" and self.features < len(self):
+            squares, moments = self._moments()
+            return (weights @ squares - moments).mul_(2)
+        total = torch.zeros_like(weights)
+        for rows, targets in self._blocks(len(weights)):
+            total += self._slopes(weights @ rows.T, targets) @ rows
+        return total.div_(len(self))
+
+    def mean_losses(self, weights: Tensor, largest: float) -> Tensor:
+        """Return the mean of the records' losses, each clipped at ``largest``, shape ``(trials,)``."""
+        total = weights.new_zeros(len(weights))
+        for rows, targets in self._blocks(len(weights)):
+            total += self._values(weights @ rows.T, targets).clamp_(max=largest).sum(dim=1)
+        return total.div_(len(self))
+
+    def _moments(self) -> tuple[Tensor, Tensor]:
+        """Return ``X'X / n`` and ``X'y / n``, of which a squared loss' gradients are made."""
+        if self._squares is None:
+            self._squares = self.rows.T @ self.rows / len(self), self.targets @ self.rows / len(self)
+        return self._squares
+
+    def _blocks(self, trials: int) -> "list[tuple[Tensor, Tensor]]":
+        at_once = max(256, NUMBERS_AT_ONCE // trials)
+        starts = range(0, len(self), at_once)
+        return [(self.rows[start : start + at_once], self.targets[start : start + at_once]) for start in starts]
+
+    def _slopes(self, scores: Tensor, targets: Tensor) -> Tensor:
+        """Return the derivatives of losses by their scores."""
+        name, width = self.loss.name, self.loss.width or 1.0
+        if name == "squared":
+            return scores.sub_(targets).mul_(2)
+        if name == "absolute":
+            return scores.sub_(targets).div_(width).clamp_(-1, 1)
+        if name == "huber":
+            return scores.sub_(targets).clamp_(-width, width)
+        if name == "logistic":
+            return torch.sigmoid(scores.mul_(-targets)).mul_(-targets)
+        bent = torch.tanh(scores)
+        return (bent - targets).mul_(2).mul_(1 - bent * bent)
+
+    def _values(self, scores: Tensor, targets: Tensor) -> Tensor:
+        name, width = self.loss.name, self.loss.width or 1.0
+        if name == "squared":
+            return scores.sub_(targets).square_()
+        if name == "logistic":
+            return torch.nn.functional.softplus(scores.mul_(-targets), threshold=40)
+        if name == "tanh":
+            return scores.tanh_().sub_(targets).square_()
+        off = scores.sub_(targets).abs_()
+        parabola, line = off.square() / 2, width * (off - width / 2)
+        huber = torch.where(off <= width, parabola, line)
+        return huber / width if name == "absolute" else huber
+
+
+def shortened(rows: Tensor, row_norm: float) -> Tensor:
+    """Return rows, those that are longer scaled down to a norm; others stay as they are."""
+    # By the largest value first: squares of very large numbers are no numbers any more.
+    largest = rows.abs().amax(dim=1, keepdim=True).clamp_(min=1.0)
+    norms = torch.linalg.vector_norm(rows / largest, dim=1, keepdim=True)
+    longer = norms > row_norm / largest
+    return torch.where(longer, rows / largest / norms * row_norm, rows)

@@ -1,0 +1,1 @@
+"""A network whose predictions come with certificates that removals would not change them."""

@@ -1,0 +1,1 @@
+"""Differentially private linear models: no record matters much, so a deletion needs no work."""

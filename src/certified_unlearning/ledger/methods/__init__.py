@@ -1,0 +1,1 @@
+"""What each mechanism does for the ledger: one module a `ledger.method.Method`."""

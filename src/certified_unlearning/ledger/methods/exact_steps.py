@@ -1,0 +1,164 @@
+"""Models that forget exactly: every step of learning is kept, and a removal examines those that used a removed record.
+
+The state is secret: it tells who was used when, and holds gradients without noise. It lies beside the published weights
+until the next `apply`, which makes it anew and overwrites it. Nothing in it says what a removal cost or whether it took
+steps again: that would tell when a record was used.
+
+The rows of a removed record are zero before its removal begins, so that an interrupted `apply` finds them gone. What is
+needed of it is in the state: its batches, and their gradients with it. New gradients are computed from the batches as
+they become, of records that stay.
+
+The seed of a removal is drawn with the version before it, and kept in the secret: an `apply` that is killed and run
+again ends as the first would have. With a seed drawn by each `apply`, those that take steps again, which take longer,
+would be killed more often and get another chance, and what is left would not have the law of learning anew.
+"""
+
+import secrets
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from certified_unlearning.certificate import ExactCertificate
+from certified_unlearning.certificate.kinds import AnyCertificate
+from certified_unlearning.engine.exact.draws import SEED_BITS, Draws
+from certified_unlearning.engine.exact.gradients import LinearRecords
+from certified_unlearning.errors import DataError, InfeasibleError
+from certified_unlearning.ledger.directory import ModelDirectory
+from certified_unlearning.ledger.method import Answered, Method, Outcome, Secret, Taken
+from certified_unlearning.ledger.state import Batch
+from certified_unlearning.mechanisms.exact.descent import ExactDescent
+from certified_unlearning.mechanisms.exact.invariants import require_close
+from certified_unlearning.mechanisms.exact.plan import ExactPlan
+from certified_unlearning.mechanisms.exact.trajectory import Descent, Trajectory
+from certified_unlearning.mechanisms.learners.learner import Removal
+from certified_unlearning.text import counted
+
+
+class ExactSteps(Method):
+    """Sub-sampled, noisy, accelerated or quantized descent; a record's id is its row of the table.
+
+    It computes on the CPU, where an `apply` that is run again draws the same numbers.
+    """
+
+    stays_on_the_cpu = True
+
+    def __init__(self, directory: ModelDirectory, plan: ExactPlan, dataset: str) -> None:
+        self._directory, self._plan, self._dataset = directory, plan, dataset
+
+    def deal(self) -> None:
+        """Leave the training copy as it is: batches name rows of the table."""
+
+    def learn(self, device: torch.device) -> Outcome:
+        """Learn version 1 from the training copy."""
+        return self._version(self._descent().learn(torch.arange(self._plan.n), Draws.fresh()))
+
+    def planned(self, answered: Sequence[Answered], rows: Sequence[int]) -> Removal:
+        """Return the removal of so many records, which takes no noisy steps.
+
+        Raises:
+            InfeasibleError: Not more records than a batch has members would be left.
+        """
+        left = self._plan.n - sum(batch.records for batch, _ in answered)
+        most = left - 1 - self._plan.batch_size
+        if len(rows) > most:
+            raise InfeasibleError(
+                f"{counted(len(rows), 'record')} cannot be removed from {left}: more than batch_size = "
+                f"{self._plan.batch_size} must be left, so at most {most} can go; nothing was done, and only a new "
+                "model can do without them"
+            )
+        return Removal(len(rows), 0)
+
+    def remove(
+        self,
+        weights: NDArray[Any],
+        secret: Secret | None,
+        answered: Sequence[Answered],
+        batch: Batch,
+        rows: Sequence[int],
+        taken: Taken | None,
+        device: torch.device,
+    ) -> Outcome:
+        """Carry out a batch on the state; see `Method.remove`."""
+        state, seed = self._kept(secret)
+        # What it cost is told to nobody.
+        self._descent().edit(state, rows, [], Draws(seed))
+        return self._version(state)
+
+    def check(self, weights: NDArray[Any], secret: Secret | None, left: Sequence[int]) -> None:
+        """Compute every step that is kept from the one before, and the published weights; see `Method.check`."""
+        state, _ = self._kept(secret)
+        if state.alive.ids.sort().values.tolist() != sorted(left):
+            raise DataError(f"the state of {self._directory.path} speaks of other records than those that are left")
+        self._descent().check(state)
+        require_close("published weights", torch.from_numpy(weights), torch.from_numpy(self._published(state)))
+
+    def certificate(self, answered: Sequence[Answered], data_digest: str) -> ExactCertificate:
+        """Return the certificate of the version that these batches led to; it states no digest."""
+        plan = self._plan
+        return ExactCertificate.of(
+            noise_source="system entropy",
+            dataset=self._dataset,
+            features="declared",
+            mechanism=plan.mechanism,
+            loss=plan.loss,
+            d=plan.dimension,
+            classes=plan.classes,
+            strong_convexity=plan.strong_convexity,
+            steps=plan.steps,
+            batch_size=plan.batch_size,
+            step_size=plan.step_size,
+            radius=plan.radius,
+            sigma=plan.sigma,
+            quantum=plan.quantum,
+            n_learned=plan.n,
+            deleted=sum(batch.records for batch, _ in answered),
+            inserted=0,
+            requests=len(answered),
+        )
+
+    def is_of(self, certificate: AnyCertificate, answered: Sequence[Answered]) -> bool:
+        """Return whether a certificate is what these batches give, whichever code wrote it."""
+        if not isinstance(certificate, ExactCertificate):
+            return False
+        due = self.certificate(answered, "")
+        return certificate == due.model_copy(update={"code_version": certificate.code_version})
+
+    def _descent(self) -> ExactDescent[Descent]:
+        """Return the descent on the training copy, of which it reads the rows that it needs."""
+        plan = self._plan
+        rows = np.memmap(self._directory.features, np.float32, mode="c", shape=(plan.n, plan.features))
+        labels = torch.from_numpy(np.fromfile(self._directory.labels, np.int8))
+        if plan.classes == 2:
+            # A removed record has no label; it never counts, and any will do.
+            labels[labels == 0] = 1
+        records = LinearRecords(
+            torch.from_numpy(rows),
+            labels,
+            loss=plan.loss,
+            classes=plan.classes,
+            strong_convexity=plan.strong_convexity,
+        )
+        return ExactDescent(plan.settings, records, from_batches=True)
+
+    def _kept(self, secret: Secret | None) -> tuple[Trajectory[Descent], int]:
+        """Return the state, and the seed of the next removal."""
+        if secret is None:
+            raise DataError("the secret state is missing, without which nothing can be removed")
+        tensors = {name: torch.tensor(each) for name, each in secret.arrays.items()}
+        return Trajectory.from_tensors(tensors, self._plan.settings), int(secret.header["seed"], 16)
+
+    def _version(self, state: Trajectory[Descent]) -> Outcome:
+        """Return the version that a state gives, with the seed of the next removal."""
+        weights = self._published(state)
+        if not np.isfinite(weights).all():
+            raise DataError(f"learning diverged with step_size = {self._plan.step_size:g}; a smaller one may do")
+        arrays = {name: each.numpy() for name, each in state.tensors().items()}
+        return Outcome(weights, None, Secret(arrays, {"seed": f"{secrets.randbits(SEED_BITS):x}"}))
+
+    def _published(self, state: Trajectory[Descent]) -> NDArray[Any]:
+        """Return the model, score after score."""
+        model: NDArray[Any] = state.model()[0].numpy()
+        return model.reshape(self._plan.features, -1).T.ravel()

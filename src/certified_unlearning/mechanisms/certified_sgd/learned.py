@@ -1,0 +1,154 @@
+"""A trained network with its boxes: which of its predictions no neighbour would change."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+import torch
+from torch import Tensor
+
+from certified_unlearning.engine.abstract_training.descent import Parameters, logits
+from certified_unlearning.engine.abstract_training.training import Box
+from certified_unlearning.engine.intervals.interval import Interval
+from certified_unlearning.engine.intervals.margins import certify, possible
+from certified_unlearning.engine.intervals.network import Network
+from certified_unlearning.engine.intervals.propagation import Bounding
+from certified_unlearning.errors import ParameterError
+
+ROWS_AT_ONCE = 4096
+"""Records whose predictions are certified together."""
+
+
+@dataclass(frozen=True)
+class Learned:
+    """A trained network and its boxes.
+
+    Attributes:
+        network: The layers.
+        bounding: How bounds are computed.
+        parameters: Each of shape ``(1, ...)``.
+        box: Each of shape ``(budgets, ...)``; nested.
+        budgets: Of each box, in rising order.
+        smallest_batch: Records of the smallest batch.
+    """
+
+    network: Network
+    bounding: Bounding
+    parameters: Parameters
+    box: Box
+    budgets: tuple[int, ...]
+    smallest_batch: int
+
+    def logits(self, rows: Tensor) -> Tensor:
+        """Return the logits of records, shape ``(records, outputs)``."""
+        return logits(self.network, self.parameters, rows[None])[0]
+
+    def classes(self, rows: Tensor) -> Tensor:
+        """Return the classes that the parameters predict, shape ``(records,)``."""
+        scores = self.logits(rows)
+        return (scores[:, 0] > 0).long() if scores.shape[1] == 1 else scores.argmax(dim=1)
+
+    def certified(self, rows: Tensor) -> Tensor:
+        """Return which predictions no parameters of a budget's box change, shape ``(budgets, records)``."""
+        if not len(rows):
+            return torch.zeros(len(self.budgets), 0, dtype=torch.bool, device=rows.device)
+        found = []
+        for piece in _pieces(rows):
+            sure = certify(self.network, self.box, piece[None], self.bounding)
+            # The box holds the parameters, so that what all of it predicts is what they predict.
+            found.append(sure.certified & (sure.classes == self.classes(piece)))
+        return torch.cat(found, dim=1)
+
+    def certified_at(self, rows: Tensor, k: int) -> Tensor:
+        """Return which predictions are certified for ``k`` changes, by the box of the next budget that covers it.
+
+        Raises:
+            ParameterError: No budget does.
+        """
+        return self.certified_by(self.budget_for(k), rows)
+
+    def certified_by(self, run: int, rows: Tensor) -> Tensor:
+        """Return which predictions one box certifies, by its place among the budgets."""
+        alone = tuple(Interval(box.lower[run : run + 1], box.upper[run : run + 1]) for box in self.box)
+        return replace(self, box=alone, budgets=self.budgets[run : run + 1]).certified(rows)[0]
+
+    def budget_for(self, k: int) -> int:
+        """Return the place of the smallest budget that covers ``k``.
+
+        Raises:
+            ParameterError: None does.
+        """
+        for run, budget in enumerate(self.budgets):
+            if k <= budget:
+                return run
+        raise ParameterError(f"k must be at most the largest budget, {self.budgets[-1]}, got {k}")
+
+    def radii(self, rows: Tensor) -> Tensor:
+        """Return the largest budget that certifies each prediction, 0 if none does, by bisection over nested boxes."""
+        low = torch.full((len(rows),), -1, device=rows.device)
+        high = torch.full_like(low, len(self.budgets))
+        while bool((high - low > 1).any()):
+            middle = (low + high) // 2
+            for run in _distinct(middle[high - low > 1]):
+                asked = (middle == run) & (high - low > 1)
+                sure = self.certified_by(run, rows[asked])
+                low[asked] = torch.where(sure, run, low[asked])
+                high[asked] = torch.where(sure, high[asked], run)
+        return torch.tensor((0, *self.budgets), device=rows.device)[low + 1]
+
+    def accuracy_bounds(self, rows: Tensor, labels: Tensor) -> list[tuple[float, float]]:
+        """Return for each budget between which shares of the labels the predictions of all its box are right."""
+        sure = self.certified(rows) & (self.classes(rows) == labels)
+        may = torch.cat(
+            [possible(self.network, self.box, piece[None], self.bounding) for piece in _pieces(rows)],
+            dim=1,
+        )
+        right = may.gather(2, labels.expand(len(self.budgets), -1)[..., None])[..., 0]
+        return [
+            (low, high)
+            for low, high in zip(sure.double().mean(dim=1).tolist(), right.double().mean(dim=1).tolist(), strict=True)
+        ]
+
+
+def radius_by_search(certified: Callable[[int], Tensor], most: int) -> Tensor:
+    """Return the largest k up to ``most`` for which each prediction is certified, training boxes only as needed.
+
+    Boxes are nested in k, so certified at k is certified below: k doubles until nothing new is certified, and is then
+    bisected.
+
+    Args:
+        certified: Returns for a budget which predictions it certifies, of the same shape each time; called at most once
+            for each budget.
+        most: The largest budget to ask for.
+    """
+    known: dict[int, Tensor] = {}
+
+    def at(k: int) -> Tensor:
+        if k not in known:
+            known[k] = certified(k)
+        return known[k]
+
+    low = torch.zeros(at(1).shape, dtype=torch.int64)
+    high = torch.full_like(low, most + 1)
+    k = 1
+    while True:
+        sure = at(k)
+        low = torch.where(sure, k, low)
+        high = torch.where(sure, high, torch.minimum(high, torch.full_like(high, k)))
+        if k == most or not bool(sure.any()):
+            break
+        k = min(2 * k, most)
+    while bool((high - low > 1).any()):
+        middle = (low + high) // 2
+        for k in _distinct(middle[high - low > 1]):
+            asked = (middle == k) & (high - low > 1)
+            low = torch.where(asked & at(k), k, low)
+            high = torch.where(asked & ~at(k), k, high)
+    return low
+
+
+def _pieces(rows: Tensor) -> list[Tensor]:
+    return [rows[start : start + ROWS_AT_ONCE] for start in range(0, len(rows), ROWS_AT_ONCE)]
+
+
+def _distinct(values: Tensor) -> list[int]:
+    return sorted({*values.tolist()})

@@ -1,0 +1,133 @@
+"""Training with boxes: batches, starts, and what is trained on them.
+
+Nothing is chosen by the data: batches are fixed places that are drawn by number, the start is drawn by a seed, and a
+record that leaves keeps its place empty.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+import torch
+from torch import Tensor
+
+from certified_unlearning.accounting.core.checks import require_count
+from certified_unlearning.engine.abstract_training.descent import Descent, Parameters
+from certified_unlearning.engine.abstract_training.neighbourhoods import Neighbourhood
+from certified_unlearning.engine.abstract_training.training import Batch, train
+from certified_unlearning.engine.intervals.network import Dense, Network
+from certified_unlearning.engine.intervals.propagation import TIGHTEST, Bounding
+from certified_unlearning.errors import AssumptionError, ParameterError
+from certified_unlearning.mechanisms.certified_sgd.learned import Learned
+
+
+@dataclass(frozen=True)
+class CertifiedSgd:
+    """How a network is trained, and which neighbours its boxes cover.
+
+    Attributes:
+        network: The layers.
+        descent: How parameters follow gradients.
+        batch_size: Places of a batch; places that fill no batch are left out, for every data set alike.
+        epochs: Passes over the batches, which are the same in each.
+        neighbourhood: Which data sets the boxes cover; means over present records only.
+        bounding: How bounds are computed.
+    """
+
+    network: Network
+    descent: Descent
+    batch_size: int
+    epochs: int
+    neighbourhood: Neighbourhood = field(default_factory=Neighbourhood)
+    bounding: Bounding = TIGHTEST
+
+    def __post_init__(self) -> None:
+        require_count(least=1, batch_size=self.batch_size, epochs=self.epochs)
+        if self.neighbourhood.normaliser != "present" or self.neighbourhood.order_free:
+            raise ParameterError("certified SGD averages over the records that are present, in fixed batches")
+
+    def places(self, records: int, generator: torch.Generator) -> Tensor:
+        """Draw which places make up each batch, by their number alone.
+
+        Returns:
+            Shape ``(batches, batch_size)``.
+
+        Raises:
+            ParameterError: There are fewer records than a batch has places.
+        """
+        if records < self.batch_size:
+            raise ParameterError(f"batch_size must be at most the number of records, {records}, got {self.batch_size}")
+        order = torch.randperm(records, generator=generator)
+        return order[: records // self.batch_size * self.batch_size].reshape(-1, self.batch_size)
+
+    def start(self, generator: torch.Generator, dtype: torch.dtype = torch.float64) -> Parameters:
+        """Draw where training starts: weights as He et al. (2015) for ReLU, biases 0."""
+        found = []
+        for layer in self.network.affine:
+            scale = (2 / layer.inputs) ** 0.5
+            found.append(scale * torch.randn(1, *layer.weight_shape, generator=generator, dtype=torch.float64))
+            if layer.bias:
+                found.append(torch.zeros(1, layer.outputs, dtype=torch.float64))
+        return tuple(each.to(dtype) for each in found)
+
+    def learn(
+        self, rows: Tensor, labels: Tensor, places: Tensor, start: Parameters, present: Tensor, budgets: Sequence[int]
+    ) -> Learned:
+        """Train on the records that are present, with a box for each budget.
+
+        Args:
+            rows: Shape ``(records, ...)``.
+            labels: Shape ``(records,)``.
+            places: What `places` drew.
+            start: What `start` drew.
+            present: Shape ``(records,)``: which records are there.
+            budgets: In rising order, at least one.
+
+        Raises:
+            AssumptionError: A budget's removals could empty a batch.
+            IntervalError: Bounds overflow.
+        """
+        if [*budgets] != sorted({*budgets}) or not budgets or budgets[0] < 1:
+            raise ParameterError(f"budgets must be whole numbers above 0 in rising order, got {tuple(budgets)}")
+        kept = [each[present[each.to(present.device)]] for each in places.to(present.device)]
+        if min(len(each) for each in kept) == 0:
+            raise AssumptionError("a batch has no record left: train anew with other batches")
+        batches = [Batch(rows[each], labels[each]) for each in kept]
+        trained = train(
+            self.network,
+            self.descent,
+            start,
+            _repeated(batches, self.epochs),
+            k=budgets,
+            neighbourhood=self.neighbourhood,
+            bounding=self.bounding,
+        )
+        return Learned(
+            self.network,
+            self.bounding,
+            trained.parameters,
+            trained.box,
+            tuple(budgets),
+            min(len(each) for each in kept),
+        )
+
+
+def dense_network(features: int, hidden: Sequence[int], classes: int) -> Network:
+    """Return a network of dense layers for so many classes; one logit for two."""
+    return Network.dense(features, *hidden, 1 if classes == 2 else classes)
+
+
+def widths(network: Network) -> tuple[int, ...]:
+    """Return inputs, hidden units and outputs of a network of dense layers.
+
+    Raises:
+        ParameterError: It has other layers.
+    """
+    layers = [each for each in network.affine if isinstance(each, Dense)]
+    if Network.dense(layers[0].inputs if layers else 1, *(each.outputs for each in layers)) != network:
+        raise ParameterError("only networks of dense layers with ReLU between them have widths")
+    return (layers[0].inputs, *(each.outputs for each in layers))
+
+
+def _repeated(batches: Sequence[Batch], epochs: int) -> Iterator[Batch]:
+    for _ in range(epochs):
+        yield from batches

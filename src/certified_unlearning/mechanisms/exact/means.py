@@ -1,0 +1,223 @@
+"""Stable means: of a random part of the records, or of all of them with noise.
+
+Source: Ullah (dissertation, Johns Hopkins University, 2024), section C.9.1, Claims 11 and 12: the two ways of being
+stable in their simplest form, which lower bounds are reduced to. An edit leaves value and state in the law of a fresh
+mean of the edited records, for requests that were chosen without looking at values or states. How large the part is, or
+how much noise there is, stays as it was learned with, however many records come and go.
+
+With ``m = rho n`` of the records, or with the noise of `accounting.tv.baselines.noisy_mean_sigma` for records in the
+unit ball, an edit changes the value with probability ``rho`` at most.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from certified_unlearning.accounting.core.checks import require_count, require_non_negative
+from certified_unlearning.engine.exact.alive import Alive
+from certified_unlearning.engine.exact.couplings import edited_batches
+from certified_unlearning.engine.exact.draws import Draws
+from certified_unlearning.engine.exact.reflection import reflection_step
+from certified_unlearning.errors import DataError, ParameterError
+from certified_unlearning.mechanisms.exact.descent import check_batches, edit_ids, require_more_than_a_batch
+from certified_unlearning.mechanisms.exact.invariants import require_close
+from certified_unlearning.mechanisms.exact.work import Work
+
+
+@dataclass
+class MeanState:
+    """What is published, and what later edits need, for many trials.
+
+    Attributes:
+        alive: The records that there are.
+        values: Shape ``(trials, d)``: what is published.
+        members: Shape ``(trials, m)``, int64, ascending: whose mean it is; ``m`` is 0 where it is that of all.
+        mean: Shape ``(d,)``: of all records, without noise; zeros where a part is taken.
+    """
+
+    alive: Alive
+    values: Tensor
+    members: Tensor
+    mean: Tensor
+
+    @property
+    def trials(self) -> int:
+        """How many independent means stand side by side."""
+        return len(self.values)
+
+    def tensors(self) -> dict[str, Tensor]:
+        """Return everything by name; the ids ascend, so that their order tells nothing."""
+        return {
+            "alive": self.alive.ids.sort().values,
+            "next_id": torch.tensor(self.alive.next_id),
+            "values": self.values,
+            "members": self.members,
+            "mean": self.mean,
+        }
+
+    @classmethod
+    def from_tensors(cls, tensors: Mapping[str, Tensor]) -> "MeanState":
+        """Return the state whose `tensors` these are."""
+        alive = Alive(tensors["alive"], next_id=int(tensors["next_id"]))
+        return cls(alive, *(tensors[name].clone() for name in ("values", "members", "mean")))
+
+
+class SubsampledMean:
+    """The mean of ``m`` records, a uniform subset: Subsample-mean.
+
+    A deletion replaces the record where it is a member, with probability ``m / n``; nothing else changes.
+    """
+
+    def __init__(self, rows: Tensor, size: int) -> None:
+        """Take the records and ``m``.
+
+        Args:
+            rows: Shape ``(N, d)``, float64: all that there will ever be; an id is a position.
+            size: ``m``, below the number of records, always.
+
+        Raises:
+            ParameterError: Rows have another shape, or ``m`` is below 1.
+        """
+        require_count(least=1, size=size)
+        _require_rows(rows)
+        self.rows = rows
+        self.size = size
+
+    def learn(self, ids: Tensor, draws: Draws, *, trials: int = 1) -> MeanState:
+        """Publish means of some records.
+
+        Raises:
+            ParameterError: An id is no row or stands twice, or ``trials`` is not at least 1.
+            AssumptionError: There are not more records than a part has members.
+        """
+        alive = _alive(self.rows, ids, draws, trials)
+        require_more_than_a_batch(len(alive), self.size)
+        members = draws.subsets(alive.ids, self.size, trials).sort(dim=-1).values
+        return MeanState(alive, self.rows[members].mean(dim=1), members, torch.zeros_like(self.rows[0]))
+
+    def delete(self, state: MeanState, record: int, draws: Draws) -> Work:
+        """Forget a record, in every trial; ``gradients`` counts rows that were read.
+
+        Raises:
+            ParameterError: It is not there.
+            AssumptionError: Too few records would be left.
+        """
+        return self._edit(state, [record], [], draws)
+
+    def insert(self, state: MeanState, record: int, draws: Draws) -> Work:
+        """Take in a record, in every trial; see `delete`. Its id was never used."""
+        return self._edit(state, [], [record], draws)
+
+    def check(self, state: MeanState) -> None:
+        """Compute the means from their members, and compare.
+
+        Raises:
+            DataError: A part has a record twice or one that is not there, or a value is not its mean.
+        """
+        check_batches(state.members, state.alive)
+        require_close("means", state.values, self.rows[state.members].mean(dim=1))
+
+    def _edit(self, state: MeanState, removed: Sequence[int], inserted: Sequence[int], draws: Draws) -> Work:
+        _require_ids(self.rows, inserted)
+        leaving, entering = edit_ids(state.alive, removed, inserted, self.size, draws.device)
+        changes = edited_batches(state.members[:, None], state.alive, leaving, entering, draws)
+        state.members[changes.trials] = changes.members
+        state.values[changes.trials] = self.rows[changes.members].mean(dim=1)
+        work = Work.none(state.trials)
+        touched = changes.trials.cpu()
+        work.gradients[touched] = self.size
+        work.recomputations[touched] = 1
+        return work
+
+
+class NoisyMean:
+    """The mean of all records, with Gaussian noise: Noisy-mean.
+
+    An edit moves the mean by ``|z - mean'| / n``, and keeps the value or reflects it.
+    """
+
+    def __init__(self, rows: Tensor, sigma: float) -> None:
+        """Take the records and the noise.
+
+        Args:
+            rows: Shape ``(N, d)``, float64: all that there will ever be; an id is a position.
+            sigma: Standard deviation of a coordinate, at least 0.
+
+        Raises:
+            ParameterError: Rows have another shape, or the noise makes no sense.
+        """
+        require_non_negative(sigma=sigma)
+        _require_rows(rows)
+        self.rows = rows
+        self.sigma = sigma
+
+    def learn(self, ids: Tensor, draws: Draws, *, trials: int = 1) -> MeanState:
+        """Publish noisy means of some records.
+
+        Raises:
+            ParameterError: There are none, an id is no row or stands twice, or ``trials`` is not at least 1.
+        """
+        alive = _alive(self.rows, ids, draws, trials)
+        mean = self.rows[alive.ids].mean(dim=0)
+        values = mean + self.sigma * draws.normal(trials, len(mean))
+        return MeanState(alive, values, torch.zeros(trials, 0, dtype=torch.int64, device=draws.device), mean)
+
+    def delete(self, state: MeanState, record: int, draws: Draws) -> Work:
+        """Forget a record, in every trial; ``recomputations`` counts values that were reflected.
+
+        Raises:
+            ParameterError: It is not there, or the only one.
+        """
+        if len(state.alive) == 1 and bool((state.alive.ids == record).all()):
+            raise ParameterError(f"record {record} is the only one left: there is no mean without it")
+        return self._edit(state, [record], [], draws)
+
+    def insert(self, state: MeanState, record: int, draws: Draws) -> Work:
+        """Take in a record, in every trial; see `delete`. Its id was never used."""
+        return self._edit(state, [], [record], draws)
+
+    def check(self, state: MeanState) -> None:
+        """Compute the mean anew, and compare.
+
+        Raises:
+            DataError: It is another, or a value is no number.
+        """
+        require_close("coordinates of the mean", state.mean, self.rows[state.alive.ids].mean(dim=0))
+        if not bool(state.values.isfinite().all()):
+            raise DataError("values of a noisy mean must be finite")
+
+    def _edit(self, state: MeanState, removed: Sequence[int], inserted: Sequence[int], draws: Draws) -> Work:
+        _require_ids(self.rows, inserted)
+        before = len(state.alive)
+        state.alive.edit(*(torch.tensor(ids, dtype=torch.int64, device=draws.device) for ids in (removed, inserted)))
+        change = self.rows[list(inserted)].sum(dim=0) - self.rows[list(removed)].sum(dim=0)
+        mean = (before * state.mean + change) / len(state.alive)
+        old, new = state.mean.expand_as(state.values), mean.expand_as(state.values)
+        state.values, stayed = reflection_step(state.values, old, new, self.sigma, draws.uniform(state.trials))
+        state.mean = mean
+        work = Work.none(state.trials)
+        work.gradients += len(removed) + len(inserted)
+        work.rejection_tests += 1
+        work.recomputations += (~stayed).cpu()
+        return work
+
+
+def _require_rows(rows: Tensor) -> None:
+    if rows.ndim != 2 or not rows.numel():
+        raise ParameterError(f"rows must have shape (N, d), and there must be some, got {tuple(rows.shape)}")
+
+
+def _require_ids(rows: Tensor, ids: Sequence[int]) -> None:
+    if ids and max(ids) >= len(rows):
+        raise ParameterError(f"an id must be the position of one of the {len(rows)} rows, got {max(ids)}")
+
+
+def _alive(rows: Tensor, ids: Tensor, draws: Draws, trials: int) -> Alive:
+    require_count(least=1, trials=trials)
+    alive = Alive(ids.to(draws.device))
+    if not len(alive):
+        raise ParameterError("there must be records to take the mean of, got none")
+    _require_ids(rows, [alive.next_id - 1])
+    return alive

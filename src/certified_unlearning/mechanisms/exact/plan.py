@@ -1,0 +1,211 @@
+"""The constants of a descent that forgets exactly, for one's own records: fixed before anything is learned.
+
+Nothing in them depends on the records but their number at the start. They are part of the run that every later state is
+compared with, so no request changes them.
+"""
+
+from collections.abc import Callable, Mapping
+from typing import Any, Literal, Self, get_args
+
+from pydantic import BaseModel, ConfigDict
+
+from certified_unlearning.accounting.core.checks import require_count, require_non_negative
+from certified_unlearning.accounting.core.losses import scores_per_record
+from certified_unlearning.errors import ParameterError
+from certified_unlearning.mechanisms.exact.descent import require_more_than_a_batch
+from certified_unlearning.mechanisms.exact.noisy_sgd import NoisySgd
+from certified_unlearning.mechanisms.exact.quantized_sgd import QuantizedSgd
+from certified_unlearning.mechanisms.exact.subsample_gd import SubsampleGd
+from certified_unlearning.mechanisms.exact.trajectory import Descent
+from certified_unlearning.mechanisms.learners.learner import require_one_of
+from certified_unlearning.vocabulary import ExactMechanism
+
+USUAL_STEPS = 256
+"""Steps, where nobody says how many."""
+USUAL_SIGMA = 0.01
+"""Standard deviation of the noise of a mean gradient's coordinate."""
+USUAL_QUANTUM = 0.05
+"""Spacing of the grid that mean gradients are rounded to."""
+_USUAL_BATCH = 8
+"""Members of a batch, where nobody says how many and a quarter of the records is not fewer."""
+
+
+class ExactPlan(BaseModel):
+    """What is fixed before anything is learned.
+
+    Attributes:
+        n: Number of records at the start.
+        features: Columns of a row.
+        classes: Number of classes, at least 2.
+        mechanism: How steps are made stable.
+        strong_convexity: ``lambda``, of the regulariser in every record's loss.
+        steps: ``T``.
+        batch_size: ``m``: there are always more records than that.
+        step_size: ``eta``.
+        radius: Of the ball that models are projected on; None for none.
+        sigma: Standard deviation of a gradient's noise, of noisy-sgd and accelerated-noisy-sgd; else None.
+        quantum: Spacing of the grid, of quantized-sgd; else None.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    n: int
+    features: int
+    classes: int
+    mechanism: ExactMechanism
+    strong_convexity: float
+    steps: int
+    batch_size: int
+    step_size: float
+    radius: float | None
+    sigma: float | None
+    quantum: float | None
+
+    @classmethod
+    def make(
+        cls,
+        *,
+        n: int,
+        features: int,
+        classes: int,
+        mechanism: ExactMechanism,
+        strong_convexity: float,
+        steps: int | None = None,
+        batch_size: int | Literal["auto"] = "auto",
+        step_size: float | None = None,
+        radius: float | None = None,
+        sigma: float | None = None,
+        quantum: float | None = None,
+    ) -> Self:
+        """Return the plan, with the usual value of what is None.
+
+        Args:
+            n: Number of records.
+            features: Columns of a row.
+            classes: Number of classes, at least 2.
+            mechanism: How steps are made stable.
+            strong_convexity: ``lambda``, at least 0.
+            steps: ``T``. None: `USUAL_STEPS`.
+            batch_size: ``m``. ``auto``: see `usual_batch`.
+            step_size: ``eta``. None: see `usual_step_size`.
+            radius: None: nothing is projected.
+            sigma: Of noisy mechanisms only. None: `USUAL_SIGMA`.
+            quantum: Of quantized-sgd only. None: `USUAL_QUANTUM`.
+
+        Raises:
+            ParameterError: A value makes no sense, or means nothing for the mechanism.
+            AssumptionError: ``batch_size`` is not below the number of records.
+        """
+        require_one_of(get_args(ExactMechanism), mechanism=mechanism)
+        require_count(least=1, n=n, features=features)
+        require_count(least=2, classes=classes)
+        require_non_negative(strong_convexity=strong_convexity)
+        own = _OWN[mechanism]
+        for name, value in (("sigma", sigma), ("quantum", quantum)):
+            if value is not None and name not in own:
+                raise ParameterError(f"{name} means nothing for {mechanism}; leave it out, got {value!r}")
+        settings = descent_of(
+            mechanism,
+            steps=USUAL_STEPS if steps is None else steps,
+            batch_size=usual_batch(n) if batch_size == "auto" else batch_size,
+            step_size=usual_step_size(mechanism) if step_size is None else step_size,
+            radius=radius,
+            sigma=USUAL_SIGMA if sigma is None else sigma,
+            quantum=USUAL_QUANTUM if quantum is None else quantum,
+        )
+        require_more_than_a_batch(n, settings.batch_size)
+        require_stable_steps(settings.step_size, strong_convexity)
+        return cls(
+            n=n,
+            features=features,
+            classes=classes,
+            mechanism=mechanism,
+            strong_convexity=strong_convexity,
+            steps=settings.steps,
+            batch_size=settings.batch_size,
+            step_size=settings.step_size,
+            radius=settings.radius,
+            sigma=getattr(settings, "sigma", None),
+            quantum=getattr(settings, "quantum", None),
+        )
+
+    @property
+    def settings(self) -> Descent:
+        """The constants as the mechanism takes them."""
+        return descent_of(
+            self.mechanism,
+            steps=self.steps,
+            batch_size=self.batch_size,
+            step_size=self.step_size,
+            radius=self.radius,
+            sigma=self.sigma,
+            quantum=self.quantum,
+        )
+
+    @property
+    def loss(self) -> Literal["logistic", "softmax"]:
+        """A record's loss."""
+        return "logistic" if self.classes == 2 else "softmax"
+
+    @property
+    def dimension(self) -> int:
+        """``d``, the number of weights."""
+        return self.features * scores_per_record(self.classes)
+
+
+def usual_batch(n: int) -> int:
+    """Return the members of a batch of ``n`` records where nobody says how many: 8, or a quarter of them if fewer."""
+    return max(1, min(_USUAL_BATCH, n // 4))
+
+
+def usual_step_size(mechanism: ExactMechanism) -> float:
+    """Return the size of steps where nobody says it, for rows of norm at most 1 and small batches.
+
+    The mean of iterates forgives long steps, which test accuracy gains by. Of accelerated descent the last iterate is
+    the model, and extrapolation adds up what batches differ by: its steps are short.
+    """
+    return 0.05 if mechanism == "accelerated-noisy-sgd" else 8.0
+
+
+def require_stable_steps(step_size: float, strong_convexity: float) -> None:
+    """Raise `ParameterError` if the regulariser alone makes steps of this size diverge."""
+    if step_size * strong_convexity > 2:
+        raise ParameterError(
+            f"step_size must be at most 2 / lambda = {2 / strong_convexity:g}, or learning diverges, got "
+            f"{step_size:g}; lambda = {strong_convexity:g} follows from C and the number of records"
+        )
+
+
+def descent_of(mechanism: ExactMechanism, *, sigma: Any, quantum: Any, **constants: Any) -> Descent:
+    """Return the constants of a mechanism, by its name.
+
+    Args:
+        mechanism: Its name.
+        sigma: Taken by noisy mechanisms, nothing to the others.
+        quantum: Taken by quantized-sgd, nothing to the others.
+        constants: What `Descent` takes.
+
+    Raises:
+        ParameterError: A value makes no sense.
+    """
+    own = {name: value for name, value in (("sigma", sigma), ("quantum", quantum)) if name in _OWN[mechanism]}
+    return _SETTINGS[mechanism](**constants, **own)
+
+
+def _accelerated(**constants: Any) -> NoisySgd:
+    return NoisySgd(accelerated=True, **constants)
+
+
+_SETTINGS: Mapping[ExactMechanism, Callable[..., Descent]] = {
+    "noisy-sgd": NoisySgd,
+    "accelerated-noisy-sgd": _accelerated,
+    "quantized-sgd": QuantizedSgd,
+    "subsample-gd": SubsampleGd,
+}
+_OWN: Mapping[ExactMechanism, tuple[str, ...]] = {
+    "noisy-sgd": ("sigma",),
+    "accelerated-noisy-sgd": ("sigma",),
+    "quantized-sgd": ("quantum",),
+    "subsample-gd": (),
+}
+"""The constants that a mechanism has besides those of every descent."""

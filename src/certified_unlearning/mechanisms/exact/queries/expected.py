@@ -1,0 +1,56 @@
+"""What a deletion from linear queries costs on average, given what was learned; as `mechanisms.exact.expected`.
+
+Which record is deleted is uniform. Along a learned run a noisy sum keeps its value with a probability that follows from
+the record's part in it and from the noise that was drawn.
+"""
+
+from collections.abc import Callable
+
+import torch
+from torch import Tensor
+
+from certified_unlearning.engine.exact.reflection import log_density_ratio
+from certified_unlearning.errors import ParameterError
+from certified_unlearning.mechanisms.exact.expected import ExpectedWork
+from certified_unlearning.mechanisms.exact.queries.linear_queries import LinearQueries, QueryRun
+
+Parts = Callable[[Tensor, Tensor], Tensor]
+"""Given models, shape ``(k, d)``, and a record for each, ``(k,)``, returns what each adds to the sum, ``(k, q)``."""
+RECORDS_AT_ONCE = 8192
+
+
+def expected_deletion_of_queries(system: LinearQueries, run: QueryRun, parts: Parts) -> ExpectedWork:
+    """Return what deleting a record costs on average, for each trial; ``gradients`` counts records' parts.
+
+    Args:
+        system: What learned.
+        run: What it learned, with noise; not changed.
+        parts: What single records add to sums, the same in every step.
+
+    Raises:
+        ParameterError: There is only one record, or no noise.
+    """
+    if len(run.records) < 2 or not system.settings.sigma:
+        raise ParameterError("averages are reckoned of two records or more, with noise")
+    n, found = len(run.records), []
+    for trial in range(len(run.models)):
+        sums = [_of_trial(system, run, parts, trial, block) for block in torch.split(run.records, RECORDS_AT_ONCE)]
+        found.append(torch.stack(sums).sum(dim=0) / n)
+    tests, rejected, again = torch.stack(found).T
+    return ExpectedWork(tests + (n - 1) * again, tests, rejected, again)
+
+
+def _of_trial(system: LinearQueries, run: QueryRun, parts: Parts, trial: int, records: Tensor) -> Tensor:
+    """Return sums over some records of tests, of the probability to compute again and of steps run again."""
+    steps = system.settings.steps
+    reached = run.models.new_ones(len(records))
+    tests = rejected = again = run.models.new_zeros(())
+    for step in range(steps):
+        old = run.sums[trial, step]
+        new = old - parts(run.models[trial, step].expand(len(records), -1), records)
+        ratios = log_density_ratio(run.noisy[trial, step], old, new, system.settings.sigma)
+        rejections = -reached * torch.expm1(ratios.clamp(max=0))
+        tests, rejected = tests + reached.sum(), rejected + rejections.sum()
+        again = again + rejections.sum() * (steps - 1 - step)
+        reached = reached - rejections
+    return torch.stack([tests, rejected, again])

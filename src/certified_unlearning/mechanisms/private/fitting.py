@@ -1,0 +1,21 @@
+"""Whether records are those that a plan was made for."""
+
+from certified_unlearning.accounting.private.learners import LinearProblem
+from certified_unlearning.engine.private.bounded_records import BoundedRecords
+from certified_unlearning.errors import ParameterError
+
+
+def require_fitting(problem: LinearProblem, records: BoundedRecords) -> None:
+    """Raise `ParameterError` unless records have the number, columns, loss and bound that noise was planned for.
+
+    A plan for shorter rows, or for more records, has too little noise.
+    """
+    found = {"n": len(records), "features": records.features, "loss": records.loss}
+    for name, value in found.items():
+        planned = getattr(problem, name)
+        if value != planned:
+            raise ParameterError(f"the plan is for {name} = {planned}, the records have {value}")
+    if not records.row_norm <= problem.row_norm:
+        raise ParameterError(
+            f"the plan is for rows of norm at most {problem.row_norm:g}, the records have {records.row_norm:g}"
+        )

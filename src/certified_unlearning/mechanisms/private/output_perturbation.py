@@ -1,0 +1,84 @@
+"""Output perturbation (Algorithm 3): a regularised minimiser in a ball, computed to a certified distance, with noise.
+
+Source: Ullah (2024). How near computed weights are is certified by one projected step of size ``s = 1 / (L + lambda)``:
+it contracts distances by ``1 - s lambda``, and the minimiser is its fixed point, so weights that it moves by ``a`` are
+within ``a / (s lambda)`` of it. That holds on the ball's boundary as well. Nothing rests on how they were found.
+"""
+
+import math
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+
+from certified_unlearning.accounting.private.learners import OutputPerturbation
+from certified_unlearning.accounting.residual.rounding import OUTWARD, UNIT, norm_above
+from certified_unlearning.engine.descent import project
+from certified_unlearning.engine.private.bounded_records import BoundedRecords
+from certified_unlearning.engine.randomness import normal_rows
+from certified_unlearning.errors import InfeasibleError
+from certified_unlearning.mechanisms.private.fitting import require_fitting
+
+MOST_STEPS = 200_000
+
+
+def learn(plan: OutputPerturbation, records: BoundedRecords, keys: Sequence[int]) -> Tensor:
+    """Return the minimiser with the noise of each trial, not projected.
+
+    Args:
+        plan: What was planned, for as many records with the same bounds.
+        records: What is learned from.
+        keys: The address of each trial's noise; whoever knows one can subtract it.
+
+    Returns:
+        Shape ``(trials, features)``, float64.
+
+    Raises:
+        ParameterError: The plan is for other records.
+        InfeasibleError: The solver did not get as near to the minimiser as the plan counts on.
+    """
+    weights = minimiser(plan, records).repeat(len(keys), 1)
+    return torch.add(weights, normal_rows(keys, weights), alpha=plan.sigma)
+
+
+def minimiser(plan: OutputPerturbation, records: BoundedRecords) -> Tensor:
+    """Return the minimiser within the plan's `inexactness`, shape ``(1, features)``: a secret.
+
+    By accelerated projected descent (Nesterov), begun again where it overshoots. Errors are those of `learn`.
+    """
+    require_fitting(plan.problem, records)
+    strength, smoothness = plan.strong_convexity, plan.problem.smoothness + plan.strong_convexity
+    root = math.sqrt(strength / smoothness)
+    momentum = (1 - root) / (1 + root)
+    weights = records.rows.new_zeros(1, records.features)
+    ahead = weights.clone()
+    for _ in range(MOST_STEPS):
+        there = _step(plan, records, ahead, smoothness)
+        moved = there - ahead
+        near = _distance(plan, moved) <= plan.inexactness
+        # Certified from within the ball, where gradients' rounding is bounded; what is ahead may lie outside.
+        if near and _distance(plan, _step(plan, records, there, smoothness) - there) <= plan.inexactness:
+            return there
+        velocity = there - weights
+        # Against the momentum: it has gone past the minimum along its way.
+        overshot = float((moved * velocity).sum()) < 0
+        weights, ahead = there, there if overshot else there + momentum * velocity
+    raise InfeasibleError(
+        f"after {MOST_STEPS} steps the solver is not within {plan.inexactness:.3g} of the minimiser; a larger "
+        "strong_convexity, or a wider parabola of the absolute loss, makes it faster"
+    )
+
+
+def _distance(plan: OutputPerturbation, moved: Tensor) -> float:
+    """Return how far weights may be from the minimiser that a projected step moves by so much; rounded up."""
+    problem, length = plan.problem, norm_above(float(torch.linalg.vector_norm(moved)), moved.shape[1])
+    smoothness = problem.smoothness + plan.strong_convexity
+    rounded = (problem.features + 16) * UNIT * (problem.longest_weights + problem.gradient_bound / smoothness)
+    return ((length + rounded) * smoothness + problem.gradient_error) / plan.strong_convexity * OUTWARD
+
+
+def _step(plan: OutputPerturbation, records: BoundedRecords, weights: Tensor, smoothness: float) -> Tensor:
+    gradients = records.mean_gradients(weights).add_(weights, alpha=plan.strong_convexity)
+    there = weights - gradients / smoothness
+    project(there, plan.problem.radius)
+    return there

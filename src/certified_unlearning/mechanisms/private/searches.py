@@ -1,0 +1,144 @@
+"""Selecting a model on records of its own: search for the radius (Algorithm 4), boosting (Algorithm 15).
+
+Source: Ullah (2024), corrected; `accounting.private.searches` says how private that is. Records are split by position,
+so their order must not depend on what they are.
+"""
+
+from collections.abc import Sequence
+from fractions import Fraction
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from certified_unlearning.accounting.private.learners import Learner, NoisyDescent
+from certified_unlearning.accounting.private.searches import Boosting, GridSearch, PrivateLearner
+from certified_unlearning.accounting.private.selections import DRAWN_BITS, generalised_probabilities
+from certified_unlearning.engine.addresses import address
+from certified_unlearning.engine.exact.draws import Draws
+from certified_unlearning.engine.private.bounded_records import BoundedRecords
+from certified_unlearning.errors import ParameterError
+from certified_unlearning.mechanisms.private import noisy_descent, output_perturbation
+
+ADDRESS_BITS = 128
+
+
+class Learned(NamedTuple):
+    """Models of all trials, and which candidate each one is; both may be published.
+
+    Attributes:
+        weights: Shape ``(trials, features)``.
+        selected: Shape ``(trials,)``, int64; of a search 0 stands for weights of zero. Zeros where nothing is selected.
+    """
+
+    weights: Tensor
+    selected: Tensor
+
+
+def learn(plan: PrivateLearner, records: BoundedRecords, keys: Sequence[int]) -> Learned:
+    """Learn by any plan.
+
+    Args:
+        plan: What was planned, for as many records with the same bounds.
+        records: What is learned from.
+        keys: The address of each trial's randomness; whoever knows one can subtract its noise.
+
+    Raises:
+        ParameterError: The plan is for other records.
+        InfeasibleError: A minimiser was not found.
+    """
+    if isinstance(plan, GridSearch):
+        return _search(plan, records, keys)
+    if isinstance(plan, Boosting):
+        return _boost(plan, records, keys)
+    return Learned(_run(plan, records, keys), torch.zeros(len(keys), dtype=torch.int64))
+
+
+def _run(plan: Learner, records: BoundedRecords, keys: Sequence[int]) -> Tensor:
+    if isinstance(plan, NoisyDescent):
+        return noisy_descent.learn(plan, records, keys)
+    return output_perturbation.learn(plan, records, keys)
+
+
+def _search(plan: GridSearch, records: BoundedRecords, keys: Sequence[int]) -> Learned:
+    learned = _require_records(plan.problem.n, plan.validated, records)
+    training, validation = records.part(0, learned), records.part(learned, len(records))
+    # Noise of its own for every radius: two runs with the same would be one release less noisy.
+    runs = [
+        _run(each, training, [address(str(key), "radius", number) for key in keys])
+        for number, each in enumerate(plan.learners)
+    ]
+    candidates = torch.stack([torch.zeros_like(runs[0]), *runs])
+    losses = torch.stack(
+        [
+            validation.mean_losses(weights, largest)
+            for weights, largest in zip(candidates, plan.largest_losses, strict=True)
+        ]
+    )
+    selected = [
+        _drawn(
+            generalised_probabilities(of_trial.tolist(), plan.sensitivities, epsilon=plan.epsilon, beta=plan.beta),
+            key,
+        )
+        for of_trial, key in zip(losses.T, keys, strict=True)
+    ]
+    return _picked(candidates, selected)
+
+
+def _boost(plan: Boosting, records: BoundedRecords, keys: Sequence[int]) -> Learned:
+    size = plan.problem.n
+    learned = _require_records(plan.chunks * size, plan.validated, records)
+    validation = records.part(learned, len(records))
+    candidates = torch.stack(
+        [
+            _run(
+                plan.learner,
+                records.part(chunk * size, (chunk + 1) * size),
+                [address(str(key), "chunk", chunk) for key in keys],
+            )
+            for chunk in range(plan.chunks)
+        ]
+    )
+    losses = torch.stack([validation.mean_losses(weights, plan.largest_loss) for weights in candidates])
+    noisy = [of_trial + plan.scale * _laplace(plan.chunks, key) for of_trial, key in zip(losses.T, keys, strict=True)]
+    return _picked(candidates, [int(each.argmin()) for each in noisy])
+
+
+def _picked(candidates: Tensor, selected: list[int]) -> Learned:
+    chosen = torch.tensor(selected)
+    return Learned(candidates[chosen, torch.arange(len(selected))], chosen)
+
+
+def _drawn(probabilities: "np.typing.NDArray[np.float64]", key: int) -> int:
+    # Whole numbers, for sums of floats would favour some candidate, and 53 bits miss what is rare.
+    numerators = [Fraction(float(each)) for each in probabilities]
+    uniform = sum(numerators) * Fraction(bits(key, DRAWN_BITS), 1 << DRAWN_BITS)
+    for candidate, numerator in enumerate(numerators):
+        if uniform < numerator:
+            return candidate
+        uniform -= numerator
+    raise AssertionError("a share below 1 of a sum lies in one of its parts")
+
+
+def bits(key: int, count: int) -> int:
+    """Return a whole number of so many random bits of an address."""
+    parts = -(-count // ADDRESS_BITS)
+    drawn = sum(address(str(key), "selection", part) << (ADDRESS_BITS * part) for part in range(parts))
+    return drawn % (1 << count)
+
+
+def _laplace(count: int, key: int) -> Tensor:
+    """Return standard Laplace noise; of random numbers of 53 bits, which is counted where only a minimum is seen."""
+    uniform = Draws(address(str(key), "selection")).uniform(2, count)
+    exponential = -torch.log1p(-uniform[0])
+    return torch.where(uniform[1] < 0.5, -exponential, exponential)
+
+
+def _require_records(learned: int, validated: int, records: BoundedRecords) -> int:
+    """Return how many records are learned from, where there are those and as many to select on as planned."""
+    if len(records) != learned + validated:
+        raise ParameterError(
+            f"the plan is for {learned} records to learn from and {validated} to select on, got {len(records)}"
+        )
+    return learned

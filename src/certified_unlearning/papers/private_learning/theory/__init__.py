@@ -1,0 +1,1 @@
+"""What claims on private learning are judged with: rates, lower bounds, and parameters as printed."""

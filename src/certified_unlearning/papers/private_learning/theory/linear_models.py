@@ -1,0 +1,279 @@
+"""Ullah (2024), chapter 2: parameters, rates and lower bounds of private linear models, as printed and as corrected.
+
+Notation: rows of norm at most ``X``, ``phi_y(0) <= Y^2``, smoothness ``H`` and slope ``G`` of the scalar loss, ``D`` a
+bound on the best weights, ``d`` features. Constants of rates are 1. Errors of the source are named ``E`` and a number,
+as in this project's notes; what is used for privacy stands in `accounting.private` alone.
+"""
+
+import math
+from dataclasses import dataclass
+from typing import Literal
+
+
+@dataclass(frozen=True, kw_only=True)
+class Setting:
+    """What the theorems of chapter 2 speak of.
+
+    Attributes:
+        n: Records.
+        d: Features.
+        epsilon: Of privacy, replace-one.
+        delta: Of privacy.
+        smoothness: ``H``.
+        lipschitz: ``G``, of Lipschitz losses.
+        row_norm: ``X``.
+        at_zero: ``Y``.
+        radius: ``D``.
+    """
+
+    n: int
+    d: int
+    epsilon: float = 1.0
+    delta: float = 1e-5
+    smoothness: float = 2.0
+    lipschitz: float = 1.0
+    row_norm: float = 1.0
+    at_zero: float = 1.0
+    radius: float = 1.0
+
+    @property
+    def budget(self) -> float:
+        """``n epsilon``."""
+        return self.n * self.epsilon
+
+    @property
+    def reach(self) -> float:
+        """``sqrt(H) D X``."""
+        return math.sqrt(self.smoothness) * self.radius * self.row_norm
+
+    @property
+    def log(self) -> float:
+        """``log(1 / delta)``."""
+        return math.log(1 / self.delta)
+
+
+def theorem_8_rates(setting: Setting, *, gradient: float) -> tuple[float, float]:
+    """Return Theorem 8's two terms: without privacy, and what privacy costs.
+
+    Args:
+        setting: The constants.
+        gradient: Bound on a record's gradient.
+    """
+    private = gradient * setting.radius * math.sqrt(setting.d * setting.log) / setting.budget
+    return setting.reach * setting.at_zero / math.sqrt(setting.n), private
+
+
+def theorem_8_bound(regret: float, setting: Setting, *, stability: int = 8) -> float:
+    """Return Theorem 8 with its constants: ``18 R + 17 sqrt(H) X D Y / sqrt(n)``.
+
+    Args:
+        regret: ``R``, of Lemma 7.
+        setting: The constants.
+        stability: ``c_0`` of Lemma 6: 8 with the sharp self-bounding constant, 16 with the one printed (E20); then the
+            constants are 34 and 33.
+    """
+    first, second = (18, 17) if stability == 8 else (34, 33)
+    return first * regret + second * setting.reach * setting.at_zero / math.sqrt(setting.n)
+
+
+def theorem_9_dimension(setting: Setting, *, form: Literal["corrected", "printed", "proof"] = "corrected") -> float:
+    """Return the columns of an embedding for smooth losses, with ``C = 1``.
+
+    Args:
+        setting: The constants.
+        form: ``corrected``; ``printed``, whose numerator lacks a factor ``X`` (E18); ``proof``, with another factor 2.
+    """
+    reach = setting.reach if form == "corrected" else setting.reach / setting.row_norm
+    top = reach * math.log(2 * setting.n / setting.delta) * setting.budget
+    bottom = (setting.at_zero + setting.reach) * (2 if form == "proof" else 1)
+    return math.pow(top / bottom, 2 / 3)
+
+
+def theorem_9_rates(setting: Setting) -> tuple[float, float]:
+    """Return the terms of Theorem 9, which has no ``d``; of Theorem 10, whose first has ``Y^2 / sqrt(n)`` beside."""
+    private = setting.reach ** (4 / 3) * setting.at_zero ** (2 / 3) + setting.reach**2
+    return setting.reach * setting.at_zero / math.sqrt(setting.n), private / math.pow(setting.budget, 2 / 3)
+
+
+def switching_dimension(setting: Setting) -> float:
+    """Return ``d*``, from which on the rates without ``d`` are better."""
+    return min(math.pow(setting.reach / setting.at_zero, 2 / 3), 1.0) * math.pow(setting.budget, 2 / 3)
+
+
+@dataclass(frozen=True)
+class Theorem32:
+    """Parameters of Theorem 32, an embedding for Lipschitz losses, with ``C = 1``.
+
+    Attributes:
+        dimension: ``k``.
+        steps: ``T``.
+        variance: ``sigma^2`` as stated; the proof doubles the slope (E3).
+        step_size: ``eta``, corrected (E40).
+        printed_step_size: As printed, with which the claimed rate fails for a small epsilon.
+    """
+
+    dimension: float
+    steps: int
+    variance: float
+    step_size: float
+    printed_step_size: float
+
+
+def theorem_32(setting: Setting) -> Theorem32:
+    """Return the parameters of Theorem 32."""
+    slope = setting.lipschitz * setting.row_norm
+    dimension, steps = math.log(2 * setting.n / setting.delta) * setting.budget, setting.n**2
+    noise = math.sqrt(dimension * math.log(2 / setting.delta))
+    unit = setting.radius / (slope * math.pow(steps, 0.75))
+    return Theorem32(
+        dimension=dimension,
+        steps=steps,
+        variance=8 * steps * slope**2 * math.log(2 / setting.delta) / setting.budget**2,
+        step_size=unit / (1 + noise / (math.sqrt(setting.n) * setting.epsilon)),
+        printed_step_size=unit / (1 + noise / setting.budget),
+    )
+
+
+def theorem_11(setting: Setting) -> tuple[float, float, float]:
+    """Return the three terms whose least is a lower bound of excess empirical risk, smooth losses."""
+    long, at_zero = setting.radius * setting.row_norm, setting.at_zero
+    few = math.pow(long, 4 / 3) * math.pow(setting.smoothness * at_zero, 2 / 3) / math.pow(setting.budget, 2 / 3)
+    many = math.sqrt(setting.d * setting.smoothness) * long * at_zero / setting.budget
+    return at_zero**2, few, many
+
+
+@dataclass(frozen=True)
+class HardInstance:
+    """Theorem 11's instance of squared loss, ``H = 2``.
+
+    Attributes:
+        share: ``p``, of records that are not zero.
+        blocks: ``d'``.
+        bias: ``b``, of labels.
+        minimiser: Norm of the minimiser.
+        differing: Records that differ when one block's sign flips.
+        value: The lower bound with its constant.
+    """
+
+    share: float
+    blocks: float
+    bias: float
+    minimiser: float
+    differing: float
+    value: float
+
+
+def theorem_11_instance(setting: Setting) -> HardInstance:
+    """Return the hard instance."""
+    long, at_zero, budget = setting.row_norm * setting.radius, setting.at_zero, setting.budget
+    share = min(1.0, math.pow(setting.d, 1.5) * at_zero / (long * budget))
+    blocks = math.pow(share * long * budget / at_zero, 2 / 3)
+    bias = math.pow(long / (at_zero * math.sqrt(share * budget)), 2 / 3)
+    return HardInstance(
+        share=share,
+        blocks=blocks,
+        bias=bias,
+        minimiser=math.sqrt(blocks) * at_zero * bias / setting.row_norm,
+        differing=share * bias * setting.n / blocks,
+        value=math.pow(long, 4 / 3) * math.pow(at_zero, 2 / 3) * math.cbrt(share) / (128 * math.pow(budget, 2 / 3)),
+    )
+
+
+def theorem_13(setting: Setting, *, rank: float, exponent: float = 2.0) -> float:
+    """Return the lower bound for Lipschitz losses, ``min{1, (n epsilon)^(-1/p), rank^((p - 1)/p) / (n epsilon)}``.
+
+    Theorem 33 is the same in other norms; Corollary 5 has ``d`` for the rank.
+
+    Args:
+        setting: The constants.
+        rank: Of the design matrix.
+        exponent: ``p``; may be infinite.
+    """
+    inverse = 1 / exponent
+    scale = setting.lipschitz * setting.radius * setting.row_norm
+    few, many = math.pow(setting.budget, -inverse), math.pow(rank, 1 - inverse) / setting.budget
+    # In the limit the second term is 1: it bounds nothing.
+    return scale * min(1.0, few, many)
+
+
+THEOREM_33_CONSTANT = 1 / 1024
+"""Of the term of low rank."""
+
+
+def theorem_38(setting: Setting) -> float:
+    """Return the lower bound without privacy ``min{Y, D} X / sqrt(n)``."""
+    return min(setting.at_zero, setting.radius) * setting.row_norm / math.sqrt(setting.n)
+
+
+def corollary_6(setting: Setting) -> float:
+    """Return ``min{Y^2, (H D^2 X^2 + d Y^2) / n, sqrt(H) D X Y / sqrt(n)}``, without privacy."""
+    at_zero = setting.at_zero
+    return min(
+        at_zero**2,
+        (setting.reach**2 + setting.d * at_zero**2) / setting.n,
+        setting.reach * at_zero / math.sqrt(setting.n),
+    )
+
+
+@dataclass(frozen=True)
+class Concentration:
+    """Lemma 12's constants: ``Lhat <= (1 + T) L + U`` and ``L <= (1 + T) Lhat + V``.
+
+    Attributes:
+        slope: ``T``.
+        above: ``U``.
+        below: ``V``.
+    """
+
+    slope: float
+    above: float
+    below: float
+
+
+def lemma_12(setting: Setting, *, spread: float, largest: float, beta: float) -> Concentration:
+    """Return Lemma 12 for weights that are ``spread^2``-sub-Gaussian.
+
+    Args:
+        setting: The constants.
+        spread: ``gamma``.
+        largest: ``Delta``, of a loss.
+        beta: Probability with which it fails.
+    """
+    smooth, root, log = math.sqrt(setting.smoothness) * setting.row_norm, math.sqrt(setting.n), math.log(4 / beta)
+    reached = 4 * spread * log * smooth / root
+    offset = setting.at_zero * math.sqrt(math.log(2 / beta)) / root
+    rest = 2 * largest * math.log(2 / beta) / setting.n + 48 * smooth**2 * spread**2 * log**2 / setting.n
+    return Concentration(
+        slope=reached / setting.at_zero,
+        above=reached * setting.at_zero + offset,
+        below=reached * setting.at_zero + offset + rest,
+    )
+
+
+def theorem_35_condition(setting: Setting, *, spread: float, beta: float) -> float:
+    """Return the records from which on Theorem 35, of boosting, speaks: ``16 gamma^2 log^8(4 / beta) H X^2 / Y^2``."""
+    smooth = setting.smoothness * setting.row_norm**2
+    return 16 * spread**2 * math.log(4 / beta) ** 8 * smooth / setting.at_zero**2
+
+
+def theorem_14(
+    setting: Setting, *, error: float, largest: float, candidates: int, beta: float, with_logarithm: bool = False
+) -> float:
+    """Return Theorem 14's bound on a search: the best radius' error, and what selecting costs.
+
+    Args:
+        setting: The constants.
+        error: ``ERR`` at twice the best radius.
+        largest: ``Delta`` there.
+        candidates: ``K``.
+        beta: Probability with which it fails.
+        with_logarithm: Whether the last term has the logarithm of the proof.
+    """
+    log = math.log(4 * candidates / beta)
+    selection = 5 * largest / setting.budget * (log if with_logarithm else 1)
+    return min(setting.at_zero**2, error + math.sqrt(4 * setting.at_zero**2 * log / setting.n) + selection)
+
+
+def selection_cost(setting: Setting, *, largest: float, candidates: int, beta: float) -> float:
+    """Return Theorem 14's last term with the true sensitivity: ``16 Delta log(4 (K + 1) / beta) / (n epsilon)``."""
+    return 16 * largest * math.log(4 * (candidates + 1) / beta) / setting.budget

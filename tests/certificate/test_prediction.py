@@ -1,0 +1,164 @@
+"""Certificates of predictions: written, read, recomputed from their evidence, and found when wrong."""
+
+import hashlib
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import safetensors.torch
+import torch
+from typer.testing import CliRunner
+
+from certified_unlearning import certificate
+from certified_unlearning.certificate import CertificateError, PredictionCertificate
+from certified_unlearning.certificate.prediction import Evidence
+from certified_unlearning.cli import app
+from certified_unlearning.engine.abstract_training.descent import Descent
+from certified_unlearning.engine.abstract_training.neighbourhoods import Neighbourhood
+from certified_unlearning.engine.intervals.interval import Interval
+from certified_unlearning.engine.intervals.network import Network
+from certified_unlearning.engine.intervals.propagation import Bounding
+from certified_unlearning.engine.intervals.rounding import NAIVE
+from certified_unlearning.errors import DataError, ParameterError
+from certified_unlearning.mechanisms.certified_sgd.sgd import CertifiedSgd
+
+SETTINGS = CertifiedSgd(Network.dense(2, 6, 1), Descent(loss="binary-cross-entropy", step_size=0.5), 50, 2)
+
+
+def trained(settings: CertifiedSgd = SETTINGS) -> tuple[Any, torch.Tensor, torch.Tensor]:
+    generator = torch.Generator().manual_seed(0)
+    labels = torch.arange(100) % 2
+    rows = torch.randn(100, 2, generator=generator).double() * 0.4 + (2 * labels - 1)[:, None]
+    places, start = settings.places(100, generator), settings.start(generator)
+    learned = settings.learn(rows, labels, places, start, torch.ones(100).bool(), (1, 3, 8))
+    return learned, rows[:40], labels[:40]
+
+
+@pytest.fixture(scope="module")
+def stated() -> PredictionCertificate:
+    learned, rows, labels = trained()
+    return PredictionCertificate.of(SETTINGS, learned, rows, n=100, batches=2, classes=("no", "yes"), labels=labels)
+
+
+def test_what_is_stated_is_recomputed(stated: PredictionCertificate) -> None:
+    certificate.verify(stated)
+    assert stated.updates == 4
+    assert set(stated.radii) <= {0, 1, 3, 8}
+    assert stated.shares[0] > 0.9
+    assert [*stated.shares] == sorted(stated.shares, reverse=True)
+    assert all(low <= high for low, high in stated.accuracy or ())
+    assert any("leaks" in each for each in stated.not_promised)
+    assert "without any k records of each batch" in stated.comparator
+
+
+def test_the_command_recomputes_predictions_from_the_evidence(stated: PredictionCertificate, tmp_path: Path) -> None:
+    path = tmp_path / "certificate.json"
+    certificate.write(stated, path)
+    assert {each.name for each in tmp_path.iterdir()} == {"certificate.json", "evidence.safetensors"}
+    assert certificate.read_any(path) == stated
+    done = CliRunner().invoke(app, ["verify", str(path)])
+    assert done.exit_code == 0
+    assert "of 40 predictions certified:" in done.output
+    found = json.loads(CliRunner().invoke(app, ["verify", "--json", str(path)]).output)
+    assert (found["verified"], found["epsilon"], found["guarantee"]) == (True, None, "exact")
+    wrong = json.loads(path.read_text())
+    wrong["radii"][3] = 8 if wrong["radii"][3] != 8 else 3
+    path.write_text(json.dumps(wrong))
+    assert CliRunner().invoke(app, ["verify", str(path)]).exit_code == 1
+    certificate.write(stated, path)
+    (tmp_path / "evidence.safetensors").unlink()
+    with pytest.raises(CertificateError, match="without its evidence"):
+        certificate.verify(certificate.read_any(path))
+    with pytest.raises(DataError, match="without its evidence"):
+        certificate.write(certificate.read_any(path), path)
+    (tmp_path / "evidence.safetensors").write_bytes(b"nothing")
+    with pytest.raises(CertificateError, match="is not the evidence"):
+        certificate.verify(certificate.read_any(path))
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "said"),
+    [
+        ("predictions", (0,) * 40, "other predictions than its evidence gives: 0 instead of 1"),
+        ("radii", (9,) * 40, "other radii"),
+        ("radii", (1,), "radii"),
+        ("shares", (1.0, 1.0, 1.0), "other shares"),
+        ("accuracy", None, "other accuracy"),
+        ("updates", 5, "updates"),
+        ("smallest_batch", 51, "smallest_batch"),
+        ("smallest_batch", 8, "would empty a batch of 8"),
+        ("budgets", (1, 3, 3), "budgets"),
+        ("widths", (2, 6, 2), "impossible constants"),
+        ("widths", (2, 5, 1), "does not hold"),
+        ("clipping", "clamp", "impossible constants"),
+        ("changes", "additions and removals", "need clipping"),
+        ("classes", ("no", "yes", "maybe"), "classes"),
+        ("comparator", "anything", "other comparator"),
+        ("not_promised", (), "other not_promised"),
+        ("assumptions", (), "other assumptions"),
+        ("dtype", "float32", "not of type float32"),
+        ("features", "made up", "features"),
+    ],
+)
+def test_a_wrong_certificate_is_found(stated: PredictionCertificate, name: str, value: object, said: str) -> None:
+    with pytest.raises(CertificateError, match=said):
+        certificate.verify(stated.model_copy(update={name: value}))
+
+
+def tensors_of(stated: PredictionCertificate) -> dict[str, torch.Tensor]:
+    return safetensors.torch.load(stated._evidence)
+
+
+def changed(stated: PredictionCertificate, **tensors: torch.Tensor) -> PredictionCertificate:
+    """The certificate with other evidence, whose digest it names."""
+    wrong = safetensors.torch.save({name: each.contiguous() for name, each in (tensors_of(stated) | tensors).items()})
+    named = Evidence(file="other.safetensors", sha256=hashlib.sha256(wrong).hexdigest())
+    found = stated.model_copy(update={"evidence": named})
+    found._evidence = wrong
+    return found
+
+
+def test_evidence_that_is_no_box_is_found(stated: PredictionCertificate) -> None:
+    right = tensors_of(stated)
+    lower, upper = right["lower/0"], right["upper/0"]
+    for tensors, said in (
+        ({"lower/0": torch.full_like(lower, torch.nan)}, "not finite"),
+        ({"lower/0": upper, "upper/0": lower}, "above the upper"),
+        ({"parameters/0": right["parameters/0"] + 9}, "outside their box"),
+        ({"lower/0": lower.flip(0), "upper/0": upper.flip(0)}, "not nested|outside their box"),
+        ({"rows": right["rows"][:5]}, "other inputs"),
+    ):
+        with pytest.raises(CertificateError, match=said):
+            certificate.verify(changed(stated, **tensors))
+    found = changed(stated)
+    found._evidence += b" "
+    with pytest.raises(CertificateError, match="is not the evidence"):
+        certificate.verify(found)
+
+
+def test_what_proves_nothing_has_no_certificate() -> None:
+    naive = CertifiedSgd(SETTINGS.network, SETTINGS.descent, 50, 2, Neighbourhood(), Bounding(rounding=NAIVE))
+    learned, rows, _ = trained(naive)
+    with pytest.raises(ParameterError, match="naive rounding proves nothing"):
+        PredictionCertificate.of(naive, learned, rows, n=100, batches=2, classes=("a", "b"))
+    with pytest.raises(ParameterError, match="at least one input"):
+        PredictionCertificate.of(SETTINGS, trained()[0], rows[:0], n=100, batches=2, classes=("a", "b"))
+
+
+def test_boxes_of_more_than_two_classes() -> None:
+    settings = CertifiedSgd(
+        Network.dense(2, 5, 3),
+        Descent(step_size=0.2, clipping="clamp", bound=0.1),
+        30,
+        1,
+        Neighbourhood("additions and removals"),
+    )
+    generator = torch.Generator().manual_seed(1)
+    rows, labels = torch.randn(60, 2, generator=generator).double(), torch.arange(60) % 3
+    learned = settings.learn(
+        rows, labels, settings.places(60, generator), settings.start(generator), torch.ones(60).bool(), (1, 2)
+    )
+    said = PredictionCertificate.of(settings, learned, rows, n=60, batches=2, classes=("a", "b", "c"), labels=labels)
+    certificate.verify(said)
+    assert isinstance(learned.box[0], Interval)

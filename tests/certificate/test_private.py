@@ -1,0 +1,154 @@
+"""Certificates of private learning: written, read, recomputed, and found when wrong."""
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from pydantic import ValidationError
+from typer.testing import CliRunner
+
+from certified_unlearning import certificate
+from certified_unlearning.accounting.core.conversion import epsilon_from_mu
+from certified_unlearning.accounting.private.learners import Learner, LinearProblem, NoisyDescent, OutputPerturbation
+from certified_unlearning.accounting.private.losses import ScalarLoss
+from certified_unlearning.accounting.private.searches import Boosting, GridSearch, PrivateLearner
+from certified_unlearning.certificate import CertificateError, PrivateCertificate
+from certified_unlearning.certificate.private import plan_of
+from certified_unlearning.cli import app
+
+DELTA = 1e-6
+WHOLE = LinearProblem(n=10_000, features=50, row_norm=1.0, loss=ScalarLoss(name="logistic"), radius=2.0)
+SQUARED = replace(WHOLE, loss=ScalarLoss(name="squared", target=0.5))
+
+
+def by_descent(problem: LinearProblem, runs: int = 1) -> Learner:
+    return NoisyDescent.plan(problem, epsilon=1, delta=DELTA, steps=100, runs=runs)
+
+
+def by_output(problem: LinearProblem, runs: int = 1) -> Learner:
+    return OutputPerturbation.plan(problem, epsilon=1, delta=DELTA, runs=runs)
+
+
+PLANS: dict[str, PrivateLearner] = {
+    "descent": by_descent(WHOLE),
+    "output": by_output(SQUARED),
+    "embedded": by_descent(SQUARED.embedded(7)),
+    "add-remove": by_output(replace(WHOLE, relation="add-remove")),
+    "absolute": by_output(replace(WHOLE, loss=ScalarLoss(name="absolute", width=0.01))),
+    "search": GridSearch.plan(SQUARED, (0.5, 1.0, 2.0), by_output, epsilon=1),
+    "boosting": Boosting.plan(SQUARED, by_descent, epsilon=1),
+}
+
+
+def stated(name: str) -> PrivateCertificate:
+    return PrivateCertificate.of(PLANS[name], delta=DELTA, features=50, row_norm=1.0, noise_source="system entropy")
+
+
+@pytest.mark.parametrize("name", PLANS)
+def test_a_certificate_is_recomputed_from_its_constants(name: str) -> None:
+    said = stated(name)
+    certificate.verify(said)
+    assert plan_of(said) == PLANS[name]
+    assert 1 - 1e-9 <= said.epsilon <= 1
+    assert said.n == 10_000
+
+
+def test_what_is_stated() -> None:
+    said = stated("descent")
+    assert said.relation == "replace-one"
+    assert "replaced by any other" in said.hidden
+    assert "added or left out" in stated("add-remove").hidden
+    assert said.sampling == "full batch"
+    # Of 100 deletions epsilon is so large that what the sampler leaves out would take all of delta.
+    assert [each.records for each in said.deletions] == [1, 2, 5, 10]
+    assert max(each.extra_delta for each in stated("search").deletions) <= DELTA
+    assert said.deletions[0].epsilon == said.epsilon
+    assert said.deletions[2].epsilon == pytest.approx(epsilon_from_mu(5 * said.mu, DELTA), rel=1e-9)
+    assert max(said.extra_delta, stated("search").extra_delta) < 1e-100
+    assert 1e-16 < stated("boosting").extra_delta < 1e-12
+    assert stated("search").selection_epsilon == 1
+    assert any("without" in each or "retrained" in each for each in said.not_promised)
+    bounds = next(each for each in said.assumptions if each.statement == "every record keeps to its bounds")
+    assert bounds.status == "checked"
+    seeded = PrivateCertificate.of(PLANS["output"], delta=DELTA, features=50, row_norm=1.0, noise_source="seed")
+    assert next(
+        each for each in seeded.assumptions if "noise" in each.statement and "knows" in each.statement
+    ).status == ("assumed")
+    certificate.verify(seeded)
+
+
+def run_of(said: PrivateCertificate, **changes: object) -> dict[str, object]:
+    return {"runs": (said.runs[0].model_copy(update=changes), *said.runs[1:])}
+
+
+@pytest.mark.parametrize(
+    ("name", "changes", "said"),
+    [
+        ("descent", {"epsilon": 0.9}, "epsilon"),
+        ("descent", {"mu": 0.1}, "mu"),
+        ("descent", {"relation": "add-remove"}, "epsilon"),
+        ("descent", {"learned_n": 9_000, "n": 9_000}, "epsilon"),
+        ("descent", {"n": 9_000}, "must be equal to 10000"),
+        ("descent", {"row_norm": 2.0}, "epsilon"),
+        ("descent", {"deletions": ()}, "deletions"),
+        ("descent", {"comparator": "nothing"}, "other comparator"),
+        ("descent", {"hidden": "everything"}, "other hidden"),
+        ("descent", {"assumptions": ()}, "other assumptions"),
+        ("descent", {"features": "made up"}, "features"),
+        ("descent", {"selection_epsilon": 1.0}, "selection_epsilon"),
+        ("descent", {"embedded": True}, "learned_d"),
+        ("descent", {"mechanism": "output-perturbation"}, "impossible"),
+        ("descent", {"extra_delta": 1e-7}, "extra_delta"),
+        ("output", {"target": 0.25}, "epsilon"),
+        ("output", {"loss": "tanh"}, "impossible"),
+        ("search", {"selection_epsilon": 1.5}, "epsilon"),
+        ("search", {"n": 5_000}, "must be above"),
+        ("search", {"beta": None}, "beta"),
+        ("boosting", {"chunks": 6}, "must be above"),
+        ("boosting", {"chunks": None}, "chunks"),
+        ("embedded", {"learned_d": 50}, "below d"),
+    ],
+)
+def test_a_wrong_certificate_is_found(name: str, changes: dict[str, object], said: str) -> None:
+    with pytest.raises(CertificateError, match=said):
+        certificate.verify(stated(name).model_copy(update=changes))
+
+
+@pytest.mark.parametrize(
+    ("name", "changes"),
+    [
+        ("descent", {"steps": 400}),
+        ("descent", {"sigma": 1e-3}),
+        ("descent", {"steps": None}),
+        ("output", {"radius": 4.0}),
+        ("output", {"strong_convexity": 1e-3}),
+        ("output", {"inexactness": 1.0}),
+        ("search", {"sigma": 1e-3}),
+        ("embedded", {"radius": 9.0}),
+    ],
+)
+def test_wrong_constants_of_a_run_are_found(name: str, changes: dict[str, object]) -> None:
+    said = stated(name)
+    with pytest.raises(CertificateError):
+        certificate.verify(said.model_copy(update=run_of(said, **changes)))
+
+
+def test_the_command_reads_what_was_written(tmp_path: Path) -> None:
+    path = tmp_path / "certificate.json"
+    certificate.write(stated("search"), path)
+    assert certificate.read_any(path) == stated("search")
+    done = CliRunner().invoke(app, ["verify", str(path)])
+    assert done.exit_code == 0
+    assert "epsilon = 1 at delta = 1e-06" in done.output.replace("1.00001e-06", "1e-06")
+    assert "under replace-one" in done.output
+    found = json.loads(CliRunner().invoke(app, ["verify", "--json", str(path)]).output)
+    assert (found["verified"], found["adjacency"], found["mechanism"]) == (True, "replace-one", "output-perturbation")
+    path.write_text(path.read_text().replace('"selection_epsilon": 1.0', '"selection_epsilon": 1.25'))
+    assert CliRunner().invoke(app, ["verify", str(path)]).exit_code == 1
+
+
+def test_a_certificate_names_its_relation(tmp_path: Path) -> None:
+    content = stated("descent").model_dump()
+    with pytest.raises(ValidationError, match="relation"):
+        PrivateCertificate.model_validate({name: each for name, each in content.items() if name != "relation"})

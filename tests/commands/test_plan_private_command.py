@@ -1,0 +1,74 @@
+"""`unlearn plan --private`."""
+
+import json
+
+import pytest
+from typer.testing import CliRunner
+
+from certified_unlearning.accounting.core.conversion import epsilon_from_mu
+from certified_unlearning.accounting.private.learners import LinearProblem, NoisyDescent, OutputPerturbation
+from certified_unlearning.accounting.private.losses import ScalarLoss
+from certified_unlearning.cli import app
+from certified_unlearning.errors import ParameterError
+
+GIVEN = ["--private", "--n", "10000", "--features", "50", "--epsilon", "1", "--delta", "1e-6", "--radius", "5"]
+
+
+def plan(*arguments):
+    result = CliRunner().invoke(app, ["plan", *arguments])
+    if result.exception is not None and not isinstance(result.exception, SystemExit):
+        raise result.exception
+    assert result.exit_code == 0, result.output
+    return result.output
+
+
+def test_methods_are_planned_as_the_estimators_plan_them():
+    found = {each["method"]: each for each in json.loads(plan(*GIVEN, "--json"))}
+    assert list(found) == ["noisy-gradient-descent", "output-perturbation"]
+    problem = LinearProblem(n=10_000, features=50, row_norm=1.0, loss=ScalarLoss(name="logistic"), radius=5.0)
+    assert found["noisy-gradient-descent"]["sigma"] == NoisyDescent.plan(problem, epsilon=1, delta=1e-6).sigma
+    assert found["output-perturbation"]["sigma"] == OutputPerturbation.plan(problem, epsilon=1, delta=1e-6).sigma
+    assert {each["relation"] for each in found.values()} == {"replace-one"}
+
+
+def test_several_deletions_are_covered_by_about_as_many_times_the_noise():
+    one, ten = (json.loads(plan(*GIVEN, *more, "--json"))[0] for more in ((), ("--records", "10")))
+    assert ten["sigma"] == pytest.approx(10 * one["sigma"], rel=1e-6)
+    assert 0.999999 <= ten["epsilon"] <= 1
+    assert ten["epsilon_one"] == pytest.approx(epsilon_from_mu(ten["mu"], 1e-6), rel=1e-9)
+    halved = json.loads(plan(*GIVEN, "--relation", "add-remove", "--json"))[0]
+    assert halved["sigma"] == pytest.approx(one["sigma"] / 2, rel=1e-6)
+
+
+def test_many_columns_are_embedded_and_the_neuron_has_no_minimiser():
+    wide = json.loads(plan(*[each if each != "50" else "5000" for each in GIVEN], "--loss", "squared", "--json"))
+    assert [each["method"] for each in wide] == ["noisy-gradient-descent", "output-perturbation", "embedding"]
+    assert wide[2]["columns"] < 500
+    assert [each["method"] for each in json.loads(plan(*GIVEN, "--loss", "tanh", "--json"))] == [
+        "noisy-gradient-descent"
+    ]
+
+
+def test_the_table_names_its_relation():
+    printed = " ".join(plan(*GIVEN, "--records", "3", "--loss", "absolute").split())
+    assert "Relation replace-one. A model that is learned so covers 3 deleted records with no work" in printed
+    assert "…" not in printed
+
+
+@pytest.mark.parametrize(
+    ("arguments", "named"),
+    [
+        (["--private", "--n", "100"], "--features, --epsilon, --radius"),
+        ([*GIVEN, "--C", "1"], "leave out --C"),
+        ([*GIVEN, "--sigma", "1"], "leave out --sigma"),
+        ([*GIVEN, "--loss", "hinge"], "--loss must be one of"),
+        ([*GIVEN, "--relation", "remove"], "--relation must be one of"),
+        ([*GIVEN, "--records", "0"], "--records"),
+        ([*GIVEN[:-4], "--delta", "few", "--radius", "1"], "--delta"),
+        (["--n", "100", "--C", "1", "--radius", "5"], "--radius needs --private"),
+        ([*GIVEN, "--records", "1000000"], "smaller --delta"),
+    ],
+)
+def test_what_makes_no_sense_is_named(arguments, named):
+    with pytest.raises(ParameterError, match=named):
+        plan(*arguments)
