@@ -12,6 +12,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
+from certified_unlearning.engine.abstract_training import kernel
 from certified_unlearning.engine.intervals.clipping import Clipping, clamped, norm_scales
 from certified_unlearning.engine.intervals.interval import Interval
 from certified_unlearning.engine.intervals.network import Network
@@ -115,6 +116,9 @@ def summed(factors: Factors, most: int, bound: Tensor, bounding: Bounding) -> Su
         bounding: How products are bounded.
     """
     outer, inner = factors.derivatives, factors.columns
+    if _outer_is_exact(factors, bounding) and kernel.takes(outer, inner):
+        found = kernel.summed(outer, inner, bound, most, nonnegative=factors.nonnegative)
+        return Sums(Interval(found.lower, found.upper), found.smallest, found.largest)
     runs, records, _, outputs = outer.lower.shape
     shape = (runs, outputs, inner.lower.shape[-1])
     lower, upper = outer.lower.new_zeros(shape), outer.lower.new_zeros(shape)
@@ -168,13 +172,18 @@ def _gradients(factors: Factors, piece: slice, bounding: Bounding) -> Interval:
     inner = Interval.point(factors.columns.lower[:, piece])
     if not factors.columns.is_point:
         inner = Interval(inner.lower, factors.columns.upper[:, piece])
-    if outer.lower.shape[2] > 1 or (bounding.outer == "rump" and not (outer.is_point and inner.is_point)):
+    if outer.lower.shape[2] > 1 or not _outer_is_exact(factors, bounding):
         multiplied = rump_product if bounding.outer == "rump" else signed_product
         left = Interval(*(end.transpose(2, 3) for end in outer))
         found = multiplied(left, inner, bounding.rounding)
         return Interval(*(end.movedim(1, -1) for end in found))
     left = _last(outer, 2)
     return outer_products(left, _last(inner, 1), nonnegative=factors.nonnegative)
+
+
+def _outer_is_exact(factors: Factors, bounding: Bounding) -> bool:
+    """Return whether products of single numbers are to be exact; of points they are in any case."""
+    return bounding.outer == "exact" or (factors.derivatives.is_point and factors.columns.is_point)
 
 
 def _last(values: Interval, axis: int) -> Interval:

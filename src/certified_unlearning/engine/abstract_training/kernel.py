@@ -1,0 +1,121 @@
+"""The compiled kernel of sums and extremes: built once by the machine's own C++ compiler, and left out where there is none.
+
+It takes float64 on a CPU. What it returns differs from `extremes.summed` in plain PyTorch by the order of sums only, which
+bounds allow for. The environment variable ``UNLEARNING_KERNEL=off`` leaves it out.
+"""
+
+import ctypes
+import functools
+import hashlib
+import os
+import platform
+import shutil
+import subprocess
+import warnings
+from pathlib import Path
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from certified_unlearning.engine.intervals.interval import Interval
+from certified_unlearning.files import atomic_path
+
+SOURCE = Path(__file__).with_name("kernel.cpp")
+FLAGS = ("-O3", "-march=native", "-ffp-contract=off", "-fno-fast-math", "-std=c++17", "-shared", "-fPIC", "-Wno-psabi")
+SECONDS = 120
+"""The longest that a compiler may take."""
+
+
+class Summed(NamedTuple):
+    """What the kernel returns: see `extremes.Sums`, whose parts these are."""
+
+    lower: Tensor
+    upper: Tensor
+    smallest: Tensor
+    largest: Tensor
+
+
+def takes(derivatives: Interval, columns: Interval) -> bool:
+    """Return whether the kernel is there and takes such factors: float64 on a CPU, one position a record."""
+    ends = (*derivatives, *columns)
+    return (
+        all(end.dtype == torch.float64 and end.device.type == "cpu" for end in ends)
+        and derivatives.lower.shape[2] == 1
+        and library() is not None
+    )
+
+
+def summed(derivatives: Interval, columns: Interval, bound: Tensor, most: int, *, nonnegative: bool) -> Summed:
+    """Return sums and extremes of all records' clamped products.
+
+    Args:
+        derivatives: Shape ``(runs, records, 1, outputs)``.
+        columns: Shape ``(runs or 1, records, 1, inputs)``.
+        bound: To clamp to, shape ``(runs,)``; may be infinite.
+        most: How many extremes to keep, at most as many as there are records.
+        nonnegative: Whether no number of ``columns`` is below 0.
+    """
+    runs, records, _, outputs = derivatives.lower.shape
+    inputs = columns.lower.shape[-1]
+    low, high = (end[:, :, 0].transpose(1, 2).contiguous() for end in derivatives)
+    lower, upper = (end[:, :, 0].contiguous() for end in columns)
+    sums = [low.new_empty(runs, outputs, inputs) for _ in range(2)]
+    extremes = [low.new_empty(runs, most, outputs, inputs) for _ in range(2)]
+    signs = 2 if columns.is_point else int(nonnegative)
+    sizes = (runs, records, outputs, inputs, len(columns.lower), most)
+    held = (low, high, lower, upper, bound.double().contiguous(), *sums, *extremes)
+    found = library()
+    assert found is not None
+    found.summed(
+        *map(ctypes.c_int64, sizes), ctypes.c_int32(signs), *(ctypes.c_void_p(each.data_ptr()) for each in held)
+    )
+    return Summed(*sums, *extremes)
+
+
+@functools.cache
+def library() -> ctypes.CDLL | None:
+    """Return the compiled kernel, built now if it never was on this machine; None where that cannot be."""
+    compiler = shutil.which("c++") or shutil.which("g++")
+    if os.environ.get("UNLEARNING_KERNEL", "on") == "off" or compiler is None:
+        return None
+    path = _cache() / f"kernel-{_key(compiler)}.so"
+    if not path.exists():
+        with atomic_path(path) as temporary:
+            done = subprocess.run(
+                [compiler, *FLAGS, str(SOURCE), "-o", str(temporary)],
+                capture_output=True,
+                text=True,
+                timeout=SECONDS,
+                check=False,
+            )
+            if done.returncode:
+                warnings.warn(
+                    f"{compiler} cannot build {SOURCE.name}, so bounds are computed by PyTorch, more slowly: "
+                    f"{done.stderr.strip()[:300]}",
+                    stacklevel=2,
+                )
+                return None
+    found = ctypes.CDLL(str(path))
+    found.summed.restype = None
+    return found
+
+
+def _cache() -> Path:
+    """Return where built kernels lie."""
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "certified-unlearning"
+
+
+def _key(compiler: str) -> str:
+    """Return a name for source, compiler and processor: a kernel for one processor may not run on another."""
+    version = subprocess.run(
+        [compiler, "--version"], capture_output=True, text=True, timeout=SECONDS, check=True
+    ).stdout
+    processor = Path("/proc/cpuinfo")
+    flags = (
+        next((line for line in processor.read_text().splitlines() if line.startswith(("flags", "Features"))), "")
+        if (processor.exists())
+        else platform.processor()
+    )
+    parts = (SOURCE.read_text(encoding="utf-8"), *FLAGS, version, platform.machine(), flags)
+    return hashlib.sha256("\n".join(parts).encode()).hexdigest()[:16]
