@@ -117,6 +117,11 @@ def summed(factors: Factors, most: int, bound: Tensor, bounding: Bounding) -> Su
     """
     outer, inner = factors.derivatives, factors.columns
     if _outer_is_exact(factors, bounding) and kernel.takes(outer, inner):
+        if inner.lower.shape[-1] == 1 < outer.lower.shape[-1] and not outer.is_point:
+            # The kernel works along inputs: where there is one, the two change roles.
+            ones = Interval(*(end.expand(len(outer.lower), -1, -1, -1) for end in inner))
+            turned = kernel.summed(ones, outer, bound, most, nonnegative=False)
+            return Sums(Interval(turned[0].mT, turned[1].mT), turned[2].mT, turned[3].mT)
         found = kernel.summed(outer, inner, bound, most, nonnegative=factors.nonnegative)
         return Sums(Interval(found.lower, found.upper), found.smallest, found.largest)
     runs, records, _, outputs = outer.lower.shape

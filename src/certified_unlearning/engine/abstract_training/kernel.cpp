@@ -24,8 +24,8 @@ inline Lanes load(const double *from) {
 
 inline void store(double *to, Lanes values) { std::memcpy(to, &values, sizeof values); }
 
-// Comparisons with what is no number are false: a sum shows it, extremes leave it out.
-inline Lanes least(Lanes one, Lanes two) { return one < two ? one : two; }
+// Comparisons with what is no number are false, so that the first argument stays if it is none.
+inline Lanes least(Lanes one, Lanes two) { return two < one ? two : one; }
 
 inline Lanes most_of(Lanes one, Lanes two) { return one < two ? two : one; }
 

@@ -1,16 +1,18 @@
-"""The compiled kernel of sums and extremes: built once by the machine's own C++ compiler, and left out where there is none.
+"""The compiled kernel of sums and extremes: built once by the machine's own C++ compiler, left out where there is none.
 
-It takes float64 on a CPU. What it returns differs from `extremes.summed` in plain PyTorch by the order of sums only, which
-bounds allow for. The environment variable ``UNLEARNING_KERNEL=off`` leaves it out.
+It takes float64 on a CPU. What it returns differs from `extremes.summed` in plain PyTorch by the order of sums only,
+which bounds allow for. The environment variable ``UNLEARNING_KERNEL=off`` leaves it out.
 """
 
 import ctypes
 import functools
 import hashlib
+import math
 import os
 import platform
 import shutil
 import subprocess
+import tempfile
 import warnings
 from pathlib import Path
 from typing import NamedTuple
@@ -37,12 +39,16 @@ class Summed(NamedTuple):
 
 
 def takes(derivatives: Interval, columns: Interval) -> bool:
-    """Return whether the kernel is there and takes such factors: float64 on a CPU, one position a record."""
+    """Return whether the kernel is there and takes such factors: float64 on a CPU, one position a record, all finite.
+
+    Comparisons leave out what is no number; PyTorch's do not.
+    """
     ends = (*derivatives, *columns)
     return (
         all(end.dtype == torch.float64 and end.device.type == "cpu" for end in ends)
         and derivatives.lower.shape[2] == 1
         and library() is not None
+        and all(math.isfinite(float(end.sum())) for end in ends[: 3 if columns.is_point else 4])
     )
 
 
@@ -67,9 +73,8 @@ def summed(derivatives: Interval, columns: Interval, bound: Tensor, most: int, *
     held = (low, high, lower, upper, bound.double().contiguous(), *sums, *extremes)
     found = library()
     assert found is not None
-    found.summed(
-        *map(ctypes.c_int64, sizes), ctypes.c_int32(signs), *(ctypes.c_void_p(each.data_ptr()) for each in held)
-    )
+    addresses = (ctypes.c_void_p(each.data_ptr()) for each in held)
+    found.summed(*map(ctypes.c_int64, sizes), ctypes.c_int32(signs), *addresses)
     return Summed(*sums, *extremes)
 
 
@@ -81,9 +86,10 @@ def library() -> ctypes.CDLL | None:
         return None
     path = _cache() / f"kernel-{_key(compiler)}.so"
     if not path.exists():
-        with atomic_path(path) as temporary:
+        with tempfile.TemporaryDirectory() as directory:
+            built = Path(directory) / path.name
             done = subprocess.run(
-                [compiler, *FLAGS, str(SOURCE), "-o", str(temporary)],
+                [compiler, *FLAGS, str(SOURCE), "-o", str(built)],
                 capture_output=True,
                 text=True,
                 timeout=SECONDS,
@@ -96,6 +102,8 @@ def library() -> ctypes.CDLL | None:
                     stacklevel=2,
                 )
                 return None
+            with atomic_path(path) as temporary:
+                temporary.write_bytes(built.read_bytes())
     found = ctypes.CDLL(str(path))
     found.summed.restype = None
     return found
@@ -108,14 +116,13 @@ def _cache() -> Path:
 
 def _key(compiler: str) -> str:
     """Return a name for source, compiler and processor: a kernel for one processor may not run on another."""
-    version = subprocess.run(
-        [compiler, "--version"], capture_output=True, text=True, timeout=SECONDS, check=True
-    ).stdout
-    processor = Path("/proc/cpuinfo")
-    flags = (
-        next((line for line in processor.read_text().splitlines() if line.startswith(("flags", "Features"))), "")
-        if (processor.exists())
-        else platform.processor()
-    )
-    parts = (SOURCE.read_text(encoding="utf-8"), *FLAGS, version, platform.machine(), flags)
+    asked = subprocess.run([compiler, "--version"], capture_output=True, text=True, timeout=SECONDS, check=True)
+    parts = (SOURCE.read_text(encoding="utf-8"), *FLAGS, asked.stdout, platform.machine(), _processor())
     return hashlib.sha256("\n".join(parts).encode()).hexdigest()[:16]
+
+
+def _processor() -> str:
+    """Return what the processor can do, as far as the system says it."""
+    described = Path("/proc/cpuinfo")
+    lines = described.read_text().splitlines() if described.exists() else [platform.processor()]
+    return next((line for line in lines if line.startswith(("flags", "Features"))), lines[0])
