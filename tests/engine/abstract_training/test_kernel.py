@@ -69,9 +69,8 @@ def test_what_is_no_number_stays_none(kind: str, bound: float) -> None:
         derivatives.upper[0, 4, 0, 1] = wrong
         columns = interval((1, 20, 1, 4), 2, kind=kind)
         assert not kernel.takes(derivatives, columns)
-        found = extremes.summed(
-            Factors(derivatives, columns, kind == "not negative"), 1, torch.tensor([bound]), TIGHTEST
-        )
+        factors = Factors(derivatives, columns, kind == "not negative")
+        found = extremes.summed(factors, 1, torch.tensor([bound]).double(), TIGHTEST)
         if wrong != wrong:
             assert bool(found.total.upper[0, 1].isnan().all())
         columns.upper[0, 3, 0, 2] = wrong
@@ -109,7 +108,7 @@ def test_a_compiler_that_fails_is_told_of(anew: None, monkeypatch: pytest.Monkey
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     with pytest.warns(UserWarning, match=r"cannot build broken.cpp, so bounds are computed by PyTorch"):
         assert kernel.library() is None
-    assert [each.name for each in (tmp_path / "certified-unlearning").iterdir()] == []
+    assert not (tmp_path / "certified-unlearning").exists()
 
 
 def test_the_kernel_is_built_once(anew: None, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

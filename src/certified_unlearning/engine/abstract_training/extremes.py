@@ -162,8 +162,8 @@ def _extremes(
         known = Interval(*(end.reshape(runs, *shape) for end in total))
     # Cauchy and Schwarz over records and positions.
     size = (
-        norm_above(outer.magnitude.flatten(1, 2), 1, bounding.rounding).transpose(1, 2)
-        * norm_above(inner.magnitude.flatten(1, 2), 1, bounding.rounding)
+        norm_above(_in_a_row(outer), 1, bounding.rounding).transpose(1, 2)
+        * norm_above(_in_a_row(inner), 1, bounding.rounding)
     )  # fmt: skip
     size = torch.minimum(size, records * bound[:, None, None].to(size))
     return Extremes(sums, known, size.reshape(runs, *shape), left, records - left, records * positions)
@@ -184,6 +184,12 @@ def _gradients(factors: Factors, piece: slice, bounding: Bounding) -> Interval:
         return Interval(*(end.movedim(1, -1) for end in found))
     left = _last(outer, 2)
     return outer_products(left, _last(inner, 1), nonnegative=factors.nonnegative)
+
+
+def _in_a_row(values: Interval) -> Interval:
+    """Return values of all records and positions along one axis."""
+    lower = values.lower.flatten(1, 2)
+    return Interval.point(lower) if values.is_point else Interval(lower, values.upper.flatten(1, 2))
 
 
 def _outer_is_exact(factors: Factors, bounding: Bounding) -> bool:

@@ -55,7 +55,7 @@ def loss_bounds(
         labels: As there.
         loss: Which.
         differences: Shape ``(runs, records, outputs, outputs)``, of cross-entropy: ``[..., i, j]`` bounds logit ``j``
-            less logit ``i``. They tighten what single logits give.
+            less logit ``i``, taken instead of what single logits give.
         rounding: How to round.
     """
     if loss == "cross-entropy":
@@ -71,17 +71,12 @@ def loss_bounds(
 
 
 def softmax_bounds(logits: Interval, differences: Interval | None = None, rounding: Rounding = OUTWARD) -> Interval:
-    """Return bounds of softmax, tight for single logits, and those of pairs besides if differences are given.
+    """Return bounds of softmax: tight for single logits, or by differences of pairs if they are given.
 
     The share of class ``i`` is ``1 / sum_j exp(logit_j - logit_i)``, of which the term ``j = i`` is 1 for certain.
     """
     classes, dtype = logits.lower.shape[-1], logits.lower.dtype
-    apart = Interval(
-        rounding.down(logits.lower[..., None, :] - logits.upper[..., :, None]),
-        rounding.up(logits.upper[..., None, :] - logits.lower[..., :, None]),
-    )
-    if differences is not None:
-        apart = apart.intersected(differences)
+    apart = separate_differences(logits, rounding) if differences is None else differences
     itself = torch.eye(classes, dtype=torch.bool, device=logits.lower.device)
     apart = Interval(apart.lower.masked_fill(itself, 0), apart.upper.masked_fill(itself, 0))
     lower, upper = apart.upper.exp().sum(dim=-1).reciprocal(), apart.lower.exp().sum(dim=-1).reciprocal()
@@ -94,6 +89,14 @@ def softmax_bounds(logits: Interval, differences: Interval | None = None, roundi
     return Interval(
         (lower * (1 - off) - lost).clamp_min(0),
         (upper * (1 + off) + lost).clamp_max(1),
+    )
+
+
+def separate_differences(logits: Interval, rounding: Rounding = OUTWARD) -> Interval:
+    """Return bounds of all differences, ``[..., i, j]`` of logit ``j`` less ``i``, by those of single logits."""
+    return Interval(
+        rounding.down(logits.lower[..., None, :] - logits.upper[..., :, None]),
+        rounding.up(logits.upper[..., None, :] - logits.lower[..., :, None]),
     )
 
 

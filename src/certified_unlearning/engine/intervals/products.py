@@ -177,11 +177,12 @@ def subtracted(left: Interval, right: Interval, rounding: Rounding = OUTWARD) ->
     return added(left, -right, rounding)
 
 
-def norm_above(values: Tensor, dim: int, rounding: Rounding = OUTWARD) -> Tensor:
-    """Return Euclidean norms along a dimension, which is kept, that are not too small although squares underflow."""
-    count = values.shape[dim]
-    lost = 2 * count * rounding.smallest(values.dtype)
-    return (values.square().sum(dim=dim, keepdim=True) + lost).sqrt()
+def norm_above(values: Interval, dim: int, rounding: Rounding = OUTWARD) -> Tensor:
+    """Return the largest Euclidean norms along a dimension, which is kept, not too small although squares underflow."""
+    largest = values.lower if values.is_point else values.magnitude
+    lost = (2 * largest.shape[dim] * rounding.smallest(largest.dtype)) ** 0.5
+    norms: Tensor = torch.linalg.vector_norm(largest, dim=dim, keepdim=True)
+    return norms + lost
 
 
 def _widened(
@@ -199,7 +200,7 @@ def _widened(
     if not rounding.is_outward:
         return Interval(lower, upper)
     inner, dtype = left.lower.shape[-1], lower.dtype
-    size = norm_above(left.magnitude, -1, rounding) * norm_above(right.magnitude, -2, rounding)
+    size = norm_above(left, -1, rounding) * norm_above(right, -2, rounding)
     if shift is not None:
         size += shift.magnitude
     size *= 4 * rounding.error_of_sums(4 * inner + 16, dtype)

@@ -16,7 +16,7 @@ import torch
 from torch import Tensor
 
 from certified_unlearning.engine.intervals.interval import Interval
-from certified_unlearning.engine.intervals.losses import Loss, loss_bounds
+from certified_unlearning.engine.intervals.losses import Loss, loss_bounds, separate_differences
 from certified_unlearning.engine.intervals.network import Affine, Flatten, Network, Relu
 from certified_unlearning.engine.intervals.products import Product, norm_above, product, subtracted
 from certified_unlearning.engine.intervals.rounding import OUTWARD, Rounding
@@ -126,7 +126,8 @@ def differences(
 ) -> Interval:
     """Return bounds of all differences of logits, ``[..., i, j]`` of ``j`` less ``i``: both have the same activations.
 
-    They hold for logits as floats have them, too, each of which was rounded by itself.
+    They hold for logits as floats have them, too, each of which was rounded by itself, and are never wider than the
+    differences of the bounds of single logits.
 
     Returns:
         Shape ``(runs, records, outputs, outputs)``.
@@ -145,18 +146,18 @@ def differences(
     found = Interval(half.lower.new_zeros(shape), half.lower.new_zeros(shape))
     found.lower[..., first, second], found.lower[..., second, first] = half.lower, -half.upper
     found.upper[..., first, second], found.upper[..., second, first] = half.upper, -half.lower
-    if not rounding.is_outward:
-        return found
     columns, dtype = activations.columns[-1], found.lower.dtype
-    size = norm_above(columns.magnitude[:, :, 0], -1, rounding) * norm_above(
-        weight.magnitude.flatten(2), -1, rounding
-    ).transpose(1, 2)
-    if bias is not None:
-        size = size + bias.magnitude[:, None]
-    slack = 2 * rounding.error_of_sums(columns.lower.shape[-1] + 8, dtype) * size + rounding.smallest(dtype)
-    # Twice what is needed, so that the roundings of the subtraction are in it.
-    apart = 2 * (slack[..., None, :] + slack[..., :, None])
-    return Interval(found.lower - apart, found.upper + apart)
+    if rounding.is_outward:
+        size = norm_above(columns, -1, rounding)[:, :, 0] * norm_above(weight, -1, rounding).transpose(1, 2)
+        if bias is not None:
+            size = size + bias.magnitude[:, None]
+        slack = 2 * rounding.error_of_sums(columns.lower.shape[-1] + 8, dtype) * size + rounding.smallest(dtype)
+        # Twice what is needed, so that the roundings of the subtraction are in it.
+        apart = 2 * (slack[..., None, :] + slack[..., :, None])
+        found = Interval(found.lower - apart, found.upper + apart)
+    if bounding.products == "exact" and (columns.is_point or activations.nonnegative[-1]):
+        return found  # Exact products of the same activations: nothing that single logits say is tighter.
+    return found.intersected(separate_differences(activations.logits, rounding))
 
 
 def backward(
