@@ -94,6 +94,7 @@ def train(
         raise ParameterError("k must hold at least one budget, got none")
     if start[0].shape[0] not in (1, len(k)):
         raise ParameterError(f"start must hold 1 run, or one for each of {len(k)} budgets, got {start[0].shape[0]}")
+    _require_arithmetic(start[0])
     if (divisor is None) == (neighbourhood.normaliser == "fixed"):
         raise ParameterError(f"divisor must be given for a fixed normaliser, and for no other, got {divisor!r}")
     if (everyone is None) == neighbourhood.order_free:
@@ -182,6 +183,24 @@ def _followed(
         for each, step in zip(shrunk, steps, strict=True)
     )
     return moved, velocities
+
+
+def _require_arithmetic(parameters: Tensor) -> None:
+    """Check that products are computed in the type that bounds are rounded for.
+
+    Raises:
+        ParameterError: They are not: numbers are neither float32 nor float64, or shorter ones are multiplied instead.
+    """
+    kind = parameters.device.type
+    if parameters.dtype not in (torch.float32, torch.float64):
+        raise ParameterError(f"parameters must be float32 or float64, got {parameters.dtype}")
+    if parameters.dtype == torch.float32 and torch.get_float32_matmul_precision() != "highest":
+        raise ParameterError(
+            "torch.get_float32_matmul_precision() must be highest, or products are rounded to fewer bits than bounds "
+            f"allow for, got {torch.get_float32_matmul_precision()!r}"
+        )
+    if torch.is_autocast_enabled(kind):
+        raise ParameterError("autocast must be off: it multiplies shorter numbers than bounds are rounded for")
 
 
 def _require_batch(batch: Batch, neighbourhood: Neighbourhood, k: Sequence[int], descent: Descent) -> None:

@@ -4,6 +4,7 @@ Sources: Rump, *Fast and parallel interval arithmetic* (BIT 1999), for midpoints
 Stability of Numerical Algorithms*, section 3.5, for the error of a floating-point product.
 """
 
+import math
 from typing import Literal
 
 import torch
@@ -180,7 +181,7 @@ def subtracted(left: Interval, right: Interval, rounding: Rounding = OUTWARD) ->
 def norm_above(values: Interval, dim: int, rounding: Rounding = OUTWARD) -> Tensor:
     """Return the largest Euclidean norms along a dimension, which is kept, not too small although squares underflow."""
     largest = values.lower if values.is_point else values.magnitude
-    lost = (2 * largest.shape[dim] * rounding.smallest(largest.dtype)) ** 0.5
+    lost = math.sqrt(2 * largest.shape[dim] * rounding.smallest(largest.dtype))
     norms: Tensor = torch.linalg.vector_norm(largest, dim=dim, keepdim=True)
     return norms + lost
 
