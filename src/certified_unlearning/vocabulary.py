@@ -17,3 +17,12 @@ NoiseSource = Literal["seed", "system entropy"]
 
 Reading = Literal["none", "scheduled", "unscheduled"]
 """Whether a removal against an exact refit read the remaining records, and if so, whether as planned."""
+
+NetworkLoss = Literal["cross-entropy", "binary-cross-entropy", "squared"]
+"""Losses whose derivatives are bounded over boxes of parameters (`engine.intervals.losses`)."""
+Clipping = Literal["none", "clamp", "l2"]
+"""How single gradients are clipped: not at all, entry by entry, by their Euclidean norm."""
+IntervalProduct = Literal["exact", "rump"]
+"""How products of intervals are bounded: exactly where a factor has a known sign, or by midpoints and radii."""
+Changes = Literal["removals", "additions and removals", "substitutions", "additions or removals"]
+"""What may happen to every batch of a neighbour (`engine.abstract_training.neighbourhoods`)."""

@@ -419,7 +419,7 @@ def test_arithmetic_that_bounds_do_not_allow_for_is_refused(monkeypatch: pytest.
         start = tuple(each.to(dtype) for each in ORIGIN)
         return train(LINE, Descent(loss=BCE), start, [Batch(THREE.rows.to(dtype), THREE.labels)], k=[1])
 
-    with pytest.raises(ParameterError, match="float32 or float64, got torch.bfloat16"):
+    with pytest.raises(ParameterError, match=r"float32 or float64, got torch\.bfloat16"):
         training(torch.bfloat16)
     with torch.autocast("cpu"), pytest.raises(ParameterError, match="autocast must be off"):
         training(torch.float32)

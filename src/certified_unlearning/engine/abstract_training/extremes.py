@@ -13,11 +13,12 @@ import torch
 from torch import Tensor
 
 from certified_unlearning.engine.abstract_training import kernel
-from certified_unlearning.engine.intervals.clipping import Clipping, clamped, norm_scales
+from certified_unlearning.engine.intervals.clipping import clamped, norm_scales
 from certified_unlearning.engine.intervals.interval import Interval
 from certified_unlearning.engine.intervals.network import Network
 from certified_unlearning.engine.intervals.products import norm_above, outer_products, rump_product, signed_product
 from certified_unlearning.engine.intervals.propagation import Bounding, Factors
+from certified_unlearning.vocabulary import Clipping
 
 NUMBERS_AT_ONCE = 1 << 18
 """Of gradients that are formed together: pieces that stay in a processor's cache."""
@@ -132,7 +133,7 @@ def summed(factors: Factors, most: int, bound: Tensor, bounding: Bounding) -> Su
     limit, limited = bound[:, None, None, None], bool(torch.isfinite(bound).all())
     step = max(1, NUMBERS_AT_ONCE // lower.numel())
     for start in range(0, records, step):
-        piece = _gradients(factors, slice(start, start + step), bounding)
+        piece = gradients(factors, slice(start, start + step), bounding)
         if limited:
             piece = clamped(piece, limit)
         lower += piece.lower.sum(dim=-1)
@@ -162,14 +163,14 @@ def _extremes(
         known = Interval(*(end.reshape(runs, *shape) for end in total))
     # Cauchy and Schwarz over records and positions.
     size = (
-        norm_above(_in_a_row(outer), 1, bounding.rounding).transpose(1, 2)
-        * norm_above(_in_a_row(inner), 1, bounding.rounding)
+        norm_above(in_a_row(outer), 1, bounding.rounding).transpose(1, 2)
+        * norm_above(in_a_row(inner), 1, bounding.rounding)
     )  # fmt: skip
     size = torch.minimum(size, records * bound[:, None, None].to(size))
     return Extremes(sums, known, size.reshape(runs, *shape), left, records - left, records * positions)
 
 
-def _gradients(factors: Factors, piece: slice, bounding: Bounding) -> Interval:
+def gradients(factors: Factors, piece: slice, bounding: Bounding) -> Interval:
     """Return some records' gradients, shape ``(runs, outputs, inputs, records)``."""
     outer = Interval.point(factors.derivatives.lower[:, piece])
     if not factors.derivatives.is_point:
@@ -186,7 +187,7 @@ def _gradients(factors: Factors, piece: slice, bounding: Bounding) -> Interval:
     return outer_products(left, _last(inner, 1), nonnegative=factors.nonnegative)
 
 
-def _in_a_row(values: Interval) -> Interval:
+def in_a_row(values: Interval) -> Interval:
     """Return values of all records and positions along one axis."""
     lower = values.lower.flatten(1, 2)
     return Interval.point(lower) if values.is_point else Interval(lower, values.upper.flatten(1, 2))

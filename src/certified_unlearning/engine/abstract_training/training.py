@@ -15,6 +15,7 @@ from torch import Tensor
 from certified_unlearning.engine.abstract_training.descent import Descent, Parameters, State, directions
 from certified_unlearning.engine.abstract_training.extremes import extremes, largest_entry
 from certified_unlearning.engine.abstract_training.neighbourhoods import Neighbourhood, direction_bounds
+from certified_unlearning.engine.abstract_training.poisoning import Poisoning, poisoned_directions
 from certified_unlearning.engine.intervals.interval import Interval, IntervalError
 from certified_unlearning.engine.intervals.losses import require_loss
 from certified_unlearning.engine.intervals.network import Network
@@ -67,6 +68,7 @@ def train(
     bounding: Bounding = TIGHTEST,
     divisor: int | None = None,
     everyone: Batch | None = None,
+    poisoning: Poisoning | None = None,
 ) -> Trained:
     """Train, and carry a box for each budget along.
 
@@ -80,6 +82,7 @@ def train(
         bounding: How bounds are computed.
         divisor: What sums are divided by where the neighbourhood's normaliser is ``fixed``.
         everyone: All records, where the neighbourhood's order is free.
+        poisoning: Neighbours by changed records instead, with the same budget in all runs: ``k`` must be ``[0]`` then.
 
     Raises:
         ParameterError: Something makes no sense, or needs clipping.
@@ -99,14 +102,28 @@ def train(
         raise ParameterError(f"divisor must be given for a fixed normaliser, and for no other, got {divisor!r}")
     if (everyone is None) == neighbourhood.order_free:
         raise ParameterError("everyone must be given where the order of records is free, and nowhere else")
+    if poisoning is not None and (any(k) or divisor is not None or everyone is not None):
+        raise ParameterError("poisoning has budgets of its own: k must be 0, in batches of present records")
     budgets = torch.tensor(list(k), device=start[0].device)
     trained = Trained(start, tuple(_all_runs(each, len(k)) for each in start), 0)
     state, velocities = State(start), None
     for batch in batches:
         _require_batch(batch, neighbourhood, k, descent)
         rows, labels = batch.rows.unsqueeze(0), batch.labels
-        bounds = _directions(
-            network, descent, trained.box, everyone or batch, budgets, neighbourhood, bounding, divisor, len(batch.rows)
+        bounds = (
+            poisoned_directions(network, descent, trained.box, batch.rows, batch.labels, poisoning, bounding)
+            if poisoning is not None
+            else _directions(
+                network,
+                descent,
+                trained.box,
+                everyone or batch,
+                budgets,
+                neighbourhood,
+                bounding,
+                divisor,
+                len(batch.rows),
+            )
         )
         rate = descent.rate(state.updates)
         box, velocities = _followed(descent, trained.box, velocities, bounds, rate, bounding)

@@ -5,7 +5,7 @@ differences (Wicker et al., *Certificates of Differential Privacy and Unlearning
 Appendix B, without the term of the class itself, which the printed formula counts twice).
 """
 
-from typing import Literal, get_args
+from typing import get_args
 
 import torch
 from torch import Tensor
@@ -13,23 +13,23 @@ from torch import Tensor
 from certified_unlearning.engine.intervals.interval import Interval
 from certified_unlearning.engine.intervals.rounding import EXPONENTIAL, OUTWARD, Rounding
 from certified_unlearning.errors import ParameterError
+from certified_unlearning.vocabulary import NetworkLoss
 
-Loss = Literal["cross-entropy", "binary-cross-entropy", "squared"]
 UNDERFLOWS = 800.0
 """Exponentials of numbers further below 0 are 0."""
 
 
 def require_loss(loss: str, outputs: int) -> None:
     """Raise `ParameterError` unless a network of so many logits can have the loss."""
-    if loss not in get_args(Loss):
-        raise ParameterError(f"loss must be one of {', '.join(get_args(Loss))}, got {loss!r}")
+    if loss not in get_args(NetworkLoss):
+        raise ParameterError(f"loss must be one of {', '.join(get_args(NetworkLoss))}, got {loss!r}")
     if loss == "cross-entropy" and outputs < 2:
         raise ParameterError(f"cross-entropy needs at least 2 logits, got {outputs}; take binary-cross-entropy")
     if loss == "binary-cross-entropy" and outputs != 1:
         raise ParameterError(f"binary-cross-entropy needs 1 logit, got {outputs}; take cross-entropy")
 
 
-def derivatives(logits: Tensor, labels: Tensor, loss: Loss) -> Tensor:
+def derivatives(logits: Tensor, labels: Tensor, loss: NetworkLoss) -> Tensor:
     """Return the derivatives of each record's loss by its logits, as training computes them.
 
     Args:
@@ -46,7 +46,12 @@ def derivatives(logits: Tensor, labels: Tensor, loss: Loss) -> Tensor:
 
 
 def loss_bounds(
-    logits: Interval, labels: Tensor, loss: Loss, *, differences: Interval | None = None, rounding: Rounding = OUTWARD
+    logits: Interval,
+    labels: Tensor,
+    loss: NetworkLoss,
+    *,
+    differences: Interval | None = None,
+    rounding: Rounding = OUTWARD,
 ) -> Interval:
     """Return bounds of what `derivatives` returns.
 
@@ -68,6 +73,18 @@ def loss_bounds(
         2 * rounding.down(logits.lower - targets),
         2 * rounding.up(logits.upper - targets),
     )
+
+
+def any_label_bounds(logits: Interval, loss: NetworkLoss, rounding: Rounding = OUTWARD) -> Interval:
+    """Return bounds of what `derivatives` returns for any labels: from 1 below the least share to the largest.
+
+    Raises:
+        ParameterError: The loss has no classes.
+    """
+    if loss == "squared":
+        raise ParameterError("labels of the squared loss are numbers: any of them would leave no bounds")
+    shares = softmax_bounds(logits, rounding=rounding) if loss == "cross-entropy" else sigmoid_bounds(logits, rounding)
+    return Interval(rounding.down(shares.lower - 1).clamp_min(-1), shares.upper)
 
 
 def softmax_bounds(logits: Interval, differences: Interval | None = None, rounding: Rounding = OUTWARD) -> Interval:

@@ -5,15 +5,14 @@ Stability of Numerical Algorithms*, section 3.5, for the error of a floating-poi
 """
 
 import math
-from typing import Literal
 
 import torch
 from torch import Tensor
 
 from certified_unlearning.engine.intervals.interval import Interval
 from certified_unlearning.engine.intervals.rounding import OUTWARD, Rounding
+from certified_unlearning.vocabulary import IntervalProduct
 
-Product = Literal["exact", "rump"]
 NUMBERS_AT_ONCE = 1 << 20
 """Of a product that is formed term by term."""
 
@@ -131,7 +130,7 @@ def signed_product(
 def product(
     left: Interval,
     right: Interval,
-    kind: Product,
+    kind: IntervalProduct,
     rounding: Rounding,
     *,
     nonnegative: bool,

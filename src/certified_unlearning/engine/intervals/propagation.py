@@ -16,10 +16,11 @@ import torch
 from torch import Tensor
 
 from certified_unlearning.engine.intervals.interval import Interval
-from certified_unlearning.engine.intervals.losses import Loss, loss_bounds, separate_differences
+from certified_unlearning.engine.intervals.losses import loss_bounds, separate_differences
 from certified_unlearning.engine.intervals.network import Affine, Flatten, Network, Relu
-from certified_unlearning.engine.intervals.products import Product, norm_above, product, subtracted
+from certified_unlearning.engine.intervals.products import norm_above, product, subtracted
 from certified_unlearning.engine.intervals.rounding import OUTWARD, Rounding
+from certified_unlearning.vocabulary import IntervalProduct, NetworkLoss
 
 
 @dataclass(frozen=True)
@@ -33,8 +34,8 @@ class Bounding:
         rounding: Outward, or naive, which is no proof.
     """
 
-    products: Product = "exact"
-    outer: Product = "exact"
+    products: IntervalProduct = "exact"
+    outer: IntervalProduct = "exact"
     softmax: Literal["pairwise", "tight"] = "pairwise"
     rounding: Rounding = OUTWARD
 
@@ -165,7 +166,7 @@ def backward(
     box: Sequence[Interval],
     activations: Activations,
     labels: Tensor,
-    loss: Loss,
+    loss: NetworkLoss,
     bounding: Bounding = TIGHTEST,
 ) -> tuple[Factors, ...]:
     """Bound each record's gradient of its loss, as factors of each affine layer, in the order of layers.
