@@ -111,6 +111,15 @@ def test_a_compiler_that_fails_is_told_of(anew: None, monkeypatch: pytest.Monkey
     assert not (tmp_path / "certified-unlearning").exists()
 
 
+def test_a_place_that_cannot_be_written_is_told_of(anew: None, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    if kernel.shutil.which("c++") is None:
+        pytest.skip("no C++ compiler is here")
+    (tmp_path / "file").write_text("")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
+    with pytest.warns(UserWarning, match="so bounds are computed by PyTorch, more slowly: cannot write"):
+        assert kernel.library() is None
+
+
 def test_the_kernel_is_built_once(anew: None, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     if kernel.shutil.which("c++") is None:
         pytest.skip("no C++ compiler is here")

@@ -21,6 +21,7 @@ import torch
 from torch import Tensor
 
 from certified_unlearning.engine.intervals.interval import Interval
+from certified_unlearning.errors import StorageError
 from certified_unlearning.files import atomic_path
 
 SOURCE = Path(__file__).with_name("kernel.cpp")
@@ -84,29 +85,32 @@ def library() -> ctypes.CDLL | None:
     compiler = shutil.which("c++") or shutil.which("g++")
     if os.environ.get("UNLEARNING_KERNEL", "on") == "off" or compiler is None:
         return None
+    try:
+        path = _built(compiler)
+        found = ctypes.CDLL(str(path))
+    except (StorageError, OSError, subprocess.SubprocessError) as error:
+        said = error.stderr if isinstance(error, subprocess.CalledProcessError) else str(error)
+        warnings.warn(
+            f"{compiler} cannot build {SOURCE.name}, so bounds are computed by PyTorch, more slowly: "
+            f"{said.strip()[:300]}",
+            stacklevel=2,
+        )
+        return None
+    found.summed.restype = None
+    return found
+
+
+def _built(compiler: str) -> Path:
+    """Return the kernel's library, built now if it is not there."""
     path = _cache() / f"kernel-{_key(compiler)}.so"
     if not path.exists():
         with tempfile.TemporaryDirectory() as directory:
             built = Path(directory) / path.name
-            done = subprocess.run(
-                [compiler, *FLAGS, str(SOURCE), "-o", str(built)],
-                capture_output=True,
-                text=True,
-                timeout=SECONDS,
-                check=False,
-            )
-            if done.returncode:
-                warnings.warn(
-                    f"{compiler} cannot build {SOURCE.name}, so bounds are computed by PyTorch, more slowly: "
-                    f"{done.stderr.strip()[:300]}",
-                    stacklevel=2,
-                )
-                return None
+            command = [compiler, *FLAGS, str(SOURCE), "-o", str(built)]
+            subprocess.run(command, capture_output=True, text=True, timeout=SECONDS, check=True)
             with atomic_path(path) as temporary:
                 temporary.write_bytes(built.read_bytes())
-    found = ctypes.CDLL(str(path))
-    found.summed.restype = None
-    return found
+    return path
 
 
 def _cache() -> Path:
