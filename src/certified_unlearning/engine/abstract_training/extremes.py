@@ -130,7 +130,7 @@ def summed(factors: Factors, most: int, bound: Tensor, bounding: Bounding) -> Su
     lower, upper = outer.lower.new_zeros(shape), outer.lower.new_zeros(shape)
     smallest = outer.lower.new_full((*shape, most), torch.inf)
     largest = -smallest
-    limit, limited = bound[:, None, None, None], bool(torch.isfinite(bound).all())
+    limit, limited = bound[:, None, None, None], bool(torch.isfinite(bound).any())
     step = max(1, NUMBERS_AT_ONCE // lower.numel())
     for start in range(0, records, step):
         piece = gradients(factors, slice(start, start + step), bounding)
