@@ -21,3 +21,12 @@ ExactMechanism = Literal["subsample-gd", "noisy-sgd", "accelerated-noisy-sgd", "
 """Descents that forget exactly, by how their steps are made stable (`mechanisms.exact.plan`)."""
 Relation = Literal["replace-one", "add-remove"]
 """When two data sets are neighbours, for an epsilon of differential privacy (`accounting.private.releases`)."""
+
+NetworkLoss = Literal["cross-entropy", "binary-cross-entropy", "squared"]
+"""Losses whose derivatives are bounded over boxes of parameters (`engine.intervals.losses`)."""
+Clipping = Literal["none", "clamp", "l2"]
+"""How single gradients are clipped: not at all, entry by entry, by their Euclidean norm."""
+IntervalProduct = Literal["exact", "rump"]
+"""How products of intervals are bounded: exactly where a factor has a known sign, or by midpoints and radii."""
+Changes = Literal["removals", "additions and removals", "substitutions", "additions or removals"]
+"""What may happen to every batch of a neighbour (`engine.abstract_training.neighbourhoods`)."""

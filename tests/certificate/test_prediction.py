@@ -92,7 +92,7 @@ def test_the_command_recomputes_predictions_from_the_evidence(stated: Prediction
         ("widths", (2, 6, 2), "impossible constants"),
         ("widths", (2, 5, 1), "does not hold"),
         ("clipping", "clamp", "impossible constants"),
-        ("changes", "additions and removals", "need clipping"),
+        ("changes", "additions and removals", "other comparator"),
         ("classes", ("no", "yes", "maybe"), "classes"),
         ("comparator", "anything", "other comparator"),
         ("not_promised", (), "other not_promised"),

@@ -1,8 +1,8 @@
 """Certificates of single predictions: labels that retraining without any k records would not change.
 
 A certificate names its evidence, a file that lies beside it: parameters, a box for each budget, and the inputs. From
-that file anybody who may see it recomputes every label, every radius and every share. The file is secret, as the
-training data are: its parameters were learned with the records.
+that file anybody who may see it recomputes every label, every radius and every share (`certificate.evidence`). The file
+is secret, as the training data are: its parameters were learned with the records.
 """
 
 import functools
@@ -10,31 +10,23 @@ import hashlib
 import math
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Literal, Self
+from typing import TYPE_CHECKING, Literal, Self
 
-import safetensors
-import safetensors.torch
-import torch
 from pydantic import BaseModel, ConfigDict, Field, PrivateAttr
-from torch import Tensor
 
 from certified_unlearning.accounting.accountant import Assumption
 from certified_unlearning.certificate.preprocessing import DECLARED, GIVEN, preprocessing
 from certified_unlearning.certificate.verification import TOLERANCE, CertificateError
-from certified_unlearning.engine.abstract_training.descent import Descent
-from certified_unlearning.engine.abstract_training.neighbourhoods import Changes, Neighbourhood
-from certified_unlearning.engine.intervals.clipping import Clipping
-from certified_unlearning.engine.intervals.interval import Interval, IntervalError
-from certified_unlearning.engine.intervals.losses import Loss, require_loss
-from certified_unlearning.engine.intervals.network import Network
-from certified_unlearning.engine.intervals.products import Product
-from certified_unlearning.engine.intervals.propagation import Bounding
-from certified_unlearning.engine.intervals.rounding import Rounding
 from certified_unlearning.errors import DataError, ParameterError
 from certified_unlearning.files import atomic_path, read_model, write_model
-from certified_unlearning.mechanisms.certified_sgd.learned import Learned
-from certified_unlearning.mechanisms.certified_sgd.sgd import CertifiedSgd, widths
 from certified_unlearning.version import code_version
+from certified_unlearning.vocabulary import Changes, Clipping, IntervalProduct, NetworkLoss
+
+if TYPE_CHECKING:  # What only makes certificates of models, and recomputes them, imports PyTorch.
+    from torch import Tensor
+
+    from certified_unlearning.mechanisms.certified_sgd.learned import Learned
+    from certified_unlearning.mechanisms.certified_sgd.sgd import CertifiedSgd
 
 NOT_PROMISED = (
     "nothing about predictions that are not certified: their label may change",
@@ -111,7 +103,7 @@ class PredictionCertificate(BaseModel):
     not_promised: tuple[str, ...]
     n: int = Field(ge=1)
     widths: tuple[int, ...] = Field(min_length=2)
-    loss: Loss
+    loss: NetworkLoss
     epochs: int = Field(ge=1)
     batches: int = Field(ge=1)
     smallest_batch: int = Field(ge=1)
@@ -126,7 +118,7 @@ class PredictionCertificate(BaseModel):
     changes: Changes
     normaliser: Literal["present"] = "present"
     budgets: tuple[int, ...] = Field(min_length=1)
-    products: Product
+    products: IntervalProduct
     rounding: Literal["outward"] = "outward"
     dtype: Literal["float32", "float64"]
     classes: tuple[str, ...] = Field(min_length=2)
@@ -145,14 +137,14 @@ class PredictionCertificate(BaseModel):
     @classmethod
     def of(
         cls,
-        settings: CertifiedSgd,
-        learned: Learned,
-        rows: Tensor,
+        settings: "CertifiedSgd",
+        learned: "Learned",
+        rows: "Tensor",
         *,
         n: int,
         batches: int,
         classes: Sequence[str],
-        labels: Tensor | None = None,
+        labels: "Tensor | None" = None,
         file: str = "evidence.safetensors",
         dataset: str = "own",
         features: str = GIVEN,
@@ -174,18 +166,20 @@ class PredictionCertificate(BaseModel):
         Raises:
             ParameterError: Rounding is naive, or the network has other than dense layers.
         """
+        from certified_unlearning.certificate import evidence
+
         if not settings.bounding.rounding.is_outward:
             raise ParameterError("naive rounding proves nothing: certificates need rounding outward")
         if not len(rows):
             raise ParameterError("rows must hold at least one input, got none")
         descent = settings.descent
-        evidence = _evidence_of(learned, rows, labels)
+        packed = evidence.packed(learned, rows, labels)
         made = cls.model_validate(
             {
                 "comparator": _comparator(settings.neighbourhood.changes),
                 "not_promised": NOT_PROMISED,
                 "n": n,
-                "widths": widths(settings.network),
+                "widths": evidence.widths(settings.network),
                 "loss": descent.loss,
                 "epochs": settings.epochs,
                 "batches": batches,
@@ -201,17 +195,17 @@ class PredictionCertificate(BaseModel):
                 "changes": settings.neighbourhood.changes,
                 "budgets": learned.budgets,
                 "products": settings.bounding.products,
-                "dtype": "float64" if rows.dtype == torch.float64 else "float32",
+                "dtype": str(rows.dtype).removeprefix("torch."),
                 "classes": tuple(classes),
-                "evidence": Evidence(file=file, sha256=hashlib.sha256(evidence).hexdigest()),
+                "evidence": Evidence(file=file, sha256=hashlib.sha256(packed).hexdigest()),
                 "assumptions": _assumptions(dataset, features),
                 "dataset": dataset,
                 "features": features,
                 "code_version": code_version(),
-                **_statements(learned, rows, labels),
+                **evidence.statements(learned, rows, labels),
             }
         )
-        made._evidence = evidence
+        made._evidence = packed
         return made
 
 
@@ -250,22 +244,27 @@ def verify(certificate: PredictionCertificate) -> None:
         CertificateError: The evidence is missing or another, boxes are none, something differs, constants are
             impossible, or words are not those of the mechanism.
     """
-    network, descent = _verify_constants(certificate)
-    evidence = certificate._evidence
-    if not evidence:
+    from certified_unlearning.certificate import evidence
+
+    _verify_constants(certificate)
+    network = evidence.network_of(certificate.model_dump())
+    packed = certificate._evidence
+    if not packed:
         raise CertificateError(
             f"the certificate cannot be recomputed without its evidence: {certificate.evidence.file} must lie beside it"
         )
-    if hashlib.sha256(evidence).hexdigest() != certificate.evidence.sha256:
+    if hashlib.sha256(packed).hexdigest() != certificate.evidence.sha256:
         raise CertificateError(f"{certificate.evidence.file} is not the evidence that the certificate names")
-    bounding = Bounding(
-        products=certificate.products, outer=certificate.products, rounding=Rounding(certificate.rounding)
+    found = evidence.unpacked(
+        packed,
+        network,
+        products=certificate.products,
+        budgets=certificate.budgets,
+        smallest_batch=certificate.smallest_batch,
+        dtype=certificate.dtype,
+        inputs=len(certificate.predictions),
     )
-    learned, rows, labels = _learned(certificate, network, bounding, evidence)
-    due = _statements(learned, rows, labels)
-    if descent.loss == "squared":
-        raise CertificateError("the certificate states loss = 'squared', which has no labels")
-    for name, computed in due.items():
+    for name, computed in evidence.statements(*found).items():
         said = getattr(certificate, name)
         if not _same(said, computed):
             raise CertificateError(
@@ -273,30 +272,8 @@ def verify(certificate: PredictionCertificate) -> None:
             )
 
 
-def _verify_constants(certificate: PredictionCertificate) -> tuple[Network, Descent]:
-    """Check that constants are possible and fit each other, and the words; return what they describe."""
-    try:
-        network = Network.dense(*certificate.widths)
-        require_loss(certificate.loss, network.outputs)
-        descent = Descent(
-            loss=certificate.loss,
-            step_size=certificate.step_size,
-            decay=certificate.decay,
-            clipping=certificate.clipping,
-            bound=certificate.bound,
-            weight_decay=certificate.weight_decay,
-            momentum=certificate.momentum,
-            nesterov=certificate.nesterov,
-        )
-        for k in certificate.budgets:
-            Neighbourhood(certificate.changes).require(
-                k,
-                batch=certificate.smallest_batch,
-                removable=certificate.smallest_batch,
-                clips=certificate.clipping != "none",
-            )
-    except (ParameterError, ValueError) as error:
-        raise CertificateError(f"the certificate states impossible constants: {error}") from error
+def _verify_constants(certificate: PredictionCertificate) -> None:
+    """Check that constants fit each other, and the words."""
     outputs, inputs = certificate.widths[-1], len(certificate.predictions)
     scope = {
         "updates": (certificate.updates == certificate.epochs * certificate.batches, "epochs x batches"),
@@ -310,6 +287,7 @@ def _verify_constants(certificate: PredictionCertificate) -> tuple[Network, Desc
         ),
         "classes": (len(certificate.classes) == max(2, outputs), f"{max(2, outputs)} names"),
         "radii": (len(certificate.radii) == inputs >= 1, "one for each prediction"),
+        "loss": (certificate.loss != "squared", "a loss of classes"),
         "features": (certificate.features in (DECLARED, GIVEN), f"{DECLARED!r} or {GIVEN!r}"),
     }
     for name, (holds, right) in scope.items():
@@ -326,46 +304,6 @@ def _verify_constants(certificate: PredictionCertificate) -> tuple[Network, Desc
             raise CertificateError(
                 f"the certificate states other {name} than it must: {said!r} instead of {right_words!r}"
             )
-    return network, descent
-
-
-def _learned(
-    certificate: PredictionCertificate, network: Network, bounding: Bounding, evidence: bytes
-) -> tuple[Learned, Tensor, Tensor | None]:
-    """Return the model that the evidence holds, its inputs and their labels, checked."""
-    try:
-        tensors = safetensors.torch.load(evidence)
-        count, runs = len(network.shapes), len(certificate.budgets)
-        parameters = network.checked([tensors[f"parameters/{place}"] for place in range(count)])
-        lower = network.checked([tensors[f"lower/{place}"] for place in range(count)])
-        upper = network.checked([tensors[f"upper/{place}"] for place in range(count)])
-        rows, labels = tensors["rows"], tensors.get("labels")
-        if {str(each.dtype) for each in (*parameters, *lower, *upper, rows)} != {f"torch.{certificate.dtype}"}:
-            raise CertificateError(f"the evidence is not of type {certificate.dtype}")
-        if rows.ndim != 2 or rows.shape[1] != certificate.widths[0] or len(rows) != len(certificate.predictions):
-            raise CertificateError("the evidence has other inputs than the certificate's predictions")
-        if len(parameters[0]) != 1 or len(lower[0]) != runs or len(upper[0]) != runs:
-            raise CertificateError(f"the evidence must hold one model and {runs} boxes")
-        box = tuple(Interval(*ends).checked("parameters") for ends in zip(lower, upper, strict=True))
-    except (KeyError, ParameterError, IntervalError, safetensors.SafetensorError) as error:
-        raise CertificateError(f"the evidence does not hold what the certificate names: {error}") from error
-    for each, values in zip(box, parameters, strict=True):
-        if not bool(each.holds(values).all()):
-            raise CertificateError("the evidence has parameters outside their box")
-        if not bool((each.lower[1:] <= each.lower[:-1]).all() and (each.upper[:-1] <= each.upper[1:]).all()):
-            raise CertificateError("the evidence has boxes that are not nested: a larger budget must have a larger box")
-    return Learned(network, bounding, parameters, box, certificate.budgets, certificate.smallest_batch), rows, labels
-
-
-def _statements(learned: Learned, rows: Tensor, labels: Tensor | None) -> dict[str, object]:
-    """Return what a certificate states of inputs, all of which follows from the evidence."""
-    radii = learned.radii(rows)
-    return {
-        "predictions": tuple(learned.classes(rows).tolist()),
-        "radii": tuple(radii.tolist()),
-        "shares": tuple((radii >= budget).double().mean().item() for budget in learned.budgets),
-        "accuracy": None if labels is None else tuple(learned.accuracy_bounds(rows, labels)),
-    }
 
 
 def _same(said: object, computed: object) -> bool:
@@ -383,15 +321,6 @@ def _first(said: object, computed: object) -> str:
             if not _same(one, two):
                 return f"{one!r} instead of {two!r} in place {place}"
     return f"{said!r} instead of {computed!r}"
-
-
-def _evidence_of(learned: Learned, rows: Tensor, labels: Tensor | None) -> bytes:
-    found = {"rows": rows}
-    if labels is not None:
-        found["labels"] = labels.long()
-    for place, (values, box) in enumerate(zip(learned.parameters, learned.box, strict=True)):
-        found |= {f"parameters/{place}": values, f"lower/{place}": box.lower, f"upper/{place}": box.upper}
-    return safetensors.torch.save({name: each.detach().cpu().clone().contiguous() for name, each in found.items()})
 
 
 def _comparator(changes: Changes) -> str:

@@ -8,6 +8,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
+from certified_unlearning.engine.abstract_training import kernel
 from certified_unlearning.engine.abstract_training.descent import Descent, Parameters, logits
 from certified_unlearning.engine.abstract_training.neighbourhoods import Neighbourhood
 from certified_unlearning.engine.abstract_training.training import Batch, Trained, train
@@ -251,8 +252,11 @@ def test_a_box_that_parameters_leave_is_an_error(monkeypatch: pytest.MonkeyPatch
         train(SMALL, Descent(step_size=0.2), start, batches, k=[1])
 
 
-def test_memory_does_not_grow_with_batch_times_parameters(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("compiled", [True, False])
+def test_memory_does_not_grow_with_batch_times_parameters(compiled: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     """No tensor as large as all gradients of a batch is ever made."""
+    if not compiled:
+        monkeypatch.setattr(kernel, "takes", lambda *_: False)
     from torch.utils._python_dispatch import TorchDispatchMode
 
     class Largest(TorchDispatchMode):

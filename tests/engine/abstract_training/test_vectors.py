@@ -414,5 +414,20 @@ def test_numbers_that_make_no_sense_are_refused(given: dict, said: str) -> None:
         Descent(**given)
 
 
+def test_arithmetic_that_bounds_do_not_allow_for_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    def training(dtype: torch.dtype) -> Trained:
+        start = tuple(each.to(dtype) for each in ORIGIN)
+        return train(LINE, Descent(loss=BCE), start, [Batch(THREE.rows.to(dtype), THREE.labels)], k=[1])
+
+    with pytest.raises(ParameterError, match=r"float32 or float64, got torch\.bfloat16"):
+        training(torch.bfloat16)
+    with torch.autocast("cpu"), pytest.raises(ParameterError, match="autocast must be off"):
+        training(torch.float32)
+    monkeypatch.setattr(torch, "get_float32_matmul_precision", lambda: "high")
+    with pytest.raises(ParameterError, match="must be highest"):
+        training(torch.float32)
+    assert training(torch.float64).updates == 1
+
+
 def test_tightest_is_the_default() -> None:
     assert Bounding("exact", "exact", "pairwise") == TIGHTEST

@@ -12,12 +12,12 @@ import torch
 from torch import Tensor
 
 from certified_unlearning.engine.abstract_training.extremes import bias_factors, summed
-from certified_unlearning.engine.intervals.clipping import Clipping
 from certified_unlearning.engine.intervals.interval import Interval
-from certified_unlearning.engine.intervals.losses import Loss, derivatives
+from certified_unlearning.engine.intervals.losses import derivatives
 from certified_unlearning.engine.intervals.network import Flatten, Network, Relu
 from certified_unlearning.engine.intervals.propagation import TIGHTEST, Factors
 from certified_unlearning.errors import ParameterError
+from certified_unlearning.vocabulary import Clipping, NetworkLoss
 
 Parameters = tuple[Tensor, ...]
 
@@ -43,7 +43,7 @@ class Descent:
         ParameterError: A number makes no sense, or no box would hold.
     """
 
-    loss: Loss = "cross-entropy"
+    loss: NetworkLoss = "cross-entropy"
     step_size: float = 0.1
     decay: float = 0.0
     clipping: Clipping = "none"

@@ -12,11 +12,13 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from certified_unlearning.engine.intervals.clipping import Clipping, clamped, norm_scales
+from certified_unlearning.engine.abstract_training import kernel
+from certified_unlearning.engine.intervals.clipping import clamped, norm_scales
 from certified_unlearning.engine.intervals.interval import Interval
 from certified_unlearning.engine.intervals.network import Network
 from certified_unlearning.engine.intervals.products import norm_above, outer_products, rump_product, signed_product
 from certified_unlearning.engine.intervals.propagation import Bounding, Factors
+from certified_unlearning.vocabulary import Clipping
 
 NUMBERS_AT_ONCE = 1 << 18
 """Of gradients that are formed together: pieces that stay in a processor's cache."""
@@ -115,15 +117,23 @@ def summed(factors: Factors, most: int, bound: Tensor, bounding: Bounding) -> Su
         bounding: How products are bounded.
     """
     outer, inner = factors.derivatives, factors.columns
+    if _outer_is_exact(factors, bounding) and kernel.takes(outer, inner):
+        if inner.lower.shape[-1] == 1 < outer.lower.shape[-1] and not outer.is_point:
+            # The kernel works along inputs: where there is one, the two change roles.
+            ones = Interval(*(end.expand(len(outer.lower), -1, -1, -1) for end in inner))
+            turned = kernel.summed(ones, outer, bound, most, nonnegative=False)
+            return Sums(Interval(turned[0].mT, turned[1].mT), turned[2].mT, turned[3].mT)
+        found = kernel.summed(outer, inner, bound, most, nonnegative=factors.nonnegative)
+        return Sums(Interval(found.lower, found.upper), found.smallest, found.largest)
     runs, records, _, outputs = outer.lower.shape
     shape = (runs, outputs, inner.lower.shape[-1])
     lower, upper = outer.lower.new_zeros(shape), outer.lower.new_zeros(shape)
     smallest = outer.lower.new_full((*shape, most), torch.inf)
     largest = -smallest
-    limit, limited = bound[:, None, None, None], bool(torch.isfinite(bound).all())
+    limit, limited = bound[:, None, None, None], bool(torch.isfinite(bound).any())
     step = max(1, NUMBERS_AT_ONCE // lower.numel())
     for start in range(0, records, step):
-        piece = _gradients(factors, slice(start, start + step), bounding)
+        piece = gradients(factors, slice(start, start + step), bounding)
         if limited:
             piece = clamped(piece, limit)
         lower += piece.lower.sum(dim=-1)
@@ -153,14 +163,14 @@ def _extremes(
         known = Interval(*(end.reshape(runs, *shape) for end in total))
     # Cauchy and Schwarz over records and positions.
     size = (
-        norm_above(outer.magnitude.flatten(1, 2), 1, bounding.rounding).transpose(1, 2)
-        * norm_above(inner.magnitude.flatten(1, 2), 1, bounding.rounding)
+        norm_above(in_a_row(outer), 1, bounding.rounding).transpose(1, 2)
+        * norm_above(in_a_row(inner), 1, bounding.rounding)
     )  # fmt: skip
     size = torch.minimum(size, records * bound[:, None, None].to(size))
     return Extremes(sums, known, size.reshape(runs, *shape), left, records - left, records * positions)
 
 
-def _gradients(factors: Factors, piece: slice, bounding: Bounding) -> Interval:
+def gradients(factors: Factors, piece: slice, bounding: Bounding) -> Interval:
     """Return some records' gradients, shape ``(runs, outputs, inputs, records)``."""
     outer = Interval.point(factors.derivatives.lower[:, piece])
     if not factors.derivatives.is_point:
@@ -168,13 +178,24 @@ def _gradients(factors: Factors, piece: slice, bounding: Bounding) -> Interval:
     inner = Interval.point(factors.columns.lower[:, piece])
     if not factors.columns.is_point:
         inner = Interval(inner.lower, factors.columns.upper[:, piece])
-    if outer.lower.shape[2] > 1 or (bounding.outer == "rump" and not (outer.is_point and inner.is_point)):
+    if outer.lower.shape[2] > 1 or not _outer_is_exact(factors, bounding):
         multiplied = rump_product if bounding.outer == "rump" else signed_product
         left = Interval(*(end.transpose(2, 3) for end in outer))
         found = multiplied(left, inner, bounding.rounding)
         return Interval(*(end.movedim(1, -1) for end in found))
     left = _last(outer, 2)
     return outer_products(left, _last(inner, 1), nonnegative=factors.nonnegative)
+
+
+def in_a_row(values: Interval) -> Interval:
+    """Return values of all records and positions along one axis."""
+    lower = values.lower.flatten(1, 2)
+    return Interval.point(lower) if values.is_point else Interval(lower, values.upper.flatten(1, 2))
+
+
+def _outer_is_exact(factors: Factors, bounding: Bounding) -> bool:
+    """Return whether products of single numbers are to be exact; of points they are in any case."""
+    return bounding.outer == "exact" or (factors.derivatives.is_point and factors.columns.is_point)
 
 
 def _last(values: Interval, axis: int) -> Interval:

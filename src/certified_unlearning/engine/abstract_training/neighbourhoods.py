@@ -19,8 +19,8 @@ from certified_unlearning.engine.abstract_training.extremes import Extremes
 from certified_unlearning.engine.intervals.interval import Interval
 from certified_unlearning.engine.intervals.rounding import OUTWARD, Rounding
 from certified_unlearning.errors import AssumptionError, ParameterError
+from certified_unlearning.vocabulary import Changes
 
-Changes = Literal["removals", "additions and removals", "substitutions", "additions or removals"]
 Normaliser = Literal["present", "fixed"]
 
 

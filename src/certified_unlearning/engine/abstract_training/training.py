@@ -5,6 +5,7 @@ and Theorem 4.2, without noise. The box holds what the trainer of `descent` make
 real numbers, and in floats of the same type, whatever the order of sums.
 """
 
+import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
@@ -14,6 +15,7 @@ from torch import Tensor
 from certified_unlearning.engine.abstract_training.descent import Descent, Parameters, State, directions
 from certified_unlearning.engine.abstract_training.extremes import extremes, largest_entry
 from certified_unlearning.engine.abstract_training.neighbourhoods import Neighbourhood, direction_bounds
+from certified_unlearning.engine.abstract_training.poisoning import Poisoning, poisoned_directions
 from certified_unlearning.engine.intervals.interval import Interval, IntervalError
 from certified_unlearning.engine.intervals.losses import require_loss
 from certified_unlearning.engine.intervals.network import Network
@@ -66,6 +68,7 @@ def train(
     bounding: Bounding = TIGHTEST,
     divisor: int | None = None,
     everyone: Batch | None = None,
+    poisoning: Poisoning | None = None,
 ) -> Trained:
     """Train, and carry a box for each budget along.
 
@@ -79,6 +82,7 @@ def train(
         bounding: How bounds are computed.
         divisor: What sums are divided by where the neighbourhood's normaliser is ``fixed``.
         everyone: All records, where the neighbourhood's order is free.
+        poisoning: Neighbours by changed records instead, with the same budget in all runs: ``k`` must be ``[0]`` then.
 
     Raises:
         ParameterError: Something makes no sense, or needs clipping.
@@ -93,18 +97,33 @@ def train(
         raise ParameterError("k must hold at least one budget, got none")
     if start[0].shape[0] not in (1, len(k)):
         raise ParameterError(f"start must hold 1 run, or one for each of {len(k)} budgets, got {start[0].shape[0]}")
+    _require_arithmetic(start[0])
     if (divisor is None) == (neighbourhood.normaliser == "fixed"):
         raise ParameterError(f"divisor must be given for a fixed normaliser, and for no other, got {divisor!r}")
     if (everyone is None) == neighbourhood.order_free:
         raise ParameterError("everyone must be given where the order of records is free, and nowhere else")
+    if poisoning is not None and (any(k) or divisor is not None or everyone is not None):
+        raise ParameterError("poisoning has budgets of its own: k must be 0, in batches of present records")
     budgets = torch.tensor(list(k), device=start[0].device)
     trained = Trained(start, tuple(_all_runs(each, len(k)) for each in start), 0)
     state, velocities = State(start), None
     for batch in batches:
         _require_batch(batch, neighbourhood, k, descent)
         rows, labels = batch.rows.unsqueeze(0), batch.labels
-        bounds = _directions(
-            network, descent, trained.box, everyone or batch, budgets, neighbourhood, bounding, divisor, len(batch.rows)
+        bounds = (
+            poisoned_directions(network, descent, trained.box, batch.rows, batch.labels, poisoning, bounding)
+            if poisoning is not None
+            else _directions(
+                network,
+                descent,
+                trained.box,
+                everyone or batch,
+                budgets,
+                neighbourhood,
+                bounding,
+                divisor,
+                len(batch.rows),
+            )
         )
         rate = descent.rate(state.updates)
         box, velocities = _followed(descent, trained.box, velocities, bounds, rate, bounding)
@@ -183,6 +202,24 @@ def _followed(
     return moved, velocities
 
 
+def _require_arithmetic(parameters: Tensor) -> None:
+    """Check that products are computed in the type that bounds are rounded for.
+
+    Raises:
+        ParameterError: They are not: numbers are neither float32 nor float64, or shorter ones are multiplied instead.
+    """
+    kind = parameters.device.type
+    if parameters.dtype not in (torch.float32, torch.float64):
+        raise ParameterError(f"parameters must be float32 or float64, got {parameters.dtype}")
+    if parameters.dtype == torch.float32 and torch.get_float32_matmul_precision() != "highest":
+        raise ParameterError(
+            "torch.get_float32_matmul_precision() must be highest, or products are rounded to fewer bits than bounds "
+            f"allow for, got {torch.get_float32_matmul_precision()!r}"
+        )
+    if torch.is_autocast_enabled(kind):
+        raise ParameterError("autocast must be off: it multiplies shorter numbers than bounds are rounded for")
+
+
 def _require_batch(batch: Batch, neighbourhood: Neighbourhood, k: Sequence[int], descent: Descent) -> None:
     records = len(batch.rows)
     if not records or batch.labels.shape != (records,):
@@ -191,7 +228,8 @@ def _require_batch(batch: Batch, neighbourhood: Neighbourhood, k: Sequence[int],
         )
     if batch.public is not None and (batch.public.shape != (records,) or batch.public.dtype != torch.bool):
         raise ParameterError(f"public must hold a truth value for each of the {records} records of a batch")
-    if not bool(torch.isfinite(batch.rows).all()):
+    # A sum is quick, and finite unless a term is not, or many are huge.
+    if not math.isfinite(float(batch.rows.sum())) and not bool(torch.isfinite(batch.rows).all()):
         raise DataError("a batch holds numbers that are not finite")
     removable = records if batch.public is None else int((~batch.public).sum())
     for each in k:

@@ -5,7 +5,6 @@ bound the factor by which a gradient in the interval is multiplied.
 """
 
 from collections.abc import Sequence
-from typing import Literal
 
 import torch
 from torch import Tensor
@@ -13,8 +12,6 @@ from torch import Tensor
 from certified_unlearning.engine.intervals.interval import Interval
 from certified_unlearning.engine.intervals.propagation import Factors
 from certified_unlearning.engine.intervals.rounding import OUTWARD, Rounding
-
-Clipping = Literal["none", "clamp", "l2"]
 
 
 def clamped(values: Interval, bound: float | Tensor) -> Interval:

@@ -5,7 +5,7 @@ differences (Wicker et al., *Certificates of Differential Privacy and Unlearning
 Appendix B, without the term of the class itself, which the printed formula counts twice).
 """
 
-from typing import Literal, get_args
+from typing import get_args
 
 import torch
 from torch import Tensor
@@ -13,23 +13,23 @@ from torch import Tensor
 from certified_unlearning.engine.intervals.interval import Interval
 from certified_unlearning.engine.intervals.rounding import EXPONENTIAL, OUTWARD, Rounding
 from certified_unlearning.errors import ParameterError
+from certified_unlearning.vocabulary import NetworkLoss
 
-Loss = Literal["cross-entropy", "binary-cross-entropy", "squared"]
 UNDERFLOWS = 800.0
 """Exponentials of numbers further below 0 are 0."""
 
 
 def require_loss(loss: str, outputs: int) -> None:
     """Raise `ParameterError` unless a network of so many logits can have the loss."""
-    if loss not in get_args(Loss):
-        raise ParameterError(f"loss must be one of {', '.join(get_args(Loss))}, got {loss!r}")
+    if loss not in get_args(NetworkLoss):
+        raise ParameterError(f"loss must be one of {', '.join(get_args(NetworkLoss))}, got {loss!r}")
     if loss == "cross-entropy" and outputs < 2:
         raise ParameterError(f"cross-entropy needs at least 2 logits, got {outputs}; take binary-cross-entropy")
     if loss == "binary-cross-entropy" and outputs != 1:
         raise ParameterError(f"binary-cross-entropy needs 1 logit, got {outputs}; take cross-entropy")
 
 
-def derivatives(logits: Tensor, labels: Tensor, loss: Loss) -> Tensor:
+def derivatives(logits: Tensor, labels: Tensor, loss: NetworkLoss) -> Tensor:
     """Return the derivatives of each record's loss by its logits, as training computes them.
 
     Args:
@@ -46,7 +46,12 @@ def derivatives(logits: Tensor, labels: Tensor, loss: Loss) -> Tensor:
 
 
 def loss_bounds(
-    logits: Interval, labels: Tensor, loss: Loss, *, differences: Interval | None = None, rounding: Rounding = OUTWARD
+    logits: Interval,
+    labels: Tensor,
+    loss: NetworkLoss,
+    *,
+    differences: Interval | None = None,
+    rounding: Rounding = OUTWARD,
 ) -> Interval:
     """Return bounds of what `derivatives` returns.
 
@@ -55,7 +60,7 @@ def loss_bounds(
         labels: As there.
         loss: Which.
         differences: Shape ``(runs, records, outputs, outputs)``, of cross-entropy: ``[..., i, j]`` bounds logit ``j``
-            less logit ``i``. They tighten what single logits give.
+            less logit ``i``, taken instead of what single logits give.
         rounding: How to round.
     """
     if loss == "cross-entropy":
@@ -70,18 +75,25 @@ def loss_bounds(
     )
 
 
+def any_label_bounds(logits: Interval, loss: NetworkLoss, rounding: Rounding = OUTWARD) -> Interval:
+    """Return bounds of what `derivatives` returns for any labels: from 1 below the least share to the largest.
+
+    Raises:
+        ParameterError: The loss has no classes.
+    """
+    if loss == "squared":
+        raise ParameterError("labels of the squared loss are numbers: any of them would leave no bounds")
+    shares = softmax_bounds(logits, rounding=rounding) if loss == "cross-entropy" else sigmoid_bounds(logits, rounding)
+    return Interval(rounding.down(shares.lower - 1).clamp_min(-1), shares.upper)
+
+
 def softmax_bounds(logits: Interval, differences: Interval | None = None, rounding: Rounding = OUTWARD) -> Interval:
-    """Return bounds of softmax, tight for single logits, and those of pairs besides if differences are given.
+    """Return bounds of softmax: tight for single logits, or by differences of pairs if they are given.
 
     The share of class ``i`` is ``1 / sum_j exp(logit_j - logit_i)``, of which the term ``j = i`` is 1 for certain.
     """
     classes, dtype = logits.lower.shape[-1], logits.lower.dtype
-    apart = Interval(
-        rounding.down(logits.lower[..., None, :] - logits.upper[..., :, None]),
-        rounding.up(logits.upper[..., None, :] - logits.lower[..., :, None]),
-    )
-    if differences is not None:
-        apart = apart.intersected(differences)
+    apart = separate_differences(logits, rounding) if differences is None else differences
     itself = torch.eye(classes, dtype=torch.bool, device=logits.lower.device)
     apart = Interval(apart.lower.masked_fill(itself, 0), apart.upper.masked_fill(itself, 0))
     lower, upper = apart.upper.exp().sum(dim=-1).reciprocal(), apart.lower.exp().sum(dim=-1).reciprocal()
@@ -94,6 +106,14 @@ def softmax_bounds(logits: Interval, differences: Interval | None = None, roundi
     return Interval(
         (lower * (1 - off) - lost).clamp_min(0),
         (upper * (1 + off) + lost).clamp_max(1),
+    )
+
+
+def separate_differences(logits: Interval, rounding: Rounding = OUTWARD) -> Interval:
+    """Return bounds of all differences, ``[..., i, j]`` of logit ``j`` less ``i``, by those of single logits."""
+    return Interval(
+        rounding.down(logits.lower[..., None, :] - logits.upper[..., :, None]),
+        rounding.up(logits.upper[..., None, :] - logits.lower[..., :, None]),
     )
 
 

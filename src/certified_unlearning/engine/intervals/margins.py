@@ -7,6 +7,7 @@ import torch
 from torch import Tensor
 
 from certified_unlearning.engine.intervals.interval import Interval
+from certified_unlearning.engine.intervals.losses import separate_differences
 from certified_unlearning.engine.intervals.network import Network
 from certified_unlearning.engine.intervals.propagation import TIGHTEST, Bounding, differences, forward
 
@@ -46,13 +47,9 @@ def margin_bounds(
     logits, rounding = seen.logits, bounding.rounding
     if network.outputs == 1:
         logits = Interval(*(torch.cat([torch.zeros_like(end), end], dim=-1) for end in logits))
-    apart = Interval(
-        rounding.down(logits.lower[..., None, :] - logits.upper[..., :, None]),
-        rounding.up(logits.upper[..., None, :] - logits.lower[..., :, None]),
-    )
     if joint and network.outputs > 1:
-        apart = apart.intersected(differences(network, box, seen, bounding))
-    return apart
+        return differences(network, box, seen, bounding)
+    return separate_differences(logits, rounding)
 
 
 def certify(

@@ -4,15 +4,15 @@ Sources: Rump, *Fast and parallel interval arithmetic* (BIT 1999), for midpoints
 Stability of Numerical Algorithms*, section 3.5, for the error of a floating-point product.
 """
 
-from typing import Literal
+import math
 
 import torch
 from torch import Tensor
 
 from certified_unlearning.engine.intervals.interval import Interval
 from certified_unlearning.engine.intervals.rounding import OUTWARD, Rounding
+from certified_unlearning.vocabulary import IntervalProduct
 
-Product = Literal["exact", "rump"]
 NUMBERS_AT_ONCE = 1 << 20
 """Of a product that is formed term by term."""
 
@@ -25,13 +25,16 @@ def middle_and_radius(values: Interval, rounding: Rounding = OUTWARD) -> tuple[T
     return middle, rounding.up(torch.maximum(values.upper - middle, middle - values.lower))
 
 
-def rump_product(left: Interval, right: Interval, rounding: Rounding = OUTWARD) -> Interval:
+def rump_product(
+    left: Interval, right: Interval, rounding: Rounding = OUTWARD, *, shift: Interval | None = None
+) -> Interval:
     """Return bounds of all products by midpoints and radii: at most 1.5 times as wide as exact ones.
 
     Args:
         left: Shape ``(..., rows, inner)``.
         right: Shape ``(..., inner, columns)``.
         rounding: How to round.
+        shift: Added to the product; a shape that broadcasts with it.
     """
     left_middle, left_radius = middle_and_radius(left, rounding)
     right_middle, right_radius = middle_and_radius(right, rounding)
@@ -39,7 +42,7 @@ def rump_product(left: Interval, right: Interval, rounding: Rounding = OUTWARD) 
     radius = left_middle.abs() @ right_radius
     if not left.is_point:
         radius = radius + left_radius @ (right_middle.abs() + right_radius)
-    return _widened(centre - radius, centre + radius, left, right, rounding)
+    return _widened(centre - radius, centre + radius, left, right, rounding, shift)
 
 
 def exact_product(left: Interval, right: Interval, rounding: Rounding = OUTWARD) -> Interval:
@@ -65,7 +68,12 @@ def exact_product(left: Interval, right: Interval, rounding: Rounding = OUTWARD)
 
 
 def signed_product(
-    left: Interval, right: Interval, rounding: Rounding = OUTWARD, *, nonnegative: bool = False
+    left: Interval,
+    right: Interval,
+    rounding: Rounding = OUTWARD,
+    *,
+    nonnegative: bool = False,
+    shift: Interval | None = None,
 ) -> Interval:
     """Return the tightest bounds of all products whose terms have a factor of known sign; else no wider than Rump's.
 
@@ -77,18 +85,20 @@ def signed_product(
         right: Shape ``(..., inner, columns)``.
         rounding: How to round.
         nonnegative: Whether no entry of ``left`` is below 0.
+        shift: Added to the product; a shape that broadcasts with it.
     """
     if left.is_point:
-        positive, negative = left.lower.clamp_min(0), left.lower.clamp_max(0)
         if nonnegative:
-            return _widened(left.lower @ right.lower, left.lower @ right.upper, left, right, rounding)
-        lower = positive @ right.lower + negative @ right.upper
-        upper = positive @ right.upper + negative @ right.lower
-        return _widened(lower, upper, left, right, rounding)
+            lower, upper = left.lower @ right.lower, left.lower @ right.upper
+        else:
+            middle, radius = middle_and_radius(right, rounding)
+            centre, spread = left.lower @ middle, left.lower.abs() @ radius
+            lower, upper = centre - spread, centre + spread
+        return _widened(lower, upper, left, right, rounding, shift)
     if nonnegative:
         lower = left.lower @ right.lower.clamp_min(0) + left.upper @ right.lower.clamp_max(0)
         upper = left.upper @ right.upper.clamp_min(0) + left.lower @ right.upper.clamp_max(0)
-        return _widened(lower, upper, left, right, rounding)
+        return _widened(lower, upper, left, right, rounding, shift)
     either = (left.lower < 0) & (left.upper > 0)
     above = Interval(*(torch.where((left.lower >= 0), end, 0) for end in left))
     below = Interval(*(torch.where((left.upper <= 0) & (left.lower < 0), end, 0) for end in left))
@@ -114,14 +124,22 @@ def signed_product(
         if bool(right_either.any()):
             both = rump_product(across, unsure, rounding)
             lower, upper = lower + both.lower, upper + both.upper
-    return _widened(lower, upper, left, right, rounding)
+    return _widened(lower, upper, left, right, rounding, shift)
 
 
-def product(left: Interval, right: Interval, kind: Product, rounding: Rounding, *, nonnegative: bool) -> Interval:
+def product(
+    left: Interval,
+    right: Interval,
+    kind: IntervalProduct,
+    rounding: Rounding,
+    *,
+    nonnegative: bool,
+    shift: Interval | None = None,
+) -> Interval:
     """Return bounds of all products by the method that ``kind`` names; see `signed_product` for the rest."""
     if kind == "rump":
-        return rump_product(left, right, rounding)
-    return signed_product(left, right, rounding, nonnegative=nonnegative)
+        return rump_product(left, right, rounding, shift=shift)
+    return signed_product(left, right, rounding, nonnegative=nonnegative, shift=shift)
 
 
 def outer_products(left: Interval, right: Interval, *, nonnegative: bool = False) -> Interval:
@@ -159,22 +177,32 @@ def subtracted(left: Interval, right: Interval, rounding: Rounding = OUTWARD) ->
     return added(left, -right, rounding)
 
 
-def norm_above(values: Tensor, dim: int, rounding: Rounding = OUTWARD) -> Tensor:
-    """Return Euclidean norms along a dimension, which is kept, that are not too small although squares underflow."""
-    count = values.shape[dim]
-    lost = 2 * count * rounding.smallest(values.dtype)
-    return (values.square().sum(dim=dim, keepdim=True) + lost).sqrt()
+def norm_above(values: Interval, dim: int, rounding: Rounding = OUTWARD) -> Tensor:
+    """Return the largest Euclidean norms along a dimension, which is kept, not too small although squares underflow."""
+    largest = values.lower if values.is_point else values.magnitude
+    lost = math.sqrt(2 * largest.shape[dim] * rounding.smallest(largest.dtype))
+    norms: Tensor = torch.linalg.vector_norm(largest, dim=dim, keepdim=True)
+    return norms + lost
 
 
-def _widened(lower: Tensor, upper: Tensor, left: Interval, right: Interval, rounding: Rounding) -> Interval:
-    """Return bounds that hold real products and those that floats compute, in any order.
+def _widened(
+    lower: Tensor, upper: Tensor, left: Interval, right: Interval, rounding: Rounding, shift: Interval | None = None
+) -> Interval:
+    """Return bounds that hold real products and those that floats compute, in any order, with a shift if there is one.
 
     Each of the bounds was computed as sums of at most ``4 inner + 4`` products that add up to at most twice ``S``, the
     product of magnitudes, and a member's own product is off by at most ``g_inner S``; Cauchy and Schwarz bound ``S``.
+    The slack is so much more than these need that the roundings of its own subtraction are in it, and those of a shift,
+    which may be a term of the sum like any other.
     """
+    if shift is not None:
+        lower, upper = lower + shift.lower, upper + shift.upper
     if not rounding.is_outward:
         return Interval(lower, upper)
     inner, dtype = left.lower.shape[-1], lower.dtype
-    size = norm_above(left.magnitude, -1, rounding) * norm_above(right.magnitude, -2, rounding)
-    slack = 4 * rounding.error_of_sums(4 * inner + 16, dtype) * size + 16 * inner * rounding.smallest(dtype)
-    return Interval(rounding.down(lower - slack), rounding.up(upper + slack))
+    size = norm_above(left, -1, rounding) * norm_above(right, -2, rounding)
+    if shift is not None:
+        size += shift.magnitude
+    size *= 4 * rounding.error_of_sums(4 * inner + 16, dtype)
+    size += 16 * inner * rounding.smallest(dtype)
+    return Interval(lower - size, upper + size)

@@ -16,10 +16,11 @@ import torch
 from torch import Tensor
 
 from certified_unlearning.engine.intervals.interval import Interval
-from certified_unlearning.engine.intervals.losses import Loss, loss_bounds
+from certified_unlearning.engine.intervals.losses import loss_bounds, separate_differences
 from certified_unlearning.engine.intervals.network import Affine, Flatten, Network, Relu
-from certified_unlearning.engine.intervals.products import Product, added, norm_above, product, subtracted
+from certified_unlearning.engine.intervals.products import norm_above, product, subtracted
 from certified_unlearning.engine.intervals.rounding import OUTWARD, Rounding
+from certified_unlearning.vocabulary import IntervalProduct, NetworkLoss
 
 
 @dataclass(frozen=True)
@@ -33,8 +34,8 @@ class Bounding:
         rounding: Outward, or naive, which is no proof.
     """
 
-    products: Product = "exact"
-    outer: Product = "exact"
+    products: IntervalProduct = "exact"
+    outer: IntervalProduct = "exact"
     softmax: Literal["pairwise", "tight"] = "pairwise"
     rounding: Rounding = OUTWARD
 
@@ -126,41 +127,38 @@ def differences(
 ) -> Interval:
     """Return bounds of all differences of logits, ``[..., i, j]`` of ``j`` less ``i``: both have the same activations.
 
-    They hold for logits as floats have them, too, each of which was rounded by itself.
+    They hold for logits as floats have them, too, each of which was rounded by itself, and are never wider than the
+    differences of the bounds of single logits.
 
     Returns:
         Shape ``(runs, records, outputs, outputs)``.
     """
     _, weight, bias = list(network.by_layer(box))[-1]
     rounding, classes = bounding.rounding, network.outputs
-    rows = subtracted(_each(weight, lambda end: end[:, None]), _each(weight, lambda end: end[:, :, None]), rounding)
-    shifts = (
-        None
-        if bias is None
-        else _each(
-            subtracted(_each(bias, lambda end: end[:, None]), _each(bias, lambda end: end[:, :, None]), rounding),
-            lambda end: end.flatten(1),
-        )
-    )
-    found = _affine(
-        activations.columns[-1],
-        _each(rows, lambda end: end.flatten(1, 2)),
-        shifts,
-        bounding,
-        nonnegative=activations.nonnegative[-1],
-    )
-    found = _each(found, lambda end: end.squeeze(2).unflatten(-1, (classes, classes)))
-    if not rounding.is_outward:
-        return found
-    columns, dtype = activations.columns[-1], found.lower.dtype
-    size = norm_above(columns.magnitude[:, :, 0], -1, rounding) * norm_above(
-        weight.magnitude.flatten(2), -1, rounding
-    ).transpose(1, 2)
+    # Those of j less i are those of i less j with other signs: one of each pair is enough.
+    first, second = torch.triu_indices(classes, classes, 1, device=weight.lower.device)
+    rows = subtracted(_each(weight, lambda end: end[:, second]), _each(weight, lambda end: end[:, first]), rounding)
+    shifts = None
     if bias is not None:
-        size = size + bias.magnitude[:, None]
-    slack = 2 * rounding.error_of_sums(columns.lower.shape[-1] + 8, dtype) * size + rounding.smallest(dtype)
-    apart = slack[..., None, :] + slack[..., :, None]
-    return Interval(rounding.down(found.lower - apart), rounding.up(found.upper + apart))
+        shifts = subtracted(_each(bias, lambda end: end[:, second]), _each(bias, lambda end: end[:, first]), rounding)
+    half = _affine(activations.columns[-1], rows, shifts, bounding, nonnegative=activations.nonnegative[-1])
+    half = _each(half, lambda end: end.squeeze(2))
+    shape = (*half.lower.shape[:2], classes, classes)
+    found = Interval(half.lower.new_zeros(shape), half.lower.new_zeros(shape))
+    found.lower[..., first, second], found.lower[..., second, first] = half.lower, -half.upper
+    found.upper[..., first, second], found.upper[..., second, first] = half.upper, -half.lower
+    columns, dtype = activations.columns[-1], found.lower.dtype
+    if rounding.is_outward:
+        size = norm_above(columns, -1, rounding)[:, :, 0] * norm_above(weight, -1, rounding).transpose(1, 2)
+        if bias is not None:
+            size = size + bias.magnitude[:, None]
+        slack = 2 * rounding.error_of_sums(columns.lower.shape[-1] + 8, dtype) * size + rounding.smallest(dtype)
+        # Twice what is needed, so that the roundings of the subtraction are in it.
+        apart = 2 * (slack[..., None, :] + slack[..., :, None])
+        found = Interval(found.lower - apart, found.upper + apart)
+    if bounding.products == "exact" and (columns.is_point or activations.nonnegative[-1]):
+        return found  # Exact products of the same activations: nothing that single logits say is tighter.
+    return found.intersected(separate_differences(activations.logits, rounding))
 
 
 def backward(
@@ -168,7 +166,7 @@ def backward(
     box: Sequence[Interval],
     activations: Activations,
     labels: Tensor,
-    loss: Loss,
+    loss: NetworkLoss,
     bounding: Bounding = TIGHTEST,
 ) -> tuple[Factors, ...]:
     """Bound each record's gradient of its loss, as factors of each affine layer, in the order of layers.
@@ -223,18 +221,15 @@ def _affine(
     columns: Interval, weight: Interval, bias: Interval | None, bounding: Bounding, *, nonnegative: bool
 ) -> Interval:
     """Return bounds of an affine map of columns, shape ``(runs, records, positions, outputs)``."""
-    rounding, shape = bounding.rounding, columns.lower.shape
+    shape = columns.lower.shape
     found = product(
         _each(columns, lambda end: end.flatten(1, 2)),
         _each(weight, lambda end: end.flatten(2).transpose(1, 2)),
         bounding.products,
-        rounding,
+        bounding.rounding,
         nonnegative=nonnegative,
+        shift=None if bias is None else _each(bias, lambda end: end[:, None]),
     )
-    if bias is not None:
-        # Kernels may begin their sums with the bias, so that it is rounded as often as a product.
-        slack = 2 * rounding.error_of_sums(shape[-1] + 2, found.lower.dtype) * bias.magnitude[:, None]
-        found = added(found, Interval(bias.lower[:, None] - slack, bias.upper[:, None] + slack), rounding)
     return _each(found, lambda end: end.unflatten(1, shape[1:3]))
 
 

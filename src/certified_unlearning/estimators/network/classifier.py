@@ -19,7 +19,6 @@ from certified_unlearning.certificate.prediction import PredictionCertificate
 from certified_unlearning.engine.abstract_training.descent import Descent
 from certified_unlearning.engine.abstract_training.neighbourhoods import Neighbourhood
 from certified_unlearning.engine.devices import pick_device
-from certified_unlearning.engine.intervals.clipping import Clipping
 from certified_unlearning.engine.intervals.interval import Interval
 from certified_unlearning.errors import DataError, ParameterError
 from certified_unlearning.estimators import storage
@@ -29,6 +28,7 @@ from certified_unlearning.estimators.scaling import Array, dense
 from certified_unlearning.mechanisms.certified_sgd.learned import Learned
 from certified_unlearning.mechanisms.certified_sgd.sgd import CertifiedSgd, dense_network
 from certified_unlearning.text import counted
+from certified_unlearning.vocabulary import Clipping
 
 
 class CertifiedMLPClassifier(ClassifierMixin, LinearModel):  # type: ignore[misc]

@@ -1,0 +1,105 @@
+"""The evidence of certified predictions: a model, its boxes and inputs in one file, and what follows from them."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import safetensors
+import safetensors.torch
+from torch import Tensor
+
+from certified_unlearning.certificate.verification import CertificateError
+from certified_unlearning.engine.abstract_training.descent import Descent
+from certified_unlearning.engine.abstract_training.neighbourhoods import Neighbourhood
+from certified_unlearning.engine.intervals.interval import Interval, IntervalError
+from certified_unlearning.engine.intervals.losses import require_loss
+from certified_unlearning.engine.intervals.network import Network
+from certified_unlearning.engine.intervals.propagation import Bounding
+from certified_unlearning.errors import AssumptionError, ParameterError
+from certified_unlearning.mechanisms.certified_sgd.learned import Learned
+from certified_unlearning.mechanisms.certified_sgd.sgd import widths as widths
+from certified_unlearning.vocabulary import IntervalProduct
+
+OF_DESCENT = ("loss", "step_size", "decay", "clipping", "bound", "weight_decay", "momentum", "nesterov")
+"""Constants of a certificate that training was made with."""
+
+
+def statements(learned: Learned, rows: Tensor, labels: Tensor | None) -> dict[str, Any]:
+    """Return what a certificate states of inputs, all of which follows from the evidence."""
+    radii = learned.radii(rows)
+    return {
+        "predictions": tuple(learned.classes(rows).tolist()),
+        "radii": tuple(radii.tolist()),
+        "shares": tuple((radii >= budget).double().mean().item() for budget in learned.budgets),
+        "accuracy": None if labels is None else tuple(learned.accuracy_bounds(rows, labels)),
+    }
+
+
+def packed(learned: Learned, rows: Tensor, labels: Tensor | None) -> bytes:
+    """Return a safetensors file of parameters, boxes, inputs, and their labels if they are known."""
+    found = {"rows": rows}
+    if labels is not None:
+        found["labels"] = labels.long()
+    for place, (values, box) in enumerate(zip(learned.parameters, learned.box, strict=True)):
+        found |= {f"parameters/{place}": values, f"lower/{place}": box.lower, f"upper/{place}": box.upper}
+    return safetensors.torch.save({name: each.detach().cpu().clone().contiguous() for name, each in found.items()})
+
+
+def network_of(constants: Mapping[str, Any]) -> Network:
+    """Return the network that a certificate's constants describe, if training could have been as they say.
+
+    Raises:
+        CertificateError: They are impossible.
+    """
+    try:
+        network = Network.dense(*constants["widths"])
+        require_loss(constants["loss"], network.outputs)
+        Descent(**{name: constants[name] for name in OF_DESCENT})
+        smallest = constants["smallest_batch"]
+        for k in constants["budgets"]:
+            Neighbourhood(constants["changes"]).require(
+                k, batch=smallest, removable=smallest, clips=constants["clipping"] != "none"
+            )
+    except (ParameterError, AssumptionError) as error:
+        raise CertificateError(f"the certificate states impossible constants: {error}") from error
+    return network
+
+
+def unpacked(
+    evidence: bytes,
+    network: Network,
+    *,
+    products: IntervalProduct,
+    budgets: Sequence[int],
+    smallest_batch: int,
+    dtype: str,
+    inputs: int,
+) -> tuple[Learned, Tensor, Tensor | None]:
+    """Return the model that a file of evidence holds, its inputs and their labels.
+
+    Raises:
+        CertificateError: It does not hold what a certificate says, or its boxes are none.
+    """
+    try:
+        tensors = safetensors.torch.load(evidence)
+        places = range(len(network.shapes))
+        parameters, lower, upper = (
+            network.checked([tensors[f"{name}/{place}"] for place in places])
+            for name in ("parameters", "lower", "upper")
+        )
+        rows, labels = tensors["rows"], tensors.get("labels")
+        if {str(each.dtype) for each in (*parameters, *lower, *upper, rows)} != {f"torch.{dtype}"}:
+            raise CertificateError(f"the evidence is not of type {dtype}")
+        if rows.shape != (inputs, network.affine[0].inputs) or (labels is not None and labels.shape != (inputs,)):
+            raise CertificateError("the evidence has other inputs than the certificate's predictions")
+        if len(parameters[0]) != 1 or len(lower[0]) != len(budgets) or len(upper[0]) != len(budgets):
+            raise CertificateError(f"the evidence must hold one model and {len(budgets)} boxes")
+        box = tuple(Interval(*ends).checked("parameters") for ends in zip(lower, upper, strict=True))
+    except (KeyError, ParameterError, IntervalError, safetensors.SafetensorError) as error:
+        raise CertificateError(f"the evidence does not hold what the certificate names: {error}") from error
+    for each, values in zip(box, parameters, strict=True):
+        if not bool(each.holds(values).all()):
+            raise CertificateError("the evidence has parameters outside their box")
+        if not bool((each.lower[1:] <= each.lower[:-1]).all() and (each.upper[:-1] <= each.upper[1:]).all()):
+            raise CertificateError("the evidence has boxes that are not nested: a larger budget must have a larger box")
+    bounding = Bounding(products=products, outer=products)
+    return Learned(network, bounding, parameters, box, tuple(budgets), smallest_batch), rows, labels

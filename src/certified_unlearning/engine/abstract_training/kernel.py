@@ -1,0 +1,132 @@
+"""The compiled kernel of sums and extremes: built once by the machine's own C++ compiler, left out where there is none.
+
+It takes float64 on a CPU. What it returns differs from `extremes.summed` in plain PyTorch by the order of sums only,
+which bounds allow for. The environment variable ``UNLEARNING_KERNEL=off`` leaves it out.
+"""
+
+import ctypes
+import functools
+import hashlib
+import math
+import os
+import platform
+import shutil
+import subprocess
+import tempfile
+import warnings
+from pathlib import Path
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from certified_unlearning.engine.intervals.interval import Interval
+from certified_unlearning.errors import StorageError
+from certified_unlearning.files import atomic_path
+
+SOURCE = Path(__file__).with_name("kernel.cpp")
+FLAGS = ("-O3", "-march=native", "-ffp-contract=off", "-fno-fast-math", "-std=c++17", "-shared", "-fPIC", "-Wno-psabi")
+SECONDS = 120
+"""The longest that a compiler may take."""
+
+
+class Summed(NamedTuple):
+    """What the kernel returns: see `extremes.Sums`, whose parts these are."""
+
+    lower: Tensor
+    upper: Tensor
+    smallest: Tensor
+    largest: Tensor
+
+
+def takes(derivatives: Interval, columns: Interval) -> bool:
+    """Return whether the kernel is there and takes such factors: float64 on a CPU, one position a record, all finite.
+
+    Comparisons leave out what is no number; PyTorch's do not.
+    """
+    ends = (*derivatives, *columns)
+    return (
+        all(end.dtype == torch.float64 and end.device.type == "cpu" for end in ends)
+        and derivatives.lower.shape[2] == 1
+        and library() is not None
+        and all(math.isfinite(float(end.sum())) for end in ends[: 3 if columns.is_point else 4])
+    )
+
+
+def summed(derivatives: Interval, columns: Interval, bound: Tensor, most: int, *, nonnegative: bool) -> Summed:
+    """Return sums and extremes of all records' clamped products.
+
+    Args:
+        derivatives: Shape ``(runs, records, 1, outputs)``.
+        columns: Shape ``(runs or 1, records, 1, inputs)``.
+        bound: To clamp to, shape ``(runs,)``; may be infinite.
+        most: How many extremes to keep, at most as many as there are records.
+        nonnegative: Whether no number of ``columns`` is below 0.
+    """
+    runs, records, _, outputs = derivatives.lower.shape
+    inputs = columns.lower.shape[-1]
+    low, high = (end[:, :, 0].transpose(1, 2).contiguous() for end in derivatives)
+    lower, upper = (end[:, :, 0].contiguous() for end in columns)
+    sums = [low.new_empty(runs, outputs, inputs) for _ in range(2)]
+    extremes = [low.new_empty(runs, most, outputs, inputs) for _ in range(2)]
+    signs = 2 if columns.is_point else int(nonnegative)
+    sizes = (runs, records, outputs, inputs, len(columns.lower), most)
+    held = (low, high, lower, upper, bound.double().contiguous(), *sums, *extremes)
+    found = library()
+    assert found is not None
+    addresses = (ctypes.c_void_p(each.data_ptr()) for each in held)
+    found.summed(*map(ctypes.c_int64, sizes), ctypes.c_int32(signs), *addresses)
+    return Summed(*sums, *extremes)
+
+
+@functools.cache
+def library() -> ctypes.CDLL | None:
+    """Return the compiled kernel, built now if it never was on this machine; None where that cannot be."""
+    compiler = shutil.which("c++") or shutil.which("g++")
+    if os.environ.get("UNLEARNING_KERNEL", "on") == "off" or compiler is None:
+        return None
+    try:
+        path = _built(compiler)
+        found = ctypes.CDLL(str(path))
+    except (StorageError, OSError, subprocess.SubprocessError) as error:
+        said = error.stderr if isinstance(error, subprocess.CalledProcessError) else str(error)
+        warnings.warn(
+            f"{compiler} cannot build {SOURCE.name}, so bounds are computed by PyTorch, more slowly: "
+            f"{said.strip()[:300]}",
+            stacklevel=2,
+        )
+        return None
+    found.summed.restype = None
+    return found
+
+
+def _built(compiler: str) -> Path:
+    """Return the kernel's library, built now if it is not there."""
+    path = _cache() / f"kernel-{_key(compiler)}.so"
+    if not path.exists():
+        with tempfile.TemporaryDirectory() as directory:
+            built = Path(directory) / path.name
+            command = [compiler, *FLAGS, str(SOURCE), "-o", str(built)]
+            subprocess.run(command, capture_output=True, text=True, timeout=SECONDS, check=True)
+            with atomic_path(path) as temporary:
+                temporary.write_bytes(built.read_bytes())
+    return path
+
+
+def _cache() -> Path:
+    """Return where built kernels lie."""
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "certified-unlearning"
+
+
+def _key(compiler: str) -> str:
+    """Return a name for source, compiler and processor: a kernel for one processor may not run on another."""
+    asked = subprocess.run([compiler, "--version"], capture_output=True, text=True, timeout=SECONDS, check=True)
+    parts = (SOURCE.read_text(encoding="utf-8"), *FLAGS, asked.stdout, platform.machine(), _processor())
+    return hashlib.sha256("\n".join(parts).encode()).hexdigest()[:16]
+
+
+def _processor() -> str:
+    """Return what the processor can do, as far as the system says it."""
+    described = Path("/proc/cpuinfo")
+    lines = described.read_text().splitlines() if described.exists() else [platform.processor()]
+    return next((line for line in lines if line.startswith(("flags", "Features"))), lines[0])

@@ -1,0 +1,140 @@
+"""Neighbours by poisoning: in every batch some records have inputs moved or labels changed; none come, none go.
+
+Each record has two boxes of gradients, clean and poisoned. The largest direction takes clean bounds of all, and for the
+few records where it gains most the poisoned ones instead; a record may suffer both changes, so that separate boxes for
+moved inputs and for changed labels must not be added.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from certified_unlearning.engine.abstract_training.descent import Descent
+from certified_unlearning.engine.abstract_training.extremes import (
+    NUMBERS_AT_ONCE,
+    bias_factors,
+    gradients,
+    in_a_row,
+    largest_entry,
+)
+from certified_unlearning.engine.intervals.clipping import clamped, norm_scales
+from certified_unlearning.engine.intervals.interval import Interval
+from certified_unlearning.engine.intervals.losses import any_label_bounds
+from certified_unlearning.engine.intervals.network import Network
+from certified_unlearning.engine.intervals.products import norm_above
+from certified_unlearning.engine.intervals.propagation import Bounding, Factors, backward, backward_from, forward
+from certified_unlearning.errors import ParameterError
+
+
+@dataclass(frozen=True)
+class Poisoning:
+    """What may happen to the records of every batch.
+
+    Attributes:
+        moved: Of how many records inputs are moved.
+        by: How far, in every coordinate.
+        relabelled: Of how many records labels are changed, to any class.
+        together: Whether these are the same records; otherwise others may be relabelled than moved.
+    """
+
+    moved: int = 0
+    by: float = 0.0
+    relabelled: int = 0
+    together: bool = False
+
+    def __post_init__(self) -> None:
+        if min(self.moved, self.relabelled) < 0 or not 0 <= self.by < torch.inf:
+            raise ParameterError(
+                f"moved, by and relabelled must be finite, and at least 0, got {self.moved}, {self.by} and "
+                f"{self.relabelled}"
+            )
+
+    @property
+    def records(self) -> int:
+        """How many records suffer something, at most."""
+        return max(self.moved, self.relabelled) if self.together else self.moved + self.relabelled
+
+
+def poisoned_directions(
+    network: Network,
+    descent: Descent,
+    box: Sequence[Interval],
+    rows: Tensor,
+    labels: Tensor,
+    poisoning: Poisoning,
+    bounding: Bounding,
+) -> tuple[Interval, ...]:
+    """Return bounds of the directions of all poisoned batches: means over as many records as there are.
+
+    Args:
+        network: The layers.
+        descent: How gradients are clipped.
+        box: Parameters, each of shape ``(runs, ...)``.
+        rows: Shape ``(records, ...)``.
+        labels: Shape ``(records,)``.
+        poisoning: What may happen.
+        bounding: How.
+    """
+    rounding, loss, runs = bounding.rounding, descent.loss, len(box[0].lower)
+    clean_pass = forward(network, box, rows[None], bounding)
+    clean = backward(network, box, clean_pass, labels, loss, bounding)
+    inputs = Interval.point(rows[None])
+    if poisoning.moved and poisoning.by:
+        inputs = Interval(rounding.down(rows - poisoning.by)[None], rounding.up(rows + poisoning.by)[None])
+    poisoned_pass = forward(network, box, inputs, bounding)
+    if poisoning.relabelled:
+        anything = any_label_bounds(poisoned_pass.logits, loss, rounding)
+        poisoned = backward_from(network, box, poisoned_pass, anything, bounding)
+    else:
+        poisoned = backward(network, box, poisoned_pass, labels, loss, bounding)
+    bound = descent.bounds(rows, runs)
+    limit = largest_entry(network, descent.clipping, bound, bounding)
+    if descent.clipping == "l2":
+        biases = [layer.bias for layer in network.affine]
+        clean, poisoned = (
+            tuple(each.scaled(scale) for each in factors)
+            for factors, scale in ((some, norm_scales(some, biases, bound, rounding)) for some in (clean, poisoned))
+        )
+    found = []
+    for layer, one, other in zip(network.affine, clean, poisoned, strict=True):
+        parts = [(one, other, layer.weight_shape)]
+        if layer.bias:
+            parts.append((bias_factors(one), bias_factors(other), (layer.outputs,)))
+        for part, wrong, shape in parts:
+            ends = _bounds(part, wrong, min(poisoning.records, len(rows)), limit, bounding)
+            found.append(Interval(*(end.reshape(runs, *shape) for end in ends)).checked("a descent direction"))
+    return tuple(found)
+
+
+def _bounds(clean: Factors, poisoned: Factors, most: int, limit: Tensor, bounding: Bounding) -> Interval:
+    """Return bounds of the mean gradient of one weight where up to ``most`` records are poisoned."""
+    outer, inner = clean.derivatives, clean.columns
+    runs, records, positions, outputs = outer.lower.shape
+    shape = (runs, outputs, inner.lower.shape[-1])
+    lower, upper = outer.lower.new_zeros(shape), outer.lower.new_zeros(shape)
+    gains = outer.lower.new_zeros(2, *shape, most)
+    step = max(1, NUMBERS_AT_ONCE // lower.numel())
+    for start in range(0, records, step):
+        piece = slice(start, start + step)
+        right, wrong = (
+            clamped(gradients(each, piece, bounding), limit[:, None, None, None]) for each in (clean, poisoned)
+        )
+        lower += right.lower.sum(dim=-1)
+        upper += right.upper.sum(dim=-1)
+        if most:
+            new = torch.stack([right.lower - wrong.lower, wrong.upper - right.upper])
+            gains = torch.cat([gains, new], dim=-1).topk(most, dim=-1, sorted=False).values
+    lower, upper = lower - gains[0].sum(dim=-1), upper + gains[1].sum(dim=-1)
+    rounding = bounding.rounding
+    if rounding.is_outward:
+        terms = 4 * (records * positions + most) + 16
+        sizes = [
+            norm_above(in_a_row(each.derivatives), 1, rounding).mT * norm_above(in_a_row(each.columns), 1, rounding)
+            for each in (clean, poisoned)
+        ]
+        slack = 4 * rounding.error_of_sums(terms, lower.dtype) * (sizes[0] + 2 * sizes[1])
+        slack += 4 * terms * rounding.smallest(lower.dtype)
+        lower, upper = lower - slack, upper + slack
+    return Interval(rounding.down(lower / records), rounding.up(upper / records))

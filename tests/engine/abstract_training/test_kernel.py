@@ -1,0 +1,137 @@
+"""The compiled kernel does what plain PyTorch does, and is left out where it cannot be."""
+
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import torch
+
+from certified_unlearning.engine.abstract_training import extremes, kernel
+from certified_unlearning.engine.abstract_training.descent import Descent
+from certified_unlearning.engine.abstract_training.training import train
+from certified_unlearning.engine.intervals.interval import Interval
+from certified_unlearning.engine.intervals.propagation import TIGHTEST, Factors
+from tests.support.retraining import SMALL, inside, removals, retrained, small_problem
+
+
+@pytest.fixture
+def anew() -> Iterator[None]:
+    """The kernel is looked for again, now and afterwards."""
+    kernel.library.cache_clear()
+    yield
+    kernel.library.cache_clear()
+
+
+def interval(shape: tuple[int, ...], seed: int, *, kind: str) -> Interval:
+    torch.manual_seed(seed)
+    one, two = torch.randn(2, *shape, dtype=torch.float64)
+    if kind == "point":
+        return Interval.point(one)
+    lower, upper = torch.minimum(one, two), torch.maximum(one, two)
+    return Interval(lower.clamp_min(0), upper.clamp_min(0)) if kind == "not negative" else Interval(lower, upper)
+
+
+def both_ways(factors: Factors, most: int, bound: torch.Tensor, monkeypatch: pytest.MonkeyPatch) -> list[extremes.Sums]:
+    if kernel.library() is None:
+        pytest.skip("no C++ compiler is here")
+    found = [extremes.summed(factors, most, bound, TIGHTEST)]
+    with monkeypatch.context() as patch:
+        patch.setattr(kernel, "takes", lambda *_: False)
+        return [*found, extremes.summed(factors, most, bound, TIGHTEST)]
+
+
+@pytest.mark.parametrize("kind", ["any", "not negative", "point"])
+@pytest.mark.parametrize("most", [0, 1, 2, 9])
+@pytest.mark.parametrize(("outputs", "inputs"), [(1, 1), (3, 1), (5, 16), (2, 37)])
+@pytest.mark.parametrize("shared", [True, False])
+def test_compiled_sums_and_extremes_are_those_of_pytorch(
+    kind: str, most: int, outputs: int, inputs: int, shared: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for records in (9, 530):
+        derivatives = interval((2, records, 1, outputs), 1, kind="any")
+        columns = interval((1 if shared else 2, records, 1, inputs), 2, kind=kind)
+        for bound in ([0.5, 1.5], [torch.inf, torch.inf]):
+            one, two = both_ways(
+                Factors(derivatives, columns, kind == "not negative"), most, torch.tensor(bound).double(), monkeypatch
+            )
+            torch.testing.assert_close(one, two, rtol=0, atol=1e-11)
+            # The extremes themselves are the same numbers: no order matters to them.
+            assert torch.equal(one.smallest, two.smallest)
+            assert torch.equal(one.largest, two.largest)
+
+
+@pytest.mark.parametrize("kind", ["any", "not negative", "point"])
+@pytest.mark.parametrize("bound", [0.5, torch.inf])
+def test_what_is_no_number_stays_none(kind: str, bound: float) -> None:
+    for wrong in (torch.nan, torch.inf):
+        derivatives = interval((1, 20, 1, 3), 1, kind="any")
+        derivatives.upper[0, 4, 0, 1] = wrong
+        columns = interval((1, 20, 1, 4), 2, kind=kind)
+        assert not kernel.takes(derivatives, columns)
+        factors = Factors(derivatives, columns, kind == "not negative")
+        found = extremes.summed(factors, 1, torch.tensor([bound]).double(), TIGHTEST)
+        if wrong != wrong:
+            assert bool(found.total.upper[0, 1].isnan().all())
+        columns.upper[0, 3, 0, 2] = wrong
+        assert not kernel.takes(interval((1, 20, 1, 3), 1, kind="any"), columns)
+
+
+def test_other_types_and_positions_are_pytorchs() -> None:
+    for shape, dtype in (((1, 5, 1, 2), torch.float32), ((1, 5, 3, 2), torch.float64)):
+        values = Interval.point(torch.ones(shape, dtype=dtype))
+        assert not kernel.takes(values, values)
+
+
+def test_boxes_without_the_kernel_hold_retrainings_as_well(anew: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("UNLEARNING_KERNEL", "off")
+    assert kernel.library() is None
+    start, batches = small_problem()
+    generator = torch.Generator().manual_seed(1)
+    for descent in (Descent(step_size=0.2), Descent(step_size=0.2, clipping="clamp", bound=0.1)):
+        trained = train(SMALL, descent, start, batches, k=[2])
+        present = [removals(10, 2, 1000, generator) for _ in batches]
+        assert bool(inside(trained, retrained(SMALL, descent, start, batches, present)).all())
+
+
+def test_a_machine_without_a_compiler_does_without(anew: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(kernel.shutil, "which", lambda _: None)
+    assert kernel.library() is None
+
+
+def test_a_compiler_that_fails_is_told_of(anew: None, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    if kernel.shutil.which("c++") is None:
+        pytest.skip("no C++ compiler is here")
+    broken = tmp_path / "broken.cpp"
+    broken.write_text("this is no C++")
+    monkeypatch.setattr(kernel, "SOURCE", broken)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    with pytest.warns(UserWarning, match=r"cannot build broken.cpp, so bounds are computed by PyTorch"):
+        assert kernel.library() is None
+    assert not (tmp_path / "certified-unlearning").exists()
+
+
+def test_a_place_that_cannot_be_written_is_told_of(anew: None, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    if kernel.shutil.which("c++") is None:
+        pytest.skip("no C++ compiler is here")
+    (tmp_path / "file").write_text("")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
+    with pytest.warns(UserWarning, match="so bounds are computed by PyTorch, more slowly: cannot write"):
+        assert kernel.library() is None
+
+
+def test_the_kernel_is_built_once(anew: None, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    if kernel.shutil.which("c++") is None:
+        pytest.skip("no C++ compiler is here")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    calls, run = [], subprocess.run
+
+    def counted(command, **options):
+        calls.append(command)
+        return run(command, **options)
+
+    monkeypatch.setattr(kernel.subprocess, "run", counted)
+    for _ in range(2):
+        kernel.library.cache_clear()
+        assert kernel.library() is not None
+    assert len([each for each in calls if "-shared" in each]) == 1

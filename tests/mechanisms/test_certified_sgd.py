@@ -1,0 +1,98 @@
+"""Certified SGD: places that no data chooses, boxes of many budgets at once, radii by search."""
+
+import pytest
+import torch
+
+from certified_unlearning.engine.abstract_training.descent import Descent
+from certified_unlearning.engine.abstract_training.neighbourhoods import Neighbourhood
+from certified_unlearning.engine.intervals.network import Network
+from certified_unlearning.errors import AssumptionError, ParameterError
+from certified_unlearning.mechanisms.certified_sgd.learned import Learned, radius_by_search
+from certified_unlearning.mechanisms.certified_sgd.sgd import CertifiedSgd, dense_network, widths
+
+DESCENT = Descent(loss="binary-cross-entropy", step_size=0.5, clipping="clamp", bound=0.05)
+SETTINGS = CertifiedSgd(Network.dense(2, 6, 1), DESCENT, 30, 3, Neighbourhood("additions and removals"))
+MOST = 9
+
+
+def learned(budgets: tuple[int, ...], settings: CertifiedSgd = SETTINGS) -> Learned:
+    generator = torch.Generator().manual_seed(0)
+    labels = torch.arange(70) % 2
+    rows = torch.randn(70, 2, generator=generator).double() * 0.5 + (2 * labels - 1)[:, None]
+    places, start = settings.places(70, generator), settings.start(generator)
+    return settings.learn(rows, labels, places, start, torch.ones(70).bool(), budgets)
+
+
+def queries() -> torch.Tensor:
+    return torch.cartesian_prod(*[torch.linspace(-2, 2, 15, dtype=torch.float64)] * 2)
+
+
+def test_radii_by_search_are_those_of_all_boxes_and_train_fewer() -> None:
+    everything = learned(tuple(range(1, MOST + 1)))
+    due = everything.certified(queries()).long().cumprod(dim=0).sum(dim=0)
+    assert {0, MOST} <= {*due.tolist()}
+    assert len({*due.tolist()}) > 4
+    assert torch.equal(everything.radii(queries()), due)
+    asked: list[int] = []
+
+    def certified(k: int) -> torch.Tensor:
+        asked.append(k)
+        return learned((k,)).certified(queries())[0]
+
+    assert torch.equal(radius_by_search(certified, MOST), due)
+    assert len(asked) == len({*asked})
+    few = due <= 1
+    asked.clear()
+    assert torch.equal(radius_by_search(lambda k: certified(k)[few], MOST), due[few])
+    assert {*asked} == {1, 2}
+
+
+def test_budgets_between_boxes_take_the_next_one() -> None:
+    found = learned((2, 5))
+    assert torch.equal(found.certified_at(queries(), 3), found.certified(queries())[1])
+    assert torch.equal(found.certified_at(queries(), 1), found.certified(queries())[0])
+    with pytest.raises(ParameterError, match="at most the largest budget, 5, got 6"):
+        found.certified_at(queries(), 6)
+    assert {*found.radii(queries()).tolist()} <= {0, 2, 5}
+    assert found.certified(queries()[:0]).shape == (2, 0)
+
+
+def test_accuracy_lies_between_its_bounds() -> None:
+    found = learned((1, 4))
+    labels = (queries().sum(dim=1) > 0).long()
+    right = (found.classes(queries()) == labels).double().mean().item()
+    bounds = found.accuracy_bounds(queries(), labels)
+    assert all(low <= right <= high for low, high in bounds)
+    assert bounds[1][0] <= bounds[0][0] < bounds[0][1] <= bounds[1][1]
+
+
+def test_places_are_drawn_by_number_and_short_batches_are_left_out() -> None:
+    one, two = (SETTINGS.places(70, torch.Generator().manual_seed(seed)) for seed in (0, 1))
+    assert one.shape == (2, 30)
+    assert len({*one.flatten().tolist()}) == 60
+    assert not torch.equal(one, two)
+    assert torch.equal(one, SETTINGS.places(70, torch.Generator().manual_seed(0)))
+    with pytest.raises(ParameterError, match="batch_size must be at most the number of records, 29, got 30"):
+        SETTINGS.places(29, torch.Generator())
+
+
+def test_what_has_no_box_is_refused() -> None:
+    with pytest.raises(ParameterError, match="fixed batches"):
+        CertifiedSgd(SETTINGS.network, DESCENT, 30, 1, Neighbourhood(normaliser="fixed"))
+    for budgets in ((), (0, 1), (2, 1), (1, 1)):
+        with pytest.raises(ParameterError, match="budgets must be whole numbers above 0 in rising order"):
+            learned(budgets)
+    places = torch.arange(60).reshape(2, 30)
+    present = torch.arange(70) >= 30
+    rows, labels = torch.zeros(70, 2).double(), torch.zeros(70).long()
+    with pytest.raises(AssumptionError, match="a batch has no record left"):
+        SETTINGS.learn(rows, labels, places, SETTINGS.start(torch.Generator()), present, (1,))
+
+
+def test_widths_are_of_dense_networks() -> None:
+    assert widths(dense_network(4, (3, 2), 2)) == (4, 3, 2, 1)
+    assert widths(dense_network(4, (), 3)) == (4, 3)
+    from torch import nn
+
+    with pytest.raises(ParameterError, match="only networks of dense layers"):
+        widths(Network.of(nn.Sequential(nn.Linear(2, 2), nn.Linear(2, 1))))
