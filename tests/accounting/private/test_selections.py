@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy.integrate import quad
 
 from certified_unlearning.accounting.private.selections import (
     boosting_chunks,
@@ -22,6 +21,7 @@ from certified_unlearning.accounting.private.selections import (
     printed_boosting_scale,
 )
 from certified_unlearning.errors import ParameterError
+from tests.support.noisy_minima import least_of_noisy
 
 LOSSES = (1, 0.62, 0.40, 0.35, 0.38, 0.52)
 WIDTHS = tuple(each / 5000 for each in (0, 9, 13, 25, 73, 265))
@@ -82,23 +82,6 @@ def test_theorem_5_as_printed_is_neither_private_nor_a_maximum():
     ratios = (printed / printed.sum()) / (moved / moved.sum())
     assert np.abs(np.log(ratios)).max() > 1
     assert printed.argmax() != scores.argmax()
-
-
-def least_of_noisy(scores, scale: float) -> np.ndarray:
-    """The probability of each to be the least with Laplace noise, by quadrature."""
-
-    def of(which: int) -> float:
-        def density(x: float) -> float:
-            others = [0.5 * math.exp(-abs(x - s) / scale) for k, s in enumerate(scores) if k != which]
-            above = [
-                each if x >= s else 1 - each
-                for each, s in zip(others, (s for k, s in enumerate(scores) if k != which), strict=True)
-            ]
-            return math.exp(-abs(x - scores[which]) / scale) / (2 * scale) * math.prod(above)
-
-        return quad(density, -60 * scale, 60 * scale, points=list(scores), limit=400)[0]
-
-    return np.array([of(which) for which in range(len(scores))])
 
 
 def test_a_noisy_minimum_is_private_and_a_scale_without_the_chunks_is_not():
