@@ -14,7 +14,7 @@ from certified_unlearning.accounting.private.losses import ScalarLoss
 from certified_unlearning.accounting.private.spider import SpiderBoost
 from certified_unlearning.engine.private.bounded_records import BoundedRecords
 from certified_unlearning.errors import AssumptionError
-from certified_unlearning.mechanisms.private import spider_boost
+from certified_unlearning.mechanisms.private import rounding_share
 from certified_unlearning.mechanisms.private.spider_boost import iterates, learn
 
 TANH = ScalarLoss(name="tanh")
@@ -105,7 +105,7 @@ def test_every_iterate_but_the_first_may_be_published():
 
 
 def test_weights_without_bound_are_not_rounded_away(monkeypatch):
-    monkeypatch.setattr(spider_boost, "gradient_error", lambda **given: 1.0)
+    monkeypatch.setattr(rounding_share, "gradient_error", lambda **given: 1.0)
     with pytest.raises(AssumptionError, match="of which the plan allows"):
         list(iterates(quiet(), RECORDS, [0]))
 
