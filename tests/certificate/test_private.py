@@ -16,6 +16,7 @@ from certified_unlearning.accounting.private.searches import Boosting, GridSearc
 from certified_unlearning.certificate import CertificateError, PrivateCertificate
 from certified_unlearning.certificate.private import plan_of
 from certified_unlearning.cli import app
+from certified_unlearning.errors import ParameterError
 
 DELTA = 1e-6
 WHOLE = LinearProblem(n=10_000, features=50, row_norm=1.0, loss=ScalarLoss(name="logistic"), radius=2.0)
@@ -132,6 +133,12 @@ def test_wrong_constants_of_a_run_are_found(name: str, changes: dict[str, object
     said = stated(name)
     with pytest.raises(CertificateError):
         certificate.verify(said.model_copy(update=run_of(said, **changes)))
+
+
+def test_descent_on_another_objective_has_no_certificate() -> None:
+    plan = replace(PLANS["descent"], regulariser=0.1)
+    with pytest.raises(ParameterError, match="regulariser"):
+        PrivateCertificate.of(plan, delta=DELTA, features=50, row_norm=1.0, noise_source="seed")
 
 
 def test_the_command_reads_what_was_written(tmp_path: Path) -> None:

@@ -15,7 +15,8 @@
 `tv`             exact unlearning by total variation: how often an edit computes again (`subsampling`, `recomputation`,
                  `tree`), published parameters (`erm`, `one_pass`), `planning`
 `private`        differential privacy of linear models: `releases`, `selections`, `losses`, `learners`, `searches`,
-                 `spider`, and what they guarantee, for one record and for several
+                 `spider`, `tree_spider`, `recursive`, `phased`, `sampled` batches, and what they guarantee, for one
+                 record and for several
 `accountant`     what an accountant declares; `accountants`: all of them; `assumptions`: their words; `guarantees`: the
                  numbers of a certificate
 ===============  ==========================================================================================

@@ -191,6 +191,8 @@ class PrivateCertificate(BaseModel):
         problem, embedded = plan.problem, plan.problem.row_norm != row_norm
         runs = _runs(plan)
         learners = plan.learners if isinstance(plan, GridSearch) else (_learner(plan),)
+        if any(isinstance(each, NoisyDescent) and each.regulariser for each in learners):
+            raise ParameterError("a certificate speaks of descent on the loss alone: the regulariser must be 0")
         return cls(
             mechanism="noisy-gradient-descent" if isinstance(learners[0], NoisyDescent) else "output-perturbation",
             selection=_selection(plan),

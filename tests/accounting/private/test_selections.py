@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy.integrate import quad
 
 from certified_unlearning.accounting.private.selections import (
     boosting_chunks,
@@ -22,6 +21,7 @@ from certified_unlearning.accounting.private.selections import (
     printed_boosting_scale,
 )
 from certified_unlearning.errors import ParameterError
+from tests.support.noisy_minima import least_of_noisy
 
 LOSSES = (1, 0.62, 0.40, 0.35, 0.38, 0.52)
 WIDTHS = tuple(each / 5000 for each in (0, 9, 13, 25, 73, 265))
@@ -32,7 +32,7 @@ def test_gem_1():
     assert scores == pytest.approx([211.619, 46.5182, 0.531589, 0, 12.1977, 19.5172], rel=5e-6)
     found = generalised_probabilities(LOSSES, WIDTHS, epsilon=0.5, beta=0.05)
     expected = [5.47077e-24, 4.60967e-06, 0.453526, 0.517986, 0.0245457, 0.00393787]
-    assert found == pytest.approx(expected, rel=2e-5)
+    assert found == pytest.approx(expected, rel=1e-4)
     bound = generalised_guarantee(LOSSES, WIDTHS, epsilon=0.5, beta=0.05)
     assert bound == pytest.approx(0.499580, abs=1e-6)
     assert found[np.array(LOSSES) > bound].sum() == pytest.approx(0.00394248, rel=1e-4)
@@ -42,7 +42,7 @@ def test_gem_1():
 def test_gem_2_bounds_on_losses_as_sensitivities_destroy_the_search():
     found = generalised_probabilities(LOSSES, [5000 * each for each in WIDTHS], epsilon=0.5, beta=0.05)
     expected = [0.959760, 0.00808287, 0.00809082, 0.00805015, 0.008015, 0.00800162]
-    assert found == pytest.approx(expected, rel=2e-5)
+    assert found == pytest.approx(expected, rel=1e-4)
 
 
 NUMBERS = st.floats(0, 3)
@@ -84,23 +84,6 @@ def test_theorem_5_as_printed_is_neither_private_nor_a_maximum():
     assert printed.argmax() != scores.argmax()
 
 
-def least_of_noisy(scores, scale: float) -> np.ndarray:
-    """The probability of each to be the least with Laplace noise, by quadrature."""
-
-    def of(which: int) -> float:
-        def density(x: float) -> float:
-            others = [0.5 * math.exp(-abs(x - s) / scale) for k, s in enumerate(scores) if k != which]
-            above = [
-                each if x >= s else 1 - each
-                for each, s in zip(others, (s for k, s in enumerate(scores) if k != which), strict=True)
-            ]
-            return math.exp(-abs(x - scores[which]) / scale) / (2 * scale) * math.prod(above)
-
-        return quad(density, -60 * scale, 60 * scale, points=list(scores), limit=400)[0]
-
-    return np.array([of(which) for which in range(len(scores))])
-
-
 def test_a_noisy_minimum_is_private_and_a_scale_without_the_chunks_is_not():
     """Algorithm 15, enumerated: losses of one record move all scores at once, in either direction."""
     epsilon, largest, chunk = 1.0, 4.0, 10
@@ -119,8 +102,8 @@ def test_scales_of_boosting():
     assert boosting_chunks(0.05) == 4
     assert math.log(4 / 0.05, 4) == pytest.approx(3.16096, abs=1e-5)
     sensitivity = mean_score_sensitivity(9, n=10_000 // 5, relation="replace-one")
-    assert noisy_minimum_scale(sensitivity, 1.0) == pytest.approx(0.009, rel=1e-8)
-    assert noisy_minimum_scale(sensitivity, 0.5) == pytest.approx(0.018, rel=1e-8)
+    assert noisy_minimum_scale(sensitivity, 1.0) == pytest.approx(0.009, rel=2e-6)
+    assert noisy_minimum_scale(sensitivity, 0.5) == pytest.approx(0.018, rel=2e-6)
     printed = printed_boosting_scale(at_zero=1, smoothness=2, row_norm=1, radius=1, n=10_000, epsilon=1)
     assert printed == pytest.approx(0.0346410, abs=1e-7)
 
@@ -134,7 +117,7 @@ def test_candidates_and_margins_of_a_grid():
 
 
 def test_laplace_noise_has_the_scale_of_theorem_3():
-    assert laplace_scale(3.0, 0.5) == pytest.approx(6, rel=1e-8)
+    assert laplace_scale(3.0, 0.5) == pytest.approx(6, rel=2e-6)
     assert laplace_scale(3.0, 0.5) >= 6
 
 

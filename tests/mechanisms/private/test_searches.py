@@ -16,6 +16,7 @@ from certified_unlearning.engine.private.bounded_records import BoundedRecords
 from certified_unlearning.errors import ParameterError
 from certified_unlearning.mechanisms.private import output_perturbation
 from certified_unlearning.mechanisms.private.searches import learn
+from tests.support.noisy_minima import least_of_noisy
 
 SQUARED = ScalarLoss(name="squared")
 RADII = (0.5, 1.0, 2.0, 4.0)
@@ -146,6 +147,20 @@ def test_boosting_selects_the_best_chunk_where_there_is_no_noise():
     records.targets[:200] = -records.targets[:200]  # The first chunk learns the opposite.
     quiet = replace(plan, learner=replace(plan.learner, sigma=1e-300))
     assert 0 not in learn(quiet, records, list(range(50))).selected.tolist()
+
+
+def test_chunks_are_selected_with_the_law_of_a_noisy_minimum():
+    """Chi-squared, 4000 trials with one and the same model of each chunk; wrong once in 1e6."""
+    plan = Boosting.plan(problem(100), by_output, epsilon=2.0)
+    quiet = replace(plan, learner=replace(plan.learner, sigma=1e-300))
+    records, trials = data(100), 4000
+    found = Counter(learn(quiet, records, list(range(trials))).selected.tolist())
+    models = [learn(quiet.learner, records.part(20 * chunk, 20 * chunk + 20), [0]).weights for chunk in range(4)]
+    losses = [float(records.part(80, 100).mean_losses(each, quiet.largest_loss)) for each in models]
+    expected = least_of_noisy(losses, quiet.scale)
+    assert expected.sum() == pytest.approx(1, abs=1e-6)
+    counts = [found[chunk] for chunk in range(4)]
+    assert stats.chisquare(counts, trials * expected / expected.sum()).pvalue > 1e-6
 
 
 def test_what_cannot_be_split_is_refused():

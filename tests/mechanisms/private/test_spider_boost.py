@@ -14,7 +14,8 @@ from certified_unlearning.accounting.private.losses import ScalarLoss
 from certified_unlearning.accounting.private.spider import SpiderBoost
 from certified_unlearning.engine.private.bounded_records import BoundedRecords
 from certified_unlearning.errors import AssumptionError
-from certified_unlearning.mechanisms.private import spider_boost
+from certified_unlearning.mechanisms.private import rounding_share
+from certified_unlearning.mechanisms.private.noisy_descent import embedded
 from certified_unlearning.mechanisms.private.spider_boost import iterates, learn
 
 TANH = ScalarLoss(name="tanh")
@@ -94,6 +95,25 @@ def test_a_planned_run_nears_a_stationary_point():
     assert float((found**2).mean().sqrt()) < plan.stationarity_bound(1.0)
 
 
+def test_an_embedded_run_does_not_depend_on_the_number_of_columns_but_for_its_matrix():
+    """Algorithm 8: bounds of embedded rows hold surely, so all of delta is spent on the optimiser."""
+    generator = torch.Generator().manual_seed(2)
+    plans, sizes = [], []
+    for d in (40, 160):
+        rows = torch.nn.functional.pad(sphere(2000, 10).rows, (0, d - 10))
+        targets = sphere(2000, 10).targets
+        inside = LinearProblem(n=2000, features=d, row_norm=1.0, loss=TANH, radius=1.0).embedded(20)
+        plans.append(SpiderBoost.plan(inside, epsilon=1, delta=1e-6, gap=1.0, steps=200))
+        matrix = torch.randn(20, d, generator=generator, dtype=torch.float64) / math.sqrt(20)
+        records = BoundedRecords(embedded(matrix, rows), targets, loss=TANH, row_norm=inside.row_norm)
+        lifted = learn(plans[-1], records, [0, 1, 2, 3]) @ matrix
+        whole = BoundedRecords(rows, targets, loss=TANH, row_norm=1.0)
+        start = whole.mean_gradients(torch.zeros(1, d, dtype=torch.float64)).norm()
+        sizes.append(float(whole.mean_gradients(lifted).norm(dim=1).mean() / start))
+    assert plans[0] == plans[1]
+    assert max(sizes) < 0.8
+
+
 def test_every_iterate_but_the_first_may_be_published():
     plan = quiet(sigma_gradient=1e-3)
     path = torch.stack([each.clone() for each in iterates(plan, RECORDS, list(range(300)))])
@@ -105,7 +125,7 @@ def test_every_iterate_but_the_first_may_be_published():
 
 
 def test_weights_without_bound_are_not_rounded_away(monkeypatch):
-    monkeypatch.setattr(spider_boost, "gradient_error", lambda **given: 1.0)
+    monkeypatch.setattr(rounding_share, "gradient_error", lambda **given: 1.0)
     with pytest.raises(AssumptionError, match="of which the plan allows"):
         list(iterates(quiet(), RECORDS, [0]))
 

@@ -13,7 +13,7 @@ import math
 from dataclasses import dataclass, replace
 from typing import Self
 
-from certified_unlearning.accounting.core.checks import require_count, require_positive
+from certified_unlearning.accounting.core.checks import require_count, require_non_negative, require_positive
 from certified_unlearning.accounting.core.conversion import mu_from_epsilon
 from certified_unlearning.accounting.core.rounding import required_sigma
 from certified_unlearning.accounting.private.arithmetic import displaced, failure, gradient_error, moved, row_excess
@@ -115,6 +115,8 @@ class NoisyDescent:
         steps: ``T``, iterates, the start included; at least 2.
         step_size: ``eta``.
         sigma: Standard deviation of the noise on a mean gradient, per coordinate.
+        regulariser: Curvature of what is added to the loss that depends on no record, such as a regulariser around
+            weights that are public.
 
     Raises:
         ParameterError: A value makes no sense.
@@ -124,11 +126,13 @@ class NoisyDescent:
     steps: int
     step_size: float
     sigma: float
+    regulariser: float = 0.0
 
     def __post_init__(self) -> None:
         """Check every value."""
         require_count(least=2, steps=self.steps)
         require_positive(step_size=self.step_size)
+        require_non_negative(regulariser=self.regulariser)
         required_sigma(self.sigma)
 
     @property
@@ -142,11 +146,14 @@ class NoisyDescent:
         at = displaced(
             features=self.problem.features,
             noise_std=self.step_size * self.sigma,
-            weight_norm=self.problem.longest_weights + self.step_size * self.problem.gradient_bound,
+            weight_norm=self.problem.longest_weights * (1 + 2 * self.step_size * self.regulariser)
+            + self.step_size * self.problem.gradient_bound,
         )
         exact = mean_sensitivity(self.problem.gradient_bound, n=self.problem.n, relation=self.problem.relation)
         # A step goes on from where the one before was stored: in units of a gradient, that is off by 1 / eta as much.
-        return moved(exact, self.problem.gradient_error + (1 / self.step_size + self.problem.smoothness) * at)
+        return moved(
+            exact, self.problem.gradient_error + (1 / self.step_size + self.problem.smoothness + self.regulariser) * at
+        )
 
     @property
     def mu(self) -> float:
@@ -173,6 +180,7 @@ class NoisyDescent:
         steps: int | None = None,
         step_size: float | None = None,
         runs: int = 1,
+        regulariser: float = 0.0,
     ) -> Self:
         """Return the run with the least noise that is (epsilon, delta)-private.
 
@@ -186,6 +194,7 @@ class NoisyDescent:
             steps: ``T``; None for the number of records, and at most `USUAL_STEPS`.
             step_size: ``eta``; None for the analysis' own.
             runs: How many runs on the same records share epsilon and delta.
+            regulariser: As of the class.
 
         Raises:
             ParameterError: A value makes no sense.
@@ -199,7 +208,7 @@ class NoisyDescent:
         sigma = sigma_for(exact, epsilon=epsilon, delta=delta, releases=releases)
         eta = _step_size(problem, steps, sigma) if step_size is None else step_size
         for _ in range(3):  # What is added follows from sigma, but by far less than its last digits.
-            planned = cls(problem=problem, steps=steps, step_size=eta, sigma=sigma)
+            planned = cls(problem=problem, steps=steps, step_size=eta, sigma=sigma, regulariser=regulariser)
             _require_fine(planned.sensitivity, exact)
             sigma = sigma_for(planned.sensitivity, epsilon=epsilon, delta=delta, releases=releases)
         return replace(planned, sigma=_enough(sigma, planned, math.sqrt(runs), mu_from_epsilon(epsilon, delta)))
@@ -208,10 +217,10 @@ class NoisyDescent:
     def regret_bound(self) -> float:
         """Bound on the mean regret of the iterates; infinite where the step size is beyond its condition.
 
-        Lemma 7, explicit: ``D^2 / (eta T) + 4 eta (H Y^2 + sigma^2 d)`` for ``eta <= 1 / (4 H)``.
+        Lemma 7, explicit: ``D^2 / (eta T) + 4 eta (H Y^2 + sigma^2 d)`` for ``eta <= 1 / (4 H)``, with no regulariser.
         """
         smoothness, noise = self.problem.smoothness, self.sigma**2 * self.problem.features
-        if self.step_size > 1 / (4 * smoothness) * (1 + 1e-12):
+        if self.regulariser or self.step_size > 1 / (4 * smoothness) * (1 + 1e-12):
             return math.inf
         at_zero = smoothness * self.problem.loss.at_zero**2
         return self.problem.radius**2 / (self.step_size * self.steps) + 4 * self.step_size * (at_zero + noise)

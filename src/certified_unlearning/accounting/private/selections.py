@@ -6,8 +6,9 @@ factor, Algorithm 4 passes bounds on losses as sensitivities of means, Algorithm
 
 A score is computed in float64. Where a mean of ``n`` losses of size at most ``Delta`` moves by ``s`` in exact
 arithmetic, its computed value moves by ``s`` and twice its rounding, which `mean_score_sensitivity` adds. What the
-few operations on scores round is relative, and `SELECTION_SHARE` of epsilon is kept for it. A candidate is drawn by
-its probability with 512 random bits, a noisy minimum with numbers of 53: that is counted in delta.
+few operations on scores round is at most some ``n u`` sensitivities, and `SELECTION_SHARE` of epsilon is kept for it:
+enough for ``10^9`` records. A candidate is drawn by its probability with 512 random bits, a noisy minimum with numbers
+of 53: that is counted in delta.
 """
 
 import math
@@ -28,7 +29,7 @@ from certified_unlearning.errors import ParameterError
 from certified_unlearning.vocabulary import Relation
 
 Array = npt.NDArray[np.float64]
-SELECTION_SHARE = 1e-9
+SELECTION_SHARE = 1e-6
 """Share of a selection's epsilon that the rounding of scores may take."""
 DRAWN_BITS = 512
 """Random bits of a selection by probabilities."""

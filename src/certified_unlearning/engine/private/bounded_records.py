@@ -4,6 +4,8 @@ Nothing here is taken from the records: a row that is too long is scaled down to
 range, by itself. So what one record can move is known before any record is looked at.
 """
 
+from collections.abc import Sequence
+
 import torch
 from torch import Tensor
 
@@ -75,6 +77,22 @@ class BoundedRecords:
         for rows, targets in self._blocks(len(weights)):
             total += self._slopes(weights @ rows.T, targets) @ rows
         return total.div_(len(self))
+
+    def clipped_sums(self, weights: Tensor, members: Sequence[Tensor], clip: float) -> Tensor:
+        """Return the sum of some records' gradients, each clipped to a norm, shape ``(trials, features)``.
+
+        Args:
+            weights: Shape ``(trials, features)``, float64.
+            members: Of each trial, which records: positions, shape ``(members,)``; there may be none.
+            clip: The norm.
+        """
+        sums = torch.zeros_like(weights)
+        for trial, positions in enumerate(members):
+            rows = self.rows[positions]
+            slopes = self._slopes(rows @ weights[trial], self.targets[positions])
+            norms = slopes.abs() * torch.linalg.vector_norm(rows, dim=1)
+            sums[trial] = (slopes * (clip / norms.clamp_(min=clip))) @ rows
+        return sums
 
     def mean_losses(self, weights: Tensor, largest: float) -> Tensor:
         """Return the mean of the records' losses, each clipped at ``largest``, shape ``(trials,)``."""

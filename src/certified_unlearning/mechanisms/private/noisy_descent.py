@@ -13,6 +13,7 @@ from certified_unlearning.accounting.private.learners import NoisyDescent
 from certified_unlearning.engine.descent import project
 from certified_unlearning.engine.private.bounded_records import BoundedRecords
 from certified_unlearning.engine.randomness import BLOCK_STEPS, fill_blocks
+from certified_unlearning.errors import ParameterError
 from certified_unlearning.mechanisms.private.fitting import require_fitting
 
 
@@ -36,12 +37,25 @@ def learn(plan: NoisyDescent, records: BoundedRecords, keys: Sequence[int]) -> T
     return total.div_(plan.steps)
 
 
-def iterates(plan: NoisyDescent, records: BoundedRecords, keys: Sequence[int]) -> Iterator[Tensor]:
+def iterates(
+    plan: NoisyDescent, records: BoundedRecords, keys: Sequence[int], *, pull: Tensor | None = None
+) -> Iterator[Tensor]:
     """Yield the iterates, the start first, each shape ``(trials, features)``; each is overwritten by the next.
 
-    Arguments and errors are those of `learn`. Publishing them all is as private as publishing their mean.
+    Publishing them all is as private as publishing their mean.
+
+    Args:
+        plan: As of `learn`.
+        records: As of `learn`.
+        keys: As of `learn`.
+        pull: Where the plan has a regulariser, what its gradient ``regulariser w - pull`` subtracts: public.
+
+    Raises:
+        ParameterError: The plan is for other records, or only one of pull and regulariser is given.
     """
     require_fitting(plan.problem, records)
+    if (pull is None) != (plan.regulariser == 0):
+        raise ParameterError("a pull goes with a regulariser, and neither alone")
     weights = records.rows.new_zeros(len(keys), records.features)
     noise = weights.new_empty(len(keys), 1, BLOCK_STEPS, records.features)
     yield weights
@@ -50,6 +64,9 @@ def iterates(plan: NoisyDescent, records: BoundedRecords, keys: Sequence[int]) -
             fill_blocks(noise, keys, step // BLOCK_STEPS)
         gradients = records.mean_gradients(weights)
         gradients.add_(noise[:, 0, step % BLOCK_STEPS], alpha=plan.sigma)
+        if pull is not None:
+            # With its noise in it, what depends on records is public already.
+            gradients.add_(weights, alpha=plan.regulariser).sub_(pull)
         weights.sub_(gradients, alpha=plan.step_size)
         project(weights, plan.problem.radius)
         yield weights

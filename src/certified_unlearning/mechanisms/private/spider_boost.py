@@ -11,18 +11,17 @@ from collections.abc import Iterator, Sequence
 import torch
 from torch import Tensor
 
-from certified_unlearning.accounting.private.arithmetic import gradient_error
-from certified_unlearning.accounting.private.learners import ROUNDING_SHARE
 from certified_unlearning.accounting.private.spider import SpiderBoost
 from certified_unlearning.engine.addresses import address
 from certified_unlearning.engine.exact.draws import Draws
 from certified_unlearning.engine.private.bounded_records import BoundedRecords
 from certified_unlearning.engine.randomness import BLOCK_STEPS, fill_blocks
-from certified_unlearning.errors import AssumptionError
 from certified_unlearning.mechanisms.private.fitting import require_fitting
-
-LENGTH_ERROR = 1e-9
-"""More than a computed distance is off by, relatively."""
+from certified_unlearning.mechanisms.private.rounding_share import (
+    counted_distances,
+    mean_gradient_error,
+    require_share,
+)
 
 
 def learn(plan: SpiderBoost, records: BoundedRecords, keys: Sequence[int]) -> Tensor:
@@ -63,42 +62,15 @@ def iterates(plan: SpiderBoost, records: BoundedRecords, keys: Sequence[int]) ->
             fill_blocks(noise, keys, step // BLOCK_STEPS)
         fresh = noise[:, 0, step % BLOCK_STEPS]
         gradients = records.mean_gradients(weights)
-        error = max(error, _rounding(plan, weights))
+        error = max(error, mean_gradient_error(plan.problem, plan.gradient_bound, plan.problem.n, weights))
         if step % plan.period == 0:
-            _require_share(plan, error)
+            require_share(error, plan.gradient_bound, plan.problem.n)
             estimate = gradients + plan.sigma_gradient * fresh
         else:
-            apart = torch.linalg.vector_norm(weights - previous, dim=1, keepdim=True)
-            # A difference has the rounding of two gradients.
-            least = 4 * error * plan.problem.n / (ROUNDING_SHARE * plan.problem.smoothness)
-            _require_share(plan, 2 * error)
-            scale = (apart * (1 + LENGTH_ERROR)).clamp(min=least, max=max(least, plan.farthest))
+            require_share(2 * error, plan.gradient_bound, plan.problem.n)
+            scale = counted_distances(plan.problem, error, plan.problem.n, plan.farthest, weights, previous)
             # In this order: what is added to the estimate is rounded with its noise.
             estimate = estimate + ((gradients - before) + plan.sigma_difference * scale * fresh)
         previous, before = weights, gradients
         weights = weights - plan.step_size * estimate
         yield weights
-
-
-def _rounding(plan: SpiderBoost, weights: Tensor) -> float:
-    """Return how far a mean gradient at public weights may be from the exact one."""
-    problem = plan.problem
-    norm = float(torch.linalg.vector_norm(weights, dim=1).max())
-    return gradient_error(
-        n=problem.n,
-        features=problem.features,
-        row_norm=problem.row_norm,
-        slope=plan.gradient_bound / problem.row_norm,
-        smoothness=problem.loss.smoothness,
-        weight_norm=norm,
-    )
-
-
-def _require_share(plan: SpiderBoost, error: float) -> None:
-    """Raise `AssumptionError` where rounding is more than its share of a gradient's sensitivity: of public numbers."""
-    allowed = ROUNDING_SHARE * plan.gradient_bound / plan.problem.n
-    if not 2 * error <= allowed:
-        raise AssumptionError(
-            f"gradients are computed to {error:.3g} in float64 at weights so large, of which the plan allows "
-            f"{allowed / 2:.3g}; a smaller step_size, or less noise, keeps weights small"
-        )

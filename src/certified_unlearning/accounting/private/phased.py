@@ -1,0 +1,154 @@
+"""Phased descent: a pass over consecutive disjoint blocks, each ending with noise on what it found (Algorithms 16, 17).
+
+Source: Ullah (2024), Lemmas 23 and 24. A step on one record's convex loss moves two paths no farther apart, if it is
+short enough; so one record, which is met once, moves a block's end by twice its gradient's bound times the step size.
+That is a condition of *privacy*: with longer steps the map stretches, and clipping vectors does not help. It is
+checked, and steps that are too long are refused.
+"""
+
+import math
+from dataclasses import dataclass, replace
+from typing import Self
+
+from certified_unlearning.accounting.core.checks import require_positive
+from certified_unlearning.accounting.core.rounding import required_sigma
+from certified_unlearning.accounting.private.arithmetic import failure, gradient_error, moved
+from certified_unlearning.accounting.private.guarantee import PrivateGuarantee
+from certified_unlearning.accounting.private.learners import ROUNDING_SHARE, LinearProblem
+from certified_unlearning.accounting.private.releases import mean_sensitivity, mu_of, sigma_for
+from certified_unlearning.accounting.residual.rounding import UNIT
+from certified_unlearning.errors import AssumptionError, ParameterError
+
+
+@dataclass(frozen=True, kw_only=True)
+class OnePass:
+    """Algorithm 17: descent that meets each record of a block once, and noise on the mean of its iterates.
+
+    Attributes:
+        problem: Bounds of a block's records.
+        step_size: ``eta``.
+        sigma: Standard deviation of the noise, per coordinate.
+
+    Raises:
+        ParameterError: A value makes no sense, or the loss is not convex.
+        AssumptionError: A step is longer than ``2 / H``: it could stretch.
+    """
+
+    problem: LinearProblem
+    step_size: float
+    sigma: float
+
+    def __post_init__(self) -> None:
+        """Check every value, and what privacy needs."""
+        require_positive(step_size=self.step_size)
+        required_sigma(self.sigma)
+        if not self.problem.loss.convex:
+            raise ParameterError(
+                f"a pass with noise on its end needs a convex loss, and the {self.problem.loss.name} loss is none"
+            )
+        longest = 2 / self.problem.smoothness
+        if self.step_size > longest:
+            raise AssumptionError(
+                f"step_size must be at most 2 / H = {longest:.6g}, or steps stretch and the noise is not enough, got "
+                f"{self.step_size:.6g}"
+            )
+
+    @property
+    def sensitivity(self) -> float:
+        """How far one record moves the mean of the iterates, as computed: ``2 eta G``, half of it under add-remove."""
+        problem = self.problem
+        bound = problem.gradient_bound
+        step = gradient_error(
+            n=1,
+            features=problem.features,
+            row_norm=problem.row_norm,
+            slope=bound / problem.row_norm,
+            smoothness=problem.loss.smoothness,
+            weight_norm=problem.longest_weights,
+        )
+        stored = (problem.features + 8) * UNIT * (problem.longest_weights + self.step_size * bound)
+        # Steps that agree on their record do not move apart, but for rounding, which adds up.
+        rounded = problem.n * (self.step_size * step + 2 * stored)
+        return moved(self.step_size * mean_sensitivity(bound, n=1, relation=problem.relation), rounded)
+
+    @property
+    def mu(self) -> float:
+        """Of what is published."""
+        return mu_of(self.sensitivity, sigma=self.sigma)
+
+    @property
+    def failure(self) -> float:
+        """Probability on which nothing is guaranteed."""
+        return failure(self.problem.features, 1)
+
+
+@dataclass(frozen=True, kw_only=True)
+class PhasedDescent:
+    """Algorithm 16: phases on blocks of half the size each time, with steps of a quarter the size.
+
+    Attributes:
+        phases: In order; each block stands after those before it.
+        unused: Records that are left over.
+
+    Raises:
+        ParameterError: There is no phase.
+    """
+
+    phases: tuple[OnePass, ...]
+    unused: int = 0
+
+    def __post_init__(self) -> None:
+        """Check that there is one."""
+        if not self.phases:
+            raise ParameterError("there must be a phase, got none")
+
+    @property
+    def problem(self) -> LinearProblem:
+        """Of the first block."""
+        return self.phases[0].problem
+
+    @property
+    def guarantee(self) -> PrivateGuarantee:
+        """What it guarantees, but with probability `failure`: a record is in one block."""
+        return PrivateGuarantee(mu=max(phase.mu for phase in self.phases))
+
+    @property
+    def failure(self) -> float:
+        """Probability on which nothing is guaranteed."""
+        return sum(phase.failure for phase in self.phases)
+
+    @classmethod
+    def plan(cls, problem: LinearProblem, *, epsilon: float, delta: float, step_size: float | None = None) -> Self:
+        """Return the run whose every phase is (epsilon, delta)-private.
+
+        Phases go on as long as a block has records and rounding is a small share of what one record moves.
+
+        Args:
+            problem: Bounds of all records.
+            epsilon: Wanted, above 0.
+            delta: Wanted, strictly between 0 and 1.
+            step_size: ``eta``, before it is quartered for the first time; None for ``D / (G sqrt(n))``, or four times
+                as much as privacy allows if that is less.
+
+        Raises:
+            ParameterError: A value makes no sense, or there is one record only.
+            AssumptionError: The first phase's step is too long.
+        """
+        if step_size is None:
+            usual = problem.radius / (problem.gradient_bound * math.sqrt(problem.n))
+            step_size = min(4 * usual, 4 * 2 / problem.smoothness)
+        require_positive(step_size=step_size)
+        phases: list[OnePass] = []
+        left, number = problem.n, 1
+        while size := min(left, problem.n >> number):
+            block = replace(problem, n=size)
+            phase = OnePass(problem=block, step_size=step_size / 4**number, sigma=1.0)
+            exact = phase.step_size * mean_sensitivity(problem.gradient_bound, n=1, relation=problem.relation)
+            if phase.sensitivity > (1 + ROUNDING_SHARE) * exact:
+                break
+            sigma = sigma_for(phase.sensitivity, epsilon=epsilon, delta=delta)
+            phases.append(replace(phase, sigma=sigma))
+            left, number = left - size, number + 1
+        if not phases:
+            raise ParameterError(f"{problem.n} records with step_size = {step_size:.3g} make no phase")
+        return cls(phases=tuple(phases), unused=left)

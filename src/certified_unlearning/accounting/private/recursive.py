@@ -1,0 +1,120 @@
+"""Recursive regularisation: stationary points of convex losses, stage by stage on disjoint chunks of the records.
+
+Source: Ullah (2024), Algorithms 7 and 18 with Theorem 20, corrected. Each stage minimises the loss with regularisers
+around 0 and around what earlier stages found, twice as strong each time, by noisy descent; the last one's result has a
+small gradient. Chunks are disjoint, so every stage may spend all of epsilon, and a record meets one stage alone.
+Printed noise has the number of all records for a chunk's, which is too little by the number of stages (E8).
+"""
+
+import math
+from dataclasses import dataclass, replace
+from typing import Self
+
+from certified_unlearning.accounting.core.checks import require_positive
+from certified_unlearning.accounting.private.guarantee import PrivateGuarantee
+from certified_unlearning.accounting.private.learners import LinearProblem, NoisyDescent
+from certified_unlearning.errors import ParameterError
+
+FEWEST_STEPS, MOST_STEPS = 50, 1000
+"""Of a stage, where the analysis wants fewer or more; no matter of privacy."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class RecursiveRegularisation:
+    """Algorithm 7 with noisy descent inside.
+
+    Attributes:
+        stages: Runs of descent, each on its own chunk of as many records, with regularisers of ``lambda (2^t - 1)``.
+        strength: ``lambda``.
+        unused: Records that are left over.
+
+    Raises:
+        ParameterError: There is no stage, or regularisers are not those of the algorithm.
+    """
+
+    stages: tuple[NoisyDescent, ...]
+    strength: float
+    unused: int = 0
+
+    def __post_init__(self) -> None:
+        """Check the regularisers."""
+        require_positive(strength=self.strength)
+        if not self.stages:
+            raise ParameterError("recursive regularisation needs at least one stage, got none")
+        for number, stage in enumerate(self.stages, start=1):
+            due = self.strength * (2**number - 1)
+            if not math.isclose(stage.regulariser, due, rel_tol=1e-12):
+                raise ParameterError(f"the regulariser of stage {number} must be {due!r}, got {stage.regulariser!r}")
+
+    @property
+    def problem(self) -> LinearProblem:
+        """Of a chunk, in the first stage's ball."""
+        return self.stages[0].problem
+
+    @property
+    def guarantee(self) -> PrivateGuarantee:
+        """What it guarantees, but with probability `failure`: a record meets one stage."""
+        return PrivateGuarantee(mu=max(stage.mu for stage in self.stages))
+
+    @property
+    def failure(self) -> float:
+        """Probability on which nothing is guaranteed."""
+        return sum(stage.failure for stage in self.stages)
+
+    @classmethod
+    def plan(
+        cls,
+        problem: LinearProblem,
+        *,
+        epsilon: float,
+        delta: float,
+        strength: float | None = None,
+        steps: int | None = None,
+    ) -> Self:
+        """Return the run whose every stage is (epsilon, delta)-private.
+
+        Args:
+            problem: Of all records; its radius is the bound on the best weights' norm, which privacy does not rest on.
+            epsilon: Wanted, above 0.
+            delta: Wanted, strictly between 0 and 1.
+            strength: ``lambda``; None for Theorem 20's, corrected.
+            steps: Of every stage; None for Lemma 21's, from `FEWEST_STEPS` to `MOST_STEPS`.
+
+        Raises:
+            ParameterError: A value makes no sense, the loss is not convex, or there are fewer records than stages.
+        """
+        if not problem.loss.convex:
+            raise ParameterError(f"recursive regularisation needs a convex loss, the {problem.loss.name} loss is none")
+        require_positive(epsilon=epsilon)
+        n, smoothness = problem.n, problem.smoothness
+        if strength is None:
+            noise = max(1 / n, problem.features / (n * epsilon) ** 2)
+            strength = problem.gradient_bound**2 / (smoothness * problem.radius**2) * noise
+        require_positive(strength=strength)
+        # What rows are longer by, as computed, is no reason for a stage more.
+        count = max(1, math.ceil(math.log2(smoothness / strength) - 1e-9))
+        chunk = n // count
+        if not chunk:
+            raise ParameterError(f"{n} records are fewer than the {count} stages of strength {strength:.3g}")
+        stages = []
+        for number in range(1, count + 1):
+            here = replace(problem, n=chunk, radius=math.pow(2, number / 2) * problem.radius)
+            regulariser = strength * (2**number - 1)
+            taken = _steps(here, regulariser, epsilon, delta) if steps is None else steps
+            step_size = min(math.log(taken) / (regulariser * taken), 1 / (smoothness + regulariser))
+            stages.append(
+                NoisyDescent.plan(
+                    here, epsilon=epsilon, delta=delta, steps=taken, step_size=step_size, regulariser=regulariser
+                )
+            )
+        return cls(stages=tuple(stages), strength=strength, unused=n - count * chunk)
+
+
+def _steps(problem: LinearProblem, regulariser: float, epsilon: float, delta: float) -> int:
+    """Return Lemma 21's steps of a stage, within limits."""
+    condition = (problem.smoothness + regulariser) / regulariser
+    bound, pulled = problem.gradient_bound, 2 * problem.radius * regulariser
+    noise = (problem.n * epsilon) ** 2 * (bound**2 + pulled**2)
+    noise /= problem.features * bound**2 * math.log(1 / delta)
+    wanted = max(2 * condition * math.log(condition), noise)
+    return math.ceil(min(max(wanted, FEWEST_STEPS), MOST_STEPS))

@@ -1,0 +1,150 @@
+"""Noisy descent on Poisson batches, DP-SGD: what a user would take instead, by a numerical accountant.
+
+Every record is in every step's batch with probability ``q``, independently; its gradient is clipped to ``C``, and the
+sum gets noise of ``z C``. Its privacy loss distribution is composed by dp-accounting, rounded up bin by bin. That is a
+numerical bound, and rests on the batches' being drawn so and staying secret: nothing else here does, so nothing here
+states a certificate of it. dp-accounting is optional: the extra ``private`` brings it.
+"""
+
+import math
+from dataclasses import dataclass, replace
+from typing import Any, Self
+
+from certified_unlearning.accounting.core.checks import require_count, require_positive, require_probability
+from certified_unlearning.accounting.private.learners import LinearProblem
+from certified_unlearning.errors import ParameterError
+from certified_unlearning.vocabulary import Relation
+
+LARGEST_MULTIPLIER = 1e4
+"""Noise beyond which no target is searched for."""
+SEARCH_TOLERANCE = 1e-4
+"""How much more noise than necessary, relatively, a search may end with."""
+_START, _STRIDE = 3.0, 0.5
+
+
+@dataclass(frozen=True, kw_only=True)
+class SampledDescent:
+    """DP-SGD.
+
+    Attributes:
+        problem: Of the records; of its bounds, the number of records and that of rows matter.
+        steps: Batches.
+        share: ``q``, the probability of a record in a batch.
+        clip: ``C``, what gradients of records are clipped to.
+        multiplier: ``z``: the noise of a batch's sum has standard deviation ``z C``.
+        step_size: For the sum divided by ``q n``, a constant.
+
+    Raises:
+        ParameterError: A value makes no sense.
+    """
+
+    problem: LinearProblem
+    steps: int
+    share: float
+    clip: float
+    multiplier: float
+    step_size: float
+
+    def __post_init__(self) -> None:
+        """Check every value."""
+        require_count(least=1, steps=self.steps)
+        require_positive(clip=self.clip, multiplier=self.multiplier, step_size=self.step_size)
+        if not 0 < self.share <= 1:
+            raise ParameterError(f"share must be above 0 and at most 1, got {self.share!r}")
+
+    def epsilon(self, delta: float) -> float:
+        """Return the epsilon of one record, for the problem's relation; errors as of `sampled_epsilon`."""
+        return sampled_epsilon(
+            self.multiplier, share=self.share, steps=self.steps, delta=delta, relation=self.problem.relation
+        )
+
+    @classmethod
+    def plan(
+        cls,
+        problem: LinearProblem,
+        *,
+        epsilon: float,
+        delta: float,
+        steps: int,
+        share: float,
+        clip: float = 1.0,
+        step_size: float,
+    ) -> Self:
+        """Return the run with the least noise, to a relative `SEARCH_TOLERANCE`, that is (epsilon, delta)-private.
+
+        Args:
+            problem: Of the records.
+            epsilon: Wanted, above 0.
+            delta: Wanted, strictly between 0 and 1.
+            steps: Batches.
+            share: ``q``.
+            clip: ``C``.
+            step_size: For the mean gradient.
+
+        Raises:
+            ParameterError: A value makes no sense, no noise is enough, or dp-accounting is not installed.
+        """
+        require_positive(epsilon=epsilon)
+        plan = cls(problem=problem, steps=steps, share=share, clip=clip, multiplier=1.0, step_size=step_size)
+
+        def enough(log_multiplier: float) -> bool:
+            return replace(plan, multiplier=math.exp(log_multiplier)).epsilon(delta) <= epsilon
+
+        # From much noise to less: the less there is, the longer the accountant takes.
+        high = _START
+        while not enough(high):
+            high += 2
+            if high > math.log(LARGEST_MULTIPLIER):
+                raise ParameterError(f"no noise is enough for epsilon = {epsilon:g} at delta = {delta:g}")
+        low = high - _STRIDE
+        while enough(low):
+            low, high = low - _STRIDE, low
+        while high - low > SEARCH_TOLERANCE:
+            middle = (low + high) / 2
+            low, high = (low, middle) if enough(middle) else (middle, high)
+        return replace(plan, multiplier=math.exp(high))
+
+
+def sampled_epsilon(
+    multiplier: float, *, share: float, steps: int, delta: float, relation: Relation, interval: float = 1e-4
+) -> float:
+    """Return the epsilon of sums over Poisson batches with Gaussian noise, composed numerically and rounded up.
+
+    Args:
+        multiplier: ``z``, noise in units of a record's bound, under both relations.
+        share: ``q``.
+        steps: Batches.
+        delta: Strictly between 0 and 1.
+        relation: Under ``replace-one`` a record leaves and another comes, which takes about twice the noise.
+        interval: Width of a bin of the privacy loss.
+
+    Raises:
+        ParameterError: A value makes no sense, or dp-accounting is not installed.
+    """
+    require_probability(delta=delta)
+    require_count(least=1, steps=steps)
+    require_positive(multiplier=multiplier)
+    distribution, neighbours = _dp_accounting()
+    given = {"replace-one": neighbours.REPLACE_ONE, "add-remove": neighbours.ADD_OR_REMOVE_ONE}
+    if relation not in given:
+        raise ParameterError(f"relation must be one of {', '.join(given)}, got {relation!r}")
+    one = distribution.from_gaussian_mechanism(
+        multiplier,
+        sampling_prob=share,
+        neighboring_relation=given[relation],
+        value_discretization_interval=interval,
+        pessimistic_estimate=True,
+    )
+    return float(one.self_compose(steps).get_epsilon_for_delta(delta))
+
+
+def _dp_accounting() -> tuple[Any, Any]:
+    """Return dp-accounting's distributions and relations."""
+    try:
+        from dp_accounting import NeighboringRelation
+        from dp_accounting.pld import privacy_loss_distribution
+    except ImportError as error:
+        raise ParameterError(
+            "Poisson batches are accounted for by dp-accounting, which is not installed: install the extra private"
+        ) from error
+    return privacy_loss_distribution, NeighboringRelation

@@ -1,0 +1,150 @@
+"""Tree-based private Spider: stationary points of the population's loss, each record read once.
+
+Source: Ullah (2024), Algorithm 6 with Theorems 18 and 19, corrected. Gradients are estimated along a binary tree that
+is walked in pre-order: the root by a batch, a right child by a fresh smaller batch of *differences* to its parent, a
+left child by its parent. Every step has the same length, so points along the tree are as near as their place says. All
+batches are disjoint, so a record meets one noisy release alone, however large the tree is: no composition at all.
+
+Noise is calibrated for each node by the points' true distance and the number of its records, which rounding down makes
+fewer than printed. Theorem 19's tolerance is so large that the first leaf stops: here it is a parameter, and privacy
+does not depend on it.
+"""
+
+import math
+from dataclasses import dataclass
+from typing import Self
+
+from certified_unlearning.accounting.core.checks import require_count, require_positive
+from certified_unlearning.accounting.private.arithmetic import failure
+from certified_unlearning.accounting.private.guarantee import PrivateGuarantee
+from certified_unlearning.accounting.private.learners import ROUNDING_SHARE, LinearProblem
+from certified_unlearning.accounting.private.releases import mean_sensitivity, noise_multiplier
+from certified_unlearning.accounting.residual.rounding import OUTWARD
+from certified_unlearning.errors import ParameterError
+
+
+@dataclass(frozen=True, kw_only=True)
+class TreeSpider:
+    """Algorithm 6.
+
+    Attributes:
+        problem: Bounds of the records; its radius plays no part, so the loss must have a bounded slope.
+        batch: ``b``, records of a root.
+        depth: ``D``: leaves are so many levels below.
+        rounds: ``T``, trees one after another.
+        step: ``beta``; every step has length ``beta / (2^(D / 2) H)``.
+        tolerance: A leaf whose noisy gradient is at most twice this is returned.
+        multiplier: ``z``, noise of every release in units of its sensitivity.
+
+    Raises:
+        ParameterError: A value makes no sense, there are too few records, or the loss has no bound on its slope.
+    """
+
+    problem: LinearProblem
+    batch: int
+    depth: int
+    rounds: int
+    step: float
+    tolerance: float
+    multiplier: float
+
+    def __post_init__(self) -> None:
+        """Check every value."""
+        require_count(least=1, batch=self.batch, depth=self.depth, rounds=self.rounds)
+        require_positive(step=self.step, tolerance=self.tolerance, multiplier=self.multiplier)
+        if self.problem.loss.lipschitz is None:
+            raise ParameterError(f"a tree needs a loss of bounded slope, the {self.problem.loss.name} loss has none")
+        if not self.batch >> self.depth:
+            raise ParameterError(f"depth must leave a leaf a record, got {self.depth} for a batch of {self.batch}")
+        needed = self.rounds * self.records_per_round
+        if needed > self.problem.n:
+            raise ParameterError(f"{self.rounds} rounds take {needed} records, there are {self.problem.n}")
+
+    def node_batch(self, level: int) -> int:
+        """Return the records of a right child at a level: ``floor(b / 2^level)``."""
+        return self.batch >> level
+
+    @property
+    def records_per_round(self) -> int:
+        """The root's records and those of all right children."""
+        return self.batch + sum(self.node_batch(level) << (level - 1) for level in range(1, self.depth + 1))
+
+    @property
+    def gradient_bound(self) -> float:
+        """``G``: the largest norm of a record's gradient, anywhere."""
+        return self.problem.loss.ball_lipschitz(row_norm=self.problem.longest_row, radius=math.inf)
+
+    @property
+    def farthest(self) -> float:
+        """``2 G / H``: points farther apart have a difference of ``2 G`` at most."""
+        return 2 * self.gradient_bound / self.problem.smoothness
+
+    @property
+    def length(self) -> float:
+        """Of every step."""
+        return self.step / (math.pow(2, self.depth / 2) * self.problem.smoothness)
+
+    @property
+    def root_sigma(self) -> float:
+        """Standard deviation of the noise on a root's gradient."""
+        return self._sigma(self.gradient_bound, self.batch)
+
+    def node_sigma(self, level: int, distance: float) -> float:
+        """Return that on a right child's difference, of points so far apart.
+
+        Args:
+            level: Of the node.
+            distance: At most `farthest` counts.
+        """
+        return self._sigma(self.problem.smoothness * min(distance, self.farthest), self.node_batch(level))
+
+    @property
+    def mu(self) -> float:
+        """Of one record, which meets one release."""
+        return OUTWARD / self.multiplier
+
+    @property
+    def guarantee(self) -> PrivateGuarantee:
+        """What it guarantees, but with probability `failure`."""
+        return PrivateGuarantee(mu=self.mu)
+
+    @property
+    def failure(self) -> float:
+        """Probability on which nothing is guaranteed."""
+        return failure(self.problem.features, self.rounds << self.depth)
+
+    @classmethod
+    def plan(cls, problem: LinearProblem, *, epsilon: float, delta: float, tolerance: float | None = None) -> Self:
+        """Return the run with Theorem 19's batch, depth and step that is (epsilon, delta)-private.
+
+        Args:
+            problem: Bounds of the records.
+            epsilon: Wanted, above 0.
+            delta: Wanted, strictly between 0 and 1.
+            tolerance: ``alpha~``; None for half of ``alpha``, the accuracy that the rate promises.
+
+        Raises:
+            ParameterError: A value makes no sense, or there are too few records for a tree.
+        """
+        require_positive(epsilon=epsilon)
+        n, root = problem.n, math.sqrt(problem.features)
+        batch = math.floor(max(math.pow(n, 2 / 3), math.sqrt(n * root / epsilon)))
+        depth = 1
+        while (depth + 1) << (depth + 2) <= batch:
+            depth += 1
+        bound = problem.loss.ball_lipschitz(row_norm=problem.longest_row, radius=math.inf)
+        accuracy = math.sqrt(2) * bound * max(1 / math.cbrt(n), math.sqrt(root / (n * epsilon)))
+        per_round = batch + sum((batch >> level) << (level - 1) for level in range(1, depth + 1))
+        return cls(
+            problem=problem,
+            batch=batch,
+            depth=depth,
+            rounds=n // per_round,
+            step=accuracy * min(1.0, math.sqrt(batch) * epsilon / root),
+            tolerance=accuracy / 2 if tolerance is None else tolerance,
+            multiplier=noise_multiplier(epsilon, delta) * OUTWARD,
+        )
+
+    def _sigma(self, bound: float, records: int) -> float:
+        moved = mean_sensitivity(bound, n=records, relation=self.problem.relation) * (1 + ROUNDING_SHARE)
+        return moved * self.multiplier * OUTWARD

@@ -1,0 +1,66 @@
+"""Phased descent (Algorithms 16 and 17): one pass in which each record is met once, for many trials.
+
+Source: Ullah (2024). `accounting.private.phased` says how private it is, and that steps must not be too long.
+"""
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+
+from certified_unlearning.accounting.private.phased import OnePass, PhasedDescent
+from certified_unlearning.engine.addresses import address
+from certified_unlearning.engine.descent import project
+from certified_unlearning.engine.private.bounded_records import BoundedRecords
+from certified_unlearning.engine.randomness import normal_rows
+from certified_unlearning.errors import ParameterError
+from certified_unlearning.mechanisms.private.fitting import require_fitting
+
+
+def learn(plan: PhasedDescent, records: BoundedRecords, keys: Sequence[int]) -> Tensor:
+    """Return what the last phase publishes, of each trial.
+
+    Args:
+        plan: What was planned, for as many records with the same bounds; their order must not depend on what they are.
+        records: What is learned from.
+        keys: The address of each trial's noise; whoever knows one can subtract it.
+
+    Returns:
+        Shape ``(trials, features)``, float64; not projected.
+
+    Raises:
+        ParameterError: The plan is for other records.
+    """
+    due = sum(phase.problem.n for phase in plan.phases) + plan.unused
+    if len(records) != due:
+        raise ParameterError(f"the plan is for {due} records, got {len(records)}")
+    weights = records.rows.new_zeros(len(keys), records.features)
+    start = 0
+    for number, phase in enumerate(plan.phases):
+        block = records.part(start, start + phase.problem.n)
+        start += phase.problem.n
+        own = [address(str(key), "phase", number) for key in keys]
+        weights = one_pass(phase, block, weights, own)
+    return weights
+
+
+def one_pass(plan: OnePass, records: BoundedRecords, start: Tensor, keys: Sequence[int]) -> Tensor:
+    """Return the mean of a pass' iterates with noise, shape ``(trials, features)``.
+
+    Args:
+        plan: Of these records.
+        records: A block, met in order.
+        start: Shape ``(trials, features)``: public weights, which are projected first.
+        keys: The address of each trial's noise.
+
+    Raises:
+        ParameterError: The plan is for other records.
+    """
+    require_fitting(plan.problem, records)
+    weights, total = start.clone(), torch.zeros_like(start)
+    project(weights, plan.problem.radius)
+    for record in range(len(records)):
+        weights = weights - plan.step_size * records.part(record, record + 1).mean_gradients(weights)
+        project(weights, plan.problem.radius)
+        total += weights
+    return torch.add(total.div_(len(records)), normal_rows(keys, total), alpha=plan.sigma)

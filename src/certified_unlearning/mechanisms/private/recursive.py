@@ -1,0 +1,59 @@
+"""Recursive regularisation (Algorithm 7) with noisy descent on regularised losses (Algorithm 18), for many trials.
+
+Source: Ullah (2024). `accounting.private.recursive.RecursiveRegularisation` says how private it is.
+"""
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+
+from certified_unlearning.accounting.private.learners import NoisyDescent
+from certified_unlearning.accounting.private.recursive import RecursiveRegularisation
+from certified_unlearning.engine.addresses import address
+from certified_unlearning.engine.private.bounded_records import BoundedRecords
+from certified_unlearning.errors import ParameterError
+from certified_unlearning.mechanisms.private.noisy_descent import iterates
+
+
+def learn(plan: RecursiveRegularisation, records: BoundedRecords, keys: Sequence[int]) -> Tensor:
+    """Return what the last stage finds, of each trial.
+
+    Args:
+        plan: What was planned, for as many records with the same bounds; their order must not depend on what they are.
+        records: What is learned from.
+        keys: The address of each trial's noise; whoever knows one can subtract it.
+
+    Returns:
+        Shape ``(trials, features)``, float64.
+
+    Raises:
+        ParameterError: The plan is for other records.
+    """
+    return found_by_stage(plan, records, keys)[-1]
+
+
+def found_by_stage(plan: RecursiveRegularisation, records: BoundedRecords, keys: Sequence[int]) -> list[Tensor]:
+    """Return what each stage finds; all of them together are as private as the last. Arguments as of `learn`."""
+    size = plan.problem.n
+    due = len(plan.stages) * size + plan.unused
+    if len(records) != due:
+        raise ParameterError(f"the plan is for {due} records, got {len(records)}")
+    pull = records.rows.new_zeros(len(keys), records.features)
+    found: list[Tensor] = []
+    for number, stage in enumerate(plan.stages):
+        chunk = records.part(number * size, (number + 1) * size)
+        own = [address(str(key), "stage", number) for key in keys]
+        found.append(_selected(stage, chunk, own, pull))
+        # The next regulariser is around this, twice as strong as the last.
+        pull = pull + plan.strength * 2 ** (number + 1) * found[-1]
+    return found
+
+
+def _selected(stage: NoisyDescent, chunk: BoundedRecords, keys: Sequence[int], pull: Tensor) -> Tensor:
+    """Return the weighted mean of a stage's iterates, later ones weighing more."""
+    kept = 1 - stage.step_size * stage.regulariser
+    total, weight = torch.zeros_like(pull), 0.0
+    for weights in iterates(stage, chunk, keys, pull=pull):
+        total, weight = kept * total + weights, kept * weight + 1
+    return total / weight

@@ -1,0 +1,62 @@
+"""Keeping to the share of a sensitivity that the rounding of gradients may take, where weights have no ball.
+
+How large weights are is public there, and so is how far a gradient may be off. Where two points are so near that the
+rounding of their difference would be more than its share, they are taken to be as far apart as it takes.
+"""
+
+import torch
+from torch import Tensor
+
+from certified_unlearning.accounting.private.arithmetic import gradient_error
+from certified_unlearning.accounting.private.learners import ROUNDING_SHARE, LinearProblem
+from certified_unlearning.errors import AssumptionError
+
+LENGTH_ERROR = 1e-9
+"""More than a computed distance is off by, relatively."""
+
+
+def mean_gradient_error(problem: LinearProblem, bound: float, records: int, weights: Tensor) -> float:
+    """Return how far mean gradients at public weights may be from the exact ones.
+
+    Args:
+        problem: Bounds of the records.
+        bound: Largest norm of a record's gradient.
+        records: Of a mean.
+        weights: Shape ``(trials, features)``.
+    """
+    return gradient_error(
+        n=records,
+        features=problem.features,
+        row_norm=problem.row_norm,
+        slope=bound / problem.row_norm,
+        smoothness=problem.loss.smoothness,
+        weight_norm=float(torch.linalg.vector_norm(weights, dim=1).max()),
+    )
+
+
+def require_share(error: float, bound: float, records: int) -> None:
+    """Raise `AssumptionError` where rounding is more than its share of a gradient's sensitivity: of public numbers."""
+    allowed = ROUNDING_SHARE * bound / records
+    if not 2 * error <= allowed:
+        raise AssumptionError(
+            f"gradients are computed to {error:.3g} in float64 at weights so large, of which the plan allows "
+            f"{allowed / 2:.3g}; a smaller step_size, or less noise, keeps weights small"
+        )
+
+
+def counted_distances(
+    problem: LinearProblem, error: float, records: int, farthest: float, one: Tensor, other: Tensor
+) -> Tensor:
+    """Return how far apart points are taken to be, shape ``(trials, 1)``; a difference has two gradients' rounding.
+
+    Args:
+        problem: Bounds of the records.
+        error: Of a mean gradient.
+        records: Of a mean.
+        farthest: Distance from which on a difference is bounded by its gradients.
+        one: Shape ``(trials, features)``.
+        other: The same.
+    """
+    apart: Tensor = torch.linalg.vector_norm(one - other, dim=1, keepdim=True) * (1 + LENGTH_ERROR)
+    least = 4 * error * records / (ROUNDING_SHARE * problem.smoothness)
+    return apart.clamp(min=least, max=max(least, farthest))

@@ -1,0 +1,136 @@
+"""Tree-based private Spider (Algorithm 6): one pass over disjoint batches along a binary tree.
+
+Source: Ullah (2024). `accounting.private.tree_spider.TreeSpider` says how private it is; as in SpiderBoost the rounding
+of gradients is counted, the sampler's resolution is not. Trials stop at different leaves, so each runs by itself.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from itertools import product
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from certified_unlearning.accounting.private.tree_spider import TreeSpider
+from certified_unlearning.engine.addresses import address
+from certified_unlearning.engine.exact.draws import Draws
+from certified_unlearning.engine.private.bounded_records import BoundedRecords
+from certified_unlearning.engine.randomness import normal_rows
+from certified_unlearning.mechanisms.private.fitting import require_fitting
+from certified_unlearning.mechanisms.private.rounding_share import (
+    counted_distances,
+    mean_gradient_error,
+    require_share,
+)
+
+Batches = Callable[[str, int], BoundedRecords]
+"""Returns so many fresh records for a node."""
+
+
+class Node(NamedTuple):
+    """A node as it is left.
+
+    Attributes:
+        name: Bits from the root down; empty for a root.
+        weights: Shape ``(1, features)``.
+        estimate: Of the gradient there, noisy.
+    """
+
+    name: str
+    weights: Tensor
+    estimate: Tensor
+
+
+def learn(plan: TreeSpider, records: BoundedRecords, keys: Sequence[int]) -> Tensor:
+    """Return the first leaf that is nearly stationary by its noisy gradient, or any leaf with the same probability.
+
+    Args:
+        plan: What was planned, for as many records with the same bounds; their order must not depend on what they are.
+        records: What is learned from.
+        keys: The address of each trial's randomness; whoever knows one can subtract its noise.
+
+    Returns:
+        Shape ``(trials, features)``, float64.
+
+    Raises:
+        ParameterError: The plan is for other records.
+        AssumptionError: Weights became so large that rounding would take more than its share.
+    """
+    return torch.cat([_learned(plan, records, key) for key in keys])
+
+
+def nodes(plan: TreeSpider, records: BoundedRecords, key: int, batches: Batches | None = None) -> Iterator[Node]:
+    """Yield all nodes in the order of visits, root by root; nothing stops. Publishing them all is as private as one.
+
+    Args:
+        plan: As of `learn`.
+        records: As of `learn`.
+        key: The trial's address.
+        batches: Tests choose records by it; None for the next ones in order, each once.
+    """
+    require_fitting(plan.problem, records)
+    fresh = _in_order(records) if batches is None else batches
+    carry = records.rows.new_zeros(1, records.features)
+    visited = 0
+    for _ in range(plan.rounds):
+        batch = fresh("", plan.batch)
+        error = mean_gradient_error(plan.problem, plan.gradient_bound, plan.batch, carry)
+        require_share(error, plan.gradient_bound, plan.batch)
+        noise = normal_rows([address(str(key), "node", visited)], carry)
+        below = {"": Node("", carry, batch.mean_gradients(carry) + plan.root_sigma * noise)}
+        yield below[""]
+        for name in _pre_order(plan.depth):
+            parent = below[name[:-1]]
+            visited += 1
+            if name[-1] == "0":
+                here = Node(name, parent.weights, parent.estimate)
+            else:
+                noise = normal_rows([address(str(key), "node", visited)], carry)
+                here = _right_child(plan, fresh(name, plan.node_batch(len(name))), parent, name, carry, noise)
+            below[name] = here
+            yield here
+            if len(name) == plan.depth:
+                size = torch.linalg.vector_norm(here.estimate)
+                carry = here.weights - (plan.length / size if size > 0 else 0.0) * here.estimate
+        visited += 1
+
+
+def _right_child(
+    plan: TreeSpider, batch: BoundedRecords, parent: Node, name: str, weights: Tensor, noise: Tensor
+) -> Node:
+    """Return a node whose estimate is its parent's and a noisy difference on fresh records."""
+    both = torch.cat([weights, parent.weights])
+    error = mean_gradient_error(plan.problem, plan.gradient_bound, len(batch), both)
+    require_share(2 * error, plan.gradient_bound, len(batch))
+    there, before = batch.mean_gradients(both).split([1, 1])  # type: ignore[no-untyped-call]
+    apart = counted_distances(plan.problem, error, len(batch), plan.farthest, weights, parent.weights)
+    sigma = plan.node_sigma(len(name), float(apart))
+    # In this order: what is added to the estimate is rounded with its noise.
+    return Node(name, weights, parent.estimate + ((there - before) + sigma * noise))
+
+
+def _learned(plan: TreeSpider, records: BoundedRecords, key: int) -> Tensor:
+    leaves = []
+    for node in nodes(plan, records, key):
+        if len(node.name) == plan.depth:
+            if float(torch.linalg.vector_norm(node.estimate)) <= 2 * plan.tolerance:
+                return node.weights
+            leaves.append(node.weights)
+    return leaves[int(Draws(address(str(key), "leaf")).integers(len(leaves), 1))]
+
+
+def _pre_order(depth: int) -> list[str]:
+    """Return all nodes below a root in the order of visits: that of their names."""
+    return sorted("".join(bits) for level in range(1, depth + 1) for bits in product("01", repeat=level))
+
+
+def _in_order(records: BoundedRecords) -> Batches:
+    """Return what hands records out in order, each once."""
+    used = 0
+
+    def fresh(name: str, count: int) -> BoundedRecords:
+        nonlocal used
+        used += count
+        return records.part(used - count, used)
+
+    return fresh
