@@ -1,0 +1,212 @@
+"""Private labels of one trained model: noise by smooth sensitivity, or a noisy test of stability.
+
+A *radius* is a whole number that one record moves by at most one, and above 0 it says that neighbours share the label.
+The certified radius of a prediction is one under the rules of `mechanisms.certified_sgd.releases`. With a radius ``k``,
+``S = exp(-beta k)`` is above the smooth sensitivity of a label of 0 and 1, and itself smooth: it moves by ``e^beta``.
+
+Source: Nissim, Raskhodnikova and Smith (2007), *Smooth Sensitivity and Sampling in Private Data Analysis*, for the
+noise; the test of stability is a propose-test-release (Dwork and Lei, 2009). Wicker et al. release certified labels as
+they are, which is not private: whether a label is certified depends on the records.
+
+What is drawn is not noise but its outcome: the label, or not. So the law is a single probability a radius, a float64
+that is drawn from exactly, and `delta_of` computes its delta with exact fractions: no rounding of logarithms,
+exponentials or arcs is taken for granted.
+"""
+
+import math
+from collections.abc import Hashable, Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Literal, get_args
+
+from certified_unlearning.accounting.core.checks import (
+    require_count,
+    require_non_negative,
+    require_positive,
+    require_probability,
+)
+from certified_unlearning.accounting.residual.rounding import OUTWARD
+from certified_unlearning.errors import ParameterError
+
+LabelRule = Literal["cauchy", "laplace", "stable"]
+"""``cauchy`` and ``laplace``: noise by smooth sensitivity on a label of 0 and 1; ``stable``: the label, or none."""
+LARGEST_EXPONENT = 700.0
+"""Above it exponentials overflow or vanish."""
+Law = Mapping[Hashable, Fraction]
+
+
+@dataclass(frozen=True)
+class LabelLaw:
+    """With which probability a label is published as the model predicts it, for each radius.
+
+    Attributes:
+        rule: Which.
+        epsilon: Of one label.
+        delta: Of one label.
+        kept: By radius, from 0 on; larger radii count as the last. Exact.
+    """
+
+    rule: LabelRule
+    epsilon: float
+    delta: float
+    kept: tuple[Fraction, ...]
+
+    def outcomes(self, radius: int, label: int) -> Law:
+        """Return the law of what is published where the model predicts ``label``: a label, or None for none."""
+        kept = self.kept[min(radius, len(self.kept) - 1)]
+        return {label: kept, None if self.rule == "stable" else 1 - label: 1 - kept}
+
+
+def smoothness(rule: LabelRule, *, epsilon: float, delta: float) -> float:
+    """Return ``beta``: ``epsilon / 6`` for Cauchy noise, ``epsilon / (2 log(2 / delta))`` for Laplace's; rounded down.
+
+    Raises:
+        ParameterError: Another rule, or a value makes no sense.
+    """
+    _require(rule, epsilon, delta)
+    if rule == "cauchy":
+        return epsilon / 6 / OUTWARD
+    if rule == "laplace":
+        return epsilon / (2 * math.log(2 / delta)) / OUTWARD
+    raise ParameterError("rule must be cauchy or laplace: the test of stability has no smooth sensitivity")
+
+
+def smooth_sensitivity_bound(radius: int, *, beta: float) -> float:
+    """Return ``exp(-beta k)``, which no smooth sensitivity of a label with radius ``k`` exceeds; rounded up.
+
+    Not ``exp(-beta (k + 1))``: at radius 0 a neighbour may have the other label, which is a sensitivity of 1. And not
+    twice the exponent: a box of ``k`` additions and ``k`` removals holds no ``2 k`` of either.
+
+    Raises:
+        ParameterError: A value makes no sense.
+    """
+    require_count(least=0, radius=radius)
+    require_positive(beta=beta)
+    return min(1.0, math.exp(-beta * radius) * OUTWARD)
+
+
+def noise_scale(rule: LabelRule, sensitivity: float, *, epsilon: float) -> float:
+    """Return ``6 S / epsilon`` for standard Cauchy noise, ``2 S / epsilon`` for standard Laplace noise; rounded up."""
+    require_non_negative(sensitivity=sensitivity)
+    require_positive(epsilon=epsilon)
+    return {"cauchy": 6, "laplace": 2}[rule] * sensitivity / epsilon * OUTWARD
+
+
+def flip_probability(rule: LabelRule, scale: float) -> float:
+    """Return how likely noise of this scale moves a label of 0 or 1 past one half, to the other one.
+
+    ``arctan(2 s) / pi`` and ``exp(-1 / (2 s)) / 2``. As ``1/2 - arctan(1 / (2 s)) / pi`` the first would cancel.
+    """
+    require_non_negative(scale=scale)
+    if rule == "cauchy":
+        return math.atan(2 * scale) / math.pi
+    return math.exp(-1 / (2 * scale)) / 2 if scale else 0.0
+
+
+def stability_threshold(epsilon: float, delta: float) -> float:
+    """Return ``log(1 / delta) / epsilon``, above which a radius with Laplace noise has its label published."""
+    _require("stable", epsilon, delta)
+    return -math.log(delta) / epsilon
+
+
+def pass_probability(radius: int, *, epsilon: float, delta: float) -> Fraction:
+    """Return how likely ``k + Lap(1 / epsilon)`` is above the threshold: ``delta / 2`` at radius 0.
+
+    Exact in what it returns, so that its complement has no cancellation; the exponential is float64's.
+    """
+    require_count(least=0, radius=radius)
+    _require("stable", epsilon, delta)
+    exponent = epsilon * radius + math.log(delta)
+    tail = Fraction(math.exp(-abs(exponent))) / 2
+    return 1 - tail if exponent > 0 else tail
+
+
+def label_law(rule: LabelRule, *, epsilon: float, delta: float = 0.0, largest: int) -> LabelLaw:
+    """Return the law of a label for all radii up to ``largest``, whose guarantee was computed (`delta_of`).
+
+    Args:
+        rule: Which.
+        epsilon: Of one label.
+        delta: Of one label; 0 for Cauchy noise, which needs none.
+        largest: The largest radius that was looked for; a radius so large that noise would vanish counts as less.
+
+    Raises:
+        ParameterError: A value makes no sense, or the law in float64 misses the guarantee.
+    """
+    _require(rule, epsilon, delta)
+    require_count(least=1, largest=largest)
+    if rule == "stable":
+        capped = min(largest, math.floor(LARGEST_EXPONENT / epsilon))
+        kept = tuple(pass_probability(radius, epsilon=epsilon, delta=delta) for radius in range(capped + 1))
+    else:
+        beta = smoothness(rule, epsilon=epsilon, delta=delta)
+        # Radii above count as this one: the least of a radius and a constant is a radius.
+        capped = min(largest, math.floor(LARGEST_EXPONENT / beta))
+        scales = [
+            noise_scale(rule, smooth_sensitivity_bound(radius, beta=beta), epsilon=epsilon)
+            for radius in range(capped + 1)
+        ]
+        kept = tuple(1 - Fraction(flip_probability(rule, scale)) for scale in scales)
+    law = LabelLaw(rule, epsilon, delta, kept)
+    spent = delta_of(law, epsilon)
+    if spent > delta:
+        raise ParameterError(
+            f"float64 cannot keep a label to epsilon = {epsilon!r} and delta = {delta!r}, only to delta = {spent!r}: "
+            "take a larger delta"
+        )
+    return law
+
+
+def delta_of(law: LabelLaw, epsilon: float) -> float:
+    """Return the least delta at ``epsilon`` over all neighbours that radii allow, by their exact laws; rounded up.
+
+    Neighbours have radii that differ by at most one. Their labels are the same unless both radii are 0.
+    """
+    last = len(law.kept) - 1
+    pairs = [
+        (law.outcomes(one, 1), law.outcomes(two, 1))
+        for one in range(last + 1)
+        for two in (one - 1, one + 1)
+        if 0 <= two <= last
+    ]
+    pairs += [(law.outcomes(0, 1), law.outcomes(0, 0)), (law.outcomes(0, 0), law.outcomes(0, 1))]
+    return max(divergence(one, two, epsilon) for one, two in pairs)
+
+
+def divergence(one: Law, two: Law, epsilon: float) -> float:
+    """Return ``sum_o max(0, P(o) - e^epsilon Q(o))`` of two laws of few outcomes, from exact fractions; rounded up."""
+    require_non_negative(epsilon=epsilon)
+    growth = Fraction(_exp_below(epsilon))
+    exact = sum(
+        (max(Fraction(0), mass - growth * two.get(each, Fraction(0))) for each, mass in one.items()), Fraction(0)
+    )
+    near = float(exact)
+    return near if Fraction(near) >= exact else math.nextafter(near, math.inf)
+
+
+def composed_labels(epsilon: float, delta: float, *, labels: int) -> tuple[float, float]:
+    """Return epsilon and delta of so many labels, one after another: both add up; rounded up.
+
+    Raises:
+        ParameterError: A value makes no sense.
+    """
+    require_non_negative(epsilon=epsilon, delta=delta)
+    require_count(least=0, labels=labels)
+    return labels * epsilon * OUTWARD, min(1.0, labels * delta * OUTWARD)
+
+
+def _exp_below(epsilon: float) -> float:
+    """Return a number below ``e^epsilon``: exponentials are right to 4 units in the last place."""
+    return max(1.0, math.exp(min(epsilon, LARGEST_EXPONENT)) * (1 - 2.0**-50))
+
+
+def _require(rule: LabelRule, epsilon: float, delta: float) -> None:
+    if rule not in get_args(LabelRule):
+        raise ParameterError(f"rule must be one of {', '.join(get_args(LabelRule))}, got {rule!r}")
+    require_positive(epsilon=epsilon)
+    if epsilon > LARGEST_EXPONENT:
+        raise ParameterError(f"epsilon must be at most {LARGEST_EXPONENT:g}, got {epsilon!r}")
+    if rule != "cauchy":
+        require_probability(delta=delta)
+    elif delta != 0:
+        raise ParameterError(f"delta must be 0 for Cauchy noise, which is purely epsilon-private, got {delta!r}")
