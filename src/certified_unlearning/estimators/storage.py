@@ -60,7 +60,9 @@ def no_estimator(path: str | Path, error: Exception) -> DataError:
 
 
 def _plain_number(value: Any) -> Any:
-    """Return a NumPy number, as parameter searches set them, as Python's."""
+    """Return a NumPy number, as parameter searches set them, as Python's; and a range, of budgets, as a list."""
     if isinstance(value, np.generic):
         return value.item()
+    if isinstance(value, range):
+        return [*value]
     raise TypeError(f"{value!r} cannot be written as JSON")

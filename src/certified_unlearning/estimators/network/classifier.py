@@ -223,8 +223,7 @@ class CertifiedMLPClassifier(ClassifierMixin, LinearModel):  # type: ignore[misc
             y: Their true classes, if they are known: then bounds of accuracy are stated.
         """
         rows = self._asked(X)
-        self._require_records()
-        self._settle()
+        settings, learned = self._current()
         labels = None
         if y is not None:
             known = np.asarray(y)
@@ -233,8 +232,8 @@ class CertifiedMLPClassifier(ClassifierMixin, LinearModel):  # type: ignore[misc
                 raise DataError(f"y holds {unknown[0]!r}, which is none of the classes: {self.classes_.tolist()}")
             labels = torch.as_tensor(np.searchsorted(self.classes_, known), device=rows.device)
         return PredictionCertificate.of(
-            self._settings,
-            self._learned,
+            settings,
+            learned,
             rows,
             n=int(self._present.sum()),
             batches=len(self._places),
@@ -433,6 +432,12 @@ class CertifiedMLPClassifier(ClassifierMixin, LinearModel):  # type: ignore[misc
         self._learned_from = self._present
         self._pending = 0
         self.trainings_ += 1
+
+    def _current(self) -> tuple[CertifiedSgd, Learned]:
+        """Return how the network was trained, and what it learned from the records that are left."""
+        self._require_records()
+        self._settle()
+        return self._settings, self._learned
 
     def _settle(self) -> None:
         """Train anew if records were removed since the last training."""

@@ -1,0 +1,191 @@
+"""Labels of a certified network with differential privacy: from their radii, by the rules that make radii valid.
+
+That a label is certified is no privacy: a neighbour's may not be, and who answers certified inputs only publishes which
+ones are. Here every input is answered by chance, by a law that its radius chooses (`accounting.private.stable_labels`).
+"""
+
+import secrets
+from collections.abc import Sequence
+from fractions import Fraction
+
+from torch import Tensor
+
+from certified_unlearning.accounting.accountant import Assumption
+from certified_unlearning.accounting.core.checks import require_count
+from certified_unlearning.accounting.private.stable_labels import LabelRule, composed_labels, label_law
+from certified_unlearning.errors import AssumptionError, ParameterError
+from certified_unlearning.mechanisms.certified_sgd.learned import Learned
+from certified_unlearning.mechanisms.certified_sgd.sgd import CertifiedSgd
+from certified_unlearning.vocabulary import Changes, Relation
+
+SERVES: dict[Changes, tuple[Relation, ...]] = {
+    "additions and removals": ("replace-one", "add-remove"),
+    "additions or removals": ("add-remove",),
+}
+"""For which relations boxes of k changes hold those of a neighbour's k - 1: to replace a record is to change two."""
+
+NOT_PROMISED = (
+    "nothing about parameters, boxes, radii, probabilities, or which labels are certified: they must stay secret",
+    "nothing about what was published besides, and more for every label: epsilon and delta add up",
+    "nothing about inputs that were chosen by the records, nor about the time that an answer takes",
+    "nothing where training was refused: that bounds overflowed or a class was missing may depend on the records",
+)
+
+
+class LabelRelease:
+    """Answers labels of a certified network, each with (epsilon, delta)-differential privacy, until none is left.
+
+    Neighbours differ by one record in one batch, whose places, start and number of updates are the same.
+
+    Attributes:
+        rule: ``cauchy``, ``laplace`` or ``stable``.
+        relation: When data sets are neighbours.
+        epsilon: Of one label.
+        delta: Of one label.
+        queries: How many labels may be published.
+        answered: How many were.
+        assumptions: What the guarantee rests on.
+        not_promised: What nobody should read into it.
+    """
+
+    not_promised = NOT_PROMISED
+
+    def __init__(
+        self,
+        settings: CertifiedSgd,
+        learned: Learned,
+        *,
+        rule: LabelRule,
+        epsilon: float,
+        delta: float = 0.0,
+        relation: Relation = "replace-one",
+        queries: int = 1,
+    ) -> None:
+        """Check that the network's radii may be published from.
+
+        Args:
+            settings: How the network was trained.
+            learned: What they learned, with a box for each of ``k = 1, 2, ..., K``.
+            rule: How labels are made private; ``cauchy`` and ``laplace`` for two classes.
+            epsilon: Of one label.
+            delta: Of one label; 0 for ``cauchy``.
+            relation: When data sets are neighbours.
+            queries: How many labels may be published, chosen beforehand.
+
+        Raises:
+            AssumptionError: Radii are none of this relation.
+            ParameterError: A value makes no sense.
+        """
+        require_count(least=1, queries=queries)
+        _require_radii(settings, learned, relation)
+        if rule != "stable" and learned.network.affine[-1].outputs > 2:
+            raise ParameterError(f"rule must be stable for more than two classes, got {rule!r}")
+        self._learned = learned
+        self._law = label_law(rule, epsilon=epsilon, delta=delta, largest=learned.budgets[-1])
+        self.rule, self.relation = rule, relation
+        self.epsilon, self.delta = epsilon, delta
+        self.queries, self.answered = queries, 0
+        self.assumptions = _assumptions(relation)
+
+    @property
+    def spent(self) -> tuple[float, float]:
+        """Epsilon and delta of all labels published so far."""
+        return composed_labels(self.epsilon, self.delta, labels=self.answered)
+
+    def labels(self, rows: Tensor) -> list[int | None]:
+        """Publish the label of each record, None where the test of stability withholds it; each counts as a query.
+
+        Every call draws anew, from the operating system's random numbers: nobody can repeat them.
+
+        Args:
+            rows: As the network takes them, shape ``(records, ...)``; not chosen by the records it learned from.
+
+        Raises:
+            ParameterError: They are more than the queries that are left.
+        """
+        left = self.queries - self.answered
+        if len(rows) > left:
+            raise ParameterError(
+                f"rows must be at most the {left} queries that are left of {self.queries}, got {len(rows)}"
+            )
+        self.answered += len(rows)
+        radii = _radii(self._learned, rows)
+        return [
+            self._drawn(label, radius)
+            for label, radius in zip(self._learned.classes(rows).tolist(), radii, strict=True)
+        ]
+
+    def _drawn(self, label: int, radius: int) -> int | None:
+        if _happens(self._law.kept[min(radius, len(self._law.kept) - 1)]):
+            return label
+        return None if self.rule == "stable" else 1 - label
+
+
+def _assumptions(relation: Relation) -> tuple[Assumption, ...]:
+    """Return what private labels rest on."""
+    return (
+        Assumption(
+            statement="a box was trained for every k up to the largest, over additions and removals of records",
+            status="checked",
+            by="other boxes are refused",
+        ),
+        Assumption(
+            statement="the law of every label is (epsilon, delta)-private for neighbouring radii",
+            status="checked",
+            by="computed in exact fractions from the very probabilities that are drawn from",
+        ),
+        Assumption(
+            statement=f"data sets are neighbours ({relation}) by one record in one batch; places, start, constants and "
+            "classes are public, and not chosen by the records",
+            status="assumed",
+            by="the software draws places by number; whoever cuts batches anew has other neighbours",
+        ),
+        Assumption(
+            statement="certified radii of neighbours differ by at most one",
+            status="assumed",
+            by="proved for bounds in real numbers; bounds that are rounded outward could break it where a label is "
+            "certified or not by some units in the last place",
+        ),
+    )
+
+
+def _require_radii(settings: CertifiedSgd, learned: Learned, relation: Relation) -> None:
+    """Check that certified radii move by at most one between neighbours.
+
+    Raises:
+        AssumptionError: They may move by more.
+    """
+    changes = settings.neighbourhood.changes
+    if relation not in SERVES.get(changes, ()):
+        known = " or ".join(each for each, relations in SERVES.items() if relation in relations)
+        if not known:
+            raise ParameterError(f"relation must be replace-one or add-remove, got {relation!r}")
+        raise AssumptionError(
+            f"private labels under {relation} need boxes of changes = {known}, got {changes!r}, whose radii say "
+            "nothing of some neighbours"
+        )
+    wanted = range(1, learned.budgets[-1] + 1)
+    missing = sorted({*wanted} - {*learned.budgets})
+    if missing:
+        raise AssumptionError(
+            f"budgets must hold every k up to the largest, {learned.budgets[-1]}, but k = {missing[0]} is missing: "
+            "over a coarse grid one record may move a radius by more than one"
+        )
+    if not (settings.bounding.rounding.is_outward and learned.bounding.rounding.is_outward):
+        raise AssumptionError("naive rounding proves no radius: private labels need rounding outward")
+    if settings.network != learned.network or settings.bounding != learned.bounding:
+        raise ParameterError(
+            "settings must be those that the network was trained with, got another network or other bounds"
+        )
+
+
+def _radii(learned: Learned, rows: Tensor) -> Sequence[int]:
+    """Return the number of boxes, from the smallest on, that certify each label."""
+    found: list[int] = learned.certified(rows).long().cumprod(dim=0).sum(dim=0).tolist()
+    return found
+
+
+def _happens(probability: Fraction) -> bool:
+    """Draw whether something happens that has exactly this probability; its denominator is a power of two."""
+    bits = probability.denominator.bit_length() - 1
+    return secrets.randbits(bits) < probability.numerator
