@@ -155,6 +155,14 @@ def test_too_small_a_threshold_is_found_out():
     assert delta_of(LabelLaw("stable", EPSILON, DELTA, law.kept[3:]), EPSILON) > 5 * DELTA
 
 
+@pytest.mark.parametrize(("rule", "delta"), RULES)
+@pytest.mark.parametrize("epsilon", [1e-100, 1e-9, 700.0])
+def test_the_ends_of_epsilon_have_laws(rule, delta, epsilon):
+    law = label_law(rule, epsilon=epsilon, delta=delta, largest=40)
+    assert delta_of(law, epsilon) <= delta
+    assert all(0 <= each <= 1 for each in law.kept)
+
+
 def test_radii_so_large_that_noise_vanishes_count_as_less():
     law = label_law("cauchy", epsilon=30.0, largest=10_000)
     assert len(law.kept) == math.floor(700 / smoothness("cauchy", epsilon=30.0, delta=0.0)) + 1 < 10_000
@@ -170,7 +178,8 @@ def test_radii_so_large_that_noise_vanishes_count_as_less():
         ("stable", 1.0, 1.0, "delta must lie strictly between 0 and 1, got 1.0"),
         ("gauss", 1.0, 1e-5, "rule must be one of cauchy, laplace, stable, got 'gauss'"),
         ("stable", 0.0, 1e-5, "epsilon must be a finite number above 0"),
-        ("stable", 701.0, 1e-5, "epsilon must be at most 700"),
+        ("stable", 701.0, 1e-5, "epsilon must be from 1e-100 to 700, got 701.0"),
+        ("cauchy", 1e-101, 0.0, "epsilon must be from 1e-100 to 700, got 1e-101"),
         ("stable", 1.0, 1e-17, "float64 cannot keep a label to epsilon = 1.0 and delta = 1e-17"),
     ],
 )

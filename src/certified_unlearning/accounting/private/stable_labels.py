@@ -32,6 +32,8 @@ LabelRule = Literal["cauchy", "laplace", "stable"]
 """``cauchy`` and ``laplace``: noise by smooth sensitivity on a label of 0 and 1; ``stable``: the label, or none."""
 LARGEST_EXPONENT = 700.0
 """Above it exponentials overflow or vanish."""
+LEAST_EPSILON = 1e-100
+"""Below it scales of noise overflow."""
 Law = Mapping[Hashable, Fraction]
 
 
@@ -136,12 +138,12 @@ def label_law(rule: LabelRule, *, epsilon: float, delta: float = 0.0, largest: i
     _require(rule, epsilon, delta)
     require_count(least=1, largest=largest)
     if rule == "stable":
-        capped = min(largest, math.floor(LARGEST_EXPONENT / epsilon))
+        capped = int(min(largest, LARGEST_EXPONENT / epsilon))
         kept = tuple(pass_probability(radius, epsilon=epsilon, delta=delta) for radius in range(capped + 1))
     else:
         beta = smoothness(rule, epsilon=epsilon, delta=delta)
         # Radii above count as this one: the least of a radius and a constant is a radius.
-        capped = min(largest, math.floor(LARGEST_EXPONENT / beta))
+        capped = int(min(largest, LARGEST_EXPONENT / beta))
         scales = [
             noise_scale(rule, smooth_sensitivity_bound(radius, beta=beta), epsilon=epsilon)
             for radius in range(capped + 1)
@@ -204,8 +206,8 @@ def _require(rule: LabelRule, epsilon: float, delta: float) -> None:
     if rule not in get_args(LabelRule):
         raise ParameterError(f"rule must be one of {', '.join(get_args(LabelRule))}, got {rule!r}")
     require_positive(epsilon=epsilon)
-    if epsilon > LARGEST_EXPONENT:
-        raise ParameterError(f"epsilon must be at most {LARGEST_EXPONENT:g}, got {epsilon!r}")
+    if not LEAST_EPSILON <= epsilon <= LARGEST_EXPONENT:
+        raise ParameterError(f"epsilon must be from {LEAST_EPSILON:g} to {LARGEST_EXPONENT:g}, got {epsilon!r}")
     if rule != "cauchy":
         require_probability(delta=delta)
     elif delta != 0:
