@@ -24,7 +24,7 @@ from certified_unlearning.mechanisms.private import noisy_descent, output_pertur
 ADDRESS_BITS = 128
 
 
-class Learned(NamedTuple):
+class LearnedWeights(NamedTuple):
     """Models of all trials, and which candidate each one is; both may be published.
 
     Attributes:
@@ -36,7 +36,7 @@ class Learned(NamedTuple):
     selected: Tensor
 
 
-def learn(plan: PrivateLearner, records: BoundedRecords, keys: Sequence[int]) -> Learned:
+def learn(plan: PrivateLearner, records: BoundedRecords, keys: Sequence[int]) -> LearnedWeights:
     """Learn by any plan.
 
     Args:
@@ -52,7 +52,7 @@ def learn(plan: PrivateLearner, records: BoundedRecords, keys: Sequence[int]) ->
         return _search(plan, records, keys)
     if isinstance(plan, Boosting):
         return _boost(plan, records, keys)
-    return Learned(_run(plan, records, keys), torch.zeros(len(keys), dtype=torch.int64))
+    return LearnedWeights(_run(plan, records, keys), torch.zeros(len(keys), dtype=torch.int64))
 
 
 def _run(plan: Learner, records: BoundedRecords, keys: Sequence[int]) -> Tensor:
@@ -61,7 +61,7 @@ def _run(plan: Learner, records: BoundedRecords, keys: Sequence[int]) -> Tensor:
     return output_perturbation.learn(plan, records, keys)
 
 
-def _search(plan: GridSearch, records: BoundedRecords, keys: Sequence[int]) -> Learned:
+def _search(plan: GridSearch, records: BoundedRecords, keys: Sequence[int]) -> LearnedWeights:
     learned = _require_records(plan.problem.n, plan.validated, records)
     training, validation = records.part(0, learned), records.part(learned, len(records))
     # Noise of its own for every radius: two runs with the same would be one release less noisy.
@@ -86,7 +86,7 @@ def _search(plan: GridSearch, records: BoundedRecords, keys: Sequence[int]) -> L
     return _picked(candidates, selected)
 
 
-def _boost(plan: Boosting, records: BoundedRecords, keys: Sequence[int]) -> Learned:
+def _boost(plan: Boosting, records: BoundedRecords, keys: Sequence[int]) -> LearnedWeights:
     size = plan.problem.n
     learned = _require_records(plan.chunks * size, plan.validated, records)
     validation = records.part(learned, len(records))
@@ -105,9 +105,9 @@ def _boost(plan: Boosting, records: BoundedRecords, keys: Sequence[int]) -> Lear
     return _picked(candidates, [int(each.argmin()) for each in noisy])
 
 
-def _picked(candidates: Tensor, selected: list[int]) -> Learned:
+def _picked(candidates: Tensor, selected: list[int]) -> LearnedWeights:
     chosen = torch.tensor(selected)
-    return Learned(candidates[chosen, torch.arange(len(selected))], chosen)
+    return LearnedWeights(candidates[chosen, torch.arange(len(selected))], chosen)
 
 
 def _drawn(probabilities: "np.typing.NDArray[np.float64]", key: int) -> int:
