@@ -152,3 +152,14 @@ def test_a_certificate_names_its_relation(tmp_path: Path) -> None:
     content = stated("descent").model_dump()
     with pytest.raises(ValidationError, match="relation"):
         PrivateCertificate.model_validate({name: each for name, each in content.items() if name != "relation"})
+
+
+def test_under_add_remove_a_record_is_left_out_and_not_replaced() -> None:
+    problem = LinearProblem(
+        n=1000, features=3, row_norm=1.0, loss=ScalarLoss(name="logistic"), radius=1.0, relation="add-remove"
+    )
+    said = PrivateCertificate.of(by_descent(problem), delta=1e-6, features=3, row_norm=1.0, noise_source="seed")
+    certificate.verify(said)
+    assert epsilon_from_mu(2 * said.mu, 1e-6) > 2 * said.epsilon  # Of replacing one.
+    assert "a row of zeros" in said.hidden
+    assert "under add-remove not that, but with their places left empty" in said.comparator

@@ -31,12 +31,14 @@ HIDDEN = {
     "replace-one": "which record stood in any one place: the law of the model hardly changes when one record is "
     "replaced by any other; how many there are is public",
     "add-remove": "whether any one record was there: the law of the model hardly changes when one record is added or "
-    "left out, where sums are divided by the same public n",
+    "left out, where sums are divided by the same public n, and the place of a record that is left out stays empty, as "
+    "a row of zeros",
 }
 OBSERVERS = "everybody who sees the model, and may know all other records and the algorithm with its constants"
 COMPARATOR = (
-    "the same algorithm with the same constants, run on the records with the deleted ones replaced by any others, or, "
-    "under add-remove, left out: towards that, doing nothing satisfies the epsilons of `deletions`"
+    "the same algorithm with the same constants, run on the records with the deleted ones replaced by any others; "
+    "under add-remove not that, but with their places left empty: towards that, doing nothing satisfies the epsilons "
+    "of `deletions`"
 )
 NOT_PROMISED = (
     "nothing about a model retrained with another n, or by another algorithm",
