@@ -216,3 +216,13 @@ def test_a_radius_of_no_dimension_is_refused(table: Any) -> None:
     X, y = table
     with pytest.raises(ParameterError, match="radius must be a number above 0"):
         PrivateLogisticRegression(radius=np.array(3.0)).fit(X, y > 0)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("radius", [np.array([1.0, 2.0]), range(1, 3)])
+def test_radii_of_any_sequence_are_saved(radius: Any, table: Any, tmp_path: Path) -> None:
+    X, y = table
+    model = PrivateLinearRegression(radius=radius, target_range=np.array([-1.0, 1.0]))  # type: ignore[arg-type]
+    model.fit(X, y).save(tmp_path / "model")
+    read = PrivateLinearRegression.load(tmp_path / "model")
+    assert read.predict(X).tolist() == model.predict(X).tolist()
+    assert read.radius == (1, 2)
