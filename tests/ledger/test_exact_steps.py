@@ -463,3 +463,10 @@ def test_steps_that_do_not_fit_in_memory_are_refused(steps: int, original: Origi
     with pytest.raises(ParameterError, match=rf"^{steps:,} steps .* do not fit in memory: take fewer steps$"):
         make(tmp_path / "model", original.data, steps=steps)
     assert list(tmp_path.iterdir()) == []
+
+
+def test_secrets_and_keys_are_for_their_owner_only(model: Path) -> None:
+    requests.request(model, ["p3"])
+    apply(model)
+    for name in ("secret-2.safetensors", "digest-key-2", "identifier-key"):
+        assert (model / name).stat().st_mode & 0o777 == 0o600
