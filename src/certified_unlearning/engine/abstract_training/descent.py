@@ -6,6 +6,7 @@ the places that they were: a record that is missing leaves its place empty.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from numbers import Real
 from typing import get_args
 
 import torch
@@ -58,7 +59,7 @@ class Descent:
             raise ParameterError(f"clipping must be one of {', '.join(get_args(Clipping))}, got {self.clipping!r}")
         for name, least in (("step_size", None), ("decay", 0.0), ("weight_decay", 0.0), ("momentum", 0.0)):
             value = getattr(self, name)
-            if not (0 < value < torch.inf if least is None else least <= value < torch.inf):
+            if not _is_number(value) or not (0 < value < torch.inf if least is None else least <= value < torch.inf):
                 raise ParameterError(
                     f"{name} must be a finite number{' above 0' if least is None else ', at least 0'}, got {value!r}"
                 )
@@ -67,7 +68,7 @@ class Descent:
                 f"bound must be {'left out without clipping' if self.clipping == 'none' else 'given with clipping'}, "
                 f"got {self.bound!r}"
             )
-        if self.bound is not None and not 0 < self.bound < torch.inf:
+        if self.bound is not None and (not _is_number(self.bound) or not 0 < self.bound < torch.inf):
             raise ParameterError(f"bound must be a finite number above 0, got {self.bound!r}")
         if self.momentum >= 1:
             raise ParameterError(f"momentum must be below 1, got {self.momentum!r}")
@@ -181,6 +182,10 @@ class State:
             for each, step in zip(self.parameters, steps, strict=True)
         )
         self.updates += 1
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, Real) and not isinstance(value, bool)
 
 
 def _forward(network: Network, parameters: Sequence[Tensor], rows: Tensor) -> tuple[Tensor, list, list, list]:  # type: ignore[type-arg]
