@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from certified_unlearning.engine.abstract_training.extremes import bias_factors, summed
-from certified_unlearning.engine.intervals.clipping import Clipping
+from certified_unlearning.engine.intervals.clipping import Clipping, norm_factor, norms
 from certified_unlearning.engine.intervals.interval import Interval
 from certified_unlearning.engine.intervals.losses import Loss, derivatives
 from certified_unlearning.engine.intervals.network import Flatten, Network, Relu
@@ -245,14 +245,14 @@ def _total(factors: Factors, descent: Descent, bound: Tensor) -> Tensor:
 
 def _norm_factor(network: Network, factors: Sequence[Factors], descent: Descent) -> Tensor:
     """Return what each record's gradient is multiplied by to be no longer than the bound, shape ``(runs, records)``."""
-    squares = []
+    lengths = []
     for layer, each in zip(network.affine, factors, strict=True):
         outer, inner = each.derivatives.lower, each.columns.lower
         if outer.shape[2] == 1:
-            weight = outer.square().sum(dim=(2, 3)) * inner.square().sum(dim=(2, 3))
+            lengths.append((norms(outer) * norms(inner))[..., 0])
         else:
-            weight = (outer.transpose(2, 3) @ inner).square().sum(dim=(2, 3))
-        squares.append(weight + outer.sum(dim=2).square().sum(dim=-1) if layer.bias else weight)
-    norms = sum(squares[1:], start=squares[0]).sqrt()
-    # A norm of 0 leaves a factor of 1.
-    return (descent.bounds(norms, 1)[:, None] / norms).clamp_max(1)
+            lengths.append(norms((outer.transpose(2, 3) @ inner).flatten(2)))
+        if layer.bias:
+            lengths.append(norms(outer.sum(dim=2)))
+    length = norms(torch.stack(lengths, dim=-1))
+    return norm_factor([each.columns.lower for each in factors], length, descent.bounds(length, 1)[:, None])

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from certified_unlearning.engine.intervals.clipping import Clipping, clamped, norm_scales
+from certified_unlearning.engine.intervals.clipping import Clipping, clamped, largest_clipped, norm_scales
 from certified_unlearning.engine.intervals.interval import Interval
 from certified_unlearning.engine.intervals.network import Network
 from certified_unlearning.engine.intervals.products import norm_above, outer_products, rump_product, signed_product
@@ -96,7 +96,7 @@ def largest_entry(network: Network, clipping: Clipping, bound: Tensor, bounding:
     """Return what no entry of a clipped gradient passes, shape ``(runs,)``; a norm is rounded, so that entries may."""
     if clipping != "l2":
         return bound
-    return bound * (1 + 4 * bounding.rounding.error_of_sums(network.size + 16, bound.dtype))
+    return largest_clipped(bound, network.size, bounding.rounding)
 
 
 def bias_factors(weight: Factors) -> Factors:
