@@ -20,6 +20,7 @@ LINE = Network.dense(1, 1)
 SLOPE = Network.of(nn.Sequential(nn.Linear(1, 1, bias=False)))
 BCE = "binary-cross-entropy"
 BOTH = Neighbourhood("additions and removals")
+FIXED = Neighbourhood(normaliser="fixed")
 
 
 def tensor(values) -> torch.Tensor:
@@ -382,8 +383,13 @@ def test_bounds_that_overflow_are_an_error() -> None:
 @pytest.mark.parametrize(
     ("changes", "said"),
     [
-        ({"k": []}, "at least one budget"),
-        ({"k": [-1]}, "k must be at least 0"),
+        ({"k": []}, "k must hold at least one number"),
+        ({"k": [-1]}, r"k\[0\] must be a whole number, at least 0, got -1"),
+        ({"k": [1.5]}, r"k\[0\] must be a whole number"),
+        (
+            {"divisor": 0, "neighbourhood": Neighbourhood(normaliser="fixed")},
+            "divisor must be a whole number, at least 1",
+        ),
         ({"divisor": 3}, "divisor must be given"),
         ({"everyone": THREE}, "everyone must be given"),
         ({"batches": [Batch(THREE.rows, THREE.labels[:2])]}, "as many labels"),
@@ -412,6 +418,15 @@ def test_what_makes_no_sense_is_refused(changes: dict, said: str) -> None:
 def test_numbers_that_make_no_sense_are_refused(given: dict, said: str) -> None:
     with pytest.raises(ParameterError, match=said):
         Descent(**given)
+
+
+@pytest.mark.parametrize("wrong", [7.0, -1.0, 0.5, torch.nan])
+@pytest.mark.parametrize("loss", [BCE, "cross-entropy"])
+def test_labels_that_are_no_classes_are_refused(wrong: float, loss: str) -> None:
+    network = Network.dense(1, 1 if loss == BCE else 3)
+    start = [torch.zeros(1, *shape, dtype=torch.float64) for shape in network.shapes]
+    with pytest.raises(DataError, match="labels must be whole numbers from 0 to"):
+        train(network, Descent(loss=loss), start, [line([1.0, 2.0, 3.0], [0.0, 1.0, wrong])], k=[1])
 
 
 def test_tightest_is_the_default() -> None:

@@ -17,7 +17,8 @@ from certified_unlearning.engine.intervals.clipping import Clipping, norm_factor
 from certified_unlearning.engine.intervals.interval import Interval
 from certified_unlearning.engine.intervals.losses import Loss, derivatives
 from certified_unlearning.engine.intervals.network import Flatten, Network, Relu
-from certified_unlearning.engine.intervals.propagation import TIGHTEST, Factors
+from certified_unlearning.engine.intervals.propagation import Bounding, Factors
+from certified_unlearning.engine.intervals.rounding import NAIVE
 from certified_unlearning.errors import ParameterError
 
 Parameters = tuple[Tensor, ...]
@@ -240,7 +241,7 @@ def _total(factors: Factors, descent: Descent, bound: Tensor) -> Tensor:
     if descent.clipping != "clamp":
         left = factors.derivatives.lower.flatten(1, 2).transpose(1, 2)
         return left @ factors.columns.lower.flatten(1, 2)
-    return summed(factors, 0, bound, TIGHTEST).total.lower
+    return summed(factors, 0, bound, Bounding(rounding=NAIVE)).total.lower
 
 
 def _norm_factor(network: Network, factors: Sequence[Factors], descent: Descent) -> Tensor:

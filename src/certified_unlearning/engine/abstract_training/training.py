@@ -11,11 +11,12 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from certified_unlearning.accounting.core.checks import require_count, require_counts
 from certified_unlearning.engine.abstract_training.descent import Descent, Parameters, State, directions
 from certified_unlearning.engine.abstract_training.extremes import extremes, largest_entry
 from certified_unlearning.engine.abstract_training.neighbourhoods import Neighbourhood, direction_bounds
 from certified_unlearning.engine.intervals.interval import Interval, IntervalError
-from certified_unlearning.engine.intervals.losses import require_loss
+from certified_unlearning.engine.intervals.losses import require_labels, require_loss
 from certified_unlearning.engine.intervals.network import Network
 from certified_unlearning.engine.intervals.propagation import TIGHTEST, Bounding, backward, forward
 from certified_unlearning.errors import DataError, ParameterError
@@ -89,19 +90,21 @@ def train(
     neighbourhood = neighbourhood or Neighbourhood()
     require_loss(descent.loss, network.outputs)
     start = network.checked(start)
-    if not k:
-        raise ParameterError("k must hold at least one budget, got none")
+    require_counts("k", k, least=0)
     if start[0].shape[0] not in (1, len(k)):
         raise ParameterError(f"start must hold 1 run, or one for each of {len(k)} budgets, got {start[0].shape[0]}")
     if (divisor is None) == (neighbourhood.normaliser == "fixed"):
         raise ParameterError(f"divisor must be given for a fixed normaliser, and for no other, got {divisor!r}")
     if (everyone is None) == neighbourhood.order_free:
         raise ParameterError("everyone must be given where the order of records is free, and nowhere else")
+    if divisor is not None:
+        require_count(least=1, divisor=divisor)
     budgets = torch.tensor(list(k), device=start[0].device)
     trained = Trained(start, tuple(_all_runs(each, len(k)) for each in start), 0)
     state, velocities = State(start), None
     for batch in batches:
         _require_batch(batch, neighbourhood, k, descent)
+        require_labels((everyone or batch).labels, descent.loss, network.outputs)
         rows, labels = batch.rows.unsqueeze(0), batch.labels
         bounds = _directions(
             network, descent, trained.box, everyone or batch, budgets, neighbourhood, bounding, divisor, len(batch.rows)

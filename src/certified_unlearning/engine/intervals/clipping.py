@@ -4,6 +4,7 @@ Clipping both ends of an interval by their own norms is unsound: it may even tur
 bound the factor by which a gradient in the interval is multiplied.
 """
 
+import functools
 from collections.abc import Sequence
 from typing import Literal
 
@@ -124,5 +125,5 @@ def norms(values: Tensor) -> Tensor:
 
 def _is_short(columns: Sequence[Tensor]) -> Tensor:
     """Return for which records no input of a layer is too large for `norm_factor`, shape ``(runs or 1, records)``."""
-    largest = torch.stack(torch.broadcast_tensors(*(each.abs().flatten(2).amax(dim=-1) for each in columns)))
-    return largest.amax(dim=0) <= torch.finfo(largest.dtype).tiny ** -0.5
+    largest = functools.reduce(torch.maximum, [each.abs().flatten(2).amax(dim=-1) for each in columns])
+    return largest <= torch.finfo(largest.dtype).tiny ** -0.5
