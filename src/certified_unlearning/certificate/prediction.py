@@ -25,7 +25,7 @@ from certified_unlearning.engine.abstract_training.descent import Descent
 from certified_unlearning.engine.abstract_training.neighbourhoods import Changes, Neighbourhood
 from certified_unlearning.engine.intervals.clipping import Clipping
 from certified_unlearning.engine.intervals.interval import Interval, IntervalError
-from certified_unlearning.engine.intervals.losses import Loss, require_loss
+from certified_unlearning.engine.intervals.losses import Loss, require_labels, require_loss
 from certified_unlearning.engine.intervals.network import Network
 from certified_unlearning.engine.intervals.products import Product
 from certified_unlearning.engine.intervals.propagation import Bounding
@@ -51,7 +51,8 @@ class Evidence(BaseModel):
 
     Attributes:
         file: Its name; it lies beside the certificate.
-        sha256: Its digest. It holds parameters, boxes, inputs, and their labels if they are known.
+        sha256: Its digest. It holds parameters, boxes, inputs, their labels if they are known, and all constants and
+            words of the certificate: a certificate whose k, neighbours or names of classes were changed is found.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -179,7 +180,6 @@ class PredictionCertificate(BaseModel):
         if not len(rows):
             raise ParameterError("rows must hold at least one input, got none")
         descent = settings.descent
-        evidence = _evidence_of(learned, rows, labels)
         made = cls.model_validate(
             {
                 "comparator": _comparator(settings.neighbourhood.changes),
@@ -203,13 +203,17 @@ class PredictionCertificate(BaseModel):
                 "products": settings.bounding.products,
                 "dtype": "float64" if rows.dtype == torch.float64 else "float32",
                 "classes": tuple(classes),
-                "evidence": Evidence(file=file, sha256=hashlib.sha256(evidence).hexdigest()),
+                "evidence": Evidence(file=file, sha256="0" * 64),
                 "assumptions": _assumptions(dataset, features),
                 "dataset": dataset,
                 "features": features,
                 "code_version": code_version(),
                 **_statements(learned, rows, labels),
             }
+        )
+        evidence = _evidence_of(learned, rows, labels, _constants(made))
+        made = made.model_copy(
+            update={"evidence": Evidence(file=file, sha256=hashlib.sha256(evidence).hexdigest())},
         )
         made._evidence = evidence
         return made
@@ -262,6 +266,10 @@ def verify(certificate: PredictionCertificate) -> None:
         products=certificate.products, outer=certificate.products, rounding=Rounding(certificate.rounding)
     )
     learned, rows, labels = _learned(certificate, network, bounding, evidence)
+    if safetensors.torch.load(evidence).get("constants", torch.empty(0)).tolist() != [*_constants(certificate)]:
+        raise CertificateError(
+            "the certificate states other constants, budgets or names than those that its evidence was written with"
+        )
     due = _statements(learned, rows, labels)
     if descent.loss == "squared":
         raise CertificateError("the certificate states loss = 'squared', which has no labels")
@@ -346,15 +354,22 @@ def _learned(
             raise CertificateError("the evidence has other inputs than the certificate's predictions")
         if len(parameters[0]) != 1 or len(lower[0]) != runs or len(upper[0]) != runs:
             raise CertificateError(f"the evidence must hold one model and {runs} boxes")
+        if labels is not None:
+            if labels.shape != (len(rows),):
+                raise CertificateError(
+                    f"the evidence has labels of shape {tuple(labels.shape)}, not one for each input"
+                )
+            require_labels(labels, "cross-entropy", network.outputs)
         box = tuple(Interval(*ends).checked("parameters") for ends in zip(lower, upper, strict=True))
-    except (KeyError, ParameterError, IntervalError, safetensors.SafetensorError) as error:
+    except (KeyError, DataError, ParameterError, IntervalError, safetensors.SafetensorError) as error:
         raise CertificateError(f"the evidence does not hold what the certificate names: {error}") from error
     for each, values in zip(box, parameters, strict=True):
         if not bool(each.holds(values).all()):
             raise CertificateError("the evidence has parameters outside their box")
         if not bool((each.lower[1:] <= each.lower[:-1]).all() and (each.upper[:-1] <= each.upper[1:]).all()):
             raise CertificateError("the evidence has boxes that are not nested: a larger budget must have a larger box")
-    return Learned(network, bounding, parameters, box, certificate.budgets, certificate.smallest_batch), rows, labels
+    learned = Learned(network, bounding, parameters, box, certificate.budgets, certificate.smallest_batch)
+    return learned, rows, None if labels is None else labels.long()
 
 
 def _statements(learned: Learned, rows: Tensor, labels: Tensor | None) -> dict[str, object]:
@@ -385,8 +400,13 @@ def _first(said: object, computed: object) -> str:
     return f"{said!r} instead of {computed!r}"
 
 
-def _evidence_of(learned: Learned, rows: Tensor, labels: Tensor | None) -> bytes:
-    found = {"rows": rows}
+def _constants(certificate: PredictionCertificate) -> bytes:
+    """Return all that does not follow from the evidence, as JSON: the evidence holds it, too."""
+    return certificate.model_dump_json(exclude={"evidence", "predictions", "radii", "shares", "accuracy"}).encode()
+
+
+def _evidence_of(learned: Learned, rows: Tensor, labels: Tensor | None, constants: bytes) -> bytes:
+    found = {"rows": rows, "constants": torch.tensor([*constants], dtype=torch.uint8)}
     if labels is not None:
         found["labels"] = labels.long()
     for place, (values, box) in enumerate(zip(learned.parameters, learned.box, strict=True)):
@@ -402,8 +422,8 @@ def _comparator(changes: Changes) -> str:
         "additions or removals": "with any k records of each batch removed or added, or fewer",
     }[changes]
     return (
-        f"the label of the same training (start, batches, number of updates, constants and type of numbers) on the "
-        f"records {what}"
+        f"the label of the same training (start, batches, list of classes, number of updates, constants and type of "
+        f"numbers) on the records {what}"
     )
 
 

@@ -126,4 +126,4 @@ def norms(values: Tensor) -> Tensor:
 def _is_short(columns: Sequence[Tensor]) -> Tensor:
     """Return for which records no input of a layer is too large for `norm_factor`, shape ``(runs or 1, records)``."""
     largest = functools.reduce(torch.maximum, [each.abs().flatten(2).amax(dim=-1) for each in columns])
-    return largest <= torch.finfo(largest.dtype).tiny ** -0.5
+    return largest.square() <= 1 / torch.finfo(largest.dtype).tiny
