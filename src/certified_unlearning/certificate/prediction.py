@@ -454,8 +454,8 @@ def _assumptions(dataset: str, features: str) -> tuple[Assumption, ...]:
         ),
         preprocessing(dataset, features),
         Assumption(
-            statement="single operations are rounded to nearest, and exponentials are right to 4 units in the last "
-            "place",
+            statement="single operations are rounded to nearest, exponentials are right to 4 units in the last place, "
+            "and no record that is added is so large that training on it overflows",
             status="assumed",
             by="bounds then hold in real numbers and for training in floats of the same type, in any order of sums",
         ),

@@ -380,6 +380,15 @@ def test_bounds_that_overflow_are_an_error() -> None:
         train(LINE, Descent(loss=BCE), ORIGIN, [line([torch.nan], [1.0])], k=[0])
 
 
+def test_logits_that_may_overflow_are_an_error_although_their_derivatives_are_bounded() -> None:
+    """The softmax of infinite logits lies between 0 and 1, but training makes NaN of it."""
+    network = Network.dense(1, 2)
+    start = (tensor([[[1.0], [-1.0]]]), tensor([[0.0, 0.0]]))
+    batch = Batch(tensor([[1.0], [1.0], [1e160]]), torch.tensor([0, 1, 0]))
+    with pytest.raises(IntervalError, match="the bounds of the logits are not finite"):
+        train(network, Descent(step_size=1e3, clipping="clamp", bound=1.0), start, [batch], k=[1])
+
+
 @pytest.mark.parametrize(
     ("changes", "said"),
     [

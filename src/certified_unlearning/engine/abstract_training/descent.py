@@ -34,7 +34,8 @@ class Descent:
         loss: Of a record.
         step_size: ``alpha``; update ``n``, counted from 0, has ``alpha / (1 + decay n)``.
         decay: ``eta``.
-        clipping: Of each record's gradient: ``none``, ``clamp`` entry by entry, or ``l2`` to a norm over all entries.
+        clipping: Of each record's gradient: ``none``, ``clamp`` entry by entry, or ``l2`` to a norm over all entries; a
+            record whose inputs are too large for that counts nothing (`clipping.norm_factor`).
         bound: ``gamma``: the most of an entry, or the norm; None without clipping.
         weight_decay: ``lambda``: decoupled, parameters are multiplied by ``1 - alpha_n lambda`` in every update.
         momentum: ``mu``.

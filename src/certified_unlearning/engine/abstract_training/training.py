@@ -131,6 +131,8 @@ def _directions(
     """Return bounds of the directions that a batch gives; of all batches of that size where the order is free."""
     rows = batch.rows.unsqueeze(0)
     seen = forward(network, box, rows, bounding)
+    # Derivatives of infinite logits are bounded although training may not be able to compute them.
+    seen.logits.checked("the logits")
     factors = backward(network, box, seen, batch.labels, descent.loss, bounding)
     bound, records = descent.bounds(rows, len(budgets)), len(batch.rows)
     limit = largest_entry(network, descent.clipping, bound, bounding)

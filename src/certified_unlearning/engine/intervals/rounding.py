@@ -4,8 +4,8 @@ Outward bounds hold two things: the result in real numbers of any member of the 
 arithmetic of the same type makes of it, whatever the order of its sums and with or without fused multiply-adds. The
 second is what training computes.
 
-Two assumptions: single operations are rounded to nearest (IEEE 754; on a GPU without TF32), and exponentials are right
-up to `EXPONENTIAL` units in the last place.
+Three assumptions: single operations are rounded to nearest (IEEE 754; on a GPU without TF32), exponentials are right up
+to `EXPONENTIAL` units in the last place, and nothing overflows in training on records that nobody knows.
 """
 
 import functools
