@@ -348,3 +348,17 @@ def test_a_certificate_needs_a_label_for_each_record(y: Any) -> None:
     model = CertifiedMLPClassifier(random_state=0).fit(X, labels)
     with pytest.raises(DataError, match="y must hold one class for each of the 3 records"):
         model.certificate(X[:3], y)
+
+
+@pytest.mark.parametrize("changed", [{"changes": "additions and removals"}, {"epochs": 1}, {"bound": 0.01}])
+def test_a_file_states_no_parameters_that_were_set_after_fit(changed: dict[str, Any], tmp_path: Path) -> None:
+    """The boxes of removals would be certified as those of additions once loaded."""
+    X, y = clouds(40)
+    model = CertifiedMLPClassifier(**BATCH).fit(X, y)
+    before = model.get_params()
+    model.set_params(**changed)
+    assert model.certificate(X).epochs == 4
+    with pytest.raises(ParameterError, match="changed after fit"):
+        model.save(tmp_path / "model")
+    model.set_params(**before).save(tmp_path / "model")
+    CertifiedMLPClassifier.load(tmp_path / "model").check()

@@ -324,10 +324,16 @@ class CertifiedMLPClassifier(ClassifierMixin, LinearModel):  # type: ignore[misc
                 predict: after removals that were free the network is trained anew first.
 
         Raises:
-            ParameterError: ``random_state`` is a generator, which JSON cannot hold.
+            ParameterError: ``random_state`` is a generator, which JSON cannot hold, or what was fitted is no longer
+                what the parameters say.
             StorageError: The file cannot be written.
         """
         self._require_fitted()
+        if self._settings_for(len(self._present)) != self._settings:
+            raise ParameterError(
+                "parameters of training were changed after fit, and the file would state them, not those that the "
+                "boxes were trained with; set them back, or fit again"
+            )
         if not training_data:
             self._settle()
         known = training_data and self._train_rows is not None
@@ -448,7 +454,7 @@ class CertifiedMLPClassifier(ClassifierMixin, LinearModel):  # type: ignore[misc
         request has the network trained anew.
         """
         budgets = _whole(self.budgets)
-        if self.trainings_ and self.changes == "removals":
+        if self.trainings_ and self._settings.neighbourhood.changes == "removals":
             smallest = int(self._present[self._places].sum(dim=1).min())
             budgets = [each for each in budgets if each < smallest] or [0]
         self._learned = self._learn(self._present, budgets)
