@@ -429,6 +429,25 @@ def test_numbers_that_make_no_sense_are_refused(given: dict, said: str) -> None:
         Descent(**given)
 
 
+def test_coarser_products_than_bounds_assume_are_refused() -> None:
+    def single(dtype: torch.dtype) -> Trained:
+        start = [each.to(dtype) for each in ORIGIN]
+        return train(LINE, Descent(loss=BCE), start, [Batch(THREE.rows.to(dtype), THREE.labels)], k=[1])
+
+    single(torch.float32)
+    with pytest.raises(ParameterError, match=r"bounds need float64 or float32, got torch\.bfloat16"):
+        single(torch.bfloat16)
+    with torch.autocast("cpu"), pytest.raises(ParameterError, match="autocast"):
+        single(torch.float64)
+    torch.set_float32_matmul_precision("medium")
+    try:
+        single(torch.float64)
+        with pytest.raises(ParameterError, match="must be 'highest'"):
+            single(torch.float32)
+    finally:
+        torch.set_float32_matmul_precision("highest")
+
+
 @pytest.mark.parametrize("wrong", [7.0, -1.0, 0.5, torch.nan])
 @pytest.mark.parametrize("loss", [BCE, "cross-entropy"])
 def test_labels_that_are_no_classes_are_refused(wrong: float, loss: str) -> None:

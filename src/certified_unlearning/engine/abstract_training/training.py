@@ -90,6 +90,7 @@ def train(
     neighbourhood = neighbourhood or Neighbourhood()
     require_loss(descent.loss, network.outputs)
     start = network.checked(start)
+    bounding.rounding.require_precision(start[0].dtype)
     require_counts("k", k, least=0)
     if start[0].shape[0] not in (1, len(k)):
         raise ParameterError(f"start must hold 1 run, or one for each of {len(k)} budgets, got {start[0].shape[0]}")

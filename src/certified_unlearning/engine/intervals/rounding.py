@@ -40,6 +40,20 @@ class Rounding:
         """Whether bounds are rounded outward."""
         return self.name == "outward"
 
+    def require_precision(self, dtype: torch.dtype) -> None:
+        """Raise `ParameterError` unless numbers of the type are multiplied as such, where rounding is outward."""
+        if not self.is_outward:
+            return
+        if dtype not in (torch.float32, torch.float64):
+            raise ParameterError(f"bounds need float64 or float32, got {dtype}")
+        if dtype == torch.float32 and torch.get_float32_matmul_precision() != "highest":
+            raise ParameterError(
+                "torch.get_float32_matmul_precision() must be 'highest', or products of float32 are coarser than "
+                f"bounds assume, got {torch.get_float32_matmul_precision()!r}; set it, or take float64"
+            )
+        if any(torch.is_autocast_enabled(kind) for kind in ("cpu", "cuda")):
+            raise ParameterError("bounds must be computed outside of torch.autocast, which takes coarser numbers")
+
     def error_of_sums(self, terms: int, dtype: torch.dtype) -> float:
         """Return ``g_n = n u / (1 - n u)``, by which a sum of ``n`` products may be off, in units of its magnitude.
 
