@@ -410,6 +410,13 @@ def test_no_mu_is_found_for_an_epsilon_that_is_not_above_zero(epsilon):
         mu_from_epsilon(epsilon, 1e-5)
 
 
+@pytest.mark.parametrize("epsilon", [1e-301, 1e-310, 5e-324])
+def test_an_epsilon_of_few_digits_is_refused(epsilon):
+    with pytest.raises(ParameterError, match="epsilon must be at least 1e-300"):
+        mu_from_epsilon(epsilon, 1e-3)
+    assert mu_from_epsilon(1e-300, 1e-3) > 0
+
+
 @pytest.mark.parametrize("mu", [-1e-9, math.nan, -math.inf])
 def test_a_mu_below_zero_is_refused(mu):
     message = f"^mu must be at least 0, got {mu}$"

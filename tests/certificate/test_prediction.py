@@ -137,6 +137,48 @@ def test_evidence_that_is_no_box_is_found(stated: PredictionCertificate) -> None
         certificate.verify(found)
 
 
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("budgets", (10, 30, 40)),
+        ("classes", ("yes", "no")),
+        ("step_size", 0.01),
+        ("weight_decay", 0.1),
+        ("n", 10**6),
+        ("smallest_batch", 49),
+        ("products", "rump"),
+        ("dataset", "mnist"),
+        ("code_version", "another"),
+    ],
+)
+def test_constants_are_those_of_the_evidence(stated: PredictionCertificate, name: str, value: Any) -> None:
+    """All that follows from a changed constant was changed along."""
+    wrong = stated.model_copy(update={name: value})
+    if name == "budgets":
+        larger = dict(zip((0, *stated.budgets), (0, *value), strict=True))
+        wrong = wrong.model_copy(update={"radii": tuple(larger[each] for each in stated.radii)})
+    with pytest.raises(CertificateError, match="other constants, budgets or names"):
+        certificate.verify(wrong)
+
+
+def test_a_certificate_of_removals_is_none_of_additions() -> None:
+    settings = CertifiedSgd(
+        SETTINGS.network, Descent(loss="binary-cross-entropy", clipping="clamp", bound=0.1), 50, 2
+    )  # fmt: skip
+    learned, rows, _ = trained(settings)
+    said = PredictionCertificate.of(settings, learned, rows, n=100, batches=2, classes=("no", "yes"))
+    certificate.verify(said)
+    words = said.comparator.replace("each batch, or", "each batch and with any k others in it, or") + " of both"
+    with pytest.raises(CertificateError, match="other constants, budgets or names"):
+        certificate.verify(said.model_copy(update={"changes": "additions and removals", "comparator": words}))
+
+
+@pytest.mark.parametrize("wrong", [torch.tensor([0, 1]), torch.full((40,), 7), torch.zeros(40, 1).long()])
+def test_labels_of_evidence_are_classes_of_inputs(stated: PredictionCertificate, wrong: torch.Tensor) -> None:
+    with pytest.raises(CertificateError, match="labels"):
+        certificate.verify(changed(stated, labels=wrong))
+
+
 def test_what_proves_nothing_has_no_certificate() -> None:
     naive = CertifiedSgd(SETTINGS.network, SETTINGS.descent, 50, 2, Neighbourhood(), Bounding(rounding=NAIVE))
     learned, rows, _ = trained(naive)

@@ -16,7 +16,7 @@ from certified_unlearning.accounting.private.searches import Boosting, GridSearc
 from certified_unlearning.certificate import CertificateError, PrivateCertificate
 from certified_unlearning.certificate.private import plan_of
 from certified_unlearning.cli import app
-from certified_unlearning.errors import ParameterError
+from certified_unlearning.errors import ParameterError, UnlearningError
 
 DELTA = 1e-6
 WHOLE = LinearProblem(n=10_000, features=50, row_norm=1.0, loss=ScalarLoss(name="logistic"), radius=2.0)
@@ -159,3 +159,35 @@ def test_a_certificate_names_its_relation(tmp_path: Path) -> None:
     content = stated("descent").model_dump()
     with pytest.raises(ValidationError, match="relation"):
         PrivateCertificate.model_validate({name: each for name, each in content.items() if name != "relation"})
+
+
+def test_under_add_remove_a_record_is_left_out_and_not_replaced() -> None:
+    problem = LinearProblem(
+        n=1000, features=3, row_norm=1.0, loss=ScalarLoss(name="logistic"), radius=1.0, relation="add-remove"
+    )
+    said = PrivateCertificate.of(by_descent(problem), delta=1e-6, features=3, row_norm=1.0, noise_source="seed")
+    certificate.verify(said)
+    assert epsilon_from_mu(2 * said.mu, 1e-6) > 2 * said.epsilon  # Of replacing one.
+    assert "a row of zeros" in said.hidden
+    assert "under add-remove not that, but with their places left empty" in said.comparator
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"row_norm": 1e308},
+        {"runs": ({**stated("descent").runs[0].model_dump(), "strong_convexity": 1.0},)},
+        {"runs": ({**stated("descent").runs[0].model_dump(), "steps": 10**400},)},
+    ],
+)
+def test_impossible_constants_are_no_traceback(changes: dict[str, object]) -> None:
+    said = PrivateCertificate.model_validate(stated("descent").model_dump() | changes)
+    with pytest.raises(CertificateError, match="constants are impossible"):
+        certificate.verify(said)
+
+
+def test_a_kind_that_is_no_word_is_no_traceback(tmp_path: Path) -> None:
+    path = tmp_path / "certificate.json"
+    path.write_text(json.dumps(stated("descent").model_dump(mode="json") | {"kind": ["private"]}))
+    with pytest.raises(UnlearningError):
+        certificate.read_any(path)

@@ -9,7 +9,7 @@ from certified_unlearning.accounting.core.conversion import epsilon_from_mu
 from certified_unlearning.accounting.private.learners import LinearProblem, NoisyDescent, OutputPerturbation
 from certified_unlearning.accounting.private.losses import ScalarLoss
 from certified_unlearning.cli import app
-from certified_unlearning.errors import ParameterError
+from certified_unlearning.errors import AssumptionError, ParameterError
 
 GIVEN = ["--private", "--n", "10000", "--features", "50", "--epsilon", "1", "--delta", "1e-6", "--radius", "5"]
 
@@ -72,3 +72,26 @@ def test_the_table_names_its_relation():
 def test_what_makes_no_sense_is_named(arguments, named):
     with pytest.raises(ParameterError, match=named):
         plan(*arguments)
+
+
+def test_under_add_remove_nothing_is_said_of_records_that_are_replaced():
+    # Replacing one moves twice as far: at this noise its epsilon is above what is printed.
+    found = json.loads(plan(*GIVEN, "--relation", "add-remove", "--json"))[0]
+    assert epsilon_from_mu(2 * found["mu"], 1e-6) > 2 * found["epsilon"]
+    printed = " ".join(plan(*GIVEN, "--relation", "add-remove").split())
+    assert "replaced by any others" not in printed
+    assert "left out, not replaced: their places stay empty" in printed
+    assert "replaced by any others" in " ".join(plan(*GIVEN).split())
+
+
+@pytest.mark.parametrize("changed", [{"--epsilon": "700"}, {"--delta": "1e-300"}])
+def test_nothing_is_planned_where_nothing_would_be_guaranteed(changed):
+    given = GIVEN + [part for pair in changed.items() for part in pair]
+    with pytest.raises(AssumptionError, match="nothing is guaranteed"):
+        plan(*given)
+
+
+@pytest.mark.parametrize("epsilon", ["0", "-1", "nan", "inf"])
+def test_an_epsilon_that_makes_no_sense_is_named(epsilon):
+    with pytest.raises(ParameterError, match="--epsilon must be a finite number above 0"):
+        plan(*GIVEN, "--epsilon", epsilon)

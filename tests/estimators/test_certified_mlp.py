@@ -243,3 +243,122 @@ def test_budgets_that_a_shrunken_batch_cannot_have_are_left_out() -> None:
     assert (model.trainings_, model._learned.budgets) == (2, (1, 2))
     with pytest.raises(ParameterError, match="at most 2"):
         model.certify(X, 5)
+
+
+def test_the_name_of_a_removed_record_leaves_with_it(tmp_path: Path) -> None:
+    X, y = clouds()
+    frame = pd.DataFrame(X, index=[f"customer-{each}" for each in range(400)])
+    model = CertifiedMLPClassifier(**BATCH).fit(frame, y)
+    model.unlearn(index=["customer-333"])
+    model.save(tmp_path / "model")
+    assert b"customer-332" in (tmp_path / "model").read_bytes()
+    assert b"customer-333" not in (tmp_path / "model").read_bytes()
+    with pytest.raises(ParameterError, match="no record that is left has this label"):
+        model.unlearn(index=["customer-333"])
+
+
+def test_a_request_that_is_refused_keeps_names() -> None:
+    X, y = clouds(8)
+    frame = pd.DataFrame(X, index=[f"customer-{each}" for each in range(8)])
+    model = CertifiedMLPClassifier(batch_size=2, budgets=1, random_state=0).fit(frame, y)
+    batch = frame.index[model._places[0].numpy()]
+    with pytest.raises(AssumptionError, match="last records of a batch"):
+        model.unlearn(index=batch)
+    model.unlearn(index=batch[:1])
+    assert len(model.remaining_) == 7
+
+
+def test_a_file_without_boxes_certifies_nothing(tmp_path: Path) -> None:
+    """A point in the place of each box would certify everything."""
+    X, y = clouds()
+    model = CertifiedMLPClassifier(step_size=3.0, budgets=5, bound=0.3, random_state=0).fit(X, y)
+    assert model.certify(X, 5).mean() < 1
+    model.save(tmp_path / "model", training_data=False)
+    public = CertifiedMLPClassifier.load(tmp_path / "model")
+    said = public.privacy_report(X)
+    assert "Nothing is certified here" in said
+    assert "Certified for" not in said
+    assert "are left" not in said
+    with pytest.raises(DataError, match="without its training data"):
+        _ = public.budget_left_
+
+
+def test_a_report_says_that_removals_so_far_count() -> None:
+    X, y = clouds()
+    model = CertifiedMLPClassifier(**BATCH).fit(X, y)
+    model.unlearn([3, 4])
+    said = model.privacy_report(X)
+    assert "5 removals from each batch, those since the last training included (up to 2 of a batch):" in said
+    assert "Certified for 2" not in said
+
+
+def test_small_batches_answer_on_although_no_budget_is_left() -> None:
+    X, y = clouds(10)
+    model = CertifiedMLPClassifier(batch_size=2, budgets=1, random_state=0).fit(X, y)
+    first, second = model._places[:2, 0].tolist()
+    model.unlearn([first])
+    labels = model.predict(grid())
+    assert (model.trainings_, model.budget_left_) == (2, 0)
+    assert model.certified_radius(X).max() == 0
+    model.unlearn([second])
+    assert model.trainings_ == 3
+    fresh = CertifiedMLPClassifier(batch_size=2, budgets=1, random_state=0).fit(X, y)
+    fresh.unlearn([first])
+    assert np.array_equal(fresh.predict(grid()), labels)
+    with pytest.raises(AssumptionError, match="no removal can be certified"):
+        model.certificate(X)
+
+
+def test_a_request_that_empties_a_batch_is_refused_at_once() -> None:
+    """With additions the budget may be above the batch; nothing could be trained anew afterwards."""
+    X, y = clouds(9)
+    model = CertifiedMLPClassifier(
+        batch_size=3, budgets=5, changes="additions and removals", random_state=0
+    ).fit(X, y)  # fmt: skip
+    with pytest.raises(AssumptionError, match="last records of a batch"):
+        model.unlearn(model._places[0].tolist())
+    assert len(model.remaining_) == 9
+    model.unlearn(model._places[0, :2].tolist())
+    assert model.decision_function(X).shape == (9,)
+
+
+@pytest.mark.parametrize(
+    ("setting", "said"),
+    [
+        ({"budgets": None}, r"budgets\[0\] must be a whole number, at least 1, got None"),
+        ({"hidden_layer_sizes": None}, r"hidden_layer_sizes\[0\] must be"),
+        ({"step_size": "fast"}, "step_size must be a finite number above 0, got 'fast'"),
+        ({"step_size": None}, "step_size must be"),
+        ({"decay": None}, "decay must be a finite number, at least 0, got None"),
+        ({"momentum": "much"}, "momentum must be"),
+        ({"weight_decay": True}, "weight_decay must be"),
+        ({"bound": "tight"}, "bound must be a finite number above 0, got 'tight'"),
+        ({"bound": True}, "bound must be"),
+    ],
+)
+def test_what_is_no_number_is_refused_by_name(setting: dict[str, Any], said: str) -> None:
+    X, y = clouds(40)
+    with pytest.raises(ParameterError, match=said):
+        CertifiedMLPClassifier(**setting).fit(X, y)
+
+
+@pytest.mark.parametrize("y", [["no", "yes"], [["no"], ["yes"], ["no"]], "no"])
+def test_a_certificate_needs_a_label_for_each_record(y: Any) -> None:
+    X, labels = clouds(40)
+    model = CertifiedMLPClassifier(random_state=0).fit(X, labels)
+    with pytest.raises(DataError, match="y must hold one class for each of the 3 records"):
+        model.certificate(X[:3], y)
+
+
+@pytest.mark.parametrize("changed", [{"changes": "additions and removals"}, {"epochs": 1}, {"bound": 0.01}])
+def test_a_file_states_no_parameters_that_were_set_after_fit(changed: dict[str, Any], tmp_path: Path) -> None:
+    """The boxes of removals would be certified as those of additions once loaded."""
+    X, y = clouds(40)
+    model = CertifiedMLPClassifier(**BATCH).fit(X, y)
+    before = model.get_params()
+    model.set_params(**changed)
+    assert model.certificate(X).epochs == 4
+    with pytest.raises(ParameterError, match="changed after fit"):
+        model.save(tmp_path / "model")
+    model.set_params(**before).save(tmp_path / "model")
+    CertifiedMLPClassifier.load(tmp_path / "model").check()

@@ -189,3 +189,40 @@ def test_a_record_out_of_bounds_changes_no_more_than_another(table: Any) -> None
     near = PrivateLinearRegression(target_range=(-1, 1), random_state=1).fit(X, y)
     assert far.coef_ == pytest.approx(near.coef_, abs=1e-4)
     assert far.certificate_ == near.certificate_
+
+
+def test_deletions_whose_epsilon_means_nothing_are_not_covered(table: Any) -> None:
+    # What the sampler leaves out costs its probability times exp(epsilon): of 100 deletions it is more than 1.
+    X, y = table
+    model = PrivateLogisticRegression(epsilon=1).fit(X[:300], y[:300] > 0)
+    assert model.epsilon_after(40) == pytest.approx(89.02, abs=0.01)
+    assert model.epsilon_after(100) == np.inf
+    most = model.deletions_within(1e300)
+    assert 40 < most < 100
+    assert model.epsilon_after(most) < np.inf == model.epsilon_after(most + 1)
+    assert model.deletions_within(5.0) == 4
+    assert "nothing is guaranteed any more" in model.unlearn(range(most + 1)).privacy_report()
+
+
+@pytest.mark.parametrize("epsilon", [True, np.array([1.0]), 1e-310])
+def test_an_epsilon_that_is_no_number_is_refused_whatever_was_learned_before(epsilon: Any, table: Any) -> None:
+    X, y = table
+    PrivateLogisticRegression(epsilon=1.0).fit(X, y > 0)  # Its plan is remembered, by a number that equals True.
+    with pytest.raises(ParameterError, match="epsilon must be"):
+        PrivateLogisticRegression(epsilon=epsilon).fit(X, y > 0)
+
+
+def test_a_radius_of_no_dimension_is_refused(table: Any) -> None:
+    X, y = table
+    with pytest.raises(ParameterError, match="radius must be a number above 0"):
+        PrivateLogisticRegression(radius=np.array(3.0)).fit(X, y > 0)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("radius", [np.array([1.0, 2.0]), range(1, 3)])
+def test_radii_of_any_sequence_are_saved(radius: Any, table: Any, tmp_path: Path) -> None:
+    X, y = table
+    model = PrivateLinearRegression(radius=radius, target_range=np.array([-1.0, 1.0]))  # type: ignore[arg-type]
+    model.fit(X, y).save(tmp_path / "model")
+    read = PrivateLinearRegression.load(tmp_path / "model")
+    assert read.predict(X).tolist() == model.predict(X).tolist()
+    assert read.radius == (1, 2)

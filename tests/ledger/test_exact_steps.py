@@ -429,6 +429,7 @@ def test_the_command_line_from_a_table_to_a_verified_certificate(
     said = unlearn("init", model, *asked, "--steps", 100, "--sigma", 0.02)
     assert said.exit_code == 0, said.output
     assert "learning takes 100 steps of 4 records, and removing one record takes steps again with prob" in said.output
+    assert "while all " in said.output
     assert "nothing was removed yet" in unlearn("status", model).output
     unlearn("request", model, "--id", "p3", "--id", "p4")
     said = unlearn("apply", model)
@@ -455,3 +456,17 @@ def test_the_command_line_from_a_table_to_a_verified_certificate(
     for wrong in (("--epsilon", 1), ("--batch-size", "all")):
         with pytest.raises(ParameterError):
             unlearn("init", tmp_path / "other", *asked, *wrong)
+
+
+@pytest.mark.parametrize("steps", [10**18, 10**30])
+def test_steps_that_do_not_fit_in_memory_are_refused(steps: int, original: Original, tmp_path: Path) -> None:
+    with pytest.raises(ParameterError, match=rf"^{steps:,} steps .* do not fit in memory: take fewer steps$"):
+        make(tmp_path / "model", original.data, steps=steps)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_secrets_and_keys_are_for_their_owner_only(model: Path) -> None:
+    requests.request(model, ["p3"])
+    apply(model)
+    for name in ("secret-2.safetensors", "digest-key-2", "identifier-key"):
+        assert (model / name).stat().st_mode & 0o777 == 0o600

@@ -5,16 +5,17 @@ from typing import Any
 
 import safetensors
 import safetensors.torch
+import torch
 from torch import Tensor
 
 from certified_unlearning.certificate.verification import CertificateError
 from certified_unlearning.engine.abstract_training.descent import Descent
 from certified_unlearning.engine.abstract_training.neighbourhoods import Neighbourhood
 from certified_unlearning.engine.intervals.interval import Interval, IntervalError
-from certified_unlearning.engine.intervals.losses import require_loss
+from certified_unlearning.engine.intervals.losses import require_labels, require_loss
 from certified_unlearning.engine.intervals.network import Network
 from certified_unlearning.engine.intervals.propagation import Bounding
-from certified_unlearning.errors import AssumptionError, ParameterError
+from certified_unlearning.errors import AssumptionError, DataError, ParameterError
 from certified_unlearning.mechanisms.certified_sgd.learned import Learned
 from certified_unlearning.mechanisms.certified_sgd.sgd import widths as widths
 from certified_unlearning.vocabulary import IntervalProduct
@@ -34,9 +35,9 @@ def statements(learned: Learned, rows: Tensor, labels: Tensor | None) -> dict[st
     }
 
 
-def packed(learned: Learned, rows: Tensor, labels: Tensor | None) -> bytes:
-    """Return a safetensors file of parameters, boxes, inputs, and their labels if they are known."""
-    found = {"rows": rows}
+def packed(learned: Learned, rows: Tensor, labels: Tensor | None, constants: bytes) -> bytes:
+    """Return a safetensors file of parameters, boxes, inputs, labels if they are known, and a text of constants."""
+    found = {"rows": rows, "constants": torch.tensor([*constants], dtype=torch.uint8)}
     if labels is not None:
         found["labels"] = labels.long()
     for place, (values, box) in enumerate(zip(learned.parameters, learned.box, strict=True)):
@@ -73,6 +74,7 @@ def unpacked(
     smallest_batch: int,
     dtype: str,
     inputs: int,
+    constants: bytes,
 ) -> tuple[Learned, Tensor, Tensor | None]:
     """Return the model that a file of evidence holds, its inputs and their labels.
 
@@ -89,17 +91,28 @@ def unpacked(
         rows, labels = tensors["rows"], tensors.get("labels")
         if {str(each.dtype) for each in (*parameters, *lower, *upper, rows)} != {f"torch.{dtype}"}:
             raise CertificateError(f"the evidence is not of type {dtype}")
-        if rows.shape != (inputs, network.affine[0].inputs) or (labels is not None and labels.shape != (inputs,)):
+        if rows.shape != (inputs, network.affine[0].inputs):
             raise CertificateError("the evidence has other inputs than the certificate's predictions")
+        if labels is not None:
+            if labels.shape != (inputs,):
+                raise CertificateError(
+                    f"the evidence has labels of shape {tuple(labels.shape)}, not one for each input"
+                )
+            require_labels(labels, "cross-entropy", network.outputs)
         if len(parameters[0]) != 1 or len(lower[0]) != len(budgets) or len(upper[0]) != len(budgets):
             raise CertificateError(f"the evidence must hold one model and {len(budgets)} boxes")
         box = tuple(Interval(*ends).checked("parameters") for ends in zip(lower, upper, strict=True))
-    except (KeyError, ParameterError, IntervalError, safetensors.SafetensorError) as error:
+    except (KeyError, DataError, ParameterError, IntervalError, safetensors.SafetensorError) as error:
         raise CertificateError(f"the evidence does not hold what the certificate names: {error}") from error
     for each, values in zip(box, parameters, strict=True):
         if not bool(each.holds(values).all()):
             raise CertificateError("the evidence has parameters outside their box")
         if not bool((each.lower[1:] <= each.lower[:-1]).all() and (each.upper[:-1] <= each.upper[1:]).all()):
             raise CertificateError("the evidence has boxes that are not nested: a larger budget must have a larger box")
+    if tensors.get("constants", torch.empty(0)).tolist() != [*constants]:
+        raise CertificateError(
+            "the certificate states other constants, budgets or names than those that its evidence was written with"
+        )
     bounding = Bounding(products=products, outer=products)
-    return Learned(network, bounding, parameters, box, tuple(budgets), smallest_batch), rows, labels
+    learned = Learned(network, bounding, parameters, box, tuple(budgets), smallest_batch)
+    return learned, rows, None if labels is None else labels.long()

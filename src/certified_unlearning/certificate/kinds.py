@@ -53,7 +53,7 @@ def read_any(path: str | Path) -> AnyCertificate:
         DataError: The file is missing or is no certificate.
     """
     content = read_json(path)
-    kind = content.get("kind") if isinstance(content, dict) else None
+    kind = content.get("kind") if isinstance(content, dict) and isinstance(content.get("kind"), str) else None
     if kind == "prediction":
         return prediction.read(path)
     return read_model(path, _NAMED[kind], "a certificate") if kind in _NAMED else model.read(path)

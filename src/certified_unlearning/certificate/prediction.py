@@ -43,7 +43,8 @@ class Evidence(BaseModel):
 
     Attributes:
         file: Its name; it lies beside the certificate.
-        sha256: Its digest. It holds parameters, boxes, inputs, and their labels if they are known.
+        sha256: Its digest. It holds parameters, boxes, inputs, their labels if they are known, and all constants and
+            words of the certificate: a certificate whose k, neighbours or names of classes were changed is found.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -173,7 +174,6 @@ class PredictionCertificate(BaseModel):
         if not len(rows):
             raise ParameterError("rows must hold at least one input, got none")
         descent = settings.descent
-        packed = evidence.packed(learned, rows, labels)
         made = cls.model_validate(
             {
                 "comparator": _comparator(settings.neighbourhood.changes),
@@ -197,7 +197,7 @@ class PredictionCertificate(BaseModel):
                 "products": settings.bounding.products,
                 "dtype": str(rows.dtype).removeprefix("torch."),
                 "classes": tuple(classes),
-                "evidence": Evidence(file=file, sha256=hashlib.sha256(packed).hexdigest()),
+                "evidence": Evidence(file=file, sha256="0" * 64),
                 "assumptions": _assumptions(dataset, features),
                 "dataset": dataset,
                 "features": features,
@@ -205,6 +205,8 @@ class PredictionCertificate(BaseModel):
                 **evidence.statements(learned, rows, labels),
             }
         )
+        packed = evidence.packed(learned, rows, labels, _constants(made))
+        made = made.model_copy(update={"evidence": Evidence(file=file, sha256=hashlib.sha256(packed).hexdigest())})
         made._evidence = packed
         return made
 
@@ -263,6 +265,7 @@ def verify(certificate: PredictionCertificate) -> None:
         smallest_batch=certificate.smallest_batch,
         dtype=certificate.dtype,
         inputs=len(certificate.predictions),
+        constants=_constants(certificate),
     )
     for name, computed in evidence.statements(*found).items():
         said = getattr(certificate, name)
@@ -323,6 +326,11 @@ def _first(said: object, computed: object) -> str:
     return f"{said!r} instead of {computed!r}"
 
 
+def _constants(certificate: PredictionCertificate) -> bytes:
+    """Return all that does not follow from the evidence, as JSON: the evidence holds it, too."""
+    return certificate.model_dump_json(exclude={"evidence", "predictions", "radii", "shares", "accuracy"}).encode()
+
+
 def _comparator(changes: Changes) -> str:
     what = {
         "removals": "without any k records of each batch, or fewer",
@@ -331,8 +339,8 @@ def _comparator(changes: Changes) -> str:
         "additions or removals": "with any k records of each batch removed or added, or fewer",
     }[changes]
     return (
-        f"the label of the same training (start, batches, number of updates, constants and type of numbers) on the "
-        f"records {what}"
+        f"the label of the same training (start, batches, list of classes, number of updates, constants and type of "
+        f"numbers) on the records {what}"
     )
 
 
@@ -363,8 +371,8 @@ def _assumptions(dataset: str, features: str) -> tuple[Assumption, ...]:
         ),
         preprocessing(dataset, features),
         Assumption(
-            statement="single operations are rounded to nearest, and exponentials are right to 4 units in the last "
-            "place",
+            statement="single operations are rounded to nearest, exponentials are right to 4 units in the last place, "
+            "and no record that is added is so large that training on it overflows",
             status="assumed",
             by="bounds then hold in real numbers and for training in floats of the same type, in any order of sums",
         ),

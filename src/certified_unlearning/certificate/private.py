@@ -31,12 +31,14 @@ HIDDEN = {
     "replace-one": "which record stood in any one place: the law of the model hardly changes when one record is "
     "replaced by any other; how many there are is public",
     "add-remove": "whether any one record was there: the law of the model hardly changes when one record is added or "
-    "left out, where sums are divided by the same public n",
+    "left out, where sums are divided by the same public n, and the place of a record that is left out stays empty, as "
+    "a row of zeros",
 }
 OBSERVERS = "everybody who sees the model, and may know all other records and the algorithm with its constants"
 COMPARATOR = (
-    "the same algorithm with the same constants, run on the records with the deleted ones replaced by any others, or, "
-    "under add-remove, left out: towards that, doing nothing satisfies the epsilons of `deletions`"
+    "the same algorithm with the same constants, run on the records with the deleted ones replaced by any others; "
+    "under add-remove not that, but with their places left empty: towards that, doing nothing satisfies the epsilons "
+    "of `deletions`"
 )
 NOT_PROMISED = (
     "nothing about a model retrained with another n, or by another algorithm",
@@ -233,7 +235,7 @@ def verify(certificate: PrivateCertificate) -> None:
     try:
         plan = plan_of(certificate)
         due = _numbers(plan, certificate.delta)
-    except ParameterError as error:
+    except (ParameterError, OverflowError, ZeroDivisionError) as error:
         raise CertificateError(f"the certificate's constants are impossible: {error}") from error
     due["n"] = _all_records(plan)
     for name, computed in due.items():
@@ -290,6 +292,9 @@ def plan_of(certificate: PrivateCertificate) -> PrivateLearner:
 
 def _learner_of(mechanism: str, problem: LinearProblem, run: PrivateRun) -> Learner:
     of_radius = replace(problem, radius=run.radius)
+    others = ("strong_convexity", "inexactness") if mechanism == "noisy-gradient-descent" else ("steps", "step_size")
+    if foreign := [name for name in others if getattr(run, name) is not None]:
+        raise ParameterError(f"{mechanism} has no {' and no '.join(foreign)}")
     if mechanism == "noisy-gradient-descent":
         if run.steps is None or run.step_size is None:
             raise ParameterError("noisy gradient descent needs steps and step_size")
@@ -372,7 +377,7 @@ def _compare(name: str, stated: Any, computed: Any) -> None:
         for said, due in zip(stated, computed, strict=True):
             _compare(f"epsilon of {due.records} deletions", said.epsilon, due.epsilon)
             _compare(f"extra_delta of {due.records} deletions", said.extra_delta, due.extra_delta)
-    elif not math.isclose(stated, computed, rel_tol=TOLERANCE):
+    elif stated != computed and not math.isclose(stated, computed, rel_tol=TOLERANCE):
         raise CertificateError(f"the certificate states {name} = {stated!r}, but its constants give {computed!r}")
 
 

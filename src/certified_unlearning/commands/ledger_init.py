@@ -208,7 +208,7 @@ def _announce(C: float, learner: "Learner") -> None:
         print(
             f"C = {C:.4g}, C n = {condition:,.0f}: learning takes {learner.steps:,} steps of "
             f"{counted(learner.batch_size, 'record')}, and removing one record takes steps again with probability at "
-            f"most {rounded_up(again, 3)}",
+            f"most {rounded_up(again, 3)} while all {learner.n:,} are there, and more likely with fewer",
             flush=True,
         )
         return

@@ -231,6 +231,9 @@ class LinearModel(BaseEstimator):  # type: ignore[misc]
             parameters["random_state"] = None
         if parameters["feature_ranges"] is not None:
             parameters["feature_ranges"] = np.asarray(parameters["feature_ranges"], dtype=np.float64).tolist()
+        for name, value in parameters.items():
+            if isinstance(value, np.ndarray | range):
+                parameters[name] = np.asarray(value).tolist()
         if parameters.get("class_weight") is not None:
             # As pairs: JSON's objects would make words of labels that are numbers.
             parameters["class_weight"] = list(parameters["class_weight"].items())

@@ -142,6 +142,7 @@ def new_key(path: Path) -> bytes:
     """Draw a key and write it."""
     key = secrets.token_bytes(32)
     with atomic_path(path) as temporary:
+        temporary.touch(mode=0o600)
         temporary.write_bytes(key)
     return key
 

@@ -115,6 +115,8 @@ def write_version(
         arrays = {name: np.ascontiguousarray(array) for name, array in outcome.secret.arrays.items()}
         content = safetensors.numpy.save(arrays, header)
         with atomic_path(directory.secret(version)) as temporary:
+            # For the owner's eyes only, also where somebody opens the directory to let others read the weights.
+            temporary.touch(mode=0o600)
             temporary.write_bytes(content)
         recorded |= {"secret_digest": _digest_of_secret(directory, version, content)}
     if outcome.reading is not None:

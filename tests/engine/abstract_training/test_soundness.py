@@ -9,9 +9,10 @@ import torch
 from torch import Tensor, nn
 
 from certified_unlearning.engine.abstract_training import kernel
-from certified_unlearning.engine.abstract_training.descent import Descent, Parameters, logits
+from certified_unlearning.engine.abstract_training.descent import Descent, Parameters, State, directions, logits
 from certified_unlearning.engine.abstract_training.neighbourhoods import Neighbourhood
 from certified_unlearning.engine.abstract_training.training import Batch, Trained, train
+from certified_unlearning.engine.intervals.clipping import clipped_by_norm
 from certified_unlearning.engine.intervals.interval import Interval
 from certified_unlearning.engine.intervals.margins import certify
 from certified_unlearning.engine.intervals.network import Network, parameters_of
@@ -284,3 +285,37 @@ def test_memory_does_not_grow_with_batch_times_parameters(compiled: bool, monkey
         )
     everything = 2 * 3000 * network.size
     assert Largest.numbers < everything / 10
+
+
+@pytest.mark.parametrize(
+    ("dtype", "bias", "row", "bound"),
+    [
+        (torch.float32, -53.0, 1e19, 1e-5),
+        (torch.float32, -45.0, 1e17, 1e-5),
+        (torch.float32, 53.0, 1e38, 1e-5),
+        (torch.float64, -372.7, 1e153, 1e-10),
+        (torch.float64, -372.7, 1e300, 1e-10),
+    ],
+)
+def test_records_whose_squares_are_no_floats_are_clipped_too(
+    dtype: torch.dtype, bias: float, row: float, bound: float
+) -> None:
+    """A tiny derivative times a huge input: its square was lost, and the record came unclipped."""
+    network = Network.dense(1, 1)
+    descent = Descent(loss="binary-cross-entropy", clipping="l2", bound=bound, step_size=1.0)
+    start = (torch.zeros(1, 1, 1, dtype=dtype), torch.full((1, 1), bias, dtype=dtype))
+    rows, labels = torch.zeros(2, 1, dtype=dtype), torch.tensor([0, 0])
+    neighbourhood = Neighbourhood("additions and removals")
+    found = train(network, descent, start, [Batch(rows, labels)], k=[1], neighbourhood=neighbourhood)
+    state = State(start)
+    more = torch.cat([rows, torch.full((1, 1), row, dtype=dtype)])
+    state.follow(descent, directions(network, descent, start, more[None], torch.tensor([0, 0, 0])))
+    assert all(bool(box.holds(values).all()) for box, values in zip(found.box, state.parameters, strict=True))
+
+
+@pytest.mark.parametrize("size", [1e25, 1e-25])
+def test_norms_hold_where_squares_overflow_or_vanish(size: float) -> None:
+    entries = torch.tensor([size, size])
+    found = clipped_by_norm(Interval.point(entries), size / 10)
+    assert bool(found.holds(torch.full((2,), size / 10 / 2**0.5)).all())
+    assert bool((found.upper - found.lower <= 1e-4 * size).all())

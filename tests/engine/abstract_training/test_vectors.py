@@ -20,6 +20,7 @@ LINE = Network.dense(1, 1)
 SLOPE = Network.of(nn.Sequential(nn.Linear(1, 1, bias=False)))
 BCE = "binary-cross-entropy"
 BOTH = Neighbourhood("additions and removals")
+FIXED = Neighbourhood(normaliser="fixed")
 
 
 def tensor(values) -> torch.Tensor:
@@ -379,11 +380,25 @@ def test_bounds_that_overflow_are_an_error() -> None:
         train(LINE, Descent(loss=BCE), ORIGIN, [line([torch.nan], [1.0])], k=[0])
 
 
+def test_logits_that_may_overflow_are_an_error_although_their_derivatives_are_bounded() -> None:
+    """The softmax of infinite logits lies between 0 and 1, but training makes NaN of it."""
+    network = Network.dense(1, 2)
+    start = (tensor([[[100.0], [-100.0]]]), tensor([[0.0, 0.0]]))
+    batch = Batch(tensor([[1.0], [1.0], [1e307]]), torch.tensor([0, 1, 0]))
+    with pytest.raises(IntervalError, match="the bounds of the logits are not finite"):
+        train(network, Descent(step_size=1e3, clipping="clamp", bound=1.0), start, [batch], k=[1])
+
+
 @pytest.mark.parametrize(
     ("changes", "said"),
     [
-        ({"k": []}, "at least one budget"),
-        ({"k": [-1]}, "k must be at least 0"),
+        ({"k": []}, "k must hold at least one number"),
+        ({"k": [-1]}, r"k\[0\] must be a whole number, at least 0, got -1"),
+        ({"k": [1.5]}, r"k\[0\] must be a whole number"),
+        (
+            {"divisor": 0, "neighbourhood": Neighbourhood(normaliser="fixed")},
+            "divisor must be a whole number, at least 1",
+        ),
         ({"divisor": 3}, "divisor must be given"),
         ({"everyone": THREE}, "everyone must be given"),
         ({"batches": [Batch(THREE.rows, THREE.labels[:2])]}, "as many labels"),
@@ -414,19 +429,32 @@ def test_numbers_that_make_no_sense_are_refused(given: dict, said: str) -> None:
         Descent(**given)
 
 
-def test_arithmetic_that_bounds_do_not_allow_for_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    def training(dtype: torch.dtype) -> Trained:
-        start = tuple(each.to(dtype) for each in ORIGIN)
+def test_coarser_products_than_bounds_assume_are_refused() -> None:
+    def single(dtype: torch.dtype) -> Trained:
+        start = [each.to(dtype) for each in ORIGIN]
         return train(LINE, Descent(loss=BCE), start, [Batch(THREE.rows.to(dtype), THREE.labels)], k=[1])
 
-    with pytest.raises(ParameterError, match=r"float32 or float64, got torch\.bfloat16"):
-        training(torch.bfloat16)
-    with torch.autocast("cpu"), pytest.raises(ParameterError, match="autocast must be off"):
-        training(torch.float32)
-    monkeypatch.setattr(torch, "get_float32_matmul_precision", lambda: "high")
-    with pytest.raises(ParameterError, match="must be highest"):
-        training(torch.float32)
-    assert training(torch.float64).updates == 1
+    single(torch.float32)
+    with pytest.raises(ParameterError, match=r"bounds need float64 or float32, got torch\.bfloat16"):
+        single(torch.bfloat16)
+    with torch.autocast("cpu"), pytest.raises(ParameterError, match="autocast"):
+        single(torch.float64)
+    torch.set_float32_matmul_precision("medium")
+    try:
+        single(torch.float64)
+        with pytest.raises(ParameterError, match="must be 'highest'"):
+            single(torch.float32)
+    finally:
+        torch.set_float32_matmul_precision("highest")
+
+
+@pytest.mark.parametrize("wrong", [7.0, -1.0, 0.5, torch.nan])
+@pytest.mark.parametrize("loss", [BCE, "cross-entropy"])
+def test_labels_that_are_no_classes_are_refused(wrong: float, loss: str) -> None:
+    network = Network.dense(1, 1 if loss == BCE else 3)
+    start = [torch.zeros(1, *shape, dtype=torch.float64) for shape in network.shapes]
+    with pytest.raises(DataError, match="labels must be whole numbers from 0 to"):
+        train(network, Descent(loss=loss), start, [line([1.0, 2.0, 3.0], [0.0, 1.0, wrong])], k=[1])
 
 
 def test_tightest_is_the_default() -> None:

@@ -24,6 +24,17 @@ from tests.engine.intervals.test_products import member
 SINGLE = Bounding(softmax="tight")
 
 
+class Skipping(nn.Sequential):
+    def forward(self, values: Tensor) -> Tensor:
+        return values + super().forward(values)
+
+
+def hooked() -> nn.Sequential:
+    layer = nn.Linear(2, 2)
+    layer.register_forward_hook(lambda module, given, found: 2 * found)
+    return nn.Sequential(layer)
+
+
 def around(values: list, radius: float) -> Interval:
     centre = torch.tensor(values, dtype=torch.float64)[None]
     return Interval(centre - radius, centre + radius)
@@ -261,6 +272,10 @@ def test_ties_are_not_certified_and_one_row_stays_one_row() -> None:
         (nn.Sequential(nn.Linear(2, 2), nn.Sigmoid(), nn.Linear(2, 2)), "Sigmoid"),
         (nn.Sequential(nn.Linear(2, 2), nn.Dropout(), nn.Linear(2, 2)), "Dropout"),
         (nn.Sequential(nn.Linear(2, 2), nn.ReLU()), "must end with"),
+        (nn.Sequential(nn.Conv2d(2, 2, 1)), "must end with a Linear"),
+        (Skipping(nn.Linear(2, 2)), "Skipping has a forward of its own"),
+        (nn.Sequential(Skipping(nn.Linear(2, 2)), nn.Linear(2, 2)), "Skipping has a forward of its own"),
+        (hooked(), "Linear has a forward of its own, or hooks"),
         (nn.Sequential(), "must end with"),
         (nn.Sequential(nn.Conv2d(2, 2, 1, groups=2)), "groups=2"),
         (nn.Sequential(nn.Conv2d(2, 2, 3, padding=1, padding_mode="reflect")), "reflect"),

@@ -32,6 +32,8 @@ LAST_STEP = 1e-9
 LEAST_A = -40
 # Above it the start of `mu_from_epsilon` is off by less than 1e-12, and rounding hides the root.
 LARGE_MU = 1e14
+# Numbers that are not much smaller have fewer digits.
+LEAST_EPSILON = 1e-300
 # Below it delta is integrated, by Gauss's rule of so many points.
 SMALL_MU = 0.3
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(8)
@@ -204,10 +206,12 @@ def mu_from_epsilon(epsilon: float, delta: float) -> float:
     the root.
 
     Raises:
-        ParameterError: ``epsilon`` is not above 0, or ``delta`` is not strictly between 0 and 1.
+        ParameterError: ``epsilon`` is not at least `LEAST_EPSILON`, or ``delta`` is not strictly between 0 and 1.
     """
     require_positive(epsilon=epsilon)
     require_probability(delta=delta)
+    if epsilon < LEAST_EPSILON:
+        raise ParameterError(f"epsilon must be at least {LEAST_EPSILON:g}, got {epsilon!r}")
     epsilon, delta = float(epsilon), float(delta)  # NumPy's short floats are too coarse.
     from scipy.special import ndtri
 

@@ -92,7 +92,7 @@ class SpiderBoost:
 
     @property
     def guarantee(self) -> PrivateGuarantee:
-        """What it guarantees, but with probability `failure`."""
+        """What it guarantees with exact Gaussian noise, but with probability `failure`."""
         return PrivateGuarantee(mu=self.mu)
 
     @property

@@ -9,7 +9,9 @@ from typing import get_args
 from rich.console import Console
 from rich.table import Table
 
+from certified_unlearning.accounting.core.checks import require_positive, require_probability
 from certified_unlearning.accounting.core.conversion import epsilon_from_mu, mu_from_epsilon
+from certified_unlearning.accounting.private.guarantee import extra_delta
 from certified_unlearning.accounting.private.learners import (
     Learner,
     LinearProblem,
@@ -18,12 +20,16 @@ from certified_unlearning.accounting.private.learners import (
     embedding_dimension,
 )
 from certified_unlearning.accounting.private.losses import LossName, ScalarLoss
-from certified_unlearning.errors import ParameterError
+from certified_unlearning.errors import AssumptionError, ParameterError
 from certified_unlearning.text import counted, rounded_up
 from certified_unlearning.vocabulary import Relation
 
 WIDTH = 0.05
 """Of the parabola of the absolute and the Huber loss, as in the estimators."""
+_COMPARED = {
+    "replace-one": "replaced by any others",
+    "add-remove": "left out, not replaced: their places stay empty, and sums are divided by the same n",
+}
 
 
 @dataclass(frozen=True)
@@ -105,7 +111,8 @@ def private_calibrations(wish: PrivateWish) -> list[PrivateCalibration]:
 
     Raises:
         ParameterError: A flag is missing or makes no sense.
-        AssumptionError: float64 is too coarse for so little noise.
+        AssumptionError: float64 is too coarse for so little noise, or epsilon so large, or delta so small, that what
+            the sampler of noise leaves out would take all of delta.
     """
     needed = {"--n": wish.n, "--features": wish.features, "--epsilon": wish.epsilon, "--radius": wish.radius}
     missing = [name for name, value in needed.items() if value is None]
@@ -117,15 +124,17 @@ def private_calibrations(wish: PrivateWish) -> list[PrivateCalibration]:
     ):
         if value not in known:
             raise ParameterError(f"{option} must be one of {', '.join(known)}, got {value!r}")
+    require_positive(**{"--epsilon": wish.epsilon})
     delta = _delta(wish.delta, wish.n)
+    require_probability(**{"--delta": delta})
     records = 1 if wish.records is None else wish.records
     if records < 1:
         raise ParameterError(f"--records must be at least 1, got {records}")
     one = epsilon_from_mu(mu_from_epsilon(wish.epsilon, delta) / records, delta) if records > 1 else wish.epsilon
     if not one > 0:
         raise ParameterError(
-            f"{records} records within epsilon = {wish.epsilon:g} leave an epsilon of 0 at delta = {delta:g} for one: "
-            "give a smaller --delta"
+            f"{counted(records, 'record')} within epsilon = {wish.epsilon:g} leave an epsilon of 0 at "
+            f"delta = {delta:g} for one: give a smaller --delta"
         )
     loss = ScalarLoss(
         name=wish.loss,  # type: ignore[arg-type]
@@ -155,12 +164,19 @@ def private_calibrations(wish: PrivateWish) -> list[PrivateCalibration]:
 def _calibration(method: str, learner: Learner, records: int, delta: float) -> PrivateCalibration:
     descent = learner if isinstance(learner, NoisyDescent) else None
     output = learner if isinstance(learner, OutputPerturbation) else None
+    epsilon = learner.guarantee.epsilon(delta, records=records)
+    left_out = extra_delta(learner.failure, epsilon)
+    if left_out > delta:
+        raise AssumptionError(
+            f"at --epsilon {epsilon:.6g} and --delta {delta:.3g} nothing is guaranteed: what the sampler of noise "
+            f"leaves out would add {left_out:.2g} to delta; give a smaller --epsilon or a larger --delta"
+        )
     cost = descent.regret_bound if descent is not None else output.privacy_cost if output is not None else math.inf
     return PrivateCalibration(
         method=method,
         relation=learner.problem.relation,
         records=records,
-        epsilon=learner.guarantee.epsilon(delta, records=records),
+        epsilon=epsilon,
         epsilon_one=learner.guarantee.epsilon(delta),
         mu=learner.mu,
         sigma=learner.sigma,
@@ -200,8 +216,8 @@ def _print(calibrations: list[PrivateCalibration]) -> None:
     first = calibrations[0]
     console.print(
         f"Relation {first.relation}. A model that is learned so covers {counted(first.records, 'deleted record')} with "
-        "no work: epsilon compares it with one that the same algorithm learns with these replaced by any others"
-        f"{', or left out' if first.relation == 'add-remove' else ''}. sigma is on every mean gradient of descent, and "
+        f"no work: epsilon compares it with one that the same algorithm learns with these {_COMPARED[first.relation]}. "
+        "sigma is on every mean gradient of descent, and "
         "once on the minimiser of output perturbation. Cost bounds what noise, steps and regulariser add to the mean "
         "loss on these records; it is far above what is usual."
     )

@@ -6,16 +6,19 @@ the places that they were: a record that is missing leaves its place empty.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from numbers import Real
 from typing import get_args
 
 import torch
 from torch import Tensor
 
 from certified_unlearning.engine.abstract_training.extremes import bias_factors, summed
+from certified_unlearning.engine.intervals.clipping import norm_factor, norms
 from certified_unlearning.engine.intervals.interval import Interval
 from certified_unlearning.engine.intervals.losses import derivatives
 from certified_unlearning.engine.intervals.network import Flatten, Network, Relu
-from certified_unlearning.engine.intervals.propagation import TIGHTEST, Factors
+from certified_unlearning.engine.intervals.propagation import Bounding, Factors
+from certified_unlearning.engine.intervals.rounding import NAIVE
 from certified_unlearning.errors import ParameterError
 from certified_unlearning.vocabulary import Clipping, NetworkLoss
 
@@ -32,7 +35,8 @@ class Descent:
         loss: Of a record.
         step_size: ``alpha``; update ``n``, counted from 0, has ``alpha / (1 + decay n)``.
         decay: ``eta``.
-        clipping: Of each record's gradient: ``none``, ``clamp`` entry by entry, or ``l2`` to a norm over all entries.
+        clipping: Of each record's gradient: ``none``, ``clamp`` entry by entry, or ``l2`` to a norm over all entries; a
+            record whose inputs are too large for that counts nothing (`clipping.norm_factor`).
         bound: ``gamma``: the most of an entry, or the norm; None without clipping.
         weight_decay: ``lambda``: decoupled, parameters are multiplied by ``1 - alpha_n lambda`` in every update.
         momentum: ``mu``.
@@ -58,7 +62,7 @@ class Descent:
             raise ParameterError(f"clipping must be one of {', '.join(get_args(Clipping))}, got {self.clipping!r}")
         for name, least in (("step_size", None), ("decay", 0.0), ("weight_decay", 0.0), ("momentum", 0.0)):
             value = getattr(self, name)
-            if not (0 < value < torch.inf if least is None else least <= value < torch.inf):
+            if not _is_number(value) or not (0 < value < torch.inf if least is None else least <= value < torch.inf):
                 raise ParameterError(
                     f"{name} must be a finite number{' above 0' if least is None else ', at least 0'}, got {value!r}"
                 )
@@ -67,7 +71,7 @@ class Descent:
                 f"bound must be {'left out without clipping' if self.clipping == 'none' else 'given with clipping'}, "
                 f"got {self.bound!r}"
             )
-        if self.bound is not None and not 0 < self.bound < torch.inf:
+        if self.bound is not None and (not _is_number(self.bound) or not 0 < self.bound < torch.inf):
             raise ParameterError(f"bound must be a finite number above 0, got {self.bound!r}")
         if self.momentum >= 1:
             raise ParameterError(f"momentum must be below 1, got {self.momentum!r}")
@@ -183,6 +187,10 @@ class State:
         self.updates += 1
 
 
+def _is_number(value: object) -> bool:
+    return isinstance(value, Real) and not isinstance(value, bool)
+
+
 def _forward(network: Network, parameters: Sequence[Tensor], rows: Tensor) -> tuple[Tensor, list, list, list]:  # type: ignore[type-arg]
     values, layers = rows, network.by_layer(parameters)
     columns: list[Tensor] = []
@@ -235,19 +243,19 @@ def _total(factors: Factors, descent: Descent, bound: Tensor) -> Tensor:
     if descent.clipping != "clamp":
         left = factors.derivatives.lower.flatten(1, 2).transpose(1, 2)
         return left @ factors.columns.lower.flatten(1, 2)
-    return summed(factors, 0, bound, TIGHTEST).total.lower
+    return summed(factors, 0, bound, Bounding(rounding=NAIVE)).total.lower
 
 
 def _norm_factor(network: Network, factors: Sequence[Factors], descent: Descent) -> Tensor:
     """Return what each record's gradient is multiplied by to be no longer than the bound, shape ``(runs, records)``."""
-    squares = []
+    lengths = []
     for layer, each in zip(network.affine, factors, strict=True):
         outer, inner = each.derivatives.lower, each.columns.lower
         if outer.shape[2] == 1:
-            weight = outer.square().sum(dim=(2, 3)) * inner.square().sum(dim=(2, 3))
+            lengths.append((norms(outer) * norms(inner))[..., 0])
         else:
-            weight = (outer.transpose(2, 3) @ inner).square().sum(dim=(2, 3))
-        squares.append(weight + outer.sum(dim=2).square().sum(dim=-1) if layer.bias else weight)
-    norms = sum(squares[1:], start=squares[0]).sqrt()
-    # A norm of 0 leaves a factor of 1.
-    return (descent.bounds(norms, 1)[:, None] / norms).clamp_max(1)
+            lengths.append(norms((outer.transpose(2, 3) @ inner).flatten(2)))
+        if layer.bias:
+            lengths.append(norms(outer.sum(dim=2)))
+    length = norms(torch.stack(lengths, dim=-1))
+    return norm_factor([each.columns.lower for each in factors], length, descent.bounds(length, 1)[:, None])

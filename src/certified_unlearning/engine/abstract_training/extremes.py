@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from certified_unlearning.engine.abstract_training import kernel
-from certified_unlearning.engine.intervals.clipping import clamped, norm_scales
+from certified_unlearning.engine.intervals.clipping import clamped, largest_clipped, norm_scales
 from certified_unlearning.engine.intervals.interval import Interval
 from certified_unlearning.engine.intervals.network import Network
 from certified_unlearning.engine.intervals.products import norm_above, outer_products, rump_product, signed_product
@@ -98,7 +98,7 @@ def largest_entry(network: Network, clipping: Clipping, bound: Tensor, bounding:
     """Return what no entry of a clipped gradient passes, shape ``(runs,)``; a norm is rounded, so that entries may."""
     if clipping != "l2":
         return bound
-    return bound * (1 + 4 * bounding.rounding.error_of_sums(network.size + 16, bound.dtype))
+    return largest_clipped(bound, network.size, bounding.rounding)
 
 
 def bias_factors(weight: Factors) -> Factors:

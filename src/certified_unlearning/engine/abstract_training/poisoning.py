@@ -79,11 +79,13 @@ def poisoned_directions(
     """
     rounding, loss, runs = bounding.rounding, descent.loss, len(box[0].lower)
     clean_pass = forward(network, box, rows[None], bounding)
+    clean_pass.logits.checked("the logits")
     clean = backward(network, box, clean_pass, labels, loss, bounding)
     inputs = Interval.point(rows[None])
     if poisoning.moved and poisoning.by:
         inputs = Interval(rounding.down(rows - poisoning.by)[None], rounding.up(rows + poisoning.by)[None])
     poisoned_pass = forward(network, box, inputs, bounding)
+    poisoned_pass.logits.checked("the logits of poisoned inputs")
     if poisoning.relabelled:
         anything = any_label_bounds(poisoned_pass.logits, loss, rounding)
         poisoned = backward_from(network, box, poisoned_pass, anything, bounding)

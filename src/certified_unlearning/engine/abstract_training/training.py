@@ -12,12 +12,13 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from certified_unlearning.accounting.core.checks import require_count, require_counts
 from certified_unlearning.engine.abstract_training.descent import Descent, Parameters, State, directions
 from certified_unlearning.engine.abstract_training.extremes import extremes, largest_entry
 from certified_unlearning.engine.abstract_training.neighbourhoods import Neighbourhood, direction_bounds
 from certified_unlearning.engine.abstract_training.poisoning import Poisoning, poisoned_directions
 from certified_unlearning.engine.intervals.interval import Interval, IntervalError
-from certified_unlearning.engine.intervals.losses import require_loss
+from certified_unlearning.engine.intervals.losses import require_labels, require_loss
 from certified_unlearning.engine.intervals.network import Network
 from certified_unlearning.engine.intervals.propagation import TIGHTEST, Bounding, backward, forward
 from certified_unlearning.errors import DataError, ParameterError
@@ -93,22 +94,24 @@ def train(
     neighbourhood = neighbourhood or Neighbourhood()
     require_loss(descent.loss, network.outputs)
     start = network.checked(start)
-    if not k:
-        raise ParameterError("k must hold at least one budget, got none")
+    bounding.rounding.require_precision(start[0].dtype)
+    require_counts("k", k, least=0)
     if start[0].shape[0] not in (1, len(k)):
         raise ParameterError(f"start must hold 1 run, or one for each of {len(k)} budgets, got {start[0].shape[0]}")
-    _require_arithmetic(start[0])
     if (divisor is None) == (neighbourhood.normaliser == "fixed"):
         raise ParameterError(f"divisor must be given for a fixed normaliser, and for no other, got {divisor!r}")
     if (everyone is None) == neighbourhood.order_free:
         raise ParameterError("everyone must be given where the order of records is free, and nowhere else")
     if poisoning is not None and (any(k) or divisor is not None or everyone is not None):
         raise ParameterError("poisoning has budgets of its own: k must be 0, in batches of present records")
+    if divisor is not None:
+        require_count(least=1, divisor=divisor)
     budgets = torch.tensor(list(k), device=start[0].device)
     trained = Trained(start, tuple(_all_runs(each, len(k)) for each in start), 0)
     state, velocities = State(start), None
     for batch in batches:
         _require_batch(batch, neighbourhood, k, descent)
+        require_labels((everyone or batch).labels, descent.loss, network.outputs)
         rows, labels = batch.rows.unsqueeze(0), batch.labels
         bounds = (
             poisoned_directions(network, descent, trained.box, batch.rows, batch.labels, poisoning, bounding)
@@ -147,6 +150,8 @@ def _directions(
     """Return bounds of the directions that a batch gives; of all batches of that size where the order is free."""
     rows = batch.rows.unsqueeze(0)
     seen = forward(network, box, rows, bounding)
+    # Derivatives of infinite logits are bounded although training may not be able to compute them.
+    seen.logits.checked("the logits")
     factors = backward(network, box, seen, batch.labels, descent.loss, bounding)
     bound, records = descent.bounds(rows, len(budgets)), len(batch.rows)
     limit = largest_entry(network, descent.clipping, bound, bounding)
@@ -200,24 +205,6 @@ def _followed(
         for each, step in zip(shrunk, steps, strict=True)
     )
     return moved, velocities
-
-
-def _require_arithmetic(parameters: Tensor) -> None:
-    """Check that products are computed in the type that bounds are rounded for.
-
-    Raises:
-        ParameterError: They are not: numbers are neither float32 nor float64, or shorter ones are multiplied instead.
-    """
-    kind = parameters.device.type
-    if parameters.dtype not in (torch.float32, torch.float64):
-        raise ParameterError(f"parameters must be float32 or float64, got {parameters.dtype}")
-    if parameters.dtype == torch.float32 and torch.get_float32_matmul_precision() != "highest":
-        raise ParameterError(
-            "torch.get_float32_matmul_precision() must be highest, or products are rounded to fewer bits than bounds "
-            f"allow for, got {torch.get_float32_matmul_precision()!r}"
-        )
-    if torch.is_autocast_enabled(kind):
-        raise ParameterError("autocast must be off: it multiplies shorter numbers than bounds are rounded for")
 
 
 def _require_batch(batch: Batch, neighbourhood: Neighbourhood, k: Sequence[int], descent: Descent) -> None:

@@ -20,7 +20,9 @@ def log_density_ratio(values: Tensor, old: Tensor, new: Tensor, sigma: Tensor | 
     Returns:
         Shape ``(k,)``.
     """
-    return ((values - (old + new) / 2) * (new - old)).sum(dim=-1) / sigma**2
+    scale = torch.as_tensor(sigma, dtype=values.dtype, device=values.device)[..., None]
+    # Before they are multiplied: squares of very small deviations are 0, and of very large ones infinite.
+    return ((values - (old + new) / 2) / scale * ((new - old) / scale)).sum(dim=-1)
 
 
 def reflection_step(

@@ -4,6 +4,7 @@ Clipping both ends of an interval by their own norms is unsound: it may even tur
 bound the factor by which a gradient in the interval is multiplied.
 """
 
+import functools
 from collections.abc import Sequence
 
 import torch
@@ -25,9 +26,7 @@ def clamped(values: Interval, bound: float | Tensor) -> Interval:
 def clipped_by_norm(values: Interval, bound: float, rounding: Rounding = OUTWARD) -> Interval:
     """Return bounds of ``g min(1, bound / |g|)`` for all vectors ``g`` of an interval along its last axis."""
     terms = values.lower.shape[-1]
-    scale = scale_bounds(
-        values.magnitude.square().sum(dim=-1), values.mignitude.square().sum(dim=-1), bound, terms, rounding
-    )
+    scale = scale_bounds(norms(values.magnitude), norms(values.mignitude), bound, terms, rounding)
     below, above = scale.lower[..., None], scale.upper[..., None]
     found = Interval(
         torch.where(values.lower >= 0, below, above) * values.lower,
@@ -37,22 +36,23 @@ def clipped_by_norm(values: Interval, bound: float, rounding: Rounding = OUTWARD
 
 
 def scale_bounds(
-    largest: Tensor, smallest: Tensor, bound: float | Tensor, terms: int, rounding: Rounding = OUTWARD
+    longest: Tensor, shortest: Tensor, bound: float | Tensor, terms: int, rounding: Rounding = OUTWARD
 ) -> Interval:
-    """Return bounds of ``min(1, bound / |g|)``.
+    """Return bounds of ``min(1, bound / |g|)``, and of 0 where training may take that for it (`norm_factor`).
 
     Args:
-        largest: Upper bounds of the squared norms of ``g``, up to rounding.
-        smallest: Lower bounds of them.
+        longest: Upper bounds of the norms of ``g``, up to rounding.
+        shortest: Lower bounds of them.
         bound: The norm to clip to.
         terms: How many squares were added up, here and in training.
         rounding: How to round.
     """
-    off = 4 * rounding.error_of_sums(terms + 16, largest.dtype)
-    lost = 2 * terms * rounding.smallest(largest.dtype)
-    longest = (largest * (1 + off) + lost).sqrt()
-    shortest = (smallest * (1 - off) - lost).clamp_min(0).sqrt()
-    return Interval((bound / longest * (1 - off)).clamp_max(1), (bound / shortest * (1 + off)).clamp_max(1))
+    off, numbers = 4 * rounding.error_of_sums(terms + 16, longest.dtype), torch.finfo(longest.dtype)
+    lost = 2 * terms * rounding.smallest(longest.dtype)
+    below = (bound / (longest * (1 + off) + lost) * (1 - off)).clamp_max(1)
+    # No norm is infinite: one that is too large for a float leaves a factor above 0.
+    above = (bound / (shortest * (1 - off) - lost).clamp(0, numbers.max) * (1 + off)).clamp_max(1)
+    return Interval(torch.where(below < numbers.tiny, 0, below), above)
 
 
 def norm_scales(factors: Sequence[Factors], biases: Sequence[bool], bound: Tensor, rounding: Rounding) -> Interval:
@@ -71,22 +71,56 @@ def norm_scales(factors: Sequence[Factors], biases: Sequence[bool], bound: Tenso
     Returns:
         Shape ``(runs, records)``.
     """
-    largest, smallest = torch.zeros(()), torch.zeros(())
-    terms = 0
+    longest, shortest, terms = [], [], 0
     for each, bias in zip(factors, biases, strict=True):
         outer, inner = each.derivatives, each.columns
         positions, outputs = outer.lower.shape[2:]
-        most = (_norms(outer.magnitude) * _norms(inner.magnitude)).sum(dim=-1).square()
-        least = (_norms(outer.mignitude) * _norms(inner.mignitude)).square()
-        least = least[..., 0] if positions == 1 else torch.zeros_like(most)
+        longest.append((norms(outer.magnitude) * norms(inner.magnitude)).sum(dim=-1))
+        least = (norms(outer.mignitude) * norms(inner.mignitude))[..., 0]
+        shortest.append(least if positions == 1 else torch.zeros_like(least))
         terms += positions * (outputs * inner.lower.shape[-1] + outputs)
-        largest, smallest = largest.to(most) + most, smallest.to(most) + least
         if bias:
-            largest = largest + _norms(outer.magnitude).sum(dim=-1).square()
+            longest.append(norms(outer.magnitude).sum(dim=-1))
             if positions == 1:
-                smallest = smallest + _norms(outer.mignitude)[..., 0].square()
-    return scale_bounds(largest, smallest, bound[:, None].to(largest), terms, rounding)
+                shortest.append(norms(outer.mignitude)[..., 0])
+    longest_of_all = norms(torch.stack(longest, dim=-1))
+    found = scale_bounds(
+        longest_of_all, norms(torch.stack(shortest, dim=-1)), bound[:, None].to(longest_of_all), terms, rounding
+    )
+    return Interval(torch.where(_is_short([each.columns.magnitude for each in factors]), found.lower, 0), found.upper)
 
 
-def _norms(values: Tensor) -> Tensor:
-    return values.square().sum(dim=-1).sqrt()
+def norm_factor(columns: Sequence[Tensor], length: Tensor, bound: Tensor) -> Tensor:
+    """Return what training multiplies gradients by so that they are no longer than a bound.
+
+    It is 0 where it would be too small for a float of full precision, and for records whose inputs, or activations, are
+    so large that products with them would lose it: what a record that nobody knows adds is then bounded in floats, too.
+
+    Args:
+        columns: Inputs of each affine layer, shape ``(runs or 1, records, positions, inputs)``.
+        length: Norms of the gradients, shape ``(runs, records)``.
+        bound: To clip to; broadcasts with it.
+    """
+    factor = (bound / length).clamp_max(1)  # A norm of 0 leaves a factor of 1.
+    return torch.where(_is_short(columns) & (factor >= torch.finfo(factor.dtype).tiny), factor, 0)
+
+
+def largest_clipped(bound: Tensor, terms: int, rounding: Rounding) -> Tensor:
+    """Return what no entry passes that was clipped to a norm: rounding and underflow count."""
+    numbers = torch.finfo(bound.dtype)
+    lost = 4 * numbers.tiny**0.5 if rounding.is_outward else 0.0
+    return bound * (1 + 4 * rounding.error_of_sums(terms + 16, bound.dtype)) + lost
+
+
+def norms(values: Tensor) -> Tensor:
+    """Return Euclidean norms along the last dimension: no square overflows, or is lost beside larger ones."""
+    largest = values.abs().amax(dim=-1, keepdim=True)
+    unit = largest.clamp_min(torch.finfo(values.dtype).tiny)
+    found = unit * (values / unit).square().sum(dim=-1, keepdim=True).sqrt()
+    return torch.where(torch.isinf(largest), largest, found)[..., 0]
+
+
+def _is_short(columns: Sequence[Tensor]) -> Tensor:
+    """Return for which records no input of a layer is too large for `norm_factor`, shape ``(runs or 1, records)``."""
+    largest = functools.reduce(torch.maximum, [each.abs().flatten(2).amax(dim=-1) for each in columns])
+    return largest.square() <= 1 / torch.finfo(largest.dtype).tiny

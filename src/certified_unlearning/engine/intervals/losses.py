@@ -12,7 +12,7 @@ from torch import Tensor
 
 from certified_unlearning.engine.intervals.interval import Interval
 from certified_unlearning.engine.intervals.rounding import EXPONENTIAL, OUTWARD, Rounding
-from certified_unlearning.errors import ParameterError
+from certified_unlearning.errors import DataError, ParameterError
 from certified_unlearning.vocabulary import NetworkLoss
 
 UNDERFLOWS = 800.0
@@ -27,6 +27,18 @@ def require_loss(loss: str, outputs: int) -> None:
         raise ParameterError(f"cross-entropy needs at least 2 logits, got {outputs}; take binary-cross-entropy")
     if loss == "binary-cross-entropy" and outputs != 1:
         raise ParameterError(f"binary-cross-entropy needs 1 logit, got {outputs}; take cross-entropy")
+
+
+def require_labels(labels: Tensor, loss: str, outputs: int) -> None:
+    """Raise `DataError` unless labels are classes from 0; of the squared loss, finite numbers."""
+    if loss == "squared":
+        if not bool(torch.isfinite(labels).all()):
+            raise DataError("labels of the squared loss must be finite numbers")
+        return
+    classes = max(2, outputs)
+    known = torch.isin(labels, torch.arange(classes, device=labels.device).to(labels.dtype))
+    if not bool(known.all()):
+        raise DataError(f"labels must be whole numbers from 0 to {classes - 1}, got {labels[~known][0].item()!r}")
 
 
 def derivatives(logits: Tensor, labels: Tensor, loss: NetworkLoss) -> Tensor:

@@ -43,6 +43,7 @@ def margin_bounds(
     Returns:
         Shape ``(runs, records, classes, classes)``.
     """
+    bounding.rounding.require_precision(box[0].lower.dtype)
     seen = forward(network, box, rows, bounding)
     logits, rounding = seen.logits, bounding.rounding
     if network.outputs == 1:

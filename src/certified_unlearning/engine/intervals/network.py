@@ -17,6 +17,8 @@ from torch.nn import functional
 from certified_unlearning.errors import ParameterError
 
 SUPPORTED = "Linear, Conv2d, ReLU, Flatten"
+HOOKS = ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_pre_hooks")
+"""Where a module keeps what others added to its computation."""
 
 
 @dataclass(frozen=True)
@@ -171,14 +173,14 @@ class Network:
     """Layers in their order.
 
     Attributes:
-        layers: The last one is affine: what follows it belongs to the loss.
+        layers: The last one is dense: what follows it belongs to the loss.
     """
 
     layers: tuple[Layer, ...]
 
     def __post_init__(self) -> None:
-        if not self.layers or not isinstance(self.layers[-1], Affine):
-            raise ParameterError("a network must end with a Linear or Conv2d layer: its outputs are logits")
+        if not self.layers or not isinstance(self.layers[-1], Dense):
+            raise ParameterError("a network must end with a Linear layer: its outputs are logits")
 
     @classmethod
     def of(cls, module: nn.Module) -> Self:
@@ -189,6 +191,7 @@ class Network:
         """
         if not isinstance(module, nn.Sequential):
             raise ParameterError(f"a network must be a torch.nn.Sequential of {SUPPORTED}, got {_name(module)}")
+        _require_plain(module)
         return cls(tuple(_layer(each) for each in _leaves(module)))
 
     @classmethod
@@ -247,10 +250,20 @@ def parameters_of(module: nn.Module) -> tuple[Tensor, ...]:
 
 def _leaves(module: nn.Sequential) -> Iterator[nn.Module]:
     for each in module:
+        _require_plain(each)
         if isinstance(each, nn.Sequential):
             yield from _leaves(each)
         else:
             yield each
+
+
+def _require_plain(module: nn.Module) -> None:
+    """Raise `ParameterError` if a module computes something else than its class does, or a class of sequences."""
+    other = isinstance(module, nn.Sequential) and type(module).forward is not nn.Sequential.forward
+    if other or "forward" in vars(module) or any(vars(module).get(name) for name in HOOKS):
+        raise ParameterError(
+            f"{_name(module)} has a forward of its own, or hooks, and cannot be bounded: a network may hold {SUPPORTED}"
+        )
 
 
 def _layer(module: nn.Module) -> Layer:

@@ -4,8 +4,8 @@ Outward bounds hold two things: the result in real numbers of any member of the 
 arithmetic of the same type makes of it, whatever the order of its sums and with or without fused multiply-adds. The
 second is what training computes.
 
-Two assumptions: single operations are rounded to nearest (IEEE 754; on a GPU without TF32), and exponentials are right
-up to `EXPONENTIAL` units in the last place.
+Three assumptions: single operations are rounded to nearest (IEEE 754; on a GPU without TF32), exponentials are right up
+to `EXPONENTIAL` units in the last place, and nothing overflows in training on records that nobody knows.
 """
 
 import functools
@@ -39,6 +39,20 @@ class Rounding:
     def is_outward(self) -> bool:
         """Whether bounds are rounded outward."""
         return self.name == "outward"
+
+    def require_precision(self, dtype: torch.dtype) -> None:
+        """Raise `ParameterError` unless numbers of the type are multiplied as such, where rounding is outward."""
+        if not self.is_outward:
+            return
+        if dtype not in (torch.float32, torch.float64):
+            raise ParameterError(f"bounds need float64 or float32, got {dtype}")
+        if dtype == torch.float32 and torch.get_float32_matmul_precision() != "highest":
+            raise ParameterError(
+                "torch.get_float32_matmul_precision() must be 'highest', or products of float32 are coarser than "
+                f"bounds assume, got {torch.get_float32_matmul_precision()!r}; set it, or take float64"
+            )
+        if any(torch.is_autocast_enabled(kind) for kind in ("cpu", "cuda")):
+            raise ParameterError("bounds must be computed outside of torch.autocast, which takes coarser numbers")
 
     def error_of_sums(self, terms: int, dtype: torch.dtype) -> float:
         """Return ``g_n = n u / (1 - n u)``, by which a sum of ``n`` products may be off, in units of its magnitude.

@@ -142,8 +142,8 @@ class BoundedRecords:
 
 def shortened(rows: Tensor, row_norm: float) -> Tensor:
     """Return rows, those that are longer scaled down to a norm; others stay as they are."""
-    # By the largest value first: squares of very large numbers are no numbers any more.
-    largest = rows.abs().amax(dim=1, keepdim=True).clamp_(min=1.0)
+    # By the largest value first: squares of very large numbers are no numbers any more, and of very small ones are 0.
+    largest = rows.abs().amax(dim=1, keepdim=True).clamp_(min=min(1.0, row_norm))
     norms = torch.linalg.vector_norm(rows / largest, dim=1, keepdim=True)
     longer = norms > row_norm / largest
     return torch.where(longer, rows / largest / norms * row_norm, rows)

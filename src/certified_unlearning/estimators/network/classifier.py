@@ -1,7 +1,7 @@
 """A small network that says which of its predictions no removal changes, and forgets for free while that lasts."""
 
 import secrets
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from numbers import Integral
 from pathlib import Path
 from typing import Any, Literal, Self
@@ -20,7 +20,7 @@ from certified_unlearning.engine.abstract_training.descent import Descent
 from certified_unlearning.engine.abstract_training.neighbourhoods import Neighbourhood
 from certified_unlearning.engine.devices import pick_device
 from certified_unlearning.engine.intervals.interval import Interval
-from certified_unlearning.errors import DataError, ParameterError
+from certified_unlearning.errors import AssumptionError, DataError, ParameterError
 from certified_unlearning.estimators import storage
 from certified_unlearning.estimators.linear import LinearModel, without_sample_weight
 from certified_unlearning.estimators.requests import distinct, require_removable
@@ -203,7 +203,7 @@ class CertifiedMLPClassifier(ClassifierMixin, LinearModel):  # type: ignore[misc
     @property
     def budget_left_(self) -> int:
         """How many more records may leave for free, whatever batch they are in; some batches may have more left."""
-        self._require_fitted()
+        self._require_records()
         return self._learned.budgets[-1] - self._spent()
 
     @property
@@ -224,9 +224,13 @@ class CertifiedMLPClassifier(ClassifierMixin, LinearModel):  # type: ignore[misc
         """
         rows = self._asked(X)
         settings, learned = self._current()
+        if not learned.budgets[-1]:
+            raise AssumptionError("a batch has one record left, so that no removal can be certified: fit anew")
         labels = None
         if y is not None:
             known = np.asarray(y)
+            if known.shape != (len(rows),):
+                raise DataError(f"y must hold one class for each of the {len(rows)} records of X, got {known.shape}")
             unknown = np.setdiff1d(known, self.classes_).tolist()
             if unknown:
                 raise DataError(f"y holds {unknown[0]!r}, which is none of the classes: {self.classes_.tolist()}")
@@ -269,24 +273,14 @@ class CertifiedMLPClassifier(ClassifierMixin, LinearModel):  # type: ignore[misc
         done, learned = self._forgotten, self._learned
         lines = [
             f"Removed: {counted(done['records'], 'record')} in {counted(done['requests'], 'request')}, "
-            f"{done['free']} of them for free; trained {counted(self.trainings_, 'time')}.",
-            f"Certified labels are those of a network trained without them, and without any k more of each batch; "
-            f"{self.budget_left_} of {learned.budgets[-1]} are left.",
-            "Labels that are not certified come from a network that is trained anew when it is first asked for one.",
+            f"{done['free']} of them for free; trained {counted(self.trainings_, 'time')}."
         ]
-        if self._pending:
-            lines.append(
-                f"The parameters were learned with {counted(self._pending, 'record')} that "
-                f"{'was' if self._pending == 1 else 'were'} removed since: they must stay secret."
-            )
-        if X is not None:
-            rows = self._asked(X)
-            lines += [
-                f"Certified for {counted(budget, 'removal')} from each batch: {share:.1%} of {len(rows)}."
-                for budget, share in zip(
-                    learned.budgets, learned.certified(rows).double().mean(dim=1).tolist(), strict=True
-                )
-            ]
+        if self._train_rows is None:
+            if X is not None:
+                self._asked(X)
+            lines.append("Nothing is certified here: boxes and records were left out when it was saved.")
+        else:
+            lines += self._certified_in_words(learned, X)
         return "\n".join(
             [
                 *lines,
@@ -295,6 +289,30 @@ class CertifiedMLPClassifier(ClassifierMixin, LinearModel):  # type: ignore[misc
                 *self._scaling_in_words(),
             ]
         )
+
+    def _certified_in_words(self, learned: Learned, X: Any) -> list[str]:
+        """Return what a report says of certified labels, and of how many of some records have one."""
+        spent = self._spent()
+        lines = [
+            f"Certified labels are those of a network trained without them, and without any k more of each batch; "
+            f"{learned.budgets[-1] - spent} of {learned.budgets[-1]} are left.",
+            "Labels that are not certified come from a network that is trained anew when it is first asked for one.",
+        ]
+        if self._pending:
+            lines.append(
+                f"The parameters were learned with {counted(self._pending, 'record')} that "
+                f"{'was' if self._pending == 1 else 'were'} removed since: they must stay secret."
+            )
+        if X is None:
+            return lines
+        rows = self._asked(X)
+        shares = learned.certified(rows).double().mean(dim=1).tolist()
+        among = f", those since the last training included (up to {spent} of a batch)" if spent else ""
+        return lines + [
+            f"Certified for {counted(budget, 'removal')} from each batch{among}: {share:.1%} of {len(rows)}."
+            for budget, share in zip(learned.budgets, shares, strict=True)
+            if budget > spent
+        ]
 
     def save(self, path: str | Path, *, training_data: bool = True) -> None:
         """Write the estimator as one safetensors file, its parameters as JSON in the header. No pickle.
@@ -305,10 +323,16 @@ class CertifiedMLPClassifier(ClassifierMixin, LinearModel):  # type: ignore[misc
                 predict: after removals that were free the network is trained anew first.
 
         Raises:
-            ParameterError: ``random_state`` is a generator, which JSON cannot hold.
+            ParameterError: ``random_state`` is a generator, which JSON cannot hold, or what was fitted is no longer
+                what the parameters say.
             StorageError: The file cannot be written.
         """
         self._require_fitted()
+        if self._settings_for(len(self._present)) != self._settings:
+            raise ParameterError(
+                "parameters of training were changed after fit, and the file would state them, not those that the "
+                "boxes were trained with; set them back, or fit again"
+            )
         if not training_data:
             self._settle()
         known = training_data and self._train_rows is not None
@@ -423,11 +447,15 @@ class CertifiedMLPClassifier(ClassifierMixin, LinearModel):  # type: ignore[misc
         return self._settings.learn(self._train_rows, self._train_labels, self._places, self._start, present, budgets)
 
     def _train(self) -> None:
-        """Train on the records that are there; again with those budgets that are below the smallest batch by now."""
+        """Train on the records that are there; again with those budgets that are below the smallest batch by now.
+
+        Where none is, because a batch has one record left, the only budget is 0: nothing is certified, and every
+        request has the network trained anew.
+        """
         budgets = _whole(self.budgets)
-        if self.trainings_ and self.changes == "removals":
+        if self.trainings_ and self._settings.neighbourhood.changes == "removals":
             smallest = int(self._present[self._places].sum(dim=1).min())
-            budgets = [each for each in budgets if each < smallest] or budgets[:1]
+            budgets = [each for each in budgets if each < smallest] or [0]
         self._learned = self._learn(self._present, budgets)
         self._learned_from = self._present
         self._pending = 0
@@ -454,9 +482,17 @@ class CertifiedMLPClassifier(ClassifierMixin, LinearModel):  # type: ignore[misc
         with self._all_or_nothing():
             left, rows, labels = self._present.clone(), self._train_rows.clone(), self._train_labels.clone()
             left[positions] = False
+            if not bool(left[self._places].any(dim=1).all()):
+                raise AssumptionError(
+                    "indices name the last records of a batch, and a mean of none does not exist: fit anew on the "
+                    "records that are left"
+                )
             # What is erased here is never read again: its place stays empty.
             rows[positions], labels[positions] = 0, 0
             self._present, self._train_rows, self._train_labels = left, rows, labels
+            if self._frame_index is not None:
+                self._frame_index = self._frame_index.copy()  # As the other arrays: what was there before stays.
+                self._frame_index.forget(wanted)
             self._pending += len(wanted)
             free = self._spent() <= self._learned.budgets[-1]
             if not free:
@@ -526,8 +562,10 @@ class CertifiedMLPClassifier(ClassifierMixin, LinearModel):  # type: ignore[misc
 
 
 def _whole(values: Any) -> list[int]:
-    """Return a number, or several, as a list."""
-    return [int(values)] if isinstance(values, Integral) and not isinstance(values, bool) else [*values]
+    """Return a number, or several, as a list; what is neither, as its only member, for a check to refuse."""
+    if isinstance(values, Iterable):
+        return [*values]
+    return [int(values)] if isinstance(values, Integral) and not isinstance(values, bool) else [values]
 
 
 def _array(tensor: torch.Tensor) -> NDArray[Any]:

@@ -12,7 +12,7 @@ import torch
 from numpy.typing import NDArray
 
 from certified_unlearning.accounting.core.checks import require_count, require_positive, require_probability
-from certified_unlearning.accounting.private.guarantee import PrivateGuarantee
+from certified_unlearning.accounting.private.guarantee import PrivateGuarantee, extra_delta
 from certified_unlearning.accounting.private.learners import (
     Learner,
     LinearProblem,
@@ -23,6 +23,7 @@ from certified_unlearning.accounting.private.learners import (
 from certified_unlearning.accounting.private.losses import ScalarLoss
 from certified_unlearning.accounting.private.searches import GridSearch, PrivateLearner
 from certified_unlearning.certificate import PrivateCertificate
+from certified_unlearning.certificate.private import plan_of
 from certified_unlearning.engine.addresses import address
 from certified_unlearning.engine.exact.draws import Draws
 from certified_unlearning.engine.private.bounded_records import BoundedRecords
@@ -95,6 +96,7 @@ class PrivateModel(LinearModel):
 
     def _planned(self, n: int, features: int) -> PrivateLearner:
         """Return the plan for so many records and columns of a row."""
+        require_positive(epsilon=self.epsilon)
         delta, radii = self._delta(n), self._radii()
         problem = LinearProblem(n=n, features=features, row_norm=1.0, loss=self._loss(), radius=radii[0])
         planner = partial(self._run, delta=delta)
@@ -129,7 +131,8 @@ class PrivateModel(LinearModel):
             ParameterError: ``radius`` is neither a number above 0 nor several.
         """
         given = [self.radius] if isinstance(self.radius, int | float | np.number) else self.radius
-        if not isinstance(given, Sequence | np.ndarray) or isinstance(given, str) or not len(given):
+        several = isinstance(given, Sequence) or (isinstance(given, np.ndarray) and given.ndim == 1)
+        if not several or isinstance(given, str) or not len(given):
             raise ParameterError(f"radius must be a number above 0, or a list of some, got {self.radius!r}")
         for each in given:
             require_positive(radius=each)  # type: ignore[arg-type]
@@ -155,15 +158,15 @@ class PrivateModel(LinearModel):
         """Certificate of the model, deletions or not; `certificate.write` makes a file for ``unlearn verify``.
 
         Raises:
-            AssumptionError: Epsilon is so large, of several hundred, that what the sampler of noise leaves out would
-                take all of delta: then nothing is guaranteed.
+            AssumptionError: Epsilon is so large, of several hundred, or delta so small, that what the sampler of noise
+                leaves out would take all of delta: then nothing is guaranteed.
         """
         self._require_fitted()
         stated: PrivateCertificate = self._certificate
         if stated.extra_delta > stated.delta:
             raise AssumptionError(
-                f"epsilon = {stated.epsilon:.6g} is so large that nothing is guaranteed: what the sampler of noise "
-                f"leaves out would add {stated.extra_delta:.2g} to delta = {stated.delta:.2g}"
+                f"epsilon = {stated.epsilon:.6g} is so large, or delta = {stated.delta:.2g} so small, that nothing is "
+                f"guaranteed: what the sampler of noise leaves out would add {stated.extra_delta:.2g} to delta"
             )
         return stated
 
@@ -192,16 +195,26 @@ class PrivateModel(LinearModel):
             deletions: How many, at least 1.
 
         Returns:
-            The epsilon, at the certificate's delta, between this model and one that the same algorithm learns with
-            these records replaced by any others.
+            The epsilon, at the certificate's delta and what the sampler of noise leaves out besides, which is no more
+            than delta, between this model and one that the same algorithm learns with these records replaced by any
+            others. Infinite where that would be more than delta: then nothing is guaranteed.
         """
         self._require_fitted()
-        return self._guarantee().epsilon(self._certificate.delta, records=deletions)
+        stated = self._certificate
+        epsilon = self._guarantee().epsilon(stated.delta, records=deletions)
+        return epsilon if extra_delta(plan_of(stated).failure, epsilon) <= stated.delta else math.inf
 
     def deletions_within(self, epsilon: float) -> int:
         """Return how many deleted records the unchanged model covers: those whose `epsilon_after` is at most this."""
         self._require_fitted()
-        return self._guarantee().deletions(epsilon, self._certificate.delta)
+        require_positive(epsilon=epsilon)
+        stated = self._certificate
+        # Beyond, `epsilon_after` is infinite.
+        room = math.log(max(1.0, stated.delta / plan_of(stated).failure))
+        covered = self._guarantee().deletions(min(epsilon, room), stated.delta) if room else 0
+        while covered and not self.epsilon_after(covered) <= epsilon:
+            covered -= 1
+        return covered
 
     def _guarantee(self) -> PrivateGuarantee:
         stated = self._certificate
@@ -240,8 +253,9 @@ class PrivateModel(LinearModel):
         unchanged = [f"{each.records}: {rounded_up(each.epsilon, 3)}" for each in stated.deletions]
         after = []
         if deleted:
-            epsilon = rounded_up(self.epsilon_after(deleted))
-            after = [f"For the {counted(deleted, 'record')} deleted so far, epsilon is {epsilon}."]
+            epsilon = self.epsilon_after(deleted)
+            worth = f"epsilon is {rounded_up(epsilon)}" if math.isfinite(epsilon) else "nothing is guaranteed any more"
+            after = [f"For the {counted(deleted, 'record')} deleted so far, {worth}."]
         return "\n".join(
             [
                 f"Learned from {counted(stated.n, 'record')} by {stated.mechanism}; {deleted} deleted since, which "

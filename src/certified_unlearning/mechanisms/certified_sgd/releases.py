@@ -164,6 +164,7 @@ def _require_radii(settings: CertifiedSgd, learned: Learned, relation: Relation)
             f"private labels under {relation} need boxes of changes = {known}, got {changes!r}, whose radii say "
             "nothing of some neighbours"
         )
+    require_count(least=1, **{"budgets[0]": learned.budgets[0]})
     wanted = range(1, learned.budgets[-1] + 1)
     missing = sorted({*wanted} - {*learned.budgets})
     if missing:

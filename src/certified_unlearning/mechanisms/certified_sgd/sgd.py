@@ -80,14 +80,14 @@ class CertifiedSgd:
             places: What `places` drew.
             start: What `start` drew.
             present: Shape ``(records,)``: which records are there.
-            budgets: In rising order, at least one.
+            budgets: In rising order, at least one; that of 0 certifies nothing.
 
         Raises:
             AssumptionError: A budget's removals could empty a batch.
             IntervalError: Bounds overflow.
         """
-        if [*budgets] != sorted({*budgets}) or not budgets or budgets[0] < 1:
-            raise ParameterError(f"budgets must be whole numbers above 0 in rising order, got {tuple(budgets)}")
+        if [*budgets] != sorted({*budgets}) or not budgets or budgets[0] < 0:
+            raise ParameterError(f"budgets must be whole numbers, at least 0, in rising order, got {tuple(budgets)}")
         kept = [each[present[each.to(present.device)]] for each in places.to(present.device)]
         if min(len(each) for each in kept) == 0:
             raise AssumptionError("a batch has no record left: train anew with other batches")

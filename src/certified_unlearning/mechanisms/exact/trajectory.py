@@ -16,6 +16,7 @@ from torch import Tensor
 from certified_unlearning.accounting.core.checks import require_count, require_positive
 from certified_unlearning.engine.exact.alive import Alive
 from certified_unlearning.engine.exact.draws import Draws
+from certified_unlearning.errors import ParameterError
 from certified_unlearning.mechanisms.exact.balls import project
 
 
@@ -107,10 +108,20 @@ class Trajectory(Generic[SettingsT]):
 
     @classmethod
     def start(cls, settings: SettingsT, alive: Alive, trials: int, dimension: int, device: torch.device) -> Self:
-        """Return a trajectory that stands at 0; its iterations are yet to be run."""
+        """Return a trajectory that stands at 0; its iterations are yet to be run.
+
+        Raises:
+            ParameterError: It does not fit in memory.
+        """
 
         def zeros(*shape: int, dtype: torch.dtype = torch.float64) -> Tensor:
-            return torch.zeros(trials, *shape, dtype=dtype, device=device)
+            try:
+                return torch.zeros(trials, *shape, dtype=dtype, device=device)
+            except (RuntimeError, TypeError) as error:
+                raise ParameterError(
+                    f"{settings.steps:,} steps with batches of {settings.batch_size:,} and {dimension:,} weights, all "
+                    f"of which are kept, do not fit in memory: take fewer steps"
+                ) from error
 
         steps = settings.steps
         return cls(
