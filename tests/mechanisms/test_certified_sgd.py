@@ -79,8 +79,8 @@ def test_places_are_drawn_by_number_and_short_batches_are_left_out() -> None:
 def test_what_has_no_box_is_refused() -> None:
     with pytest.raises(ParameterError, match="fixed batches"):
         CertifiedSgd(SETTINGS.network, DESCENT, 30, 1, Neighbourhood(normaliser="fixed"))
-    for budgets in ((), (0, 1), (2, 1), (1, 1)):
-        with pytest.raises(ParameterError, match="budgets must be whole numbers above 0 in rising order"):
+    for budgets in ((), (-1, 1), (2, 1), (1, 1)):
+        with pytest.raises(ParameterError, match="budgets must be whole numbers, at least 0, in rising order"):
             learned(budgets)
     places = torch.arange(60).reshape(2, 30)
     present = torch.arange(70) >= 30
