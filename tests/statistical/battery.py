@@ -30,7 +30,7 @@ from certified_unlearning.mechanisms.exact.queries.lloyd import Lloyd
 from certified_unlearning.mechanisms.exact.sisa import Sisa
 from certified_unlearning.mechanisms.exact.subsample_gd import SubsampleDescent, SubsampleGd
 
-PAIRS = 200_000
+PAIRS = 400_000
 """Edited runs, and as many retrainings, of every comparison that must agree."""
 FEWER = 50_000
 """Of each, where a fault must be caught."""
