@@ -159,6 +159,6 @@ class CertifiedLogisticRegression(NoisyClassifier, CertifiedModel):
     def _has_an_empty_class(self) -> bool:
         return not self._class_sizes.all()
 
-    def _restore(self, header: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> None:
-        super()._restore(header, arrays)
+    def _restore_secret(self, header: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> None:
+        super()._restore_secret(header, arrays)
         self._class_sizes = self._sizes_of(self._training_labels[~self._removed])

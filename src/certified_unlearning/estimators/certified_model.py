@@ -1,12 +1,12 @@
 """A model whose removals are certified against an exact refit: what classifiers and ridge regression share."""
 
 from abc import abstractmethod
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import ValidationError
 
 from certified_unlearning.certificate import ResidualCertificate
 from certified_unlearning.certificate import residual as certificates
@@ -148,29 +148,17 @@ class CertifiedModel(LinearModel):
                 arrays |= {"at": curvature.at, "matrix": curvature.matrix, "factor": curvature.factor}
         storage.write(path, header, arrays)
 
-    @classmethod
-    def load(cls, path: str | Path) -> Self:
-        """Read an estimator that `save` wrote.
+    def _restore(self, header: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> None:
+        self._plan = RefitPlan.model_validate(header["plan"])
+        self._counts = Counts(**header["counts"])
+        self._noise_source: NoiseSource = header["noise_source"]
+        self._weights = arrays["weights"]
+        for name in ("training_rows", "training_labels", "removed"):
+            setattr(self, f"_{name}", arrays.get(name))
+        if "training_rows" in arrays:
+            self._restore_secret(header, arrays)
 
-        Raises:
-            DataError: The file is missing, damaged, or holds something else.
-        """
-        header, arrays = storage.read(path, cls.__name__)
-        try:
-            estimator = cls._from_file(header, arrays)
-            estimator._plan = RefitPlan.model_validate(header["plan"])
-            estimator._counts = Counts(**header["counts"])
-            estimator._noise_source = header["noise_source"]
-            estimator._weights = arrays["weights"]
-            for name in ("training_rows", "training_labels", "removed"):
-                setattr(estimator, f"_{name}", arrays.get(name))
-            if "training_rows" in arrays:
-                estimator._restore(header, arrays)
-        except (KeyError, TypeError, ValueError, ValidationError) as error:
-            raise storage.no_estimator(path, error) from error
-        return estimator
-
-    def _restore(self, header: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> None:
+    def _restore_secret(self, header: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> None:
         """Set the secret state from a file."""
         self._model = Fitted(arrays["secret"], header["residual"])
         if self._plan.removes_by_newton:
@@ -187,7 +175,7 @@ class CertifiedModel(LinearModel):
         self._plan, self._counts = plan, Counts()
         self._training_rows, self._training_labels = rows, labels
         self._removed = np.zeros(plan.n, dtype=bool)
-        self._noise_source: NoiseSource = "system entropy"
+        self._noise_source = "system entropy"
         self.__dict__.update(self._released(self._model.weights, 0))
 
     def _after(self, gone_labels: NDArray[Any]) -> dict[str, Any]:

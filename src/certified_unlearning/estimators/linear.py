@@ -5,6 +5,7 @@ from abc import abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import wraps
+from pathlib import Path
 from typing import Any, ClassVar, Self, TypeVar, cast
 
 import numpy as np
@@ -15,6 +16,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from certified_unlearning.data.prepared import NORM_TOLERANCE
 from certified_unlearning.errors import DataError, ParameterError
+from certified_unlearning.estimators import storage
 from certified_unlearning.estimators.requests import FrameIndex, positions_named, warn_of_an_empty_class
 from certified_unlearning.estimators.scaling import Array, PublicScaling, dense, unit
 
@@ -250,6 +252,25 @@ class LinearModel(BaseEstimator):  # type: ignore[misc]
             "n_features_in": self.n_features_in_,
             "feature_names_in": getattr(self, "feature_names_in_", np.array([])).tolist(),
         }
+
+    @classmethod
+    def load(cls, path: str | Path) -> Self:
+        """Read an estimator that `save` wrote.
+
+        Raises:
+            DataError: The file is missing, damaged, or holds something else.
+        """
+        header, arrays = storage.read(path, cls.__name__)
+        try:
+            estimator = cls._from_file(header, arrays)
+            estimator._restore(header, arrays)
+        except (KeyError, TypeError, ValueError) as error:
+            raise storage.no_estimator(path, error) from error
+        return estimator
+
+    @abstractmethod
+    def _restore(self, header: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> None:
+        """Set what a file of `save` says besides parameters and columns; what is missing or wrong may raise."""
 
     @classmethod
     def _from_file(cls, header: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> Self:

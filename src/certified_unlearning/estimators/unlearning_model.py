@@ -5,7 +5,7 @@ import sys
 from abc import abstractmethod
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
@@ -147,30 +147,18 @@ class UnlearningModel(LinearModel):
             arrays |= labels | {name: getattr(self, name) for name in self._NEEDED_TO_UNLEARN}
         storage.write(path, header, arrays)
 
-    @classmethod
-    def load(cls, path: str | Path) -> Self:
-        """Read an estimator that `save` wrote.
-
-        Raises:
-            DataError: The file is missing, damaged, or holds something else.
-        """
-        header, arrays = storage.read(path, cls.__name__)
-        try:
-            estimator = cls._from_file(header, arrays)
-            estimator._learner = cls._read_learner(header["learner"])
-            estimator.removals_ = [Removal.read(*removal) for removal in header["removals"]]
-            estimator._known_digest = header["data_digest"]
-            estimator._noise_source = header["noise_source"]
-            estimator._weights = arrays["_weights"]
-            for name in cls._NEEDED_TO_UNLEARN:
-                setattr(estimator, name, arrays.get(name))
-        except (KeyError, TypeError, ValueError) as error:
-            raise storage.no_estimator(path, error) from error
-        return estimator
+    def _restore(self, header: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> None:
+        self._learner = self._read_learner(header["learner"])
+        self.removals_ = [Removal.read(*removal) for removal in header["removals"]]
+        self._known_digest: str | None = header["data_digest"]
+        self._noise_source = header["noise_source"]
+        self._weights = arrays["_weights"]
+        for name in self._NEEDED_TO_UNLEARN:
+            setattr(self, name, arrays.get(name))
 
     def _keep(self, rows: NDArray[Any], labels: NDArray[np.int64]) -> None:
         self._training_rows, self._training_labels = rows, labels
-        self._known_digest: str | None = None
+        self._known_digest = None
 
     @property
     def _dtype(self) -> str:

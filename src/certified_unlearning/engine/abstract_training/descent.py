@@ -6,12 +6,12 @@ the places that they were: a record that is missing leaves its place empty.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from numbers import Real
 from typing import get_args
 
 import torch
 from torch import Tensor
 
+from certified_unlearning.accounting.core.checks import require_non_negative, require_positive
 from certified_unlearning.engine.abstract_training.extremes import bias_factors, summed
 from certified_unlearning.engine.intervals.clipping import norm_factor, norms
 from certified_unlearning.engine.intervals.interval import Interval
@@ -60,19 +60,15 @@ class Descent:
     def __post_init__(self) -> None:
         if self.clipping not in get_args(Clipping):
             raise ParameterError(f"clipping must be one of {', '.join(get_args(Clipping))}, got {self.clipping!r}")
-        for name, least in (("step_size", None), ("decay", 0.0), ("weight_decay", 0.0), ("momentum", 0.0)):
-            value = getattr(self, name)
-            if not _is_number(value) or not (0 < value < torch.inf if least is None else least <= value < torch.inf):
-                raise ParameterError(
-                    f"{name} must be a finite number{' above 0' if least is None else ', at least 0'}, got {value!r}"
-                )
+        require_positive(step_size=self.step_size)
+        require_non_negative(decay=self.decay, weight_decay=self.weight_decay, momentum=self.momentum)
         if (self.clipping == "none") != (self.bound is None):
             raise ParameterError(
                 f"bound must be {'left out without clipping' if self.clipping == 'none' else 'given with clipping'}, "
                 f"got {self.bound!r}"
             )
-        if self.bound is not None and (not _is_number(self.bound) or not 0 < self.bound < torch.inf):
-            raise ParameterError(f"bound must be a finite number above 0, got {self.bound!r}")
+        if self.bound is not None:
+            require_positive(bound=self.bound)
         if self.momentum >= 1:
             raise ParameterError(f"momentum must be below 1, got {self.momentum!r}")
         if self.couples_decay and self.weight_decay and self.momentum:
@@ -185,10 +181,6 @@ class State:
             for each, step in zip(self.parameters, steps, strict=True)
         )
         self.updates += 1
-
-
-def _is_number(value: object) -> bool:
-    return isinstance(value, Real) and not isinstance(value, bool)
 
 
 def _forward(network: Network, parameters: Sequence[Tensor], rows: Tensor) -> tuple[Tensor, list, list, list]:  # type: ignore[type-arg]

@@ -292,27 +292,15 @@ class ExactLogisticRegression(LinearClassifier):
             arrays |= {f"state/{name}": _array(each) for name, each in self._state.least_tensors().items()}
         storage.write(path, header, arrays)
 
-    @classmethod
-    def load(cls, path: str | Path) -> Self:
-        """Read an estimator that `save` wrote.
-
-        Raises:
-            DataError: The file is missing, damaged, or holds something else.
-        """
-        header, arrays = storage.read(path, cls.__name__)
-        try:
-            estimator = cls._from_file(header, arrays)
-            estimator._kept, estimator._counts = header["kept"], header["counts"]
-            estimator._noise_source = header["noise_source"]
-            estimator._weights = arrays["_weights"]
-            estimator._state, estimator._unerased = None, []
-            if "rows" in arrays:
-                estimator._restore(header, arrays)
-        except (KeyError, TypeError, ValueError) as error:
-            raise storage.no_estimator(path, error) from error
-        return estimator
-
     def _restore(self, header: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> None:
+        self._kept, self._counts = header["kept"], header["counts"]
+        self._noise_source = header["noise_source"]
+        self._weights = arrays["_weights"]
+        self._state, self._unerased = None, []
+        if "rows" in arrays:
+            self._restore_state(header, arrays)
+
+    def _restore_state(self, header: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> None:
         """Set records and state from a file."""
         device = pick_device(self.device)
         tensors = {name: torch.as_tensor(each, device=device) for name, each in arrays.items()}

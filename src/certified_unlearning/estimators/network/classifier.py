@@ -365,21 +365,6 @@ class CertifiedMLPClassifier(ClassifierMixin, LinearModel):  # type: ignore[misc
             }
         storage.write(path, header, arrays)
 
-    @classmethod
-    def load(cls, path: str | Path) -> Self:
-        """Read an estimator that `save` wrote.
-
-        Raises:
-            DataError: The file is missing, damaged, or holds something else.
-        """
-        header, arrays = storage.read(path, cls.__name__)
-        try:
-            estimator = cls._from_file(header, arrays)
-            estimator._restore(header, arrays)
-        except (KeyError, TypeError, ValueError) as error:
-            raise storage.no_estimator(path, error) from error
-        return estimator
-
     def _restore(self, header: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> None:
         device = pick_device(self.device)
         tensors = {name: torch.as_tensor(each, device=device) for name, each in arrays.items() if name != "frame_index"}

@@ -302,23 +302,11 @@ class PrivateModel(LinearModel):
             arrays |= labels | {"removed": self._removed}
         storage.write(path, header, arrays)
 
-    @classmethod
-    def load(cls, path: str | Path) -> Self:
-        """Read an estimator that `save` wrote.
-
-        Raises:
-            DataError: The file is missing, damaged, or holds something else.
-        """
-        header, arrays = storage.read(path, cls.__name__)
-        try:
-            estimator = cls._from_file(header, arrays)
-            estimator._certificate = PrivateCertificate.model_validate(header["certificate"])
-            estimator._selected = int(header["selected"])
-            estimator._weights = arrays["weights"]
-            estimator._removed = arrays.get("removed")
-        except (KeyError, TypeError, ValueError) as error:
-            raise storage.no_estimator(path, error) from error
-        return estimator
+    def _restore(self, header: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> None:
+        self._certificate = PrivateCertificate.model_validate(header["certificate"])
+        self._selected = int(header["selected"])
+        self._weights = arrays["weights"]
+        self._removed = arrays.get("removed")
 
     @classmethod
     def _from_file(cls, header: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> Self:
