@@ -16,16 +16,15 @@ from dataclasses import dataclass, replace
 from certified_unlearning.accounting.core.checks import require_count, require_positive, require_probability
 from certified_unlearning.accounting.core.conversion import mu_from_epsilon
 from certified_unlearning.accounting.core.rounding import required_sigma
-from certified_unlearning.accounting.private.arithmetic import failure
-from certified_unlearning.accounting.private.guarantee import PrivateGuarantee
-from certified_unlearning.accounting.private.learners import ROUNDING_SHARE, LinearProblem
-from certified_unlearning.accounting.private.releases import composed, mean_sensitivity, mu_of, noise_multiplier
+from certified_unlearning.accounting.private.guarantee import GaussianPlan, require_met
+from certified_unlearning.accounting.private.learners import LinearProblem
+from certified_unlearning.accounting.private.releases import composed, mu_of, noise_multiplier
+from certified_unlearning.accounting.private.stationary import StationaryPlan
 from certified_unlearning.accounting.residual.rounding import OUTWARD
-from certified_unlearning.errors import ParameterError
 
 
 @dataclass(frozen=True, kw_only=True)
-class SpiderBoost:
+class SpiderBoost(StationaryPlan, GaussianPlan):
     """Algorithm 5 on full batches.
 
     Attributes:
@@ -53,10 +52,7 @@ class SpiderBoost:
         require_positive(step_size=self.step_size)
         required_sigma(self.sigma_gradient)
         required_sigma(self.sigma_difference)
-        if self.problem.loss.lipschitz is None:
-            raise ParameterError(
-                f"SpiderBoost needs a loss of bounded slope, the {self.problem.loss.name} loss has none"
-            )
+        self._require_bounded_slope("SpiderBoost")
 
     @property
     def gradients(self) -> int:
@@ -69,20 +65,10 @@ class SpiderBoost:
         return self.steps - self.gradients
 
     @property
-    def gradient_bound(self) -> float:
-        """``G``: the largest norm of a record's gradient, anywhere."""
-        return self.problem.loss.ball_lipschitz(row_norm=self.problem.longest_row, radius=math.inf)
-
-    @property
-    def farthest(self) -> float:
-        """``2 G / H``: points farther apart have a difference of ``2 G`` at most."""
-        return 2 * self.gradient_bound / self.problem.smoothness
-
-    @property
     def mu(self) -> float:
         """Of all releases together; rounding may take a share of each, which a run keeps to."""
-        gradient = _moved(self.problem, self.gradient_bound)
-        difference = _moved(self.problem, self.problem.smoothness)
+        gradient = self.moved(self.gradient_bound, self.problem.n)
+        difference = self.moved(self.problem.smoothness, self.problem.n)
         return composed(
             (
                 mu_of(gradient, sigma=self.sigma_gradient, releases=self.gradients),
@@ -91,14 +77,9 @@ class SpiderBoost:
         )
 
     @property
-    def guarantee(self) -> PrivateGuarantee:
-        """What it guarantees with exact Gaussian noise, but with probability `failure`."""
-        return PrivateGuarantee(mu=self.mu)
-
-    @property
-    def failure(self) -> float:
-        """Probability on which nothing is guaranteed."""
-        return failure(self.problem.features, self.steps)
+    def releases(self) -> int:
+        """Noisy gradients and differences."""
+        return self.steps
 
     @property
     def gradient_error(self) -> float:
@@ -164,7 +145,9 @@ class SpiderBoost:
             if (period + 1) * longer.difference_error > smoothness**2:
                 break
             period += 1
-        return _calibrated(given, period, epsilon, delta)
+        plan = _calibrated(given, period, epsilon, delta)
+        require_met(plan.guarantee, epsilon=epsilon, delta=delta)
+        return plan
 
 
 @dataclass(frozen=True)
@@ -225,15 +208,11 @@ def lemma_15(*, step_size: float, smoothness: float, drift: float) -> tuple[floa
     return a, 2 / a * (1 + drift * step_size**2), step_size / a + 2 + drift * step_size**3 / a
 
 
-def _moved(problem: LinearProblem, bound: float) -> float:
-    """Return how far one record moves a computed mean: rounding adds a share at most, which a run keeps to."""
-    return mean_sensitivity(bound, n=problem.n, relation=problem.relation) * (1 + ROUNDING_SHARE) * OUTWARD
-
-
 def _calibrated(given: SpiderBoost, period: int, epsilon: float, delta: float) -> SpiderBoost:
     """Return the plan with another period and half of ``mu^2`` for gradients and differences, each."""
     plan = replace(given, period=period)
     half = mu_from_epsilon(epsilon, delta) / (math.sqrt(2) if plan.differences else 1) / OUTWARD**3
-    gradient = _moved(plan.problem, plan.gradient_bound) * math.sqrt(plan.gradients) / half
-    difference = _moved(plan.problem, plan.problem.smoothness) * math.sqrt(max(1, plan.differences)) / half
+    records = plan.problem.n
+    gradient = plan.moved(plan.gradient_bound, records) * math.sqrt(plan.gradients) / half
+    difference = plan.moved(plan.problem.smoothness, records) * math.sqrt(max(1, plan.differences)) / half
     return replace(plan, sigma_gradient=gradient * OUTWARD, sigma_difference=difference * OUTWARD)
