@@ -3,14 +3,16 @@
 Source: Ullah (2024), Algorithm 5 with Theorem 42 and Lemma 15, corrected. Every so many steps it takes a noisy mean
 gradient, in between noisy mean *differences* of gradients, whose noise shrinks with the step: a record's difference is
 at most ``min(H |w_t - w_(t-1)|, 2 G)``, and weights are public already. On full batches nothing rests on sampling;
-resets and differences each get half of ``mu^2`` (derived). With Poisson batches the same formulas need an unspecified
-constant ``c``, 1.61 for add-remove and twice as large for replace-one: `equivalent_constant` is this variant's.
+resets and differences each get half of ``mu^2`` (derived). With Poisson batches (`sampled_spider`) the same formulas
+need an unspecified constant ``c``, 1.61 for add-remove and twice as large for replace-one; this variant's is
+`equivalent_constant`.
 
 Its error falls faster than that of plain noisy descent, ``(sqrt(d) / (n epsilon))^(2/3)`` against a power of 1/2; by
 the explicit bounds that shows from some hundred million records on.
 """
 
 import math
+from abc import abstractmethod
 from dataclasses import dataclass, replace
 
 from certified_unlearning.accounting.core.checks import require_count, require_positive, require_probability
@@ -23,8 +25,53 @@ from certified_unlearning.accounting.private.stationary import StationaryPlan
 from certified_unlearning.accounting.residual.rounding import OUTWARD
 
 
+class VarianceReduced(StationaryPlan):
+    """What full and sampled batches have in common: which releases are gradients, and what Lemma 15 makes of them."""
+
+    steps: int
+    period: int
+    step_size: float
+    sigma_gradient: float
+
+    @property
+    def gradients(self) -> int:
+        """``N_f``, noisy gradients."""
+        return -(-self.steps // self.period)
+
+    @property
+    def differences(self) -> int:
+        """``N_v``, noisy differences."""
+        return self.steps - self.gradients
+
+    @property
+    def gradient_error(self) -> float:
+        """``tau_1^2 = d sigma_1^2``: mean squared error of a noisy gradient."""
+        return self.problem.features * self.sigma_gradient**2
+
+    @property
+    @abstractmethod
+    def difference_error(self) -> float:
+        """``tau_2^2``: that of a noisy difference, by the squared distance of its points."""
+
+    def stationarity_bound(self, gap: float) -> float:
+        """Return a bound on the root of the mean squared gradient of the model, by Lemma 15 with its constants.
+
+        ``sqrt(40 L_0 H / T + 12 tau_1^2)`` for ``eta = 1 / (2 H)`` and ``q <= H^2 / tau_2^2``; infinite otherwise.
+
+        Args:
+            gap: ``L_0``: how far the loss at 0 is above its minimum, at most.
+        """
+        smoothness = self.problem.smoothness
+        rounding = 1 + 1e-9
+        if self.step_size > 1 / (2 * smoothness) * rounding:
+            return math.inf
+        if self.period * self.difference_error > smoothness**2 * rounding:
+            return math.inf
+        return math.sqrt(40 * gap * smoothness / self.steps + 12 * self.gradient_error)
+
+
 @dataclass(frozen=True, kw_only=True)
-class SpiderBoost(StationaryPlan, GaussianPlan):
+class SpiderBoost(VarianceReduced, GaussianPlan):
     """Algorithm 5 on full batches.
 
     Attributes:
@@ -55,16 +102,6 @@ class SpiderBoost(StationaryPlan, GaussianPlan):
         self._require_bounded_slope("SpiderBoost")
 
     @property
-    def gradients(self) -> int:
-        """``N_f``, noisy gradients."""
-        return -(-self.steps // self.period)
-
-    @property
-    def differences(self) -> int:
-        """``N_v``, noisy differences."""
-        return self.steps - self.gradients
-
-    @property
     def mu(self) -> float:
         """Of all releases together; rounding may take a share of each, which a run keeps to."""
         gradient = self.moved(self.gradient_bound, self.problem.n)
@@ -82,30 +119,9 @@ class SpiderBoost(StationaryPlan, GaussianPlan):
         return self.steps
 
     @property
-    def gradient_error(self) -> float:
-        """``tau_1^2 = d sigma_1^2``: mean squared error of a noisy gradient."""
-        return self.problem.features * self.sigma_gradient**2
-
-    @property
     def difference_error(self) -> float:
         """``tau_2^2 = d sigma_2^2``: that of a noisy difference, by the squared distance of its points."""
         return self.problem.features * self.sigma_difference**2
-
-    def stationarity_bound(self, gap: float) -> float:
-        """Return a bound on the root of the mean squared gradient of the model, by Lemma 15 with its constants.
-
-        ``sqrt(40 L_0 H / T + 12 tau_1^2)`` for ``eta = 1 / (2 H)`` and ``q <= H^2 / tau_2^2``; infinite otherwise.
-
-        Args:
-            gap: ``L_0``: how far the loss at 0 is above its minimum, at most.
-        """
-        smoothness = self.problem.smoothness
-        rounding = 1 + 1e-9
-        if self.step_size > 1 / (2 * smoothness) * rounding:
-            return math.inf
-        if self.period * self.difference_error > smoothness**2 * rounding:
-            return math.inf
-        return math.sqrt(40 * gap * smoothness / self.steps + 12 * self.gradient_error)
 
     @classmethod
     def plan(
