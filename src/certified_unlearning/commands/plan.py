@@ -109,6 +109,13 @@ def plan(
     relation: Annotated[
         str | None, typer.Option(help="Of private learning: replace-one by default, or add-remove.")
     ] = None,
+    goal: Annotated[
+        str | None,
+        typer.Option(
+            help="Of private learning: a small loss by default, or gradient, for methods that look for weights where "
+            "the gradient is small."
+        ),
+    ] = None,
 ) -> None:
     """Plan a removal, by every accountant side by side: nothing is run.
 
@@ -119,7 +126,7 @@ def plan(
     noise of differentially private learning, whose models answer some deletions with no work.
     """
     of_exact = {"--recompute": recompute, "--batch-size": batch_size, "--quantum": quantum, "--diameter": diameter}
-    of_private = {"--radius": radius, "--loss": loss_name, "--relation": relation}
+    of_private = {"--radius": radius, "--loss": loss_name, "--relation": relation, "--goal": goal}
     if exact is not None:
         from certified_unlearning.commands.plans.exact import ExactWish
         from certified_unlearning.commands.plans.exact_table import run as run_exact
@@ -207,6 +214,7 @@ def plan(
             relation=relation or "replace-one",
             records=records,
             steps=steps,
+            goal=goal or "loss",
         )
         plan_private.run(wish, as_json=as_json)
         return
