@@ -33,7 +33,7 @@ LANGEVIN = f"{SMOKE}.langevin_unlearning"
 DELETION = "papers.forget_unlearning.deletion"
 PACKAGE = "certified_unlearning"
 BOUNDS = ("dynamics1", "dynamics2")
-SIMULATED = ("cost", "deletion", "deletions", "edits", "measured", "risk")
+SIMULATED = ("cost", "deletion", "deletions", "edits", "measured", "private_risk", "risk")
 """Made at once, but by running the hot loop."""
 OF_ESTIMATORS = ("cost", "deletions", "edits")
 """Made with estimators, which certify."""
@@ -144,7 +144,7 @@ def with_other_docstrings(content: str) -> str:
             LEARNING | (UNLEARNING - AFTER_LEARNING) | each("make", SIMULATED),
             AFTER_LEARNING
             | each("certify", EXPERIMENTS)
-            | each("draw", {*TRACKED, "measured", "cost", "deletions"})
+            | each("draw", {*TRACKED, "measured", "cost", "deletions", "private_risk"})
             | TRACKING
             | TOGETHER,
         ),

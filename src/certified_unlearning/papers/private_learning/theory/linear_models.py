@@ -95,6 +95,20 @@ def theorem_9_rates(setting: Setting) -> tuple[float, float]:
     return setting.reach * setting.at_zero / math.sqrt(setting.n), private / math.pow(setting.budget, 2 / 3)
 
 
+def theorem_10_strength(setting: Setting) -> float:
+    """Return Theorem 10's ``lambda``, with the bound on gradients that its proof means (E16), and constant 1."""
+    gradient = 2 * math.sqrt(setting.smoothness) * setting.at_zero * setting.row_norm
+    gradient += setting.smoothness * setting.radius * setting.row_norm**2
+    top = gradient * math.sqrt(setting.smoothness) * setting.row_norm * math.sqrt(setting.log)
+    return math.pow(top / (setting.radius * setting.budget), 2 / 3)
+
+
+def theorem_12_strength(setting: Setting) -> float:
+    """Return Theorem 12's ``lambda``."""
+    top = setting.lipschitz * setting.row_norm * math.pow(setting.log, 0.25)
+    return top / (setting.radius * math.sqrt(setting.budget))
+
+
 def switching_dimension(setting: Setting) -> float:
     """Return ``d*``, from which on the rates without ``d`` are better."""
     return min(math.pow(setting.reach / setting.at_zero, 2 / 3), 1.0) * math.pow(setting.budget, 2 / 3)
