@@ -8,6 +8,7 @@ from pathlib import Path
 from certified_unlearning.data.sets import built_in, find
 from certified_unlearning.errors import UnlearningError
 from certified_unlearning.files import content_key, read_yaml
+from certified_unlearning.mechanisms.mechanism import Refit
 from certified_unlearning.papers import parameters
 from certified_unlearning.papers.all import data_sets
 from certified_unlearning.reproduction import declared
@@ -147,17 +148,30 @@ def caption(wildcards):
     return f"{place}{shown.caption.title}. {shown.caption.text}"
 
 
+def processes(wildcards):
+    """Processes that share the rows of a simulation job; of one that fits again there is one."""
+    return 1 if fits_again(wildcards.mechanism) else preset(wildcards).processes
+
+
 def threads(wildcards):
-    return preset(wildcards).threads
+    """Cores of a simulation job: one for each process, where several share it."""
+    chosen = preset(wildcards)
+    shared = chosen.settings.row_shards and not fits_again(wildcards.mechanism)
+    return chosen.processes if shared else chosen.threads
+
+
+def fits_again(mechanism):
+    """Whether a mechanism answers by fitting again instead of by steps that processes could share."""
+    return isinstance(declared.mechanism(MECHANISM_BY_NAME[mechanism]), Refit)
 
 
 def gpu(wildcards):
-    """GPUs of a simulation job; the profile says how many there are. Without one, jobs share the cores only."""
+    """GPUs of a simulation job, one for each process; the profile says how many there are. Without any, jobs share cores."""
     device = preset(wildcards).settings.device
-    return int(
-        device == "cuda"
-        or (device == "auto" and shutil.which("nvidia-smi") is not None)
+    asked = device == "cuda" or (
+        device == "auto" and shutil.which("nvidia-smi") is not None
     )
+    return processes(wildcards) if asked else 0
 
 
 def unconfirmed():

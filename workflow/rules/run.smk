@@ -56,7 +56,7 @@ rule learn:
         "{wildcards.preset}: {wildcards.paper}, {wildcards.experiment}: {wildcards.mechanism} learns"
     shell:
         "unlearn pipeline learn {params.mechanism} --plan {input.plan} --data {input.data}"
-        " --output {output} 2>&1 | tee {log} | sed -u 1d"
+        " --output {output} --processes {threads} 2>&1 | tee {log} | sed -u 1d"
 
 
 rule unlearn:
@@ -84,7 +84,7 @@ rule unlearn:
         "{wildcards.preset}: {wildcards.paper}, {wildcards.experiment}: {wildcards.mechanism} answers removals"
     shell:
         "unlearn pipeline unlearn {params.mechanism} --plan {input.plan} --data {input.data} {params.learned}"
-        " --rows {output.rows} --curves {output.curves} 2>&1 | tee {log} | sed -u 1d"
+        " --rows {output.rows} --curves {output.curves} --processes {threads} 2>&1 | tee {log} | sed -u 1d"
 
 
 rule make:
