@@ -355,6 +355,7 @@ def test_a_preset_shows_everything_unless_it_says_what() -> None:
         "noisy_sgd",
         "forget_unlearning",
         "tv_stability",
+        "gradient_certificates",
         "cheaper_than_retraining",
     }
 
