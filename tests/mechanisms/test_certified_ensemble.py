@@ -15,7 +15,7 @@ from certified_unlearning.engine.abstract_training.training import Batch, train
 from certified_unlearning.engine.intervals.interval import Interval, IntervalError
 from certified_unlearning.errors import DataError, ParameterError
 from certified_unlearning.mechanisms.certified_sgd import ensemble, votes
-from certified_unlearning.mechanisms.certified_sgd.ensemble import CertifiedEnsemble, Shards
+from certified_unlearning.mechanisms.certified_sgd.ensemble import CertifiedEnsemble, CertifiedShards
 from certified_unlearning.mechanisms.certified_sgd.sgd import dense_network
 from certified_unlearning.mechanisms.certified_sgd.shards import Sharding, Standing, replayed
 from certified_unlearning.mechanisms.certified_sgd.votes import NO_ANSWER, Votes, decided
@@ -32,7 +32,7 @@ def made(
     epochs: int = 2,
     seed: int = 0,
     present: torch.Tensor | None = None,
-) -> Shards:
+) -> CertifiedShards:
     generator = torch.Generator().manual_seed(seed)
     labels = torch.arange(n) % classes
     centres = torch.randn(classes, 2, generator=generator).double() * 1.5
@@ -52,7 +52,7 @@ def queries() -> torch.Tensor:
     return torch.cartesian_prod(*[torch.linspace(-4, 4, 15, dtype=torch.float64)] * 2)
 
 
-def same(one: Shards, other: Shards) -> bool:
+def same(one: CertifiedShards, other: CertifiedShards) -> bool:
     names = ("parameters", "lower", "upper")
     return all(
         torch.equal(left, right)
@@ -91,7 +91,7 @@ def test_a_label_is_given_exactly_where_no_assignment_of_unknown_votes_changes_i
 # Streams by force.
 
 
-def random_streams(shards: Shards, streams: int, seed: int) -> Iterator[list[list[int]]]:
+def random_streams(shards: CertifiedShards, streams: int, seed: int) -> Iterator[list[list[int]]]:
     """Requests of one to three records; half of the streams keep to one shard's records."""
     generator = torch.Generator().manual_seed(seed)
     for stream in range(streams):
@@ -174,15 +174,17 @@ def test_a_budget_that_is_off_by_one_is_found(monkeypatch: pytest.MonkeyPatch) -
         found, due = shards.votes(rows), shards.fresh().votes(rows)
         given = found.labels != NO_ANSWER
         try:
-            shards.check()
+            shards.check(shards.fresh())
         except DataError:
             return int((found.labels[given] != due.labels[given]).sum()), False
         return int((found.labels[given] != due.labels[given]).sum()), True
 
     assert wrong() == (0, True)
     monkeypatch.setattr(Standing, "largest", lambda standing, shard: 2)
-    boxes = Shards._boxes
-    monkeypatch.setattr(Shards, "_boxes", lambda shards, which, needed: boxes(shards, which, [1] * len(needed)))
+    boxes = CertifiedShards._boxes
+    monkeypatch.setattr(
+        CertifiedShards, "_boxes", lambda shards, which, needed: boxes(shards, which, [1] * len(needed))
+    )
     assert wrong() != (0, True)
 
 
@@ -215,7 +217,7 @@ def test_a_shard_that_is_trained_again_has_the_bits_of_one_that_never_knew(make:
     assert same(shards, made(**make, present=present))  # type: ignore[arg-type]
     assert same(shards, shards.fresh())
     assert shards.standing.spent(0) == 0
-    shards.check()
+    shards.check(shards.fresh())
 
 
 def test_removed_records_are_not_read_again() -> None:
@@ -228,29 +230,31 @@ def test_removed_records_are_not_read_again() -> None:
     spoiled.remove([3, 14])
     spoiled.rows[[3, 14]] = torch.nan
     spoiled.retrain(range(5))
-    spoiled.check()
+    spoiled.check(spoiled.fresh())
 
 
 def test_what_a_check_compares() -> None:
     shards = made()
     shards.remove([3])
-    shards.check()
+    shards.check(shards.fresh())
     shard = int(shards.slices[3]) // 2
     for name in ("parameters", "lower", "upper"):
         other = made()
         other.remove([3])
         getattr(other, name)[0][(shard + 1) % 5, -1] += 1e-9
         with pytest.raises(DataError, match=f"gives other {name} than those kept"):
-            other.check()
+            other.check(other.fresh())
+    with pytest.raises(DataError, match="in other slices"):
+        shards.check(made(seed=4))
     shards.upper[0][shard, -1] = shards.lower[0][shard, -1]
     with pytest.raises(DataError, match="outside its box"):
-        shards.check()
+        shards.check(shards.fresh())
 
 
 def test_from_tensors_gives_the_same_shards() -> None:
     shards = made()
     shards.forget([3, 14, 15])
-    again = Shards.from_tensors(
+    again = CertifiedShards.from_tensors(
         shards.settings,
         shards.rows,
         shards.labels,
@@ -294,7 +298,7 @@ def test_an_ensemble_can_lose_all_but_one_record() -> None:
     for record in range(11):
         shards.forget([record])
         assert same(shards, shards.fresh()) == (not any(shards.standing.pending))
-        shards.check()
+        shards.check(shards.fresh())
         found, due = shards.votes(queries()), shards.fresh().votes(queries())
         given = found.labels != NO_ANSWER
         assert torch.equal(found.labels[given], due.labels[given])

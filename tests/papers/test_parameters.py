@@ -364,6 +364,7 @@ def test_a_preset_shows_everything_unless_it_says_what() -> None:
         "forget_unlearning",
         "tv_stability",
         "private_learning",
+        "gradient_certificates",
         "cheaper_than_retraining",
     }
 

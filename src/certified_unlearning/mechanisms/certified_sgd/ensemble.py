@@ -71,7 +71,7 @@ class CertifiedEnsemble:
         drawn = [initial_parameters(self.network, generator) for _ in range(self.sharding.shards)]
         return tuple(torch.cat(each) for each in zip(*drawn, strict=True))
 
-    def learn(self, rows: Tensor, labels: Tensor, present: Tensor, generator: torch.Generator) -> "Shards":
+    def learn(self, rows: Tensor, labels: Tensor, present: Tensor, generator: torch.Generator) -> "CertifiedShards":
         """Train all shards on the records that are present.
 
         Args:
@@ -86,7 +86,7 @@ class CertifiedEnsemble:
         standing.remove([(place, gone.count(place)) for place in sorted({*gone})])
         standing.pending = [0] * len(standing.pending)
         budgets, stages = len(self.sharding.budgets), self.sharding.slices + 1
-        shards = Shards(
+        shards = CertifiedShards(
             self,
             rows,
             labels,
@@ -107,10 +107,10 @@ class CertifiedEnsemble:
 
 
 @dataclass
-class Shards:
+class CertifiedShards:
     """All shards, and what removals need. A removed record's row and label are never read again.
 
-    Shards are trained one by one, so that one that is trained again has the bits of one that never knew the record.
+    CertifiedShards are trained one by one, so that one that is trained again has the bits of one that never knew the record.
 
     Attributes:
         settings: How they are trained.
@@ -207,16 +207,20 @@ class Shards:
             own[asked] = torch.where(sure[..., None], own[asked], may)
         return own
 
-    def check(self) -> None:
-        """Train again on the records that are left, and compare with what is kept, as far as it follows from them.
+    def check(self, anew: "CertifiedShards") -> None:
+        """Compare with the ensemble trained on the records that are left, as far as what is kept follows from them.
 
         Every stage before the first that lost a record is compared bit for bit; where a shard goes from there without
         what left it must lie in its boxes.
 
+        Args:
+            anew: From the same starts, such as `fresh`.
+
         Raises:
             DataError: Something is not what follows.
         """
-        anew = self.fresh()
+        if not torch.equal(self.slices, anew.slices) or not torch.equal(self.present, anew.present):
+            raise DataError("training again reads other records, or in other slices, than those kept")
         for shard in range(self.settings.sharding.shards):
             first = self.standing.first_stage(shard)
             known = slice(None) if first is None else slice(0, first + 1)

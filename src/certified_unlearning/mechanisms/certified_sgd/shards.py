@@ -41,7 +41,7 @@ class Sharding:
             )
 
     def slice_of(self, position: int) -> int:
-        """Return the slice of a position in the drawn order: ``shard x slices + slice``, of nearly equal sizes."""
+        """Return the slice of a position in the drawn order, ``shard x slices + slice``: sizes differ by 1 at most."""
         return position % self.shards * self.slices + position // self.shards % self.slices
 
     @property
