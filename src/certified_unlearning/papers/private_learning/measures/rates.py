@@ -5,9 +5,9 @@ from collections.abc import Sequence
 import numpy as np
 import pandas as pd
 
-from certified_unlearning.papers.private_learning.experiments import PRIVATE_RISK
+from certified_unlearning.papers.private_learning.experiments import PRIVATE_GRADIENTS, PRIVATE_RISK
 from certified_unlearning.papers.private_learning.fits import LEAST_RANGE, Statistic, cells, fitted
-from certified_unlearning.papers.private_learning.names import PARTS
+from certified_unlearning.papers.private_learning.names import PARTS, RISK_PARTS
 from certified_unlearning.reproduction.claims.evidence import Evidence, MissingEvidence, with_table
 from certified_unlearning.reproduction.claims.registry import measure
 from certified_unlearning.reproduction.claims.relations import Quantity
@@ -73,7 +73,7 @@ def rows_of(evidence: Sequence[Evidence], part: str, method: str) -> pd.DataFram
     Raises:
         MissingEvidence: There are none, or too few trials.
     """
-    name = PRIVATE_RISK.name
+    name = (PRIVATE_RISK if part in RISK_PARTS else PRIVATE_GRADIENTS).name
     rows = with_table(evidence, name).table(name)
     rows = rows[(rows["part"] == part) & (rows["method"] == method)]
     if rows.empty:
