@@ -11,6 +11,6 @@ PAPER = Paper(
     "dissertation, Johns Hopkins University, 2024), chapters 2 and 3",
     package=_HERE,
     experiments=(PRIVATE_RISK, PRIVATE_GRADIENTS, GROUP_PRIVACY),
-    measures=tuple(f"{_HERE}.measures.{name}" for name in ("rates",)),
+    measures=tuple(f"{_HERE}.measures.{name}" for name in ("rates", "noise", "formulas", "groups")),
     findings=f"{_HERE}.findings:findings",
 )

@@ -30,13 +30,12 @@ from certified_unlearning.mechanisms.exact.descent import ExactDescent
 from certified_unlearning.mechanisms.exact.expected import expected_deletion
 from certified_unlearning.mechanisms.exact.noisy_sgd import NoisySgd
 from certified_unlearning.mechanisms.private import noisy_descent, output_perturbation
+from certified_unlearning.papers.private_learning.covered import CLOSE
 from certified_unlearning.papers.private_learning.sweeps import GroupPrivacy
 
 LOGISTIC = ScalarLoss(name="logistic")
 HELD_OUT = 6
 """One in so many training records is held out to choose constants on."""
-CLOSE = 0.01
-"""Of accuracy, below retraining's, that is as good as equal."""
 
 
 @dataclass(frozen=True, eq=False)
