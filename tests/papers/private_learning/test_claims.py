@@ -1,4 +1,4 @@
-"""Verdicts on the dissertation's claims: formulas decide theirs at once, rows of known laws theirs; faults turn them."""
+"""Verdicts on the dissertation’s claims: by formulas at once, by rows of known laws; planted faults turn them."""
 
 import numpy as np
 import pandas as pd
