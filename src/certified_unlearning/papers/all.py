@@ -8,6 +8,7 @@ from certified_unlearning.data.sets import DATA_SETS
 from certified_unlearning.errors import ParameterError
 from certified_unlearning.papers.cheaper_than_retraining.paper import PAPER as CHEAPER_THAN_RETRAINING
 from certified_unlearning.papers.forget_unlearning.paper import PAPER as FORGET_UNLEARNING
+from certified_unlearning.papers.gradient_certificates.paper import PAPER as GRADIENT_CERTIFICATES
 from certified_unlearning.papers.langevin_unlearning.paper import PAPER as LANGEVIN_UNLEARNING
 from certified_unlearning.papers.noisy_sgd.paper import PAPER as NOISY_SGD
 from certified_unlearning.papers.privacy_dynamics.paper import PAPER as PRIVACY_DYNAMICS
@@ -23,6 +24,7 @@ PAPERS = (
     FORGET_UNLEARNING,
     TV_STABILITY,
     PRIVATE_LEARNING,
+    GRADIENT_CERTIFICATES,
     CHEAPER_THAN_RETRAINING,
 )
 ENTRY_POINTS = "certified_unlearning.papers"
