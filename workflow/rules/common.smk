@@ -8,8 +8,8 @@ from pathlib import Path
 from certified_unlearning.data.sets import built_in, find
 from certified_unlearning.errors import UnlearningError
 from certified_unlearning.files import content_key, read_yaml
-from certified_unlearning.papers import parameters
 from certified_unlearning.mechanisms.mechanism import Refit
+from certified_unlearning.papers import parameters
 from certified_unlearning.papers.all import data_sets
 from certified_unlearning.reproduction import cluster, declared
 from certified_unlearning.reproduction.claims.ending import ending
@@ -148,8 +148,21 @@ def caption(wildcards):
     return f"{place}{shown.caption.title}. {shown.caption.text}"
 
 
+def processes(wildcards):
+    """Processes that share the rows of a simulation job; of one that fits again there is one."""
+    return 1 if fits_again(wildcards.mechanism) else preset(wildcards).processes
+
+
 def threads(wildcards):
-    return preset(wildcards).threads
+    """Cores of a simulation job: one for each process, where several share it."""
+    chosen = preset(wildcards)
+    shared = chosen.settings.row_shards and not fits_again(wildcards.mechanism)
+    return chosen.processes if shared else chosen.threads
+
+
+def fits_again(mechanism):
+    """Whether a mechanism answers by fitting again instead of by steps that processes could share."""
+    return isinstance(declared.mechanism(MECHANISM_BY_NAME[mechanism]), Refit)
 
 
 SUBMITTED = workflow.non_local_exec or workflow.remote_exec
@@ -157,13 +170,14 @@ SUBMITTED = workflow.non_local_exec or workflow.remote_exec
 
 
 def gpu(wildcards):
-    """GPUs of a simulation job; the profile says how many there are. Without one, jobs share the cores only.
+    """GPUs of a simulation job, one for each process; the profile says how many there are.
 
     Of another machine's devices only the parameters can tell: ``auto`` asks for one where jobs run here.
     """
     device = preset(wildcards).settings.device
     seen = not SUBMITTED and shutil.which("nvidia-smi") is not None
-    return int(device == "cuda" or (device == "auto" and seen))
+    asked = device == "cuda" or (device == "auto" and seen)
+    return processes(wildcards) if asked else 0
 
 
 def refuse_second_writers():

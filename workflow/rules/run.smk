@@ -11,11 +11,7 @@ localrules:
     metrics,
 
 
-REFITS = [
-    name
-    for name, mechanism in MECHANISM_BY_NAME.items()
-    if isinstance(declared.mechanism(mechanism), Refit)
-]
+REFITS = [name for name in MECHANISM_BY_NAME if fits_again(name)]
 
 
 ruleorder: plan > make
@@ -71,7 +67,7 @@ rule learn:
         "{wildcards.preset}: {wildcards.paper}, {wildcards.experiment}: {wildcards.mechanism} learns"
     shell:
         "unlearn pipeline learn {params.mechanism} --plan {input.plan} --data {input.data}"
-        " --output {output} 2>&1 | tee {log} | sed -u 1d"
+        " --output {output} --processes {threads} 2>&1 | tee {log} | sed -u 1d"
 
 
 rule unlearn:
@@ -102,7 +98,7 @@ rule unlearn:
         "{wildcards.preset}: {wildcards.paper}, {wildcards.experiment}: {wildcards.mechanism} answers removals"
     shell:
         "unlearn pipeline unlearn {params.mechanism} --plan {input.plan} --data {input.data} {params.learned}"
-        " --rows {output.rows} --curves {output.curves} 2>&1 | tee {log} | sed -u 1d"
+        " --rows {output.rows} --curves {output.curves} --processes {threads} 2>&1 | tee {log} | sed -u 1d"
 
 
 # Another library fits again: seconds, one model for all trials.
