@@ -363,6 +363,8 @@ def test_a_preset_shows_everything_unless_it_says_what() -> None:
         "noisy_sgd",
         "forget_unlearning",
         "tv_stability",
+        "private_learning",
+        "gradient_certificates",
         "cheaper_than_retraining",
     }
 

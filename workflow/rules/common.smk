@@ -11,7 +11,7 @@ from certified_unlearning.files import content_key, read_yaml
 from certified_unlearning.mechanisms.mechanism import Refit
 from certified_unlearning.papers import parameters
 from certified_unlearning.papers.all import data_sets
-from certified_unlearning.reproduction import declared
+from certified_unlearning.reproduction import cluster, declared
 from certified_unlearning.reproduction.claims.ending import ending
 from certified_unlearning.reproduction.code import digest
 
@@ -165,13 +165,44 @@ def fits_again(mechanism):
     return isinstance(declared.mechanism(MECHANISM_BY_NAME[mechanism]), Refit)
 
 
+SUBMITTED = workflow.non_local_exec or workflow.remote_exec
+"""Whether jobs run elsewhere, by a cluster's scheduler."""
+
+
 def gpu(wildcards):
-    """GPUs of a simulation job, one for each process; the profile says how many there are. Without any, jobs share cores."""
+    """GPUs of a simulation job, one for each process; the profile says how many there are.
+
+    Of another machine's devices only the parameters can tell: ``auto`` asks for one where jobs run here.
+    """
     device = preset(wildcards).settings.device
-    asked = device == "cuda" or (
-        device == "auto" and shutil.which("nvidia-smi") is not None
-    )
+    seen = not SUBMITTED and shutil.which("nvidia-smi") is not None
+    asked = device == "cuda" or (device == "auto" and seen)
     return processes(wildcards) if asked else 0
+
+
+def tee(wildcards, attempt):
+    """An option of `tee`: a job that is tried again, by Snakemake or by SLURM itself, keeps what its log says."""
+    return "--append" if attempt > 1 else "${SLURM_RESTART_COUNT:+--append}"
+
+
+def refuse_second_writers():
+    """End before the first job, where SLURM has jobs of an earlier start that write the same files."""
+    try:
+        cluster.refuse_second_writers(Path.cwd(), required=SUBMITTED)
+    except UnlearningError as error:
+        raise WorkflowError(str(error))
+
+
+def not_asked():
+    """Return one line where jobs are submitted and nobody said whether they shall have a GPU."""
+    if not SUBMITTED or not any(
+        preset.settings.device == "auto"
+        for preset in map(PARAMETERS.presets.get, PARAMETERS.members(PARAMETERS.preset))
+    ):
+        return []
+    return [
+        "device: auto asks the cluster for no GPU; `device: cuda` in the parameters asks for one for each simulation"
+    ]
 
 
 def unconfirmed():
@@ -191,6 +222,8 @@ def last_lines(workflow):
     if not any(job.rule.name == "all" for job in workflow.dag.jobs):
         return []
     try:
-        return ["", *ending(Path("results"), PARAMETERS.preset).splitlines()]
+        members = PARAMETERS.members(PARAMETERS.preset)
+        lines = ending(Path("results"), PARAMETERS.preset, members).splitlines()
+        return ["", *lines]
     except UnlearningError as error:
         return [f"warning: {error}"]

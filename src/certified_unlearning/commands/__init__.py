@@ -23,7 +23,7 @@ from certified_unlearning.engine.processes import is_launched
 app = typer.Typer(no_args_is_help=True, pretty_exceptions_enable=False)
 app.add_typer(data.app, name="data")
 app.add_typer(pipeline.app, name="pipeline")
-app.command("plan")(plan.plan)
+app.add_typer(plan.app, name="plan")
 app.command("claims")(claims.show_claims)
 app.command("declare")(declare.declare)
 app.command("regression")(regression.check_regression)

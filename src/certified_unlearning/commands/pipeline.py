@@ -328,7 +328,7 @@ def track_store(
     """Create the MLflow store and the preset's MLflow experiment, once, before jobs fan out."""
     from certified_unlearning.reproduction import tracking
 
-    status = tracking.prepare_store(preset)
+    status = tracking.prepare_store(preset, patience=tracking.START_SECONDS)
     _warn(status.warning)
     status.write(output)
 
@@ -347,7 +347,8 @@ def track(
     from certified_unlearning.reproduction.layout import Layout
 
     status = tracking.StoreStatus.read(store)
-    tracked = tracking.track_experiment(Layout(results, preset), paper, declared.experiment(experiment), status)
+    layout, shown = Layout(results, preset), declared.experiment(experiment)
+    tracked = tracking.track_experiment(layout, paper, shown, status, patience=tracking.RETURN_SECONDS)
     if status.warning is None:
         _warn(tracked.warning)
     tracked.write(output)

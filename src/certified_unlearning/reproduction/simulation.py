@@ -1,17 +1,20 @@
 """A plan and its data on a device, and the groups of phases that a job runs there."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from functools import cache, partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from certified_unlearning.accounting.core.curves import Cycle
 from certified_unlearning.data.prepared import PreparedData
 from certified_unlearning.data.requests import draw_removals
+from certified_unlearning.data.stored_rows import StoredRows, in_order
 from certified_unlearning.engine import quality
 from certified_unlearning.engine.addresses import address
 from certified_unlearning.engine.checkpoint import Checkpoint
@@ -97,11 +100,16 @@ class Simulation:
         loss = logistic.LogisticObjective if binary else partial(softmax.SoftmaxObjective, classes=len(data.classes))
         rows = data.train_features
 
+        def on_device(stored: NDArray[Any] | StoredRows) -> Tensor | StreamedRows:
+            if isinstance(stored, np.ndarray):
+                return place(stored)
+            return StreamedRows(stored, dtype=dtype, device=self.device)
+
         def all_records() -> Objective:
             if plan.settings.row_shards:
                 return shared_records()
             return loss(
-                place(rows) if isinstance(rows, np.ndarray) else StreamedRows(rows, dtype=dtype, device=self.device),
+                on_device(rows),
                 place_labels(data.train_labels),
                 strong_convexity=plan.constants.strong_convexity,
                 lipschitz=plan.constants.lipschitz,
@@ -130,23 +138,39 @@ class Simulation:
                 shards=shards,
             )
 
+        signs = -data.train_labels.astype(np.float32) if binary else np.ones(data.n, np.float32)
+
+        @cache
+        def order() -> NDArray[np.int64]:
+            return dealt_order(data.n, address(plan.settings.seed, plan.settings.dataset, "deal"))
+
+        @cache
+        def dealt_on_disk(stored: StoredRows) -> StoredRows:
+            return in_order(stored, places_in(order()), output.parent, factors=signs)
+
         def mini_batches(cycle: Cycle) -> Objective:
-            if not isinstance(rows, np.ndarray):
-                raise DataError(f"the rows of {data.name} lie on disk, undealt: mini-batches need them in memory")
-            order = dealt_order(len(rows), address(plan.settings.seed, plan.settings.dataset, "deal"))
-            places = places_in(order)[removals.indices]
-            dealt, labels = place(rows[order]), place_labels(data.train_labels[order])
             others, their_labels = replacements[1:]
-            if binary:
-                dealt, others = dealt.mul_(-labels[:, None]), -their_labels[:, None] * others
-            cyclic = partial(ShardedCycle, shards=shards) if plan.settings.row_shards else CyclicObjective
+            dealt = rows[order()] * signs[order(), None] if isinstance(rows, np.ndarray) else dealt_on_disk(rows)
+            placed = on_device(dealt)
+            cyclic: Callable[..., Objective] = CyclicObjective
+            if plan.settings.row_shards:
+                if isinstance(placed, StreamedRows):
+                    raise DataError(
+                        f"the rows of {data.name} lie on disk, and processes share mini-batches in memory only: leave "
+                        "out processes and row_shards"
+                    )
+                cyclic = partial(ShardedCycle, shards=shards)
             return cyclic(
-                dealt,
-                labels,
+                placed,
+                place_labels(data.train_labels[order()]),
                 classes=plan.constants.classes,
                 batch_size=cycle.batch_size,
                 strong_convexity=plan.constants.strong_convexity,
-                replacements=(torch.as_tensor(places), others, their_labels),
+                replacements=(
+                    torch.as_tensor(places_in(order())[removals.indices]),
+                    -their_labels[:, None] * others if binary else others,
+                    their_labels,
+                ),
             )
 
         self._objective = cache(lambda cycle: all_records() if cycle is None else mini_batches(cycle))
