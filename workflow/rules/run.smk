@@ -60,7 +60,7 @@ rule learn:
     resources:
         tee=tee,
         gpu=gpu,
-        mem_mb=2000,
+        mem_mb=memory,
         runtime=240,
     params:
         code=mechanism_code,
@@ -91,7 +91,7 @@ rule unlearn:
     resources:
         tee=tee,
         gpu=gpu,
-        mem_mb=2000,
+        mem_mb=memory,
         runtime=480,
     params:
         code=mechanism_code,
@@ -139,7 +139,7 @@ rule make:
     shell:
         "unlearn pipeline make {params.experiment} --preset {wildcards.preset}"
         " --settings {params.settings:q} --sweep {params.sweep:q} {params.defaults} {params.summary} {params.plans}"
-        " --output {output} --processes {threads} 2>&1 | tee {resources.tee} {log} | sed -u 1d"
+        " --output {output} 2>&1 | tee {resources.tee} {log} | sed -u 1d"
 
 
 rule certify:
