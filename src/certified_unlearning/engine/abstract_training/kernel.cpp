@@ -3,6 +3,7 @@
 // same without a compiler. No sum may be contracted or reordered into something that is not a sum of rounded products,
 // so that this is compiled without fast mathematics.
 
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <cstring>
@@ -12,7 +13,8 @@ namespace {
 
 constexpr int64_t LANES = 8;
 constexpr int64_t TILE = 2 * LANES;
-constexpr int64_t BLOCK = 512;  // Records whose tile of inputs stays in a processor's cache.
+constexpr int64_t MANY = 512;  // Records at once: a tile of their inputs is read by every output, from a cache.
+constexpr int64_t FEW = 16;    // The same where there are so few outputs that reading whole rows counts.
 
 typedef double Lanes __attribute__((vector_size(LANES * sizeof(double))));
 
@@ -46,11 +48,14 @@ inline void insert(double *kept, int64_t most, Lanes values) {
     }
 }
 
-enum Signs { ANY, NONNEGATIVE, POINT };
+// Of inputs: any, none below 0, single numbers; and single numbers times derivatives that are single numbers.
+enum Signs { ANY, NONNEGATIVE, POINT, POINTS };
 
 template <Signs SIGNS>
 inline void products(double low, double high, const double *lower, const double *upper, Lanes &least_of, Lanes &largest_of) {
-    if (SIGNS == NONNEGATIVE) {
+    if (SIGNS == POINTS) {
+        least_of = largest_of = low * load(lower);
+    } else if (SIGNS == NONNEGATIVE) {
         least_of = low * load(low >= 0 ? lower : upper);
         largest_of = high * load(high >= 0 ? upper : lower);
     } else if (SIGNS == POINT) {
@@ -65,94 +70,142 @@ inline void products(double low, double high, const double *lower, const double 
     }
 }
 
-// One output, one tile of inputs, one block of records. `sums` has lower and upper sums; `small` and `large` the extremes,
-// those of lower bounds negated.
-template <Signs SIGNS, int MOST>
+// What is kept of one output and one tile of inputs, a tile each: sums of lower and of upper bounds and of magnitudes,
+// then the smallest upper bounds, then the largest lower ones, negated.
+constexpr int64_t SUMS = 3;
+
+template <Signs SIGNS, int MOST, bool CLAMPS>
 void block(int64_t records, const double *low, const double *high, const double *lower, const double *upper, double bound,
-           int64_t most, double *sums, double *small, double *large) {
+           int64_t most, double *kept) {
+    const Lanes limit = bound - Lanes{};
     for (int64_t half = 0; half < TILE; half += LANES) {
-        Lanes sum_low = load(sums + half), sum_high = load(sums + TILE + half);
+        double *sums = kept + half, *small = sums + SUMS * TILE, *large = small + most * TILE;
+        Lanes sum_low = load(sums), sum_high = load(sums + TILE), size = load(sums + 2 * TILE);
         Lanes smallest{}, largest{};
-        if (MOST == 1) smallest = load(small + half), largest = load(large + half);
-        const Lanes limit = bound - Lanes{};
+        if (MOST == 1) smallest = load(small), largest = load(large);
         for (int64_t record = 0; record < records; ++record) {
             Lanes below, above;
             products<SIGNS>(low[record], high[record], lower + record * TILE + half, upper + record * TILE + half, below, above);
-            below = least(most_of(below, -limit), limit);
-            above = least(most_of(above, -limit), limit);
+            if (CLAMPS) {
+                below = least(most_of(below, -limit), limit);
+                above = SIGNS == POINTS ? below : least(most_of(above, -limit), limit);
+            }
+            const Lanes turned = -below;
             sum_low += below;
-            sum_high += above;
+            if (SIGNS != POINTS) sum_high += above;
+            size += most_of(above, turned);
             if (MOST == 1) {
                 smallest = least(above, smallest);
-                largest = least(-below, largest);
+                largest = least(turned, largest);
             } else if (MOST > 1) {
-                insert(small + half, most, above);
-                insert(large + half, most, -below);
+                insert(small, most, above);
+                insert(large, most, turned);
             }
         }
-        store(sums + half, sum_low);
-        store(sums + TILE + half, sum_high);
-        if (MOST == 1) store(small + half, smallest), store(large + half, largest);
+        store(sums, sum_low);
+        store(sums + TILE, SIGNS == POINTS ? sum_low : sum_high);
+        store(sums + 2 * TILE, size);
+        if (MOST == 1) store(small, smallest), store(large, largest);
     }
 }
 
-template <Signs SIGNS>
-void block_of(int64_t records, const double *low, const double *high, const double *lower, const double *upper, double bound,
-              int64_t most, double *sums, double *small, double *large) {
-    if (most == 0) block<SIGNS, 0>(records, low, high, lower, upper, bound, most, sums, small, large);
-    else if (most == 1) block<SIGNS, 1>(records, low, high, lower, upper, bound, most, sums, small, large);
-    else block<SIGNS, 2>(records, low, high, lower, upper, bound, most, sums, small, large);
+typedef void (*Block)(int64_t, const double *, const double *, const double *, const double *, double, int64_t, double *);
+
+template <Signs SIGNS, bool CLAMPS>
+Block block_keeping(int64_t most) {
+    return most == 0 ? block<SIGNS, 0, CLAMPS> : most == 1 ? block<SIGNS, 1, CLAMPS> : block<SIGNS, 2, CLAMPS>;
+}
+
+template <bool CLAMPS>
+Block block_of(int32_t signs, int64_t most) {
+    switch (signs) {
+        case NONNEGATIVE: return block_keeping<NONNEGATIVE, CLAMPS>(most);
+        case POINT: return block_keeping<POINT, CLAMPS>(most);
+        case POINTS: return block_keeping<POINTS, CLAMPS>(most);
+        default: return block_keeping<ANY, CLAMPS>(most);
+    }
+}
+
+// Copies a tile of some records' inputs, with zeros where there are none any more. Returns 0, or what is no number if one
+// of them is not finite.
+Lanes copied(int64_t records, int64_t inputs, int64_t width, const double *from, double *to) {
+    Lanes probe{};
+    for (int64_t record = 0; record < records; ++record, from += inputs, to += TILE) {
+        if (width < TILE) {
+            std::fill(to, to + TILE, 0.0);
+            std::memcpy(to, from, width * sizeof(double));
+        } else {
+            store(to, load(from));
+            store(to + LANES, load(from + LANES));
+        }
+        probe += load(to) * 0.0;
+        probe += load(to + LANES) * 0.0;
+    }
+    return probe;
+}
+
+// Copies some records' derivatives with records last; returns as `copied` does.
+double turned(int64_t records, int64_t outputs, const double *from, double *to) {
+    double probe = 0;
+    for (int64_t record = 0; record < records; ++record)
+        for (int64_t output = 0; output < outputs; ++output) {
+            const double value = from[record * outputs + output];
+            to[output * MANY + record] = value;
+            probe += value * 0.0;
+        }
+    return probe;
 }
 
 }  // namespace
 
-// Derivatives have shape (runs, outputs, records), inputs (input_runs, records, inputs), sums (runs, outputs, inputs),
-// extremes (runs, most, outputs, inputs). `signs` is 0 for inputs of any sign, 1 for none below 0, 2 for points.
-extern "C" void summed(int64_t runs, int64_t records, int64_t outputs, int64_t inputs, int64_t input_runs, int64_t most,
-                       int32_t signs, const double *low, const double *high, const double *lower, const double *upper,
-                       const double *bounds, double *sum_low, double *sum_high, double *smallest, double *largest) {
-    std::vector<double> below(BLOCK * TILE), above(BLOCK * TILE);
-    std::vector<double> sums(outputs * 2 * TILE), small(outputs * most * TILE + 1), large(outputs * most * TILE + 1);
+// Derivatives have shape (runs, records, outputs), inputs (input_runs, records, inputs), sums (runs, outputs, inputs),
+// extremes (runs, most, outputs, inputs). `signs` is one of `Signs`; pointers to both ends of single numbers are the same.
+// Returns whether all derivatives and inputs are finite: comparisons leave out what is no number, so that nothing that is
+// written means anything otherwise.
+extern "C" int32_t summed(int64_t runs, int64_t records, int64_t outputs, int64_t inputs, int64_t input_runs, int64_t most,
+                          int32_t signs, const double *low, const double *high, const double *lower, const double *upper,
+                          const double *bounds, double *sum_low, double *sum_high, double *sizes, double *smallest,
+                          double *largest) {
+    const int64_t tiles = (inputs + TILE - 1) / TILE, keeps = (SUMS + 2 * most) * TILE;
+    const int64_t step = outputs <= 2 ? FEW : MANY;
+    std::vector<double> below(MANY * TILE), above(lower == upper ? 0 : MANY * TILE), kept(tiles * outputs * keeps);
+    std::vector<double> lows(outputs * MANY), highs(low == high ? 0 : outputs * MANY);
+    const double *tile_high = lower == upper ? below.data() : above.data(), *turned_high = low == high ? lows.data() : highs.data();
     for (int64_t run = 0; run < runs; ++run) {
-        const int64_t input_run = input_runs == 1 ? 0 : run;
-        for (int64_t first = 0; first < inputs; first += TILE) {
-            const int64_t width = inputs - first < TILE ? inputs - first : TILE;
-            std::fill(sums.begin(), sums.end(), 0.0);
-            std::fill(small.begin(), small.end(), INFINITY);
-            std::fill(large.begin(), large.end(), INFINITY);
-            for (int64_t begin = 0; begin < records; begin += BLOCK) {
-                const int64_t count = records - begin < BLOCK ? records - begin : BLOCK;
-                for (int64_t record = 0; record < count; ++record) {
-                    const int64_t from = (input_run * records + begin + record) * inputs + first;
-                    for (int64_t lane = 0; lane < TILE; ++lane) {
-                        below[record * TILE + lane] = lane < width ? lower[from + lane] : 0.0;
-                        above[record * TILE + lane] = lane < width ? upper[from + lane] : 0.0;
-                    }
-                }
-                for (int64_t output = 0; output < outputs; ++output) {
-                    const int64_t at = (run * outputs + output) * records + begin;
-                    double *into = sums.data() + output * 2 * TILE;
-                    double *ones = small.data() + output * most * TILE, *others = large.data() + output * most * TILE;
-                    if (signs == 2)
-                        block_of<POINT>(count, low + at, high + at, below.data(), above.data(), bounds[run], most, into, ones, others);
-                    else if (signs == 1)
-                        block_of<NONNEGATIVE>(count, low + at, high + at, below.data(), above.data(), bounds[run], most, into, ones, others);
-                    else
-                        block_of<ANY>(count, low + at, high + at, below.data(), above.data(), bounds[run], most, into, ones, others);
-                }
-            }
-            for (int64_t output = 0; output < outputs; ++output) {
-                for (int64_t lane = 0; lane < width; ++lane) {
-                    const int64_t to = (run * outputs + output) * inputs + first + lane;
-                    sum_low[to] = sums[output * 2 * TILE + lane];
-                    sum_high[to] = sums[output * 2 * TILE + TILE + lane];
-                    for (int64_t place = 0; place < most; ++place) {
-                        const int64_t there = ((run * most + place) * outputs + output) * inputs + first + lane;
-                        smallest[there] = small[(output * most + place) * TILE + lane];
-                        largest[there] = -large[(output * most + place) * TILE + lane];
-                    }
-                }
-            }
+        const Block add = std::isinf(bounds[run]) ? block_of<false>(signs, most) : block_of<true>(signs, most);
+        for (int64_t at = 0; at < tiles * outputs; ++at) {
+            std::fill_n(kept.data() + at * keeps, SUMS * TILE, 0.0);
+            std::fill_n(kept.data() + at * keeps + SUMS * TILE, 2 * most * TILE, INFINITY);
         }
+        for (int64_t begin = 0; begin < records; begin += step) {
+            const int64_t count = std::min(records - begin, step);
+            const int64_t from = (run * records + begin) * outputs, row = ((input_runs == 1 ? 0 : run) * records + begin) * inputs;
+            double probe = turned(count, outputs, low + from, lows.data());
+            if (low != high) probe += turned(count, outputs, high + from, highs.data());
+            for (int64_t tile = 0; tile < tiles; ++tile) {
+                const int64_t first = tile * TILE, width = std::min(inputs - first, TILE);
+                Lanes probes = copied(count, inputs, width, lower + row + first, below.data());
+                if (lower != upper) probes += copied(count, inputs, width, upper + row + first, above.data());
+                for (int64_t lane = 0; lane < LANES; ++lane) probe += probes[lane];
+                for (int64_t output = 0; output < outputs; ++output)
+                    add(count, lows.data() + output * MANY, turned_high + output * MANY, below.data(), tile_high, bounds[run],
+                        most, kept.data() + (tile * outputs + output) * keeps);
+            }
+            if (probe != 0) return 0;
+        }
+        for (int64_t output = 0; output < outputs; ++output)
+            for (int64_t input = 0; input < inputs; ++input) {
+                const double *found = kept.data() + (input / TILE * outputs + output) * keeps + input % TILE;
+                const int64_t to = (run * outputs + output) * inputs + input;
+                sum_low[to] = found[0];
+                sum_high[to] = found[TILE];
+                sizes[to] = found[2 * TILE];
+                for (int64_t place = 0; place < most; ++place) {
+                    const int64_t there = ((run * most + place) * outputs + output) * inputs + input;
+                    smallest[there] = found[(SUMS + place) * TILE];
+                    largest[there] = -found[(SUMS + most + place) * TILE];
+                }
+            }
     }
+    return 1;
 }

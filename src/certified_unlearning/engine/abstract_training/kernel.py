@@ -7,7 +7,6 @@ which bounds allow for. The environment variable ``UNLEARNING_KERNEL=off`` leave
 import ctypes
 import functools
 import hashlib
-import math
 import os
 import platform
 import shutil
@@ -35,26 +34,23 @@ class Summed(NamedTuple):
 
     lower: Tensor
     upper: Tensor
+    size: Tensor
     smallest: Tensor
     largest: Tensor
 
 
 def takes(derivatives: Interval, columns: Interval) -> bool:
-    """Return whether the kernel is there and takes such factors: float64 on a CPU, one position a record, all finite.
-
-    Comparisons leave out what is no number; PyTorch's do not.
-    """
+    """Return whether the kernel is there and takes such factors: float64 on a CPU, one position a record."""
     ends = (*derivatives, *columns)
     return (
         all(end.dtype == torch.float64 and end.device.type == "cpu" for end in ends)
         and derivatives.lower.shape[2] == 1
         and library() is not None
-        and all(math.isfinite(float(end.sum())) for end in ends[: 3 if columns.is_point else 4])
     )
 
 
-def summed(derivatives: Interval, columns: Interval, bound: Tensor, most: int, *, nonnegative: bool) -> Summed:
-    """Return sums and extremes of all records' clamped products.
+def summed(derivatives: Interval, columns: Interval, bound: Tensor, most: int, *, nonnegative: bool) -> Summed | None:
+    """Return sums and extremes of all records' clamped products; None if any factor is not finite.
 
     Args:
         derivatives: Shape ``(runs, records, 1, outputs)``.
@@ -65,18 +61,22 @@ def summed(derivatives: Interval, columns: Interval, bound: Tensor, most: int, *
     """
     runs, records, _, outputs = derivatives.lower.shape
     inputs = columns.lower.shape[-1]
-    low, high = (end[:, :, 0].transpose(1, 2).contiguous() for end in derivatives)
-    lower, upper = (end[:, :, 0].contiguous() for end in columns)
-    sums = [low.new_empty(runs, outputs, inputs) for _ in range(2)]
+    lower, low = columns.lower.contiguous(), derivatives.lower.contiguous()
+    upper = lower if columns.is_point else columns.upper.contiguous()
+    high = low if derivatives.is_point else derivatives.upper.contiguous()
+    sums = [low.new_empty(runs, outputs, inputs) for _ in range(3)]
     extremes = [low.new_empty(runs, most, outputs, inputs) for _ in range(2)]
-    signs = 2 if columns.is_point else int(nonnegative)
-    sizes = (runs, records, outputs, inputs, len(columns.lower), most)
+    signs = int(nonnegative)
+    if columns.is_point:
+        signs = 3 if derivatives.is_point else 2
+    sizes = (runs, records, outputs, inputs, len(lower), most)
     held = (low, high, lower, upper, bound.double().contiguous(), *sums, *extremes)
     found = library()
     assert found is not None
     addresses = (ctypes.c_void_p(each.data_ptr()) for each in held)
-    found.summed(*map(ctypes.c_int64, sizes), ctypes.c_int32(signs), *addresses)
-    return Summed(*sums, *extremes)
+    finite = found.summed(*map(ctypes.c_int64, sizes), ctypes.c_int32(signs), *addresses)
+    # The kernel's comparisons leave out what is no number; PyTorch's do not.
+    return Summed(*sums, *extremes) if finite else None
 
 
 @functools.cache
@@ -96,7 +96,7 @@ def library() -> ctypes.CDLL | None:
             stacklevel=2,
         )
         return None
-    found.summed.restype = None
+    found.summed.restype = ctypes.c_int32
     return found
 
 
