@@ -4,10 +4,11 @@ import pytest
 import torch
 from torch import nn
 
-from certified_unlearning.engine.abstract_training import kernel, training
+from certified_unlearning.engine.abstract_training import training
 from certified_unlearning.engine.abstract_training.descent import Descent, Parameters
 from certified_unlearning.engine.abstract_training.neighbourhoods import Neighbourhood
 from certified_unlearning.engine.abstract_training.training import Batch, Trained, train
+from certified_unlearning.engine.intervals import kernel
 from certified_unlearning.engine.intervals.interval import Interval
 from certified_unlearning.engine.intervals.network import Network, parameters_of
 from certified_unlearning.engine.intervals.propagation import RUMP, TIGHTEST, Bounding, forward

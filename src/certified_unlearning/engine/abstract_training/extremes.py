@@ -12,7 +12,7 @@ from typing import NamedTuple, Self
 import torch
 from torch import Tensor
 
-from certified_unlearning.engine.abstract_training import kernel
+from certified_unlearning.engine.intervals import kernel
 from certified_unlearning.engine.intervals.clipping import clamped, largest_clipped, norm_scales
 from certified_unlearning.engine.intervals.interval import Interval
 from certified_unlearning.engine.intervals.network import Network

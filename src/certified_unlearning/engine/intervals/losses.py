@@ -5,6 +5,7 @@ differences (Wicker et al., *Certificates of Differential Privacy and Unlearning
 Appendix B, without the term of the class itself, which the printed formula counts twice).
 """
 
+import functools
 import math
 from typing import get_args
 
@@ -107,14 +108,12 @@ def softmax_bounds(logits: Interval, pairs: Interval | None = None, rounding: Ro
     """
     classes, numbers = logits.lower.shape[-1], torch.finfo(logits.lower.dtype)
     apart = separate_pairs(logits, rounding) if pairs is None else pairs
-    first, second = pairs_of(classes, logits.lower.device)
-    # A pair's difference is a term of its first class, and with the other sign one of its second. No exponential is
-    # infinite, which times 0 would be no number: a larger one makes a share that `lost` takes away, and so does this.
+    # No exponential is infinite, which times 0 would be no number: of a larger one, `lost` takes the share away, and of
+    # this one as well.
     most = math.log(numbers.max) - 1
     exponents = torch.cat([apart.upper, -apart.lower], dim=-1).clamp_(-most, most)
-    terms = torch.cat([first, second]), torch.cat([second, first])
-    into = [torch.nn.functional.one_hot(each, classes).to(logits.lower) for each in terms]
-    lower, upper = (exponents.exp() @ into[0] + 1).reciprocal(), (exponents.neg().exp() @ into[1] + 1).reciprocal()
+    one, other = _incidence(classes, logits.lower.dtype, logits.lower.device)
+    lower, upper = (exponents.exp() @ one + 1).reciprocal(), (exponents.neg().exp() @ other + 1).reciprocal()
     if not rounding.is_outward:
         return Interval(lower, upper)
     # What exponents of that size, exponentials and sums are off by, here and in training, which subtracts the largest.
@@ -127,6 +126,18 @@ def softmax_bounds(logits: Interval, pairs: Interval | None = None, rounding: Ro
     )
 
 
+@functools.cache
+def _incidence(classes: int, dtype: torch.dtype, device: torch.device) -> tuple[Tensor, Tensor]:
+    """Return which class each pair's difference is a term of, and which one its negative, both orders of pairs in turn.
+
+    A pair's difference is a term of its first class, and with the other sign one of its second.
+    """
+    pairs = pairs_of(classes, device)
+    one, other = (torch.nn.functional.one_hot(torch.cat(each), classes).to(dtype) for each in (pairs, pairs[::-1]))
+    return one, other
+
+
+@functools.cache
 def pairs_of(classes: int, device: torch.device | None = None) -> tuple[Tensor, Tensor]:
     """Return the first and the second class of each pair; their difference is the second's logit less the first's."""
     first, second = torch.triu_indices(classes, classes, 1, device=device)

@@ -10,12 +10,15 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
+from certified_unlearning.engine.intervals import kernel
 from certified_unlearning.engine.intervals.interval import Interval
 from certified_unlearning.engine.intervals.rounding import NAIVE, OUTWARD, Rounding
 from certified_unlearning.vocabulary import IntervalProduct
 
 NUMBERS_AT_ONCE = 1 << 20
 """Of a product that is formed term by term."""
+NUMBERS_IN_CACHE = 1 << 16
+"""Of rows whose magnitudes are formed for a product."""
 
 
 def middle_and_radius(values: Interval, rounding: Rounding = OUTWARD) -> tuple[Tensor, Tensor]:
@@ -48,10 +51,9 @@ def rump_product(
     slack = _slack(right, rounding, more)
     radii = right_radius if slack is None else right_radius + slack
     if left.is_point:
-        spread = left_middle.abs() @ radii
-    else:
-        # Radii of the left reach further: both ends of the right count.
-        spread = torch.cat([left_middle.abs(), left_radius], -1) @ torch.cat([radii, right_middle.abs() + radii], -2)
+        return _shifted(*_centre_and_spread(left_middle, right_middle, radii), right, rounding, shift)
+    # Radii of the left reach further: both ends of the right count.
+    spread = torch.cat([left_middle.abs(), left_radius], -1) @ torch.cat([radii, right_middle.abs() + radii], -2)
     return _shifted(left_middle @ right_middle, spread, right, rounding, shift)
 
 
@@ -102,8 +104,8 @@ def signed_product(
     slack = _slack(right, rounding, more)
     if left.is_point and not nonnegative:
         middle, radius = middle_and_radius(right, rounding)
-        spread = left.lower.abs() @ (radius if slack is None else radius + slack)
-        return _shifted(left.lower @ middle, spread, right, rounding, shift)
+        radius = radius if slack is None else radius + slack
+        return _shifted(*_centre_and_spread(left.lower, middle, radius), right, rounding, shift)
     low, high = right if slack is None else (right.lower - slack, right.upper + slack)
     if left.is_point:
         return _both(left.lower, [(low, high)], right, rounding, shift)
@@ -217,6 +219,24 @@ def _widened_shift(right: Interval, rounding: Rounding, shift: Interval | None) 
         return Interval(*(right.lower.new_full((), sign * lost) for sign in (-1, 1)))
     size = shift.magnitude * (4 * rounding.error_of_sums(4 * inner + 16, dtype)) + lost
     return Interval(shift.lower - size, shift.upper + size)
+
+
+def _centre_and_spread(left: Tensor, middle: Tensor, radius: Tensor) -> tuple[Tensor, Tensor]:
+    """Return ``left @ middle`` and ``|left| @ radius``; of many rows a few at a time, which stay in a cache."""
+    if kernel.multiplies(left, middle):
+        return kernel.centre_and_spread(left, middle, radius)
+    rows, inner = left.shape[-2:]
+    step = max(1, NUMBERS_IN_CACHE // inner)
+    if left.is_cuda or left.ndim != 3 or len(left) > 1 or rows <= step:
+        return left @ middle, left.abs() @ radius
+    centre, spread = (left.new_empty(len(middle), rows, middle.shape[-1]) for _ in range(2))
+    absolute = left.new_empty(1, step, inner)
+    for start in range(0, rows, step):
+        piece = left[:, start : start + step]
+        here = slice(start, start + piece.shape[1])
+        centre[:, here] = piece @ middle
+        spread[:, here] = torch.abs(piece, out=absolute[:, : piece.shape[1]]) @ radius
+    return centre, spread
 
 
 def _shifted(centre: Tensor, spread: Tensor, right: Interval, rounding: Rounding, shift: Interval | None) -> Interval:

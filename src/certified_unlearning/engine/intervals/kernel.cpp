@@ -1,7 +1,9 @@
-// Sums and extremes of single records' gradients, each a product of a derivative and an input that are known up to
-// intervals: formed in registers, clamped, added up, compared, and never stored. See `extremes.summed`, which does the
-// same without a compiler. No sum may be contracted or reordered into something that is not a sum of rounded products,
-// so that this is compiled without fast mathematics.
+// Two things that PyTorch does with many passes over memory, see `kernel.py`:
+// - sums and extremes of single records' gradients, each a product of a derivative and an input that are known up to
+//   intervals: formed in registers, clamped, added up, compared, and never stored;
+// - products of records with few columns, and of their magnitudes, by reading each record once.
+// No sum may be contracted or reordered into something that is not a sum of rounded products, so that this is compiled
+// without fast mathematics.
 
 #include <algorithm>
 #include <cmath>
@@ -14,6 +16,7 @@ namespace {
 constexpr int64_t LANES = 8;
 constexpr int64_t TILE = 2 * LANES;
 constexpr int64_t MANY = 512;  // Records at once: a tile of their inputs is read by every output, from a cache.
+constexpr int64_t PITCH = MANY + LANES;  // From one output's records to the next one's: no power of 2, which a cache dislikes.
 constexpr int64_t FEW = 16;    // The same where there are so few outputs that reading whole rows counts.
 
 typedef double Lanes __attribute__((vector_size(LANES * sizeof(double))));
@@ -146,17 +149,52 @@ Lanes copied(int64_t records, int64_t inputs, int64_t width, const double *from,
 
 // Copies some records' derivatives with records last; returns as `copied` does.
 double turned(int64_t records, int64_t outputs, const double *from, double *to) {
-    double probe = 0;
     for (int64_t record = 0; record < records; ++record)
-        for (int64_t output = 0; output < outputs; ++output) {
-            const double value = from[record * outputs + output];
-            to[output * MANY + record] = value;
-            probe += value * 0.0;
-        }
+        for (int64_t output = 0; output < outputs; ++output) to[output * PITCH + record] = from[record * outputs + output];
+    double probe = 0, probes[LANES] = {};
+    int64_t at = 0;
+    for (; at + LANES <= records * outputs; at += LANES)
+        for (int64_t lane = 0; lane < LANES; ++lane) probes[lane] += from[at + lane] * 0.0;
+    for (; at < records * outputs; ++at) probe += from[at] * 0.0;
+    for (int64_t lane = 0; lane < LANES; ++lane) probe += probes[lane];
     return probe;
 }
 
+inline Lanes magnitude(Lanes values) { return most_of(values, -values); }
+
+inline double total(Lanes values) {
+    double sum = 0;
+    for (int64_t lane = 0; lane < LANES; ++lane) sum += values[lane];
+    return sum;
+}
+
 }  // namespace
+
+// `left` has shape (rows, inner), `middle` and `radius` (outputs, inner), `centre` and `spread` (rows, outputs).
+extern "C" void centre_and_spread(int64_t rows, int64_t inner, int64_t outputs, const double *left, const double *middle,
+                                  const double *radius, double *centre, double *spread) {
+    constexpr int64_t AT_ONCE = 4;  // Sums that do not wait for each other.
+    for (int64_t row = 0; row < rows; ++row, left += inner)
+        for (int64_t output = 0; output < outputs; ++output) {
+            const double *by = middle + output * inner, *wide = radius + output * inner;
+            Lanes first[AT_ONCE] = {}, second[AT_ONCE] = {};
+            int64_t at = 0;
+            for (; at + AT_ONCE * LANES <= inner; at += AT_ONCE * LANES)
+                for (int64_t each = 0; each < AT_ONCE; ++each) {
+                    const Lanes values = load(left + at + each * LANES);
+                    first[each] += values * load(by + at + each * LANES);
+                    second[each] += magnitude(values) * load(wide + at + each * LANES);
+                }
+            double one = total(first[0] + first[1] + first[2] + first[3]);
+            double two = total(second[0] + second[1] + second[2] + second[3]);
+            for (; at < inner; ++at) {
+                one += left[at] * by[at];
+                two += std::fabs(left[at]) * wide[at];
+            }
+            centre[row * outputs + output] = one;
+            spread[row * outputs + output] = two;
+        }
+}
 
 // Derivatives have shape (runs, records, outputs), inputs (input_runs, records, inputs), sums (runs, outputs, inputs),
 // extremes (runs, most, outputs, inputs). `signs` is one of `Signs`; pointers to both ends of single numbers are the same.
@@ -169,7 +207,7 @@ extern "C" int32_t summed(int64_t runs, int64_t records, int64_t outputs, int64_
     const int64_t tiles = (inputs + TILE - 1) / TILE, keeps = (SUMS + 2 * most) * TILE;
     const int64_t step = outputs <= 2 ? FEW : MANY;
     std::vector<double> below(MANY * TILE), above(lower == upper ? 0 : MANY * TILE), kept(tiles * outputs * keeps);
-    std::vector<double> lows(outputs * MANY), highs(low == high ? 0 : outputs * MANY);
+    std::vector<double> lows(outputs * PITCH), highs(low == high ? 0 : outputs * PITCH);
     const double *tile_high = lower == upper ? below.data() : above.data(), *turned_high = low == high ? lows.data() : highs.data();
     for (int64_t run = 0; run < runs; ++run) {
         const Block add = std::isinf(bounds[run]) ? block_of<false>(signs, most) : block_of<true>(signs, most);
@@ -188,7 +226,7 @@ extern "C" int32_t summed(int64_t runs, int64_t records, int64_t outputs, int64_
                 if (lower != upper) probes += copied(count, inputs, width, upper + row + first, above.data());
                 for (int64_t lane = 0; lane < LANES; ++lane) probe += probes[lane];
                 for (int64_t output = 0; output < outputs; ++output)
-                    add(count, lows.data() + output * MANY, turned_high + output * MANY, below.data(), tile_high, bounds[run],
+                    add(count, lows.data() + output * PITCH, turned_high + output * PITCH, below.data(), tile_high, bounds[run],
                         most, kept.data() + (tile * outputs + output) * keeps);
             }
             if (probe != 0) return 0;

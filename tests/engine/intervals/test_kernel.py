@@ -7,10 +7,11 @@ from pathlib import Path
 import pytest
 import torch
 
-from certified_unlearning.engine.abstract_training import extremes, kernel
+from certified_unlearning.engine.abstract_training import extremes
 from certified_unlearning.engine.abstract_training.descent import Descent
 from certified_unlearning.engine.abstract_training.extremes import gradients
 from certified_unlearning.engine.abstract_training.training import train
+from certified_unlearning.engine.intervals import kernel, products
 from certified_unlearning.engine.intervals.clipping import clamped
 from certified_unlearning.engine.intervals.interval import Interval
 from certified_unlearning.engine.intervals.propagation import TIGHTEST, Factors
@@ -66,6 +67,56 @@ def test_compiled_sums_and_extremes_are_those_of_pytorch(
             due = clamped(each, clips[:, None, None, None]).magnitude.sum(dim=-1)
             torch.testing.assert_close(one.size, due, rtol=1e-12, atol=0)
             assert bool((due * (1 - 1e-12) <= two.size).all())
+
+
+@pytest.mark.parametrize("outputs", [1, 2])
+@pytest.mark.parametrize("inner", [1, 7, 32, 131])
+def test_compiled_products_are_those_of_pytorch(outputs: int, inner: int) -> None:
+    if kernel.library() is None:
+        pytest.skip("no C++ compiler is here")
+    torch.manual_seed(3)
+    left, middle = torch.randn(1, 50, inner).double(), torch.randn(1, outputs, inner).double().mT
+    radius = torch.rand(1, inner, outputs).double()
+    assert kernel.multiplies(left, middle)
+    found = kernel.centre_and_spread(left, middle, radius)
+    torch.testing.assert_close(found, (left @ middle, left.abs() @ radius), rtol=1e-13, atol=1e-13)
+    for wrong in (torch.inf, -torch.inf, torch.nan):
+        left[0, 4, inner - 1] = wrong
+        for each in kernel.centre_and_spread(left, middle, radius):
+            assert not bool(torch.isfinite(each[0, 4]).any())
+            assert bool(torch.isfinite(each[0, 5:]).all())
+
+
+@pytest.mark.parametrize("compiled", [True, False])
+@pytest.mark.parametrize("rows", [1, 40, 700])
+def test_few_columns_are_multiplied_soundly_both_ways(
+    rows: int, compiled: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Members of boxes so narrow that rounding decides, by PyTorch's product and in order, without tolerance."""
+    if not compiled:
+        monkeypatch.setattr(kernel, "multiplies", lambda *_: False)
+        monkeypatch.setattr(products, "NUMBERS_IN_CACHE", 64)
+    torch.manual_seed(4)
+    left = torch.randn(1, rows, 33).double()
+    centre = torch.randn(1, 33, 1).double()
+    right = Interval(centre - 1e-16, centre + 1e-16)
+    for multiplied in (products.signed_product, products.rump_product):
+        found = multiplied(Interval.point(left), right)
+        for end in (*right, centre):
+            assert bool(found.holds(left @ end).all())
+            assert bool(found.holds(sum(left[..., [place]] * end[:, [place]] for place in range(33))).all())
+        assert float((found.upper - found.lower).max()) < 1e-11
+
+
+def test_products_of_more_columns_runs_or_other_types_are_pytorchs() -> None:
+    one = torch.ones(1, 5, 4).double()
+    for left, right in (
+        (one, torch.ones(1, 4, 3).double()),
+        (one.expand(2, -1, -1), torch.ones(2, 4, 1).double()),
+        (one[0], torch.ones(4, 1).double()),
+        (one.float(), torch.ones(1, 4, 1)),
+    ):
+        assert not kernel.multiplies(left, right)
 
 
 @pytest.mark.parametrize("kind", ["any", "not negative", "point"])

@@ -1,7 +1,7 @@
-"""The compiled kernel of sums and extremes: built once by the machine's own C++ compiler, left out where there is none.
+"""The compiled kernel of bounds: built once by the machine's own C++ compiler, left out where there is none.
 
-It takes float64 on a CPU. What it returns differs from `extremes.summed` in plain PyTorch by the order of sums only,
-which bounds allow for. The environment variable ``UNLEARNING_KERNEL=off`` leaves it out.
+It takes float64 on a CPU. What it returns differs from what PyTorch makes of the same by the order of sums only, which
+bounds allow for. The environment variable ``UNLEARNING_KERNEL=off`` leaves it out.
 """
 
 import ctypes
@@ -29,8 +29,12 @@ SECONDS = 120
 """The longest that a compiler may take."""
 
 
+MOST_COLUMNS = 2
+"""Products with more of them are left to PyTorch, which knows how to read a row for all of them."""
+
+
 class Summed(NamedTuple):
-    """What the kernel returns: see `extremes.Sums`, whose parts these are."""
+    """What `summed` returns: see `abstract_training.extremes.Sums`, whose parts these are."""
 
     lower: Tensor
     upper: Tensor
@@ -39,8 +43,32 @@ class Summed(NamedTuple):
     largest: Tensor
 
 
+def multiplies(left: Tensor, right: Tensor) -> bool:
+    """Return whether `centre_and_spread` is there and takes such matrices: of single runs, with few columns."""
+    return (
+        all(each.dtype == torch.float64 and each.device.type == "cpu" for each in (left, right))
+        and left.ndim == right.ndim == 3
+        and len(left) == len(right) == 1
+        and right.shape[-1] <= MOST_COLUMNS
+        and library() is not None
+    )
+
+
+def centre_and_spread(left: Tensor, middle: Tensor, radius: Tensor) -> tuple[Tensor, Tensor]:
+    """Return ``left @ middle`` and ``|left| @ radius``, all of one run."""
+    _, rows, inner = left.shape
+    outputs = middle.shape[-1]
+    centre, spread = (left.new_empty(1, rows, outputs) for _ in range(2))
+    held = (left.contiguous(), middle.mT.contiguous(), radius.mT.contiguous(), centre, spread)
+    found = library()
+    assert found is not None
+    addresses = (ctypes.c_void_p(each.data_ptr()) for each in held)
+    found.centre_and_spread(*map(ctypes.c_int64, (rows, inner, outputs)), *addresses)
+    return centre, spread
+
+
 def takes(derivatives: Interval, columns: Interval) -> bool:
-    """Return whether the kernel is there and takes such factors: float64 on a CPU, one position a record."""
+    """Return whether `summed` is there and takes such factors: float64 on a CPU, one position a record."""
     ends = (*derivatives, *columns)
     return (
         all(end.dtype == torch.float64 and end.device.type == "cpu" for end in ends)
@@ -96,7 +124,7 @@ def library() -> ctypes.CDLL | None:
             stacklevel=2,
         )
         return None
-    found.summed.restype = ctypes.c_int32
+    found.summed.restype, found.centre_and_spread.restype = ctypes.c_int32, None
     return found
 
 
