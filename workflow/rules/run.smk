@@ -1,8 +1,17 @@
 # What experiments run: plans, and the mechanisms that carry them out; or rows, made at once.
 
 
+# On a cluster only what learns, unlearns and retrains is worth a job of its own, which costs seconds before it begins.
 localrules:
+    plan,
     make,
+    refit,
+    certify,
+    collect,
+    metrics,
+
+
+REFITS = [name for name in MECHANISM_BY_NAME if fits_again(name)]
 
 
 ruleorder: plan > make
@@ -17,7 +26,9 @@ rule plan:
         "logs/{preset}/{paper}/{experiment}/plan.log",
     benchmark:
         "benchmarks/results/{preset}/{paper}/{experiment}/plan.tsv"
+    priority: 1
     resources:
+        tee=tee,
         mem_mb=500,
         runtime=10,
     params:
@@ -31,7 +42,7 @@ rule plan:
     shell:
         "unlearn pipeline plan {params.experiment} --preset {wildcards.preset}"
         " --settings {params.settings:q} --sweep {params.sweep:q} {params.defaults}"
-        " --summary {input.summary} --output {output} 2>&1 | tee {log} | sed -u 1d"
+        " --summary {input.summary} --output {output} 2>&1 | tee {resources.tee} {log} | sed -u 1d"
 
 
 rule learn:
@@ -44,8 +55,10 @@ rule learn:
         "logs/{preset}/{paper}/{experiment}/{mechanism}-learn.log",
     benchmark:
         "benchmarks/results/{preset}/{paper}/{experiment}/{mechanism}-learn.tsv"
+    priority: 1
     threads: threads
     resources:
+        tee=tee,
         gpu=gpu,
         mem_mb=2000,
         runtime=240,
@@ -56,7 +69,7 @@ rule learn:
         "{wildcards.preset}: {wildcards.paper}, {wildcards.experiment}: {wildcards.mechanism} learns"
     shell:
         "unlearn pipeline learn {params.mechanism} --plan {input.plan} --data {input.data}"
-        " --output {output} 2>&1 | tee {log} | sed -u 1d"
+        " --output {output} --processes {threads} 2>&1 | tee {resources.tee} {log} | sed -u 1d"
 
 
 rule unlearn:
@@ -71,8 +84,12 @@ rule unlearn:
         "logs/{preset}/{paper}/{experiment}/{mechanism}-unlearn.log",
     benchmark:
         "benchmarks/results/{preset}/{paper}/{experiment}/{mechanism}-unlearn.tsv"
+    wildcard_constraints:
+        mechanism="|".join(sorted({*MECHANISM_BY_NAME} - {*REFITS})) or "$^",
+    priority: 1
     threads: threads
     resources:
+        tee=tee,
         gpu=gpu,
         mem_mb=2000,
         runtime=480,
@@ -84,7 +101,13 @@ rule unlearn:
         "{wildcards.preset}: {wildcards.paper}, {wildcards.experiment}: {wildcards.mechanism} answers removals"
     shell:
         "unlearn pipeline unlearn {params.mechanism} --plan {input.plan} --data {input.data} {params.learned}"
-        " --rows {output.rows} --curves {output.curves} 2>&1 | tee {log} | sed -u 1d"
+        " --rows {output.rows} --curves {output.curves} --processes {threads} 2>&1 | tee {resources.tee} {log} | sed -u 1d"
+
+
+# Another library fits again: seconds, one model for all trials.
+use rule unlearn as refit with:
+    wildcard_constraints:
+        mechanism="|".join(REFITS) or "$^",
 
 
 rule make:
@@ -98,6 +121,7 @@ rule make:
     benchmark:
         "benchmarks/results/{preset}/{paper}/{experiment}/make.tsv"
     resources:
+        tee=tee,
         mem_mb=2000,
         runtime=30,
     params:
@@ -115,7 +139,7 @@ rule make:
     shell:
         "unlearn pipeline make {params.experiment} --preset {wildcards.preset}"
         " --settings {params.settings:q} --sweep {params.sweep:q} {params.defaults} {params.summary} {params.plans}"
-        " --output {output} 2>&1 | tee {log} | sed -u 1d"
+        " --output {output} --processes {threads} 2>&1 | tee {resources.tee} {log} | sed -u 1d"
 
 
 rule certify:
@@ -129,6 +153,7 @@ rule certify:
     benchmark:
         "benchmarks/results/{preset}/{paper}/{experiment}/certify.tsv"
     resources:
+        tee=tee,
         mem_mb=500,
         runtime=10,
     params:
@@ -136,7 +161,7 @@ rule certify:
     message:
         "{wildcards.preset}: {wildcards.paper}, {wildcards.experiment}: certificates written and verified"
     shell:
-        "unlearn pipeline certify --plan {input.plan} --output {output} 2>&1 | tee {log} | sed -u 1d"
+        "unlearn pipeline certify --plan {input.plan} --output {output} 2>&1 | tee {resources.tee} {log} | sed -u 1d"
 
 
 rule collect:
@@ -152,6 +177,7 @@ rule collect:
     benchmark:
         "benchmarks/results/{preset}/collect.tsv"
     resources:
+        tee=tee,
         mem_mb=1000,
         runtime=10,
     params:
@@ -159,7 +185,7 @@ rule collect:
     message:
         "{wildcards.preset}: rows of all runs joined"
     shell:
-        "unlearn pipeline collect {input} --output {output} 2>&1 | tee {log} | sed -u 1d"
+        "unlearn pipeline collect {input} --output {output} 2>&1 | tee {resources.tee} {log} | sed -u 1d"
 
 
 rule metrics:
@@ -172,6 +198,7 @@ rule metrics:
     benchmark:
         "benchmarks/results/{preset}/metrics.tsv"
     resources:
+        tee=tee,
         mem_mb=1000,
         runtime=10,
     params:
@@ -179,4 +206,4 @@ rule metrics:
     message:
         "{wildcards.preset}: metrics of every sweep point"
     shell:
-        "unlearn pipeline metrics --records {input.records} --output {output} 2>&1 | tee {log} | sed -u 1d"
+        "unlearn pipeline metrics --records {input.records} --output {output} 2>&1 | tee {resources.tee} {log} | sed -u 1d"

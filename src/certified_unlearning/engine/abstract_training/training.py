@@ -74,6 +74,7 @@ def train(
     divisor: int | None = None,
     everyone: Batch | None = None,
     poisoning: Poisoning | None = None,
+    box: Box | None = None,
 ) -> Trained:
     """Train, and carry a box for each budget along.
 
@@ -88,6 +89,8 @@ def train(
         divisor: What sums are divided by where the neighbourhood's normaliser is ``fixed``.
         everyone: All records, where the neighbourhood's order is free.
         poisoning: Neighbours by changed records instead, with the same budget in all runs: ``k`` must be ``[0]`` then.
+        box: Where training of the neighbours starts, where something was learned before; each of shape ``(runs, ...)``,
+            and ``start`` lies in it. None: they start where the data set does.
 
     Raises:
         ParameterError: Something makes no sense, or needs clipping.
@@ -111,7 +114,7 @@ def train(
     if divisor is not None:
         require_count(least=1, divisor=divisor)
     budgets = torch.tensor(list(k), device=start[0].device)
-    trained = Trained(start, tuple(_all_runs(each, len(k)) for each in start), 0)
+    trained = Trained(start, _starting_box(start, len(k), box, bounding), 0)
     state, velocities = State(start), None
     for batch in batches:
         _require_batch(batch, neighbourhood, k, descent)
@@ -133,11 +136,11 @@ def train(
             )
         )
         rate = descent.rate(state.updates)
-        box, velocities = _followed(descent, trained.box, velocities, bounds, rate, bounding)
+        moved, velocities = _followed(descent, trained.box, velocities, bounds, rate, bounding)
         step = _records_at_once(network, batch.rows, len(start[0]))
         found = directions(network, descent, state.parameters, rows, labels, divisor=divisor, at_once=step)
         state.follow(descent, found)
-        trained = Trained(state.parameters, box, state.updates)
+        trained = Trained(state.parameters, moved, state.updates)
         _require_inside(trained, bounding)
     return trained
 
@@ -254,6 +257,13 @@ def _require_inside(trained: Trained, bounding: Bounding) -> None:
             raise IntervalError(f"parameter {place} left its box in update {trained.updates}: nothing can be certified")
 
 
-def _all_runs(values: Tensor, runs: int) -> Interval:
-    """Return a point for every run."""
-    return Interval.point(values.expand(runs, *values.shape[1:]).contiguous())
+def _starting_box(start: Parameters, runs: int, box: Box | None, bounding: Bounding) -> Box:
+    """Return where neighbours start in every run: a box that was given, or a point."""
+    if box is None:
+        return tuple(Interval.point(each.expand(runs, *each.shape[1:]).contiguous()) for each in start)
+    shapes = [(runs, *each.shape[1:]) for each in start]
+    if [tuple(each.lower.shape) for each in box] != shapes:
+        raise ParameterError(f"box must have shapes {shapes}, got {[tuple(each.lower.shape) for each in box]}")
+    found = tuple(each.checked("parameters") for each in box)
+    _require_inside(Trained(start, found, 0), bounding)
+    return found

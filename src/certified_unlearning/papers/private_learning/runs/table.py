@@ -1,0 +1,39 @@
+"""Rows of the experiments: one for each part, method, setting and trial."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import pandas as pd
+import torch
+from torch import Tensor
+
+EMPTY: Mapping[str, Any] = {
+    "features": 0,
+    "epsilon": 1.0,
+    "level": 0.0,
+    "bound": None,
+    "at_zero": None,
+    "noiseless": None,
+    "estimate_error": None,
+}
+
+
+def trial_rows(part: str, method: str, *, errors: Tensor, **columns: Any) -> pd.DataFrame:
+    """Return one row for each trial.
+
+    Args:
+        part: Which experiment of section 8, ``X1`` to ``X11``.
+        method: As figures and claims call it.
+        errors: Shape ``(trials,)``: an excess risk, or the norm of a gradient.
+        columns: Others of the schema; a tensor of shape ``(trials,)``, or one value for all.
+    """
+    given = {**EMPTY, **columns}
+    values = {name: value.tolist() if isinstance(value, Tensor) else value for name, value in given.items()}
+    return pd.DataFrame(
+        {"part": part, "method": method, "trial": range(len(errors)), "error": errors.tolist(), **values}
+    )
+
+
+def each_trial(values: list[float]) -> Tensor:
+    """Return one number for each trial as a tensor."""
+    return torch.tensor(values, dtype=torch.float64)
