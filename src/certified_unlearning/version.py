@@ -29,7 +29,7 @@ def source_sha256() -> str:
     """Return the digest of the package's source: what a half-finished computation must not outlive."""
     digest = hashlib.sha256()
     root = Path(__file__).parent
-    for path in sorted(root.rglob("*.py")):
+    for path in sorted((*root.rglob("*.py"), *root.rglob("*.cpp"))):
         digest.update(f"{path.relative_to(root)}\n".encode())
         digest.update(path.read_bytes())
     return digest.hexdigest()

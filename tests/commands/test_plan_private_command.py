@@ -1,4 +1,4 @@
-"""`unlearn plan --private`."""
+"""`unlearn plan private`."""
 
 import json
 
@@ -12,11 +12,11 @@ from certified_unlearning.accounting.private.spider import SpiderBoost
 from certified_unlearning.cli import app
 from certified_unlearning.errors import AssumptionError, ParameterError
 
-GIVEN = ["--private", "--n", "10000", "--features", "50", "--epsilon", "1", "--delta", "1e-6", "--radius", "5"]
+GIVEN = ["--n", "10000", "--features", "50", "--epsilon", "1", "--delta", "1e-6", "--radius", "5"]
 
 
 def plan(*arguments):
-    result = CliRunner().invoke(app, ["plan", *arguments])
+    result = CliRunner().invoke(app, ["plan", "private", *arguments])
     if result.exception is not None and not isinstance(result.exception, SystemExit):
         raise result.exception
     assert result.exit_code == 0, result.output
@@ -77,14 +77,11 @@ def test_methods_for_stationary_points_are_planned():
     ("arguments", "named"),
     [
         ([*GIVEN, "--goal", "speed"], "--goal must be one of"),
-        (["--private", "--n", "100"], "--features, --epsilon, --radius"),
-        ([*GIVEN, "--C", "1"], "leave out --C"),
-        ([*GIVEN, "--sigma", "1"], "leave out --sigma"),
+        (["--n", "100"], "--features, --epsilon, --radius"),
         ([*GIVEN, "--loss", "hinge"], "--loss must be one of"),
         ([*GIVEN, "--relation", "remove"], "--relation must be one of"),
         ([*GIVEN, "--records", "0"], "--records"),
         ([*GIVEN[:-4], "--delta", "few", "--radius", "1"], "--delta"),
-        (["--n", "100", "--C", "1", "--radius", "5"], "--radius needs --private"),
         ([*GIVEN, "--records", "1000000"], "smaller --delta"),
     ],
 )

@@ -83,6 +83,26 @@ def test_files_count_by_their_content(tmp_path: Path) -> None:
     assert code.digest("certified_unlearning.text", files=[template]) != before
 
 
+@pytest.mark.parametrize(("naming", "counts"), [("'kernel.c'", True), ("'another.c'", False)])
+def test_a_file_beside_a_module_counts_where_the_module_names_it(
+    digest_with: Change, tmp_path: Path, naming: str, counts: bool
+) -> None:
+    kernel = tmp_path / "invented" / "kernel.c"
+    kernel.write_text("int one() { return 1; }")
+    module = f"from pathlib import Path\nvalue = Path(__file__).with_name({naming})"
+    before = digest_with(used=module)
+    kernel.write_text("int one() { return 2; }")
+    assert (digest_with(used=module) != before) == counts
+
+
+def test_experiments_on_networks_depend_on_the_source_of_the_compiled_kernel() -> None:
+    (kernel,) = code.files_beside("certified_unlearning.engine.abstract_training.kernel")
+    assert kernel.name == "kernel.cpp"
+    packages = frozenset({"certified_unlearning"})
+    training = code.closure(["certified_unlearning.mechanisms.certified_sgd.sgd"], packages)
+    assert "certified_unlearning.engine.abstract_training.kernel" in training
+
+
 @pytest.mark.parametrize("name", ["certified_unlearning.no_such", "no_such_package.module", "math"])
 def test_a_module_that_is_not_there_or_not_python_is_named(name: str) -> None:
     with pytest.raises(ParameterError, match=rf"^there is no module {name} in Python"):

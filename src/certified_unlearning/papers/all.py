@@ -8,9 +8,11 @@ from certified_unlearning.data.sets import DATA_SETS
 from certified_unlearning.errors import ParameterError
 from certified_unlearning.papers.cheaper_than_retraining.paper import PAPER as CHEAPER_THAN_RETRAINING
 from certified_unlearning.papers.forget_unlearning.paper import PAPER as FORGET_UNLEARNING
+from certified_unlearning.papers.gradient_certificates.paper import PAPER as GRADIENT_CERTIFICATES
 from certified_unlearning.papers.langevin_unlearning.paper import PAPER as LANGEVIN_UNLEARNING
 from certified_unlearning.papers.noisy_sgd.paper import PAPER as NOISY_SGD
 from certified_unlearning.papers.privacy_dynamics.paper import PAPER as PRIVACY_DYNAMICS
+from certified_unlearning.papers.private_learning.paper import PAPER as PRIVATE_LEARNING
 from certified_unlearning.papers.tv_stability.paper import PAPER as TV_STABILITY
 from certified_unlearning.reproduction import declared
 from certified_unlearning.reproduction.paper import Paper
@@ -21,6 +23,8 @@ PAPERS = (
     NOISY_SGD,
     FORGET_UNLEARNING,
     TV_STABILITY,
+    PRIVATE_LEARNING,
+    GRADIENT_CERTIFICATES,
     CHEAPER_THAN_RETRAINING,
 )
 ENTRY_POINTS = "certified_unlearning.papers"

@@ -15,7 +15,8 @@ def digest(*modules: str, files: Sequence[str | Path] = ()) -> str:
     """Return a digest of modules, of all modules of their packages that they import, and of files.
 
     Comments, docstrings and layout do not count, so that changing them reruns nothing. Imports inside functions count;
-    those under ``if TYPE_CHECKING`` do not, and neither do modules that are named in strings.
+    those under ``if TYPE_CHECKING`` do not, and neither do modules that are named in strings. Files that lie beside a
+    module and that it names, such as the source of a compiled kernel, count by their bytes.
 
     Args:
         modules: Dotted names.
@@ -31,6 +32,11 @@ def digest(*modules: str, files: Sequence[str | Path] = ()) -> str:
     for path in sorted(map(Path, files)):
         sha.update(f"{path.name} {hashlib.sha256(path.read_bytes()).hexdigest()}\n".encode())
     return sha.hexdigest()
+
+
+def files_beside(module: str) -> tuple[Path, ...]:
+    """Return the files in a module's directory that it names in a string and that count as its code; no modules."""
+    return _read(_source(module)).files
 
 
 def closure(modules: Sequence[str], packages: frozenset[str]) -> set[str]:
@@ -49,8 +55,9 @@ def closure(modules: Sequence[str], packages: frozenset[str]) -> set[str]:
 
 class _Module(NamedTuple):
     meaning: str
-    """A digest of its syntax tree without its docstrings."""
+    """A digest of its syntax tree without its docstrings, and of the files beside it that it names."""
     imports: tuple[str, ...]
+    files: tuple[Path, ...]
 
 
 @cache
@@ -58,7 +65,17 @@ def _read(path: Path) -> _Module:
     tree = ast.parse(path.read_bytes(), filename=str(path))
     imports = tuple(_imports(tree))
     _remove_texts(tree)
-    return _Module(hashlib.sha256(ast.dump(tree).encode()).hexdigest(), imports)
+    sha = hashlib.sha256(ast.dump(tree).encode())
+    files = _files_beside(path, tree)
+    for file in files:
+        sha.update(f"{file.name} {hashlib.sha256(file.read_bytes()).hexdigest()}\n".encode())
+    return _Module(sha.hexdigest(), imports, files)
+
+
+def _files_beside(path: Path, tree: ast.Module) -> tuple[Path, ...]:
+    strings = {each.value for each in ast.walk(tree) if isinstance(each, ast.Constant) and isinstance(each.value, str)}
+    beside = (each for each in sorted(path.parent.iterdir()) if each.suffix != ".py" and each.is_file())
+    return tuple(each for each in beside if each.name in strings)
 
 
 def _inner(node: ast.AST) -> Iterator[ast.AST]:

@@ -95,16 +95,26 @@ def theorem_9_rates(setting: Setting) -> tuple[float, float]:
     return setting.reach * setting.at_zero / math.sqrt(setting.n), private / math.pow(setting.budget, 2 / 3)
 
 
-def theorem_10_strength(setting: Setting, *, gradient: float) -> float:
+def theorem_10_strength(setting: Setting, *, gradient: float | None = None) -> float:
     """Return Theorem 10's ``lambda = (G_w sqrt(H) X sqrt(log(1 / delta)) / (D n epsilon))^(2/3)``.
 
     Args:
         setting: The constants.
-        gradient: ``G_w``; what its statement prints for it, ``Y + H D X^2``, is of another unit (E16), and what its
-            proof has, ``(sqrt(H) Y + H D X) X``, is no bound on gradients (E42).
+        gradient: ``G_w``; None for a bound on gradients, ``2 sqrt(H) Y X + H D X^2``. What its statement prints,
+            ``Y + H D X^2``, is of another unit (E16), and what its proof has, ``(sqrt(H) Y + H D X) X``, bounds nothing
+            (E42).
     """
+    if gradient is None:
+        gradient = 2 * math.sqrt(setting.smoothness) * setting.at_zero * setting.row_norm
+        gradient += setting.smoothness * setting.radius * setting.row_norm**2
     scale = gradient * math.sqrt(setting.smoothness) * setting.row_norm * math.sqrt(setting.log)
     return math.pow(scale / (setting.radius * setting.budget), 2 / 3)
+
+
+def theorem_12_strength(setting: Setting) -> float:
+    """Return Theorem 12's ``lambda``."""
+    top = setting.lipschitz * setting.row_norm * math.pow(setting.log, 0.25)
+    return top / (setting.radius * math.sqrt(setting.budget))
 
 
 def smooth_sample_size(setting: Setting) -> float:

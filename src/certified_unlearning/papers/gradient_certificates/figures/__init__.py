@@ -1,0 +1,1 @@
+"""Figures, one module an experiment."""

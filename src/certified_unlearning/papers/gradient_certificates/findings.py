@@ -1,0 +1,36 @@
+"""What the rows of certified predictions say, in sentences."""
+
+import pandas as pd
+
+from certified_unlearning.papers.gradient_certificates.names import title_of
+from certified_unlearning.papers.gradient_certificates.shares import SHARES
+from certified_unlearning.reproduction.claims.evidence import Evidence
+from certified_unlearning.text import unbroken
+
+
+def findings(evidence: Evidence) -> list[str]:
+    """Return what removals and additions leave certified.
+
+    Raises:
+        MissingEvidence: There are no rows.
+        DataError: They are damaged.
+    """
+    return [shares(evidence.table(SHARES.name))]
+
+
+def shares(rows: pd.DataFrame) -> str:
+    """Return how many predictions of the first case of each mode are certified at its largest k.
+
+    Args:
+        rows: Of ``shares``.
+    """
+    ours = rows[rows["bounds"] == "tighter"]
+    said = []
+    for _, own in ours.groupby("mode", sort=False):
+        first = own[own["case"] == own["case"].iloc[0]]
+        row = first.sort_values(["k", "share"]).iloc[-1]
+        changes = "removed" if row["mode"] == "unlearning" else "removed and as many added"
+        records = unbroken(f"{row['k']:,} records")
+        said.append(f"{row['share']:.0%} hold for any {records} of every batch {changes}")
+    data = title_of(str(ours["data"].iloc[0]))
+    return f"Of a network's test predictions on {data}, {', and '.join(said)}: certified, so nothing is to unlearn."

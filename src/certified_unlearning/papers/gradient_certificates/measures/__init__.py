@@ -1,0 +1,1 @@
+"""What claims measure: formulas, small exact problems, and rows of the experiments."""

@@ -1,0 +1,17 @@
+"""Certificates by abstract gradient training: what is reproduced of it."""
+
+from certified_unlearning.papers.gradient_certificates.shares import SHARES
+from certified_unlearning.reproduction.paper import Paper
+
+_HERE = "certified_unlearning.papers.gradient_certificates"
+PAPER = Paper(
+    name="gradient_certificates",
+    title="Gradient certificates",
+    citation="Wicker, Sosnin, Janik, Müller, Weller, Tsay, Certificates of Differential Privacy and Unlearning for "
+    "Gradient-Based Training (2024)",
+    package=_HERE,
+    experiments=(SHARES,),
+    measures=tuple(f"{_HERE}.measures.{name}" for name in ("runs",)),
+    findings=f"{_HERE}.findings:findings",
+)
+"""Wicker et al. (2024)."""

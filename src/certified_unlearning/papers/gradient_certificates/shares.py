@@ -1,0 +1,66 @@
+"""Experiment ``shares``: how many predictions are certified, by k, clipping and how boxes are bounded."""
+
+import pandas as pd
+import pyarrow as pa
+
+from certified_unlearning.papers.gradient_certificates.sweeps import Shares
+from certified_unlearning.reproduction.experiment import Caption, Experiment, Inputs
+from certified_unlearning.reproduction.rows import column
+
+ROWS = pa.schema(
+    [
+        column("experiment", "text", "point"),
+        column("case", "text", "point"),
+        column("data", "text", "constant"),
+        column("hidden", "text", "constant"),
+        column("parameters", "whole", "constant"),
+        column("n", "whole", "constant"),
+        column("batch_size", "whole", "constant"),
+        column("updates", "whole", "constant"),
+        column("step_size", "number", "constant"),
+        column("mode", "text", "point"),
+        column("gamma", "number", "point"),
+        column("bounds", "text", "point"),
+        column("k", "whole", "point"),
+        column("trials", "whole", "constant"),
+        column("seed", "whole", "constant"),
+        column("share", "number", "measure"),
+        column("share_std", "number", "measure"),
+        column("accuracy", "number", "measure"),
+        column("accuracy_std", "number", "measure"),
+        column("certain_accuracy", "number", "measure"),
+        column("seconds", "number", "cost"),
+    ]
+)
+"""One row for each case, clipping level, way of bounding and k: means over trials, and their standard deviations.
+
+``share`` is of test predictions that are certified, ``certain_accuracy`` of those that are certified and right.
+``seconds`` is of training with all k at once and certifying, of all trials.
+"""
+
+
+def make(inputs: Inputs) -> pd.DataFrame:
+    """Train and certify every case; errors as for `tables.shares.shares_table`."""
+    from certified_unlearning.papers.gradient_certificates.tables.shares import shares_table
+
+    return shares_table(inputs.sweep)
+
+
+SHARES = Experiment(
+    name="shares",
+    source="",
+    sweep=Shares,
+    rows=ROWS,
+    make=make,
+    needs_data=False,
+    tracked=True,
+    draw="certified_unlearning.papers.gradient_certificates.figures.shares:draw",
+    caption=Caption(
+        "Certified predictions against k, by clipping, for several networks",
+        "Share of test predictions that no k records of every batch could change: by their removal (unlearning), or by "
+        "removals and as many additions (privacy). Lines by the level γ that entries of gradients are clamped to; "
+        "dashed: boxes as the paper bounds them, by midpoints and radii, and single logits. Bands: one standard "
+        "deviation over starts, batches and, of blobs, records. Depends on no data set of the preset.",
+        "Shares fall with k, slowly and then fast; those of small γ fall later, and dashed lines lie below solid ones.",
+    ),
+)

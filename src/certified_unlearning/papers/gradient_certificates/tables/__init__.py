@@ -1,0 +1,1 @@
+"""Tables of rows, one module an experiment."""
