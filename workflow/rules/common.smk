@@ -185,11 +185,6 @@ def gpu(wildcards):
     return processes(wildcards) if asked else 0
 
 
-def tee(wildcards, attempt):
-    """An option of `tee`: a job that is tried again, by Snakemake or by SLURM itself, keeps what its log says."""
-    return "--append" if attempt > 1 else "${SLURM_RESTART_COUNT:+--append}"
-
-
 def refuse_second_writers():
     """End before the first job, where SLURM has jobs of an earlier start that write the same files."""
     try:

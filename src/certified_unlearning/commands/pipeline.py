@@ -328,7 +328,7 @@ def track_store(
     """Create the MLflow store and the preset's MLflow experiment, once, before jobs fan out."""
     from certified_unlearning.reproduction import tracking
 
-    status = tracking.prepare_store(preset, patience=tracking.START_SECONDS)
+    status = tracking.prepare_store(preset, patience=tracking.PATIENCE_SECONDS)
     _warn(status.warning)
     status.write(output)
 
@@ -348,7 +348,7 @@ def track(
 
     status = tracking.StoreStatus.read(store)
     layout, shown = Layout(results, preset), declared.experiment(experiment)
-    tracked = tracking.track_experiment(layout, paper, shown, status, patience=tracking.RETURN_SECONDS)
+    tracked = tracking.track_experiment(layout, paper, shown, status, patience=tracking.PATIENCE_SECONDS)
     if status.warning is None:
         _warn(tracked.warning)
     tracked.write(output)
