@@ -160,6 +160,11 @@ def threads(wildcards):
     return chosen.processes if shared else chosen.threads
 
 
+def memory(wildcards):
+    """Megabytes of a simulation job: so many for each of its processes."""
+    return 2000 * processes(wildcards)
+
+
 def fits_again(mechanism):
     """Whether a mechanism answers by fitting again instead of by steps that processes could share."""
     return isinstance(declared.mechanism(MECHANISM_BY_NAME[mechanism]), Refit)

@@ -58,7 +58,7 @@ rule learn:
     threads: threads
     resources:
         gpu=gpu,
-        mem_mb=2000,
+        mem_mb=memory,
         runtime=240,
     params:
         code=mechanism_code,
@@ -88,7 +88,7 @@ rule unlearn:
     threads: threads
     resources:
         gpu=gpu,
-        mem_mb=2000,
+        mem_mb=memory,
         runtime=480,
     params:
         code=mechanism_code,

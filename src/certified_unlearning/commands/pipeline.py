@@ -381,10 +381,15 @@ def _planned(path: Path) -> Any:
 def _is_shared(plan: Any, processes: int) -> bool:
     """Return whether this job was carried out by processes that this one started, each with this command line."""
     from certified_unlearning.engine.processes import is_launched, launch
+    from certified_unlearning.engine.row_cut import cut
 
-    if processes == 1 or not plan.settings.row_shards or plan.left_out is not None or is_launched():
+    if not plan.settings.row_shards or plan.left_out is not None or is_launched():
         return False
-    launch(processes, sys.argv[1:])
+    blocks = max(len(cut(run.constants.n if run.cycle is None else run.cycle.batch_size)) for run in plan.runs)
+    useful = min(processes, blocks)  # Others would have no rows.
+    if useful == 1:
+        return False
+    launch(useful, sys.argv[1:])
     return True
 
 
