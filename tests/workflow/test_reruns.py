@@ -151,7 +151,7 @@ def with_other_docstrings(content: str) -> str:
             | TOGETHER,
         ),
         (
-            "engine/abstract_training/kernel.cpp",
+            "engine/intervals/kernel.cpp",
             each("make", OF_NETWORKS),
             each("draw", OF_NETWORKS) | (TRACKING & each("track", OF_NETWORKS)) | VERDICTS,
         ),
