@@ -151,9 +151,13 @@ def with_other_docstrings(content: str) -> str:
             | TOGETHER,
         ),
         (
-            "engine/abstract_training/kernel.cpp",
-            each("make", OF_NETWORKS),
-            each("draw", OF_NETWORKS) | (TRACKING & each("track", OF_NETWORKS)) | VERDICTS,
+            # Certificates of networks are verified with it.
+            "engine/intervals/kernel.cpp",
+            each("certify", EXPERIMENTS) | each("make", {*OF_ESTIMATORS, *OF_NETWORKS}),
+            each("track", {*EXPERIMENTS, "edits"})
+            | each("draw", {*OF_ESTIMATORS, *OF_NETWORKS})
+            | (TRACKING & each("track", OF_NETWORKS))
+            | VERDICTS,
         ),
         (
             "certificate/model.py",
