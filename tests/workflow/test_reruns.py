@@ -35,7 +35,7 @@ PACKAGE = "certified_unlearning"
 BOUNDS = ("dynamics1", "dynamics2")
 SIMULATED = ("cost", "deletion", "deletions", "edits", "measured", "risk")
 """Made at once, but by running the hot loop."""
-OF_NETWORKS = ("shares",)
+OF_NETWORKS = ("shares", "service")
 """Made by abstract training, which is no hot loop of runs."""
 OF_ESTIMATORS = ("cost", "deletions", "edits")
 """Made with estimators, which certify."""
