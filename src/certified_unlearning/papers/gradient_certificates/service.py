@@ -13,7 +13,7 @@ ROWS = pa.schema(
         column("stream", "text", "point"),
         column("budget", "whole", "point"),
         column("data", "text", "constant"),
-        column("hidden", "text", "constant"),
+        column("hidden", "whole", "constant"),
         column("parameters", "whole", "constant"),
         column("n", "whole", "constant"),
         column("shards", "whole", "constant"),

@@ -19,7 +19,7 @@ class Service(Sweep):
     pooled: PositiveInt = Field(
         description="side of the squares of pixels that images are averaged over, at least 1; 1: none"
     )
-    hidden: list[PositiveInt] = Field(description="units of the hidden layers, a list of whole numbers, may be empty")
+    hidden: Annotated[int, Field(ge=0)] = Field(description="units of the hidden layer, a whole number; 0: none")
     shards: PositiveInt = Field(description="shards, a whole number, at least 1")
     slices: PositiveInt = Field(description="slices of a shard, with a checkpoint each, a whole number, at least 1")
     epochs: PositiveInt = Field(description="updates of a stage, a whole number, at least 1")
@@ -33,9 +33,12 @@ class Service(Sweep):
         description="random (records uniformly), one shard (all of the first shard's), in turn (of each shard in turn)"
     )
     requests: PositiveInt = Field(description="requests of a stream, each for one record, a whole number, at least 1")
-    queries: Annotated[int, Field(ge=1)] = Field(description="test records that are asked for after every request")
+    queries: PositiveInt = Field(
+        description="test records that are asked for after every request, a whole number, at least 1"
+    )
     comparisons: PositiveInt = Field(
-        description="how often, evenly over a stream, answers are compared with those of the ensemble trained again"
+        description="how often, evenly over a stream, answers are compared with those of the ensemble trained again, a "
+        "whole number, at least 1"
     )
     trials: Trials = Field(description="independent starts, slices, streams and clouds, at least 2")
     seed: Seed = Field(description="a whole number from 0 to 2^31 - 1")

@@ -86,7 +86,8 @@ def ensemble_of(sweep: Service, task: Task, budget: int) -> CertifiedEnsemble:
     """Return how the ensemble of a sweep is trained, one logit for each class."""
     descent = Descent(step_size=sweep.step_size, clipping="clamp", bound=sweep.gamma)
     sharding = Sharding(len(task), sweep.shards, sweep.slices, boxes_of(budget))
-    network = Network.dense(task.features, *sweep.hidden, task.classes)
+    hidden = [sweep.hidden] if sweep.hidden else []
+    network = Network.dense(task.features, *hidden, task.classes)
     return CertifiedEnsemble(network, descent, sharding, sweep.epochs)
 
 
@@ -205,7 +206,6 @@ def _row(sweep: Service, stream: str, budget: int, tasks: Sequence[Task], trials
         "stream": stream,
         "budget": budget,
         "data": sweep.data,
-        "hidden": "-".join(map(str, sweep.hidden)),
         "parameters": settings.network.size,
         "n": len(tasks[0]),
         **{name: getattr(sweep, name) for name in _CONSTANTS},
@@ -231,7 +231,7 @@ def _row(sweep: Service, stream: str, budget: int, tasks: Sequence[Task], trials
     }
 
 
-_CONSTANTS = ("shards", "slices", "epochs", "step_size", "gamma", "requests", "trials", "seed")
+_CONSTANTS = ("hidden", "shards", "slices", "epochs", "step_size", "gamma", "requests", "trials", "seed")
 
 
 def _box_cost(sweep: Service, task: Task) -> float:
