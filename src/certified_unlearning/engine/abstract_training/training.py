@@ -14,7 +14,7 @@ from torch import Tensor
 
 from certified_unlearning.accounting.core.checks import require_count, require_counts
 from certified_unlearning.engine.abstract_training.descent import Descent, Parameters, State, directions
-from certified_unlearning.engine.abstract_training.extremes import extremes, largest_entry
+from certified_unlearning.engine.abstract_training.extremes import Extremes, extremes, largest_entry
 from certified_unlearning.engine.abstract_training.neighbourhoods import Neighbourhood, direction_bounds
 from certified_unlearning.engine.abstract_training.poisoning import Poisoning, poisoned_directions
 from certified_unlearning.engine.intervals.interval import Interval, IntervalError
@@ -24,6 +24,10 @@ from certified_unlearning.engine.intervals.propagation import TIGHTEST, Bounding
 from certified_unlearning.errors import DataError, ParameterError
 
 Box = tuple[Interval, ...]
+NUMBERS_AT_ONCE = 1 << 17
+"""Of bounds that are formed together in one layer: pieces that stay in a processor's cache."""
+NUMBERS_AT_ONCE_ON_GPU = 1 << 25
+"""The same on a GPU, where small pieces take as long as large ones."""
 NAIVE_SLACK = 1e4
 """Units in the last place by which parameters may leave a naive box before it is taken for a mistake."""
 
@@ -133,7 +137,9 @@ def train(
         )
         rate = descent.rate(state.updates)
         moved, velocities = _followed(descent, trained.box, velocities, bounds, rate, bounding)
-        state.follow(descent, directions(network, descent, state.parameters, rows, labels, divisor=divisor))
+        step = _records_at_once(network, batch.rows, len(start[0]))
+        found = directions(network, descent, state.parameters, rows, labels, divisor=divisor, at_once=step)
+        state.follow(descent, found)
         trained = Trained(state.parameters, moved, state.updates)
         _require_inside(trained, bounding)
     return trained
@@ -151,28 +157,39 @@ def _directions(
     size: int,
 ) -> Box:
     """Return bounds of the directions that a batch gives; of all batches of that size where the order is free."""
-    rows = batch.rows.unsqueeze(0)
-    seen = forward(network, box, rows, bounding)
-    # Derivatives of infinite logits are bounded although training may not be able to compute them.
-    seen.logits.checked("the logits")
-    factors = backward(network, box, seen, batch.labels, descent.loss, bounding)
-    bound, records = descent.bounds(rows, len(budgets)), len(batch.rows)
+    bound, records = descent.bounds(batch.rows, len(budgets)), len(batch.rows)
     limit = largest_entry(network, descent.clipping, bound, bounding)
-    found = extremes(
-        network,
-        factors,
-        most=neighbourhood.kept(int(budgets.max()), records, size),
-        clipping=descent.clipping,
-        bound=bound,
-        bounding=bounding,
-        public=batch.public,
-    )
+    most = neighbourhood.kept(int(budgets.max()), records, size)
+    found: tuple[Extremes, ...] | None = None
+    step = _records_at_once(network, batch.rows, len(budgets))
+    for piece in (slice(start, start + step) for start in range(0, records, step)):
+        seen = forward(network, box, batch.rows[None, piece], bounding)
+        # Derivatives of infinite logits are bounded although training may not be able to compute them.
+        seen.logits.checked("the logits")
+        each = extremes(
+            network,
+            backward(network, box, seen, batch.labels[piece], descent.loss, bounding),
+            most=most,
+            clipping=descent.clipping,
+            bound=bound,
+            bounding=bounding,
+            public=None if batch.public is None else batch.public[piece],
+        )
+        found = each if found is None else tuple(one.joined(two, most) for one, two in zip(found, each, strict=True))
+    assert found is not None
     return tuple(
         direction_bounds(
             each, neighbourhood, budgets, limit, divisor=divisor or records, batch=size, rounding=bounding.rounding
         ).checked("a descent direction")
         for each in found
     )
+
+
+def _records_at_once(network: Network, rows: Tensor, runs: int) -> int:
+    """Return how many records are bounded together: what a layer makes of them is to stay in a processor's cache."""
+    if rows.is_cuda:
+        return max(1, NUMBERS_AT_ONCE_ON_GPU // (runs * network.widest(rows.shape[1:])))
+    return max(1, NUMBERS_AT_ONCE // (runs * network.widest(rows.shape[1:])))
 
 
 def _followed(
@@ -233,10 +250,10 @@ def _require_inside(trained: Trained, bounding: Bounding) -> None:
         IntervalError: They do not.
     """
     for place, (values, box) in enumerate(zip(trained.parameters, trained.box, strict=True)):
-        slack: float | Tensor = 0.0
         if not bounding.rounding.is_outward:
             slack = NAIVE_SLACK * torch.finfo(values.dtype).eps * (1 + values.abs()) * trained.updates
-        if not bool(((box.lower - slack <= values) & (values <= box.upper + slack)).all()):
+            box = Interval(box.lower - slack, box.upper + slack)
+        if not bool(box.holds(values).all()):
             raise IntervalError(f"parameter {place} left its box in update {trained.updates}: nothing can be certified")
 
 
