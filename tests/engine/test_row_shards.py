@@ -21,7 +21,7 @@ from certified_unlearning.engine.checkpoint import Checkpoint
 from certified_unlearning.engine.minibatch import NUMBERS_AT_ONCE, CyclicObjective
 from certified_unlearning.engine.objectives.linear import LinearObjective
 from certified_unlearning.engine.objectives.logistic import LogisticObjective
-from certified_unlearning.engine.objectives.rows import StreamedRows
+from certified_unlearning.engine.objectives.rows import Scratch, StreamedRows
 from certified_unlearning.engine.objectives.sharded import ShardedCycle, ShardedObjective
 from certified_unlearning.engine.objectives.softmax import SoftmaxObjective
 from certified_unlearning.engine.row_cut import LEAST_ROWS, MOST_BLOCKS, cut
@@ -250,7 +250,7 @@ def test_one_bit_of_one_weight_is_a_difference() -> None:
         weights = torch.ones(2, 3)
         if shards.rank:
             weights[1, 1] = torch.nextafter(weights[1, 1], torch.tensor(2.0))
-        return shards.total(2, lambda block: weights, weights)
+        return shards.total(2, lambda block: weights, weights, Scratch())
 
     assert all(isinstance(result, DivergedError) for result in in_ranks(2, work))
 

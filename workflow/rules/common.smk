@@ -160,6 +160,11 @@ def threads(wildcards):
     return chosen.processes if shared else chosen.threads
 
 
+def memory(wildcards):
+    """Megabytes of a simulation job: so many for each of its processes."""
+    return 2000 * processes(wildcards)
+
+
 def fits_again(mechanism):
     """Whether a mechanism answers by fitting again instead of by steps that processes could share."""
     return isinstance(declared.mechanism(MECHANISM_BY_NAME[mechanism]), Refit)
@@ -178,11 +183,6 @@ def gpu(wildcards):
     seen = not SUBMITTED and shutil.which("nvidia-smi") is not None
     asked = device == "cuda" or (device == "auto" and seen)
     return processes(wildcards) if asked else 0
-
-
-def tee(wildcards, attempt):
-    """An option of `tee`: a job that is tried again, by Snakemake or by SLURM itself, keeps what its log says."""
-    return "--append" if attempt > 1 else "${SLURM_RESTART_COUNT:+--append}"
 
 
 def refuse_second_writers():

@@ -22,7 +22,6 @@ rule fetch:
     priority: 1
     retries: 2
     resources:
-        tee=tee,
         mem_mb=1000,
         runtime=60,
     params:
@@ -31,7 +30,7 @@ rule fetch:
     message:
         "The raw files of {wildcards.dataset}: found or fetched, and checked"
     shell:
-        "unlearn data fetch {wildcards.dataset} --manifest {output.manifest} {params.others} 2>&1 | tee {resources.tee} {log} | sed -u 1d"
+        "unlearn data fetch {wildcards.dataset} --manifest {output.manifest} {params.others} 2>&1 | tee {log} | sed -u 1d"
 
 
 rule prepare:
@@ -48,7 +47,6 @@ rule prepare:
         preset="|".join(sorted({*PARAMETERS.presets} - {*WITH_FEATURES})) or "$^",
     priority: 1
     resources:
-        tee=tee,
         mem_mb=2500,
         runtime=120,
     params:
@@ -62,7 +60,7 @@ rule prepare:
         "{wildcards.preset}: data set {params.dataset}, rows of norm at most 1, split"
     shell:
         "unlearn data prepare {params.dataset} {params.features} {params.table} --seed {params.seed}"
-        " --output {output.data} --summary {output.summary} {params.others} 2>&1 | tee {resources.tee} {log} | sed -u 1d"
+        " --output {output.data} --summary {output.summary} {params.others} 2>&1 | tee {log} | sed -u 1d"
 
 
 # Features of images are computed: minutes, or an hour with a network.

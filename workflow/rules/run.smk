@@ -28,7 +28,6 @@ rule plan:
         "benchmarks/results/{preset}/{paper}/{experiment}/plan.tsv"
     priority: 1
     resources:
-        tee=tee,
         mem_mb=500,
         runtime=10,
     params:
@@ -42,7 +41,7 @@ rule plan:
     shell:
         "unlearn pipeline plan {params.experiment} --preset {wildcards.preset}"
         " --settings {params.settings:q} --sweep {params.sweep:q} {params.defaults}"
-        " --summary {input.summary} --output {output} 2>&1 | tee {resources.tee} {log} | sed -u 1d"
+        " --summary {input.summary} --output {output} 2>&1 | tee {log} | sed -u 1d"
 
 
 rule learn:
@@ -58,9 +57,8 @@ rule learn:
     priority: 1
     threads: threads
     resources:
-        tee=tee,
         gpu=gpu,
-        mem_mb=2000,
+        mem_mb=memory,
         runtime=240,
     params:
         code=mechanism_code,
@@ -69,7 +67,7 @@ rule learn:
         "{wildcards.preset}: {wildcards.paper}, {wildcards.experiment}: {wildcards.mechanism} learns"
     shell:
         "unlearn pipeline learn {params.mechanism} --plan {input.plan} --data {input.data}"
-        " --output {output} --processes {threads} 2>&1 | tee {resources.tee} {log} | sed -u 1d"
+        " --output {output} --processes {threads} 2>&1 | tee {log} | sed -u 1d"
 
 
 rule unlearn:
@@ -89,9 +87,8 @@ rule unlearn:
     priority: 1
     threads: threads
     resources:
-        tee=tee,
         gpu=gpu,
-        mem_mb=2000,
+        mem_mb=memory,
         runtime=480,
     params:
         code=mechanism_code,
@@ -101,7 +98,7 @@ rule unlearn:
         "{wildcards.preset}: {wildcards.paper}, {wildcards.experiment}: {wildcards.mechanism} answers removals"
     shell:
         "unlearn pipeline unlearn {params.mechanism} --plan {input.plan} --data {input.data} {params.learned}"
-        " --rows {output.rows} --curves {output.curves} --processes {threads} 2>&1 | tee {resources.tee} {log} | sed -u 1d"
+        " --rows {output.rows} --curves {output.curves} --processes {threads} 2>&1 | tee {log} | sed -u 1d"
 
 
 # Another library fits again: seconds, one model for all trials.
@@ -121,7 +118,6 @@ rule make:
     benchmark:
         "benchmarks/results/{preset}/{paper}/{experiment}/make.tsv"
     resources:
-        tee=tee,
         mem_mb=2000,
         runtime=30,
     params:
@@ -139,7 +135,7 @@ rule make:
     shell:
         "unlearn pipeline make {params.experiment} --preset {wildcards.preset}"
         " --settings {params.settings:q} --sweep {params.sweep:q} {params.defaults} {params.summary} {params.plans}"
-        " --output {output} --processes {threads} 2>&1 | tee {resources.tee} {log} | sed -u 1d"
+        " --output {output} 2>&1 | tee {log} | sed -u 1d"
 
 
 rule certify:
@@ -153,7 +149,6 @@ rule certify:
     benchmark:
         "benchmarks/results/{preset}/{paper}/{experiment}/certify.tsv"
     resources:
-        tee=tee,
         mem_mb=500,
         runtime=10,
     params:
@@ -161,7 +156,7 @@ rule certify:
     message:
         "{wildcards.preset}: {wildcards.paper}, {wildcards.experiment}: certificates written and verified"
     shell:
-        "unlearn pipeline certify --plan {input.plan} --output {output} 2>&1 | tee {resources.tee} {log} | sed -u 1d"
+        "unlearn pipeline certify --plan {input.plan} --output {output} 2>&1 | tee {log} | sed -u 1d"
 
 
 rule collect:
@@ -177,7 +172,6 @@ rule collect:
     benchmark:
         "benchmarks/results/{preset}/collect.tsv"
     resources:
-        tee=tee,
         mem_mb=1000,
         runtime=10,
     params:
@@ -185,7 +179,7 @@ rule collect:
     message:
         "{wildcards.preset}: rows of all runs joined"
     shell:
-        "unlearn pipeline collect {input} --output {output} 2>&1 | tee {resources.tee} {log} | sed -u 1d"
+        "unlearn pipeline collect {input} --output {output} 2>&1 | tee {log} | sed -u 1d"
 
 
 rule metrics:
@@ -198,7 +192,6 @@ rule metrics:
     benchmark:
         "benchmarks/results/{preset}/metrics.tsv"
     resources:
-        tee=tee,
         mem_mb=1000,
         runtime=10,
     params:
@@ -206,4 +199,4 @@ rule metrics:
     message:
         "{wildcards.preset}: metrics of every sweep point"
     shell:
-        "unlearn pipeline metrics --records {input.records} --output {output} 2>&1 | tee {resources.tee} {log} | sed -u 1d"
+        "unlearn pipeline metrics --records {input.records} --output {output} 2>&1 | tee {log} | sed -u 1d"

@@ -41,7 +41,6 @@ rule draw:
     wildcard_constraints:
         experiment="|".join(DRAWN) or "$^",
     resources:
-        tee=tee,
         mem_mb=1000,
         runtime=10,
     params:
@@ -55,7 +54,7 @@ rule draw:
         "{wildcards.preset}: {wildcards.paper}, {wildcards.experiment}: figure drawn"
     shell:
         "unlearn pipeline draw {params.experiment} {params.rows} --style {params.style:q}"
-        " --figure {params.stem} --numbers {output.numbers} 2>&1 | tee {resources.tee} {log} | sed -u 1d"
+        " --figure {params.stem} --numbers {output.numbers} 2>&1 | tee {log} | sed -u 1d"
 
 
 rule tabulate:
@@ -77,7 +76,6 @@ rule tabulate:
     wildcard_constraints:
         experiment="|".join(TABLES) or "$^",
     resources:
-        tee=tee,
         mem_mb=1000,
         runtime=10,
     params:
@@ -89,7 +87,7 @@ rule tabulate:
         "{wildcards.preset}: {wildcards.paper}, {wildcards.experiment}: table laid out"
     shell:
         "unlearn pipeline draw {params.experiment} {params.rows}"
-        " --numbers {output.numbers} --page {output.page} 2>&1 | tee {resources.tee} {log} | sed -u 1d"
+        " --numbers {output.numbers} --page {output.page} 2>&1 | tee {log} | sed -u 1d"
 
 
 rule parameter_table:
@@ -105,7 +103,6 @@ rule parameter_table:
     benchmark:
         "benchmarks/results/{preset}/parameters.tsv"
     resources:
-        tee=tee,
         mem_mb=500,
         runtime=10,
     params:
@@ -114,7 +111,7 @@ rule parameter_table:
     message:
         "{wildcards.preset}: table of parameters"
     shell:
-        "unlearn pipeline parameters {wildcards.preset} --values {params.preset:q} --output {output} 2>&1 | tee {resources.tee} {log} | sed -u 1d"
+        "unlearn pipeline parameters {wildcards.preset} --values {params.preset:q} --output {output} 2>&1 | tee {log} | sed -u 1d"
 
 
 rule claims:
@@ -131,7 +128,6 @@ rule claims:
     benchmark:
         "benchmarks/results/{name}/claims.tsv"
     resources:
-        tee=tee,
         mem_mb=1000,
         runtime=10,
     params:
@@ -141,7 +137,7 @@ rule claims:
     message:
         "{wildcards.name}: a verdict on every claim, and what matters most"
     shell:
-        "unlearn pipeline claims {params.members} --output {output.claims} --findings {output.findings} {params.others} 2>&1 | tee {resources.tee} {log} | sed -u 1d"
+        "unlearn pipeline claims {params.members} --output {output.claims} --findings {output.findings} {params.others} 2>&1 | tee {log} | sed -u 1d"
 
 
 rule headline:
@@ -155,7 +151,6 @@ rule headline:
     benchmark:
         "benchmarks/results/headline.tsv"
     resources:
-        tee=tee,
         mem_mb=1000,
         runtime=10,
     params:
@@ -165,7 +160,7 @@ rule headline:
         "a dozen numbers of the active preset"
     shell:
         "unlearn pipeline headline --records {input.records} --claims {input.claims} {params.numbers}"
-        " --output {output} 2>&1 | tee {resources.tee} {log} | sed -u 1d"
+        " --output {output} 2>&1 | tee {log} | sed -u 1d"
 
 
 rule page:
@@ -187,7 +182,6 @@ rule page:
     benchmark:
         "benchmarks/results/{name}/page.tsv"
     resources:
-        tee=tee,
         mem_mb=1000,
         runtime=10,
     params:
@@ -197,4 +191,4 @@ rule page:
     message:
         "{wildcards.name}: report"
     shell:
-        "unlearn pipeline report {wildcards.name} {params.members} --output {output} {params.others} 2>&1 | tee {resources.tee} {log} | sed -u 1d"
+        "unlearn pipeline report {wildcards.name} {params.members} --output {output} {params.others} 2>&1 | tee {log} | sed -u 1d"

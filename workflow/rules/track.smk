@@ -14,8 +14,6 @@ rule track_store:
         "logs/{preset}/track-store.log",
     benchmark:
         "benchmarks/results/{preset}/track-store.tsv"
-    resources:
-        tee=tee,
     params:
         code=code("reproduction.tracking.store"),
         # Another store is another result; the address itself may hold a password.
@@ -23,7 +21,7 @@ rule track_store:
     message:
         "{wildcards.preset}: MLflow store opened"
     shell:
-        "unlearn pipeline track-store {wildcards.preset} --output {output} 2>&1 | tee {resources.tee} {log} | sed -u 1d"
+        "unlearn pipeline track-store {wildcards.preset} --output {output} 2>&1 | tee {log} | sed -u 1d"
 
 
 rule track:
@@ -38,7 +36,6 @@ rule track:
     benchmark:
         "benchmarks/results/{preset}/{paper}/{experiment}/track.tsv"
     resources:
-        tee=tee,
         mem_mb=1500,
         runtime=10,
     params:
@@ -48,4 +45,4 @@ rule track:
         "{wildcards.preset}: {wildcards.paper}, {wildcards.experiment}: runs logged to MLflow"
     shell:
         "unlearn pipeline track {params.experiment} --paper {wildcards.paper} --preset {wildcards.preset}"
-        " --store {input.store} --output {output} 2>&1 | tee {resources.tee} {log} | sed -u 1d"
+        " --store {input.store} --output {output} 2>&1 | tee {log} | sed -u 1d"

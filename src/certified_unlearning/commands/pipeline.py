@@ -328,7 +328,7 @@ def track_store(
     """Create the MLflow store and the preset's MLflow experiment, once, before jobs fan out."""
     from certified_unlearning.reproduction import tracking
 
-    status = tracking.prepare_store(preset, patience=tracking.START_SECONDS)
+    status = tracking.prepare_store(preset, patience=tracking.PATIENCE_SECONDS)
     _warn(status.warning)
     status.write(output)
 
@@ -348,7 +348,7 @@ def track(
 
     status = tracking.StoreStatus.read(store)
     layout, shown = Layout(results, preset), declared.experiment(experiment)
-    tracked = tracking.track_experiment(layout, paper, shown, status, patience=tracking.RETURN_SECONDS)
+    tracked = tracking.track_experiment(layout, paper, shown, status, patience=tracking.PATIENCE_SECONDS)
     if status.warning is None:
         _warn(tracked.warning)
     tracked.write(output)
@@ -381,10 +381,15 @@ def _planned(path: Path) -> Any:
 def _is_shared(plan: Any, processes: int) -> bool:
     """Return whether this job was carried out by processes that this one started, each with this command line."""
     from certified_unlearning.engine.processes import is_launched, launch
+    from certified_unlearning.engine.row_cut import cut
 
-    if processes == 1 or not plan.settings.row_shards or plan.left_out is not None or is_launched():
+    if not plan.settings.row_shards or plan.left_out is not None or is_launched():
         return False
-    launch(processes, sys.argv[1:])
+    blocks = max(len(cut(run.constants.n if run.cycle is None else run.cycle.batch_size)) for run in plan.runs)
+    useful = min(processes, blocks)  # Others would have no rows.
+    if useful == 1:
+        return False
+    launch(useful, sys.argv[1:])
     return True
 
 

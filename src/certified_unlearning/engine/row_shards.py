@@ -11,6 +11,7 @@ they are multiplied in, a constant part, and the levels of the tree.
 """
 
 import json
+import math
 import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -22,6 +23,7 @@ from safetensors.torch import load, save
 from torch import Tensor, distributed
 
 from certified_unlearning.engine.checkpoint import Checkpoint
+from certified_unlearning.engine.objectives.rows import Scratch
 from certified_unlearning.errors import DivergedError, ParameterError, ProcessError
 
 Node: TypeAlias = tuple[int, int]
@@ -56,13 +58,14 @@ class RowShards:
             return range(1)
         return range(blocks * rank // self.ranks, blocks * (rank + 1) // self.ranks)
 
-    def total(self, blocks: int, gradient_of: Callable[[int], Tensor], weights: Tensor) -> Tensor:
+    def total(self, blocks: int, gradient_of: Callable[[int], Tensor], weights: Tensor, scratch: Scratch) -> Tensor:
         """Return the sum of all blocks' gradients, the same bits for any number of processes.
 
         Args:
             blocks: How many blocks there are, a power of two.
             gradient_of: Returns the gradient of one of this process' own blocks; the next call may overwrite it.
             weights: What the gradients are taken at; their shape.
+            scratch: Where it is computed; the next call overwrites what this one returns.
 
         Raises:
             ProcessError: A process ended.
@@ -71,25 +74,19 @@ class RowShards:
         if self.launcher is not None and os.getppid() != self.launcher:
             raise ProcessError("what started the processes of this run has ended, and so do they")
         if self.ranks == 1 or blocks == 1:
-            return _added(0, blocks, gradient_of)
+            total = scratch.take("total", weights.shape, weights)
+            _add_up(total, 0, blocks, gradient_of, scratch)
+            return total
         nodes = [_nodes((0, blocks), self._of_rank(rank, blocks)) for rank in range(self.ranks)]
-        sums = weights.new_zeros(max(map(len, nodes)), *weights.shape)
+        shape = max(map(len, nodes)), *weights.shape
+        sent = scratch.take("sent", (8 + math.prod(shape) * weights.element_size(),), _BYTES.to(weights.device))
+        sums = sent[8:].view(weights.dtype).view(shape)
         for place, (first, end) in enumerate(nodes[self.rank]):
-            sums[place] = _added(first, end, gradient_of)
-        gathered = {
-            node: each[place]
-            for own, each in zip(nodes, self._gathered(sums, weights), strict=True)
-            for place, node in enumerate(own)
-        }
-        return _joined((0, blocks), gathered)
-
-    def _gathered(self, sums: Tensor, weights: Tensor) -> list[Tensor]:
-        """Return the sums of every process, after a check that all have the same weights."""
+            _add_up(sums[place], first, end, gradient_of, scratch)
         # The weights' bits, added as whole numbers: exact in any order, and any other bit makes another number.
         as_integers = weights.reshape(-1).view({4: torch.int32, 8: torch.int64}[weights.element_size()])
-        mark = as_integers.sum(dtype=torch.int64).reshape(1)
-        sent = torch.cat([mark.view(torch.uint8), sums.reshape(-1).view(torch.uint8)])
-        received = sent.new_empty(self.ranks, len(sent))
+        sent[:8] = as_integers.sum(dtype=torch.int64).reshape(1).view(torch.uint8)
+        received = scratch.take("received", (self.ranks, len(sent)), sent)
         with _companions(self):
             distributed.all_gather(list(received), sent)
         marks = received[:, :8]
@@ -98,27 +95,36 @@ class RowShards:
                 f"the {self.ranks} processes of this run have different weights, so they do not compute the same: they "
                 "need processors, devices and software of one kind; the next start begins anew"
             )
-        return [each[8:].view(sums.dtype).view_as(sums) for each in received]
+        known = {
+            node: each[8:].view(weights.dtype).view(shape)[place]
+            for own, each in zip(nodes, received, strict=True)
+            for place, node in enumerate(own)
+        }
+        return _joined((0, blocks), known)
 
     def of_first(self, content: bytes | None) -> bytes | None:
         """Return what the first process gives, to all of them."""
         if self.ranks == 1:
             return content
-        device = "cuda" if distributed.get_backend() == "nccl" else "cpu"
-        length = torch.tensor([-1 if content is None else len(content)], device=device)
+        length = torch.tensor([-1 if content is None else len(content)])
         with _companions(self):
             distributed.broadcast(length, 0)
             if int(length) < 0:
                 return None
             sent = torch.frombuffer(bytearray(content), dtype=torch.uint8) if self.writes and content else None
             sent = torch.empty(int(length), dtype=torch.uint8) if sent is None else sent
-            sent = sent.to(device)
             distributed.broadcast(sent, 0)
-        return bytes(sent.cpu().numpy())
+        return bytes(sent.numpy())
 
 
+_BYTES = torch.empty(0, dtype=torch.uint8)
 ALONE = RowShards()
 """One process that has all rows."""
+
+
+def local_rank() -> int:
+    """Return which of the processes on its machine this one is: the number of the GPU that it takes."""
+    return int(os.environ.get("LOCAL_RANK", "0"))
 
 
 @contextmanager
@@ -135,8 +141,9 @@ def row_shards() -> Iterator[RowShards]:
     if os.environ.get("WORLD_SIZE", "1") == "1":
         yield ALONE
         return
-    if torch.cuda.is_available():
-        torch.cuda.set_device(int(os.environ.get("LOCAL_RANK", "0")))
+    place = local_rank()
+    if place < torch.cuda.device_count():
+        torch.cuda.set_device(place)
     try:
         distributed.init_process_group()
     except ValueError as error:
@@ -202,21 +209,28 @@ def _nodes(node: Node, own: range) -> list[Node]:
     return _nodes((first, middle), own) + _nodes((middle, end), own)
 
 
-def _added(first: int, end: int, gradient_of: Callable[[int], Tensor]) -> Tensor:
-    """Return the sum of a node's blocks."""
+def _add_up(out: Tensor, first: int, end: int, gradient_of: Callable[[int], Tensor], scratch: Scratch) -> None:
+    """Fill ``out`` with the sum of a node's blocks."""
     if end - first == 1:
-        return gradient_of(first).clone()
+        out.copy_(gradient_of(first))
+        return
     middle = (first + end) // 2
-    return _added(first, middle, gradient_of).add_(_added(middle, end, gradient_of))
+    _add_up(out, first, middle, gradient_of, scratch)
+    if end - middle == 1:
+        out.add_(gradient_of(middle))
+        return
+    others = scratch.take(f"{end - middle} blocks", out.shape, out)
+    _add_up(others, middle, end, gradient_of, scratch)
+    out.add_(others)
 
 
 def _joined(node: Node, known: dict[Node, Tensor]) -> Tensor:
-    """Return the sum of a node's blocks from sums that are known."""
+    """Return the sum of a node's blocks from sums that are known, and that are changed."""
     if node in known:
         return known[node]
     first, end = node
     middle = (first + end) // 2
-    return _joined((first, middle), known) + _joined((middle, end), known)
+    return _joined((first, middle), known).add_(_joined((middle, end), known))
 
 
 @contextmanager

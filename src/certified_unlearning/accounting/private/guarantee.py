@@ -29,6 +29,8 @@ from certified_unlearning.errors import AssumptionError, ParameterError
 GROUPS = (1, 2, 5, 10, 100)
 """Numbers of deleted records that certificates speak of."""
 LARGEST_EXPONENT = 700.0
+AGREEMENT = 1e-9
+"""How far, relatively, a recomputed epsilon may be above the one that was asked: the recomputed one is stated."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -166,7 +168,7 @@ def require_met(guarantee: PrivateGuarantee, *, epsilon: float, delta: float) ->
     """Raise `AssumptionError` where what was planned is less private than what was asked.
 
     A plan's noise is chosen by one formula, and its guarantee recomputed from its constants by another: a forgotten
-    factor in the first does not get past this.
+    factor in the first does not get past this. Both round, so `AGREEMENT` is allowed between them.
 
     Args:
         guarantee: Recomputed.
@@ -174,7 +176,7 @@ def require_met(guarantee: PrivateGuarantee, *, epsilon: float, delta: float) ->
         delta: Asked.
     """
     found = guarantee.epsilon(delta)
-    if not found <= epsilon:
+    if not found <= epsilon * (1 + AGREEMENT):
         raise AssumptionError(
             f"the planned noise gives epsilon = {found:.9g} at delta = {delta:g}, where {epsilon:.9g} was asked: this "
             "is a fault of the planner, and nothing was learned"

@@ -35,6 +35,7 @@ class _Blocks:
         self._strong_convexity = strong_convexity
         self._normaliser = normaliser
         self._own: dict[int, tuple[BlockObjective, Tensor]] = {}
+        self._scratch = Scratch()
 
     def remove(self, count: int) -> None:
         """Make this the objective on the data with the first ``count`` removals carried out."""
@@ -47,7 +48,9 @@ class _Blocks:
         Raises:
             ProcessError: Another process ended, or has other weights (`DivergedError`).
         """
-        gradient = self._shards.total(self._blocks, lambda block: self._own[block][0].loss_gradient(weights), weights)
+        gradient = self._shards.total(
+            self._blocks, lambda block: self._own[block][0].loss_gradient(weights), weights, self._scratch
+        )
         weights.mul_(1 - step_size * self._strong_convexity).add_(gradient, alpha=-step_size / self._normaliser)
 
 
@@ -82,14 +85,13 @@ class ShardedObjective(_Blocks):
         blocks = cut(n)
         super().__init__(n, d, len(blocks), shards, strong_convexity, normaliser or n)
         indices, new_rows, new_labels = replacements
-        scratch = Scratch()
         for number in shards.own(len(blocks)):
             block = blocks[number]
             here = ((indices >= block.start) & (indices < block.stop)).nonzero().view(-1)
             of_block = indices[here] - block.start, new_rows[here], new_labels[here]
             own = rows[block] if isinstance(rows, Tensor) else rows.part(block)
             objective = loss(own, labels[block], of_block)
-            objective.scratch = scratch
+            objective.scratch = self._scratch
             self._own[number] = objective, here
 
 

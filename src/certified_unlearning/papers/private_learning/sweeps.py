@@ -4,6 +4,7 @@ from typing import Annotated
 
 from pydantic import Field
 
+from certified_unlearning.data.sets import built_in
 from certified_unlearning.mechanisms.settings import Distinct, PositiveFloat, PositiveInt
 from certified_unlearning.reproduction.experiment import Sweep
 
@@ -11,6 +12,38 @@ _Seed = Annotated[int, Field(ge=0, lt=2**32)]
 _Delta = Annotated[float, Field(gt=0, lt=1)]
 _Trials = Annotated[int, Field(ge=2)]
 _Several = Annotated[list[PositiveInt], Field(min_length=2, json_schema_extra={"uniqueItems": True})]
+
+
+class PrivateGradients(Sweep):
+    """Gradients of private models, also of losses that are not convex, against records and columns."""
+
+    epsilon: PositiveFloat = Field(description="of replace-one privacy, above 0")
+    delta: _Delta = Field(description="of privacy, strictly between 0 and 1")
+    distinct: PositiveInt = Field(description="records of X7 and X10 that differ; all others are their copies")
+    spider_n: _Several = Field(description="records of X7, SpiderBoost: at least two multiples of distinct")
+    spider_features: PositiveInt = Field(description="columns of X7, a whole number, at least 1")
+    tree_n: _Several = Field(description="records of X8, the tree-based Spider: at least two distinct whole numbers")
+    tree_features: PositiveInt = Field(description="columns of X8, a whole number, at least 1")
+    recursive_n: _Several = Field(
+        description="records of X9, recursive regularisation: at least two distinct whole numbers"
+    )
+    embedding_n: PositiveInt = Field(description="records of X10, a multiple of distinct")
+    columns: _Several = Field(description="columns of X10's embeddings, at least two distinct whole numbers")
+    full_features: _Several = Field(
+        description="columns of X10 without an embedding, at least two distinct whole numbers from 10 on"
+    )
+    trials: _Trials = Field(description="independent runs of each setting, at least 2")
+    seed: _Seed = Field(description="a whole number from 0 to 2^32 - 1")
+
+    def check(self) -> str | None:
+        """Return what is wrong with the values together."""
+        for name, counts in (("spider_n", self.spider_n), ("embedding_n", [self.embedding_n])):
+            odd = [each for each in counts if each % self.distinct]
+            if odd:
+                return f"{name} contains {odd[0]}, which is no multiple of distinct = {self.distinct}"
+        if min(self.full_features) < 10:
+            return f"full_features contains {min(self.full_features)}, but 10 columns of X10 are not zero"
+        return None
 
 
 class PrivateRisk(Sweep):
@@ -43,3 +76,45 @@ class PrivateRisk(Sweep):
         if min(self.features) < 50:
             return f"features contains {min(self.features)}, but 50 columns of X3 are not zero"
         return None
+
+
+class GroupPrivacy(Sweep):
+    """Deletions that a private model covers with no work, beside systems that unlearn them."""
+
+    data: Distinct[str] = Field(description="a list of distinct names of built-in data sets of two classes")
+    epsilon: Distinct[PositiveFloat] = Field(description="targets after all deletions, distinct numbers above 0")
+    delta: _Delta = Field(description="of the targets, strictly between 0 and 1")
+    deletions: Distinct[PositiveInt] = Field(
+        description="records deleted by one request, distinct whole numbers; those above n / 2 are left out"
+    )
+    radius: Distinct[PositiveFloat] = Field(description="radii of private models, distinct numbers above 0")
+    steps: Distinct[Annotated[int, Field(ge=2)]] = Field(
+        description="steps of private noisy descent, distinct whole numbers, each at least 2"
+    )
+    sgd_steps: Distinct[PositiveInt] = Field(description="steps of SGD, exact or retrained, distinct whole numbers")
+    batch_size: Distinct[PositiveInt] = Field(description="records of its batches, distinct whole numbers")
+    step_size: Distinct[PositiveFloat] = Field(description="its step sizes, distinct numbers above 0")
+    sigma: Distinct[PositiveFloat] = Field(description="noise of exact noisy SGD, distinct numbers above 0")
+    strength: PositiveFloat = Field(description="C n of Langevin unlearning and Descent-to-Delete, above 0")
+    trials: _Trials = Field(description="independent runs of each setting, at least 2")
+    seed: _Seed = Field(description="a whole number from 0 to 2^32 - 1")
+
+    def check(self) -> str | None:
+        """Return what is wrong with the values together."""
+        for name in self.data:
+            known = built_in(name)
+            if known is None or known.classes != 2:
+                return f"data contains {name!r}, but must name built-in data sets of two classes"
+        return None
+
+
+class PrivateAudits(Sweep):
+    """Audits of every private mechanism, and of faults planted in them."""
+
+    epsilon: PositiveFloat = Field(
+        description="of mechanisms without sampling, above 0; large ones are told apart soon"
+    )
+    sampled_epsilon: PositiveFloat = Field(description="of mechanisms on Poisson batches, above 0")
+    with_sampling: bool = Field(description="whether these are audited, too, which needs the extra private")
+    runs: PositiveInt = Field(description="runs of a mechanism on either of two data sets, at least 1")
+    seed: _Seed = Field(description="a whole number from 0 to 2^32 - 1")

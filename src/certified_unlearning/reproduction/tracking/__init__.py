@@ -6,11 +6,10 @@ per experiment of a paper, below it one run per sweep point, found again by its 
 """
 
 from certified_unlearning.reproduction.tracking.runs import TrackResult, pages, sync, track_experiment
-from certified_unlearning.reproduction.tracking.store import RETURN_SECONDS, START_SECONDS, StoreStatus, prepare_store
+from certified_unlearning.reproduction.tracking.store import PATIENCE_SECONDS, StoreStatus, prepare_store
 
 __all__ = [
-    "RETURN_SECONDS",
-    "START_SECONDS",
+    "PATIENCE_SECONDS",
     "StoreStatus",
     "TrackResult",
     "pages",

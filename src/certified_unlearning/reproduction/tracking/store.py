@@ -24,10 +24,8 @@ if TYPE_CHECKING:
 DEFAULT_URI = "sqlite:///mlflow.db"
 PROBE_SECONDS = 3.0
 """How long a store may take to show that it is there, when it is asked for the first time."""
-START_SECONDS = 60.0
-"""How long the pipeline waits, before anything is tracked, for a server that may just have been started."""
-RETURN_SECONDS = 20.0
-"""How long each job that tracks waits for a server that was there before: so long all wait for one that is gone."""
+PATIENCE_SECONDS = 60.0
+"""How long the pipeline asks a server again that does not answer: as long as one takes to start on a busy machine."""
 _FIRST_PAUSE = 0.5
 
 _SERVED = "mlflow-artifacts:/"

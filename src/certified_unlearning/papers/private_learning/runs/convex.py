@@ -32,7 +32,9 @@ from certified_unlearning.papers.private_learning.theory.linear_models import (
 
 SQUARED = ScalarLoss(name="squared")
 ABSOLUTE = ScalarLoss(name="absolute", width=0.002)
-FRESH = 20_000
+NOISES = 4
+"""Noises of a trial of output perturbation, whose error is their mean."""
+FRESH = 10_000
 """Fresh rows on which an excess without a formula is measured."""
 
 
@@ -43,14 +45,26 @@ def output_perturbation_rows(sweep: PrivateRisk) -> pd.DataFrame:
     for n in sweep.output_perturbation_n:
         problem = LinearProblem(n=n, features=instance.features, row_norm=1.0, loss=SQUARED, radius=instance.radius)
         setting = Setting(n=n, d=problem.features, epsilon=sweep.epsilon, delta=sweep.delta, radius=instance.radius)
-        data = [squared_records(instance, n, sweep.seed, "X1", trial) for trial in range(sweep.trials)]
-        for method, strength in (("printed strength", theorem_10_strength(setting)), ("least cost", None)):
-            plan = OutputPerturbation.plan(problem, epsilon=sweep.epsilon, delta=sweep.delta, strong_convexity=strength)
-            found, exact = perturbed(plan, data, (sweep.seed, "X1", method, n))
+        plans = {
+            method: OutputPerturbation.plan(
+                problem, epsilon=sweep.epsilon, delta=sweep.delta, strong_convexity=strength
+            )
+            for method, strength in (("printed strength", theorem_10_strength(setting)), ("least cost", None))
+        }
+        # One trial's records at a time: all of them are gigabytes.
+        minimisers: dict[str, list[Tensor]] = {method: [] for method in plans}
+        for trial in range(sweep.trials):
+            records = squared_records(instance, n, sweep.seed, "X1", trial)
+            for method, plan in plans.items():
+                minimisers[method].append(output_perturbation.minimiser(plan, records))
+        for method, plan in plans.items():
+            exact = torch.cat(minimisers[method])
+            found = with_noise(plan, exact, (sweep.seed, "X1", method, n))
             tables.append(
                 trial_rows(
-                    "X1", method, n=n, features=problem.features, epsilon=sweep.epsilon, errors=instance.excess(found),
-                    noiseless=instance.excess(exact), bound=plan.privacy_cost, at_zero=float(at_zero(instance)),
+                    "X1", method, n=n, features=problem.features, epsilon=sweep.epsilon,
+                    errors=over_noises(instance.excess(found)), noiseless=instance.excess(exact),
+                    bound=plan.privacy_cost, at_zero=float(at_zero(instance)),
                 )
             )  # fmt: skip
     return pd.concat(tables)
@@ -61,9 +75,7 @@ def descent_rows(sweep: PrivateRisk) -> pd.DataFrame:
     instance = sign_instance()
     tables = []
     for n in sweep.descent_n:
-        data = StackedMoments.of(
-            [squared_records(instance, n, sweep.seed, "X2", trial) for trial in range(sweep.trials)]
-        )
+        data = StackedMoments.of(squared_records(instance, n, sweep.seed, "X2", trial) for trial in range(sweep.trials))
         tables.append(_descended("X2", instance, data, sweep))
     return pd.concat(tables)
 
@@ -79,10 +91,10 @@ def feature_rows(sweep: PrivateRisk) -> pd.DataFrame:
         # Noise in further columns meets no row and no projection follows: the active columns are all there is to know.
         problem = LinearProblem(n=n, features=instance.features, row_norm=1.0, loss=SQUARED, radius=instance.radius)
         plan = OutputPerturbation.plan(problem, epsilon=sweep.epsilon, delta=sweep.delta)
-        found, exact = perturbed(plan, data, (sweep.seed, "X3", features))
+        found, exact = perturbed(plan, data, (sweep.seed, "X3", features), noises=NOISES)
         tables.append(
             trial_rows(
-                "X3", "output perturbation", n=n, features=features, errors=instance.excess(found),
+                "X3", "output perturbation", n=n, features=features, errors=over_noises(instance.excess(found)),
                 noiseless=instance.excess(exact), bound=plan.privacy_cost, at_zero=float(at_zero(instance)),
             )
         )  # fmt: skip
@@ -107,11 +119,11 @@ def absolute_rows(sweep: PrivateRisk) -> pd.DataFrame:
             setting = Setting(n=n, d=50, epsilon=epsilon, delta=sweep.delta, radius=instance.radius)
             for method, strength in (("printed strength", theorem_12_strength(setting)), ("least cost", None)):
                 plan = OutputPerturbation.plan(problem, epsilon=epsilon, delta=sweep.delta, strong_convexity=strength)
-                found, exact = perturbed(plan, data, (sweep.seed, "X4", method, n, epsilon))
+                found, exact = perturbed(plan, data, (sweep.seed, "X4", method, n, epsilon), noises=NOISES)
                 tables.append(
                     trial_rows(
                         "X4", method, n=n, features=problem.features, epsilon=epsilon,
-                        errors=_missed(instance, fresh, found), noiseless=_missed(instance, fresh, exact),
+                        errors=over_noises(_missed(instance, fresh, found)), noiseless=_missed(instance, fresh, exact),
                         bound=plan.privacy_cost, at_zero=float((fresh @ instance.best).abs().mean()),
                     )
                 )  # fmt: skip
@@ -126,12 +138,25 @@ def squared_records(instance: SignInstance, n: int, *where: int | str) -> Bounde
 
 
 def perturbed(
-    plan: OutputPerturbation, data: list[BoundedRecords], where: tuple[str | int | float, ...]
+    plan: OutputPerturbation, data: list[BoundedRecords], where: tuple[str | int | float, ...], *, noises: int = 1
 ) -> tuple[Tensor, Tensor]:
-    """Return each trial's model, and the minimiser without its noise, on its own records."""
+    """Return each trial's models, and the minimiser without noise, on its own records; shapes as of `with_noise`."""
     exact = torch.cat([output_perturbation.minimiser(plan, records) for records in data])
-    keys = [address(*where, "noise", trial) for trial in range(len(data))]
-    return torch.add(exact, normal_rows(keys, exact), alpha=plan.sigma), exact
+    return with_noise(plan, exact, where, noises=noises), exact
+
+
+def with_noise(
+    plan: OutputPerturbation, exact: Tensor, where: tuple[str | int | float, ...], *, noises: int = NOISES
+) -> Tensor:
+    """Return each trial's minimiser with the plan's noise, so many times, shape ``(noises * trials, features)``."""
+    keys = [address(*where, "noise", trial, draw) for draw in range(noises) for trial in range(len(exact))]
+    means = exact.repeat(noises, 1)
+    return torch.add(means, normal_rows(keys, means), alpha=plan.sigma)
+
+
+def over_noises(errors: Tensor, *, noises: int = NOISES) -> Tensor:
+    """Return each trial's mean over its noises."""
+    return errors.view(noises, -1).mean(dim=0)
 
 
 def at_zero(instance: SignInstance) -> Tensor:

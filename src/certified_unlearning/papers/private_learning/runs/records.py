@@ -4,7 +4,7 @@ The engine learns all trials from the same records. Trials of an experiment have
 two moments each; and some experiments have as many equal records as it takes, of which one is computed with.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable
 
 import torch
 from torch import Tensor
@@ -41,16 +41,19 @@ class StackedMoments(BoundedRecords):
         self._n, self._squared, self._crossed = n, squares, moments
 
     @classmethod
-    def of(cls, data: Sequence[BoundedRecords], *, features: int | None = None) -> "StackedMoments":
+    def of(cls, data: Iterable[BoundedRecords], *, features: int | None = None) -> "StackedMoments":
         """Return the moments of several data sets of one size, which may have further columns of zeros."""
-        first = data[0]
+        squares, moments = [], []
+        for each in data:  # One after another: only moments are kept.
+            squares.append(each.rows.T @ each.rows / len(each))
+            moments.append(each.targets @ each.rows / len(each))
         return cls(
-            torch.stack([each.rows.T @ each.rows / len(each) for each in data]),
-            torch.stack([each.targets @ each.rows / len(each) for each in data]),
-            n=len(first),
-            features=features or first.features,
-            loss=first.loss,
-            row_norm=first.row_norm,
+            torch.stack(squares),
+            torch.stack(moments),
+            n=len(each),
+            features=features or each.features,
+            loss=each.loss,
+            row_norm=each.row_norm,
         )
 
     def __len__(self) -> int:

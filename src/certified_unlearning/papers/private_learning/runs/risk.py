@@ -1,14 +1,12 @@
 """All parts of the experiment `private_risk`, one after another."""
 
-import time
-from collections.abc import Callable
-
 import pandas as pd
 
 from certified_unlearning.papers.private_learning.runs import convex, lower_bounds, selections
+from certified_unlearning.papers.private_learning.runs.table import timed
 from certified_unlearning.papers.private_learning.sweeps import PrivateRisk
 
-PARTS: tuple[Callable[[PrivateRisk], pd.DataFrame], ...] = (
+PARTS = (
     convex.output_perturbation_rows,
     convex.descent_rows,
     convex.feature_rows,
@@ -25,9 +23,4 @@ def risk_table(sweep: PrivateRisk) -> pd.DataFrame:
     Args:
         sweep: The parameters.
     """
-    tables = []
-    for part in PARTS:
-        begun = time.monotonic()
-        table = part(sweep)
-        tables.append(table.assign(seconds=(time.monotonic() - begun) / len(table)))
-    return pd.concat(tables, ignore_index=True).assign(experiment="private_risk", seed=sweep.seed)
+    return timed(PARTS, sweep).assign(experiment="private_risk", seed=sweep.seed)

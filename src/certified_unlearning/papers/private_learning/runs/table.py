@@ -1,12 +1,14 @@
 """Rows of the experiments: one for each part, method, setting and trial."""
 
-from collections.abc import Mapping
-from typing import Any
+import time
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeVar
 
 import pandas as pd
 import torch
 from torch import Tensor
 
+Swept = TypeVar("Swept")
 EMPTY: Mapping[str, Any] = {
     "features": 0,
     "epsilon": 1.0,
@@ -32,6 +34,16 @@ def trial_rows(part: str, method: str, *, errors: Tensor, **columns: Any) -> pd.
     return pd.DataFrame(
         {"part": part, "method": method, "trial": range(len(errors)), "error": errors.tolist(), **values}
     )
+
+
+def timed(parts: Sequence[Callable[[Swept], pd.DataFrame]], sweep: Swept) -> pd.DataFrame:
+    """Return the rows of all parts; the seconds of a part are shared by its rows."""
+    tables = []
+    for part in parts:
+        begun = time.monotonic()
+        table = part(sweep)
+        tables.append(table.assign(seconds=(time.monotonic() - begun) / len(table)))
+    return pd.concat(tables, ignore_index=True)
 
 
 def each_trial(values: list[float]) -> Tensor:
