@@ -79,7 +79,7 @@ GROUP_ROWS = pa.schema(
 
 ``gradients`` of single records' losses is what answering one request for so many takes; 0 of a private model that
 covers them. The one that is renewed is learned anew whenever the deletions that it covers are used up, and covers the
-most for which it is as accurate as retraining, but for 0.01.
+most for which it is as accurate as Langevin unlearning, but for 0.01.
 """
 
 
@@ -167,9 +167,9 @@ GROUP_PRIVACY = Experiment(
         "All systems promise the same epsilon and delta after one request to delete k records, exact ones more. Left: "
         "test accuracy; a private model that covers k deletions has k times the noise and does nothing when they come. "
         "Bars: two standard errors of the mean over runs. Right: gradients of single records’ losses that the request "
-        "takes; the private model is the one that covers the most at retraining’s accuracy, less a point, and is "
-        "learned anew when those are used up: below that number it takes none. Retraining: plain SGD. Constants are "
-        "chosen on held-out records. Depends on no data set of the preset.",
+        "takes; the private model is the one that covers the most at Langevin unlearning’s accuracy, less a point, "
+        "and is learned anew when those are used up: below that number it takes none. Retraining: plain SGD. "
+        "Constants are chosen on held-out records. Depends on no data set of the preset.",
         "Left: the private line falls from a number of deletions on, the others stay. Right: the private line begins "
         "where it is used up and rises above the others.",
     ),
