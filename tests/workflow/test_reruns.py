@@ -35,7 +35,7 @@ PACKAGE = "certified_unlearning"
 BOUNDS = ("dynamics1", "dynamics2")
 SIMULATED = ("cost", "deletion", "deletions", "edits", "measured", "risk")
 """Made at once, but by running the hot loop."""
-OF_NETWORKS = ("shares",)
+OF_NETWORKS = ("batches", "fine_tuning", "head", "regions", "shares")
 """Made by abstract training, which is no hot loop of runs."""
 OF_ESTIMATORS = ("cost", "deletions", "edits")
 """Made with estimators, which certify."""
@@ -152,8 +152,11 @@ def with_other_docstrings(content: str) -> str:
         ),
         (
             "engine/abstract_training/kernel.cpp",
-            each("make", OF_NETWORKS),
-            each("draw", OF_NETWORKS) | (TRACKING & each("track", OF_NETWORKS)) | VERDICTS,
+            # Certificates and estimators are of networks, too.
+            each("certify", EXPERIMENTS) | each("make", {*OF_NETWORKS, *OF_ESTIMATORS}),
+            each("track", {*EXPERIMENTS, "edits", "shares"})
+            | each("draw", {*OF_NETWORKS, *OF_ESTIMATORS})
+            | VERDICTS,
         ),
         (
             "certificate/model.py",
