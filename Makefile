@@ -7,7 +7,7 @@ INSTALL := $(BIN)/python -m pip install --quiet --constraint constraints.txt
 CORES ?= all
 export PATH := $(abspath $(BIN)):$(PATH)
 
-.PHONY: reproduce test lint format benchmark regression report docs pictures clean
+.PHONY: reproduce test cluster lint format benchmark regression report docs pictures clean
 
 # The ending is printed here rather than by Snakemake, so that it comes last, and also when there was nothing to do.
 reproduce: $(READY)
@@ -17,6 +17,10 @@ reproduce: $(READY)
 # Two workers of one thread each: threads of several processes wait for each other.
 test: $(VENV)/.ready-test
 	OMP_NUM_THREADS=1 pytest --numprocesses 2 --dist loadfile
+
+# SLURM on several nodes, PostgreSQL, SSH and S3, started by the scripts of a directory: UNLEARNING_SCALE=... make cluster
+cluster: $(VENV)/.ready-cluster
+	OMP_NUM_THREADS=1 pytest tests/workflow/test_cluster.py tests/workflow/test_servers.py
 
 lint: $(VENV)/.ready-lint
 	ruff check .
@@ -60,6 +64,10 @@ $(READY): pyproject.toml constraints.txt
 # What only tests, linters and documentation need.
 $(VENV)/.ready-test: $(READY)
 	$(INSTALL) --editable ".[docs,test]"
+	touch $@
+
+$(VENV)/.ready-cluster: $(VENV)/.ready-test
+	$(INSTALL) --editable ".[cluster,servers]" "moto[server]"
 	touch $@
 
 $(VENV)/.ready-lint: $(READY)

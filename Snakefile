@@ -10,7 +10,7 @@ report: "workflow/report/workflow.rst"
 
 
 # The software environment of every rule is the virtual environment that `make` creates; for a container,
-# build one from the constraints file and name it here.
+# build one as the head of Containerfile says and name it here.
 container: "docker://python:3.11-slim"
 
 
@@ -24,7 +24,8 @@ include: "workflow/rules/track.smk"
 
 
 onstart:
-    for line in unconfirmed():
+    refuse_second_writers()
+    for line in [*unconfirmed(), *not_asked()]:
         print(line)
 
 

@@ -1,10 +1,10 @@
 """Abstract gradient training against plain SGD of the same network, in the same process, on one core.
 
-    python benchmarks/abstract_training.py [--updates 3]
+    python benchmarks/abstract_training.py [--updates 9]
 
 Prints, for each network and number of records a batch, the median processor seconds of an update of plain SGD
-(PyTorch's autograd and optimiser, float64) and of abstract training with one budget, their ratio, and the largest
-resident memory so far. With UNLEARNING_KERNEL=off it is without the compiled kernel.
+(PyTorch's autograd and optimiser, float64) and of abstract training with one budget, in turns, their ratio, and the
+largest resident memory so far. With UNLEARNING_KERNEL=off it is without the compiled kernel.
 """
 
 import argparse
@@ -42,14 +42,10 @@ def module_of(widths: tuple[int, ...]) -> nn.Sequential:
     return nn.Sequential(*layers[:-1]).double()
 
 
-def seconds(step: Callable[[], object], repeats: int) -> float:
+def seconds(step: Callable[[], object]) -> float:
+    begun = time.process_time()
     step()
-    found = []
-    for _ in range(repeats):
-        begun = time.process_time()
-        step()
-        found.append(time.process_time() - begun)
-    return statistics.median(found)
+    return time.process_time() - begun
 
 
 def compare(name: str, widths: tuple[int, ...], records: int, goal: int, *, updates: int, budgets: list[int]) -> None:
@@ -67,15 +63,15 @@ def compare(name: str, widths: tuple[int, ...], records: int, goal: int, *, upda
             nn.functional.cross_entropy(logits, batch.labels).backward()
         optimiser.step()
 
-    base = seconds(plain, 20)
     loss = "cross-entropy" if widths[-1] > 1 else "binary-cross-entropy"
     for (setting, neighbourhood, clipping, bound), k in itertools.product(SETTINGS, budgets):
         descent = Descent(loss=loss, step_size=0.01, clipping=clipping, bound=bound)
         found: list[float] = []
-        batches = timed(itertools.repeat(batch, 1 + updates), found)
+        plainly: list[float] = []
+        batches = timed(itertools.repeat(batch, 1 + updates), found, plain, plainly)
         train(network, descent, start, batches, k=[k], neighbourhood=neighbourhood)
         # After the first update boxes are no points any more.
-        each = statistics.median(found[1:])
+        each, base = statistics.median(found[1:]), statistics.median(plainly[1:])
         memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
         print(
             f"{name:14}{records:7}  {setting:32}{k:4}{base:10.4f}{each:10.4f}{each / base:8.1f}{goal:6}{memory:7.0f}",
@@ -83,9 +79,13 @@ def compare(name: str, widths: tuple[int, ...], records: int, goal: int, *, upda
         )
 
 
-def timed(batches: Iterable[Batch], found: list[float]) -> Iterator[Batch]:
-    """Pass batches on, and note how long each was worked on."""
+def timed(
+    batches: Iterable[Batch], found: list[float], plain: Callable[[], object], plainly: list[float]
+) -> Iterator[Batch]:
+    """Pass batches on, and note how long each was worked on, and how long a plain step takes between them."""
     for batch in batches:
+        plain()  # The second one finds its records where a loop of plain steps would.
+        plainly.append(seconds(plain))
         begun = time.process_time()
         yield batch
         found.append(time.process_time() - begun)
@@ -93,7 +93,7 @@ def timed(batches: Iterable[Batch], found: list[float]) -> Iterator[Batch]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--updates", type=int, default=5, help="timed updates of each, after one that is not")
+    parser.add_argument("--updates", type=int, default=9, help="timed updates of each, after one that is not")
     parser.add_argument("--budgets", type=int, nargs="+", default=[1, 10], help="k, one at a time")
     given = parser.parse_args()
     torch.set_num_threads(1)

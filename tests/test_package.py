@@ -105,7 +105,7 @@ def test_the_installed_package_is_the_one_that_runs(installed: Installed) -> Non
     [
         ("--help", "Usage: unlearn"),
         ("--version", f"unlearn {PROJECT['version']}\n"),
-        ("plan --C 0.05 --n 1500 --records 1 --epsilon 1 --steps 10", "shifted"),
+        ("plan removal --C 0.05 --n 1500 --records 1 --epsilon 1 --steps 10", "shifted"),
         ("schema --output params.schema.json", "written: params.schema.json"),
     ],
 )

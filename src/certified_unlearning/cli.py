@@ -6,6 +6,7 @@ import os
 import sys
 
 from certified_unlearning.commands import app
+from certified_unlearning.engine.processes import tell_launcher
 from certified_unlearning.errors import UnlearningError
 
 _PACKAGES = {
@@ -36,7 +37,8 @@ def main() -> None:
             gc.freeze()
             print(end="", flush=True)
     except UnlearningError as error:
-        print(f"error: {error}", file=sys.stderr)
+        if not tell_launcher(error):
+            print(f"error: {error}", file=sys.stderr)
         sys.exit(1)
     except ModuleNotFoundError as error:
         package = _PACKAGES.get((error.name or "").partition(".")[0])

@@ -31,3 +31,11 @@ class TrackingError(UnlearningError):
 
 class ChangedVerdictsError(UnlearningError):
     """Verdicts on claims differ from the committed baseline."""
+
+
+class ProcessError(UnlearningError):
+    """One of the processes that share a run ended."""
+
+
+class DivergedError(ProcessError):
+    """The processes that share a run do not compute the same."""

@@ -1,4 +1,4 @@
-"""`unlearn plan`, called as a program is."""
+"""`unlearn plan ...`, called as a program is."""
 
 import sys
 from collections.abc import Callable
@@ -13,11 +13,11 @@ Plan = Callable[..., tuple[int, str, str]]
 
 @pytest.fixture
 def plan(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Plan:
-    """Run `unlearn plan` in this process; return its exit status, standard output and standard error."""
+    """Run `unlearn plan ...` in this process; return its exit status, standard output and standard error."""
     monkeypatch.delenv("COLUMNS", raising=False)
 
-    def run(*arguments: str | Path) -> tuple[int, str, str]:
-        monkeypatch.setattr(sys, "argv", ["unlearn", "plan", *map(str, arguments)])
+    def run(*arguments: str | Path, kind: str = "removal") -> tuple[int, str, str]:
+        monkeypatch.setattr(sys, "argv", ["unlearn", "plan", kind, *map(str, arguments)])
         with pytest.raises(SystemExit) as ended:
             cli.main()
         printed = capsys.readouterr()

@@ -444,7 +444,7 @@ def test_a_missing_baseline_is_named_with_the_command_that_makes_one(
         ("sqlalchemy", "mlflow", "track --sync --results {output}"),
         ("matplotlib", "matplotlib", "track --sync --results {output}"),
         ("mlflow", "mlflow", "pipeline track-store smoke --output {output}/status.json"),
-        ("seaborn", "seaborn", "plan --plot {output}/plot --epsilon 1 --sigma 0.03 --records 1 --n 1000"
+        ("seaborn", "seaborn", "plan removal --plot {output}/plot --epsilon 1 --sigma 0.03 --records 1 --n 1000"
          " --strong-convexity 0.01 --smoothness 0.26 --lipschitz 1"),
         ("jinja2", "jinja2", "pipeline report smoke --shows smoke=fig3a --output {output}/report.html"),
         ("PIL", "pillow", "pipeline report smoke --shows smoke=fig3a --output {output}/report.html"),

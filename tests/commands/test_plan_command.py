@@ -1,4 +1,4 @@
-"""`unlearn plan`: what is planned, how it is printed; every mistake ends in one sentence that names its flag."""
+"""`unlearn plan removal`: what is planned, how it is printed; mistakes end in one sentence that names the flag."""
 
 import itertools
 import json
@@ -25,7 +25,7 @@ NAMES = ["lsi", "lsi-tight", "shifted"]
 
 
 def executable(*arguments: str, **options: Any) -> subprocess.CompletedProcess[str]:
-    command = [Path(sys.executable).with_name("unlearn"), "plan", *arguments]
+    command = [Path(sys.executable).with_name("unlearn"), "plan", "removal", *arguments]
     return subprocess.run(command, text=True, timeout=100, **options)
 
 
@@ -502,6 +502,9 @@ def test_the_command_loads_no_torch() -> None:
     code = "import sys; from certified_unlearning.cli import main; sys.argv[1:] = {!r}; sys.exit(main() or 0)"
     script = f"import atexit, sys; atexit.register(lambda: print('torch' in sys.modules, file=sys.stderr)); {code}"
     ended = subprocess.run(
-        [sys.executable, "-c", script.format(["plan", *QUESTION, *MNIST])], capture_output=True, text=True, timeout=100
+        [sys.executable, "-c", script.format(["plan", "removal", *QUESTION, *MNIST])],
+        capture_output=True,
+        text=True,
+        timeout=100,
     )
     assert (ended.returncode, ended.stderr) == (0, "False\n")

@@ -1,4 +1,4 @@
-"""`unlearn plan --exact`: steps, batches and noise of exact unlearning, beside published constants."""
+"""`unlearn plan exact`: steps, batches and noise of exact unlearning, beside published constants."""
 
 import json
 import math
@@ -33,14 +33,15 @@ QUESTIONS = {
 
 
 def planned(plan, mechanism: str, *arguments: str) -> list[dict]:
-    status, out, err = plan("--exact", mechanism, *arguments, "--json")
+    status, out, err = plan(mechanism, *arguments, "--json", kind="exact")
     assert (status, err) == (0, "")
     return list(json.loads(out))
 
 
 def test_the_help_names_every_mechanism() -> None:
-    (option,) = (each for each in get_command(app).commands["plan"].params if each.name == "exact")
-    named = re.search("by one of (.*); what is left out", option.help)
+    command = get_command(app).commands["plan"].commands["exact"]
+    (argument,) = (each for each in command.params if each.name == "mechanism")
+    named = re.search("One of (.*)[.]", argument.help)
     assert named is not None
     assert tuple(named[1].split(", ")) == tuple(MECHANISMS) == tuple(QUESTIONS)
 
@@ -159,22 +160,22 @@ def test_runs_of_a_plan_compute_again_as_often_and_cost_as_much(plan) -> None:
 
 
 def test_the_table_says_what_it_is_about(plan) -> None:
-    status, out, _ = plan("--exact", "noisy-sgd", *QUESTIONS["noisy-sgd"], "--recompute", "0.1")
+    status, out, _ = plan("noisy-sgd", *QUESTIONS["noisy-sgd"], "--recompute", "0.1", kind="exact")
     printed = " ".join(out.split())
     assert status == 0
     assert "│ sharp │ 200 │ 50 │ 0.125909 │ 0.1 │ │ 10,000 │ 508 │" in printed
     assert "│ Theorem 44 │ 200 │ 50 │ 1.33534 │ 0.009924 │ 0.1 │ 10,000 │ 51.2 │" in printed
     assert "Exact, whatever these numbers are" in printed
     assert "while there are at least 11,982 records and gradients of records are at most 1 long." in printed
-    _, out, _ = plan("--exact", "dual-averaging", *QUESTIONS["dual-averaging"], "--recompute", "0.1")
+    _, out, _ = plan("dual-averaging", *QUESTIONS["dual-averaging"], "--recompute", "0.1", kind="exact")
     assert "while there are at most 1,024 records" in " ".join(out.split())
 
 
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["gradient-descent", "--n", "10"], "--exact must be one of subsample-gd, .*, got 'gradient-descent'"),
-        (["noisy-sgd"], "with --exact, give --n"),
+        (["gradient-descent", "--n", "10"], "MECHANISM must be one of subsample-gd, .*, got 'gradient-descent'"),
+        (["noisy-sgd"], "give --n, the number of records"),
         (["noisy-sgd", "--n", "2"], "--n must be a whole number, at least 3, got 2"),
         (
             ["noisy-sgd", "--n", "10", "--recompute", "0.1"],
@@ -195,7 +196,6 @@ def test_the_table_says_what_it_is_about(plan) -> None:
         (["noisy-sgd", *DESCENT, "--steps", "20000000", "--sigma", "1"], "--steps must be at most 10,000,000"),
         (["noisy-sgd", *DESCENT, "--sigma", "1e9", "--recompute", "0.1"], "would allow more than 10,000,000 steps"),
         (["noisy-sgd", *DESCENT, "--quantum", "1"], "leave out --quantum: noisy-sgd has no use for it here"),
-        (["noisy-sgd", *DESCENT, "--C", "1", "--epsilon", "1"], "with --exact, leave out --C, --epsilon"),
         (["quantized-sgd", *DESCENT, "--steps", "3", "--recompute", "0.1"], "--dimension must be given for quantized"),
         (
             ["subsample-gd", "--n", "10", "--batch-size", "9", "--steps", "3"],
@@ -213,13 +213,7 @@ def test_the_table_says_what_it_is_about(plan) -> None:
     ],
 )
 def test_flags_that_make_no_sense_are_refused_in_one_sentence(plan, arguments: list[str], message: str) -> None:
-    status, out, err = plan("--exact", *arguments)
+    status, out, err = plan(*arguments, kind="exact")
     assert (status, out) == (1, "")
     assert re.search(message, err), err
     assert len(err.strip().splitlines()) == 1
-
-
-def test_flags_of_exact_plans_need_exact(plan) -> None:
-    status, _, err = plan("--recompute", "0.1", "--batch-size", "3")
-    assert status == 1
-    assert "--recompute, --batch-size needs --exact" in err

@@ -1,4 +1,4 @@
-"""`unlearn plan` from what people know: `C` and the number of records, or a table."""
+"""`unlearn plan removal` from what people know: `C` and the number of records, or a table."""
 
 import json
 import subprocess
@@ -16,8 +16,8 @@ from certified_unlearning.mechanisms.learners.langevin import LangevinLearner
 QUESTION = ["--records", "1", "--epsilon", "1", "--steps", "10"]
 
 
-def planned(plan, *arguments: str | Path) -> list[dict]:
-    status, out, err = plan(*arguments, "--json")
+def planned(plan, *arguments: str | Path, kind: str = "removal") -> list[dict]:
+    status, out, err = plan(*arguments, "--json", kind=kind)
     assert (status, err) == (0, "")
     return list(json.loads(out))
 
@@ -69,12 +69,21 @@ def test_the_table_says_what_the_numbers_mean(plan) -> None:
 
 
 def test_deletion_takes_c_too(plan) -> None:
-    of_deletion = ["--deletion", "--alpha", "10", "--epsilon-dp", "1", "--epsilon-dd", "0.1", "--records", "1"]
-    known = planned(plan, "--C", "0.05", "--n", "1500", "--features", "64", *of_deletion)
+    of_deletion = ["--alpha", "10", "--epsilon-dp", "1", "--epsilon-dd", "0.1", "--records", "1"]
+    known = planned(plan, "--C", "0.05", "--n", "1500", "--features", "64", *of_deletion, kind="deletion")
     loss = Known(1500, 0.05).constants
     constants = ["--strong-convexity", loss.strong_convexity, "--smoothness", loss.smoothness]
     assert known == planned(
-        plan, "--n", "1500", *constants, "--lipschitz", loss.lipschitz, "--dimension", "65", *of_deletion
+        plan,
+        "--n",
+        "1500",
+        *constants,
+        "--lipschitz",
+        loss.lipschitz,
+        "--dimension",
+        "65",
+        *of_deletion,
+        kind="deletion",
     )
 
 

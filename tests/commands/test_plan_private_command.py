@@ -1,4 +1,4 @@
-"""`unlearn plan --private`."""
+"""`unlearn plan private`."""
 
 import json
 
@@ -11,11 +11,11 @@ from certified_unlearning.accounting.private.losses import ScalarLoss
 from certified_unlearning.cli import app
 from certified_unlearning.errors import AssumptionError, ParameterError
 
-GIVEN = ["--private", "--n", "10000", "--features", "50", "--epsilon", "1", "--delta", "1e-6", "--radius", "5"]
+GIVEN = ["--n", "10000", "--features", "50", "--epsilon", "1", "--delta", "1e-6", "--radius", "5"]
 
 
 def plan(*arguments):
-    result = CliRunner().invoke(app, ["plan", *arguments])
+    result = CliRunner().invoke(app, ["plan", "private", *arguments])
     if result.exception is not None and not isinstance(result.exception, SystemExit):
         raise result.exception
     assert result.exit_code == 0, result.output
@@ -58,14 +58,11 @@ def test_the_table_names_its_relation():
 @pytest.mark.parametrize(
     ("arguments", "named"),
     [
-        (["--private", "--n", "100"], "--features, --epsilon, --radius"),
-        ([*GIVEN, "--C", "1"], "leave out --C"),
-        ([*GIVEN, "--sigma", "1"], "leave out --sigma"),
+        (["--n", "100"], "--features, --epsilon, --radius"),
         ([*GIVEN, "--loss", "hinge"], "--loss must be one of"),
         ([*GIVEN, "--relation", "remove"], "--relation must be one of"),
         ([*GIVEN, "--records", "0"], "--records"),
         ([*GIVEN[:-4], "--delta", "few", "--radius", "1"], "--delta"),
-        (["--n", "100", "--C", "1", "--radius", "5"], "--radius needs --private"),
         ([*GIVEN, "--records", "1000000"], "smaller --delta"),
     ],
 )

@@ -33,10 +33,10 @@ def test_torch_is_really_blocked(tmp_path: Path) -> None:
     [
         "--help",
         "--version",
-        f"plan {CONSTANTS} --records 1 --epsilon 1 --steps 5",
-        "plan --n 1500 --C 0.05 --records 1 --epsilon 1 --steps 5",
-        "plan --exact noisy-sgd --n 1500 --batch-size 8 --steps 100 --lipschitz 1 --recompute 0.1",
-        f"plan --deletion {CONSTANTS} --records 1 --dimension 20 --alpha 10 --epsilon-dp 1 --epsilon-dd 0.1",
+        f"plan removal {CONSTANTS} --records 1 --epsilon 1 --steps 5",
+        "plan removal --n 1500 --C 0.05 --records 1 --epsilon 1 --steps 5",
+        "plan exact noisy-sgd --n 1500 --batch-size 8 --steps 100 --lipschitz 1 --recompute 0.1",
+        f"plan deletion {CONSTANTS} --records 1 --dimension 20 --alpha 10 --epsilon-dp 1 --epsilon-dd 0.1",
     ],
 )
 def test_a_command_works_without_torch(tmp_path: Path, command: str) -> None:
@@ -48,7 +48,7 @@ def test_a_command_works_without_torch(tmp_path: Path, command: str) -> None:
 def test_a_plan_of_a_table_works_without_torch(tmp_path: Path) -> None:
     (tmp_path / "t.csv").write_text("x,z,y\n" + "".join(f"{row},{row % 7},{row % 2}\n" for row in range(1000)))
     options = ["--data", "t.csv", "--label", "y", "--records", "1", "--epsilon", "1", "--steps", "5"]
-    done = without_torch(tmp_path, "plan", *options)
+    done = without_torch(tmp_path, "plan", "removal", *options)
     assert done.returncode == 0, done.stderr
 
 

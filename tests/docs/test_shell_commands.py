@@ -18,8 +18,8 @@ ROOT = Path(__file__).parents[2]
 README = ROOT / "README.md"
 LEDGER = ROOT / "docs" / "howto" / "ledger.md"
 PLANS = {
-    "unlearn plan --deletion": ROOT / "docs" / "howto" / "deletion.md",
-    "unlearn plan --stream": ROOT / "docs" / "accountants.md",
+    "unlearn plan deletion": ROOT / "docs" / "howto" / "deletion.md",
+    "unlearn plan removal --stream": ROOT / "docs" / "accountants.md",
 }
 
 
@@ -118,7 +118,7 @@ def test_the_plans_of_the_documents(tmp_path: Path, text: str) -> None:
 def test_plans_from_what_people_know(tmp_path: Path) -> None:
     table = people(1000, customer_id=np.arange(1000)).rename(columns={"older": "churned"})
     table.to_csv(tmp_path / "customers.csv", index=False)
-    printed = run(block_with(ROOT / "docs" / "accountants.md", "unlearn plan --C"), tmp_path)
+    printed = run(block_with(ROOT / "docs" / "accountants.md", "unlearn plan removal --C"), tmp_path)
     assert printed.count("score noise") == printed.count("est. time") == 2
 
 

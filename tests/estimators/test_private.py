@@ -1,5 +1,6 @@
 """Private estimators: what they learn, keep and state, and that nothing but public numbers decides on bounds."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -9,9 +10,11 @@ import pytest
 import safetensors.numpy
 from scipy import stats
 from sklearn.linear_model import LogisticRegression
+from typer.testing import CliRunner
 
 from certified_unlearning import PrivateLinearRegression, PrivateLogisticRegression, certificate
 from certified_unlearning.accounting.core.conversion import epsilon_from_mu
+from certified_unlearning.cli import app
 from certified_unlearning.errors import AssumptionError, DataError, ParameterError
 
 METHODS = ("output-perturbation", "noisy-gradient-descent", "embedding")
@@ -74,6 +77,65 @@ def test_a_radius_is_selected_privately(table: Any) -> None:
     narrow = PrivateLogisticRegression("embedding", dimension=3, radius=(0.5, 1, 2), random_state=0).fit(X, y > 0)
     certificate.verify(narrow.certificate_)
     assert narrow.radius_ in (0, pytest.approx(0.5), pytest.approx(1), pytest.approx(2))
+
+
+def test_a_chunk_is_selected_privately(table: Any, tmp_path: Path) -> None:
+    X, y = table
+    model = PrivateLinearRegression(
+        "noisy-gradient-descent", epsilon=8, boosting=0.05, target_range=(-1, 1), random_state=0, steps=100
+    )
+    model.fit(X, y)
+    assert model.score(X, y) > 0.7
+    assert model.radius_ == pytest.approx(1)
+    said = model.certificate_
+    assert (said.selection, said.chunks, said.learned_n, said.selection_epsilon) == ("boosting", 4, 800, 8)
+    path = tmp_path / "certificate.json"
+    certificate.write(said, path)
+    assert CliRunner().invoke(app, ["verify", str(path)]).exit_code == 0
+    model.save(tmp_path / "model")
+    read = PrivateLinearRegression.load(tmp_path / "model")
+    assert (read.boosting, read.radius_) == (0.05, model.radius_)
+    narrow = PrivateLogisticRegression("embedding", dimension=3, boosting=0.2, random_state=0).fit(X, y > 0)
+    certificate.verify(narrow.certificate_)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_under_add_remove_there_is_half_of_the_noise_and_the_certificate_says_so(
+    method: str, table: Any, tmp_path: Path
+) -> None:
+    X, y = table
+    given = {"dimension": 4, "steps": 50, "strong_convexity": 0.5, "random_state": 0}
+    replaced, left_out = (
+        PrivateLogisticRegression(method, relation=relation, **given).fit(X, y > 0)
+        for relation in ("replace-one", "add-remove")
+    )
+    said = left_out.certificate_
+    assert said.relation == "add-remove"
+    assert said.runs[0].sigma == pytest.approx(replaced.certificate_.runs[0].sigma / 2, rel=1e-2)
+    assert epsilon_from_mu(2 * said.mu, said.delta) > 2 * said.epsilon > 1.9
+    path = tmp_path / "certificate.json"
+    certificate.write(said, path)
+    done = CliRunner().invoke(app, ["verify", str(path)])
+    assert done.exit_code == 0
+    assert "under add-remove" in done.output
+    path.write_text(path.read_text().replace('"relation": "add-remove"', '"relation": "replace-one"'))
+    assert CliRunner().invoke(app, ["verify", str(path)]).exit_code == 1
+
+
+@pytest.mark.parametrize("selection", [{}, {"radius": (0.5, 1.0)}, {"boosting": 0.1}])
+def test_a_planner_that_forgets_a_factor_is_refused_before_it_learns(
+    selection: dict[str, Any], table: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Noise of add-remove for replace-one, planted: the recomputed epsilon is more than what was asked."""
+    given = PrivateLogisticRegression._run
+
+    def halved(self: Any, *problem: Any, **more: Any) -> Any:
+        plan = given(self, *problem, **more)
+        return replace(plan, sigma=plan.sigma / 2)
+
+    monkeypatch.setattr(PrivateLogisticRegression, "_run", halved)
+    with pytest.raises(AssumptionError, match="nothing was learned"):
+        PrivateLogisticRegression(random_state=0, **selection).fit(table[0], table[1] > 0)
 
 
 def test_a_deletion_changes_nothing_and_says_what_that_is_worth(table: Any) -> None:
@@ -162,6 +224,9 @@ def test_the_noise_of_a_number_is_the_same_and_said_to_be_known(table: Any) -> N
         ({"method": "noisy-gradient-descent", "steps": 1}, ParameterError, "steps"),
         ({"method": "embedding", "dimension": 0}, ParameterError, "dimension"),
         ({"data_norm": 2.0, "normalize": True}, ParameterError, "not both"),
+        ({"relation": "remove"}, ParameterError, "relation"),
+        ({"boosting": 1.0}, ParameterError, "boosting"),
+        ({"boosting": 0.1, "radius": (1.0, 2.0)}, ParameterError, "one radius"),
     ],
 )
 def test_what_makes_no_sense_is_named(changes: dict[str, Any], error: type, named: str, table: Any) -> None:

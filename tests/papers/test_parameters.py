@@ -87,7 +87,14 @@ def values(preset: parameters.Preset) -> dict[str, Any]:
         paper: {name: sweep.model_dump(mode="json") for name, sweep in experiments.items()}
         for paper, experiments in preset.papers.items()
     }
-    return leaves({**preset.settings.model_dump(mode="json"), "threads": preset.threads, "papers": sections})
+    return leaves(
+        {
+            **preset.settings.model_dump(mode="json"),
+            "threads": preset.threads,
+            "processes": preset.processes,
+            "papers": sections,
+        }
+    )
 
 
 @pytest.mark.parametrize("name", CONTENT["presets"])
@@ -144,6 +151,7 @@ ALLOWED = (
     ("collections.laptop", ...),
     ("papers_of_others", []),
     ("papers_of_others", ...),
+    ("settings.processes", ...),
 )
 WHOLE = written_out(CONTENT)
 OF_SMOKE = "presets.smoke."
@@ -355,6 +363,7 @@ def test_a_preset_shows_everything_unless_it_says_what() -> None:
         "noisy_sgd",
         "forget_unlearning",
         "tv_stability",
+        "private_learning",
         "gradient_certificates",
         "cheaper_than_retraining",
     }

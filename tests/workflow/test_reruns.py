@@ -33,7 +33,7 @@ LANGEVIN = f"{SMOKE}.langevin_unlearning"
 DELETION = "papers.forget_unlearning.deletion"
 PACKAGE = "certified_unlearning"
 BOUNDS = ("dynamics1", "dynamics2")
-SIMULATED = ("cost", "deletion", "deletions", "edits", "measured", "risk")
+SIMULATED = ("cost", "deletion", "deletions", "edits", "measured", "private_risk", "risk")
 """Made at once, but by running the hot loop."""
 OF_NETWORKS = ("batches", "fine_tuning", "head", "regions", "shares")
 """Made by abstract training, which is no hot loop of runs."""
@@ -146,7 +146,7 @@ def with_other_docstrings(content: str) -> str:
             LEARNING | (UNLEARNING - AFTER_LEARNING) | each("make", SIMULATED),
             AFTER_LEARNING
             | each("certify", EXPERIMENTS)
-            | each("draw", {*TRACKED, "measured", "cost", "deletions"} - {*OF_NETWORKS})
+            | each("draw", {*TRACKED, "measured", "cost", "deletions", "private_risk"} - {*OF_NETWORKS})
             | (TRACKING - each("track", OF_NETWORKS))
             | TOGETHER,
         ),
@@ -154,9 +154,7 @@ def with_other_docstrings(content: str) -> str:
             "engine/abstract_training/kernel.cpp",
             # Certificates and estimators are of networks, too.
             each("certify", EXPERIMENTS) | each("make", {*OF_NETWORKS, *OF_ESTIMATORS}),
-            each("track", {*EXPERIMENTS, "edits", "shares"})
-            | each("draw", {*OF_NETWORKS, *OF_ESTIMATORS})
-            | VERDICTS,
+            each("track", {*EXPERIMENTS, "edits", "shares"}) | each("draw", {*OF_NETWORKS, *OF_ESTIMATORS}) | VERDICTS,
         ),
         (
             "certificate/model.py",

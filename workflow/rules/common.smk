@@ -8,9 +8,10 @@ from pathlib import Path
 from certified_unlearning.data.sets import built_in, find
 from certified_unlearning.errors import UnlearningError
 from certified_unlearning.files import content_key, read_yaml
+from certified_unlearning.mechanisms.mechanism import Refit
 from certified_unlearning.papers import parameters
 from certified_unlearning.papers.all import data_sets
-from certified_unlearning.reproduction import declared
+from certified_unlearning.reproduction import cluster, declared
 from certified_unlearning.reproduction.claims.ending import ending
 from certified_unlearning.reproduction.code import digest
 
@@ -147,17 +148,61 @@ def caption(wildcards):
     return f"{place}{shown.caption.title}. {shown.caption.text}"
 
 
+def processes(wildcards):
+    """Processes that share the rows of a simulation job; of one that fits again there is one."""
+    return 1 if fits_again(wildcards.mechanism) else preset(wildcards).processes
+
+
 def threads(wildcards):
-    return preset(wildcards).threads
+    """Cores of a simulation job: one for each process, where several share it."""
+    chosen = preset(wildcards)
+    shared = chosen.settings.row_shards and not fits_again(wildcards.mechanism)
+    return chosen.processes if shared else chosen.threads
+
+
+def memory(wildcards):
+    """Megabytes of a simulation job: so many for each of its processes."""
+    return 2000 * processes(wildcards)
+
+
+def fits_again(mechanism):
+    """Whether a mechanism answers by fitting again instead of by steps that processes could share."""
+    return isinstance(declared.mechanism(MECHANISM_BY_NAME[mechanism]), Refit)
+
+
+SUBMITTED = workflow.non_local_exec or workflow.remote_exec
+"""Whether jobs run elsewhere, by a cluster's scheduler."""
 
 
 def gpu(wildcards):
-    """GPUs of a simulation job; the profile says how many there are. Without one, jobs share the cores only."""
+    """GPUs of a simulation job, one for each process; the profile says how many there are.
+
+    Of another machine's devices only the parameters can tell: ``auto`` asks for one where jobs run here.
+    """
     device = preset(wildcards).settings.device
-    return int(
-        device == "cuda"
-        or (device == "auto" and shutil.which("nvidia-smi") is not None)
-    )
+    seen = not SUBMITTED and shutil.which("nvidia-smi") is not None
+    asked = device == "cuda" or (device == "auto" and seen)
+    return processes(wildcards) if asked else 0
+
+
+def refuse_second_writers():
+    """End before the first job, where SLURM has jobs of an earlier start that write the same files."""
+    try:
+        cluster.refuse_second_writers(Path.cwd(), required=SUBMITTED)
+    except UnlearningError as error:
+        raise WorkflowError(str(error))
+
+
+def not_asked():
+    """Return one line where jobs are submitted and nobody said whether they shall have a GPU."""
+    if not SUBMITTED or not any(
+        preset.settings.device == "auto"
+        for preset in map(PARAMETERS.presets.get, PARAMETERS.members(PARAMETERS.preset))
+    ):
+        return []
+    return [
+        "device: auto asks the cluster for no GPU; `device: cuda` in the parameters asks for one for each simulation"
+    ]
 
 
 def unconfirmed():
@@ -177,6 +222,8 @@ def last_lines(workflow):
     if not any(job.rule.name == "all" for job in workflow.dag.jobs):
         return []
     try:
-        return ["", *ending(Path("results"), PARAMETERS.preset).splitlines()]
+        members = PARAMETERS.members(PARAMETERS.preset)
+        lines = ending(Path("results"), PARAMETERS.preset, members).splitlines()
+        return ["", *lines]
     except UnlearningError as error:
         return [f"warning: {error}"]

@@ -1,6 +1,17 @@
 # Raw files in place and checked, or a table of one's own; then labelled rows of norm at most 1.
 
 
+# A node of a cluster may have no way to the internet; to read and scale rows takes seconds.
+localrules:
+    fetch,
+    prepare,
+
+
+WITH_FEATURES = [
+    name for name, each in PARAMETERS.presets.items() if each.settings.features
+]
+
+
 rule fetch:
     output:
         manifest="data/manifests/{dataset}.json",
@@ -8,6 +19,7 @@ rule fetch:
         "logs/fetch/{dataset}.log",
     benchmark:
         "benchmarks/results/fetch/{dataset}.tsv"
+    priority: 1
     retries: 2
     resources:
         mem_mb=1000,
@@ -31,6 +43,9 @@ rule prepare:
         "logs/{preset}/prepare.log",
     benchmark:
         "benchmarks/results/{preset}/prepare.tsv"
+    wildcard_constraints:
+        preset="|".join(sorted({*PARAMETERS.presets} - {*WITH_FEATURES})) or "$^",
+    priority: 1
     resources:
         mem_mb=2500,
         runtime=120,
@@ -46,3 +61,9 @@ rule prepare:
     shell:
         "unlearn data prepare {params.dataset} {params.features} {params.table} --seed {params.seed}"
         " --output {output.data} --summary {output.summary} {params.others} 2>&1 | tee {log} | sed -u 1d"
+
+
+# Features of images are computed: minutes, or an hour with a network.
+use rule prepare as extract with:
+    wildcard_constraints:
+        preset="|".join(WITH_FEATURES) or "$^",

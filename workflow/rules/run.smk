@@ -1,8 +1,17 @@
 # What experiments run: plans, and the mechanisms that carry them out; or rows, made at once.
 
 
+# On a cluster only what learns, unlearns and retrains is worth a job of its own, which costs seconds before it begins.
 localrules:
+    plan,
     make,
+    refit,
+    certify,
+    collect,
+    metrics,
+
+
+REFITS = [name for name in MECHANISM_BY_NAME if fits_again(name)]
 
 
 ruleorder: plan > make
@@ -17,6 +26,7 @@ rule plan:
         "logs/{preset}/{paper}/{experiment}/plan.log",
     benchmark:
         "benchmarks/results/{preset}/{paper}/{experiment}/plan.tsv"
+    priority: 1
     resources:
         mem_mb=500,
         runtime=10,
@@ -44,10 +54,11 @@ rule learn:
         "logs/{preset}/{paper}/{experiment}/{mechanism}-learn.log",
     benchmark:
         "benchmarks/results/{preset}/{paper}/{experiment}/{mechanism}-learn.tsv"
+    priority: 1
     threads: threads
     resources:
         gpu=gpu,
-        mem_mb=2000,
+        mem_mb=memory,
         runtime=240,
     params:
         code=mechanism_code,
@@ -56,7 +67,7 @@ rule learn:
         "{wildcards.preset}: {wildcards.paper}, {wildcards.experiment}: {wildcards.mechanism} learns"
     shell:
         "unlearn pipeline learn {params.mechanism} --plan {input.plan} --data {input.data}"
-        " --output {output} 2>&1 | tee {log} | sed -u 1d"
+        " --output {output} --processes {threads} 2>&1 | tee {log} | sed -u 1d"
 
 
 rule unlearn:
@@ -71,10 +82,13 @@ rule unlearn:
         "logs/{preset}/{paper}/{experiment}/{mechanism}-unlearn.log",
     benchmark:
         "benchmarks/results/{preset}/{paper}/{experiment}/{mechanism}-unlearn.tsv"
+    wildcard_constraints:
+        mechanism="|".join(sorted({*MECHANISM_BY_NAME} - {*REFITS})) or "$^",
+    priority: 1
     threads: threads
     resources:
         gpu=gpu,
-        mem_mb=2000,
+        mem_mb=memory,
         runtime=480,
     params:
         code=mechanism_code,
@@ -84,7 +98,13 @@ rule unlearn:
         "{wildcards.preset}: {wildcards.paper}, {wildcards.experiment}: {wildcards.mechanism} answers removals"
     shell:
         "unlearn pipeline unlearn {params.mechanism} --plan {input.plan} --data {input.data} {params.learned}"
-        " --rows {output.rows} --curves {output.curves} 2>&1 | tee {log} | sed -u 1d"
+        " --rows {output.rows} --curves {output.curves} --processes {threads} 2>&1 | tee {log} | sed -u 1d"
+
+
+# Another library fits again: seconds, one model for all trials.
+use rule unlearn as refit with:
+    wildcard_constraints:
+        mechanism="|".join(REFITS) or "$^",
 
 
 rule make:

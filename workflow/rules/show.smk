@@ -2,6 +2,7 @@
 
 
 localrules:
+    draw,
     tabulate,
     claims,
     headline,

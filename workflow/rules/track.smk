@@ -1,8 +1,10 @@
-# MLflow: the store is made once, before jobs fan out; each experiment is then logged in one go.
+# MLflow: the store is made once, before jobs fan out; each experiment is then logged in one go. Where Snakemake runs, and
+# nowhere else: of a SQLite file that several nodes write to, runs are lost without a word.
 
 
 localrules:
     track_store,
+    track,
 
 
 rule track_store:

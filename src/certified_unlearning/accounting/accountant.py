@@ -63,6 +63,11 @@ class Accountant:
     bound: str = ""
 
 
+SEEDED_NOISE = (
+    "it can be repeated from a seed: whoever knows it can subtract the noise, as can whoever tries all seeds, where "
+    "they are numbers of 32 bits, and two models made with one seed cancel each other's"
+)
+"""By what noise that a seed repeats is hidden: by nothing."""
 PUBLIC_CLASS_WEIGHTS = Assumption(
     statement="class weights are constants that do not depend on the records",
     status="assumed",

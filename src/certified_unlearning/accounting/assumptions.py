@@ -3,7 +3,13 @@
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from certified_unlearning.accounting.accountant import PROJECTION, PUBLIC_CLASS_WEIGHTS, PUBLIC_TARGET_RANGE, Assumption
+from certified_unlearning.accounting.accountant import (
+    PROJECTION,
+    PUBLIC_CLASS_WEIGHTS,
+    PUBLIC_TARGET_RANGE,
+    SEEDED_NOISE,
+    Assumption,
+)
 from certified_unlearning.accounting.accountants import ACCOUNTANTS, NO_ACCOUNTANT
 from certified_unlearning.vocabulary import Adjacency, DType, Guarantee, NoiseSource, Smoothness
 
@@ -74,8 +80,7 @@ def assumptions(
         Assumption(
             statement="nobody who sees the model knows the noise",
             status="assumed" if noise_source == "seed" else "checked",
-            by="it can be repeated from a seed: whoever knows it can subtract the noise, and two models made with "
-            "one seed cancel each other's"
+            by=SEEDED_NOISE
             if noise_source == "seed"
             else "its keys come from the operating system's entropy and are not kept",
         ),

@@ -2,9 +2,11 @@
 
 `Certificate` speaks of noisy steps, `ResidualCertificate` of noise on weights whose gradient is certified to be small,
 `ExactCertificate` of states that have the law of a fresh run, `PredictionCertificate` of labels that no removal
-changes, `PrivateCertificate` of models that never depended much on any record.
+changes, `EnsembleCertificate` of the answers of an ensemble whose shards are trained again when a budget is spent,
+`PrivateCertificate` of models that never depended much on any record.
 """
 
+from certified_unlearning.certificate.ensemble import EnsembleCertificate
 from certified_unlearning.certificate.exact import ExactCertificate
 from certified_unlearning.certificate.kinds import AnyCertificate, read_any, verify, write
 from certified_unlearning.certificate.model import Certificate, of, read
@@ -17,6 +19,7 @@ __all__ = [
     "AnyCertificate",
     "Certificate",
     "CertificateError",
+    "EnsembleCertificate",
     "ExactCertificate",
     "PredictionCertificate",
     "PrivateCertificate",

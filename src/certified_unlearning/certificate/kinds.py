@@ -2,7 +2,8 @@
 
 from pathlib import Path
 
-from certified_unlearning.certificate import exact, model, prediction, private, residual, verification
+from certified_unlearning.certificate import ensemble, exact, model, prediction, private, residual, verification
+from certified_unlearning.certificate.ensemble import EnsembleCertificate
 from certified_unlearning.certificate.exact import ExactCertificate
 from certified_unlearning.certificate.model import Certificate
 from certified_unlearning.certificate.prediction import PredictionCertificate
@@ -10,12 +11,22 @@ from certified_unlearning.certificate.private import PrivateCertificate
 from certified_unlearning.certificate.residual import ResidualCertificate
 from certified_unlearning.files import read_json, read_model, write_model
 
-AnyCertificate = Certificate | ResidualCertificate | ExactCertificate | PredictionCertificate | PrivateCertificate
+AnyCertificate = (
+    Certificate
+    | ResidualCertificate
+    | ExactCertificate
+    | PredictionCertificate
+    | PrivateCertificate
+    | EnsembleCertificate
+)
 
-_NAMED: dict[str, type[ResidualCertificate] | type[ExactCertificate] | type[PrivateCertificate]] = {
+_NAMED: dict[
+    str, type[ResidualCertificate] | type[ExactCertificate] | type[PrivateCertificate] | type[EnsembleCertificate]
+] = {
     "residual": ResidualCertificate,
     "exact": ExactCertificate,
     "private": PrivateCertificate,
+    "ensemble": EnsembleCertificate,
 }
 
 
@@ -34,6 +45,8 @@ def verify(certificate: AnyCertificate) -> None:
         prediction.verify(certificate)
     elif isinstance(certificate, PrivateCertificate):
         private.verify(certificate)
+    elif isinstance(certificate, EnsembleCertificate):
+        ensemble.verify(certificate)
     else:
         verification.verify(certificate)
 

@@ -12,7 +12,7 @@ from typing import Any, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from certified_unlearning.accounting.accountant import PUBLIC_TARGET_RANGE, Assumption
+from certified_unlearning.accounting.accountant import PUBLIC_TARGET_RANGE, SEEDED_NOISE, Assumption
 from certified_unlearning.accounting.core.rounding import resolution
 from certified_unlearning.accounting.private.arithmetic import displaced
 from certified_unlearning.accounting.private.guarantee import GROUPS, extra_delta
@@ -483,9 +483,6 @@ def _assumptions(
         Assumption(
             statement="nobody who sees the model knows the noise",
             status="assumed" if seed else "checked",
-            by="it can be repeated from a seed: whoever knows it can subtract the noise, and two models made with one "
-            "seed cancel each other's"
-            if seed
-            else "it comes from the operating system's entropy and is not kept",
+            by=SEEDED_NOISE if seed else "it comes from the operating system's entropy and is not kept",
         ),
     )

@@ -18,11 +18,12 @@ from certified_unlearning.commands import (
     track,
     verify,
 )
+from certified_unlearning.engine.processes import is_launched
 
 app = typer.Typer(no_args_is_help=True, pretty_exceptions_enable=False)
 app.add_typer(data.app, name="data")
 app.add_typer(pipeline.app, name="pipeline")
-app.command("plan")(plan.plan)
+app.add_typer(plan.app, name="plan")
 app.command("claims")(claims.show_claims)
 app.command("declare")(declare.declare)
 app.command("regression")(regression.check_regression)
@@ -52,5 +53,7 @@ def main(
 @data.app.callback()
 @pipeline.app.callback()
 def show_command() -> None:
-    """Print the command itself first: a job's log says how to repeat the job by hand."""
+    """Print the command itself first, once: a job's log says how to repeat the job by hand."""
+    if is_launched():
+        return
     print("$", shlex.join(["unlearn", *sys.argv[1:]]), flush=True)

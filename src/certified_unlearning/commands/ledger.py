@@ -25,6 +25,10 @@ from certified_unlearning.text import counted, rounded_up
 
 ANEW = "the same steps from nothing on the records that are left"
 """What a version whose removals are exact is compared with."""
+ANSWERS_ANEW = (
+    "the answers of the ensemble trained from the same starts, on the same slices of the records that are left"
+)
+"""What a version whose answers are certified is compared with."""
 
 
 def register(app: typer.Typer) -> None:
@@ -95,7 +99,7 @@ def status(model_dir: ModelDir, quality: WithQuality = True, as_json: AsJson = F
     for version in state.versions:
         print(_version(version))
     print(_epsilon(state.current))
-    print(f"weights: {_weights(model_dir, state)}")
+    print(f"weights: {'secret' if state.current.is_of_answers else _weights(model_dir, state)}")
     if quality:
         print_quality(model_dir)
     _print_notes(found, model_dir)
@@ -142,7 +146,7 @@ def _version_as_json(version: Version) -> dict[str, Any]:
         "time": version.time,
         "people_removed": batch.requests if batch else 0,
         "records_removed": batch.records if batch else 0,
-        "steps": batch.steps if batch and version.reading is None and not version.is_exact else None,
+        "steps": batch.steps if batch and _takes_noisy_steps(version) else None,
         "reading": version.reading,
     }
 
@@ -153,6 +157,16 @@ def _guarantee_as_json(version: Version) -> dict[str, Any] | None:
         return None
     refit = version.reading is not None
     everything = version.epsilon_all_published
+    if version.delta is None or version.extra_delta is None:
+        return {
+            "version": version.version,
+            "compared_with": ANSWERS_ANEW,
+            "epsilon": None,
+            "delta": None,
+            "epsilon_all_versions": None,
+            "delta_all_versions": None,
+            "adaptive_requests": False,
+        }
     compared_with = "an exact refit with the same noise" if refit else "learning anew by the same noisy steps"
     return {
         "version": version.version,
@@ -229,6 +243,8 @@ def _version(version: Version) -> str:
 def _means(version: Version, batch: Batch) -> str:
     if version.is_exact:
         return "exact unlearning"
+    if version.is_of_answers:
+        return "bounding what shards answer without them, and training those again whose budget was spent"
     if version.reading is None:
         return f"K = {batch.steps:,} steps"
     how = {
@@ -239,10 +255,20 @@ def _means(version: Version, batch: Batch) -> str:
     return how[version.reading]
 
 
+def _takes_noisy_steps(version: Version) -> bool:
+    return version.reading is None and not version.is_exact and not version.is_of_answers
+
+
 def _epsilon(version: Version) -> str:
     """Return what is guaranteed of a version."""
     if version.batch is None:
         return "nothing was removed yet, so there is nothing to guarantee"
+    if version.epsilon is None or version.delta is None or version.extra_delta is None:
+        return (
+            f"certified: every answer of version {version.version} is one of {ANSWERS_ANEW}; where that is not sure "
+            "`unlearn predict` gives none, and which inputs have none leaks. Its parameters know removed records until "
+            "their shards are trained again: the directory is a secret, and nothing of it is published"
+        )
     if version.is_exact:
         return (
             f"exact: epsilon = 0 at delta = 0 for whoever sees version {version.version} only: it and its secret state "

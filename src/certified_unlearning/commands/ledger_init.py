@@ -84,7 +84,8 @@ def init(
         int | None,
         typer.Option(
             help="Steps that shall remove --records records; not together with --sigma. Of exact mechanisms: steps of "
-            "learning, all of which are kept; by default 256."
+            "learning, all of which are kept; by default 256. Of certified-ensemble: updates of each stage; by default "
+            "5."
         ),
     ] = None,
     records: Annotated[int, typer.Option(help="Records that --steps steps shall be able to remove at once.")] = 1,
@@ -97,18 +98,29 @@ def init(
         ),
     ] = "auto",
     mechanism: Annotated[
-        Literal["langevin", "newton-removal", "noisy-sgd", "accelerated-noisy-sgd", "quantized-sgd", "subsample-gd"],
+        Literal[
+            "langevin",
+            "newton-removal",
+            "noisy-sgd",
+            "accelerated-noisy-sgd",
+            "quantized-sgd",
+            "subsample-gd",
+            "certified-ensemble",
+        ],
         typer.Option(
             help="langevin: noisy steps, compared with learning anew by noisy steps; newton-removal: a request reads "
             "its own records only, compared with an exact refit plus the same noise, for two classes (with more: a "
-            "certified refit); the others are exact: epsilon is 0, compared with the same steps from nothing, for "
-            "requests that do not depend on models, with a state that must stay secret."
+            "certified refit); certified-ensemble: shards of networks that answer labels, or none, and are trained "
+            "again when a budget is spent: answers are those of the ensemble trained without the removed records; "
+            "the others are exact: epsilon is 0, compared with the same steps from nothing, for requests that do not "
+            "depend on models, with a state that must stay secret."
         ),
     ] = "langevin",
     step_size: Annotated[
         float | None,
         typer.Option(
-            help="Of exact mechanisms: size of a step, for rows of norm 1; by default 8, of accelerated-noisy-sgd 0.05."
+            help="Of exact mechanisms: size of a step, for rows of norm 1; by default 8, of accelerated-noisy-sgd "
+            "0.05, of certified-ensemble 4."
         ),
     ] = None,
     radius: Annotated[
@@ -117,6 +129,28 @@ def init(
     quantum: Annotated[
         float | None,
         typer.Option(help="Of quantized-sgd: spacing of the grid that gradients are rounded to; by default 0.05."),
+    ] = None,
+    shards: Annotated[
+        int | None, typer.Option(help="Of certified-ensemble: shards, each of which has a vote; by default 5.")
+    ] = None,
+    slices: Annotated[
+        int | None,
+        typer.Option(help="Of certified-ensemble: slices of a shard, with a checkpoint each; by default 2."),
+    ] = None,
+    budget: Annotated[
+        list[int] | None,
+        typer.Option(
+            help="Of certified-ensemble: how many records may leave a shard before it is trained again; repeatable, "
+            "rising: smaller ones certify more while fewer have left; by default 1, 2, 4, 8."
+        ),
+    ] = None,
+    hidden: Annotated[
+        list[int] | None,
+        typer.Option(help="Of certified-ensemble: units of a hidden layer; repeatable; by default there is none."),
+    ] = None,
+    bound: Annotated[
+        float | None,
+        typer.Option(help="Of certified-ensemble: what entries of gradients are clipped to; by default 0.1."),
     ] = None,
     records_between_reads: Annotated[
         int | None,
@@ -170,6 +204,11 @@ def init(
         step_size=step_size,
         radius=radius,
         quantum=quantum,
+        shards=shards,
+        slices=slices,
+        budgets=budget or None,
+        hidden=hidden or None,
+        bound=bound,
         planned=_announce,
     )
     start = made.state.start
@@ -192,11 +231,22 @@ def _batch_size(text: str) -> int | Literal["auto"] | None:
 
 def _announce(C: float, learner: "Learner") -> None:
     """Print which ``C`` was taken, and a warning where learning will take long."""
+    from certified_unlearning.accounting.core.occupancy import requests_until_all, requests_until_first
     from certified_unlearning.accounting.core.scale import QUICK_CONDITION
     from certified_unlearning.accounting.tv.subsampling import subsampling_tv
+    from certified_unlearning.mechanisms.certified_sgd.ensemble_plan import EnsemblePlan
     from certified_unlearning.mechanisms.exact.plan import ExactPlan
     from certified_unlearning.mechanisms.refit_plan import RefitPlan
 
+    if isinstance(learner, EnsemblePlan):
+        hits = learner.budgets[-1] + 1
+        print(
+            f"{learner.shards} shards of {learner.slices} slices: the first one is trained again after about "
+            f"{requests_until_first(learner.shards, hits):.0f} requests for single records at random, and each once "
+            f"after about {requests_until_all(learner.shards, hits):.0f}; whoever knows who lies where needs {hits}",
+            flush=True,
+        )
+        return
     condition, quick = C * learner.n, QUICK_CONDITION / learner.n
     if isinstance(learner, RefitPlan):
         reads = learner.records_between_reads

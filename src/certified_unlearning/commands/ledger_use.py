@@ -68,10 +68,14 @@ def evaluate(
 
     from certified_unlearning.data.quality import Tally
     from certified_unlearning.ledger import load_model
+    from certified_unlearning.ledger.prediction import LoadedEnsemble
     from certified_unlearning.ledger.requests import count_known
     from certified_unlearning.ledger.weights import log_probabilities, predicted
 
     model = load_model(model_dir)
+    if isinstance(model, LoadedEnsemble):
+        _evaluate_answers(model, model_dir, file, as_json)
+        return
     tally, trained, removed = Tally(len(model.classes), model.classes.tolist()), 0, 0
     for records in model.read(file, labelled=True):
         assert records.labels is not None
@@ -96,6 +100,27 @@ def evaluate(
     print(in_words(quality))
     print(_WITHOUT_NOISE)
     print_warnings(warnings)
+
+
+def _evaluate_answers(model: "LoadedModel", model_dir: Path, file: Path, as_json: bool) -> None:
+    """Print how many labelled records are answered, and how many answers are right."""
+    records = answered = right = 0
+    for block in model.read(file, labelled=True):
+        assert block.labels is not None
+        found = model.predict(block.features)
+        known = model.classes[block.labels]
+        records, answered = records + len(found), answered + sum(each is not None for each in found)
+        right += int((found == known).sum())
+    accuracy = right / answered if answered else None
+    if as_json:
+        counts = {"records": records, "answered": answered, "accuracy_of_answers": accuracy}
+        about = {"model": str(model_dir), "file": str(file), "version": model.version}
+        print(json.dumps(about | counts | {"covered_by_guarantee": False, "warnings": []}, indent=2))
+        return
+    print(f"{file}: {counted(records, 'record')}, version {model.version} of the model")
+    share = f", {accuracy:.3f} of them right" if accuracy is not None else ""
+    print(f"answered: {answered:,}{share}; for the others removals could have changed the label")
+    print(_WITHOUT_NOISE)
 
 
 def in_words(quality: "Quality") -> str:
@@ -167,9 +192,7 @@ def _write_predictions(model: "LoadedModel", file: Path, write: _Write) -> Itera
 
     for records in model.read(file):
         count = len(records.features)
-        probabilities = model.predict_proba(records.features)
-        by_class = {f"probability_{name}": probabilities[:, place] for place, name in enumerate(model.classes)}
-        others = {"prediction": model.predict(records.features), **by_class}
+        others = model.answers(records.features)
         if records.identifiers is None:
             who: dict[str, Any] = {"row": np.arange(records.first_row, records.first_row + count)}
         else:

@@ -32,6 +32,14 @@ Shows = Annotated[
     typer.Option("--shows", help="PRESET=EXPERIMENT,EXPERIMENT: a preset, and what it runs; repeatable."),
 ]
 
+Processes = Annotated[
+    int,
+    typer.Option(
+        min=1,
+        help="Processes that share the job's rows, if its plan has row_shards; without, there is one in any case.",
+    ),
+]
+
 SUMMARY_KEYS = ("features", "n", "n_test", "d", "classes", "largest_eigenvalue", "sha256")
 """Entries of a data set's summary that plans and tables need."""
 
@@ -76,13 +84,18 @@ def learn(
     plan: PlanFile,
     data: DataFile,
     output: Annotated[Path, typer.Option(help="Where the weights go.")],
+    processes: Processes = 1,
 ) -> None:
     """Learn the models that a mechanism's unlearning starts from."""
+    planned = _planned(plan)
+    if _is_shared(planned, processes):
+        return
     from certified_unlearning.data.prepared import PreparedData
-    from certified_unlearning.mechanisms.run import Plan
+    from certified_unlearning.engine.row_shards import row_shards
     from certified_unlearning.reproduction import declared, jobs
 
-    jobs.learn(declared.mechanism(mechanism), Plan.read(plan), PreparedData.load(data), output)
+    with row_shards() as shards:
+        jobs.learn(declared.mechanism(mechanism), planned, PreparedData.load(data), output, shards)
 
 
 @app.command("unlearn")
@@ -93,18 +106,20 @@ def unlearn(
     rows: Annotated[Path, typer.Option(help="Where the rows go (Parquet).")],
     curves: Annotated[Path, typer.Option(help="Where the learning curves go (Parquet).")],
     learned: Annotated[Path | None, typer.Option(help="Weights made by `unlearn pipeline learn`.")] = None,
+    processes: Processes = 1,
 ) -> None:
     """Answer all removal requests of a mechanism's runs; retraining does so from scratch."""
     from certified_unlearning.data.prepared import PreparedData
+    from certified_unlearning.engine.row_shards import row_shards
     from certified_unlearning.mechanisms.mechanism import Refit
-    from certified_unlearning.mechanisms.run import Plan
     from certified_unlearning.reproduction import declared, jobs
 
-    found, planned, prepared = declared.mechanism(mechanism), Plan.read(plan), PreparedData.load(data)
+    found, planned = declared.mechanism(mechanism), _planned(plan)
     if isinstance(found, Refit):
-        jobs.refit(found, planned, prepared, rows, curves)
-    else:
-        jobs.unlearn(found, planned, prepared, learned, rows, curves)
+        jobs.refit(found, planned, PreparedData.load(data), rows, curves)
+    elif not _is_shared(planned, processes):
+        with row_shards() as shards:
+            jobs.unlearn(found, planned, PreparedData.load(data), learned, rows, curves, shards)
 
 
 @app.command("make")
@@ -313,7 +328,7 @@ def track_store(
     """Create the MLflow store and the preset's MLflow experiment, once, before jobs fan out."""
     from certified_unlearning.reproduction import tracking
 
-    status = tracking.prepare_store(preset)
+    status = tracking.prepare_store(preset, patience=tracking.PATIENCE_SECONDS)
     _warn(status.warning)
     status.write(output)
 
@@ -332,7 +347,8 @@ def track(
     from certified_unlearning.reproduction.layout import Layout
 
     status = tracking.StoreStatus.read(store)
-    tracked = tracking.track_experiment(Layout(results, preset), paper, declared.experiment(experiment), status)
+    layout, shown = Layout(results, preset), declared.experiment(experiment)
+    tracked = tracking.track_experiment(layout, paper, shown, status, patience=tracking.PATIENCE_SECONDS)
     if status.warning is None:
         _warn(tracked.warning)
     tracked.write(output)
@@ -354,6 +370,27 @@ def parameters(
     (flat,) = pd.json_normalize(json.loads(values)).to_dict(orient="records")
     table = pd.DataFrame({"parameter": list(flat), preset: [str(value) for value in flat.values()]})
     write_text(output, table.to_html(index=False, border=0))
+
+
+def _planned(path: Path) -> Any:
+    from certified_unlearning.mechanisms.run import Plan
+
+    return Plan.read(path)
+
+
+def _is_shared(plan: Any, processes: int) -> bool:
+    """Return whether this job was carried out by processes that this one started, each with this command line."""
+    from certified_unlearning.engine.processes import is_launched, launch
+    from certified_unlearning.engine.row_cut import cut
+
+    if not plan.settings.row_shards or plan.left_out is not None or is_launched():
+        return False
+    blocks = max(len(cut(run.constants.n if run.cycle is None else run.cycle.batch_size)) for run in plan.runs)
+    useful = min(processes, blocks)  # Others would have no rows.
+    if useful == 1:
+        return False
+    launch(useful, sys.argv[1:])
+    return True
 
 
 def _inputs(

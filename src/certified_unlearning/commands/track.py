@@ -20,7 +20,7 @@ def track(
 
     if not sync:
         raise ParameterError("the pipeline tracks by itself; say `unlearn track --sync` to send what was missed")
-    tracked = tracking.sync(all.papers(other or ()), results)
+    tracked = tracking.sync(all.papers(other or ()), results, patience=tracking.PATIENCE_SECONDS)
     print(f"{tracked.added} runs added, {tracked.updated} updated, {tracked.unchanged} unchanged")
     if tracked.warning is not None:
         raise TrackingError(tracked.warning)

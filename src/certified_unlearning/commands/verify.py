@@ -79,6 +79,13 @@ def verify(
         if isinstance(certified, certificate.PrivateCertificate):
             print(f"{path}: {_private_in_words(certified)}")
             continue
+        if isinstance(certified, certificate.EnsembleCertificate):
+            print(
+                f"{path}: answers are those of {certified.shards} shards trained on the {certified.n} records that are "
+                f"left; {sum(certified.pending)} of {certified.deleted} removed records are still in parameters, which "
+                f"must stay secret ({certified.guarantee} by {certified.mechanism}; {assumed} assumptions not checked)"
+            )
+            continue
         if not certified.unlearning_steps:
             print(f"{path}: nothing was removed yet, so nothing is guaranteed")
             continue
@@ -119,11 +126,17 @@ def _verify_as_json(path: Path) -> bool:
     except UnlearningError as error:
         print(json.dumps({"certificate": str(path), "verified": False, "error": str(error)}, indent=2))
         return False
-    epsilon = None if isinstance(certified, certificate.PredictionCertificate) else certified.epsilon
+    epsilon = (
+        None
+        if isinstance(certified, certificate.PredictionCertificate | certificate.EnsembleCertificate)
+        else certified.epsilon
+    )
     adjacency: str | None
     if isinstance(certified, certificate.PredictionCertificate):
         # Labels of single inputs: there is no epsilon of the answers together.
         accountant, everything, nothing, delta, adjacency = None, None, True, None, certified.changes
+    elif isinstance(certified, certificate.EnsembleCertificate):
+        accountant, everything, nothing, delta, adjacency = None, None, True, None, "removals"
     elif isinstance(certified, certificate.Certificate):
         accountant, everything = certified.accountant, certified.epsilon_all_published
         delta, adjacency = certified.delta + certified.extra_delta, certified.adjacency

@@ -1,11 +1,16 @@
 """A float32 matrix that stays in its file: its rows are read when they are asked for, and only then take memory."""
 
+import os
+import tempfile
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
-from certified_unlearning.errors import DataError
+from certified_unlearning.errors import DataError, StorageError
+
+_NUMBERS_AT_ONCE = 1 << 22
+"""Numbers that are read and put in their places together."""
 
 
 class StoredRows:
@@ -56,3 +61,37 @@ class StoredRows:
             raise DataError(f"cannot read {self._path}: {error.strerror or error}") from error
         if left:
             raise DataError(f"{self._path} is damaged: it ends before row {start + len(out)} of {len(self)}")
+
+
+def in_order(
+    rows: StoredRows, places: NDArray[np.int64], directory: str | Path, *, factors: NDArray[np.float32] | None = None
+) -> StoredRows:
+    """Return the rows in another order, from a file of their own that has no name: it goes when it is closed.
+
+    Args:
+        rows: Read once, from the first to the last.
+        places: Where each row shall lie: a permutation, shape ``(n,)``.
+        directory: Where there is room for the file.
+        factors: What each of ``rows`` is multiplied by, shape ``(n,)``; by default nothing.
+
+    Raises:
+        StorageError: The file cannot be written, or the disk is full.
+        DataError: The rows cannot be read.
+    """
+    at_once = max(1, _NUMBERS_AT_ONCE // rows.shape[1])
+    try:
+        with tempfile.NamedTemporaryFile(dir=directory, prefix=".rows-in-order.") as file:
+            # Room for all of it, or an error here: a full disk would kill a process that writes through a map.
+            os.posix_fallocate(file.fileno(), 0, max(1, len(rows) * rows.shape[1] * rows.dtype.itemsize))
+            written = np.memmap(file, rows.dtype, "r+", shape=rows.shape)
+            for start in range(0, len(rows), at_once):
+                some = slice(start, start + at_once)
+                block = rows[some]
+                if factors is not None:
+                    block *= factors[some, None]
+                written[places[some]] = block
+            written.flush()
+            return StoredRows(file.name, 0, rows.shape)
+    except OSError as error:
+        reason = error.strerror or error
+        raise StorageError(f"cannot write {len(rows)} rows in another order to {directory}: {reason}") from error

@@ -1,7 +1,7 @@
 """Where tensors live, and by how many threads they are worked on."""
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 
 import torch
 
@@ -32,8 +32,15 @@ def threads_for(numbers: int) -> Iterator[None]:
 
     To wait for a second one takes longer than the work: 45 times as long was measured on cores that others used too.
     """
+    with nullcontext() if numbers >= WORTH_A_THREAD else one_thread():
+        yield
+
+
+@contextmanager
+def one_thread() -> Iterator[None]:
+    """Work with a single thread."""
     before = torch.get_num_threads()
-    if before == 1 or numbers >= WORTH_A_THREAD:
+    if before == 1:
         yield
         return
     torch.set_num_threads(1)

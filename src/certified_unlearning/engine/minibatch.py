@@ -102,12 +102,17 @@ class CyclicObjective:
 
     def descend(self, weights: Tensor, step_size: float) -> None:
         """Replace ``weights`` (trials, d) by ``weights - step_size * gradient`` of the next batch, in place."""
+        gradient = self.loss_gradient(weights)
+        shrunk, scale = 1 - step_size * self._strong_convexity, -step_size / self._batch_size
+        weights.mul_(shrunk).add_(gradient, alpha=scale)
+
+    def loss_gradient(self, weights: Tensor) -> Tensor:
+        """Return the sum of the gradients of the next batch's losses, of the shape of ``weights``."""
         first = self._batch * self._batch_size
         self._batch = (self._batch + 1) % self.batches
         last = min(first + self._batch_size, self.n)
         rows = self._block(first, last)
         by_output = weights if self._outputs == 1 else weights.view(len(weights) * self._outputs, -1)
-        shrunk, scale = 1 - step_size * self._strong_convexity, -step_size / self._batch_size
         at_once = min(
             ROWS_IN_A_ROW, max(LEAST_BLOCK if len(rows) > ROWS_IN_A_ROW else 1, NUMBERS_AT_ONCE // rows.shape[1])
         )
@@ -116,7 +121,7 @@ class CyclicObjective:
         gradient = self._gradient(by_output, rows if len(rows) <= at_once else rows[:at_once], first)
         for start in range(at_once, len(rows), at_once):
             gradient.add_(self._gradient(by_output, rows[start : start + at_once], first + start))
-        by_output.mul_(shrunk).add_(gradient, alpha=scale)
+        return gradient.view_as(weights)
 
     def _block(self, first: int, last: int) -> Tensor:
         if isinstance(self._rows, Tensor):

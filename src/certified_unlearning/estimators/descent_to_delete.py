@@ -50,7 +50,7 @@ class _DescentToDelete(UnlearningClassifier):
             are divided by it. With ``feature_ranges``, of the rows that these make. Not together with ``normalize``.
         fit_intercept: Whether there is an intercept, which is regularised.
         random_state: None: noise from the operating system's entropy, which is not kept. A number makes results
-            repeatable, but whoever knows it can subtract the noise.
+            repeatable, but whoever knows it, or tries all 2^32, can subtract the noise.
         device: ``auto``, ``cpu`` or ``cuda``.
         dtype: ``float32``, or ``float64`` where rounding would take more than a tenth of epsilon; or ``float64``.
     """

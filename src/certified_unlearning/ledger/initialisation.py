@@ -2,7 +2,7 @@
 
 import os
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Literal, get_args
@@ -21,6 +21,7 @@ from certified_unlearning.ledger.model import StoredModel, method_of, with_inter
 from certified_unlearning.ledger.requests import Status, status
 from certified_unlearning.ledger.state import Start
 from certified_unlearning.ledger.store import Ledger, Record
+from certified_unlearning.mechanisms.certified_sgd.ensemble_plan import EnsemblePlan
 from certified_unlearning.mechanisms.exact.plan import ExactPlan
 from certified_unlearning.mechanisms.learners.langevin import LangevinLearner
 from certified_unlearning.mechanisms.learners.learner import require_one_of
@@ -28,8 +29,8 @@ from certified_unlearning.mechanisms.learners.minibatch import MiniBatchLearner,
 from certified_unlearning.mechanisms.refit_plan import RefitPlan
 from certified_unlearning.vocabulary import DType, ExactMechanism
 
-Learner = LangevinLearner | MiniBatchLearner | RefitPlan | ExactPlan
-LedgerMechanism = Literal["langevin", "newton-removal"] | ExactMechanism
+Learner = LangevinLearner | MiniBatchLearner | RefitPlan | ExactPlan | EnsemblePlan
+LedgerMechanism = Literal["langevin", "newton-removal", "certified-ensemble"] | ExactMechanism
 
 REFIT_SIGMA = 1e-3
 """Standard deviation of the noise on weights that are compared with an exact refit, if nothing else is asked for."""
@@ -56,6 +57,11 @@ def initialise(
     step_size: float | None = None,
     radius: float | None = None,
     quantum: float | None = None,
+    shards: int | None = None,
+    slices: int | None = None,
+    budgets: Sequence[int] | None = None,
+    hidden: Sequence[int] | None = None,
+    bound: float | None = None,
     planned: Callable[[float, Learner], None] | None = None,
 ) -> Status:
     """Copy a table's records, learn version 1 of a model from them, and begin its ledger.
@@ -64,14 +70,14 @@ def initialise(
         path: The model directory, which must not exist yet, or be empty.
         table: The records: where they lie, and how they become rows, labels and identifiers. All are training
             records, so it must have no split.
-        epsilon: The target after every removal; None where removals are exact.
+        epsilon: The target after every removal; None where removals are exact, or answers are certified.
         C: Inverse strength of the regulariser, as in scikit-learn: the objective is
             ``C sum_i loss_i + ||(coef, intercept)||^2 / 2``. None: 100 / n.
         delta: Of the target.
         sigma: Noise scale. None: the least with which ``steps`` steps remove ``records`` records. With Newton removal
             the deviation of the noise on published weights; None: `REFIT_SIGMA`. Of exact mechanisms see `ExactPlan`.
         steps: Steps that a removal of ``records`` records shall take. None: as the learner chooses. Of exact mechanisms
-            the steps of learning, all of which are kept.
+            the steps of learning, all of which are kept; of certified-ensemble the updates of each stage.
         records: How many records ``steps`` steps shall be able to remove at once.
         accountant: Which analysis.
         dtype: Of the weights.
@@ -81,12 +87,18 @@ def initialise(
             records in every step.
         mechanism: Noisy steps, compared with learning anew by noisy steps; or Newton removal (with three classes or
             more certified refit), compared with an exact refit; or a descent that forgets exactly: equal in law to
-            learning anew. An argument that means nothing for it is refused.
+            learning anew; or an ensemble whose answers are those of one that never knew the removed records. An
+            argument that means nothing for it is refused.
         records_between_reads: Of Newton removal: see `RefitPlan`. None: planned.
         strict_timing: Of Newton removal: whether counts alone decide when data are read again.
-        step_size: Of exact mechanisms: see `ExactPlan`, as the next two.
+        step_size: Of exact mechanisms: see `ExactPlan`, as the next two; of certified-ensemble: see `EnsemblePlan`.
         radius: Of the ball that models are projected on.
         quantum: Of quantized-sgd.
+        shards: Of certified-ensemble: see `EnsemblePlan`, as the next four.
+        slices: Of each shard.
+        budgets: How many records may leave a shard before it is trained again, the largest; rising.
+        hidden: Units of each hidden layer; None for none.
+        bound: What entries of gradients are clipped to.
         planned: Called with ``C`` and the learner before learning begins.
 
     Returns:
@@ -100,23 +112,33 @@ def initialise(
     """
     if C is not None:
         require_positive(C=C)
-    require_one_of(("langevin", "newton-removal", *get_args(ExactMechanism)), mechanism=mechanism)
+    known = ("langevin", "newton-removal", "certified-ensemble", *get_args(ExactMechanism))
+    require_one_of(known, mechanism=mechanism)
     if mechanism == "newton-removal":
         _require_usual(steps=(steps, None), batch_size=(batch_size, "auto"))
     else:
         _require_usual(records_between_reads=(records_between_reads, None), strict_timing=(strict_timing, False))
     if mechanism != "langevin":
         _require_usual(records=(records, 1), dtype=(dtype, "float32"), accountant=(accountant, "shifted"))
-    if mechanism in get_args(ExactMechanism):
+    if mechanism == "certified-ensemble":
+        _require_usual(batch_size=(batch_size, "auto"), intercept=(intercept, True), C=(C, None), sigma=(sigma, None))
+        # Layers have biases of their own.
+        intercept = False
+    else:
+        own = {"shards": shards, "slices": slices, "budgets": budgets, "hidden": hidden, "bound": bound}
+        _require_usual(**{name: (value, None) for name, value in own.items()})
+    if mechanism in (*get_args(ExactMechanism), "certified-ensemble"):
         _require_usual(epsilon=(epsilon, None), delta=(delta, "1/n"))
         if device == "cuda":
             raise ParameterError(f"device must be left out: {mechanism} computes on the CPU, got 'cuda'")
         if batch_size is None:
             raise ParameterError(f"batch_size must be a number or 'auto': a batch of {mechanism} leaves a record out")
     else:
-        _require_usual(step_size=(step_size, None), radius=(radius, None), quantum=(quantum, None))
+        _require_usual(step_size=(step_size, None))
         if epsilon is None:
             raise ParameterError("epsilon is missing: the target after every removal; exact mechanisms have none")
+    if mechanism not in get_args(ExactMechanism):
+        _require_usual(radius=(radius, None), quantum=(quantum, None))
     if table.identifier is None:
         raise ParameterError("identifier is missing: without a column that says whose a record is nobody can ask")
     if table.split is not None:
@@ -161,6 +183,19 @@ def initialise(
                 sigma=REFIT_SIGMA if sigma is None else sigma,
                 strict=strict_timing,
                 records_between_reads=records_between_reads,
+            )
+        elif mechanism == "certified-ensemble":
+            learner = EnsemblePlan.make(
+                n=n,
+                features=features,
+                classes=classes,
+                shards=shards,
+                slices=slices,
+                budgets=budgets,
+                hidden=hidden or (),
+                epochs=steps,
+                step_size=step_size,
+                bound=bound,
             )
         else:
             assert batch_size is not None

@@ -13,6 +13,7 @@ from pydantic import BaseModel, ConfigDict
 from certified_unlearning.accounting.core.losses import scores_per_record
 from certified_unlearning.certificate import (
     Certificate,
+    EnsembleCertificate,
     ExactCertificate,
     PredictionCertificate,
     ResidualCertificate,
@@ -24,12 +25,14 @@ from certified_unlearning.errors import DataError
 from certified_unlearning.files import atomic_path, read_model
 from certified_unlearning.ledger.directory import ModelDirectory, file_sha256, read_key
 from certified_unlearning.ledger.method import Method, Outcome, Secret
+from certified_unlearning.ledger.methods.certified_answers import CertifiedAnswers
 from certified_unlearning.ledger.methods.exact_refit import ExactRefit
 from certified_unlearning.ledger.methods.exact_steps import ExactSteps
 from certified_unlearning.ledger.methods.noisy_steps import NoisySteps
 from certified_unlearning.ledger.state import State, Version
 from certified_unlearning.ledger.store import LedgerError
 from certified_unlearning.ledger.weights import read_weights
+from certified_unlearning.mechanisms.certified_sgd.ensemble_plan import EnsemblePlan
 from certified_unlearning.mechanisms.exact.plan import ExactPlan
 from certified_unlearning.mechanisms.learners.langevin import LangevinLearner
 from certified_unlearning.mechanisms.learners.minibatch import MiniBatchLearner
@@ -55,7 +58,8 @@ class StoredModel(BaseModel):
         dataset: What certificates call the data.
         table: How a table became rows, labels and identifiers, with the names of columns and classes.
         intercept: Whether rows ``x`` became ``(x, 1) / sqrt(2)``.
-        learner: The learner, or the plan of one whose removals are exact, or certified against an exact refit.
+        learner: The learner, or the plan of one whose removals are exact, or certified against an exact refit, or whose
+            answers are certified.
         device: Where noisy steps are taken: auto, cpu or cuda.
     """
 
@@ -65,7 +69,7 @@ class StoredModel(BaseModel):
     dataset: str
     table: Table
     intercept: bool
-    learner: LangevinLearner | MiniBatchLearner | RefitPlan | ExactPlan
+    learner: LangevinLearner | MiniBatchLearner | RefitPlan | ExactPlan | EnsemblePlan
     device: Literal["auto", "cpu", "cuda"]
 
 
@@ -128,8 +132,8 @@ def stated_by(certified: AnyCertificate) -> dict[str, float | None]:
     """Return what the ledger repeats of a certificate."""
     if isinstance(certified, ExactCertificate):
         return {"epsilon": 0.0, "delta": 0.0, "extra_delta": 0.0, "epsilon_all_published": None}
-    if isinstance(certified, PredictionCertificate):
-        # No mechanism of a ledger makes one: labels have no epsilon.
+    if isinstance(certified, PredictionCertificate | EnsembleCertificate):
+        # Labels have no epsilon.
         return {"epsilon": None, "delta": None, "extra_delta": None, "epsilon_all_published": None}
     everything = None
     if isinstance(certified, ResidualCertificate):
@@ -176,4 +180,6 @@ def method_of(directory: ModelDirectory, model: StoredModel) -> Method:
         return ExactRefit(directory, model.learner, model.dataset)
     if isinstance(model.learner, ExactPlan):
         return ExactSteps(directory, model.learner, model.dataset)
+    if isinstance(model.learner, EnsemblePlan):
+        return CertifiedAnswers(directory, model.learner, model.dataset)
     return NoisySteps(directory, model.learner, model.dataset)

@@ -11,14 +11,24 @@ from certified_unlearning.data.tables.declaration import text_of
 from certified_unlearning.data.tables.table import Records, feature_names, read_records
 from certified_unlearning.errors import DataError, ParameterError
 from certified_unlearning.ledger.directory import ModelDirectory
-from certified_unlearning.ledger.model import StoredModel, read_stored, read_weights, with_intercept
-from certified_unlearning.ledger.state import read_state
+from certified_unlearning.ledger.methods.certified_answers import CertifiedAnswers
+from certified_unlearning.ledger.model import (
+    StoredModel,
+    method_of,
+    read_secret,
+    read_stored,
+    read_weights,
+    with_intercept,
+)
+from certified_unlearning.ledger.state import Version, read_state
 from certified_unlearning.ledger.store import Ledger, LedgerError
 from certified_unlearning.ledger.weights import log_probabilities, predicted, scores_of
 
 if TYPE_CHECKING:
     import pandas as pd
     import pyarrow as pa
+
+    from certified_unlearning.mechanisms.certified_sgd.ensemble import CertifiedShards
 
 
 class LoadedModel:
@@ -70,12 +80,13 @@ class LoadedModel:
         Raises:
             ParameterError: The rows have another number of features.
         """
+        return scores_of(self._features(rows), self.weights)
+
+    def _features(self, rows: ArrayLike) -> NDArray[np.float32]:
         features = np.asarray(rows, np.float32)
         if features.ndim != 2 or features.shape[1] != len(self.feature_names):
             raise ParameterError(f"rows must have shape (n, {len(self.feature_names)}), got {features.shape}")
-        if self._has_intercept:
-            features = with_intercept(features)
-        return scores_of(features, self.weights)
+        return with_intercept(features) if self._has_intercept else features
 
     def predict(self, rows: ArrayLike) -> NDArray[Any]:
         """Return the name of each row's class, shape ``(n,)``."""
@@ -112,6 +123,44 @@ class LoadedModel:
             raise ParameterError(f"labels contain {unknown!r}, which is none of the classes {known}")
         return float((found == given).mean())
 
+    def answers(self, rows: ArrayLike) -> dict[str, NDArray[Any]]:
+        """Return what is to be said of rows, column by column: the prediction and each class's probability."""
+        probabilities = self.predict_proba(rows)
+        by_class = {f"probability_{name}": probabilities[:, place] for place, name in enumerate(self.classes)}
+        return {"prediction": self.predict(rows), **by_class}
+
+
+class LoadedEnsemble(LoadedModel):
+    """A version of an ensemble whose answers are certified: labels, or none.
+
+    It holds parameters that know removed records: it is as secret as the directory.
+    """
+
+    def __init__(self, model: StoredModel, version: int, shards: "CertifiedShards") -> None:
+        super().__init__(model, version, np.zeros((0, 0)))
+        self._shards = shards
+
+    def decision_function(self, rows: ArrayLike) -> NDArray[Any]:
+        """Refuse.
+
+        Raises:
+            ParameterError: Always: no certificate covers numbers.
+        """
+        raise ParameterError("this model answers labels only: no certificate covers its scores or probabilities")
+
+    def predict(self, rows: ArrayLike) -> NDArray[Any]:
+        """Return the name of each row's class, shape ``(n,)``; None where removals could have changed it."""
+        return np.asarray(self.answers(rows)["prediction"])
+
+    def answers(self, rows: ArrayLike) -> dict[str, NDArray[Any]]:
+        """Return the prediction of each row, or None, and how many shards abstain."""
+        import torch  # Not at the top: linear models do without.
+
+        found = self._shards.votes(torch.from_numpy(self._features(rows).astype(np.float64)))
+        labels = found.labels.numpy()
+        named = np.array([*self.classes.tolist(), None], object)
+        return {"prediction": named[labels], "abstaining": found.abstaining.numpy()}
+
 
 def load_model(path: str | Path) -> LoadedModel:
     """Load the current version of a model.
@@ -127,9 +176,17 @@ def load_model(path: str | Path) -> LoadedModel:
         while True:
             current = state.current
             try:
-                return LoadedModel(model, current.version, read_weights(directory, current))
+                return _loaded(directory, model, current)
             except (DataError, LedgerError):
                 # An `apply` may have deleted them since, and has then recorded others.
                 state = read_state(ledger)
                 if state.current == current:
                     raise
+
+
+def _loaded(directory: ModelDirectory, model: StoredModel, version: Version) -> LoadedModel:
+    """Return a version in memory."""
+    weights, method = read_weights(directory, version), method_of(directory, model)
+    if isinstance(method, CertifiedAnswers):
+        return LoadedEnsemble(model, version.version, method.shards(read_secret(directory, version)))
+    return LoadedModel(model, version.version, weights)

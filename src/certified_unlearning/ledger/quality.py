@@ -63,6 +63,8 @@ def _require_same(path: Path, before: State, after: State) -> None:
 
 def _quality(directory: ModelDirectory, ledger: Ledger, state: State) -> Quality:
     weights = read_weights(directory, state.current)
+    if not weights.size:
+        raise DataError("its parameters are secret; `unlearn evaluate` says how good its answers are on other records")
     n, names = state.start.records, _classes(directory, state)
     classes = len(names)
     try:

@@ -20,7 +20,7 @@ class Batch:
         records: How many rows.
         steps: ``K``, the noisy steps that remove them; 0 where a Newton step or a refit does.
         training_digest: Keyed digest of the training copy without these rows.
-        places: In which mini-batches the rows lie, and how many in each; None where there are none.
+        places: In which mini-batches or slices the rows lie, and how many in each; None where there are none.
     """
 
     version: int
@@ -47,7 +47,7 @@ class Version:
         batch: What it answered; None for the model that was learned.
         weights_sha256: Digest of its weights file.
         certificate_sha256: Digest of its certificate file.
-        epsilon: Of its certificate, as the other three.
+        epsilon: Of its certificate, as the other three; all are None where its answers are certified, not its weights.
         delta: The target's delta.
         extra_delta: What learning that stopped before stationarity adds.
         epsilon_all_published: The guarantee against somebody who kept every version.
@@ -60,9 +60,9 @@ class Version:
     batch: Batch | None
     weights_sha256: str
     certificate_sha256: str
-    epsilon: float
-    delta: float
-    extra_delta: float
+    epsilon: float | None
+    delta: float | None
+    extra_delta: float | None
     epsilon_all_published: float | None
     reading: Reading | None = None
     secret_digest: str | None = None
@@ -71,6 +71,11 @@ class Version:
     def is_exact(self) -> bool:
         """Whether it is certified to be equal in law, which alone leaves no delta."""
         return self.delta == 0
+
+    @property
+    def is_of_answers(self) -> bool:
+        """Whether its answers are certified, and nothing of it is published."""
+        return self.epsilon is None
 
 
 @dataclass(frozen=True)

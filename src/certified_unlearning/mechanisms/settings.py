@@ -58,6 +58,12 @@ class Settings(BaseModel):
     )
     dtype: DType = Field(description="float32 (float64 is taken where rounding would dominate epsilon) or float64")
     device: Literal["auto", "cpu", "cuda"] = Field(description="auto, cpu or cuda")
+    row_shards: bool = Field(
+        default=False,
+        exclude_if=lambda shards: not shards,
+        description="false, or true: gradients are summed over fixed blocks of rows, so that a run may be shared by "
+        "any number of processes and has the same bits with each; other bits than with false",
+    )
     accountants: Distinct[AccountantName] = Field(
         description=f"a list of distinct accountants of Langevin unlearning, some of {', '.join(ACCOUNTANTS)}"
     )

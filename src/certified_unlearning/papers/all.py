@@ -12,6 +12,7 @@ from certified_unlearning.papers.gradient_certificates.paper import PAPER as GRA
 from certified_unlearning.papers.langevin_unlearning.paper import PAPER as LANGEVIN_UNLEARNING
 from certified_unlearning.papers.noisy_sgd.paper import PAPER as NOISY_SGD
 from certified_unlearning.papers.privacy_dynamics.paper import PAPER as PRIVACY_DYNAMICS
+from certified_unlearning.papers.private_learning.paper import PAPER as PRIVATE_LEARNING
 from certified_unlearning.papers.tv_stability.paper import PAPER as TV_STABILITY
 from certified_unlearning.reproduction import declared
 from certified_unlearning.reproduction.paper import Paper
@@ -22,6 +23,7 @@ PAPERS = (
     NOISY_SGD,
     FORGET_UNLEARNING,
     TV_STABILITY,
+    PRIVATE_LEARNING,
     GRADIENT_CERTIFICATES,
     CHEAPER_THAN_RETRAINING,
 )

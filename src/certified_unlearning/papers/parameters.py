@@ -8,13 +8,14 @@ from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Any, cast
+from typing import Annotated, Any, cast
 
 from pydantic import BaseModel, ConfigDict, Field, create_model
 
 from certified_unlearning.accounting.core.scale import QUICK_CONDITION
 from certified_unlearning.data.tables import declaration
 from certified_unlearning.data.tables.declaration import Table
+from certified_unlearning.engine.row_cut import MOST_BLOCKS
 from certified_unlearning.errors import ParameterError
 from certified_unlearning.files import read_yaml
 from certified_unlearning.mechanisms.settings import Distinct, PositiveInt, Settings
@@ -40,6 +41,11 @@ class PresetSettings(Settings):
     """The settings of a preset, and how its jobs run."""
 
     threads: PositiveInt = Field(description="CPU threads of one simulation job, at least 1")
+    processes: Annotated[int, Field(ge=1, le=MOST_BLOCKS)] = Field(
+        default=1,
+        description="processes that share the rows of one simulation job, each with one thread or one GPU: 1 to "
+        f"{MOST_BLOCKS}; more than 1 means row_shards, with which the number changes no bit",
+    )
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,6 +55,7 @@ class Preset:
     Attributes:
         settings: What all its experiments share.
         threads: CPU threads of one simulation job.
+        processes: Processes that share the rows of one simulation job.
         shows: The papers, or experiments, that it runs.
         papers: Their sections: paper -> experiment -> what it sweeps.
         chosen: Of a preset on data of one's own, the keys whose values were chosen for these data, as
@@ -61,6 +68,7 @@ class Preset:
     shows: tuple[str, ...]
     papers: Mapping[str, Mapping[str, Any]]
     chosen: frozenset[str] | None = None
+    processes: int = 1
 
     def defaults(self, paper: str, experiment: str) -> tuple[str, ...]:
         """Return the keys of an experiment's sweep, and of `FITTED`, that nobody chose for the data."""
@@ -184,7 +192,7 @@ def as_written(preset: Preset) -> dict[str, Any]:
         for paper, experiments in preset.papers.items()
     }
     sections = {paper: experiments for paper, experiments in sections.items() if experiments}
-    return {**settings, "threads": preset.threads, "papers": sections}
+    return {**settings, "threads": preset.threads, "processes": preset.processes, "papers": sections}
 
 
 def _section_as_written(sweep: Any, defaults: Sequence[str]) -> dict[str, Any]:
@@ -289,12 +297,16 @@ def _preset(content: dict[str, Any], name: str, known: Sequence[Paper], source: 
     sections = {
         paper.name: {each.name: _sweep(each, merged, paper, where) for each in paper.experiments} for paper in known
     }
+    own_settings = parsed.model_dump(include=set(Settings.model_fields))
+    if parsed.processes > 1:
+        own_settings["row_shards"] = True
     return Preset(
-        settings=Settings.model_validate(parsed.model_dump(include=set(Settings.model_fields))),
+        settings=Settings.model_validate(own_settings),
         threads=parsed.threads,
         shows=shows,
         papers=sections,
         chosen=_chosen(content, name) if own else None,
+        processes=parsed.processes,
     )
 
 

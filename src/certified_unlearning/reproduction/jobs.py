@@ -13,6 +13,7 @@ from torch import Tensor
 from certified_unlearning.data.prepared import PreparedData
 from certified_unlearning.data.requests import draw_removals
 from certified_unlearning.engine.descent import Array
+from certified_unlearning.engine.row_shards import ALONE, RowShards
 from certified_unlearning.errors import DataError, ParameterError
 from certified_unlearning.files import atomic_path, content_key
 from certified_unlearning.mechanisms.batch import PlannedBatch
@@ -26,11 +27,15 @@ CURVE_POINTS = 24
 """Steps of a phase at which test accuracy is measured, logarithmically spaced."""
 
 
-def learn(mechanism: Mechanism | Refit, plan: Plan, data: PreparedData, output: Path) -> None:
+def learn(
+    mechanism: Mechanism | Refit, plan: Plan, data: PreparedData, output: Path, shards: RowShards = ALONE
+) -> None:
     """Learn one model for each distinct sigma of a mechanism's runs and each trial; write the weights.
 
+    Of several processes that share the job, the first one writes.
+
     Raises:
-        ParameterError: The mechanism has no such job.
+        ParameterError: The mechanism has no such job, or several processes share what cannot be shared.
         DataError: ``data`` is not what the plan was made for.
         StorageError: The file cannot be written.
     """
@@ -39,13 +44,15 @@ def learn(mechanism: Mechanism | Refit, plan: Plan, data: PreparedData, output: 
     if plan.left_out is not None:
         _write_weights(output, {"weights": torch.empty(0)}, {})
         return
-    simulation = Simulation(plan, mechanism.name, data, "learn", output)
+    simulation = Simulation(plan, mechanism.name, data, "learn", output, shards)
     runs = list({run.sigma: run for run in plan.of(mechanism.name)}.values())
     batch = PlannedBatch(runs, plan.settings.trials, plan.settings)
     phase = mechanism.learning(batch, _curve_steps(runs))
     start = mechanism.starting_weights(batch, simulation.no_weights)
     simulation.expect([[phase]])
     trajectory = simulation.run(start, [phase], of=runs[0])
+    if not shards.writes:
+        return
     tensors = {"weights": trajectory.weights.cpu()}
     for run, curve in zip(runs, curves_by_run(runs, [phase], trajectory, [0] * len(runs)), strict=True):
         tensors |= {f"curve/{run.sigma!r}/{step}": torch.from_numpy(values) for step, values in curve.items()}
@@ -56,7 +63,13 @@ def learn(mechanism: Mechanism | Refit, plan: Plan, data: PreparedData, output: 
 
 
 def unlearn(
-    mechanism: Mechanism, plan: Plan, data: PreparedData, learned: Path | None, rows: Path, curves: Path
+    mechanism: Mechanism,
+    plan: Plan,
+    data: PreparedData,
+    learned: Path | None,
+    rows: Path,
+    curves: Path,
+    shards: RowShards = ALONE,
 ) -> None:
     """Answer every request of a mechanism's runs.
 
@@ -67,6 +80,7 @@ def unlearn(
         learned: The weights that `learn` wrote, where the mechanism learns in a job of its own.
         rows: Where one row for each run, request and trial goes.
         curves: Where the learning curves go.
+        shards: Which of the processes that share the job this is; the first one writes.
 
     Raises:
         DataError: ``data`` or ``learned`` is not what the plan was made for.
@@ -75,7 +89,7 @@ def unlearn(
     if plan.left_out is not None:
         _write_no_rows(rows, curves)
         return
-    simulation = Simulation(plan, mechanism.name, data, "unlearn", rows)
+    simulation = Simulation(plan, mechanism.name, data, "unlearn", rows, shards)
     weights: dict[float, Tensor] = {}
     learning_curves: dict[float, dict[int, Array]] = {}
     if mechanism.learning is not None:
@@ -109,7 +123,8 @@ def unlearn(
             learning = {step: values for step, values in curve.items() if step <= run.learning_steps}
             tables.add_curve(run, before, learning)
             tables.add_curve(run, after, {step: curve[step] for step in curve.keys() - learning.keys()})
-    tables.write(rows, curves)
+    if shards.writes:
+        tables.write(rows, curves)
     simulation.finish()
 
 

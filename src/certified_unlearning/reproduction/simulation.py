@@ -1,26 +1,33 @@
 """A plan and its data on a device, and the groups of phases that a job runs there."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from functools import cache, partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from certified_unlearning.accounting.core.curves import Cycle
 from certified_unlearning.data.prepared import PreparedData
 from certified_unlearning.data.requests import draw_removals
+from certified_unlearning.data.stored_rows import StoredRows, in_order
 from certified_unlearning.engine import quality
 from certified_unlearning.engine.addresses import address
 from certified_unlearning.engine.checkpoint import Checkpoint
 from certified_unlearning.engine.descent import Objective, Phase, Trajectory, run
-from certified_unlearning.engine.devices import pick_device
+from certified_unlearning.engine.devices import one_thread, pick_device
 from certified_unlearning.engine.minibatch import CyclicObjective, dealt_order, places_in
 from certified_unlearning.engine.objectives import logistic, softmax
-from certified_unlearning.engine.objectives.rows import StreamedRows
+from certified_unlearning.engine.objectives.linear import LinearObjective
+from certified_unlearning.engine.objectives.rows import Replacements, StreamedRows
+from certified_unlearning.engine.objectives.sharded import ShardedCycle, ShardedObjective
 from certified_unlearning.engine.progress import Progress
-from certified_unlearning.errors import DataError
+from certified_unlearning.engine.row_shards import ALONE, RowShards, SharedCheckpoint
+from certified_unlearning.errors import DataError, DivergedError, ParameterError
 from certified_unlearning.files import content_key
 from certified_unlearning.mechanisms.run import Plan, Run
 from certified_unlearning.version import source_sha256
@@ -37,6 +44,15 @@ def require_runs(plan: Plan, mechanism: str, data: PreparedData) -> None:
         raise DataError(f"the plan of {plan.runs[0].experiment} has no runs of {mechanism}")
 
 
+def require_shards(plan: Plan, shards: RowShards) -> None:
+    """Raise `ParameterError` where several processes share a job whose plan is for a single one."""
+    if shards.ranks > 1 and not plan.settings.row_shards:
+        raise ParameterError(
+            f"{shards.ranks} processes share this job, but its plan was made without row_shards, for a single one: "
+            "set processes or row_shards in params.yaml and make the plan again"
+        )
+
+
 class Simulation:
     """One job: several groups of phases on the same data, with one progress line and resumable.
 
@@ -46,14 +62,19 @@ class Simulation:
         data: The plan's data set.
         name: The job's name, for its progress line and its checkpoints.
         output: The job's main output; checkpoints lie beside it until `finish`.
+        shards: Which of the processes that share the job this is, if the plan's settings have `row_shards`.
 
     Raises:
         DataError: ``data`` is not what the plan was made for, or the plan has no such runs.
-        ParameterError: The plan's device is not there.
+        ParameterError: The plan's device is not there, or several processes share a job that cannot be shared.
     """
 
-    def __init__(self, plan: Plan, mechanism: str, data: PreparedData, name: str, output: Path) -> None:
+    def __init__(
+        self, plan: Plan, mechanism: str, data: PreparedData, name: str, output: Path, shards: RowShards = ALONE
+    ) -> None:
         require_runs(plan, mechanism, data)
+        require_shards(plan, shards)
+        self._shards = shards
         self.plan = plan
         self.device = pick_device(plan.settings.device)
         self._name = f"{plan.runs[0].experiment} {mechanism} {name}"
@@ -79,31 +100,77 @@ class Simulation:
         loss = logistic.LogisticObjective if binary else partial(softmax.SoftmaxObjective, classes=len(data.classes))
         rows = data.train_features
 
+        def on_device(stored: NDArray[Any] | StoredRows) -> Tensor | StreamedRows:
+            if isinstance(stored, np.ndarray):
+                return place(stored)
+            return StreamedRows(stored, dtype=dtype, device=self.device)
+
         def all_records() -> Objective:
+            if plan.settings.row_shards:
+                return shared_records()
             return loss(
-                place(rows) if isinstance(rows, np.ndarray) else StreamedRows(rows, dtype=dtype, device=self.device),
+                on_device(rows),
                 place_labels(data.train_labels),
                 strong_convexity=plan.constants.strong_convexity,
                 lipschitz=plan.constants.lipschitz,
                 replacements=replacements,
             )
 
-        def mini_batches(cycle: Cycle) -> CyclicObjective:
-            if not isinstance(rows, np.ndarray):
-                raise DataError(f"the rows of {data.name} lie on disk, undealt: mini-batches need them in memory")
-            order = dealt_order(len(rows), address(plan.settings.seed, plan.settings.dataset, "deal"))
-            places = places_in(order)[removals.indices]
-            dealt, labels = place(rows[order]), place_labels(data.train_labels[order])
+        def shared_records() -> Objective:
+            def of_block(own: Tensor | StreamedRows, labels: Tensor, of_block: Replacements) -> LinearObjective:
+                return loss(
+                    place(own) if isinstance(own, Tensor) else own,
+                    labels,
+                    strong_convexity=plan.constants.strong_convexity,
+                    lipschitz=plan.constants.lipschitz,
+                    replacements=of_block,
+                )
+
+            return ShardedObjective(
+                torch.from_numpy(rows)
+                if isinstance(rows, np.ndarray)
+                else StreamedRows(rows, dtype=dtype, device=self.device),
+                place_labels(data.train_labels),
+                loss=of_block,
+                d=plan.constants.d,
+                strong_convexity=plan.constants.strong_convexity,
+                replacements=replacements,
+                shards=shards,
+            )
+
+        signs = -data.train_labels.astype(np.float32) if binary else np.ones(data.n, np.float32)
+
+        @cache
+        def order() -> NDArray[np.int64]:
+            return dealt_order(data.n, address(plan.settings.seed, plan.settings.dataset, "deal"))
+
+        @cache
+        def dealt_on_disk(stored: StoredRows) -> StoredRows:
+            return in_order(stored, places_in(order()), output.parent, factors=signs)
+
+        def mini_batches(cycle: Cycle) -> Objective:
             others, their_labels = replacements[1:]
-            if binary:
-                dealt, others = dealt.mul_(-labels[:, None]), -their_labels[:, None] * others
-            return CyclicObjective(
-                dealt,
-                labels,
+            dealt = rows[order()] * signs[order(), None] if isinstance(rows, np.ndarray) else dealt_on_disk(rows)
+            placed = on_device(dealt)
+            cyclic: Callable[..., Objective] = CyclicObjective
+            if plan.settings.row_shards:
+                if isinstance(placed, StreamedRows):
+                    raise DataError(
+                        f"the rows of {data.name} lie on disk, and processes share mini-batches in memory only: leave "
+                        "out processes and row_shards"
+                    )
+                cyclic = partial(ShardedCycle, shards=shards)
+            return cyclic(
+                placed,
+                place_labels(data.train_labels[order()]),
                 classes=plan.constants.classes,
                 batch_size=cycle.batch_size,
                 strong_convexity=plan.constants.strong_convexity,
-                replacements=(torch.as_tensor(places), others, their_labels),
+                replacements=(
+                    torch.as_tensor(places_in(order())[removals.indices]),
+                    -their_labels[:, None] * others if binary else others,
+                    their_labels,
+                ),
             )
 
         self._objective = cache(lambda cycle: all_records() if cycle is None else mini_batches(cycle))
@@ -121,6 +188,8 @@ class Simulation:
 
     def expect(self, groups: Sequence[Sequence[Phase]]) -> None:
         """Announce all groups, so that the progress line knows the whole."""
+        if not self._shards.writes:
+            return
         total = sum(sum(phase.steps) for phases in groups for phase in phases)
         self._progress = Progress(self._name, total)
 
@@ -131,18 +200,27 @@ class Simulation:
         software = [source_sha256(), torch.__version__, str(self.device)]
         key = content_key([self.plan.model_dump(mode="json"), self._name, number, software])
         path = self._output.with_name(f"{self._output.stem}.group-{number}.checkpoint")
-        self._checkpoints.append(Checkpoint(path, key))
-        return run(
-            self._objective(of.cycle),
-            start,
-            phases,
-            step_size=of.step_size,
-            radius=of.radius,
-            measure=self.measure,
-            judge=self.judge,
-            progress=self._progress,
-            checkpoint=self._checkpoints[-1],
-        )
+        checkpoint = Checkpoint(path, key)
+        if self._shards.ranks > 1:
+            checkpoint = SharedCheckpoint(checkpoint, self._shards)
+        self._checkpoints.append(checkpoint)
+        # Of a block of rows one thread computes the gradient: then the number of threads changes no bit either.
+        with one_thread() if self.plan.settings.row_shards else nullcontext():
+            try:
+                return run(
+                    self._objective(of.cycle),
+                    start,
+                    phases,
+                    step_size=of.step_size,
+                    radius=of.radius,
+                    measure=self.measure,
+                    judge=self.judge,
+                    progress=self._progress,
+                    checkpoint=checkpoint,
+                )
+            except DivergedError:
+                checkpoint.delete()  # Nobody knows whose weights it holds.
+                raise
 
     def finish(self) -> None:
         """Remove the checkpoints: the results are durable."""

@@ -8,11 +8,12 @@ from dp_accounting import GaussianDpEvent, PoissonSampledDpEvent, SelfComposedDp
 from dp_accounting.rdp import rdp_privacy_accountant
 
 from certified_unlearning.accounting.core.conversion import epsilon_from_mu
+from certified_unlearning.accounting.private import spider
 from certified_unlearning.accounting.private.learners import ROUNDING_SHARE, LinearProblem
 from certified_unlearning.accounting.private.losses import ScalarLoss
 from certified_unlearning.accounting.private.releases import noise_multiplier
 from certified_unlearning.accounting.private.spider import SpiderBoost, equivalent_constant, lemma_15, theorem_42
-from certified_unlearning.errors import ParameterError
+from certified_unlearning.errors import AssumptionError, ParameterError
 
 UNIT = {"lipschitz": 1.0, "smoothness": 1.0, "gap": 1.0, "epsilon": 1.0, "delta": 1e-6}
 PROBLEM = LinearProblem(n=5000, features=10, row_norm=1.0, loss=ScalarLoss(name="tanh"), radius=1.0)
@@ -104,3 +105,12 @@ def test_planted_faults_show_in_the_recomputed_epsilon(planted):
 def test_a_loss_without_a_bound_on_slopes_is_refused():
     with pytest.raises(ParameterError, match="bounded slope"):
         SpiderBoost.plan(replace(PROBLEM, loss=ScalarLoss(name="squared")), epsilon=1, delta=1e-6, gap=1.0)
+
+
+@pytest.mark.parametrize("planted", [0.5, 1 / math.sqrt(2)])
+def test_a_planner_that_forgets_a_factor_is_caught_by_its_own_guarantee(planted, monkeypatch):
+    """Noise follows from one formula, the guarantee from another: half of the noise, or half of mu^2, is refused."""
+    given = spider.mu_from_epsilon
+    monkeypatch.setattr(spider, "mu_from_epsilon", lambda epsilon, delta: given(epsilon, delta) / planted)
+    with pytest.raises(AssumptionError, match="planned noise gives epsilon"):
+        SpiderBoost.plan(PROBLEM, epsilon=1, delta=1e-6, gap=1.0, steps=10)

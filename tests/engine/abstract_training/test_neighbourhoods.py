@@ -31,12 +31,13 @@ def fixed(neighbourhood: Neighbourhood) -> Neighbourhood:
 def summary(lower: Tensor, upper: Tensor, most: int, public: Interval | None = None, extra: int = 0) -> Extremes:
     """What streaming leaves of some records' bounds, shape ``(records, entries)``."""
     most = min(most, len(lower))
+    size = torch.maximum(lower.abs(), upper.abs()).sum(dim=0)[None]
     sums = Sums(
         Interval(lower.sum(dim=0)[None], upper.sum(dim=0)[None]),
+        size,
         upper.sort(dim=0).values[None, :most],
         lower.sort(dim=0, descending=True).values[None, :most],
     )
-    size = torch.maximum(lower.abs(), upper.abs()).sum(dim=0)[None]
     known = None if public is None else Interval(*(end[None] for end in public))
     return Extremes(sums, known, size, len(lower), extra, len(lower) + extra)
 

@@ -8,10 +8,10 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from certified_unlearning.engine.abstract_training import kernel
 from certified_unlearning.engine.abstract_training.descent import Descent, Parameters, State, directions, logits
 from certified_unlearning.engine.abstract_training.neighbourhoods import Neighbourhood
 from certified_unlearning.engine.abstract_training.training import Batch, Trained, train
+from certified_unlearning.engine.intervals import kernel
 from certified_unlearning.engine.intervals.clipping import clipped_by_norm
 from certified_unlearning.engine.intervals.interval import Interval
 from certified_unlearning.engine.intervals.margins import certify

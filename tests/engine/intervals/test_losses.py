@@ -4,7 +4,13 @@ import pytest
 import torch
 
 from certified_unlearning.engine.intervals.interval import Interval
-from certified_unlearning.engine.intervals.losses import derivatives, loss_bounds, require_loss, softmax_bounds
+from certified_unlearning.engine.intervals.losses import (
+    derivatives,
+    loss_bounds,
+    pairs_of,
+    require_loss,
+    softmax_bounds,
+)
 from certified_unlearning.errors import ParameterError
 
 
@@ -65,10 +71,31 @@ def test_no_derivative_leaves_its_bounds(loss: str, dtype: torch.dtype, width: f
 
 def test_differences_tighten() -> None:
     logits = box([-2, -2], [2, 2])
-    apart = Interval(*(torch.tensor([[[[0, -0.5], [-1, 0]]]], dtype=torch.float64) * sign for sign in (1, -1)))
-    apart = Interval(torch.minimum(*apart), torch.maximum(*apart))
+    apart = box([-0.5], [0.5])
     found, single = softmax_bounds(logits, apart), softmax_bounds(logits)
     assert bool((found.lower > single.lower).all() and (found.upper < single.upper).all())
+
+
+@pytest.mark.parametrize("scale", [1.0, 50.0, 2000.0])
+def test_shares_by_pairs_are_those_of_the_formula(scale: float) -> None:
+    """Every difference in its place, with its sign; exponents beyond what floats hold."""
+    generator = torch.Generator().manual_seed(3)
+    centre = scale * torch.randn(2, 30, 4, generator=generator, dtype=torch.float64)
+    logits = Interval(centre - 0.1 * scale, centre + 0.1 * scale)
+    first, second = pairs_of(4)
+    middle = centre[..., second] - centre[..., first]
+    pairs = Interval(middle - 0.15 * scale, middle + 0.12 * scale)
+    found = softmax_bounds(logits, pairs)
+    for one in range(4):
+        sums = [torch.ones(2, 30, dtype=torch.float64), torch.ones(2, 30, dtype=torch.float64)]
+        for place, (i, j) in enumerate(zip(first.tolist(), second.tolist(), strict=True)):
+            if one in (i, j):
+                low, high = (end[..., place] * (1 if one == i else -1) for end in pairs)
+                sums[0] += torch.maximum(low, high).exp()
+                sums[1] += torch.minimum(low, high).exp()
+        torch.testing.assert_close(found.lower[..., one], 1 / sums[0], rtol=1e-11, atol=1e-300)
+        torch.testing.assert_close(found.upper[..., one], 1 / sums[1], rtol=1e-11, atol=1e-300)
+        assert bool((found.lower[..., one] <= 1 / sums[0]).all() and (found.upper[..., one] >= 1 / sums[1]).all())
 
 
 @pytest.mark.parametrize(

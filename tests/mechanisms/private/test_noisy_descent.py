@@ -11,8 +11,10 @@ from scipy import stats
 from certified_unlearning.accounting.core.conversion import delta_from_mu, epsilon_from_mu
 from certified_unlearning.accounting.private.learners import LinearProblem, NoisyDescent
 from certified_unlearning.accounting.private.losses import ScalarLoss
+from certified_unlearning.engine.exact.draws import Draws
 from certified_unlearning.engine.private.bounded_records import BoundedRecords, shortened
 from certified_unlearning.errors import DataError, ParameterError
+from certified_unlearning.mechanisms.exact.one_pass.projected_glm import Projection
 from certified_unlearning.mechanisms.private.noisy_descent import embedded, iterates, learn
 
 ROWS = torch.tensor([[1.0, 0.0], [0.0, 1.0], [0.6, 0.8]], dtype=torch.float64)
@@ -47,6 +49,16 @@ def test_iterates_stay_in_the_ball_whatever_the_noise():
     norms = [torch.linalg.vector_norm(each, dim=1).max() for each in iterates(three(sigma=50.0), records, [1, 2, 3])]
     assert max(norms) <= 1 + 1e-14
     assert norms[0] == 0
+
+
+def test_the_output_is_the_mean_of_the_iterates_so_it_stays_in_the_ball():
+    """Invariant 1."""
+    records = BoundedRecords(ROWS, TARGETS, loss=SQUARED, row_norm=1.0)
+    plan = three(sigma=5.0, steps=40)
+    path = torch.stack([each.clone() for each in iterates(plan, records, [1, 2, 3])])
+    output = learn(plan, records, [1, 2, 3])
+    assert output.numpy() == pytest.approx(path.mean(dim=0).numpy(), rel=1e-12)
+    assert torch.linalg.vector_norm(output, dim=1).max() < 1
 
 
 def test_a_trial_does_not_depend_on_those_beside_it():
@@ -142,6 +154,28 @@ def test_inner_products_of_a_projection_are_off_as_stated():
     errors = ((matrices @ u) * (matrices @ v)).sum(dim=1) - float(u @ v)
     variance = (float(u @ u) * float(v @ v) + float(u @ v) ** 2) / k
     assert float((errors**2).mean()) == pytest.approx(variance, rel=5 * math.sqrt(3 / trials))
+
+
+@pytest.mark.parametrize(("k", "rate"), [(100, 0.32), (400, 0.048)])
+def test_how_often_inner_products_are_off_by_a_tenth(k, rate):
+    """S6, of orthogonal unit vectors, as the estimators draw their matrices: 3000 pairs; wrong once in 1e6."""
+    pairs = 150
+    errors = []
+    for key in range(20):
+        matrix = Projection.draw(dimension=k, features=2 * pairs, draws=Draws(key)).matrix
+        errors.append((matrix[:, :pairs] * matrix[:, pairs:]).sum(dim=0))
+    found = float((torch.cat(errors).abs() > 0.1).double().mean())
+    assert found == pytest.approx(rate, abs=0.005 + 4.9 * math.sqrt(rate * (1 - rate) / 3000))
+
+
+@pytest.mark.parametrize(("k", "largest"), [(50, 0.035), (100, 1e-5)])
+def test_how_often_one_of_a_thousand_rows_is_stretched_beyond_the_cap(k, largest):
+    """S6: squared lengths have a chi-squared law (3000 columns, wrong once in 1e6), whose tail is the stated one."""
+    lengths = [
+        Projection.draw(dimension=k, features=300, draws=Draws(key)).matrix.square().sum(dim=0) for key in range(10)
+    ]
+    assert stats.kstest(k * torch.cat(lengths).numpy(), stats.chi2(k).cdf).pvalue > 1e-6
+    assert 1000 * stats.chi2(k).sf(2 * k) == pytest.approx(largest, rel=0.5)
 
 
 # --- bounds ----------------------------------------------------------------------------------------------------
@@ -244,3 +278,31 @@ def test_the_regret_is_within_its_bound():
     regret = losses - least
     assert 0.02 < float(regret.mean()) < 0.05
     assert float(regret.max()) < plan.regret_bound
+
+
+def test_one_replaced_record_moves_the_mean_by_what_lemma_6_allows():
+    """S2, 120 replacements without noise: AAS^2 is about 1.6e-5, where Lemma 6 has 0.00117 (0.00233 with c_0 = 16)."""
+    generator = torch.Generator().manual_seed(7)
+    n, d = 200, 5
+
+    def drawn(count: int) -> tuple[torch.Tensor, torch.Tensor]:
+        rows = torch.nn.functional.normalize(torch.randn(count, d, generator=generator, dtype=torch.float64))
+        noise = 2 * torch.rand(count, generator=generator, dtype=torch.float64) - 1
+        return rows, (0.8 * rows[:, 0] + 0.2 * noise).clamp(-1, 1)
+
+    rows, targets = drawn(n)
+    others, other_targets = drawn(120)
+    problem = LinearProblem(n=n, features=d, row_norm=1.0, loss=SQUARED, radius=1.0)
+    plan = NoisyDescent(problem=problem, steps=n, step_size=0.05, sigma=NEVER)
+    whole = BoundedRecords(rows, targets, loss=SQUARED, row_norm=1.0)
+    before, moved = learn(plan, whole, [0]), []
+    for place in range(120):
+        changed, labels = rows.clone(), targets.clone()
+        changed[place], labels[place] = others[place], other_targets[place]
+        records = BoundedRecords(changed, labels, loss=SQUARED, row_norm=1.0)
+        moved.append(float((learn(plan, records, [0]) - before).norm()) ** 2)
+    losses = sum(float(whole.mean_losses(each, math.inf)) for each in iterates(plan, whole, [0]))
+    lemma_6 = 8 * problem.smoothness * 0.05**2 * n / n**2 * losses
+    assert lemma_6 == pytest.approx(0.00117, rel=0.15)
+    assert np.mean(moved) == pytest.approx(1.6e-5, rel=0.3)
+    assert np.mean(moved) < lemma_6 < 2 * lemma_6

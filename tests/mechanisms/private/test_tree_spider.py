@@ -91,6 +91,27 @@ def test_steps_have_one_length_and_points_are_as_near_as_their_place_says():
             assert apart <= 2 ** (plan.depth - len(node.name)) * plan.length * (1 + 1e-9)
 
 
+def test_a_leaf_has_the_estimate_of_its_root_and_at_most_one_increment_a_level():
+    """Invariant 5: left children add nothing."""
+    plan = TreeSpider.plan(problem(3000, 4), epsilon=1, delta=1e-6)
+    by_name: dict[str, torch.Tensor] = {}
+    increments: dict[str, torch.Tensor] = {}
+    for node in nodes(plan, sphere(3000, 4), 7):
+        by_name[node.name] = node.estimate
+        if node.name:
+            increments[node.name] = node.estimate - by_name[node.name[:-1]]
+            assert node.name.endswith("1") or not increments[node.name].any()
+        if len(node.name) == plan.depth:
+            prefixes = [node.name[:length] for length in range(1, plan.depth + 1)]
+            added = [increments[name] for name in prefixes if name.endswith("1")]
+            assert len(added) <= plan.depth
+            total = by_name[""] + sum(added, torch.zeros(1, 4, dtype=torch.float64))
+            assert node.estimate.numpy() == pytest.approx(total.numpy(), rel=1e-9, abs=1e-12)
+    assert plan.records_per_round == plan.batch + sum(
+        2 ** (k - 1) * (plan.batch // 2**k) for k in range(1, plan.depth + 1)
+    )
+
+
 def test_every_record_is_read_once():
     """Disjoint batches: privacy is that of one release. Each record is marked by a column of its own."""
     plan = TreeSpider.plan(problem(400, 3), epsilon=1, delta=1e-6)

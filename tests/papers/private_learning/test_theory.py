@@ -3,7 +3,10 @@
 import math
 from dataclasses import replace
 
+import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from certified_unlearning.accounting.core.conversion import epsilon_from_mu, mu_from_epsilon
 from certified_unlearning.accounting.private.learners import LinearProblem
@@ -23,6 +26,24 @@ def test_rates_of_theorems_8_and_9():
     assert linear.theorem_8_bound(0.339871, BASE, stability=16) == pytest.approx(12.0223, **DIGITS)
     assert linear.theorem_9_rates(BASE) == pytest.approx((0.0141421, 0.00772882), **DIGITS)
     assert linear.switching_dimension(BASE) == pytest.approx(464.159, **DIGITS)
+    assert linear.smooth_sample_size(BASE) == pytest.approx(2)
+
+
+def test_strengths_of_theorem_10_and_what_its_proof_has_for_a_bound_on_gradients():
+    """E16, E42: the noise of the proof's bound is too little by the sharp bound over it."""
+    z = noise_multiplier(1, 1e-5)
+    for gradient, strength, sensitivity, sigma in (
+        (2 * math.sqrt(2) + 2, 0.0175096, 0.0551518, 0.205751),
+        (math.sqrt(2) + 2, 0.0138974, 0.0491347, 0.183303),
+    ):
+        found = linear.theorem_10_strength(BASE, gradient=gradient)
+        assert found == pytest.approx(strength, **DIGITS)
+        assert 2 * gradient / (found * BASE.n) == pytest.approx(sensitivity, **DIGITS)
+        assert z * 2 * gradient / (found * BASE.n) == pytest.approx(sigma, **DIGITS)
+    assert linear.theorem_10_strength(BASE, gradient=1 + 2) == pytest.approx(0.0127493, **DIGITS)  # As printed.
+    sharp = ScalarLoss(name="squared").ball_lipschitz(row_norm=1, radius=1)
+    assert sharp / (math.sqrt(2) + 2) == pytest.approx(1.17, abs=0.005)
+    assert epsilon_from_mu(sharp / (math.sqrt(2) + 2) / z, 1e-5) > 1.15
 
 
 def test_columns_of_theorem_9():
@@ -81,6 +102,7 @@ def test_concentration_and_searches():
 def test_stationary_points_of_the_base_case():
     found = stationary.theorem_17(n=10_000, d=100, epsilon=1, delta=1e-5, lipschitz=1)
     assert found == pytest.approx(0.00339307, **DIGITS)
+    assert stationary.theorem_40(n=10_000, lipschitz=1) == pytest.approx((0.01, 0.0025))
     bar = stationary.rate_unit(n=10**5, d=100, epsilon=1, delta=1e-6)
     assert bar == pytest.approx(3.71692e-4, **DIGITS)
     # A private oracle of Q queries has errors sqrt(Q) alpha bar, and the barrier does not depend on Q.
@@ -112,6 +134,7 @@ def test_tree_spider():
     assert (found.batch, found.depth, found.whole_depth) == pytest.approx((2154.43, 7.22091, 7), **DIGITS)
     assert (found.accuracy, found.step, found.rounds) == pytest.approx((0.0304683, 0.0304683, 10.3146), **DIGITS)
     assert (found.constant, found.constant * found.accuracy) == pytest.approx((41640.2, 1268.71), **DIGITS)
+    assert found.constant_parts == pytest.approx((41572.8, 67.3498), **DIGITS)
     assert 2 * found.constant * found.accuracy > 1  # E28: the first leaf stops at once.
     assert (found.root_noise, found.node_noise) == pytest.approx((0.00491897, 0.00169562), **DIGITS)
     assert found.length == pytest.approx(0.00269304, **DIGITS)
@@ -193,3 +216,137 @@ def test_columns_of_algorithm_8(n, convex, columns, value):
 def test_columns_that_a_public_rank_allows():
     found = [stationary.rank_columns(rank, n=10_000, delta=1e-6) for rank in (10, 100)]
     assert found == [238, 2372]
+
+
+@given(
+    seed=st.integers(0, 2**31),
+    d=st.integers(1, 6),
+    n=st.integers(1, 20),
+    lipschitz=st.floats(0.1, 10),
+    smoothness=st.floats(0.1, 10),
+    reach=st.floats(0, 5),
+)
+@settings(max_examples=200, deadline=None)
+def test_gradients_of_the_hard_instance_of_theorem_17(seed, d, n, lipschitz, smoothness, reach):
+    """Invariant 7: linear where no record is cut; at least G / 2 from G / (2 H) off the mean on."""
+    generator = np.random.default_rng(seed)
+    unit = lipschitz / smoothness
+
+    def within(radius: float, count: int) -> np.ndarray:
+        directions = generator.normal(size=(count, d))
+        directions /= np.linalg.norm(directions, axis=1, keepdims=True)
+        return directions * radius * generator.uniform(0, 1, (count, 1))
+
+    centres = within(unit / 4, n)
+    mean = centres.mean(axis=0)
+    constants = {"lipschitz": lipschitz, "smoothness": smoothness}
+    inside = within(0.75 * unit, 1)[0]
+    found = stationary.theorem_17_gradient(inside, centres, **constants)
+    assert np.linalg.norm(found) == pytest.approx(smoothness * np.linalg.norm(inside - mean), rel=1e-9, abs=1e-12)
+    direction = within(1.0, 1)[0]
+    direction /= np.linalg.norm(direction)
+    outside = mean + direction * unit * (0.5 + reach)
+    assert np.linalg.norm(stationary.theorem_17_gradient(outside, centres, **constants)) >= lipschitz / 2 * (1 - 1e-12)
+
+
+def test_lemma_25_is_contradicted_by_its_counterexample():
+    """E30: uniform rows (e_0 + e_i) / sqrt 2, and weights that tell seen from unseen indices."""
+    n, d = 10_000, 100_000
+    claimed = stationary.lemma_25(n=n, lipschitz=1, smoothness=1, width=math.sqrt(2 * d), failure=0.05)
+    assert claimed == pytest.approx(0.893700, **DIGITS)
+    counts = np.bincount(np.random.default_rng(0).integers(d, size=n), minlength=d)
+    slopes = np.where(counts > 0, 1.0, -1.0)  # clip(<w, x>, -1, 1) at w_0 = 0 and w_i = +-sqrt 2.
+    # Along e_0, and along every e_i: of the population, less of the sample.
+    along_first = (slopes.mean() - 1) / math.sqrt(2)
+    along_others = (slopes / d - counts / n) / math.sqrt(2)
+    assert math.hypot(along_first, np.linalg.norm(along_others)) == pytest.approx(1.2796, abs=2e-3)
+    larger = stationary.lemma_25(n=10**6, lipschitz=1, smoothness=1, width=math.sqrt(2e7), failure=0.05)
+    assert larger == pytest.approx(0.126211, **DIGITS)
+    # The share of seen indices, and so the left side, is the same there: n / d is.
+
+
+def test_a_projection_and_zeros_are_never_near_the_identity():
+    """E29: the proof of Theorem 21 bounds this norm by a small number; its mean is 4.39 at d = 400, k = 40."""
+    generator = np.random.default_rng(0)
+    norms = []
+    for _ in range(4):
+        stacked = np.zeros((400, 400))
+        stacked[:40] = generator.normal(size=(40, 400)) / math.sqrt(40)
+        norms.append(np.linalg.norm(np.eye(400) - stacked, 2))
+    assert min(norms) >= 1
+    assert np.mean(norms) == pytest.approx(4.39, abs=0.15)
+
+
+def test_gradients_of_linear_models_keep_their_length_under_a_projection():
+    """E29, S6: what remains true. Signs are chosen against the matrix, and still lose no more than width / sqrt(k)."""
+    generator = np.random.default_rng(1)
+    n, d = 200, 300
+    rows = generator.normal(size=(n, d))
+    rows /= np.linalg.norm(rows, axis=1, keepdims=True)
+    lost = []
+    for k in (10, 40, 160):
+        images = rows @ generator.normal(size=(d, k)) / math.sqrt(k)
+        lengths = (images**2).sum(axis=1)
+        worst = 0.0
+        for _ in range(4):
+            signs, gained = generator.choice([-1.0, 1.0], n), -1.0
+            while True:  # Turn the sign that helps most, until none does.
+                v, image = signs @ rows / n, signs @ images / n
+                turned = v @ v - 4 * signs * (rows @ v) / n + 4 / n**2
+                turned_image = image @ image - 4 * signs * (images @ image) / n + 4 * lengths / n**2
+                after = np.sqrt(turned) - np.sqrt(np.maximum(turned_image, 0))
+                if after.max() <= gained:
+                    break
+                gained = float(after.max())
+                signs[after.argmax()] *= -1
+            worst = max(worst, gained)
+        lost.append(worst)
+        assert worst <= math.sqrt(2 / math.pi) / math.sqrt(k)
+    assert lost == pytest.approx([0.075, 0.067, 0.048], rel=0.25)
+
+
+@given(seed=st.integers(0, 2**31), d=st.integers(1, 4), stages=st.integers(1, 5), strength=st.floats(0.01, 1))
+@settings(max_examples=60, deadline=None)
+def test_minimisers_of_recursive_regularisation_stay_near(seed, d, stages, strength):
+    """Invariant 6: at most 2^((t + 1) / 2) |w*| for centres anywhere in the balls, and |w*| for exact solves."""
+    generator = np.random.default_rng(seed)
+    root = generator.normal(size=(d, d))
+    curvature = root @ root.T
+    best = generator.normal(size=d)
+
+    def minimiser(centres: list[np.ndarray]) -> np.ndarray:
+        weights = [strength * 2**number for number in range(len(centres))]
+        pulled = curvature @ best + sum(w * c for w, c in zip(weights, centres, strict=True))
+        return np.linalg.solve(curvature + sum(weights) * np.eye(d), pulled)
+
+    anywhere, exact = [np.zeros(d)], [np.zeros(d)]
+    for stage in range(1, stages + 1):
+        # w*_(stage - 1) has regularisers around all centres so far.
+        longest = 2 ** (stage / 2) * np.linalg.norm(best)
+        assert np.linalg.norm(minimiser(anywhere)) <= longest * (1 + 1e-9)
+        found = minimiser(exact)
+        assert np.linalg.norm(found) <= np.linalg.norm(best) * (1 + 1e-9)
+        exact.append(found)
+        centre = generator.normal(size=d)
+        centre *= 2 ** (stage / 2) * np.linalg.norm(best) * generator.uniform(0, 1) / np.linalg.norm(centre)
+        anywhere.append(centre)
+
+
+@pytest.mark.parametrize(
+    ("strength", "stages", "weights", "size"), [(0.5, 2, None, 0.324761), (0.125, 4, (0.864481, -0.391218), 0.118610)]
+)
+def test_exact_solves_of_recursive_regularisation_have_one_fixed_point(strength, stages, weights, size):
+    """7.5: every stage finds what the first found, whose gradient is the first regulariser's."""
+    rows, targets = np.array([[1, 0], [0, 1], [0.6, 0.8]]), np.array([1, -0.5, 0.25])
+    curvature, pull = 2 * rows.T @ rows / 3, 2 * targets @ rows / 3
+    assert np.linalg.solve(curvature, pull) == pytest.approx([1.015, -0.48], abs=1e-6)
+    total, around, found = 0.0, np.zeros(2), np.zeros(2)
+    for stage in range(stages):
+        total, around = total + strength * 2**stage, around + strength * 2**stage * found
+        here = np.linalg.solve(curvature + total * np.eye(2), pull + around)
+        assert stage == 0 or here == pytest.approx(found, abs=1e-12)
+        found = here
+    if weights is not None:
+        assert found == pytest.approx(weights, abs=1e-6)
+    assert np.linalg.norm(curvature @ found - pull) == pytest.approx(size, abs=1e-6)
+    assert strength * np.linalg.norm(found) == pytest.approx(size, abs=1e-6)

@@ -17,6 +17,7 @@ from certified_unlearning.reproduction.claims.relations import (
 )
 from certified_unlearning.reproduction.claims.severity import Miss, missed_bound, missed_range, missed_value, worst
 from certified_unlearning.reproduction.claims.verdicts import Verdict, worst_contradictions, write
+from certified_unlearning.reproduction.tracking import TrackResult
 
 
 @pytest.mark.parametrize(
@@ -155,6 +156,19 @@ def test_a_run_ends_with_numbers_the_first_findings_and_the_report(tmp_path, mon
         "All verdicts: unlearn claims --preset some",
         f"Report: {tmp_path / 'some' / 'report.html'}",
     ]
+
+
+def test_a_run_ends_with_what_is_not_in_mlflow_and_why(tmp_path) -> None:
+    write(tmp_path / "all" / "claims.json", VERDICTS)
+    findings.write(tmp_path / "all" / "findings.json", [])
+    why = "MLflow at http://there:5000 is not available (no answer within 20 s); run `unlearn track --sync`"
+    TrackResult(added=3).write(tmp_path / "one/tracking/p_q-fig1.json")
+    for name in ("fig2", "two_sets"):
+        TrackResult(warning=why).write(tmp_path / f"two/tracking/p_q-{name}.json")
+    told = " ".join(ending(tmp_path, "all", ["one", "two"]).splitlines())
+    assert f"warning: two: not in MLflow: fig2, two_sets. {why}. All verdicts" in told
+    assert "warning: one" not in told
+    assert "warning" not in ending(tmp_path, "all", ["one"])
 
 
 def test_verdicts_of_before_there_was_a_severity_are_read(tmp_path) -> None:

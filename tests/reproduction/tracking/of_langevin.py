@@ -10,11 +10,11 @@ from certified_unlearning.reproduction.tracking.entries import Entry, read_entri
 from tests.support.planning import experiment_called
 
 
-def track(results: Path, experiment: str, status: StoreStatus, uri: str) -> TrackResult:
+def track(results: Path, experiment: str, status: StoreStatus, uri: str, patience: float = 0.0) -> TrackResult:
     """Track an experiment of the preset smoke."""
     shown, artifacts = experiment_called(experiment), results.with_name("mlartifacts")
     return tracking.track_experiment(
-        Layout(results, "smoke"), PAPER.name, shown, status, uri=uri, artifact_root=artifacts
+        Layout(results, "smoke"), PAPER.name, shown, status, uri=uri, artifact_root=artifacts, patience=patience
     )
 
 

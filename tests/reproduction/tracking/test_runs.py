@@ -173,6 +173,29 @@ def test_a_run_that_was_interrupted_anywhere_is_finished(store, results, write_e
     assert resumed == store.contents(status), "an undisturbed pass says something else"
 
 
+@pytest.mark.parametrize("breaks", [3, 4])
+def test_a_server_that_stops_for_a_while_loses_no_run_and_doubles_none(
+    store, results, write_experiment, breaks, monkeypatch
+):
+    def broken(*arguments: object, **keywords: object) -> None:
+        calls.append("log_batch")
+        if len(calls) in range(2, 2 + breaks):
+            raise MlflowException("connection refused", TEMPORARILY_UNAVAILABLE)
+        return log_batch(*arguments, **keywords)
+
+    plan, status, calls, log_batch = write_experiment("fig3b"), store.prepare(), [], mlflow.MlflowClient.log_batch
+    with monkeypatch.context() as patch:
+        patch.setattr(mlflow.MlflowClient, "log_batch", broken)
+        result = track(results, "fig3b", status, store.uri, patience=1.0)
+    if breaks == 4:  # It has to end some time.
+        assert "connection refused" in str(result.warning)
+        result = track(results, "fig3b", status, store.uri)
+    assert result.warning is None
+    assert sum(counts(result)) == len(plan.runs)
+    assert len(store.contents(status)) == len(plan.runs) + 1
+    assert {each["status"] for each in store.contents(status).values()} == {"FINISHED"}
+
+
 def test_a_killed_process_leaves_a_run_that_the_next_one_finishes(store, results, plan):
     status = store.prepare()
     process = start(KILL_BEFORE_THE_THIRD_RUN_IS_FINISHED + TRACK, results, "fig3a", store, status)

@@ -161,6 +161,41 @@ def test_a_closed_port_is_noticed_at_once(closed_port):
         assert why_unreachable(closed_port) == "it does not accept connections"
 
 
+def test_a_server_that_is_about_to_start_is_waited_for(closed_port):
+    port = int(closed_port.rpartition(":")[2])
+
+    class Healthy(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            status_code(200)(self)
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    def start() -> None:
+        time.sleep(0.8)
+        with ThreadingHTTPServer(("127.0.0.1", port), Healthy) as http:
+            http.handle_request()
+
+    threading.Thread(target=start, daemon=True).start()
+    assert why_unreachable(closed_port) == "it does not accept connections"
+    with at_most(LONGEST_WAIT):
+        assert why_unreachable(closed_port, patience=60) is None
+
+
+@pytest.mark.parametrize("name", ["closed_port", "silent_listener"])
+def test_no_server_is_waited_for_longer_than_is_said(name, request):
+    start = time.monotonic()
+    with at_most(4.0 + LONGEST_WAIT):
+        assert why_unreachable(request.getfixturevalue(name), patience=4.0)
+    assert time.monotonic() - start >= 4.0
+
+
+def test_a_file_that_is_no_database_is_not_waited_for(tmp_path):
+    (tmp_path / "garbage.db").write_text("this is no database " * 1000)
+    with at_most(LONGEST_WAIT):
+        assert not prepare_store("smoke", uri=f"sqlite:///{tmp_path}/garbage.db", patience=60).reachable
+
+
 def test_a_server_that_sends_byte_by_byte_is_given_up_in_time():
     def trickle(request: BaseHTTPRequestHandler) -> None:
         request.wfile.write(b"HTTP/1.1 200 OK\r\nX: ")

@@ -10,7 +10,10 @@ then both compose.
 """
 
 import math
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
 from certified_unlearning.accounting.core.checks import (
     require_count,
@@ -19,12 +22,15 @@ from certified_unlearning.accounting.core.checks import (
     require_probability,
 )
 from certified_unlearning.accounting.core.conversion import epsilon_from_mu
+from certified_unlearning.accounting.private.arithmetic import failure
 from certified_unlearning.accounting.residual.rounding import OUTWARD
-from certified_unlearning.errors import ParameterError
+from certified_unlearning.errors import AssumptionError, ParameterError
 
 GROUPS = (1, 2, 5, 10, 100)
 """Numbers of deleted records that certificates speak of."""
 LARGEST_EXPONENT = 700.0
+AGREEMENT = 1e-9
+"""How far, relatively, a recomputed epsilon may be above the one that was asked: the recomputed one is stated."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -103,3 +109,75 @@ def extra_delta(failure: float, epsilon: float) -> float:
         epsilon: Of the guarantee.
     """
     return min(1.0, failure * (1 + math.exp(min(epsilon, LARGEST_EXPONENT))) * OUTWARD)
+
+
+class Bounded(Protocol):
+    """Records with bounds, as far as the sampler of noise is concerned."""
+
+    @property
+    def features(self) -> int:
+        """Columns of a row."""
+
+
+class GaussianPlan(ABC):
+    """A learner that publishes Gaussian noise on what it computes, one release after another, of the same records."""
+
+    problem: Bounded
+
+    @property
+    @abstractmethod
+    def mu(self) -> float:
+        """Of all its releases together."""
+
+    @property
+    def releases(self) -> int:
+        """How many noisy vectors it publishes: one, where a subclass does not say otherwise."""
+        return 1
+
+    @property
+    def guarantee(self) -> PrivateGuarantee:
+        """What it guarantees, but with probability `failure`."""
+        return PrivateGuarantee(mu=self.mu)
+
+    @property
+    def failure(self) -> float:
+        """Probability on which nothing is guaranteed."""
+        return failure(self.problem.features, self.releases)
+
+
+class DisjointPlan(ABC):
+    """A learner whose parts read disjoint records: a record meets one of them."""
+
+    @property
+    @abstractmethod
+    def parts(self) -> Sequence[GaussianPlan]:
+        """The parts; at least one."""
+
+    @property
+    def guarantee(self) -> PrivateGuarantee:
+        """What it guarantees, but with probability `failure`: that of its least private part."""
+        return PrivateGuarantee(mu=max(part.mu for part in self.parts))
+
+    @property
+    def failure(self) -> float:
+        """Probability on which nothing is guaranteed."""
+        return sum(part.failure for part in self.parts)
+
+
+def require_met(guarantee: PrivateGuarantee, *, epsilon: float, delta: float) -> None:
+    """Raise `AssumptionError` where what was planned is less private than what was asked.
+
+    A plan's noise is chosen by one formula, and its guarantee recomputed from its constants by another: a forgotten
+    factor in the first does not get past this. Both round, so `AGREEMENT` is allowed between them.
+
+    Args:
+        guarantee: Recomputed.
+        epsilon: Asked.
+        delta: Asked.
+    """
+    found = guarantee.epsilon(delta)
+    if not found <= epsilon * (1 + AGREEMENT):
+        raise AssumptionError(
+            f"the planned noise gives epsilon = {found:.9g} at delta = {delta:g}, where {epsilon:.9g} was asked: this "
+            "is a fault of the planner, and nothing was learned"
+        )

@@ -16,8 +16,8 @@ from typing import Self
 from certified_unlearning.accounting.core.checks import require_count, require_non_negative, require_positive
 from certified_unlearning.accounting.core.conversion import mu_from_epsilon
 from certified_unlearning.accounting.core.rounding import required_sigma
-from certified_unlearning.accounting.private.arithmetic import displaced, failure, gradient_error, moved, row_excess
-from certified_unlearning.accounting.private.guarantee import PrivateGuarantee
+from certified_unlearning.accounting.private.arithmetic import displaced, gradient_error, moved, row_excess
+from certified_unlearning.accounting.private.guarantee import GaussianPlan
 from certified_unlearning.accounting.private.losses import ScalarLoss
 from certified_unlearning.accounting.private.releases import mean_sensitivity, mu_of, noise_multiplier, sigma_for
 from certified_unlearning.accounting.residual.rounding import OUTWARD, UNIT
@@ -79,6 +79,11 @@ class LinearProblem:
         return self.loss.ball_lipschitz(row_norm=self.longest_row, radius=self.longest_weights)
 
     @property
+    def steepest(self) -> float:
+        """``G X``: the same anywhere, for losses of bounded slope; `ParameterError` for others."""
+        return self.loss.ball_lipschitz(row_norm=self.longest_row, radius=math.inf)
+
+    @property
     def smoothness(self) -> float:
         """``H X^2``: of a record's loss in the weights."""
         return self.loss.smoothness * self.longest_row**2
@@ -104,7 +109,7 @@ class LinearProblem:
 
 
 @dataclass(frozen=True, kw_only=True)
-class NoisyDescent:
+class NoisyDescent(GaussianPlan):
     """Algorithm 1: full-batch projected descent, noise on every gradient, the mean of all iterates published.
 
     The first of ``T`` iterates is 0, so there are ``T - 1`` noisy gradients. They compose exactly; nothing is gained
@@ -159,16 +164,6 @@ class NoisyDescent:
     def mu(self) -> float:
         """Of all noisy gradients together."""
         return mu_of(self.sensitivity, sigma=self.sigma, releases=self.releases)
-
-    @property
-    def guarantee(self) -> PrivateGuarantee:
-        """What it guarantees, but with probability `failure`."""
-        return PrivateGuarantee(mu=self.mu)
-
-    @property
-    def failure(self) -> float:
-        """Probability on which nothing is guaranteed."""
-        return failure(self.problem.features, self.releases)
 
     @classmethod
     def plan(
@@ -227,7 +222,7 @@ class NoisyDescent:
 
 
 @dataclass(frozen=True, kw_only=True)
-class OutputPerturbation:
+class OutputPerturbation(GaussianPlan):
     """Algorithm 3: the minimiser of a strongly convex objective in a ball, published once with Gaussian noise.
 
     One record moves the minimiser by ``2 G_w / (lambda n)`` at most (half of it under ``add-remove``), and by no more
@@ -274,16 +269,6 @@ class OutputPerturbation:
     def mu(self) -> float:
         """Of the published weights."""
         return mu_of(self.sensitivity, sigma=self.sigma)
-
-    @property
-    def guarantee(self) -> PrivateGuarantee:
-        """What it guarantees, but with probability `failure`."""
-        return PrivateGuarantee(mu=self.mu)
-
-    @property
-    def failure(self) -> float:
-        """Probability on which nothing is guaranteed."""
-        return failure(self.problem.features, 1)
 
     @classmethod
     def plan(

@@ -12,8 +12,8 @@ from typing import Self
 
 from certified_unlearning.accounting.core.checks import require_positive
 from certified_unlearning.accounting.core.rounding import required_sigma
-from certified_unlearning.accounting.private.arithmetic import failure, gradient_error, moved
-from certified_unlearning.accounting.private.guarantee import PrivateGuarantee
+from certified_unlearning.accounting.private.arithmetic import gradient_error, moved
+from certified_unlearning.accounting.private.guarantee import DisjointPlan, GaussianPlan, require_met
 from certified_unlearning.accounting.private.learners import ROUNDING_SHARE, LinearProblem
 from certified_unlearning.accounting.private.releases import mean_sensitivity, mu_of, sigma_for
 from certified_unlearning.accounting.residual.rounding import UNIT
@@ -21,7 +21,7 @@ from certified_unlearning.errors import AssumptionError, ParameterError
 
 
 @dataclass(frozen=True, kw_only=True)
-class OnePass:
+class OnePass(GaussianPlan):
     """Algorithm 17: descent that meets each record of a block once, and noise on the mean of its iterates.
 
     Attributes:
@@ -76,14 +76,9 @@ class OnePass:
         """Of what is published."""
         return mu_of(self.sensitivity, sigma=self.sigma)
 
-    @property
-    def failure(self) -> float:
-        """Probability on which nothing is guaranteed."""
-        return failure(self.problem.features, 1)
-
 
 @dataclass(frozen=True, kw_only=True)
-class PhasedDescent:
+class PhasedDescent(DisjointPlan):
     """Algorithm 16: phases on blocks of half the size each time, with steps of a quarter the size.
 
     Attributes:
@@ -108,14 +103,9 @@ class PhasedDescent:
         return self.phases[0].problem
 
     @property
-    def guarantee(self) -> PrivateGuarantee:
-        """What it guarantees, but with probability `failure`: a record is in one block."""
-        return PrivateGuarantee(mu=max(phase.mu for phase in self.phases))
-
-    @property
-    def failure(self) -> float:
-        """Probability on which nothing is guaranteed."""
-        return sum(phase.failure for phase in self.phases)
+    def parts(self) -> tuple[OnePass, ...]:
+        """The phases: a record is in one block."""
+        return self.phases
 
     @classmethod
     def plan(cls, problem: LinearProblem, *, epsilon: float, delta: float, step_size: float | None = None) -> Self:
@@ -151,4 +141,6 @@ class PhasedDescent:
             left, number = left - size, number + 1
         if not phases:
             raise ParameterError(f"{problem.n} records with step_size = {step_size:.3g} make no phase")
-        return cls(phases=tuple(phases), unused=left)
+        plan = cls(phases=tuple(phases), unused=left)
+        require_met(plan.guarantee, epsilon=epsilon, delta=delta)
+        return plan

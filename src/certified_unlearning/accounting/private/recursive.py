@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Self
 
 from certified_unlearning.accounting.core.checks import require_positive
-from certified_unlearning.accounting.private.guarantee import PrivateGuarantee
+from certified_unlearning.accounting.private.guarantee import DisjointPlan, require_met
 from certified_unlearning.accounting.private.learners import LinearProblem, NoisyDescent
 from certified_unlearning.errors import ParameterError
 
@@ -20,7 +20,7 @@ FEWEST_STEPS, MOST_STEPS = 50, 1000
 
 
 @dataclass(frozen=True, kw_only=True)
-class RecursiveRegularisation:
+class RecursiveRegularisation(DisjointPlan):
     """Algorithm 7 with noisy descent inside.
 
     Attributes:
@@ -52,14 +52,9 @@ class RecursiveRegularisation:
         return self.stages[0].problem
 
     @property
-    def guarantee(self) -> PrivateGuarantee:
-        """What it guarantees, but with probability `failure`: a record meets one stage."""
-        return PrivateGuarantee(mu=max(stage.mu for stage in self.stages))
-
-    @property
-    def failure(self) -> float:
-        """Probability on which nothing is guaranteed."""
-        return sum(stage.failure for stage in self.stages)
+    def parts(self) -> tuple[NoisyDescent, ...]:
+        """The stages: a record meets one of them."""
+        return self.stages
 
     @classmethod
     def plan(
@@ -107,7 +102,9 @@ class RecursiveRegularisation:
                     here, epsilon=epsilon, delta=delta, steps=taken, step_size=step_size, regulariser=regulariser
                 )
             )
-        return cls(stages=tuple(stages), strength=strength, unused=n - count * chunk)
+        plan = cls(stages=tuple(stages), strength=strength, unused=n - count * chunk)
+        require_met(plan.guarantee, epsilon=epsilon, delta=delta)
+        return plan
 
 
 def _steps(problem: LinearProblem, regulariser: float, epsilon: float, delta: float) -> int:

@@ -7,8 +7,9 @@ states a certificate of it. dp-accounting is optional: the extra ``private`` bri
 """
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 from certified_unlearning.accounting.core.checks import require_count, require_positive, require_probability
 from certified_unlearning.accounting.private.learners import LinearProblem
@@ -121,21 +122,52 @@ def sampled_epsilon(
     Raises:
         ParameterError: A value makes no sense, or dp-accounting is not installed.
     """
-    require_probability(delta=delta)
     require_count(least=1, steps=steps)
-    require_positive(multiplier=multiplier)
+    sums = [NoisySums(multiplier=multiplier, share=share, times=steps)]
+    return composed_epsilon(sums, delta=delta, relation=relation, interval=interval)
+
+
+class NoisySums(NamedTuple):
+    """Sums over Poisson batches with Gaussian noise.
+
+    Attributes:
+        multiplier: ``z``, noise in units of a record's bound, under both relations.
+        share: ``q``; 1 for sums over all records.
+        times: How many of them; of 0 nothing is published.
+    """
+
+    multiplier: float
+    share: float
+    times: int
+
+
+def composed_epsilon(sums: Sequence[NoisySums], *, delta: float, relation: Relation, interval: float = 1e-4) -> float:
+    """Return the epsilon of several kinds of noisy sums of the same records; arguments as of `sampled_epsilon`.
+
+    Raises:
+        ParameterError: A value makes no sense, there is no sum, or dp-accounting is not installed.
+    """
+    require_probability(delta=delta)
     distribution, neighbours = _dp_accounting()
     given = {"replace-one": neighbours.REPLACE_ONE, "add-remove": neighbours.ADD_OR_REMOVE_ONE}
     if relation not in given:
         raise ParameterError(f"relation must be one of {', '.join(given)}, got {relation!r}")
-    one = distribution.from_gaussian_mechanism(
-        multiplier,
-        sampling_prob=share,
-        neighboring_relation=given[relation],
-        value_discretization_interval=interval,
-        pessimistic_estimate=True,
-    )
-    return float(one.self_compose(steps).get_epsilon_for_delta(delta))
+    published = [each for each in sums if each.times]
+    if not published:
+        raise ParameterError("there must be a noisy sum to account for, got none")
+    composed: Any = None
+    for multiplier, share, times in published:
+        require_count(least=1, times=times)
+        require_positive(multiplier=multiplier)
+        several = distribution.from_gaussian_mechanism(
+            multiplier,
+            sampling_prob=share,
+            neighboring_relation=given[relation],
+            value_discretization_interval=interval,
+            pessimistic_estimate=True,
+        ).self_compose(times)
+        composed = several if composed is None else composed.compose(several)
+    return float(composed.get_epsilon_for_delta(delta))
 
 
 def _dp_accounting() -> tuple[Any, Any]:

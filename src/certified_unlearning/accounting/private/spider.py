@@ -3,29 +3,75 @@
 Source: Ullah (2024), Algorithm 5 with Theorem 42 and Lemma 15, corrected. Every so many steps it takes a noisy mean
 gradient, in between noisy mean *differences* of gradients, whose noise shrinks with the step: a record's difference is
 at most ``min(H |w_t - w_(t-1)|, 2 G)``, and weights are public already. On full batches nothing rests on sampling;
-resets and differences each get half of ``mu^2`` (derived). With Poisson batches the same formulas need an unspecified
-constant ``c``, 1.61 for add-remove and twice as large for replace-one: `equivalent_constant` is this variant's.
+resets and differences each get half of ``mu^2`` (derived). With Poisson batches (`sampled_spider`) the same formulas
+need an unspecified constant ``c``, 1.61 for add-remove and twice as large for replace-one; this variant's is
+`equivalent_constant`.
 
 Its error falls faster than that of plain noisy descent, ``(sqrt(d) / (n epsilon))^(2/3)`` against a power of 1/2; by
 the explicit bounds that shows from some hundred million records on.
 """
 
 import math
+from abc import abstractmethod
 from dataclasses import dataclass, replace
 
 from certified_unlearning.accounting.core.checks import require_count, require_positive, require_probability
 from certified_unlearning.accounting.core.conversion import mu_from_epsilon
 from certified_unlearning.accounting.core.rounding import required_sigma
-from certified_unlearning.accounting.private.arithmetic import failure
-from certified_unlearning.accounting.private.guarantee import PrivateGuarantee
-from certified_unlearning.accounting.private.learners import ROUNDING_SHARE, LinearProblem
-from certified_unlearning.accounting.private.releases import composed, mean_sensitivity, mu_of, noise_multiplier
+from certified_unlearning.accounting.private.guarantee import GaussianPlan, require_met
+from certified_unlearning.accounting.private.learners import LinearProblem
+from certified_unlearning.accounting.private.releases import composed, mu_of, noise_multiplier
+from certified_unlearning.accounting.private.stationary import StationaryPlan
 from certified_unlearning.accounting.residual.rounding import OUTWARD
-from certified_unlearning.errors import ParameterError
+
+
+class VarianceReduced(StationaryPlan):
+    """What full and sampled batches have in common: which releases are gradients, and what Lemma 15 makes of them."""
+
+    steps: int
+    period: int
+    step_size: float
+    sigma_gradient: float
+
+    @property
+    def gradients(self) -> int:
+        """``N_f``, noisy gradients."""
+        return -(-self.steps // self.period)
+
+    @property
+    def differences(self) -> int:
+        """``N_v``, noisy differences."""
+        return self.steps - self.gradients
+
+    @property
+    def gradient_error(self) -> float:
+        """``tau_1^2 = d sigma_1^2``: mean squared error of a noisy gradient."""
+        return self.problem.features * self.sigma_gradient**2
+
+    @property
+    @abstractmethod
+    def difference_error(self) -> float:
+        """``tau_2^2``: that of a noisy difference, by the squared distance of its points."""
+
+    def stationarity_bound(self, gap: float) -> float:
+        """Return a bound on the root of the mean squared gradient of the model, by Lemma 15 with its constants.
+
+        ``sqrt(40 L_0 H / T + 12 tau_1^2)`` for ``eta = 1 / (2 H)`` and ``q <= H^2 / tau_2^2``; infinite otherwise.
+
+        Args:
+            gap: ``L_0``: how far the loss at 0 is above its minimum, at most.
+        """
+        smoothness = self.problem.smoothness
+        rounding = 1 + 1e-9
+        if self.step_size > 1 / (2 * smoothness) * rounding:
+            return math.inf
+        if self.period * self.difference_error > smoothness**2 * rounding:
+            return math.inf
+        return math.sqrt(40 * gap * smoothness / self.steps + 12 * self.gradient_error)
 
 
 @dataclass(frozen=True, kw_only=True)
-class SpiderBoost:
+class SpiderBoost(VarianceReduced, GaussianPlan):
     """Algorithm 5 on full batches.
 
     Attributes:
@@ -53,36 +99,13 @@ class SpiderBoost:
         require_positive(step_size=self.step_size)
         required_sigma(self.sigma_gradient)
         required_sigma(self.sigma_difference)
-        if self.problem.loss.lipschitz is None:
-            raise ParameterError(
-                f"SpiderBoost needs a loss of bounded slope, the {self.problem.loss.name} loss has none"
-            )
-
-    @property
-    def gradients(self) -> int:
-        """``N_f``, noisy gradients."""
-        return -(-self.steps // self.period)
-
-    @property
-    def differences(self) -> int:
-        """``N_v``, noisy differences."""
-        return self.steps - self.gradients
-
-    @property
-    def gradient_bound(self) -> float:
-        """``G``: the largest norm of a record's gradient, anywhere."""
-        return self.problem.loss.ball_lipschitz(row_norm=self.problem.longest_row, radius=math.inf)
-
-    @property
-    def farthest(self) -> float:
-        """``2 G / H``: points farther apart have a difference of ``2 G`` at most."""
-        return 2 * self.gradient_bound / self.problem.smoothness
+        self._require_bounded_slope("SpiderBoost")
 
     @property
     def mu(self) -> float:
         """Of all releases together; rounding may take a share of each, which a run keeps to."""
-        gradient = _moved(self.problem, self.gradient_bound)
-        difference = _moved(self.problem, self.problem.smoothness)
+        gradient = self.moved(self.gradient_bound, self.problem.n)
+        difference = self.moved(self.problem.smoothness, self.problem.n)
         return composed(
             (
                 mu_of(gradient, sigma=self.sigma_gradient, releases=self.gradients),
@@ -91,40 +114,14 @@ class SpiderBoost:
         )
 
     @property
-    def guarantee(self) -> PrivateGuarantee:
-        """What it guarantees with exact Gaussian noise, but with probability `failure`."""
-        return PrivateGuarantee(mu=self.mu)
-
-    @property
-    def failure(self) -> float:
-        """Probability on which nothing is guaranteed."""
-        return failure(self.problem.features, self.steps)
-
-    @property
-    def gradient_error(self) -> float:
-        """``tau_1^2 = d sigma_1^2``: mean squared error of a noisy gradient."""
-        return self.problem.features * self.sigma_gradient**2
+    def releases(self) -> int:
+        """Noisy gradients and differences."""
+        return self.steps
 
     @property
     def difference_error(self) -> float:
         """``tau_2^2 = d sigma_2^2``: that of a noisy difference, by the squared distance of its points."""
         return self.problem.features * self.sigma_difference**2
-
-    def stationarity_bound(self, gap: float) -> float:
-        """Return a bound on the root of the mean squared gradient of the model, by Lemma 15 with its constants.
-
-        ``sqrt(40 L_0 H / T + 12 tau_1^2)`` for ``eta = 1 / (2 H)`` and ``q <= H^2 / tau_2^2``; infinite otherwise.
-
-        Args:
-            gap: ``L_0``: how far the loss at 0 is above its minimum, at most.
-        """
-        smoothness = self.problem.smoothness
-        rounding = 1 + 1e-9
-        if self.step_size > 1 / (2 * smoothness) * rounding:
-            return math.inf
-        if self.period * self.difference_error > smoothness**2 * rounding:
-            return math.inf
-        return math.sqrt(40 * gap * smoothness / self.steps + 12 * self.gradient_error)
 
     @classmethod
     def plan(
@@ -164,7 +161,9 @@ class SpiderBoost:
             if (period + 1) * longer.difference_error > smoothness**2:
                 break
             period += 1
-        return _calibrated(given, period, epsilon, delta)
+        plan = _calibrated(given, period, epsilon, delta)
+        require_met(plan.guarantee, epsilon=epsilon, delta=delta)
+        return plan
 
 
 @dataclass(frozen=True)
@@ -225,15 +224,11 @@ def lemma_15(*, step_size: float, smoothness: float, drift: float) -> tuple[floa
     return a, 2 / a * (1 + drift * step_size**2), step_size / a + 2 + drift * step_size**3 / a
 
 
-def _moved(problem: LinearProblem, bound: float) -> float:
-    """Return how far one record moves a computed mean: rounding adds a share at most, which a run keeps to."""
-    return mean_sensitivity(bound, n=problem.n, relation=problem.relation) * (1 + ROUNDING_SHARE) * OUTWARD
-
-
 def _calibrated(given: SpiderBoost, period: int, epsilon: float, delta: float) -> SpiderBoost:
     """Return the plan with another period and half of ``mu^2`` for gradients and differences, each."""
     plan = replace(given, period=period)
     half = mu_from_epsilon(epsilon, delta) / (math.sqrt(2) if plan.differences else 1) / OUTWARD**3
-    gradient = _moved(plan.problem, plan.gradient_bound) * math.sqrt(plan.gradients) / half
-    difference = _moved(plan.problem, plan.problem.smoothness) * math.sqrt(max(1, plan.differences)) / half
+    records = plan.problem.n
+    gradient = plan.moved(plan.gradient_bound, records) * math.sqrt(plan.gradients) / half
+    difference = plan.moved(plan.problem.smoothness, records) * math.sqrt(max(1, plan.differences)) / half
     return replace(plan, sigma_gradient=gradient * OUTWARD, sigma_difference=difference * OUTWARD)

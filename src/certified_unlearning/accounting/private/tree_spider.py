@@ -15,16 +15,16 @@ from dataclasses import dataclass
 from typing import Self
 
 from certified_unlearning.accounting.core.checks import require_count, require_positive
-from certified_unlearning.accounting.private.arithmetic import failure
-from certified_unlearning.accounting.private.guarantee import PrivateGuarantee
-from certified_unlearning.accounting.private.learners import ROUNDING_SHARE, LinearProblem
-from certified_unlearning.accounting.private.releases import mean_sensitivity, noise_multiplier
+from certified_unlearning.accounting.private.guarantee import GaussianPlan, require_met
+from certified_unlearning.accounting.private.learners import LinearProblem
+from certified_unlearning.accounting.private.releases import noise_multiplier
+from certified_unlearning.accounting.private.stationary import StationaryPlan
 from certified_unlearning.accounting.residual.rounding import OUTWARD
 from certified_unlearning.errors import ParameterError
 
 
 @dataclass(frozen=True, kw_only=True)
-class TreeSpider:
+class TreeSpider(StationaryPlan, GaussianPlan):
     """Algorithm 6.
 
     Attributes:
@@ -52,8 +52,7 @@ class TreeSpider:
         """Check every value."""
         require_count(least=1, batch=self.batch, depth=self.depth, rounds=self.rounds)
         require_positive(step=self.step, tolerance=self.tolerance, multiplier=self.multiplier)
-        if self.problem.loss.lipschitz is None:
-            raise ParameterError(f"a tree needs a loss of bounded slope, the {self.problem.loss.name} loss has none")
+        self._require_bounded_slope("a tree")
         if not self.batch >> self.depth:
             raise ParameterError(f"depth must leave a leaf a record, got {self.depth} for a batch of {self.batch}")
         needed = self.rounds * self.records_per_round
@@ -68,16 +67,6 @@ class TreeSpider:
     def records_per_round(self) -> int:
         """The root's records and those of all right children."""
         return self.batch + sum(self.node_batch(level) << (level - 1) for level in range(1, self.depth + 1))
-
-    @property
-    def gradient_bound(self) -> float:
-        """``G``: the largest norm of a record's gradient, anywhere."""
-        return self.problem.loss.ball_lipschitz(row_norm=self.problem.longest_row, radius=math.inf)
-
-    @property
-    def farthest(self) -> float:
-        """``2 G / H``: points farther apart have a difference of ``2 G`` at most."""
-        return 2 * self.gradient_bound / self.problem.smoothness
 
     @property
     def length(self) -> float:
@@ -104,14 +93,9 @@ class TreeSpider:
         return OUTWARD / self.multiplier
 
     @property
-    def guarantee(self) -> PrivateGuarantee:
-        """What it guarantees, but with probability `failure`."""
-        return PrivateGuarantee(mu=self.mu)
-
-    @property
-    def failure(self) -> float:
-        """Probability on which nothing is guaranteed."""
-        return failure(self.problem.features, self.rounds << self.depth)
+    def releases(self) -> int:
+        """Of all records together: a root and the right children of each round."""
+        return self.rounds << self.depth
 
     @classmethod
     def plan(cls, problem: LinearProblem, *, epsilon: float, delta: float, tolerance: float | None = None) -> Self:
@@ -132,10 +116,9 @@ class TreeSpider:
         depth = 1
         while (depth + 1) << (depth + 2) <= batch:
             depth += 1
-        bound = problem.loss.ball_lipschitz(row_norm=problem.longest_row, radius=math.inf)
-        accuracy = math.sqrt(2) * bound * max(1 / math.cbrt(n), math.sqrt(root / (n * epsilon)))
+        accuracy = math.sqrt(2) * problem.steepest * max(1 / math.cbrt(n), math.sqrt(root / (n * epsilon)))
         per_round = batch + sum((batch >> level) << (level - 1) for level in range(1, depth + 1))
-        return cls(
+        plan = cls(
             problem=problem,
             batch=batch,
             depth=depth,
@@ -144,7 +127,8 @@ class TreeSpider:
             tolerance=accuracy / 2 if tolerance is None else tolerance,
             multiplier=noise_multiplier(epsilon, delta) * OUTWARD,
         )
+        require_met(plan.guarantee, epsilon=epsilon, delta=delta)
+        return plan
 
     def _sigma(self, bound: float, records: int) -> float:
-        moved = mean_sensitivity(bound, n=records, relation=self.problem.relation) * (1 + ROUNDING_SHARE)
-        return moved * self.multiplier * OUTWARD
+        return self.moved(bound, records) * self.multiplier * OUTWARD

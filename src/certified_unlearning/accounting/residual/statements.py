@@ -2,7 +2,12 @@
 
 import functools
 
-from certified_unlearning.accounting.accountant import PUBLIC_CLASS_WEIGHTS, PUBLIC_TARGET_RANGE, Assumption
+from certified_unlearning.accounting.accountant import (
+    PUBLIC_CLASS_WEIGHTS,
+    PUBLIC_TARGET_RANGE,
+    SEEDED_NOISE,
+    Assumption,
+)
 from certified_unlearning.vocabulary import NoiseSource
 
 COMPARATOR = (
@@ -86,8 +91,7 @@ def assumptions(
         Assumption(
             statement="nobody who sees the model knows the noise",
             status="assumed" if noise_source == "seed" else "checked",
-            by="it can be repeated from a seed: whoever knows it can subtract the noise, and two models made with "
-            "one seed cancel each other's"
+            by=SEEDED_NOISE
             if noise_source == "seed"
             else "it comes from the operating system's entropy and is not kept",
         ),

@@ -1,1 +1,1 @@
-"""What the command `unlearn plan` makes of the flags that it is given."""
+"""What the commands `unlearn plan ...` make of the flags that they are given."""

@@ -101,7 +101,7 @@ def exact_plans(wish: ExactWish) -> list[ExactPlan]:
         InfeasibleError: Not one step is possible.
     """
     if wish.mechanism not in MECHANISMS:
-        raise ParameterError(f"--exact must be one of {', '.join(MECHANISMS)}, got {wish.mechanism!r}")
+        raise ParameterError(f"MECHANISM must be one of {', '.join(MECHANISMS)}, got {wish.mechanism!r}")
     try:
         require_count(least=3, n=wish.n)
         require_count(least=1, **{name: value for name in _COUNTS if (value := getattr(wish, name)) is not None})

@@ -1,4 +1,4 @@
-"""The command `unlearn plan --exact`: plans of exact unlearning, printed."""
+"""The command `unlearn plan exact`: plans of exact unlearning, printed."""
 
 import json
 import math

@@ -4,6 +4,7 @@ import functools
 import json
 import statistics
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -118,7 +119,62 @@ def _seconds_of_step(rows: int, width: int, scores: int) -> float:
     return statistics.median(times[1:])  # The first one touches the memory.
 
 
-def of_flags(
+def problem_of(
+    *,
+    n: int | None,
+    C: float | None,
+    classes: int | None,
+    features: int | None,
+    intercept: bool,
+    data: Path | None,
+    label: str | None,
+    identifier: str | None,
+    table: Path | None,
+    strong_convexity: float | None,
+    smoothness: float | None,
+    lipschitz: float | None,
+) -> tuple[int, LossConstants, Known | None]:
+    """Return how many records there are, the constants of their losses, and what is known where these follow from it.
+
+    Raises:
+        ParameterError: Flags are missing or contradict each other.
+        DataError: A table cannot be read, or a row cannot be used.
+    """
+    constants = {"--strong-convexity": strong_convexity, "--smoothness": smoothness, "--lipschitz": lipschitz}
+    named = _given({"--C": C, "--data": data, "--table": table})
+    if named:
+        superfluous = _given(constants)
+        if superfluous:
+            raise ParameterError(f"give {', '.join(named)} or {', '.join(superfluous)}, not both")
+        known = _known(
+            n=n,
+            C=C,
+            classes=classes,
+            features=features,
+            intercept=intercept,
+            data=data,
+            label=label,
+            identifier=identifier,
+            table=table,
+        )
+        return known.n, known.constants, known
+    needing = _given({"--classes": classes, "--features": features, "--label": label, "--id": identifier})
+    needing += [] if intercept else ["--no-intercept"]
+    if needing:
+        raise ParameterError(f"{', '.join(needing)} needs --C or --data")
+    if n is None or strong_convexity is None or smoothness is None or lipschitz is None:
+        missing = [name for name, value in ({"--n": n} | constants).items() if value is None]
+        raise ParameterError(
+            f"{', '.join(missing)} must be given, or --C and --n of a logistic regression, or --data and --label"
+        )
+    return n, LossConstants(strong_convexity, smoothness, lipschitz), None
+
+
+def _given(flags: Mapping[str, object]) -> list[str]:
+    return [name for name, value in flags.items() if value is not None]
+
+
+def _known(
     *,
     n: int | None,
     C: float | None,
@@ -130,21 +186,15 @@ def of_flags(
     identifier: str | None,
     table: Path | None,
 ) -> Known:
-    """Return what the flags say; a table is read, and every row of it checked.
-
-    Raises:
-        ParameterError: Flags are missing or contradict each other.
-        DataError: The table cannot be read, or a row cannot be used.
-    """
+    """Return what the flags say; a table is read, and every row of it checked."""
     if data is None and table is None:
-        superfluous = [flag for flag, value in (("--label", label), ("--id", identifier)) if value is not None]
+        superfluous = _given({"--label": label, "--id": identifier})
         if superfluous:
             raise ParameterError(f"{' and '.join(superfluous)} needs --data with a file")
         if n is None or C is None:
             raise ParameterError(f"{'--n' if n is None else '--C'} is missing, or --data with a file")
         return Known(n, C, 2 if classes is None else classes, features, intercept)
-    counted = {"--n": n, "--classes": classes, "--features": features}
-    superfluous = [flag for flag, value in counted.items() if value is not None]
+    superfluous = _given({"--n": n, "--classes": classes, "--features": features})
     if superfluous:
         raise ParameterError(f"leave out {', '.join(superfluous)}: the table says it")
     declared = resolve(_declared(data, label, identifier, table))

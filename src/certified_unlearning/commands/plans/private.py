@@ -1,4 +1,4 @@
-"""The command `unlearn plan --private`: noise of differentially private learners, by method, before anything is run."""
+"""The command `unlearn plan private`: noise of differentially private learners, by method, before anything is run."""
 
 import json
 import math
@@ -55,7 +55,7 @@ class PrivateWish:
     radius: float | None
     loss: str
     relation: str
-    records: int | None
+    records: int
     steps: int | None
 
 
@@ -117,7 +117,7 @@ def private_calibrations(wish: PrivateWish) -> list[PrivateCalibration]:
     needed = {"--n": wish.n, "--features": wish.features, "--epsilon": wish.epsilon, "--radius": wish.radius}
     missing = [name for name, value in needed.items() if value is None]
     if missing or wish.n is None or wish.features is None or wish.epsilon is None or wish.radius is None:
-        raise ParameterError(f"with --private, give {', '.join(missing)}")
+        raise ParameterError(f"give {', '.join(missing)}")
     for option, value, known in (
         ("--loss", wish.loss, get_args(LossName)),
         ("--relation", wish.relation, get_args(Relation)),
@@ -125,9 +125,8 @@ def private_calibrations(wish: PrivateWish) -> list[PrivateCalibration]:
         if value not in known:
             raise ParameterError(f"{option} must be one of {', '.join(known)}, got {value!r}")
     require_positive(**{"--epsilon": wish.epsilon})
-    delta = _delta(wish.delta, wish.n)
+    delta, records = _delta(wish.delta, wish.n), wish.records
     require_probability(**{"--delta": delta})
-    records = 1 if wish.records is None else wish.records
     if records < 1:
         raise ParameterError(f"--records must be at least 1, got {records}")
     one = epsilon_from_mu(mu_from_epsilon(wish.epsilon, delta) / records, delta) if records > 1 else wish.epsilon

@@ -116,6 +116,7 @@ def directions(
     *,
     present: Tensor | None = None,
     divisor: int | None = None,
+    at_once: int | None = None,
 ) -> Parameters:
     """Return the direction of a batch for each run, of each parameter.
 
@@ -127,26 +128,45 @@ def directions(
         labels: Shape ``(records,)`` or ``(runs, records)``.
         present: Shape ``(runs or 1, records)``: which places are filled; None for all.
         divisor: What sums are divided by; None for the number of records present.
+        at_once: How many records to handle together; None for all.
     """
+    records = rows.shape[1]
+    counts = rows.new_full((1,), records) if present is None else present.sum(dim=-1).clamp_min(1).to(rows)
+    if divisor is not None:
+        counts = rows.new_full((1,), divisor)
+    step, sums = at_once or max(1, records), None
+    for piece in (slice(start, start + step) for start in range(0, max(1, records), step)):
+        some = None if present is None else present[..., piece]
+        found = _sums(network, descent, parameters, rows[:, piece], labels[..., piece], some)
+        sums = found if sums is None else tuple(one + two for one, two in zip(sums, found, strict=True))
+    assert sums is not None
+    return tuple(each / counts.reshape(-1, *(1,) * (each.ndim - 1)) for each in sums)
+
+
+def _sums(
+    network: Network,
+    descent: Descent,
+    parameters: Sequence[Tensor],
+    rows: Tensor,
+    labels: Tensor,
+    present: Tensor | None,
+) -> Parameters:
+    """Return the sums of clipped gradients of the records that are present."""
     factors = _gradients(network, descent, parameters, rows, labels)
     outer = factors[0].derivatives.lower
-    runs, records = outer.shape[:2]
+    runs = outer.shape[0]
     if descent.clipping == "l2":
         scale = _norm_factor(network, factors, descent)
         factors = tuple(each.scaled(Interval.point(scale)) for each in factors)
     bound = descent.bounds(outer, runs)
-    counts = outer.new_full((1,), records) if present is None else present.sum(dim=-1).clamp_min(1).to(outer)
-    if divisor is not None:
-        counts = outer.new_full((1,), divisor)
     found: list[Tensor] = []
     for layer, weight in zip(network.affine, factors, strict=True):
         if present is not None:
             kept = torch.where(present[..., None, None], weight.derivatives.lower, 0)
             weight = Factors(Interval.point(kept), weight.columns, weight.nonnegative)
-        shape = (runs, *layer.weight_shape)
-        found.append(_total(weight, descent, bound).reshape(shape) / counts.reshape(-1, *(1,) * (len(shape) - 1)))
+        found.append(_total(weight, descent, bound).reshape(runs, *layer.weight_shape))
         if layer.bias:
-            found.append(_total(bias_factors(weight), descent, bound)[..., 0] / counts[:, None])
+            found.append(_total(bias_factors(weight), descent, bound)[..., 0])
     return tuple(found)
 
 

@@ -7,12 +7,12 @@ bounds.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
 import torch
 from torch import Tensor
 
-from certified_unlearning.engine.abstract_training import kernel
+from certified_unlearning.engine.intervals import kernel
 from certified_unlearning.engine.intervals.clipping import clamped, largest_clipped, norm_scales
 from certified_unlearning.engine.intervals.interval import Interval
 from certified_unlearning.engine.intervals.network import Network
@@ -29,13 +29,24 @@ class Sums(NamedTuple):
 
     Attributes:
         total: Sums of lower and of upper bounds.
+        size: Upper bound of the sum of absolute gradients, up to its own rounding.
         smallest: Shape ``(runs, most, *parameter)``: the smallest upper bounds, ascending.
         largest: The same of the largest lower bounds, descending.
     """
 
     total: Interval
+    size: Tensor
     smallest: Tensor
     largest: Tensor
+
+    def joined(self, other: Self, most: int) -> "Sums":
+        """Return what a pass over the records of both leaves, with at most so many extremes."""
+        return Sums(
+            Interval(*(one + two for one, two in zip(self.total, other.total, strict=True))),
+            self.size + other.size,
+            _least_of(self.smallest, other.smallest, most),
+            -_least_of(-self.largest, -other.largest, most),
+        )
 
 
 @dataclass(frozen=True)
@@ -57,6 +68,20 @@ class Extremes:
     records: int
     public_records: int
     terms: int
+
+    def joined(self, other: Self, most: int) -> "Extremes":
+        """Return what is known of the records of both, with at most so many extremes."""
+        public = other.public if self.public is None else self.public
+        if self.public is not None and other.public is not None:
+            public = Interval(*(one + two for one, two in zip(self.public, other.public, strict=True)))
+        return Extremes(
+            self.private.joined(other.private, most),
+            public,
+            self.size + other.size,
+            self.records + other.records,
+            self.public_records + other.public_records,
+            self.terms + other.terms,
+        )
 
 
 def extremes(
@@ -118,13 +143,16 @@ def summed(factors: Factors, most: int, bound: Tensor, bounding: Bounding) -> Su
     """
     outer, inner = factors.derivatives, factors.columns
     if _outer_is_exact(factors, bounding) and kernel.takes(outer, inner):
-        if inner.lower.shape[-1] == 1 < outer.lower.shape[-1] and not outer.is_point:
-            # The kernel works along inputs: where there is one, the two change roles.
-            ones = Interval(*(end.expand(len(outer.lower), -1, -1, -1) for end in inner))
-            turned = kernel.summed(ones, outer, bound, most, nonnegative=False)
-            return Sums(Interval(turned[0].mT, turned[1].mT), turned[2].mT, turned[3].mT)
-        found = kernel.summed(outer, inner, bound, most, nonnegative=factors.nonnegative)
-        return Sums(Interval(found.lower, found.upper), found.smallest, found.largest)
+        # The kernel works along inputs: where there is one, the two change roles.
+        turns = inner.lower.shape[-1] == 1 < outer.lower.shape[-1]
+        if turns:
+            ones = _expanded(inner, len(outer.lower))
+            compiled = kernel.summed(ones, outer, bound, most, nonnegative=False)
+        else:
+            compiled = kernel.summed(outer, inner, bound, most, nonnegative=factors.nonnegative)
+        if compiled is not None:
+            lower, upper, *rest = (each.mT if turns else each for each in compiled)
+            return Sums(Interval(lower, upper), *rest)
     runs, records, _, outputs = outer.lower.shape
     shape = (runs, outputs, inner.lower.shape[-1])
     lower, upper = outer.lower.new_zeros(shape), outer.lower.new_zeros(shape)
@@ -141,33 +169,34 @@ def summed(factors: Factors, most: int, bound: Tensor, bounding: Bounding) -> Su
         if most:
             smallest = _least(smallest, piece.upper)
             largest = -_least(-largest, -piece.lower)
-    return Sums(Interval(lower, upper), smallest.movedim(-1, 1), largest.movedim(-1, 1))
+    size = torch.zeros_like(lower)
+    if bounding.rounding.is_outward:
+        # Cauchy and Schwarz over records and positions.
+        left, right = (norm_above(in_a_row(each), 1, bounding.rounding) for each in (outer, inner))
+        size = torch.minimum(left.mT * right, max(1, records) * bound[:, None, None].to(lower))
+    return Sums(Interval(lower, upper), size, smallest.movedim(-1, 1), largest.movedim(-1, 1))
 
 
 def _extremes(
     factors: Factors, shape: Sequence[int], most: int, bound: Tensor, bounding: Bounding, public: Tensor | None
 ) -> Extremes:
-    outer, inner = factors.derivatives, factors.columns
-    runs, records, positions = outer.lower.shape[:3]
+    runs, records, positions = factors.derivatives.lower.shape[:3]
     there = None if public is None or not bool(public.any()) else public
     private = factors if there is None else _selected(factors, ~there)
     left = private.derivatives.lower.shape[1]
     sums = summed(private, min(most, left), bound, bounding)
-    sums = Sums(
-        Interval(*(end.reshape(runs, *shape) for end in sums.total)),
-        *(each.reshape(runs, -1, *shape) for each in (sums.smallest, sums.largest)),
-    )
+    size = sums.size
     known = None
     if there is not None:
-        total = summed(_selected(factors, there), 0, bound, bounding).total
-        known = Interval(*(end.reshape(runs, *shape) for end in total))
-    # Cauchy and Schwarz over records and positions.
-    size = (
-        norm_above(in_a_row(outer), 1, bounding.rounding).transpose(1, 2)
-        * norm_above(in_a_row(inner), 1, bounding.rounding)
-    )  # fmt: skip
-    size = torch.minimum(size, records * bound[:, None, None].to(size))
-    return Extremes(sums, known, size.reshape(runs, *shape), left, records - left, records * positions)
+        found = summed(_selected(factors, there), 0, bound, bounding)
+        known, size = Interval(*(end.reshape(runs, *shape) for end in found.total)), size + found.size
+    size = size.reshape(runs, *shape)
+    sums = Sums(
+        Interval(*(end.reshape(runs, *shape) for end in sums.total)),
+        size,
+        *(each.reshape(runs, -1, *shape) for each in (sums.smallest, sums.largest)),
+    )
+    return Extremes(sums, known, size, left, records - left, records * positions)
 
 
 def gradients(factors: Factors, piece: slice, bounding: Bounding) -> Interval:
@@ -185,6 +214,12 @@ def gradients(factors: Factors, piece: slice, bounding: Bounding) -> Interval:
         return Interval(*(end.movedim(1, -1) for end in found))
     left = _last(outer, 2)
     return outer_products(left, _last(inner, 1), nonnegative=factors.nonnegative)
+
+
+def _expanded(values: Interval, runs: int) -> Interval:
+    """Return values that are shared by runs as those of each."""
+    lower = values.lower.expand(runs, -1, -1, -1)
+    return Interval.point(lower) if values.is_point else Interval(lower, values.upper.expand(runs, -1, -1, -1))
 
 
 def in_a_row(values: Interval) -> Interval:
@@ -212,6 +247,14 @@ def _least(kept: Tensor, more: Tensor) -> Tensor:
     if most == 1:
         return torch.minimum(kept, more.amin(dim=-1, keepdim=True))
     return torch.cat([kept, more], dim=-1).topk(most, dim=-1, largest=False, sorted=True).values
+
+
+def _least_of(one: Tensor, two: Tensor, most: int) -> Tensor:
+    """Return the smallest of both along the second axis, where each is ascending, at most so many."""
+    if one.shape[1] == two.shape[1] == most == 1:
+        return torch.minimum(one, two)
+    both = torch.cat([one, two], dim=1)
+    return both.topk(min(most, both.shape[1]), dim=1, largest=False, sorted=True).values
 
 
 def _selected(factors: Factors, which: Tensor) -> Factors:

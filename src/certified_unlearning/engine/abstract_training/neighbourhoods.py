@@ -9,6 +9,7 @@ for removals, and for additions and removals, with means over the records presen
 which its formulas are unsound). The other rows are derived: each is the largest value that any neighbour attains.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal, NamedTuple, get_args
 
@@ -107,31 +108,20 @@ def direction_bounds(
         batch: Records of a batch where the order is free.
         rounding: How to round.
     """
-    private = found.private
-    public = found.public
-    upper = _upper(
-        found,
-        private.total.upper if public is None else private.total.upper + public.upper,
-        private.smallest,
-        neighbourhood,
-        k,
-        bound,
-        divisor,
-        batch,
-        rounding,
-    )
-    lower = _upper(
-        found,
-        -private.total.lower if public is None else -(private.total.lower + public.lower),
-        -private.largest,
-        neighbourhood,
-        k,
-        bound,
-        divisor,
-        batch,
-        rounding,
-    )
-    return Interval(-lower, upper)
+    private, public = found.private, found.public
+    upper, lower = private.total.upper, private.total.lower
+    if public is not None:
+        upper, lower = upper + public.upper, lower + public.lower
+    limit = torch.where(torch.isfinite(bound), bound, 0).to(upper)
+    choices = [] if _is_fixed(neighbourhood) else _choices(neighbourhood, k, found, divisor, batch)
+    ends = [
+        _upper(found, total, smallest, neighbourhood, k, limit, divisor, choices, rounding)
+        for total, smallest in ((upper, private.smallest), (-lower, -private.largest))
+    ]
+    if rounding.is_outward:
+        slack = _slack(found, neighbourhood, k, limit, divisor, batch, rounding)
+        ends = [rounding.up(each.add_(slack)) for each in ends]
+    return Interval(-ends[1], ends[0])
 
 
 def _upper(
@@ -140,38 +130,66 @@ def _upper(
     smallest: Tensor,
     neighbourhood: Neighbourhood,
     k: Tensor,
-    bound: Tensor,
+    limit: Tensor,
+    divisor: int,
+    choices: Sequence[_Choice],
+    rounding: Rounding,
+) -> Tensor:
+    """Return upper bounds of directions, from sums and the smallest of upper bounds of gradients; see `_slack`."""
+    if _is_fixed(neighbourhood):
+        return _over_fixed(total, smallest, neighbourhood, k, limit, divisor, rounding)
+    shape, result = (-1, *(1,) * (total.ndim - 1)), None
+    for choice in choices:
+        each = total - _sum_of_first(smallest, choice.removed)
+        if neighbourhood.adds:
+            each += (choice.added * limit).reshape(shape)
+        each = rounding.up(each.div_(choice.divisor.to(total).reshape(shape)))
+        if not bool(choice.possible.all()):
+            each = torch.where(choice.possible.reshape(shape), each, -torch.inf)
+        result = each if result is None else torch.maximum(result, each)
+    assert result is not None
+    # A batch that may lose every record may make no move.
+    emptied = k >= found.records + found.public_records
+    return torch.where(emptied.reshape(shape), result.clamp_min(0), result) if bool(emptied.any()) else result
+
+
+def _is_fixed(neighbourhood: Neighbourhood) -> bool:
+    """Return whether sums are divided by what stays, whatever records are there."""
+    return neighbourhood.normaliser == "fixed" and neighbourhood.changes != "substitutions"
+
+
+def _sum_of_first(smallest: Tensor, count: Tensor) -> Tensor:
+    """Return the sums of the first few along the second axis, another number of them for each run."""
+    counts = set(count.tolist())
+    if len(counts) == 1:
+        (only,) = counts
+        return smallest[:, 0] if only == 1 else smallest[:, :only].sum(dim=1)
+    prefix = torch.cat([torch.zeros_like(smallest[:, :1]), smallest.cumsum(dim=1)], dim=1)
+    return prefix[torch.arange(len(count), device=count.device), count]
+
+
+def _slack(
+    found: Extremes,
+    neighbourhood: Neighbourhood,
+    k: Tensor,
+    limit: Tensor,
     divisor: int,
     batch: int | None,
     rounding: Rounding,
 ) -> Tensor:
-    """Return upper bounds of directions, from sums and the smallest of upper bounds of gradients."""
-    shape = (-1, *(1,) * (total.ndim - 1))
-    prefix = torch.cat([torch.zeros_like(total)[:, None], smallest.cumsum(dim=1)], dim=1)
-    records = found.records + found.public_records
-    limit = torch.where(torch.isfinite(bound), bound, 0).to(total)
-    if neighbourhood.normaliser == "fixed" and neighbourhood.changes != "substitutions":
-        result = _over_fixed(total, smallest, neighbourhood, k, limit, divisor, rounding)
+    """Return what rounding adds: of a sum, of the extremes taken out of it, and of a member's own sum in any order."""
+    shape, size = (-1, *(1,) * (found.size.ndim - 1)), found.size
+    if _is_fixed(neighbourhood):
         least = torch.full_like(k, divisor)
     else:
-        result = torch.full_like(total, -torch.inf)
-        runs = torch.arange(len(k), device=k.device)
-        for choice in _choices(neighbourhood, k, found, divisor, batch):
-            each = total - prefix[runs, choice.removed] + (choice.added * limit).reshape(shape)
-            each = rounding.up(each / choice.divisor.to(total).reshape(shape))
-            result = torch.maximum(result, torch.where(choice.possible.reshape(shape), each, -torch.inf))
-        # A batch that may lose every record may make no move.
-        result = torch.where((k >= records).reshape(shape), result.clamp_min(0), result)
-        least = ((batch or records) - k).clamp_min(1)
+        least = ((batch or found.records + found.public_records) - k).clamp_min(1)
         if neighbourhood.changes == "substitutions" or found.public_records:
             least = torch.maximum(least, torch.full_like(k, found.public_records)).clamp_min(1)
-    if not rounding.is_outward:
-        return result
-    # Rounding of this sum, of the extremes taken out of it, and of a member's own sum in any order.
-    terms = 2 * (found.terms + int(k.max()) + smallest.shape[1]) + 16
-    size = found.size + (k * limit).reshape(shape)
-    slack = 4 * rounding.error_of_sums(terms, total.dtype) * size / least.to(total).reshape(shape)
-    return rounding.up(result + slack + 4 * terms * rounding.smallest(total.dtype))
+    terms = 2 * (found.terms + int(k.max()) + found.private.smallest.shape[1]) + 16
+    relative = 4 * rounding.error_of_sums(terms, size.dtype) / least.to(size)
+    if neighbourhood.adds:
+        size = size + (k * limit).reshape(shape)
+    return (size * relative.reshape(shape)).add_(4 * terms * rounding.smallest(size.dtype))
 
 
 def _choices(

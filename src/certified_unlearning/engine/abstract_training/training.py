@@ -14,7 +14,7 @@ from torch import Tensor
 
 from certified_unlearning.accounting.core.checks import require_count, require_counts
 from certified_unlearning.engine.abstract_training.descent import Descent, Parameters, State, directions
-from certified_unlearning.engine.abstract_training.extremes import extremes, largest_entry
+from certified_unlearning.engine.abstract_training.extremes import Extremes, extremes, largest_entry
 from certified_unlearning.engine.abstract_training.neighbourhoods import Neighbourhood, direction_bounds
 from certified_unlearning.engine.abstract_training.poisoning import Poisoning, poisoned_directions
 from certified_unlearning.engine.intervals.interval import Interval, IntervalError
@@ -24,6 +24,10 @@ from certified_unlearning.engine.intervals.propagation import TIGHTEST, Bounding
 from certified_unlearning.errors import DataError, ParameterError
 
 Box = tuple[Interval, ...]
+NUMBERS_AT_ONCE = 1 << 17
+"""Of bounds that are formed together in one layer: pieces that stay in a processor's cache."""
+NUMBERS_AT_ONCE_ON_GPU = 1 << 25
+"""The same on a GPU, where small pieces take as long as large ones."""
 NAIVE_SLACK = 1e4
 """Units in the last place by which parameters may leave a naive box before it is taken for a mistake."""
 
@@ -70,6 +74,7 @@ def train(
     divisor: int | None = None,
     everyone: Batch | None = None,
     poisoning: Poisoning | None = None,
+    box: Box | None = None,
 ) -> Trained:
     """Train, and carry a box for each budget along.
 
@@ -84,6 +89,8 @@ def train(
         divisor: What sums are divided by where the neighbourhood's normaliser is ``fixed``.
         everyone: All records, where the neighbourhood's order is free.
         poisoning: Neighbours by changed records instead, with the same budget in all runs: ``k`` must be ``[0]`` then.
+        box: Where training of the neighbours starts, where something was learned before; each of shape ``(runs, ...)``,
+            and ``start`` lies in it. None: they start where the data set does.
 
     Raises:
         ParameterError: Something makes no sense, or needs clipping.
@@ -107,7 +114,7 @@ def train(
     if divisor is not None:
         require_count(least=1, divisor=divisor)
     budgets = torch.tensor(list(k), device=start[0].device)
-    trained = Trained(start, tuple(_all_runs(each, len(k)) for each in start), 0)
+    trained = Trained(start, _starting_box(start, len(k), box, bounding), 0)
     state, velocities = State(start), None
     for batch in batches:
         _require_batch(batch, neighbourhood, k, descent)
@@ -129,9 +136,11 @@ def train(
             )
         )
         rate = descent.rate(state.updates)
-        box, velocities = _followed(descent, trained.box, velocities, bounds, rate, bounding)
-        state.follow(descent, directions(network, descent, state.parameters, rows, labels, divisor=divisor))
-        trained = Trained(state.parameters, box, state.updates)
+        moved, velocities = _followed(descent, trained.box, velocities, bounds, rate, bounding)
+        step = _records_at_once(network, batch.rows, len(start[0]))
+        found = directions(network, descent, state.parameters, rows, labels, divisor=divisor, at_once=step)
+        state.follow(descent, found)
+        trained = Trained(state.parameters, moved, state.updates)
         _require_inside(trained, bounding)
     return trained
 
@@ -148,28 +157,39 @@ def _directions(
     size: int,
 ) -> Box:
     """Return bounds of the directions that a batch gives; of all batches of that size where the order is free."""
-    rows = batch.rows.unsqueeze(0)
-    seen = forward(network, box, rows, bounding)
-    # Derivatives of infinite logits are bounded although training may not be able to compute them.
-    seen.logits.checked("the logits")
-    factors = backward(network, box, seen, batch.labels, descent.loss, bounding)
-    bound, records = descent.bounds(rows, len(budgets)), len(batch.rows)
+    bound, records = descent.bounds(batch.rows, len(budgets)), len(batch.rows)
     limit = largest_entry(network, descent.clipping, bound, bounding)
-    found = extremes(
-        network,
-        factors,
-        most=neighbourhood.kept(int(budgets.max()), records, size),
-        clipping=descent.clipping,
-        bound=bound,
-        bounding=bounding,
-        public=batch.public,
-    )
+    most = neighbourhood.kept(int(budgets.max()), records, size)
+    found: tuple[Extremes, ...] | None = None
+    step = _records_at_once(network, batch.rows, len(budgets))
+    for piece in (slice(start, start + step) for start in range(0, records, step)):
+        seen = forward(network, box, batch.rows[None, piece], bounding)
+        # Derivatives of infinite logits are bounded although training may not be able to compute them.
+        seen.logits.checked("the logits")
+        each = extremes(
+            network,
+            backward(network, box, seen, batch.labels[piece], descent.loss, bounding),
+            most=most,
+            clipping=descent.clipping,
+            bound=bound,
+            bounding=bounding,
+            public=None if batch.public is None else batch.public[piece],
+        )
+        found = each if found is None else tuple(one.joined(two, most) for one, two in zip(found, each, strict=True))
+    assert found is not None
     return tuple(
         direction_bounds(
             each, neighbourhood, budgets, limit, divisor=divisor or records, batch=size, rounding=bounding.rounding
         ).checked("a descent direction")
         for each in found
     )
+
+
+def _records_at_once(network: Network, rows: Tensor, runs: int) -> int:
+    """Return how many records are bounded together: what a layer makes of them is to stay in a processor's cache."""
+    if rows.is_cuda:
+        return max(1, NUMBERS_AT_ONCE_ON_GPU // (runs * network.widest(rows.shape[1:])))
+    return max(1, NUMBERS_AT_ONCE // (runs * network.widest(rows.shape[1:])))
 
 
 def _followed(
@@ -230,13 +250,20 @@ def _require_inside(trained: Trained, bounding: Bounding) -> None:
         IntervalError: They do not.
     """
     for place, (values, box) in enumerate(zip(trained.parameters, trained.box, strict=True)):
-        slack: float | Tensor = 0.0
         if not bounding.rounding.is_outward:
             slack = NAIVE_SLACK * torch.finfo(values.dtype).eps * (1 + values.abs()) * trained.updates
-        if not bool(((box.lower - slack <= values) & (values <= box.upper + slack)).all()):
+            box = Interval(box.lower - slack, box.upper + slack)
+        if not bool(box.holds(values).all()):
             raise IntervalError(f"parameter {place} left its box in update {trained.updates}: nothing can be certified")
 
 
-def _all_runs(values: Tensor, runs: int) -> Interval:
-    """Return a point for every run."""
-    return Interval.point(values.expand(runs, *values.shape[1:]).contiguous())
+def _starting_box(start: Parameters, runs: int, box: Box | None, bounding: Bounding) -> Box:
+    """Return where neighbours start in every run: a box that was given, or a point."""
+    if box is None:
+        return tuple(Interval.point(each.expand(runs, *each.shape[1:]).contiguous()) for each in start)
+    shapes = [(runs, *each.shape[1:]) for each in start]
+    if [tuple(each.lower.shape) for each in box] != shapes:
+        raise ParameterError(f"box must have shapes {shapes}, got {[tuple(each.lower.shape) for each in box]}")
+    found = tuple(each.checked("parameters") for each in box)
+    _require_inside(Trained(start, found, 0), bounding)
+    return found

@@ -5,6 +5,8 @@ differences (Wicker et al., *Certificates of Differential Privacy and Unlearning
 Appendix B, without the term of the class itself, which the printed formula counts twice).
 """
 
+import functools
+import math
 from typing import get_args
 
 import torch
@@ -62,7 +64,7 @@ def loss_bounds(
     labels: Tensor,
     loss: NetworkLoss,
     *,
-    differences: Interval | None = None,
+    pairs: Interval | None = None,
     rounding: Rounding = OUTWARD,
 ) -> Interval:
     """Return bounds of what `derivatives` returns.
@@ -71,12 +73,12 @@ def loss_bounds(
         logits: Shape ``(runs, records, outputs)``.
         labels: As there.
         loss: Which.
-        differences: Shape ``(runs, records, outputs, outputs)``, of cross-entropy: ``[..., i, j]`` bounds logit ``j``
-            less logit ``i``, taken instead of what single logits give.
+        pairs: Of cross-entropy, bounds of the differences of all `pairs_of` logits, shape ``(runs, records, pairs)``,
+            taken instead of what single logits give.
         rounding: How to round.
     """
     if loss == "cross-entropy":
-        shares, wanted = softmax_bounds(logits, differences, rounding), _one_hot(labels, logits.lower)
+        shares, wanted = softmax_bounds(logits, pairs, rounding), _one_hot(labels, logits.lower)
         return _less_target(shares, wanted, rounding)
     targets = _targets(labels, logits.lower)
     if loss == "binary-cross-entropy":
@@ -99,25 +101,55 @@ def any_label_bounds(logits: Interval, loss: NetworkLoss, rounding: Rounding = O
     return Interval(rounding.down(shares.lower - 1).clamp_min(-1), shares.upper)
 
 
-def softmax_bounds(logits: Interval, differences: Interval | None = None, rounding: Rounding = OUTWARD) -> Interval:
+def softmax_bounds(logits: Interval, pairs: Interval | None = None, rounding: Rounding = OUTWARD) -> Interval:
     """Return bounds of softmax: tight for single logits, or by differences of pairs if they are given.
 
     The share of class ``i`` is ``1 / sum_j exp(logit_j - logit_i)``, of which the term ``j = i`` is 1 for certain.
     """
-    classes, dtype = logits.lower.shape[-1], logits.lower.dtype
-    apart = separate_differences(logits, rounding) if differences is None else differences
-    itself = torch.eye(classes, dtype=torch.bool, device=logits.lower.device)
-    apart = Interval(apart.lower.masked_fill(itself, 0), apart.upper.masked_fill(itself, 0))
-    lower, upper = apart.upper.exp().sum(dim=-1).reciprocal(), apart.lower.exp().sum(dim=-1).reciprocal()
+    classes, numbers = logits.lower.shape[-1], torch.finfo(logits.lower.dtype)
+    apart = separate_pairs(logits, rounding) if pairs is None else pairs
+    # No exponential is infinite, which times 0 would be no number: of a larger one, `lost` takes the share away, and of
+    # this one as well.
+    most = math.log(numbers.max) - 1
+    exponents = torch.cat([apart.upper, -apart.lower], dim=-1).clamp_(-most, most)
+    one, other = _incidence(classes, logits.lower.dtype, logits.lower.device)
+    lower, upper = (exponents.exp() @ one + 1).reciprocal(), (exponents.neg().exp() @ other + 1).reciprocal()
     if not rounding.is_outward:
         return Interval(lower, upper)
     # What exponents of that size, exponentials and sums are off by, here and in training, which subtracts the largest.
-    widest = apart.magnitude.amax(dim=-1).clamp_max(UNDERFLOWS)
-    off = 2 * torch.finfo(dtype).eps * (widest + 4 * classes + 8 * EXPONENTIAL + 32)
-    lost = classes * rounding.smallest(dtype)
+    widest = (logits.upper.amax(dim=-1, keepdim=True) - logits.lower.amin(dim=-1, keepdim=True)).clamp_max(UNDERFLOWS)
+    off = 2 * numbers.eps * (widest + 4 * classes + 8 * EXPONENTIAL + 32)
+    lost = classes * rounding.smallest(logits.lower.dtype)
     return Interval(
         (lower * (1 - off) - lost).clamp_min(0),
         (upper * (1 + off) + lost).clamp_max(1),
+    )
+
+
+@functools.cache
+def _incidence(classes: int, dtype: torch.dtype, device: torch.device) -> tuple[Tensor, Tensor]:
+    """Return which class each pair's difference is a term of, and which one its negative, both orders of pairs in turn.
+
+    A pair's difference is a term of its first class, and with the other sign one of its second.
+    """
+    pairs = pairs_of(classes, device)
+    one, other = (torch.nn.functional.one_hot(torch.cat(each), classes).to(dtype) for each in (pairs, pairs[::-1]))
+    return one, other
+
+
+@functools.cache
+def pairs_of(classes: int, device: torch.device | None = None) -> tuple[Tensor, Tensor]:
+    """Return the first and the second class of each pair; their difference is the second's logit less the first's."""
+    first, second = torch.triu_indices(classes, classes, 1, device=device)
+    return first, second
+
+
+def separate_pairs(logits: Interval, rounding: Rounding = OUTWARD) -> Interval:
+    """Return bounds of the differences of all pairs, by those of single logits."""
+    first, second = pairs_of(logits.lower.shape[-1], logits.lower.device)
+    return Interval(
+        rounding.down(logits.lower[..., second] - logits.upper[..., first]),
+        rounding.up(logits.upper[..., second] - logits.lower[..., first]),
     )
 
 

@@ -144,6 +144,10 @@ class Convolution:
         )
         return folded.reshape(*columns.shape[:2], *folded.shape[1:])
 
+    def positions(self, inputs: torch.Size) -> int:
+        """Return how many columns an input of that shape has."""
+        return math.prod(self._size(inputs))
+
     def _size(self, inputs: torch.Size) -> tuple[int, int]:
         height, width = (
             (size + 2 * padding - dilation * (kernel - 1) - 1) // stride + 1
@@ -219,6 +223,23 @@ class Network:
     def size(self) -> int:
         """Number of parameters."""
         return sum(math.prod(shape) for shape in self.shapes)
+
+    def widest(self, row: Sequence[int]) -> int:
+        """Return how many numbers a layer makes of a record of that shape, at most, pairs of logits included."""
+        shape, sizes = torch.Size(row), [self.outputs * (self.outputs - 1) // 2]
+        for layer in self.layers:
+            if isinstance(layer, Flatten):
+                shape = torch.Size((math.prod(shape),))
+            elif isinstance(layer, Convolution):
+                inputs = torch.Size((1, 1, *shape))
+                positions = layer.positions(inputs)
+                shape = layer.placed(torch.empty(1, 1, positions, layer.outputs, device="meta"), inputs).shape[2:]
+                # An unfolded input has its numbers several times.
+                sizes += [positions * layer.inputs, positions * layer.outputs]
+            elif isinstance(layer, Dense):
+                shape = torch.Size((layer.outputs,))
+                sizes.append(layer.outputs)
+        return max(sizes)
 
     @property
     def outputs(self) -> int:

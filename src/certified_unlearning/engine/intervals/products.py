@@ -5,16 +5,20 @@ Stability of Numerical Algorithms*, section 3.5, for the error of a floating-poi
 """
 
 import math
+from collections.abc import Sequence
 
 import torch
 from torch import Tensor
 
+from certified_unlearning.engine.intervals import kernel
 from certified_unlearning.engine.intervals.interval import Interval
-from certified_unlearning.engine.intervals.rounding import OUTWARD, Rounding
+from certified_unlearning.engine.intervals.rounding import NAIVE, OUTWARD, Rounding
 from certified_unlearning.vocabulary import IntervalProduct
 
 NUMBERS_AT_ONCE = 1 << 20
 """Of a product that is formed term by term."""
+NUMBERS_IN_CACHE = 1 << 16
+"""Of rows whose magnitudes are formed for a product."""
 
 
 def middle_and_radius(values: Interval, rounding: Rounding = OUTWARD) -> tuple[Tensor, Tensor]:
@@ -26,7 +30,12 @@ def middle_and_radius(values: Interval, rounding: Rounding = OUTWARD) -> tuple[T
 
 
 def rump_product(
-    left: Interval, right: Interval, rounding: Rounding = OUTWARD, *, shift: Interval | None = None
+    left: Interval,
+    right: Interval,
+    rounding: Rounding = OUTWARD,
+    *,
+    shift: Interval | None = None,
+    more: Tensor | None = None,
 ) -> Interval:
     """Return bounds of all products by midpoints and radii: at most 1.5 times as wide as exact ones.
 
@@ -35,14 +44,17 @@ def rump_product(
         right: Shape ``(..., inner, columns)``.
         rounding: How to round.
         shift: Added to the product; a shape that broadcasts with it.
+        more: Like ``right``, at least 0: ``|left| @ more`` widens the bounds.
     """
     left_middle, left_radius = middle_and_radius(left, rounding)
     right_middle, right_radius = middle_and_radius(right, rounding)
-    centre = left_middle @ right_middle
-    radius = left_middle.abs() @ right_radius
-    if not left.is_point:
-        radius = radius + left_radius @ (right_middle.abs() + right_radius)
-    return _widened(centre - radius, centre + radius, left, right, rounding, shift)
+    slack = _slack(right, rounding, more)
+    radii = right_radius if slack is None else right_radius + slack
+    if left.is_point:
+        return _shifted(*_centre_and_spread(left_middle, right_middle, radii), right, rounding, shift)
+    # Radii of the left reach further: both ends of the right count.
+    spread = torch.cat([left_middle.abs(), left_radius], -1) @ torch.cat([radii, right_middle.abs() + radii], -2)
+    return _shifted(left_middle @ right_middle, spread, right, rounding, shift)
 
 
 def exact_product(left: Interval, right: Interval, rounding: Rounding = OUTWARD) -> Interval:
@@ -74,6 +86,7 @@ def signed_product(
     *,
     nonnegative: bool = False,
     shift: Interval | None = None,
+    more: Tensor | None = None,
 ) -> Interval:
     """Return the tightest bounds of all products whose terms have a factor of known sign; else no wider than Rump's.
 
@@ -86,45 +99,41 @@ def signed_product(
         rounding: How to round.
         nonnegative: Whether no entry of ``left`` is below 0.
         shift: Added to the product; a shape that broadcasts with it.
+        more: Like ``right``, at least 0: ``|left| @ more`` widens the bounds.
     """
+    slack = _slack(right, rounding, more)
+    if left.is_point and not nonnegative:
+        middle, radius = middle_and_radius(right, rounding)
+        radius = radius if slack is None else radius + slack
+        return _shifted(*_centre_and_spread(left.lower, middle, radius), right, rounding, shift)
+    low, high = right if slack is None else (right.lower - slack, right.upper + slack)
     if left.is_point:
-        if nonnegative:
-            lower, upper = left.lower @ right.lower, left.lower @ right.upper
-        else:
-            middle, radius = middle_and_radius(right, rounding)
-            centre, spread = left.lower @ middle, left.lower.abs() @ radius
-            lower, upper = centre - spread, centre + spread
-        return _widened(lower, upper, left, right, rounding, shift)
+        return _both(left.lower, [(low, high)], right, rounding, shift)
+    # Slack goes to the end of `left` that is farther from 0: it is multiplied by the magnitude.
+    low_above, high_below = right.lower.clamp_min(0), right.upper.clamp_max(0)
+    low_below, high_above = right.lower.clamp_max(0), right.upper.clamp_min(0)
+    if slack is not None:
+        low_below, high_above = low_below - slack, high_above + slack
     if nonnegative:
-        lower = left.lower @ right.lower.clamp_min(0) + left.upper @ right.lower.clamp_max(0)
-        upper = left.upper @ right.upper.clamp_min(0) + left.lower @ right.upper.clamp_max(0)
-        return _widened(lower, upper, left, right, rounding, shift)
+        parts = [(low_above, high_below), (low_below, high_above)]
+        return _both(torch.cat([left.lower, left.upper], -1), parts, right, rounding, shift)
     either = (left.lower < 0) & (left.upper > 0)
-    above = Interval(*(torch.where((left.lower >= 0), end, 0) for end in left))
-    below = Interval(*(torch.where((left.upper <= 0) & (left.lower < 0), end, 0) for end in left))
-    right_either = (right.lower < 0) & (right.upper > 0)
-    sure = Interval(*(torch.where(right_either, 0, end) for end in right))
-    unsure = Interval(*(torch.where(right_either, end, 0) for end in right))
+    above, below = left.lower >= 0, (left.upper <= 0) & (left.lower < 0)
+    ends = [torch.where(signs, end, 0) for signs in (above, below) for end in left]
+    parts = [(low_above, high_below), (low_below, high_above), (high_above, low_below), (high_below, low_above)]
+    if not bool(either.any()):
+        return _both(torch.cat(ends, -1), parts, right, rounding, shift)
     across = Interval(*(torch.where(either, end, 0) for end in left))
-    lower = (
-        above.lower @ right.lower.clamp_min(0)
-        + above.upper @ right.lower.clamp_max(0)
-        + below.lower @ right.upper.clamp_min(0)
-        + below.upper @ right.upper.clamp_max(0)
-    )
-    upper = (
-        above.upper @ right.upper.clamp_min(0)
-        + above.lower @ right.upper.clamp_max(0)
-        + below.upper @ right.lower.clamp_min(0)
-        + below.lower @ right.lower.clamp_max(0)
-    )
-    if bool(either.any()):
-        lower = lower + across.lower @ sure.upper.clamp_min(0) + across.upper @ sure.lower.clamp_max(0)
-        upper = upper + across.upper @ sure.upper.clamp_min(0) + across.lower @ sure.lower.clamp_max(0)
-        if bool(right_either.any()):
-            both = rump_product(across, unsure, rounding)
-            lower, upper = lower + both.lower, upper + both.upper
-    return _widened(lower, upper, left, right, rounding, shift)
+    right_either = (right.lower < 0) & (right.upper > 0)
+    kept = torch.zeros_like(right.lower) if slack is None else slack
+    most, least = torch.where(right_either, kept, high_above), torch.where(right_either, -kept, low_below)
+    ends, parts = [*ends, *across], [*parts, (most, least), (least, most)]
+    found = _both(torch.cat(ends, -1), parts, right, rounding, shift)
+    if bool(right_either.any()):
+        unsure = Interval(*(torch.where(right_either, end, 0) for end in right))
+        both = rump_product(across, unsure, NAIVE)
+        found = Interval(found.lower + both.lower, found.upper + both.upper)
+    return found
 
 
 def product(
@@ -135,11 +144,12 @@ def product(
     *,
     nonnegative: bool,
     shift: Interval | None = None,
+    more: Tensor | None = None,
 ) -> Interval:
     """Return bounds of all products by the method that ``kind`` names; see `signed_product` for the rest."""
     if kind == "rump":
-        return rump_product(left, right, rounding, shift=shift)
-    return signed_product(left, right, rounding, nonnegative=nonnegative, shift=shift)
+        return rump_product(left, right, rounding, shift=shift, more=more)
+    return signed_product(left, right, rounding, nonnegative=nonnegative, shift=shift, more=more)
 
 
 def outer_products(left: Interval, right: Interval, *, nonnegative: bool = False) -> Interval:
@@ -185,24 +195,87 @@ def norm_above(values: Interval, dim: int, rounding: Rounding = OUTWARD) -> Tens
     return norms + lost
 
 
-def _widened(
-    lower: Tensor, upper: Tensor, left: Interval, right: Interval, rounding: Rounding, shift: Interval | None = None
-) -> Interval:
-    """Return bounds that hold real products and those that floats compute, in any order, with a shift if there is one.
+def _slack(right: Interval, rounding: Rounding, more: Tensor | None) -> Tensor | None:
+    """Return what widens a product when magnitudes of the left are multiplied by it, by more than all rounding.
 
-    Each of the bounds was computed as sums of at most ``4 inner + 4`` products that add up to at most twice ``S``, the
-    product of magnitudes, and a member's own product is off by at most ``g_inner S``; Cauchy and Schwarz bound ``S``.
-    The slack is so much more than these need that the roundings of its own subtraction are in it, and those of a shift,
-    which may be a term of the sum like any other.
+    A bound is a sum of at most ``5 inner + 2`` products whose magnitudes add up to at most ``S``, the product of
+    magnitudes, and slack. In whatever order, it is off by at most ``g_(5 inner + 2) S``, slack apart, and a member's
+    own product by ``g_inner S``. Slack is 4 times ``g_(4 inner + 16) S``, so much more that its own roundings are in
+    it. None where nothing is rounded.
     """
-    if shift is not None:
-        lower, upper = lower + shift.lower, upper + shift.upper
+    if not rounding.is_outward:
+        return more
+    found = right.magnitude * (4 * rounding.error_of_sums(4 * right.lower.shape[-2] + 16, right.lower.dtype))
+    return found if more is None else found + more
+
+
+def _widened_shift(right: Interval, rounding: Rounding, shift: Interval | None) -> Interval | None:
+    """Return a shift, which is one more term of every sum, with slack for its rounding and for all underflow."""
+    if not rounding.is_outward:
+        return shift
+    inner, dtype = right.lower.shape[-2], right.lower.dtype
+    lost = 16 * inner * rounding.smallest(dtype)
+    if shift is None:
+        return Interval(*(right.lower.new_full((), sign * lost) for sign in (-1, 1)))
+    size = shift.magnitude * (4 * rounding.error_of_sums(4 * inner + 16, dtype)) + lost
+    return Interval(shift.lower - size, shift.upper + size)
+
+
+def _centre_and_spread(left: Tensor, middle: Tensor, radius: Tensor) -> tuple[Tensor, Tensor]:
+    """Return ``left @ middle`` and ``|left| @ radius``; of many rows a few at a time, which stay in a cache."""
+    if kernel.multiplies(left, middle):
+        return kernel.centre_and_spread(left, middle, radius)
+    rows, inner = left.shape[-2:]
+    step = max(1, NUMBERS_IN_CACHE // inner)
+    if left.is_cuda or left.ndim != 3 or len(left) > 1 or rows <= step:
+        return left @ middle, left.abs() @ radius
+    centre, spread = (left.new_empty(len(middle), rows, middle.shape[-1]) for _ in range(2))
+    absolute = left.new_empty(1, step, inner)
+    for start in range(0, rows, step):
+        piece = left[:, start : start + step]
+        here = slice(start, start + piece.shape[1])
+        centre[:, here] = piece @ middle
+        spread[:, here] = torch.abs(piece, out=absolute[:, : piece.shape[1]]) @ radius
+    return centre, spread
+
+
+def _shifted(centre: Tensor, spread: Tensor, right: Interval, rounding: Rounding, shift: Interval | None) -> Interval:
+    """Return bounds by centre and radius, which holds slack already, with a shift if there is one."""
+    widened = _widened_shift(right, rounding, shift)
+    if widened is None:
+        return Interval(centre - spread, centre + spread)
+    return Interval((centre - spread).add_(widened.lower), (centre + spread).add_(widened.upper))
+
+
+def _both(
+    left: Tensor,
+    parts: Sequence[tuple[Tensor, Tensor]],
+    right: Interval,
+    rounding: Rounding,
+    shift: Interval | None,
+) -> Interval:
+    """Return lower and upper bounds by one product of matrices: ``left`` times the parts below each other."""
+    stacked = torch.cat([torch.cat(part, -1) for part in parts], -2)
+    found, columns = left @ stacked, right.lower.shape[-1]
+    widened = _widened_shift(right, rounding, shift)
+    if widened is not None:
+        found += torch.cat(
+            [end.expand(*end.shape[:-1], columns) if end.ndim else end.expand(columns) for end in widened], -1
+        )
+    return Interval(found[..., :columns], found[..., columns:])
+
+
+def _widened(lower: Tensor, upper: Tensor, left: Interval, right: Interval, rounding: Rounding) -> Interval:
+    """Return bounds that hold real products and those that floats compute, in any order.
+
+    Each of the bounds was computed as a sum of ``inner`` products, and a member's own product is off by at most
+    ``g_inner S`` with the product of magnitudes ``S``; Cauchy and Schwarz bound it. The slack is so much more than
+    these need that the roundings of its own subtraction are in it.
+    """
     if not rounding.is_outward:
         return Interval(lower, upper)
     inner, dtype = left.lower.shape[-1], lower.dtype
     size = norm_above(left, -1, rounding) * norm_above(right, -2, rounding)
-    if shift is not None:
-        size += shift.magnitude
     size *= 4 * rounding.error_of_sums(4 * inner + 16, dtype)
     size += 16 * inner * rounding.smallest(dtype)
     return Interval(lower - size, upper + size)

@@ -16,9 +16,9 @@ import torch
 from torch import Tensor
 
 from certified_unlearning.engine.intervals.interval import Interval
-from certified_unlearning.engine.intervals.losses import loss_bounds, separate_differences
+from certified_unlearning.engine.intervals.losses import loss_bounds, pairs_of, separate_pairs
 from certified_unlearning.engine.intervals.network import Affine, Flatten, Network, Relu
-from certified_unlearning.engine.intervals.products import norm_above, product, subtracted
+from certified_unlearning.engine.intervals.products import product, subtracted
 from certified_unlearning.engine.intervals.rounding import OUTWARD, Rounding
 from certified_unlearning.vocabulary import IntervalProduct, NetworkLoss
 
@@ -122,43 +122,55 @@ def forward(
     return Activations(values, tuple(columns), tuple(signs), tuple(before), tuple(shapes))
 
 
-def differences(
+def paired_differences(
     network: Network, box: Sequence[Interval], activations: Activations, bounding: Bounding = TIGHTEST
 ) -> Interval:
-    """Return bounds of all differences of logits, ``[..., i, j]`` of ``j`` less ``i``: both have the same activations.
+    """Return bounds of the differences of all `losses.pairs_of` logits: both have the same activations.
 
     They hold for logits as floats have them, too, each of which was rounded by itself, and are never wider than the
     differences of the bounds of single logits.
 
     Returns:
-        Shape ``(runs, records, outputs, outputs)``.
+        Shape ``(runs, records, pairs)``.
     """
     _, weight, bias = list(network.by_layer(box))[-1]
-    rounding, classes = bounding.rounding, network.outputs
-    # Those of j less i are those of i less j with other signs: one of each pair is enough.
-    first, second = torch.triu_indices(classes, classes, 1, device=weight.lower.device)
+    rounding, columns = bounding.rounding, activations.columns[-1]
+    first, second = pairs_of(network.outputs, weight.lower.device)
     rows = subtracted(_each(weight, lambda end: end[:, second]), _each(weight, lambda end: end[:, first]), rounding)
-    shifts = None
+    shifts, more = None, None
     if bias is not None:
         shifts = subtracted(_each(bias, lambda end: end[:, second]), _each(bias, lambda end: end[:, first]), rounding)
-    half = _affine(activations.columns[-1], rows, shifts, bounding, nonnegative=activations.nonnegative[-1])
-    half = _each(half, lambda end: end.squeeze(2))
+    if rounding.is_outward:
+        # What each of both logits is off by, twice: the roundings of their subtraction are in it.
+        off = 4 * rounding.error_of_sums(columns.lower.shape[-1] + 8, weight.lower.dtype)
+        more = off * (weight.magnitude[:, first] + weight.magnitude[:, second])
+        apart = more.new_full((1, more.shape[1]), 4 * rounding.smallest(more.dtype))
+        if bias is not None:
+            apart = apart + off * (bias.magnitude[:, first] + bias.magnitude[:, second])
+        shifts = Interval(-apart, apart) if shifts is None else Interval(shifts.lower - apart, shifts.upper + apart)
+    found = _affine(columns, rows, shifts, bounding, nonnegative=activations.nonnegative[-1], more=more)
+    found = _each(found, lambda end: end.squeeze(2))
+    if bounding.products == "exact" and (columns.is_point or activations.nonnegative[-1]):
+        return found  # Exact products of the same activations: nothing that single logits say is tighter.
+    return found.intersected(separate_pairs(activations.logits, rounding))
+
+
+def differences(
+    network: Network, box: Sequence[Interval], activations: Activations, bounding: Bounding = TIGHTEST
+) -> Interval:
+    """Return bounds of all differences of logits, ``[..., i, j]`` of ``j`` less ``i``; see `paired_differences`.
+
+    Returns:
+        Shape ``(runs, records, outputs, outputs)``.
+    """
+    # Those of j less i are those of i less j with other signs.
+    half, classes = paired_differences(network, box, activations, bounding), network.outputs
+    first, second = pairs_of(classes, half.lower.device)
     shape = (*half.lower.shape[:2], classes, classes)
     found = Interval(half.lower.new_zeros(shape), half.lower.new_zeros(shape))
     found.lower[..., first, second], found.lower[..., second, first] = half.lower, -half.upper
     found.upper[..., first, second], found.upper[..., second, first] = half.upper, -half.lower
-    columns, dtype = activations.columns[-1], found.lower.dtype
-    if rounding.is_outward:
-        size = norm_above(columns, -1, rounding)[:, :, 0] * norm_above(weight, -1, rounding).transpose(1, 2)
-        if bias is not None:
-            size = size + bias.magnitude[:, None]
-        slack = 2 * rounding.error_of_sums(columns.lower.shape[-1] + 8, dtype) * size + rounding.smallest(dtype)
-        # Twice what is needed, so that the roundings of the subtraction are in it.
-        apart = 2 * (slack[..., None, :] + slack[..., :, None])
-        found = Interval(found.lower - apart, found.upper + apart)
-    if bounding.products == "exact" and (columns.is_point or activations.nonnegative[-1]):
-        return found  # Exact products of the same activations: nothing that single logits say is tighter.
-    return found.intersected(separate_differences(activations.logits, rounding))
+    return found
 
 
 def backward(
@@ -181,8 +193,8 @@ def backward(
     """
     pairs = None
     if loss == "cross-entropy" and bounding.softmax == "pairwise":
-        pairs = differences(network, box, activations, bounding)
-    values = loss_bounds(activations.logits, labels, loss, differences=pairs, rounding=bounding.rounding)
+        pairs = paired_differences(network, box, activations, bounding)
+    values = loss_bounds(activations.logits, labels, loss, pairs=pairs, rounding=bounding.rounding)
     return backward_from(network, box, activations, values, bounding)
 
 
@@ -218,9 +230,18 @@ def backward_from(
 
 
 def _affine(
-    columns: Interval, weight: Interval, bias: Interval | None, bounding: Bounding, *, nonnegative: bool
+    columns: Interval,
+    weight: Interval,
+    bias: Interval | None,
+    bounding: Bounding,
+    *,
+    nonnegative: bool,
+    more: Tensor | None = None,
 ) -> Interval:
-    """Return bounds of an affine map of columns, shape ``(runs, records, positions, outputs)``."""
+    """Return bounds of an affine map of columns, shape ``(runs, records, positions, outputs)``.
+
+    They are widened by the columns' magnitudes times ``more``, which has the shape of ``weight``.
+    """
     shape = columns.lower.shape
     found = product(
         _each(columns, lambda end: end.flatten(1, 2)),
@@ -229,6 +250,7 @@ def _affine(
         bounding.rounding,
         nonnegative=nonnegative,
         shift=None if bias is None else _each(bias, lambda end: end[:, None]),
+        more=None if more is None else more.transpose(1, 2),
     )
     return _each(found, lambda end: end.unflatten(1, shape[1:3]))
 
@@ -252,10 +274,10 @@ def _gathered(
 
 def _through_relu(values: Interval, before: Interval) -> Interval:
     """Return derivatives by a ReLU's inputs, whatever its derivative at 0 is taken to be, from 0 to 1."""
-    surely, possibly = before.lower > 0, before.upper >= 0
+    surely, never = before.lower > 0, before.upper < 0
     return Interval(
-        torch.where(surely, values.lower, values.lower.clamp_max(0)) * possibly,
-        torch.where(surely, values.upper, values.upper.clamp_min(0)) * possibly,
+        torch.where(surely, values.lower, values.lower.clamp_max(0)).masked_fill_(never, 0),
+        torch.where(surely, values.upper, values.upper.clamp_min(0)).masked_fill_(never, 0),
     )
 
 

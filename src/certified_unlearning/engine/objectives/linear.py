@@ -6,7 +6,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from certified_unlearning.engine.objectives.rows import RowBlocks, StreamedRows
+from certified_unlearning.engine.objectives.rows import RowBlocks, Scratch, StreamedRows
 
 PART_ROWS = 2048
 """Rows of a part, at least: the gradient is summed over parts, where every thread takes whole ones."""
@@ -24,6 +24,7 @@ class LinearObjective(ABC):
     Attributes:
         n: Number of records.
         d: Number of weights of a trial.
+        scratch: Where scores and gradients are computed; of its own, unless another one is put here.
 
     Args:
         rows: Rows ``x_i``, shape ``(n, features)``: the objective's own copy if a tensor.
@@ -52,13 +53,15 @@ class LinearObjective(ABC):
         self.strong_convexity = strong_convexity
         self._outputs = outputs
         self._blocks = RowBlocks(rows, indices, replacements, rows_at_once=rows_at_once)
-        self._scores_per_output = min(rows_at_once, self.n)
-        self._scores = replacements.new_empty(0)
-        self._gradient = replacements.new_empty(0)
+        self.scratch = Scratch()
         self._constant_gradient: Tensor | None = None
         """The part of the losses' summed gradient that no score enters, shape ``(outputs, features)``."""
         self._multipliers: Tensor | None = None
         """What each record's loss is multiplied by, shape ``(n,)``; None for 1."""
+
+    @abstractmethod
+    def remove(self, count: int) -> None:
+        """Make this the objective on the data with the first ``count`` replacements carried out."""
 
     @abstractmethod
     def _coefficients(self, scores: Tensor, rows: slice) -> Tensor:
@@ -66,25 +69,32 @@ class LinearObjective(ABC):
 
     def descend(self, weights: Tensor, step_size: float) -> None:
         """Replace ``weights`` (trials, outputs * features) by ``weights - step_size * gradient``, in place."""
-        trials = weights.shape[0]
-        if self._gradient.shape[0] < trials:
-            self._gradient = torch.empty_like(weights)
-            self._scores = weights.new_empty(trials * self._outputs * self._scores_per_output)
-        by_output = weights.view(trials * self._outputs, -1)
-        gradient = self._gradient[:trials].view_as(by_output)
-        gradient.zero_()
+        gradient = self._gradient_of_scores(weights)
+        scale = -step_size / self._normaliser
+        weights.mul_(1 - step_size * self.strong_convexity)
+        weights.add_(gradient, alpha=scale)
+        if self._constant_gradient is not None:
+            weights.view(len(weights), self._outputs, -1).add_(self._constant_gradient, alpha=scale)
+
+    def loss_gradient(self, weights: Tensor) -> Tensor:
+        """Return the sum of the losses' gradients, of the shape of ``weights``; the next call overwrites it."""
+        gradient = self._gradient_of_scores(weights)
+        if self._constant_gradient is not None:
+            gradient.view(len(weights), self._outputs, -1).add_(self._constant_gradient)
+        return gradient
+
+    def _gradient_of_scores(self, weights: Tensor) -> Tensor:
+        """Return the part of the losses' summed gradient that scores enter, of the shape of ``weights``."""
+        by_output = weights.view(len(weights) * self._outputs, -1)
+        gradient = self.scratch.take("gradient", by_output.shape, weights).zero_()
         for where, rows in self._blocks:
-            scores = self._scores[: len(by_output) * len(rows)].view(len(by_output), len(rows))
+            scores = self.scratch.take("scores", (len(by_output), len(rows)), weights)
             torch.mm(by_output, rows.T, out=scores)
-            coefficients = self._coefficients(scores.view(trials, self._outputs, len(rows)), where).view_as(scores)
+            coefficients = self._coefficients(scores.view(len(weights), self._outputs, -1), where).view_as(scores)
             if self._multipliers is not None:
                 coefficients.mul_(self._multipliers[where])
             _add_product(coefficients, rows, gradient)
-        scale = -step_size / self._normaliser
-        weights.mul_(1 - step_size * self.strong_convexity)
-        by_output.add_(gradient, alpha=scale)
-        if self._constant_gradient is not None:
-            weights.view(trials, self._outputs, -1).add_(self._constant_gradient, alpha=scale)
+        return gradient.view_as(weights)
 
 
 def multipliers(labels: Tensor, class_weights: Sequence[float], dtype: torch.dtype) -> Tensor:

@@ -1,6 +1,8 @@
 """Training rows in blocks: views of a tensor, or read from where they lie because they do not fit in memory."""
 
-from collections.abc import Iterator
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import Protocol, TypeAlias
 
 import numpy as np
@@ -19,6 +21,21 @@ def replacements_like(features: "Tensor | StreamedRows", labels: Tensor, given: 
         given = indices, torch.empty(0, features.shape[1], dtype=features.dtype), labels[:0]
     indices, new_features, new_labels = given
     return indices.to(features.device), new_features.to(features.device), new_labels.to(features.device)
+
+
+class Scratch:
+    """Memory that is taken again and again; objectives that take turns may share one, streamed rows as well."""
+
+    def __init__(self) -> None:
+        self._kept: dict[str, Tensor] = {}
+
+    def take(self, purpose: str, shape: Sequence[int], like: Tensor) -> Tensor:
+        """Return a tensor of a shape, filled with anything; the next one for the same purpose is the same memory."""
+        numbers = math.prod(shape)
+        kept = self._kept.get(purpose)
+        if kept is None or len(kept) < numbers:
+            kept = self._kept[purpose] = like.new_empty(numbers)
+        return kept[:numbers].view(shape)
 
 
 class RowSource(Protocol):
@@ -42,31 +59,60 @@ class StreamedRows:
         dtype: Of the slices.
         device: Of the slices.
         factors: What each row is multiplied by, shape ``(n,)``; by default nothing.
+        scratch: Where rows are read into; by default memory of their own.
     """
 
     def __init__(
-        self, source: RowSource, *, dtype: torch.dtype, device: torch.device, factors: Tensor | None = None
+        self,
+        source: RowSource,
+        *,
+        dtype: torch.dtype,
+        device: torch.device,
+        factors: Tensor | None = None,
+        scratch: Scratch | None = None,
     ) -> None:
         self.shape = source.shape
         self.dtype = dtype
         self.device = device
         self._source = source
         self._factors = factors
-        # Aligned as a tensor's rows are: products of equal numbers then have equal bits.
-        self._read = torch.empty(0, self.shape[1])
+        self._scratch = scratch or Scratch()
+        self._like = torch.empty(0)
 
     def scaled(self, factors: Tensor) -> "StreamedRows":
-        """Return these rows, each times its factor."""
-        return StreamedRows(self._source, dtype=self.dtype, device=self.device, factors=factors)
+        """Return these rows, each times its factor; they share memory with these."""
+        return StreamedRows(self._source, dtype=self.dtype, device=self.device, factors=factors, scratch=self._scratch)
+
+    def part(self, rows: slice) -> "StreamedRows":
+        """Return some of these rows, which share memory with these."""
+        start, stop, _ = rows.indices(self.shape[0])
+        return StreamedRows(
+            _Part(self._source, start, (stop - start, self.shape[1])),
+            dtype=self.dtype,
+            device=self.device,
+            factors=None if self._factors is None else self._factors[start:stop],
+            scratch=self._scratch,
+        )
 
     def __getitem__(self, rows: slice) -> Tensor:
         start, stop, _ = rows.indices(self.shape[0])
-        if len(self._read) < stop - start:
-            self._read = torch.empty(stop - start, self.shape[1])
-        read = self._read[: stop - start]
+        # Aligned as a tensor's rows are: products of equal numbers then have equal bits.
+        read = self._scratch.take("rows", (stop - start, self.shape[1]), self._like)
         self._source.read_into(read.numpy(), start)
         block = read.to(self.device, self.dtype)
         return block if self._factors is None else block.mul_(self._factors[start:stop, None])
+
+
+@dataclass(frozen=True)
+class _Part:
+    """Some rows of a source, one after another."""
+
+    source: RowSource
+    first: int
+    shape: tuple[int, int]
+
+    def read_into(self, out: NDArray[np.float32], start: int) -> None:
+        self.source.read_into(out, self.first + start)
 
 
 class RowBlocks:

@@ -74,7 +74,7 @@ class SoftmaxObjective(LinearObjective):
         self._indices = indices
         self._new_labels = _checked_labels(new_labels, classes)
         self._old_labels = self._labels[indices]
-        self._probabilities = new_features.new_empty(0)
+        self._like = new_features.new_empty(0)
         self._class_weights = class_weights
         self.remove(0)
 
@@ -83,8 +83,8 @@ class SoftmaxObjective(LinearObjective):
         self._blocks.remove(count)
         self._labels[self._indices] = torch.cat([self._new_labels[:count], self._old_labels[count:]])
         if self._class_weights is not None:
-            self._multipliers = multipliers(self._labels, self._class_weights, self._probabilities.dtype)
-        self._constant_gradient = self._probabilities.new_zeros(self._outputs, self.d // self._outputs)
+            self._multipliers = multipliers(self._labels, self._class_weights, self._like.dtype)
+        self._constant_gradient = self._like.new_zeros(self._outputs, self.d // self._outputs)
         for where, rows in self._blocks:
             onehot = torch.nn.functional.one_hot(self._labels[where], self._outputs).T.to(rows)
             if self._multipliers is not None:
@@ -92,9 +92,7 @@ class SoftmaxObjective(LinearObjective):
             self._constant_gradient.addmm_(onehot, rows, alpha=-1)
 
     def _coefficients(self, scores: Tensor, rows: slice) -> Tensor:
-        if len(self._probabilities) < scores.numel():
-            self._probabilities = scores.new_empty(scores.numel())
-        return torch.softmax(scores, dim=1, out=self._probabilities[: scores.numel()].view_as(scores))
+        return torch.softmax(scores, dim=1, out=self.scratch.take("probabilities", scores.shape, scores))
 
 
 def accuracy(weights: Tensor, features: Tensor, labels: Tensor) -> Tensor:

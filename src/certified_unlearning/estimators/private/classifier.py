@@ -12,6 +12,7 @@ from certified_unlearning.errors import DataError
 from certified_unlearning.estimators.classifier import LinearClassifier
 from certified_unlearning.estimators.linear import without_sample_weight
 from certified_unlearning.estimators.private.model import Method, PrivateModel
+from certified_unlearning.vocabulary import Relation
 
 
 class PrivateLogisticRegression(LinearClassifier, PrivateModel):
@@ -35,8 +36,13 @@ class PrivateLogisticRegression(LinearClassifier, PrivateModel):
         method: How it is made private.
         epsilon: Of one record.
         delta: Of the same: a number strictly between 0 and 1, or ``"1/n"``.
+        relation: What epsilon is of: ``replace-one``, where a record is replaced by any other, or ``add-remove``, where
+            its place is left empty, with half of the noise. The one is no epsilon of the other.
         radius: Largest norm of coefficients and intercept together, as the model sees features. Several: half of the
             records learn with each of them, the other half selects one, or a model of zeros.
+        boosting: With a number, several chunks of the records learn a model each, and one is selected privately on a
+            chunk of its own. The smaller the number, the more chunks, and the rarer a bad model is meant to be; that
+            they are smaller costs accuracy. None: all records learn one model.
         strong_convexity: ``lambda`` of output perturbation; None for the one whose bound is best.
         steps: Of descent; None for as many as there are records, at most 1000.
         dimension: Columns of an embedding; None for the analysis' choice.
@@ -45,7 +51,7 @@ class PrivateLogisticRegression(LinearClassifier, PrivateModel):
         data_norm: Rows that are longer are scaled down to this norm; all are divided by it.
         fit_intercept: Whether there is an intercept, which is in the ball as well.
         random_state: None: noise from the operating system's entropy, which is not kept. A number makes results
-            repeatable, but whoever knows it can subtract the noise.
+            repeatable, but whoever knows it, or tries all 2^32, can subtract the noise.
 
     Attributes:
         classes_: The two classes, sorted; that there are these two is taken from the records.
@@ -59,7 +65,9 @@ class PrivateLogisticRegression(LinearClassifier, PrivateModel):
         *,
         epsilon: float = 1.0,
         delta: float | Literal["1/n"] = 1e-6,
+        relation: Relation = "replace-one",
         radius: float | Sequence[float] = 5.0,
+        boosting: float | None = None,
         strong_convexity: float | None = None,
         steps: int | None = None,
         dimension: int | None = None,
@@ -72,7 +80,9 @@ class PrivateLogisticRegression(LinearClassifier, PrivateModel):
         self.method = method
         self.epsilon = epsilon
         self.delta = delta
+        self.relation = relation
         self.radius = radius
+        self.boosting = boosting
         self.strong_convexity = strong_convexity
         self.steps = steps
         self.dimension = dimension

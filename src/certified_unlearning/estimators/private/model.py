@@ -12,7 +12,7 @@ import torch
 from numpy.typing import NDArray
 
 from certified_unlearning.accounting.core.checks import require_count, require_positive, require_probability
-from certified_unlearning.accounting.private.guarantee import PrivateGuarantee, extra_delta
+from certified_unlearning.accounting.private.guarantee import PrivateGuarantee, extra_delta, require_met
 from certified_unlearning.accounting.private.learners import (
     Learner,
     LinearProblem,
@@ -21,7 +21,7 @@ from certified_unlearning.accounting.private.learners import (
     embedding_dimension,
 )
 from certified_unlearning.accounting.private.losses import ScalarLoss
-from certified_unlearning.accounting.private.searches import GridSearch, PrivateLearner
+from certified_unlearning.accounting.private.searches import Boosting, GridSearch, PrivateLearner
 from certified_unlearning.certificate import PrivateCertificate
 from certified_unlearning.certificate.private import plan_of
 from certified_unlearning.engine.addresses import address
@@ -37,6 +37,7 @@ from certified_unlearning.mechanisms.learners.learner import require_one_of
 from certified_unlearning.mechanisms.private.noisy_descent import embedded
 from certified_unlearning.mechanisms.private.searches import learn
 from certified_unlearning.text import counted, rounded_up
+from certified_unlearning.vocabulary import Relation
 
 Method = Literal["output-perturbation", "noisy-gradient-descent", "embedding"]
 
@@ -44,8 +45,8 @@ Method = Literal["output-perturbation", "noisy-gradient-descent", "embedding"]
 class PrivateModel(LinearModel):
     """Learns with noise that hides each record, and keeps none of them.
 
-    Subclasses have the parameters ``method``, ``epsilon``, ``delta``, ``radius``, ``strong_convexity``, ``steps`` and
-    ``dimension``, and those of `LinearModel`.
+    Subclasses have the parameters ``method``, ``epsilon``, ``delta``, ``relation``, ``radius``, ``boosting``,
+    ``strong_convexity``, ``steps`` and ``dimension``, and those of `LinearModel`.
     """
 
     _removed: Any  # Which records were deleted; None where that was not saved.
@@ -61,6 +62,7 @@ class PrivateModel(LinearModel):
     def _learn_from(self, features: Array, targets: NDArray[Any]) -> None:
         """Learn from checked features and targets, and publish."""
         require_one_of(get_args(Method), method=self.method)
+        require_one_of(get_args(Relation), relation=self.relation)
         rows = self._rows(features)
         plan = self._planned(len(rows), rows.shape[1])
         key = self._noise_key()
@@ -98,11 +100,25 @@ class PrivateModel(LinearModel):
         """Return the plan for so many records and columns of a row."""
         require_positive(epsilon=self.epsilon)
         delta, radii = self._delta(n), self._radii()
-        problem = LinearProblem(n=n, features=features, row_norm=1.0, loss=self._loss(), radius=radii[0])
+        problem = LinearProblem(
+            n=n, features=features, row_norm=1.0, loss=self._loss(), radius=radii[0], relation=self.relation
+        )
         planner = partial(self._run, delta=delta)
-        if len(radii) == 1:
-            return planner(problem, 1)
-        return GridSearch.plan(problem, radii, planner, epsilon=float(self.epsilon))
+        plan: PrivateLearner
+        if self.boosting is not None:
+            require_probability(boosting=self.boosting)
+            if len(radii) > 1:
+                raise ParameterError(
+                    "one model is selected among several radii, or among several parts of the records: give one "
+                    "radius, or boosting = None"
+                )
+            plan = Boosting.plan(problem, planner, epsilon=float(self.epsilon), beta=self.boosting)
+        elif len(radii) > 1:
+            plan = GridSearch.plan(problem, radii, planner, epsilon=float(self.epsilon))
+        else:
+            plan = planner(problem, 1)
+        require_met(plan.guarantee, epsilon=self.epsilon, delta=delta)
+        return plan
 
     def _run(self, problem: LinearProblem, runs: int, *, delta: float) -> Learner:
         """Return the plan of one run, so many of which share epsilon and delta."""
@@ -178,7 +194,7 @@ class PrivateModel(LinearModel):
         runs = self._certificate.runs
         # Embedded rows are learned from in a ball of twice the radius.
         scale *= 2 if self._certificate.embedded else 1
-        if self._certificate.selection == "none":
+        if self._certificate.selection != "grid search":
             return float(runs[0].radius / scale)
         return float(runs[self._selected - 1].radius / scale) if self._selected else 0.0
 
@@ -197,7 +213,8 @@ class PrivateModel(LinearModel):
         Returns:
             The epsilon, at the certificate's delta and what the sampler of noise leaves out besides, which is no more
             than delta, between this model and one that the same algorithm learns with these records replaced by any
-            others. Infinite where that would be more than delta: then nothing is guaranteed.
+            others; under add-remove, with their places left empty. Infinite where that would be more than delta: then
+            nothing is guaranteed.
         """
         self._require_fitted()
         stated = self._certificate

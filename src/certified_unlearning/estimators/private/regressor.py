@@ -11,6 +11,7 @@ from certified_unlearning.estimators.linear import without_sample_weight
 from certified_unlearning.estimators.private.model import Method, PrivateModel
 from certified_unlearning.estimators.ridge.regressor import LinearRegressor
 from certified_unlearning.mechanisms.learners.learner import require_one_of
+from certified_unlearning.vocabulary import Relation
 
 
 class PrivateLinearRegression(LinearRegressor, PrivateModel):
@@ -26,10 +27,15 @@ class PrivateLinearRegression(LinearRegressor, PrivateModel):
         loss: ``squared``; ``absolute``, for medians, made smooth by a parabola near 0; or ``huber``, squared near 0 and
             linear beyond.
         width: Half the width of that parabola.
+        relation: What epsilon is of: ``replace-one``, where a record is replaced by any other, or ``add-remove``, where
+            its place is left empty, with half of the noise. The one is no epsilon of the other.
         radius: Largest norm of coefficients and intercept together, as the model sees features and for targets in
             [-1, 1]. Several: one is selected privately, as in `PrivateLogisticRegression`.
         target_range: The pair ``(low, high)`` between which targets lie: known without these records. Others are
             clipped. Needed.
+        boosting: With a number, several chunks of the records learn a model each, and one is selected privately on a
+            chunk of its own. The smaller the number, the more chunks, and the rarer a bad model is meant to be; that
+            they are smaller costs accuracy. None: all records learn one model.
         strong_convexity: ``lambda`` of output perturbation; None for the one whose bound is best.
         steps: Of descent; None for as many as there are records, at most 1000.
         dimension: Columns of an embedding; None for the analysis' choice.
@@ -38,7 +44,7 @@ class PrivateLinearRegression(LinearRegressor, PrivateModel):
         data_norm: Rows that are longer are scaled down to this norm; all are divided by it.
         fit_intercept: Whether there is an intercept, which is in the ball as well.
         random_state: None: noise from the operating system's entropy, which is not kept. A number makes results
-            repeatable, but whoever knows it can subtract the noise.
+            repeatable, but whoever knows it, or tries all 2^32, can subtract the noise.
 
     Attributes:
         n_features_in_: Number of features.
@@ -53,7 +59,9 @@ class PrivateLinearRegression(LinearRegressor, PrivateModel):
         delta: float | Literal["1/n"] = 1e-6,
         loss: Literal["squared", "absolute", "huber"] = "squared",
         width: float = 0.05,
+        relation: Relation = "replace-one",
         radius: float | Sequence[float] = 1.0,
+        boosting: float | None = None,
         target_range: tuple[float, float] | None = None,
         strong_convexity: float | None = None,
         steps: int | None = None,
@@ -69,7 +77,9 @@ class PrivateLinearRegression(LinearRegressor, PrivateModel):
         self.delta = delta
         self.loss = loss
         self.width = width
+        self.relation = relation
         self.radius = radius
+        self.boosting = boosting
         self.target_range = target_range
         self.strong_convexity = strong_convexity
         self.steps = steps

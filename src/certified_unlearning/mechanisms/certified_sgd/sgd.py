@@ -60,14 +60,8 @@ class CertifiedSgd:
         return order[: records // self.batch_size * self.batch_size].reshape(-1, self.batch_size)
 
     def start(self, generator: torch.Generator, dtype: torch.dtype = torch.float64) -> Parameters:
-        """Draw where training starts: weights as He et al. (2015) for ReLU, biases 0."""
-        found = []
-        for layer in self.network.affine:
-            scale = (2 / layer.inputs) ** 0.5
-            found.append(scale * torch.randn(1, *layer.weight_shape, generator=generator, dtype=torch.float64))
-            if layer.bias:
-                found.append(torch.zeros(1, layer.outputs, dtype=torch.float64))
-        return tuple(each.to(dtype) for each in found)
+        """Draw where training starts; see `initial_parameters`."""
+        return tuple(each.to(dtype) for each in initial_parameters(self.network, generator))
 
     def learn(
         self, rows: Tensor, labels: Tensor, places: Tensor, start: Parameters, present: Tensor, budgets: Sequence[int]
@@ -109,6 +103,17 @@ class CertifiedSgd:
             tuple(budgets),
             min(len(each) for each in kept),
         )
+
+
+def initial_parameters(network: Network, generator: torch.Generator) -> Parameters:
+    """Draw where training starts: weights as He et al. (2015) for ReLU, biases 0; shapes ``(1, ...)``."""
+    found = []
+    for layer in network.affine:
+        scale = (2 / layer.inputs) ** 0.5
+        found.append(scale * torch.randn(1, *layer.weight_shape, generator=generator, dtype=torch.float64))
+        if layer.bias:
+            found.append(torch.zeros(1, layer.outputs, dtype=torch.float64))
+    return tuple(found)
 
 
 def dense_network(features: int, hidden: Sequence[int], classes: int) -> Network:

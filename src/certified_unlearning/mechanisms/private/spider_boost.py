@@ -1,16 +1,18 @@
-"""Private SpiderBoost (Algorithm 5) on full batches, for losses that need not be convex, for many trials.
+"""Private SpiderBoost (Algorithm 5), for losses that need not be convex, on full or Poisson batches, for many trials.
 
-Source: Ullah (2024). `accounting.private.spider.SpiderBoost` says how private it is: the rounding of gradients may take
-a share of each sensitivity, and this module keeps to that. Where two points are so near that the rounding of their
+Source: Ullah (2024). `accounting.private.spider.SpiderBoost` says how private it is, and `SampledSpider` how private it
+is where differences are of batches that each record enters by chance: the rounding of gradients may take a share of
+each sensitivity, and this module keeps to that. Where two points are so near that the rounding of their
 difference would be more, the noise is that of points as far apart as it takes; both are public already. How far the
 sampler's noise is from exact noise is not counted, other than in noisy descent: there is no certificate of it.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 import torch
 from torch import Tensor
 
+from certified_unlearning.accounting.private.sampled_spider import SampledSpider
 from certified_unlearning.accounting.private.spider import SpiderBoost
 from certified_unlearning.engine.addresses import address
 from certified_unlearning.engine.exact.draws import Draws
@@ -23,8 +25,13 @@ from certified_unlearning.mechanisms.private.rounding_share import (
     require_share,
 )
 
+Batches = Callable[[int], Sequence[Tensor]]
+"""Returns the positions of the records in a step's batch, of each trial."""
+Differences = Callable[[int, Tensor, Tensor], Tensor]
+"""Returns the mean difference of gradients in a step, between weights and those before."""
 
-def learn(plan: SpiderBoost, records: BoundedRecords, keys: Sequence[int]) -> Tensor:
+
+def learn(plan: SpiderBoost | SampledSpider, records: BoundedRecords, keys: Sequence[int]) -> Tensor:
     """Return, of each trial, one of the iterates ``w_1`` to ``w_T``, each with the same probability.
 
     Args:
@@ -47,30 +54,63 @@ def learn(plan: SpiderBoost, records: BoundedRecords, keys: Sequence[int]) -> Te
     return found
 
 
-def iterates(plan: SpiderBoost, records: BoundedRecords, keys: Sequence[int]) -> Iterator[Tensor]:
+def iterates(
+    plan: SpiderBoost | SampledSpider, records: BoundedRecords, keys: Sequence[int], *, batches: Batches | None = None
+) -> Iterator[Tensor]:
     """Yield the iterates ``w_0 = 0`` to ``w_T``, each shape ``(trials, features)``.
 
-    Arguments and errors are those of `learn`. Publishing them all is as private as publishing one.
+    Publishing them all is as private as publishing one. Errors are those of `learn`.
+
+    Args:
+        plan: As of `learn`.
+        records: As of `learn`.
+        keys: As of `learn`.
+        batches: Tests choose those of a sampled plan by it; None to draw them.
     """
     require_fitting(plan.problem, records)
     weights = records.rows.new_zeros(len(keys), records.features)
     noise = weights.new_empty(len(keys), 1, BLOCK_STEPS, records.features)
-    previous, before, estimate, error = weights, weights, weights, 0.0
+    previous, before, gradients, estimate, error = weights, weights, weights, weights, 0.0
+    sampled = _of_batches(plan, records, keys, batches) if isinstance(plan, SampledSpider) else None
     yield weights
     for step in range(plan.steps):
         if step % BLOCK_STEPS == 0:
             fill_blocks(noise, keys, step // BLOCK_STEPS)
         fresh = noise[:, 0, step % BLOCK_STEPS]
-        gradients = records.mean_gradients(weights)
+        reset = step % plan.period == 0
+        if reset or sampled is None:
+            gradients = records.mean_gradients(weights)
+        # Of all records' mean: sums over a batch have no more terms, so they are off by no more.
         error = max(error, mean_gradient_error(plan.problem, plan.gradient_bound, plan.problem.n, weights))
-        if step % plan.period == 0:
+        if reset:
             require_share(error, plan.gradient_bound, plan.problem.n)
             estimate = gradients + plan.sigma_gradient * fresh
         else:
             require_share(2 * error, plan.gradient_bound, plan.problem.n)
             scale = counted_distances(plan.problem, error, plan.problem.n, plan.farthest, weights, previous)
+            difference = gradients - before if sampled is None else sampled(step, weights, previous)
             # In this order: what is added to the estimate is rounded with its noise.
-            estimate = estimate + ((gradients - before) + plan.sigma_difference * scale * fresh)
+            estimate = estimate + (difference + plan.sigma_difference * scale * fresh)
         previous, before = weights, gradients
         weights = weights - plan.step_size * estimate
         yield weights
+
+
+def _of_batches(
+    plan: SampledSpider, records: BoundedRecords, keys: Sequence[int], batches: Batches | None
+) -> Differences:
+    """Return what sums the differences of a batch, and divides by its expected size."""
+    draws = [Draws(address(str(key), "batches"), device=records.rows.device) for key in keys]
+
+    def members(step: int) -> Sequence[Tensor]:
+        if batches is not None:
+            return batches(step)
+        return [(each.uniform(len(records)) < plan.share).nonzero()[:, 0] for each in draws]
+
+    def differences(step: int, weights: Tensor, previous: Tensor) -> Tensor:
+        some = members(step)
+        # No gradient is longer than the bound it is clipped to, so no difference than H times the distance.
+        here, there = (records.clipped_sums(each, some, plan.gradient_bound) for each in (weights, previous))
+        return (here - there).div_(plan.batch)
+
+    return differences

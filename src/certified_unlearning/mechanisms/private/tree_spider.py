@@ -79,7 +79,7 @@ def nodes(plan: TreeSpider, records: BoundedRecords, key: int, batches: Batches 
         noise = normal_rows([address(str(key), "node", visited)], carry)
         below = {"": Node("", carry, batch.mean_gradients(carry) + plan.root_sigma * noise)}
         yield below[""]
-        for name in _pre_order(plan.depth):
+        for name in pre_order(plan.depth):
             parent = below[name[:-1]]
             visited += 1
             if name[-1] == "0":
@@ -119,8 +119,8 @@ def _learned(plan: TreeSpider, records: BoundedRecords, key: int) -> Tensor:
     return leaves[int(Draws(address(str(key), "leaf")).integers(len(leaves), 1))]
 
 
-def _pre_order(depth: int) -> list[str]:
-    """Return all nodes below a root in the order of visits: that of their names."""
+def pre_order(depth: int) -> list[str]:
+    """Return the names of all nodes below a root in the order of visits: that of their names."""
     return sorted("".join(bits) for level in range(1, depth + 1) for bits in product("01", repeat=level))
 
 

@@ -5,6 +5,7 @@ import textwrap
 from collections.abc import Sequence
 from pathlib import Path
 
+from certified_unlearning.files import read_json
 from certified_unlearning.reproduction.claims import findings
 from certified_unlearning.reproduction.claims.verdicts import Verdict, counts, read, severities
 
@@ -13,8 +14,13 @@ SHOWN = 3
 _WIDEST = 120
 
 
-def ending(results: Path, name: str) -> str:
+def ending(results: Path, name: str, members: Sequence[str] = ()) -> str:
     """Return the last lines of a run of a preset or collection: the report's first findings among them.
+
+    Args:
+        results: The directory of all results.
+        name: The preset's or the collection's name.
+        members: The presets of a collection, of which it is said what is not in MLflow.
 
     Raises:
         DataError: There are no verdicts or no findings, or they are damaged.
@@ -33,8 +39,28 @@ def ending(results: Path, name: str) -> str:
         if each.claim:
             numbers = f"-> expected {each.expected}; measured {each.measured}"
             lines.append(f"   {textwrap.shorten(numbers, width - 3)}")
+    lines += [line for each in untracked(results, members or (name,)) for line in textwrap.wrap(each, width)]
     lines += [f"All verdicts: unlearn claims --preset {name}", f"Report: {results / name / 'report.html'}"]
     return "\n".join(lines)
+
+
+def untracked(results: Path, presets: Sequence[str]) -> list[str]:
+    """Return one sentence for each preset of which something is not in MLflow: what, why, and what to do.
+
+    Raises:
+        DataError: What was noted of tracking is damaged.
+    """
+    sentences = []
+    for preset in presets:
+        noted = {
+            path.stem.partition("-")[2]: read_json(path, keys=["warning"])["warning"]
+            for path in sorted((results / preset / "tracking").glob("*-*.json"))
+        }
+        missing = {name: warning for name, warning in noted.items() if warning is not None}
+        if missing:
+            why = next(iter(missing.values()))
+            sentences.append(f"warning: {preset}: not in MLflow: {', '.join(missing)}. {why}.")
+    return sentences
 
 
 def severity_counts(verdicts: Sequence[Verdict]) -> str:

@@ -6,6 +6,14 @@ per experiment of a paper, below it one run per sweep point, found again by its 
 """
 
 from certified_unlearning.reproduction.tracking.runs import TrackResult, pages, sync, track_experiment
-from certified_unlearning.reproduction.tracking.store import StoreStatus, prepare_store
+from certified_unlearning.reproduction.tracking.store import PATIENCE_SECONDS, StoreStatus, prepare_store
 
-__all__ = ["StoreStatus", "TrackResult", "pages", "prepare_store", "sync", "track_experiment"]
+__all__ = [
+    "PATIENCE_SECONDS",
+    "StoreStatus",
+    "TrackResult",
+    "pages",
+    "prepare_store",
+    "sync",
+    "track_experiment",
+]

@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 KEY_TAG = "certified_unlearning.run_key"
 DIGEST_TAG = "certified_unlearning.digest"
 PARENT_TAG = "mlflow.parentRunId"
+_BREAKS = 4
+"""How often a server may stop to answer while one experiment is tracked."""
 LOCAL_PAGE = "http://127.0.0.1:5000"
 """Where ``mlflow ui`` listens."""
 
@@ -59,6 +61,7 @@ def track_experiment(
     *,
     uri: str | None = None,
     artifact_root: str | Path = "mlartifacts",
+    patience: float = 0.0,
 ) -> TrackResult:
     """Bring MLflow's runs of one experiment in line with its result files.
 
@@ -69,6 +72,8 @@ def track_experiment(
         status: What `prepare_store` found.
         uri: The store's address; MLFLOW_TRACKING_URI by default, else ``sqlite:///mlflow.db``.
         artifact_root: Directory of the artifacts when the store is a database; a server has its own.
+        patience: For how many seconds a server that does not answer, or stops to, is asked again; it is given up when
+            it stopped `_BREAKS` times.
 
     Returns:
         What changed. A store that does not answer is a warning, not an error.
@@ -82,22 +87,29 @@ def track_experiment(
         return TrackResult(warning=status.warning)
     if status.tracking_uri != store.display(uri):
         return TrackResult(warning=store.untracked(uri, f"{status.tracking_uri} was prepared instead"))
-    reason = store.why_unreachable(uri)
+    reason = store.why_unreachable(uri, patience)
     if reason:
         return TrackResult(warning=store.untracked(uri, reason))
     parent, sweep_points = read_entries(layout, paper, experiment)
     counts: Counter[str] = Counter()
-    try:
-        artifacts = store.Artifacts(store.client(uri), uri, Path(artifact_root))
-        mirror = _Mirror(artifacts, status.experiment_id, experiment.name)
-        parent_id, _ = mirror.put(parent)
-        for entry in sweep_points:
-            counts[mirror.put(entry, parent_id)[1]] += 1
-    except store.failures() as error:
-        return _result(counts, store.untracked(uri, store.first_line(error)))
-    except OSError as error:
-        raise StorageError(f"cannot write MLflow's artifacts: {error.strerror or error}") from error
-    return _result(counts)
+    done: set[str] = set()
+    breaks = 0
+    while True:
+        try:
+            artifacts = store.Artifacts(store.client(uri), uri, Path(artifact_root))
+            # Asked anew after a break: what was being logged when the server died is there in parts, or not at all.
+            mirror = _Mirror(artifacts, status.experiment_id, experiment.name)
+            parent_id, _ = mirror.put(parent)
+            for entry in (each for each in sweep_points if each.key not in done):
+                counts[mirror.put(entry, parent_id)[1]] += 1
+                done.add(entry.key)
+            return _result(counts)
+        except store.failures() as error:
+            breaks += 1
+            if breaks == _BREAKS or not patience or store.why_unreachable(uri, patience):
+                return _result(counts, store.untracked(uri, store.first_line(error)))
+        except OSError as error:
+            raise StorageError(f"cannot write MLflow's artifacts: {error.strerror or error}") from error
 
 
 def sync(
@@ -106,6 +118,7 @@ def sync(
     *,
     uri: str | None = None,
     artifact_root: str | Path = "mlartifacts",
+    patience: float = 0.0,
 ) -> TrackResult:
     """Track everything that is found under the results, and note in the presets' status files that it was.
 
@@ -114,6 +127,7 @@ def sync(
         results: Directory of the presets' results.
         uri: The store's address; MLFLOW_TRACKING_URI by default, else ``sqlite:///mlflow.db``.
         artifact_root: Directory of the artifacts when the store is a database.
+        patience: For how many seconds a server that does not answer is asked again.
 
     Returns:
         The sums over all experiments, up to the first that could not be tracked.
@@ -126,13 +140,15 @@ def sync(
     presets = sorted({path.parents[2].name for path in Path(results).glob("*/*/*/*.parquet")})
     for preset in presets:
         layout = Layout(Path(results), preset)
-        status = store.prepare_store(preset, uri=uri)
+        status = store.prepare_store(preset, uri=uri, patience=patience)
         if status.warning:
             return _result(counts, status.warning)
         status.write(layout.tracking_store)
         for paper in papers:
             for experiment in (each for each in paper.experiments if has_rows(layout, paper.name, each)):
-                result = track_experiment(layout, paper.name, experiment, status, uri=uri, artifact_root=artifact_root)
+                result = track_experiment(
+                    layout, paper.name, experiment, status, uri=uri, artifact_root=artifact_root, patience=patience
+                )
                 counts.update(result.model_dump(exclude={"warning"}))
                 if result.warning:
                     return _result(counts, result.warning)

@@ -5,6 +5,7 @@ import os
 import re
 import tempfile
 import threading
+import time
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -22,9 +23,13 @@ if TYPE_CHECKING:
 
 DEFAULT_URI = "sqlite:///mlflow.db"
 PROBE_SECONDS = 3.0
-"""How long a store may take to show that it is there."""
+"""How long a store may take to show that it is there, when it is asked for the first time."""
+PATIENCE_SECONDS = 60.0
+"""How long the pipeline asks a server again that does not answer: as long as one takes to start on a busy machine."""
+_FIRST_PAUSE = 0.5
 
 _SERVED = "mlflow-artifacts:/"
+_SERVERS = ("http://", "https://")
 _DATABASES = ("sqlite", "postgresql", "mysql", "mssql")
 # Read by MLflow when it is loaded.
 _ENVIRONMENT = {
@@ -33,6 +38,8 @@ _ENVIRONMENT = {
     # MLflow's own defaults (7 retries of 120 s) would block each call for minutes when the server dies.
     "MLFLOW_HTTP_REQUEST_MAX_RETRIES": "1",
     "MLFLOW_HTTP_REQUEST_TIMEOUT": "5",
+    # Two lines a run, otherwise.
+    "MLFLOW_SUPPRESS_PRINTING_URL_TO_STDOUT": "true",
 }
 
 
@@ -67,7 +74,7 @@ class StoreStatus(BaseModel):
         return read_model(path, cls, "the status of an MLflow store")
 
 
-def prepare_store(preset: str, *, uri: str | None = None) -> StoreStatus:
+def prepare_store(preset: str, *, uri: str | None = None, patience: float = 0.0) -> StoreStatus:
     """Create the store where it does not exist, and in it the MLflow experiment ``certified-unlearning/<preset>``.
 
     Call it once before jobs fan out: a fresh SQLite store does not survive several first users, and an experiment
@@ -76,12 +83,13 @@ def prepare_store(preset: str, *, uri: str | None = None) -> StoreStatus:
     Args:
         preset: The preset's name.
         uri: The store's address; MLFLOW_TRACKING_URI by default, else ``sqlite:///mlflow.db``.
+        patience: For how many seconds a server that does not answer is asked again.
 
     Returns:
         The store's status. A store that does not answer is not an error.
     """
     uri = tracking_uri(uri)
-    reason = why_unreachable(uri)
+    reason = why_unreachable(uri, patience)
     if reason:
         return _unreachable(uri, reason)
     try:
@@ -120,14 +128,37 @@ def failures() -> tuple[type[Exception], ...]:
     return MlflowException, requests.RequestException, sqlalchemy.exc.SQLAlchemyError
 
 
-def why_unreachable(uri: str) -> str | None:
-    """Return why a store cannot be used, or None; decides within `PROBE_SECONDS` and does not load MLflow."""
+def why_unreachable(uri: str, patience: float = 0.0) -> str | None:
+    """Return why a store cannot be used, or None; does not load MLflow.
+
+    A server is asked again, after longer and longer pauses and with more and more time to answer, until ``patience``
+    seconds have passed; at least once. What no waiting mends, such as a database file that is none, is said at once.
+    """
+    deadline = time.monotonic() + patience
+    allowed, pause = PROBE_SECONDS, _FIRST_PAUSE
+    while True:
+        reason = _why_silent(uri, allowed)
+        left = deadline - time.monotonic()
+        if reason is None or not _may_come_up(uri) or left <= 0:
+            return reason
+        time.sleep(min(pause, left))
+        pause *= 2
+        allowed = min(2 * allowed, max(PROBE_SECONDS, deadline - time.monotonic()))
+
+
+def _may_come_up(uri: str) -> bool:
+    """Return whether a store is a server, which may not have started yet."""
+    return uri.startswith(_SERVERS) or (uri.startswith(_DATABASES) and not uri.startswith("sqlite"))
+
+
+def _why_silent(uri: str, seconds: float) -> str | None:
+    """Ask once, and wait no longer than some seconds for the answer."""
     answer: list[str | None] = []
     # A thread, because neither a name look-up nor a server that sends byte by byte heeds a time limit.
-    thread = threading.Thread(target=lambda: answer.append(_probe(uri)), daemon=True)
+    thread = threading.Thread(target=lambda: answer.append(_probe(uri, seconds)), daemon=True)
     thread.start()
-    thread.join(PROBE_SECONDS)
-    return answer[0] if answer else f"no answer within {PROBE_SECONDS:g} s"
+    thread.join(seconds)
+    return answer[0] if answer else f"no answer within {seconds:g} s"
 
 
 def first_line(error: Exception) -> str:
@@ -135,21 +166,21 @@ def first_line(error: Exception) -> str:
     return (str(error).strip() or type(error).__name__).splitlines()[0].rstrip(".")
 
 
-def _probe(uri: str) -> str | None:
-    if uri.startswith(("http://", "https://")):
-        return _probe_server(uri)
+def _probe(uri: str, seconds: float) -> str | None:
+    if uri.startswith(_SERVERS):
+        return _probe_server(uri, seconds)
     if uri.startswith(_DATABASES):
         return _probe_database(uri)
     return None  # MLflow knows more kinds of stores, and says itself what is wrong with one.
 
 
-def _probe_server(uri: str) -> str | None:
+def _probe_server(uri: str, seconds: float) -> str | None:
     try:
-        response = requests.get(f"{uri.rstrip('/')}/health", timeout=PROBE_SECONDS)
+        response = requests.get(f"{uri.rstrip('/')}/health", timeout=seconds)
     except requests.exceptions.SSLError:
         return None  # It is there; MLflow has its own settings for certificates.
     except requests.Timeout:
-        return f"no answer within {PROBE_SECONDS:g} s"
+        return f"no answer within {seconds:g} s"
     except requests.ConnectionError:
         return "it does not accept connections"
     except requests.RequestException as error:

@@ -6,7 +6,7 @@ from matplotlib.artist import Artist
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
-from matplotlib.ticker import LogLocator, MaxNLocator, NullLocator
+from matplotlib.ticker import FixedLocator, MaxNLocator, NullLocator
 
 from certified_unlearning.papers.gradient_certificates.names import title_of
 from certified_unlearning.reproduction.figure_style import FigureStyle
@@ -20,7 +20,7 @@ _DOTTED = (0, (1.5, 1.5))
 
 def draw(rows: pd.DataFrame, style: FigureStyle) -> Figure:
     """Draw rows of `tables.batches.batches_table`."""
-    depths = sorted({*rows["depth"]})
+    depths, sizes = sorted({*rows["depth"]}), sorted({*rows["batch_size"]})
     hues = dict(zip(depths, colours(style, len(depths)), strict=True))
     first = rows.iloc[0]
     with shared.theme(style):
@@ -36,7 +36,7 @@ def draw(rows: pd.DataFrame, style: FigureStyle) -> Figure:
                 axes.fill_between(own["batch_size"], np.clip(low, 0, 1), np.clip(high, 0, 1), **look.area())
             axes.axhline(first["wanted"], color=BLACK, linestyle=_DOTTED, linewidth=1)
             axes.set(title=mode, xlabel="Records of a batch", ylim=(-0.02, 1.02))
-            axes.xaxis.set_major_locator(LogLocator(numticks=4))
+            axes.xaxis.set_major_locator(FixedLocator(sizes[::2]))
             axes.xaxis.set_minor_locator(NullLocator())
         panels[0].set_ylabel("Certified predictions")
         for mode, dashes in MODES.items():
@@ -44,6 +44,7 @@ def draw(rows: pd.DataFrame, style: FigureStyle) -> Figure:
             least.plot(found.index, found, **Look(GREY, "o" if mode == "unlearning" else "s", dashes).line())
         least.set(title="least batch", xlabel="Hidden layers", yscale="log", xlim=(-0.3, max(depths) + 0.3))
         least.xaxis.set_major_locator(MaxNLocator(integer=True))
+        least.yaxis.set_major_locator(FixedLocator(sizes))
         least.yaxis.set_minor_locator(NullLocator())
         key: dict[str, Artist] = {
             _layers(depth): Line2D([], [], **Look(hues[depth], _MARKERS[place % len(_MARKERS)]).line())

@@ -95,6 +95,33 @@ def theorem_9_rates(setting: Setting) -> tuple[float, float]:
     return setting.reach * setting.at_zero / math.sqrt(setting.n), private / math.pow(setting.budget, 2 / 3)
 
 
+def theorem_10_strength(setting: Setting, *, gradient: float | None = None) -> float:
+    """Return Theorem 10's ``lambda = (G_w sqrt(H) X sqrt(log(1 / delta)) / (D n epsilon))^(2/3)``.
+
+    Args:
+        setting: The constants.
+        gradient: ``G_w``; None for a bound on gradients, ``2 sqrt(H) Y X + H D X^2``. What its statement prints,
+            ``Y + H D X^2``, is of another unit (E16), and what its proof has, ``(sqrt(H) Y + H D X) X``, bounds nothing
+            (E42).
+    """
+    if gradient is None:
+        gradient = 2 * math.sqrt(setting.smoothness) * setting.at_zero * setting.row_norm
+        gradient += setting.smoothness * setting.radius * setting.row_norm**2
+    scale = gradient * math.sqrt(setting.smoothness) * setting.row_norm * math.sqrt(setting.log)
+    return math.pow(scale / (setting.radius * setting.budget), 2 / 3)
+
+
+def theorem_12_strength(setting: Setting) -> float:
+    """Return Theorem 12's ``lambda``."""
+    top = setting.lipschitz * setting.row_norm * math.pow(setting.log, 0.25)
+    return top / (setting.radius * math.sqrt(setting.budget))
+
+
+def smooth_sample_size(setting: Setting) -> float:
+    """Return ``n_0 = H X^2 D^2 / Y^2``, from which on Theorem 8 speaks."""
+    return (setting.reach / setting.at_zero) ** 2
+
+
 def switching_dimension(setting: Setting) -> float:
     """Return ``d*``, from which on the rates without ``d`` are better."""
     return min(math.pow(setting.reach / setting.at_zero, 2 / 3), 1.0) * math.pow(setting.budget, 2 / 3)

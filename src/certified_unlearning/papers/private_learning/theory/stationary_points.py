@@ -8,6 +8,9 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+import numpy as np
+import numpy.typing as npt
+
 
 def rate_unit(*, n: int, d: int, epsilon: float, delta: float) -> float:
     """Return ``alpha bar = sqrt(d log(1 / delta)) / (n epsilon)``."""
@@ -22,6 +25,45 @@ def descent_bound(*, n: int, d: int, mu: float, lipschitz: float, smoothness: fl
 def theorem_17(*, n: int, d: int, epsilon: float, delta: float, lipschitz: float) -> float:
     """Return the lower bound ``G min{1, alpha bar}`` on an empirical gradient."""
     return lipschitz * min(1.0, rate_unit(n=n, d=d, epsilon=epsilon, delta=delta))
+
+
+def theorem_17_gradient(
+    weights: npt.NDArray[np.float64], centres: npt.NDArray[np.float64], *, lipschitz: float, smoothness: float
+) -> npt.NDArray[np.float64]:
+    """Return the gradient of Theorem 17's instance: the mean Huber loss of the distances to centres.
+
+    With centres within ``G / (4 H)`` of 0 it is ``H (w - mean)`` where no record's gradient is cut, and at least
+    ``G / 2`` long from ``G / (2 H)`` off the mean on.
+
+    Args:
+        weights: Shape ``(d,)``.
+        centres: The records, shape ``(n, d)``.
+        lipschitz: ``G``.
+        smoothness: ``H``.
+    """
+    pulls = smoothness * (weights - centres)
+    norms = np.linalg.norm(pulls, axis=1, keepdims=True)
+    mean: npt.NDArray[np.float64] = (pulls * np.minimum(1.0, lipschitz / np.maximum(norms, 1e-300))).mean(axis=0)
+    return mean
+
+
+def theorem_40(*, n: int, lipschitz: float) -> tuple[float, float]:
+    """Return the scale ``G / sqrt(n)`` of the lower bound without privacy, and its instance's bias."""
+    return lipschitz / math.sqrt(n), 1 / math.sqrt(16 * n)
+
+
+def lemma_25(*, n: int, lipschitz: float, smoothness: float, width: float, failure: float) -> float:
+    """Return what Lemma 25 claims of ``sup |grad L - grad Lhat|`` over a ball, for rows of norm 1: it is false (E30).
+
+    Args:
+        n: Records.
+        lipschitz: ``G``.
+        smoothness: ``H``.
+        width: Diameter of the ball of weights.
+        failure: ``beta``.
+    """
+    cover = 4 * lipschitz * math.log(2 * math.pow(n, 1.5) * width * smoothness / lipschitz)
+    return (cover + 4 * lipschitz * math.sqrt(math.log(1 / failure))) / math.sqrt(n)
 
 
 def oracle_barrier(*, queries: float, gap: float, gradient: float, difference: float) -> float:
@@ -41,6 +83,7 @@ class TreeSpider:
         accuracy: ``alpha``.
         step: ``beta``.
         constant: ``C~``: what `accuracy` is multiplied by for the guarantee, which makes it say nothing (E28).
+        constant_parts: Its two terms: of probability, and of how far the loss can fall.
         root_noise: ``sigma`` of the root as printed, with ``G`` where ``L_0`` stands (E7).
         node_noise: ``sigma`` of right children as printed.
         length: Of every step: ``beta / (2^(D/2) H)``.
@@ -53,6 +96,7 @@ class TreeSpider:
     accuracy: float
     step: float
     constant: float
+    constant_parts: tuple[float, float]
     root_noise: float
     node_noise: float
     length: float
@@ -92,8 +136,8 @@ def tree_spider(
     accuracy = math.sqrt(2) * lipschitz * max(1 / math.cbrt(n), math.sqrt(math.sqrt(d) / (n * epsilon)))
     step = accuracy * min(1.0, math.sqrt(batch) * epsilon / math.sqrt(d))
     log = math.log(1.25 / delta)
-    constant = 256 * log * math.log(2 * rounds * 2 ** (whole + 1) / failure)
-    constant += 8 * smoothness * gap * math.sqrt(2 * whole) * (whole / 2 + 1) / (2 * lipschitz**2)
+    likely = 256 * log * math.log(2 * rounds * 2 ** (whole + 1) / failure)
+    descending = 8 * smoothness * gap * math.sqrt(2 * whole) * (whole / 2 + 1) / (2 * lipschitz**2)
     return TreeSpider(
         batch=batch,
         depth=high,
@@ -101,7 +145,8 @@ def tree_spider(
         rounds=rounds,
         accuracy=accuracy,
         step=step,
-        constant=constant,
+        constant=likely + descending,
+        constant_parts=(likely, descending),
         root_noise=math.sqrt(8 * lipschitz**2 * log) / (batch * epsilon),
         node_noise=math.sqrt(8 * 2**whole * step**2 * log) / (batch * epsilon),
         length=step / (2 ** (whole / 2) * smoothness),

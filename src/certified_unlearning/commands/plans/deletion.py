@@ -1,4 +1,4 @@
-"""The command `unlearn plan --deletion`: steps of learning and of every deletion of a stream, by Forget Unlearning."""
+"""The command `unlearn plan deletion`: steps of learning and of every deletion of a stream, by Forget Unlearning."""
 
 import json
 import math
@@ -24,7 +24,7 @@ from certified_unlearning.text import counted, rounded_up
 FORMS: tuple[DeletionForm, ...] = ("simplified", "tight", "doubled", "shifted")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class DeletionWish:
     """The flags of a plan of deletions; None where one was left out."""
 
@@ -103,13 +103,13 @@ def deletion_calibrations(wish: DeletionWish) -> list[DeletionCalibration]:
     needed["epsilon-dd"] = wish.epsilon_dd
     missing = [f"--{name}" for name, value in needed.items() if value is None]
     if missing:
-        raise ParameterError(f"with --deletion, give {', '.join(missing)}")
+        raise ParameterError(f"give {', '.join(missing)}")
     return [_calibration(wish, stream, form) for form in FORMS]
 
 
 def _stream(wish: DeletionWish) -> Stream:
     if (wish.stream is None) == (wish.records is None):
-        raise ParameterError("with --deletion, give either --stream, such as 5x20, or --records of a single request")
+        raise ParameterError("give either --stream, such as 5x20, or --records of a single request")
     return Stream(1, wish.records) if wish.records is not None else Stream.parse(str(wish.stream))
 
 

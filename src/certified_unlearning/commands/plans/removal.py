@@ -1,4 +1,4 @@
-"""The command `unlearn plan`: calibrations of all accountants as a table, as JSON, as a figure."""
+"""The command `unlearn plan removal`: calibrations of all accountants as a table, as JSON, as a figure."""
 
 import json
 import math

@@ -1,13 +1,12 @@
-"""The compiled kernel of sums and extremes: built once by the machine's own C++ compiler, left out where there is none.
+"""The compiled kernel of bounds: built once by the machine's own C++ compiler, left out where there is none.
 
-It takes float64 on a CPU. What it returns differs from `extremes.summed` in plain PyTorch by the order of sums only,
-which bounds allow for. The environment variable ``UNLEARNING_KERNEL=off`` leaves it out.
+It takes float64 on a CPU. What it returns differs from what PyTorch makes of the same by the order of sums only, which
+bounds allow for. The environment variable ``UNLEARNING_KERNEL=off`` leaves it out.
 """
 
 import ctypes
 import functools
 import hashlib
-import math
 import os
 import platform
 import shutil
@@ -30,31 +29,56 @@ SECONDS = 120
 """The longest that a compiler may take."""
 
 
+MOST_COLUMNS = 2
+"""Products with more of them are left to PyTorch, which knows how to read a row for all of them."""
+
+
 class Summed(NamedTuple):
-    """What the kernel returns: see `extremes.Sums`, whose parts these are."""
+    """What `summed` returns: see `abstract_training.extremes.Sums`, whose parts these are."""
 
     lower: Tensor
     upper: Tensor
+    size: Tensor
     smallest: Tensor
     largest: Tensor
 
 
-def takes(derivatives: Interval, columns: Interval) -> bool:
-    """Return whether the kernel is there and takes such factors: float64 on a CPU, one position a record, all finite.
+def multiplies(left: Tensor, right: Tensor) -> bool:
+    """Return whether `centre_and_spread` is there and takes such matrices: of single runs, with few columns."""
+    return (
+        all(each.dtype == torch.float64 and each.device.type == "cpu" for each in (left, right))
+        and left.ndim == right.ndim == 3
+        and len(left) == len(right) == 1
+        and right.shape[-1] <= MOST_COLUMNS
+        and library() is not None
+    )
 
-    Comparisons leave out what is no number; PyTorch's do not.
-    """
+
+def centre_and_spread(left: Tensor, middle: Tensor, radius: Tensor) -> tuple[Tensor, Tensor]:
+    """Return ``left @ middle`` and ``|left| @ radius``, all of one run."""
+    _, rows, inner = left.shape
+    outputs = middle.shape[-1]
+    centre, spread = (left.new_empty(1, rows, outputs) for _ in range(2))
+    held = (left.contiguous(), middle.mT.contiguous(), radius.mT.contiguous(), centre, spread)
+    found = library()
+    assert found is not None
+    addresses = (ctypes.c_void_p(each.data_ptr()) for each in held)
+    found.centre_and_spread(*map(ctypes.c_int64, (rows, inner, outputs)), *addresses)
+    return centre, spread
+
+
+def takes(derivatives: Interval, columns: Interval) -> bool:
+    """Return whether `summed` is there and takes such factors: float64 on a CPU, one position a record."""
     ends = (*derivatives, *columns)
     return (
         all(end.dtype == torch.float64 and end.device.type == "cpu" for end in ends)
         and derivatives.lower.shape[2] == 1
         and library() is not None
-        and all(math.isfinite(float(end.sum())) for end in ends[: 3 if columns.is_point else 4])
     )
 
 
-def summed(derivatives: Interval, columns: Interval, bound: Tensor, most: int, *, nonnegative: bool) -> Summed:
-    """Return sums and extremes of all records' clamped products.
+def summed(derivatives: Interval, columns: Interval, bound: Tensor, most: int, *, nonnegative: bool) -> Summed | None:
+    """Return sums and extremes of all records' clamped products; None if any factor is not finite.
 
     Args:
         derivatives: Shape ``(runs, records, 1, outputs)``.
@@ -65,18 +89,22 @@ def summed(derivatives: Interval, columns: Interval, bound: Tensor, most: int, *
     """
     runs, records, _, outputs = derivatives.lower.shape
     inputs = columns.lower.shape[-1]
-    low, high = (end[:, :, 0].transpose(1, 2).contiguous() for end in derivatives)
-    lower, upper = (end[:, :, 0].contiguous() for end in columns)
-    sums = [low.new_empty(runs, outputs, inputs) for _ in range(2)]
+    lower, low = columns.lower.contiguous(), derivatives.lower.contiguous()
+    upper = lower if columns.is_point else columns.upper.contiguous()
+    high = low if derivatives.is_point else derivatives.upper.contiguous()
+    sums = [low.new_empty(runs, outputs, inputs) for _ in range(3)]
     extremes = [low.new_empty(runs, most, outputs, inputs) for _ in range(2)]
-    signs = 2 if columns.is_point else int(nonnegative)
-    sizes = (runs, records, outputs, inputs, len(columns.lower), most)
+    signs = int(nonnegative)
+    if columns.is_point:
+        signs = 3 if derivatives.is_point else 2
+    sizes = (runs, records, outputs, inputs, len(lower), most)
     held = (low, high, lower, upper, bound.double().contiguous(), *sums, *extremes)
     found = library()
     assert found is not None
     addresses = (ctypes.c_void_p(each.data_ptr()) for each in held)
-    found.summed(*map(ctypes.c_int64, sizes), ctypes.c_int32(signs), *addresses)
-    return Summed(*sums, *extremes)
+    finite = found.summed(*map(ctypes.c_int64, sizes), ctypes.c_int32(signs), *addresses)
+    # The kernel's comparisons leave out what is no number; PyTorch's do not.
+    return Summed(*sums, *extremes) if finite else None
 
 
 @functools.cache
@@ -96,7 +124,7 @@ def library() -> ctypes.CDLL | None:
             stacklevel=2,
         )
         return None
-    found.summed.restype = None
+    found.summed.restype, found.centre_and_spread.restype = ctypes.c_int32, None
     return found
 
 

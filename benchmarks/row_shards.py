@@ -1,0 +1,178 @@
+"""Steps of one process with two threads, and of two processes with one thread each that share the rows, in turn.
+
+Says how long a step takes, medians of the rounds, and how much of it the processes' messages take: a barrier before
+each message tells waiting for the slower process from sending. Processor time of a step says what load distorts less;
+threads that wait for each other spend it, too, processes do not.
+Run: ``python benchmarks/row_shards.py`` (``--help`` for sizes). Rows lie in memory, in each configuration once.
+"""
+
+import argparse
+import json
+import os
+import socket
+import time
+from multiprocessing import get_context
+from multiprocessing.connection import Connection
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, distributed
+
+from certified_unlearning.engine import descent, randomness
+from certified_unlearning.engine.objectives.logistic import LogisticObjective
+from certified_unlearning.engine.objectives.sharded import ShardedObjective
+from certified_unlearning.engine.row_cut import cut
+from certified_unlearning.engine.row_shards import RowShards, row_shards
+from certified_unlearning.files import write_json
+from timing import machine
+
+STRENGTH, SIGMA = 0.01, 0.03
+
+
+def rows_of(n: int, d: int, wanted: list[slice]) -> Tensor:
+    """Return rows of norm 1; of those that are not wanted no memory is touched."""
+    rows = torch.empty(n, d)
+    generator = torch.Generator().manual_seed(1)
+    for block in wanted:
+        for start in range(block.start, block.stop, 16_384):
+            some = rows[start : min(start + 16_384, block.stop)]
+            some.normal_(generator=generator)
+            some.div_(torch.linalg.vector_norm(some, dim=1, keepdim=True))
+    return rows
+
+
+def objective_of(n: int, d: int, shards: RowShards | None) -> descent.Objective:
+    labels = 2 * (torch.arange(n) % 2) - 1
+    if shards is None:
+        rows = rows_of(n, d, [slice(0, n)])
+        return LogisticObjective(rows, labels, strong_convexity=STRENGTH, lipschitz=1.0)
+    blocks = cut(n)
+    gone = torch.empty(0, dtype=torch.int64), torch.empty(0, d), labels[:0]
+    return ShardedObjective(
+        rows_of(n, d, [blocks[number] for number in shards.own(len(blocks))]),
+        labels,
+        loss=lambda own, their, of_block: LogisticObjective(
+            own, their, strong_convexity=STRENGTH, lipschitz=1.0, replacements=of_block
+        ),
+        d=d,
+        strong_convexity=STRENGTH,
+        replacements=gone,
+        shards=shards,
+    )
+
+
+def take(objective: descent.Objective, trials: int, steps: int) -> tuple[float, float]:
+    """Return the seconds of a step, noise included, and this process' seconds of processor time."""
+    keys = [randomness.address("row shards", trial) for trial in range(trials)]
+    phase = descent.Phase(removed=0, steps=[steps] * trials, sigma=[SIGMA] * trials, keys=keys)
+    start = torch.zeros(trials, objective.d)
+    before, busy_before = time.perf_counter(), time.process_time()
+    descent.run(objective, start, [phase], step_size=1 / (0.25 + STRENGTH), measure=lambda weights: weights[:, 0])
+    return (time.perf_counter() - before) / steps, (time.process_time() - busy_before) / steps
+
+
+def serve(rank: int, ranks: int, threads: int, port: int, size: dict[str, int], pipe: Connection) -> None:
+    """Take steps when asked to; answer with the seconds of a step, of processor time, of waiting and of sending."""
+    torch.set_num_threads(threads)
+    os.environ |= {"RANK": str(rank), "WORLD_SIZE": str(ranks), "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port)}
+    gather, spent = distributed.all_gather, [0.0, 0.0]
+
+    def watched(received: list[Tensor], sent: Tensor) -> None:
+        before = time.perf_counter()
+        distributed.barrier()
+        together = time.perf_counter()
+        gather(received, sent)
+        spent[0] += together - before
+        spent[1] += time.perf_counter() - together
+
+    with row_shards() as shards:
+        objective = objective_of(size["records"], size["features"], None if threads > 1 else shards)
+        pipe.send("ready")
+        while (asked := pipe.recv()) is not None:
+            steps, watches = asked
+            spent[:] = 0.0, 0.0
+            distributed.all_gather = watched if watches else gather
+            taken = take(objective, size["trials"], steps)
+            pipe.send([*taken, *(each / steps for each in spent)])
+
+
+class Configuration:
+    """Processes that take steps when asked to."""
+
+    def __init__(self, ranks: int, threads: int, size: dict[str, int]) -> None:
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            port = free.getsockname()[1]
+        context = get_context("spawn")
+        self._pipes, self._processes = [], []
+        for rank in range(ranks):
+            own, theirs = context.Pipe()
+            process = context.Process(target=serve, args=(rank, ranks, threads, port, size, theirs))
+            process.start()
+            self._pipes.append(own)
+            self._processes.append(process)
+        for pipe in self._pipes:
+            pipe.recv()
+
+    def steps(self, count: int, *, watches: bool = False) -> list[float]:
+        """Return the seconds of a step, of processor time, of waiting and of sending: of the first process."""
+        for pipe in self._pipes:
+            pipe.send((count, watches))
+        answers: list[list[float]] = [pipe.recv() for pipe in self._pipes]
+        return answers[0]
+
+    def close(self) -> None:
+        """End the processes."""
+        for pipe, process in zip(self._pipes, self._processes, strict=True):
+            pipe.send(None)
+            process.join()
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--records", type=int, default=11_982)
+    parser.add_argument("--features", type=int, default=784)
+    parser.add_argument("--trials", type=int, default=100)
+    parser.add_argument("--steps", type=int, default=16, help="steps of a round")
+    parser.add_argument("--rounds", type=int, default=21)
+    parser.add_argument("--one-rank", action="store_true", help="also one process with one thread, on the same blocks")
+    parser.add_argument("--output", type=Path, default=Path("benchmarks/results/row_shards.json"))
+    options = parser.parse_args()
+
+    size = {"records": options.records, "features": options.features, "trials": options.trials}
+    made = {"1 process, 2 threads": (1, 2), "2 processes, 1 thread": (2, 1)}
+    made |= {"1 process, 1 thread, blocks": (1, 1)} if options.one_rank else {}
+    all_of = {name: Configuration(*each, size) for name, each in made.items()}
+    for each in all_of.values():
+        each.steps(1)
+    rounds = [{name: each.steps(options.steps)[:2] for name, each in all_of.items()} for _ in range(options.rounds)]
+    loads = os.getloadavg()
+    shared = all_of["2 processes, 1 thread"]
+    watched = np.array([shared.steps(options.steps, watches=True) for _ in range(max(3, options.rounds // 3))])
+    for each in all_of.values():
+        each.close()
+
+    times, busy = ({name: np.array([each[name][column] for each in rounds]) for name in made} for column in (0, 1))
+    ratio = times["2 processes, 1 thread"] / times["1 process, 2 threads"]
+    result: dict[str, Any] = {"torch": machine()["torch"], "cores": os.cpu_count(), "load": loads, "size": size}
+    result["step_ms"] = {
+        name: {"median": 1e3 * float(np.median(each)), "best": 1e3 * float(each.min())} for name, each in times.items()
+    }
+    result["processor_ms_of_a_process"] = {name: 1e3 * float(np.median(each)) for name, each in busy.items()}
+    best = times["2 processes, 1 thread"].min() / times["1 process, 2 threads"].min()
+    result["processes_to_threads"] = {
+        "median": float(np.median(ratio)),
+        "quartiles": np.quantile(ratio, [0.25, 0.75]).tolist(),
+        "best": float(best),
+    }
+    result["waiting_ms"], result["sending_ms"] = (1e3 * float(np.median(watched[:, column])) for column in (2, 3))
+    result["sending_share"] = float(np.median(watched[:, 3] / watched[:, 0]))
+    result["waiting_share"] = float(np.median(watched[:, 2] / watched[:, 0]))
+    write_json(options.output, result)
+    print(json.dumps(result, indent=2))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,187 @@
+"""Private SpiderBoost on Poisson batches, as Theorem 42 has it, by a numerical accountant.
+
+Source: Ullah (2024), Algorithm 5 with Theorems 41 and 42, corrected. Gradients are of all records, differences of
+batches that each record enters with probability ``b_2 / n``, anew in every step; sums are divided by the constant
+``b_2``, however many entered. The source leaves a constant ``c`` of the noise open. It follows from epsilon by
+accounting: about 3.21 under ``replace-one`` at (1, 1e-6), which is the source's relation, and half of it under
+``add-remove``. As for DP-SGD (`sampled`), what is guaranteed is numerical, and rests on batches that are drawn so and
+stay secret.
+"""
+
+import math
+from dataclasses import dataclass, replace
+
+from certified_unlearning.accounting.core.checks import require_count, require_positive
+from certified_unlearning.accounting.core.rounding import required_sigma
+from certified_unlearning.accounting.private.learners import LinearProblem
+from certified_unlearning.accounting.private.releases import MOVES
+from certified_unlearning.accounting.private.sampled import (
+    LARGEST_MULTIPLIER,
+    SEARCH_TOLERANCE,
+    NoisySums,
+    composed_epsilon,
+)
+from certified_unlearning.accounting.private.spider import VarianceReduced, equivalent_constant, theorem_42
+from certified_unlearning.errors import ParameterError
+
+_START, _STRIDE = 1.05, 0.15
+"""In which multiple of the usual ``c`` a search starts, and how far it goes at once, in logarithms."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class SampledSpider(VarianceReduced):
+    """Algorithm 5 with gradients of all records and differences of Poisson batches.
+
+    Attributes:
+        problem: Bounds of the records; its radius plays no part, so the loss must have a bounded slope.
+        steps: ``T``: noisy releases, at steps 0 to ``T - 1``.
+        period: ``q``: every so many of them is a gradient, the others are differences.
+        batch: ``b_2``: expected size of a batch, which sums are divided by.
+        step_size: ``eta``.
+        sigma_gradient: ``sigma_1``, standard deviation of a mean gradient's noise, per coordinate.
+        sigma_difference: ``sigma_2``: that of a difference's, in units of the distance between its points.
+
+    Raises:
+        ParameterError: A value makes no sense, or the loss has no bound on its slope.
+    """
+
+    problem: LinearProblem
+    steps: int
+    period: int
+    batch: int
+    step_size: float
+    sigma_gradient: float
+    sigma_difference: float
+
+    def __post_init__(self) -> None:
+        """Check every value."""
+        require_count(least=1, steps=self.steps, period=self.period, batch=self.batch)
+        if self.batch > self.problem.n:
+            raise ParameterError(f"batch must be at most n = {self.problem.n}, got {self.batch}")
+        require_positive(step_size=self.step_size)
+        required_sigma(self.sigma_gradient)
+        required_sigma(self.sigma_difference)
+        self._require_bounded_slope("SpiderBoost")
+
+    @property
+    def share(self) -> float:
+        """``b_2 / n``, the probability of a record in a batch."""
+        return self.batch / self.problem.n
+
+    @property
+    def difference_error(self) -> float:
+        """``tau_2^2 = H^2 / b_2 + d sigma_2^2``: sampling is an error, too."""
+        return self.problem.smoothness**2 / self.batch + self.problem.features * self.sigma_difference**2
+
+    @property
+    def sums(self) -> tuple[NoisySums, NoisySums]:
+        """What is published, in units of what one record adds to a sum at most, its share of rounding included."""
+        moves = MOVES[self.problem.relation]
+        gradient = self.moved(self.gradient_bound, self.problem.n) / moves
+        difference = self.moved(self.problem.smoothness, self.batch) / moves
+        return (
+            NoisySums(multiplier=self.sigma_gradient / gradient, share=1.0, times=self.gradients),
+            NoisySums(multiplier=self.sigma_difference / difference, share=self.share, times=self.differences),
+        )
+
+    def epsilon(self, delta: float) -> float:
+        """Return the epsilon of one record, for the problem's relation; errors as of `composed_epsilon`."""
+        return composed_epsilon(self.sums, delta=delta, relation=self.problem.relation)
+
+    @classmethod
+    def plan(
+        cls,
+        problem: LinearProblem,
+        *,
+        epsilon: float,
+        delta: float,
+        gap: float,
+        steps: int | None = None,
+        batch: int | None = None,
+    ) -> "SampledSpider":
+        """Return the run with the least ``c``, to a relative `SEARCH_TOLERANCE`, that is (epsilon, delta)-private.
+
+        The period is the longest that Lemma 15 allows for this noise, ``H^2 / tau_2^2``; the source's formula for it
+        supposes less noise than there is.
+
+        Args:
+            problem: Bounds of the records.
+            epsilon: Wanted, above 0.
+            delta: Wanted, strictly between 0 and 1.
+            gap: ``L_0``; no matter of privacy.
+            steps: ``T``; None for that of Theorem 42.
+            batch: ``b_2``; None for that of Theorem 42.
+
+        Raises:
+            ParameterError: A value makes no sense, or dp-accounting is not installed.
+        """
+        require_positive(epsilon=epsilon)
+        smoothness = problem.smoothness
+        theorem = theorem_42(
+            n=problem.n,
+            dimension=problem.features,
+            lipschitz=problem.steepest,
+            smoothness=smoothness,
+            gap=gap,
+            epsilon=epsilon,
+            delta=delta,
+        )
+        given = cls(
+            problem=problem,
+            steps=theorem.steps if steps is None else steps,
+            period=1,
+            batch=theorem.batch_size if batch is None else batch,
+            step_size=0.5 / smoothness,
+            sigma_gradient=1.0,
+            sigma_difference=1.0,
+        )
+
+        def with_constant(log_c: float) -> SampledSpider:
+            return _with_constant(given, math.exp(log_c) * math.sqrt(math.log(1 / delta)) / epsilon)
+
+        def excess(log_c: float) -> float:
+            return math.log(with_constant(log_c).epsilon(delta) / epsilon)
+
+        # Close to what full batches need, from much noise to less: the less there is, the longer the accountant takes.
+        usual = equivalent_constant(epsilon, delta) * MOVES[problem.relation] / 2
+        high = math.log(usual * _START)
+        above = excess(high)
+        while above > 0:
+            high += _STRIDE
+            above = excess(high)
+            if high > math.log(LARGEST_MULTIPLIER):
+                raise ParameterError(f"no noise is enough for epsilon = {epsilon:g} at delta = {delta:g}")
+        low = high - _STRIDE
+        while (below := excess(low)) <= 0:
+            low, high, above = low - _STRIDE, low, below
+        while high - low > SEARCH_TOLERANCE:
+            # Epsilon is nearly a power of c, but for jumps where the period changes: then the middle helps.
+            guess = low + (high - low) * below / (below - above)
+            points = guess + SEARCH_TOLERANCE / 2, guess - SEARCH_TOLERANCE / 2, (low + high) / 2
+            for point in points:
+                if low < point < high and high - low > SEARCH_TOLERANCE:
+                    found = excess(point)
+                    if found > 0:
+                        low, below = point, found
+                    else:
+                        high, above = point, found
+        return with_constant(high)
+
+    def constant(self, *, epsilon: float, delta: float) -> float:
+        """Return ``c`` of Theorem 41 for this noise, without the share of rounding."""
+        scale = self.problem.smoothness * math.sqrt(math.log(1 / delta)) / epsilon
+        return self.sigma_difference / (scale * _theorem_41(self.batch, self.steps, self.problem.n))
+
+
+def _theorem_41(batch: int, steps: int, n: int) -> float:
+    """Return ``max{1 / b, sqrt(T) / n}``."""
+    return max(1 / batch, math.sqrt(steps) / n)
+
+
+def _with_constant(given: SampledSpider, scale: float) -> SampledSpider:
+    """Return the plan with noise of ``c sqrt(log(1 / delta)) / epsilon``, and the period that it allows."""
+    n, steps, smoothness = given.problem.n, given.steps, given.problem.smoothness
+    noisy = replace(given, sigma_difference=scale * smoothness * _theorem_41(given.batch, steps, n))
+    period = max(1, min(steps, math.floor(smoothness**2 / noisy.difference_error)))
+    gradient = scale * given.gradient_bound * max(1 / n, math.sqrt(steps / period) / n)
+    return replace(noisy, period=period, sigma_gradient=gradient)

@@ -1,0 +1,151 @@
+"""An objective whose rows are shared by the processes of a run: full batches and cyclic mini-batches."""
+
+from collections.abc import Callable
+from typing import Protocol
+
+import torch
+from torch import Tensor
+
+from certified_unlearning.engine.minibatch import CyclicObjective
+from certified_unlearning.engine.objectives.linear import LinearObjective
+from certified_unlearning.engine.objectives.rows import Replacements, Scratch, StreamedRows
+from certified_unlearning.engine.row_cut import cut
+from certified_unlearning.engine.row_shards import ALONE, RowShards
+
+
+class BlockObjective(Protocol):
+    """What is needed of the objective of one block of rows."""
+
+    def remove(self, count: int) -> None:
+        """Make this the objective on the data with the first ``count`` of its removals carried out."""
+
+    def loss_gradient(self, weights: Tensor) -> Tensor:
+        """Return the sum of the losses' gradients."""
+
+
+class _Blocks:
+    """The blocks that this process has: the objective of each, and which removals, by number, are its own."""
+
+    def __init__(
+        self, n: int, d: int, blocks: int, shards: RowShards, strong_convexity: float, normaliser: int
+    ) -> None:
+        self.n, self.d = n, d
+        self._blocks = blocks
+        self._shards = shards
+        self._strong_convexity = strong_convexity
+        self._normaliser = normaliser
+        self._own: dict[int, tuple[BlockObjective, Tensor]] = {}
+        self._scratch = Scratch()
+
+    def remove(self, count: int) -> None:
+        """Make this the objective on the data with the first ``count`` removals carried out."""
+        for objective, numbers in self._own.values():
+            objective.remove(int((numbers < count).sum()))
+
+    def descend(self, weights: Tensor, step_size: float) -> None:
+        """Replace ``weights`` (trials, d) by ``weights - step_size * gradient``, in place.
+
+        Raises:
+            ProcessError: Another process ended, or has other weights (`DivergedError`).
+        """
+        gradient = self._shards.total(
+            self._blocks, lambda block: self._own[block][0].loss_gradient(weights), weights, self._scratch
+        )
+        weights.mul_(1 - step_size * self._strong_convexity).add_(gradient, alpha=-step_size / self._normaliser)
+
+
+class ShardedObjective(_Blocks):
+    """The mean loss of all records; a process holds, and computes on, its own blocks of them only.
+
+    Args:
+        rows: Shape ``(n, features)``; of a tensor only this process' own rows are copied.
+        labels: Shape ``(n,)``.
+        loss: Makes the objective of a block of rows, of their labels and of the replacements among them, such as
+            `LogisticObjective` with its other arguments given.
+        d: Number of weights of a trial.
+        strong_convexity: The l2 coefficient lambda.
+        replacements: What removed records become.
+        normaliser: What the sum of the losses is divided by; by default ``n``.
+        shards: Which of the processes this is.
+    """
+
+    def __init__(
+        self,
+        rows: Tensor | StreamedRows,
+        labels: Tensor,
+        *,
+        loss: Callable[[Tensor | StreamedRows, Tensor, Replacements], LinearObjective],
+        d: int,
+        strong_convexity: float,
+        replacements: Replacements,
+        normaliser: int | None = None,
+        shards: RowShards = ALONE,
+    ) -> None:
+        n = rows.shape[0]
+        blocks = cut(n)
+        super().__init__(n, d, len(blocks), shards, strong_convexity, normaliser or n)
+        indices, new_rows, new_labels = replacements
+        for number in shards.own(len(blocks)):
+            block = blocks[number]
+            here = ((indices >= block.start) & (indices < block.stop)).nonzero().view(-1)
+            of_block = indices[here] - block.start, new_rows[here], new_labels[here]
+            own = rows[block] if isinstance(rows, Tensor) else rows.part(block)
+            objective = loss(own, labels[block], of_block)
+            objective.scratch = self._scratch
+            self._own[number] = objective, here
+
+
+class ShardedCycle(_Blocks):
+    """The mean loss of one mini-batch after another, each of which is cut into blocks.
+
+    Args:
+        rows: In dealt order and signed, as `engine.minibatch.CyclicObjective` takes them; they are copied.
+        labels: Shape ``(n,)``.
+        classes: Number of classes.
+        batch_size: ``b``.
+        strong_convexity: The l2 coefficient lambda.
+        replacements: What removed records become.
+        shards: Which of the processes this is.
+    """
+
+    def __init__(
+        self,
+        rows: Tensor,
+        labels: Tensor,
+        *,
+        classes: int,
+        batch_size: int,
+        strong_convexity: float,
+        replacements: Replacements,
+        shards: RowShards = ALONE,
+    ) -> None:
+        blocks = cut(batch_size)
+        d = rows.shape[1] * (1 if classes == 2 else classes)
+        super().__init__(len(rows), d, len(blocks), shards, strong_convexity, batch_size)
+        indices, new_rows, new_labels = replacements
+        # A last batch that is shorter is filled with rows of zeros, whose gradient is zero.
+        missing = -len(rows) % batch_size
+        batches = torch.cat([rows, rows.new_zeros(missing, rows.shape[1])]).view(-1, batch_size, rows.shape[1])
+        their_labels = torch.cat([labels, labels.new_zeros(missing)]).view(-1, batch_size)
+        batch, place = indices // batch_size, indices % batch_size
+        self._cycles: list[CyclicObjective] = []
+        for number in shards.own(len(blocks)):
+            block = blocks[number]
+            here = ((place >= block.start) & (place < block.stop)).nonzero().view(-1)
+            length = block.stop - block.start
+            of_block = batch[here] * length + place[here] - block.start, new_rows[here], new_labels[here]
+            objective = CyclicObjective(
+                batches[:, block].reshape(-1, rows.shape[1]),
+                their_labels[:, block].reshape(-1),
+                classes=classes,
+                batch_size=length,
+                strong_convexity=strong_convexity,
+                replacements=of_block,
+            )
+            self._cycles.append(objective)
+            self._own[number] = objective, here
+
+    def seek(self, step: int) -> None:
+        """Let the next step be number ``step`` of the cycle, counted from 0."""
+        for objective in self._cycles:
+            objective.seek(step)

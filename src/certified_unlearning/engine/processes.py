@@ -1,0 +1,80 @@
+"""Starts the processes that share a run on this machine, with PyTorch's launcher; free of torch until it does."""
+
+import json
+import logging
+import os
+import signal
+import sys
+import time
+import uuid
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from certified_unlearning.errors import DivergedError, ProcessError
+
+_STARTED_BY_US = "UNLEARNING_LAUNCHED"
+_ERROR_FILE = "TORCHELASTIC_ERROR_FILE"
+_GOES_ON = "started again, the run goes on from its last checkpoint"
+
+
+def is_launched() -> bool:
+    """Return whether a launcher, ours or `torchrun`, started this process as one of those that share a run."""
+    return "WORLD_SIZE" in os.environ
+
+
+def launch(processes: int, arguments: Sequence[str]) -> None:
+    """Run the command line ``unlearn`` with these arguments in several processes of this machine, as `torchrun` does.
+
+    Raises:
+        ProcessError: A process ended before its work was done; the others were ended, too.
+    """
+    from torch.distributed.elastic.multiprocessing.api import SignalException
+    from torch.distributed.elastic.multiprocessing.errors import ChildFailedError
+    from torch.distributed.launcher.api import LaunchConfig, elastic_launch
+
+    logging.disable(logging.ERROR)  # What goes wrong is said in one sentence, below.
+    os.environ[_STARTED_BY_US] = "1"
+    os.environ.setdefault("OMP_NUM_THREADS", "1")
+    config = LaunchConfig(
+        min_nodes=1,
+        max_nodes=1,
+        nproc_per_node=processes,
+        run_id=str(uuid.uuid4()),
+        rdzv_backend="c10d",
+        rdzv_endpoint="localhost:0",
+        local_addr="localhost",
+        max_restarts=0,
+    )
+    program = "from certified_unlearning.cli import main; main()"
+    try:
+        elastic_launch(config, sys.executable)("-c", program, *arguments)
+    except ChildFailedError as error:
+        raise ProcessError(_sentence(error.failures, processes)) from None
+    except SignalException as stopped:
+        sys.exit(128 + stopped.sigval)
+
+
+def tell_launcher(error: Exception) -> bool:
+    """Leave an error's message to the process that started this one and says it; return whether there is such a one."""
+    if _STARTED_BY_US not in os.environ or _ERROR_FILE not in os.environ:
+        return False
+    follows = isinstance(error, ProcessError) and not isinstance(error, DivergedError)
+    content = {"message": str(error), "timestamp": str(int(time.time())), "follows": follows}
+    Path(os.environ[_ERROR_FILE]).write_text(json.dumps(content), encoding="utf-8")
+    return True
+
+
+def _sentence(failures: Mapping[int, Any], processes: int) -> str:
+    """Return why processes ended: of the first that was killed, else of one that failed for a reason of its own."""
+    for rank, failure in failures.items():
+        if failure.exitcode < 0 and failure.exitcode != -signal.SIGTERM:
+            name = f"signal {-failure.exitcode} ({failure.signal_name()})"
+            return f"process {rank} of the {processes} that share this run was ended by {name}; {_GOES_ON}"
+    own = [each for each in failures.values() if not each.error_file_data.get("follows", False)]
+    for failure in own:
+        if failure.error_file_data.get("timestamp"):
+            return str(failure.message)
+    rank, failure = next(iter(failures.items()))
+    how = f"signal {-failure.exitcode}" if failure.exitcode < 0 else f"exit status {failure.exitcode}"
+    return f"process {rank} of the {processes} that share this run ended with {how}; {_GOES_ON}"

@@ -1,0 +1,20 @@
+"""How the rows of a run over several processes are cut into blocks: by their number alone; free of torch."""
+
+MOST_BLOCKS = 64
+"""Blocks at most: more processes than that have nothing to do."""
+LEAST_ROWS = 1024
+"""Rows of a block, at least, where there are several. Changing either number changes the bits of such runs."""
+
+
+def cut(rows: int) -> list[slice]:
+    """Return the blocks that so many rows are cut into: a power of two, of equal length but for one row.
+
+    >>> cut(1437)
+    [slice(0, 1437, None)]
+    >>> [block.stop for block in cut(11_982)]
+    [1497, 2995, 4493, 5991, 7488, 8986, 10484, 11982]
+    """
+    blocks = 1
+    while 2 * blocks <= min(MOST_BLOCKS, rows // LEAST_ROWS):
+        blocks *= 2
+    return [slice(rows * block // blocks, rows * (block + 1) // blocks) for block in range(blocks)]

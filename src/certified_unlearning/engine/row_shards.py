@@ -1,0 +1,240 @@
+"""One run shared by several processes, each with some of the rows; its bits do not depend on how many there are.
+
+Rows are cut into blocks, a power of two of them, by their number alone (`row_cut.cut`). Each block's gradient is
+computed by one process with one thread, from memory of the block's own, and the blocks' gradients are added in the
+order of a balanced binary tree: a process adds what lies within its own blocks, all gather these sums, and each adds
+the rest. Everything else, noise included, every process computes for itself: noise has addresses (`randomness`), so
+all draw the same; with every sum it is compared whether they have the same weights.
+
+How many numbers are added one after another is within what `accounting.core.rounding` counts: a block's rows, the parts
+they are multiplied in, a constant part, and the levels of the tree.
+"""
+
+import json
+import math
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import torch
+from safetensors.torch import load, save
+from torch import Tensor, distributed
+
+from certified_unlearning.engine.checkpoint import Checkpoint
+from certified_unlearning.engine.objectives.rows import Scratch
+from certified_unlearning.errors import DivergedError, ParameterError, ProcessError
+
+Node: TypeAlias = tuple[int, int]
+"""A node of the tree: its first block, and the one after its last."""
+
+
+@dataclass(frozen=True)
+class RowShards:
+    """One of the processes that share a run.
+
+    Attributes:
+        rank: Its number, from 0.
+        ranks: How many there are.
+        launcher: The process that started it, without which it ends; None if that is no matter.
+    """
+
+    rank: int = 0
+    ranks: int = 1
+    launcher: int | None = None
+
+    @property
+    def writes(self) -> bool:
+        """Whether this process writes the files of the run."""
+        return self.rank == 0
+
+    def own(self, blocks: int) -> range:
+        """Return the blocks whose gradients this process computes: every process a single one, or its share."""
+        return self._of_rank(self.rank, blocks)
+
+    def _of_rank(self, rank: int, blocks: int) -> range:
+        if blocks == 1:  # To wait for another process would take longer.
+            return range(1)
+        return range(blocks * rank // self.ranks, blocks * (rank + 1) // self.ranks)
+
+    def total(self, blocks: int, gradient_of: Callable[[int], Tensor], weights: Tensor, scratch: Scratch) -> Tensor:
+        """Return the sum of all blocks' gradients, the same bits for any number of processes.
+
+        Args:
+            blocks: How many blocks there are, a power of two.
+            gradient_of: Returns the gradient of one of this process' own blocks; the next call may overwrite it.
+            weights: What the gradients are taken at; their shape.
+            scratch: Where it is computed; the next call overwrites what this one returns.
+
+        Raises:
+            ProcessError: A process ended.
+            DivergedError: A process has other weights than this one.
+        """
+        if self.launcher is not None and os.getppid() != self.launcher:
+            raise ProcessError("what started the processes of this run has ended, and so do they")
+        if self.ranks == 1 or blocks == 1:
+            total = scratch.take("total", weights.shape, weights)
+            _add_up(total, 0, blocks, gradient_of, scratch)
+            return total
+        nodes = [_nodes((0, blocks), self._of_rank(rank, blocks)) for rank in range(self.ranks)]
+        shape = max(map(len, nodes)), *weights.shape
+        sent = scratch.take("sent", (8 + math.prod(shape) * weights.element_size(),), _BYTES.to(weights.device))
+        sums = sent[8:].view(weights.dtype).view(shape)
+        for place, (first, end) in enumerate(nodes[self.rank]):
+            _add_up(sums[place], first, end, gradient_of, scratch)
+        # The weights' bits, added as whole numbers: exact in any order, and any other bit makes another number.
+        as_integers = weights.reshape(-1).view({4: torch.int32, 8: torch.int64}[weights.element_size()])
+        sent[:8] = as_integers.sum(dtype=torch.int64).reshape(1).view(torch.uint8)
+        received = scratch.take("received", (self.ranks, len(sent)), sent)
+        with _companions(self):
+            distributed.all_gather(list(received), sent)
+        marks = received[:, :8]
+        if bool((marks != marks[0]).any()):
+            raise DivergedError(
+                f"the {self.ranks} processes of this run have different weights, so they do not compute the same: they "
+                "need processors, devices and software of one kind; the next start begins anew"
+            )
+        known = {
+            node: each[8:].view(weights.dtype).view(shape)[place]
+            for own, each in zip(nodes, received, strict=True)
+            for place, node in enumerate(own)
+        }
+        return _joined((0, blocks), known)
+
+    def of_first(self, content: bytes | None) -> bytes | None:
+        """Return what the first process gives, to all of them."""
+        if self.ranks == 1:
+            return content
+        device = "cuda" if distributed.get_backend() == "nccl" else "cpu"
+        length = torch.tensor([-1 if content is None else len(content)], device=device)
+        with _companions(self):
+            distributed.broadcast(length, 0)
+            if int(length) < 0:
+                return None
+            sent = torch.frombuffer(bytearray(content), dtype=torch.uint8) if self.writes and content else None
+            sent = torch.empty(int(length), dtype=torch.uint8) if sent is None else sent
+            sent = sent.to(device)
+            distributed.broadcast(sent, 0)
+        return bytes(sent.cpu().numpy())
+
+
+_BYTES = torch.empty(0, dtype=torch.uint8)
+ALONE = RowShards()
+"""One process that has all rows."""
+
+
+@contextmanager
+def row_shards() -> Iterator[RowShards]:
+    """Join the processes of a run that `torchrun` or another launcher started; without one, be the only process.
+
+    What counts are the variables of the environment that PyTorch's launcher sets: ``RANK``, ``WORLD_SIZE``,
+    ``MASTER_ADDR``, ``MASTER_PORT`` and, on GPUs, ``LOCAL_RANK``.
+
+    Raises:
+        ParameterError: A variable is missing or is no number.
+        ProcessError: Another process cannot be reached.
+    """
+    if os.environ.get("WORLD_SIZE", "1") == "1":
+        yield ALONE
+        return
+    if torch.cuda.is_available():
+        torch.cuda.set_device(int(os.environ.get("LOCAL_RANK", "0")))
+    try:
+        distributed.init_process_group()
+    except ValueError as error:
+        raise ParameterError(f"WORLD_SIZE says that several processes share this run, but: {error}") from error
+    except RuntimeError as error:
+        raise ProcessError(f"the processes of this run cannot reach each other: {error}") from error
+    try:
+        yield RowShards(distributed.get_rank(), distributed.get_world_size(), os.getppid())
+    finally:
+        distributed.destroy_process_group()
+
+
+class SharedCheckpoint(Checkpoint):
+    """A checkpoint that the first process writes and reads, for all processes of a run.
+
+    Args:
+        own: The checkpoint, which the other processes do not touch.
+        shards: Which process this is.
+    """
+
+    def __init__(self, own: Checkpoint, shards: RowShards) -> None:
+        self._own = own
+        self._shards = shards
+
+    def is_due(self) -> bool:
+        """Return whether this process is to write."""
+        return self._shards.writes and self._own.is_due()
+
+    def save(self, tensors: dict[str, Tensor], position: dict[str, Any]) -> None:
+        """Replace the file, if this is the process that writes it."""
+        if self._shards.writes:
+            self._own.save(tensors, position)
+
+    def load(self) -> tuple[dict[str, Tensor], dict[str, Any]] | None:
+        """Return what the first process reads: files may be seen late, or nowhere, by the others."""
+        saved = self._own.load() if self._shards.writes else None
+        content = None
+        if saved is not None:
+            tensors, position = saved
+            written = torch.frombuffer(bytearray(json.dumps(position).encode()), dtype=torch.uint8)
+            content = save({f"kept/{name}": each.contiguous() for name, each in tensors.items()} | {"place": written})
+        content = self._shards.of_first(content)
+        if content is None:
+            return None
+        sent = load(content)
+        position = json.loads(bytes(sent.pop("place").numpy()))
+        return {name.removeprefix("kept/"): each for name, each in sent.items()}, position
+
+    def delete(self) -> None:
+        """Remove the file, if this is the process that writes it."""
+        if self._shards.writes:
+            self._own.delete()
+
+
+def _nodes(node: Node, own: range) -> list[Node]:
+    """Return the largest nodes of the tree whose blocks are all among ``own``, from first to last."""
+    first, end = node
+    if own.start <= first and end <= own.stop:
+        return [node]
+    if end <= own.start or own.stop <= first:
+        return []
+    middle = (first + end) // 2
+    return _nodes((first, middle), own) + _nodes((middle, end), own)
+
+
+def _add_up(out: Tensor, first: int, end: int, gradient_of: Callable[[int], Tensor], scratch: Scratch) -> None:
+    """Fill ``out`` with the sum of a node's blocks."""
+    if end - first == 1:
+        out.copy_(gradient_of(first))
+        return
+    middle = (first + end) // 2
+    _add_up(out, first, middle, gradient_of, scratch)
+    if end - middle == 1:
+        out.add_(gradient_of(middle))
+        return
+    others = scratch.take(f"{end - middle} blocks", out.shape, out)
+    _add_up(others, middle, end, gradient_of, scratch)
+    out.add_(others)
+
+
+def _joined(node: Node, known: dict[Node, Tensor]) -> Tensor:
+    """Return the sum of a node's blocks from sums that are known, and that are changed."""
+    if node in known:
+        return known[node]
+    first, end = node
+    middle = (first + end) // 2
+    return _joined((first, middle), known).add_(_joined((middle, end), known))
+
+
+@contextmanager
+def _companions(shards: RowShards) -> Iterator[None]:
+    try:
+        yield
+    except RuntimeError as error:
+        raise ProcessError(
+            f"another of the {shards.ranks} processes of this run ended or cannot be reached; "
+            "started again, the run goes on from its last checkpoint"
+        ) from error

@@ -1,0 +1,132 @@
+"""Ensembles whose answers are certified: shards answer while a budget lasts, and are trained again when it is spent.
+
+Nothing is published: parameters were learned with the removed records until their shard is trained again. They are the
+secret of a version, with boxes and checkpoints; its weights are empty. What holds is what `unlearn predict` answers.
+
+The rows of removed records are zero before a removal begins, and none is read again: a shard that is trained again
+reads those that are left. It draws nothing: an `apply` that was killed and is run again ends with the same bits.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from certified_unlearning.certificate.ensemble import EnsembleCertificate
+from certified_unlearning.certificate.kinds import AnyCertificate
+from certified_unlearning.errors import DataError, InfeasibleError
+from certified_unlearning.ledger.directory import ModelDirectory
+from certified_unlearning.ledger.method import Answered, Method, Outcome, Secret, Taken
+from certified_unlearning.ledger.state import Batch
+from certified_unlearning.mechanisms.certified_sgd.ensemble import CertifiedShards
+from certified_unlearning.mechanisms.certified_sgd.ensemble_plan import EnsemblePlan
+from certified_unlearning.mechanisms.certified_sgd.shards import Standing
+from certified_unlearning.mechanisms.learners.learner import Removal
+
+
+class CertifiedAnswers(Method):
+    """An ensemble of certified networks; a record's number is its row of the table."""
+
+    stays_on_the_cpu = True
+
+    def __init__(self, directory: ModelDirectory, plan: EnsemblePlan, dataset: str) -> None:
+        self._directory, self._plan, self._dataset = directory, plan, dataset
+
+    def deal(self) -> None:
+        """Leave the training copy as it is: slices name rows of the table."""
+
+    def learn(self, device: torch.device) -> Outcome:
+        """Learn version 1 from the training copy."""
+        rows, labels = self._training()
+        everyone = torch.ones(self._plan.n, dtype=torch.bool)
+        return _version(self._plan.settings.learn(rows, labels, everyone, self._plan.generator))
+
+    def planned(self, answered: Sequence[Answered], rows: Sequence[int]) -> Removal:
+        """Return the removal of so many records, and in which slices they lie.
+
+        Raises:
+            InfeasibleError: No record would be left.
+        """
+        if len(rows) + sum(batch.records for batch, _ in answered) >= self._plan.n:
+            raise InfeasibleError("no record would be left; nothing was done: delete the model directory instead")
+        found = self._plan.settings.slices(self._plan.generator)[torch.tensor([*rows])].tolist()
+        return Removal(len(rows), 0, tuple((place, found.count(place)) for place in sorted({*found})))
+
+    def remove(
+        self,
+        weights: NDArray[Any],
+        secret: Secret | None,
+        answered: Sequence[Answered],
+        batch: Batch,
+        rows: Sequence[int],
+        taken: Taken | None,
+        device: torch.device,
+    ) -> Outcome:
+        """Take records out, and train the shards again whose budget that spends; see `Method.remove`."""
+        shards = self.shards(secret)
+        shards.forget(rows)
+        return _version(shards)
+
+    def check(self, weights: NDArray[Any], secret: Secret | None, left: Sequence[int]) -> None:
+        """Train again on the records that are left, and compare as far as shards were; see `Method.check`."""
+        shards = self.shards(secret)
+        if shards.present.nonzero()[:, 0].tolist() != sorted(left):
+            raise DataError(f"the state of {self._directory.path} speaks of other records than those that are left")
+        counts = shards.slices[shards.present].bincount(minlength=len(shards.standing.left)).tolist()
+        if counts != shards.standing.left:
+            raise DataError(f"the state of {self._directory.path} counts other records than those that are left")
+        shards.check(self._plan.settings.learn(shards.rows, shards.labels, shards.present, self._plan.generator))
+
+    def certificate(self, answered: Sequence[Answered], data_digest: str) -> EnsembleCertificate:
+        """Return the certificate of the version that these batches led to; it states no digest."""
+        plan = self._plan
+        return EnsembleCertificate.of(
+            removed=[[(place, count) for place, count in batch.places or ()] for batch, _ in answered],
+            dataset=self._dataset,
+            features="declared",
+            n_learned=plan.n,
+            features_in=plan.features,
+            hidden=plan.hidden,
+            classes=plan.classes,
+            loss=plan.loss,
+            shards=plan.shards,
+            slices=plan.slices,
+            budgets=plan.budgets,
+            epochs=plan.epochs,
+            step_size=plan.step_size,
+            bound=plan.bound,
+        )
+
+    def is_of(self, certificate: AnyCertificate, answered: Sequence[Answered]) -> bool:
+        """Return whether a certificate is what these batches give, whichever code wrote it."""
+        if not isinstance(certificate, EnsembleCertificate):
+            return False
+        due = self.certificate(answered, "")
+        return certificate == due.model_copy(update={"code_version": certificate.code_version})
+
+    def shards(self, secret: Secret | None) -> CertifiedShards:
+        """Return the ensemble that a secret holds, on the training copy."""
+        if secret is None:
+            raise DataError("the secret state is missing, without which nothing can be answered or removed")
+        header, (rows, labels) = secret.header, self._training()
+        standing = Standing(self._plan.sharding)
+        standing.left, standing.pending = header["left"], header["pending"]
+        tensors = {name: torch.tensor(each) for name, each in secret.arrays.items()}
+        return CertifiedShards.from_tensors(self._plan.settings, rows, labels, standing, tensors)
+
+    def _training(self) -> tuple[torch.Tensor, torch.Tensor]:
+        """Return rows as networks take them, and numbers of classes; of removed records zeros."""
+        plan = self._plan
+        rows = np.fromfile(self._directory.features, np.float32).reshape(plan.n, plan.features)
+        labels = np.fromfile(self._directory.labels, np.int8)
+        classes = labels > 0 if plan.classes == 2 else labels
+        return torch.from_numpy(rows.astype(np.float64)), torch.from_numpy(classes.astype(np.int64))
+
+
+def _version(shards: CertifiedShards) -> Outcome:
+    """Return the version that an ensemble is: nothing of it is published."""
+    arrays = {name: each.numpy() for name, each in shards.tensors().items()}
+    standing = shards.standing
+    return Outcome(np.zeros(0), None, Secret(arrays, {"left": standing.left, "pending": standing.pending}))

@@ -1,0 +1,144 @@
+"""The constants of an ensemble of certified networks, for one's own records: fixed before anything is learned.
+
+Nothing in them depends on the records but their number at the start. They are part of the training that every answer is
+compared with, so no request changes them.
+"""
+
+import secrets
+from collections.abc import Sequence
+from typing import Literal, Self
+
+import torch
+from pydantic import BaseModel, ConfigDict
+
+from certified_unlearning.accounting.core.checks import require_count, require_positive
+from certified_unlearning.engine.abstract_training.descent import Descent
+from certified_unlearning.errors import ParameterError
+from certified_unlearning.mechanisms.certified_sgd.ensemble import CertifiedEnsemble
+from certified_unlearning.mechanisms.certified_sgd.sgd import dense_network
+from certified_unlearning.mechanisms.certified_sgd.shards import Sharding
+from certified_unlearning.vocabulary import NetworkLoss
+
+USUAL_SHARDS = 5
+"""Shards, where nobody says how many."""
+USUAL_SLICES = 2
+"""Slices of a shard, where nobody says how many."""
+USUAL_BUDGETS = (1, 2, 4, 8)
+"""Budgets, where nobody says which."""
+USUAL_EPOCHS = 5
+"""Updates of a stage, where nobody says how many."""
+USUAL_STEP_SIZE = 4.0
+"""For rows of norm 1 and clipped gradients, where nobody says it."""
+USUAL_BOUND = 0.1
+"""What entries of a gradient are clipped to, where nobody says it."""
+_KEY_BITS = 62
+
+
+class EnsemblePlan(BaseModel):
+    """What is fixed before anything is learned.
+
+    Attributes:
+        mechanism: ``certified-ensemble``.
+        n: Number of records at the start.
+        features: Columns of a row.
+        classes: Number of classes, at least 2.
+        shards: ``S``.
+        slices: ``R`` of each shard.
+        budgets: ``k`` of each box, in rising order.
+        hidden: Units of each hidden layer of a shard's network.
+        epochs: Updates of each stage, each of which reads all records of the stage.
+        step_size: ``alpha``.
+        bound: What entries of a record's gradient are clipped to.
+        key: Draws slices and starts; it says nothing of the records.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    mechanism: Literal["certified-ensemble"] = "certified-ensemble"
+    n: int
+    features: int
+    classes: int
+    shards: int
+    slices: int
+    budgets: tuple[int, ...]
+    hidden: tuple[int, ...]
+    epochs: int
+    step_size: float
+    bound: float
+    key: int
+
+    @classmethod
+    def make(
+        cls,
+        *,
+        n: int,
+        features: int,
+        classes: int,
+        shards: int | None = None,
+        slices: int | None = None,
+        budgets: Sequence[int] | None = None,
+        hidden: Sequence[int] = (),
+        epochs: int | None = None,
+        step_size: float | None = None,
+        bound: float | None = None,
+    ) -> Self:
+        """Return the plan, with the usual value of what is None, and a key from the operating system's entropy.
+
+        Arguments are the attributes.
+
+        Raises:
+            ParameterError: A value makes no sense.
+        """
+        require_count(least=1, features=features)
+        require_count(least=2, classes=classes)
+        for place, units in enumerate(hidden):
+            require_count(least=1, **{f"hidden[{place}]": units})
+        made = cls(
+            n=n,
+            features=features,
+            classes=classes,
+            shards=USUAL_SHARDS if shards is None else shards,
+            slices=USUAL_SLICES if slices is None else slices,
+            budgets=tuple(USUAL_BUDGETS if budgets is None else budgets),
+            hidden=tuple(hidden),
+            epochs=USUAL_EPOCHS if epochs is None else epochs,
+            step_size=USUAL_STEP_SIZE if step_size is None else step_size,
+            bound=USUAL_BOUND if bound is None else bound,
+            key=secrets.randbits(_KEY_BITS),
+        )
+        require_positive(step_size=made.step_size, bound=made.bound)
+        require_count(least=1, epochs=made.epochs)
+        smallest = min(made.sharding.sizes)
+        if made.budgets[-1] >= smallest:
+            raise ParameterError(
+                f"budgets must be below the number of records of a slice, {smallest} here, got {made.budgets[-1]}: "
+                "take smaller ones, or fewer shards or slices"
+            )
+        return made
+
+    @property
+    def sharding(self) -> Sharding:
+        """How records lie."""
+        return Sharding(self.n, self.shards, self.slices, self.budgets)
+
+    @property
+    def loss(self) -> NetworkLoss:
+        """A record's loss."""
+        return loss_of(self.classes)
+
+    @property
+    def settings(self) -> CertifiedEnsemble:
+        """The constants as the mechanism takes them."""
+        descent = Descent(self.loss, self.step_size, clipping="clamp", bound=self.bound)
+        network = dense_network(self.features, self.hidden, self.classes)
+        return CertifiedEnsemble(network, descent, self.sharding, self.epochs)
+
+    @property
+    def generator(self) -> torch.Generator:
+        """What draws slices and starts, at its beginning."""
+        return torch.Generator().manual_seed(self.key)
+
+
+def loss_of(classes: int) -> NetworkLoss:
+    """Return the loss for so many classes."""
+    return "binary-cross-entropy" if classes == 2 else "cross-entropy"

@@ -1,0 +1,283 @@
+"""Attacks on private mechanisms that attain what their noise allows: neighbouring data sets, and what tells them apart.
+
+Each runs a mechanism many times on either of two data sets that differ in one record, and returns a score of each run:
+its log-likelihood ratio up to a factor, so that no other test sees more. Records are chosen so that the ratio is known:
+losses that are linear where they are met (`LINEAR`, far from its targets), rows of zeros for all other records, one
+column. Nothing else of a mechanism is replaced: what is attacked is the code that learns.
+"""
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor
+
+from certified_unlearning.accounting.private.learners import LinearProblem, NoisyDescent, OutputPerturbation
+from certified_unlearning.accounting.private.losses import ScalarLoss
+from certified_unlearning.accounting.private.phased import OnePass
+from certified_unlearning.accounting.private.recursive import RecursiveRegularisation
+from certified_unlearning.accounting.private.sampled import SampledDescent
+from certified_unlearning.accounting.private.sampled_spider import SampledSpider
+from certified_unlearning.accounting.private.spider import SpiderBoost
+from certified_unlearning.accounting.private.tree_spider import TreeSpider
+from certified_unlearning.engine.addresses import address
+from certified_unlearning.engine.private.bounded_records import BoundedRecords
+from certified_unlearning.mechanisms.private import (
+    noisy_descent,
+    output_perturbation,
+    phased,
+    recursive,
+    sampled_descent,
+    spider_boost,
+    tree_spider,
+)
+
+Array = npt.NDArray[np.float64]
+LINEAR = ScalarLoss(name="huber", width=1.0, target=1e6)
+"""Of a target of 1e6 its slope is -1 at all weights that are met; of a target of 0, near 0, it is half of a square."""
+SQUARED = ScalarLoss(name="squared")
+SETTLED = 0.9
+"""Of the radius: where `gradients_in_the_ball` lets weights settle, so that projections are rare."""
+
+
+@dataclass(frozen=True)
+class Attack:
+    """What an attack saw.
+
+    Attributes:
+        here: Scores of runs with the record.
+        there: Scores of as many runs with another record in its place, or none.
+        mu: Where scores are Gaussian with variance 1, the distance of their means, exactly: then the law of ``here`` is
+            ``N(mu / 2, 1)`` and that of ``there`` ``N(-mu / 2, 1)``. None elsewhere.
+    """
+
+    here: Array
+    there: Array
+    mu: float | None = None
+
+
+def one_record(row: float, target: float, *, n: int, loss: ScalarLoss = LINEAR, others: float = 0.0) -> BoundedRecords:
+    """Return records of one column: the first as given, all others of one row with the same target.
+
+    Args:
+        row: Of the first record; 0 for an empty place.
+        target: Of all records.
+        n: How many.
+        loss: Of the records.
+        others: Rows of all other records.
+    """
+    rows = torch.full((n, 1), others, dtype=torch.float64)
+    rows[0] = row
+    return BoundedRecords(rows, torch.full((n,), target, dtype=torch.float64), loss=loss, row_norm=1.0)
+
+
+def descent(plan: NoisyDescent, *, runs: int, seed: int) -> Attack:
+    """Attack what Algorithm 1 publishes under a linear loss: a Gaussian, of less ``mu`` than the whole path has."""
+    shares = [plan.step_size * (plan.steps - 1 - step) / plan.steps for step in range(plan.releases)]
+    found = [noisy_descent.learn(plan, each, keys)[:, 0] for each, keys in _pair(plan.problem, runs, seed)]
+    return _linear(plan.problem, found, shares, plan.sigma)
+
+
+def stage(plan: RecursiveRegularisation, *, runs: int, seed: int) -> Attack:
+    """Attack what Algorithm 7's first stage finds under a linear loss: a Gaussian."""
+    first, n = plan.stages[0], len(plan.stages) * plan.problem.n + plan.unused
+    found = [recursive.found_by_stage(plan, each, keys)[0][:, 0] for each, keys in _pair(plan.problem, runs, seed, n)]
+    # What a step's noise becomes in the weighted mean of the iterates after it.
+    kept, last = 1 - first.step_size * first.regulariser, first.steps - 1
+    total = sum(kept**age for age in range(first.steps))
+    shares = [first.step_size * (last - step) * kept ** (last - step - 1) / total for step in range(last)]
+    return _linear(first.problem, found, shares, first.sigma)
+
+
+def one_pass(plan: OnePass, *, runs: int, seed: int) -> Attack:
+    """Attack what Algorithm 17 publishes under a linear loss: the first record moves all iterates."""
+    start = torch.zeros(runs, 1, dtype=torch.float64)
+    found = [phased.one_pass(plan, each, start, keys)[:, 0] for each, keys in _pair(plan.problem, runs, seed)]
+    # The record's own step is divided by no number of records.
+    return _scored(found, _other(plan.problem), mean=plan.step_size, spread=plan.sigma)
+
+
+def minimiser(plan: OutputPerturbation, *, runs: int, seed: int) -> Attack:
+    """Attack what Algorithm 3 publishes under a linear loss, which attains its sensitivity (check S8)."""
+    found = [output_perturbation.learn(plan, each, keys)[:, 0] for each, keys in _pair(plan.problem, runs, seed)]
+    return _scored(found, _other(plan.problem), mean=1 / (plan.strong_convexity * plan.problem.n), spread=plan.sigma)
+
+
+def gradients_in_the_ball(plan: NoisyDescent, *, runs: int, seed: int) -> Attack:
+    """Attack the path of Algorithm 1 under squared loss near the boundary, where gradients are longest.
+
+    Under add-remove: a row along the weights with the farthest target, against an empty place. The others draw weights
+    to `SETTLED` of the radius. Steps that end on the boundary are left out, as a projection may hide what they say.
+    """
+    problem, bound = plan.problem, plan.problem.radius
+    slope = 1 / (SETTLED * bound)  # Rows whose targets of 1 are met there.
+    scores = []
+    for present, keys in ((1.0, _keys(seed, "here", runs)), (0.0, _keys(seed, "there", runs))):
+        records = one_record(present, 1.0, n=problem.n, loss=SQUARED, others=slope)
+        records.targets[0] = -1.0
+        score = torch.zeros(runs, dtype=torch.float64)
+        previous: Tensor | None = None
+        for weights in noisy_descent.iterates(plan, records, keys):
+            w = weights[:, 0].clone()
+            if previous is not None:
+                of_others = 2 * slope * (slope * previous - 1) * (problem.n - 1) / problem.n
+                seen = (previous - w) / plan.step_size - of_others
+                moved = 2 * (previous + 1) / problem.n
+                inside = (w.abs() < bound * (1 - 1e-9)).double()
+                score += inside * (moved * seen - moved**2 / 2) / plan.sigma**2
+            previous = w
+        scores.append(score.numpy())
+    return Attack(scores[0], scores[1])
+
+
+def spider_gradients(plan: SpiderBoost | SampledSpider, *, runs: int, seed: int) -> Attack:
+    """Attack the noisy gradients of Algorithm 5 under a linear loss; its differences say nothing of the record then."""
+    found = []
+    for records, keys in _pair(plan.problem, runs, seed):
+        total = torch.zeros(runs, dtype=torch.float64)
+        for step, (before, after) in enumerate(_steps(spider_boost.iterates(plan, records, keys))):
+            if step % plan.period == 0:
+                total += (after - before) / plan.step_size
+        found.append(total)
+    return _linear(plan.problem, found, [1.0] * plan.gradients, plan.sigma_gradient)
+
+
+def spider_differences(plan: SpiderBoost, *, runs: int, seed: int) -> Attack:
+    """Attack the noisy differences of Algorithm 5 on full batches: a parabola against an empty place, add-remove."""
+    scores = []
+    unit = 1 / (plan.problem.n * plan.sigma_difference)
+    for present, keys in ((1.0, _keys(seed, "here", runs)), (0.0, _keys(seed, "there", runs))):
+        records = one_record(present, 0.0, n=plan.problem.n)
+        score, before = torch.zeros(runs, dtype=torch.float64), [torch.zeros(runs, dtype=torch.float64)] * 2
+        for step, (here, there) in enumerate(_steps(spider_boost.iterates(plan, records, keys))):
+            estimate = (here - there) / plan.step_size
+            if step % plan.period:
+                score += (estimate - before[0]) / (here - before[1]) / plan.sigma_difference - unit / 2
+            before = [estimate, here]
+        scores.append(score.numpy() / math.sqrt(plan.differences))
+    return Attack(scores[0], scores[1], unit * math.sqrt(plan.differences))
+
+
+def spider_batch(plan: SampledSpider, *, runs: int, seed: int) -> Attack:
+    """Attack the first noisy difference of a sampled Algorithm 5, under add-remove: a record may be in no batch."""
+    scores = []
+    for present, keys in ((1.0, _keys(seed, "here", runs)), (0.0, _keys(seed, "there", runs))):
+        records = one_record(present, 0.0, n=plan.problem.n)
+        (w_0, w_1), (_, w_2) = list(_steps(spider_boost.iterates(plan, records, keys)))[:2]
+        change = ((w_1 - w_2) - (w_0 - w_1)) / plan.step_size
+        scores.append((change / (w_1 - w_0) / plan.sigma_difference).numpy())
+    unit = 1 / (plan.batch * plan.sigma_difference)
+    here, there = (_mixture(each, unit, plan.share, here=1.0, there=0.0) for each in scores)
+    return Attack(here, there)
+
+
+def batch(plan: SampledDescent, *, runs: int, seed: int) -> Attack:
+    """Attack one step of DP-SGD under a linear loss: a record that may be in the batch, or what stands in its place."""
+    unit = 1 / plan.multiplier
+    scale = plan.step_size / (plan.share * plan.problem.n) * plan.clip * plan.multiplier
+    found = [sampled_descent.learn(plan, each, keys)[:, 0] / scale for each, keys in _pair(plan.problem, runs, seed)]
+    other = _other(plan.problem)
+    here, there = (_mixture(each.numpy(), unit, plan.share, here=1.0, there=other) for each in found)
+    return Attack(here, there)
+
+
+def root(plan: TreeSpider, *, runs: int, seed: int) -> Attack:
+    """Attack the gradient of Algorithm 6's first root alone, under a linear loss."""
+    found = []
+    for records, keys in _pair(plan.problem, runs, seed):
+        roots = [next(tree_spider.nodes(plan, records, key)) for key in keys]
+        found.append(-torch.cat([each.estimate[:, 0] for each in roots]))
+    return _scored(found, _other(plan.problem), mean=1 / plan.batch, spread=plan.root_sigma)
+
+
+def right_child(plan: TreeSpider, name: str, *, runs: int, seed: int) -> Attack:
+    """Attack a right child of the first tree alone, under add-remove: a parabola among its records, or an empty place.
+
+    Args:
+        plan: Of one column.
+        name: Of the node; it ends with 1.
+        runs: On either side.
+        seed: Of the noise.
+    """
+    order = [each for each in tree_spider.pre_order(plan.depth) if each.endswith("1")]
+    size = plan.node_batch(len(name))
+    first = plan.batch + sum(plan.node_batch(len(each)) for each in order[: order.index(name)])
+    scores, unit = [], 0.0
+    for present, keys in ((1.0, _keys(seed, "here", runs)), (0.0, _keys(seed, "there", runs))):
+        rows, targets = torch.zeros(plan.problem.n, 1, dtype=torch.float64), torch.zeros(plan.problem.n)
+        rows[first] = present
+        records = BoundedRecords(rows, targets, loss=LINEAR, row_norm=1.0)
+        side = []
+        for key in keys:
+            met = {}
+            for node in tree_spider.nodes(plan, records, key):
+                met[node.name] = node
+                if node.name == name:
+                    break
+            parent, here = met[name[:-1]], met[name]
+            apart = float(here.weights - parent.weights)
+            if abs(apart) < plan.length / 2:
+                continue  # Steps that cancelled, before the record was met: nothing is to be seen then.
+            sigma = plan.node_sigma(len(name), abs(apart))
+            unit = abs(apart) / size / sigma
+            side.append(float(here.estimate - parent.estimate) / math.copysign(sigma, apart) - unit / 2)
+        scores.append(np.array(side))
+    return Attack(scores[0], scores[1], unit)
+
+
+def _other(problem: LinearProblem) -> float:
+    """Return the row that stands in the place of a row of 1: the farthest one, or none."""
+    return -1.0 if problem.relation == "replace-one" else 0.0
+
+
+def _pair(
+    problem: LinearProblem, runs: int, seed: int, n: int | None = None
+) -> Iterator[tuple[BoundedRecords, list[int]]]:
+    """Yield both data sets of linear losses, each with addresses of its runs."""
+    for side, row in (("here", 1.0), ("there", _other(problem))):
+        yield one_record(row, LINEAR.target, n=problem.n if n is None else n), _keys(seed, side, runs)
+
+
+def _keys(seed: int, side: str, runs: int) -> list[int]:
+    return [address("audit", seed, side, run) for run in range(runs)]
+
+
+def _linear(problem: LinearProblem, found: Sequence[Tensor], shares: Sequence[float], sigma: float) -> Attack:
+    """Return the attack on sums of noisy gradients, each of which has a share in what is published."""
+    return _scored(found, _other(problem), mean=sum(shares) / problem.n, spread=sigma * math.hypot(*shares))
+
+
+def _scored(found: Sequence[Tensor], other: float, *, mean: float, spread: float) -> Attack:
+    """Return the attack on Gaussians whose mean is the record's row times a number.
+
+    Args:
+        found: What was published, of either side.
+        other: The row that stands in the place of 1.
+        mean: Of a row of 1.
+        spread: Standard deviation.
+    """
+    here, there = ((each.numpy() - (1 + other) / 2 * mean) / spread for each in found)
+    return Attack(here, there, (1 - other) * mean / spread)
+
+
+def _mixture(values: Array, unit: float, share: float, *, here: float, there: float) -> Array:
+    """Return log-likelihood ratios of values in standard deviations, where a record takes part with a probability."""
+
+    def density(row: float) -> Array:
+        log: Array = np.logaddexp(math.log1p(-share), math.log(share) + unit * row * values - (unit * row) ** 2 / 2)
+        return log
+
+    return density(here) - density(there)
+
+
+def _steps(path: Iterator[Tensor]) -> Iterator[tuple[Tensor, Tensor]]:
+    """Yield consecutive iterates of one column."""
+    before: Tensor | None = None
+    for weights in path:
+        here = weights[:, 0].clone()
+        if before is not None:
+            yield before, here
+        before = here

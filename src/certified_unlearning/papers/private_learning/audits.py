@@ -1,0 +1,520 @@
+"""Experiment X12: audits of every private mechanism, and of faults planted in them.
+
+An audit runs a mechanism on neighbouring data sets (`attacks`) and bounds from below what its outputs show, exactly
+(Clopper and Pearson): where that is more than is stated, the statement is false, or the audit is wrong with its stated
+false-alarm rate. A threshold does not depend on the runs. Selections are not sampled but enumerated, and a Gaussian's
+law is compared with the exact one besides (Kolmogorov and Smirnov), so that a ``mu`` is known to the last digit.
+
+What an audit shows is no upper bound: that a mechanism passes proves nothing. A fault whose noise is too small by less
+than the confidence interval's width is seen by its recomputed guarantee alone (`checks`), which is the check that
+planners and estimators make before they learn (`accounting.private.guarantee.require_met`).
+"""
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass, replace
+from itertools import product
+from typing import Any, Literal
+
+import numpy as np
+
+from certified_unlearning.accounting.core.checks import require_count
+from certified_unlearning.accounting.core.conversion import mu_from_epsilon
+from certified_unlearning.accounting.private.guarantee import require_met
+from certified_unlearning.accounting.private.learners import LinearProblem, NoisyDescent, OutputPerturbation
+from certified_unlearning.accounting.private.losses import ScalarLoss
+from certified_unlearning.accounting.private.phased import PhasedDescent
+from certified_unlearning.accounting.private.recursive import RecursiveRegularisation
+from certified_unlearning.accounting.private.releases import PRINTED, noise_multiplier
+from certified_unlearning.accounting.private.sampled import NoisySums, SampledDescent, composed_epsilon
+from certified_unlearning.accounting.private.sampled_spider import SampledSpider
+from certified_unlearning.accounting.private.searches import Boosting, GridSearch
+from certified_unlearning.accounting.private.selections import (
+    generalised_probabilities,
+    mean_score_sensitivity,
+    noisy_minimum_scale,
+)
+from certified_unlearning.accounting.private.spider import SpiderBoost
+from certified_unlearning.accounting.private.tree_spider import TreeSpider
+from certified_unlearning.accounting.residual.rounding import OUTWARD
+from certified_unlearning.errors import AssumptionError, ParameterError
+from certified_unlearning.papers.private_learning import attacks
+from certified_unlearning.papers.private_learning.attacks import LINEAR, SQUARED, Attack
+from certified_unlearning.vocabulary import Relation
+
+FALSE_ALARM = 1e-6
+"""Of one audit."""
+DELTA = 1e-5
+"""Of all plans that are audited."""
+LIKELY = 0.05
+"""Delta at which what sampling hides is audited: one that so many runs can measure."""
+EXACTLY = 1e-9
+"""Relative distance from which on an enumerated or an exact number is more than another."""
+
+Method = Literal["likelihood ratio", "exact law", "enumeration", "recomputed guarantee"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Audit:
+    """One row of X12.
+
+    Attributes:
+        mechanism: What ran.
+        planted: The fault that was planted in it; empty for none.
+        method: How it was looked at.
+        unit: Of the numbers: ``mu``, ``delta`` or ``epsilon``.
+        relation: Of the neighbours.
+        runs: On either data set; 0 where nothing was sampled.
+        stated: What the mechanism without a fault states.
+        shown: What was shown at least, but with probability ``false_alarm``; exact where nothing was sampled.
+        exact: The exact value for these two data sets, where outputs are Gaussian and their law was confirmed.
+        false_alarm: With which an audit of a true statement says ``caught``; 0 where nothing was sampled.
+        caught: Whether more was shown than was stated.
+    """
+
+    mechanism: str
+    planted: str
+    method: Method
+    unit: str
+    relation: Relation
+    runs: int
+    stated: float
+    shown: float
+    exact: float | None
+    false_alarm: float
+    caught: bool
+
+
+def shown_mu(attack: Attack, *, false_alarm: float = FALSE_ALARM) -> float:
+    """Return a lower bound on the ``mu`` of Gaussian DP that scores show, by the threshold 0; at least 0.
+
+    ``Phi^-1(power) - Phi^-1(alarms)`` is at most ``mu`` for every test; both rates are bounded exactly.
+
+    Args:
+        attack: What was seen.
+        false_alarm: Probability with which the bound is above the truth, at most.
+    """
+    from scipy.special import ndtri
+
+    power, alarm = (
+        least_rate(attack.here, false_alarm / 2),
+        1 - least_rate(-attack.there, false_alarm / 2),
+    )
+    # Infinite differences say that one rate is not bounded away from 0 or 1: nothing is shown.
+    found = float(ndtri(power) - ndtri(alarm))
+    return max(0.0, found) if math.isfinite(found) else 0.0
+
+
+def shown_delta(attack: Attack, epsilon: float, *, false_alarm: float = FALSE_ALARM) -> float:
+    """Return a lower bound on ``delta`` at an epsilon, by the best event ``score > epsilon``; at least 0.
+
+    Args:
+        attack: What was seen; scores are log-likelihood ratios.
+        epsilon: Of the statement.
+        false_alarm: Probability with which the bound is above the truth, at most.
+    """
+    power = least_rate(attack.here - epsilon, false_alarm / 2)
+    alarm = 1 - least_rate(epsilon - attack.there, false_alarm / 2)
+    return max(0.0, power - math.exp(epsilon) * alarm)
+
+
+def least_rate(scores: attacks.Array, miss: float) -> float:
+    """Return a lower bound on the probability of a score above 0, by Clopper and Pearson.
+
+    Args:
+        scores: Of independent runs.
+        miss: Probability with which the bound is above it, at most.
+    """
+    from scipy.special import betaincinv
+
+    above = int((scores > 0).sum())
+    return float(betaincinv(above, len(scores) - above + 1, miss)) if above else 0.0
+
+
+def law_holds(attack: Attack, *, false_alarm: float = FALSE_ALARM) -> bool:
+    """Return whether scores have the Gaussian law that the attack says they have, by two Kolmogorov-Smirnov tests."""
+    if attack.mu is None:
+        raise ParameterError("the scores of this attack are no Gaussians")
+    from scipy.stats import kstest, norm
+
+    sides = ((attack.here, attack.mu / 2), (attack.there, -attack.mu / 2))
+    return all(kstest(scores, norm(mean).cdf).pvalue > false_alarm / 2 for scores, mean in sides)
+
+
+def audited(
+    mechanism: str,
+    attack: Attack,
+    stated: float,
+    *,
+    relation: Relation,
+    planted: str = "",
+    false_alarm: float = FALSE_ALARM,
+) -> Audit:
+    """Return the audit of a statement in ``mu`` by an attack, whose exact value counts too where its law is confirmed.
+
+    Args:
+        mechanism: What ran.
+        attack: What was seen.
+        stated: ``mu`` of the mechanism without a fault.
+        relation: Of the neighbours.
+        planted: The fault; empty for none.
+        false_alarm: Of this audit.
+    """
+    shown = shown_mu(attack, false_alarm=false_alarm / 2)
+    exact = attack.mu if attack.mu is not None and law_holds(attack, false_alarm=false_alarm / 2) else None
+    return Audit(
+        mechanism=mechanism,
+        planted=planted,
+        method="likelihood ratio" if attack.mu is None else "exact law",
+        unit="mu",
+        relation=relation,
+        runs=len(attack.here),
+        stated=stated,
+        shown=shown,
+        exact=exact,
+        false_alarm=false_alarm,
+        # A law that is not confirmed is a fault, too: noise of another size, or records that count twice.
+        caught=shown > stated
+        or (attack.mu is not None and exact is None)
+        or (exact is not None and exact > stated * (1 + EXACTLY)),
+    )
+
+
+def audited_batches(mechanism: str, attack: Attack, sums: NoisySums, *, relation: Relation, planted: str = "") -> Audit:
+    """Return the audit of one release on Poisson batches at delta `LIKELY`.
+
+    Args:
+        mechanism: What ran.
+        attack: What was seen; scores are log-likelihood ratios.
+        sums: The release as it is accounted for, without a fault.
+        relation: Of the neighbours.
+        planted: The fault; empty for none.
+    """
+    epsilon = composed_epsilon([sums._replace(times=1)], delta=LIKELY, relation=relation)
+    shown = shown_delta(attack, epsilon)
+    return Audit(
+        mechanism=mechanism,
+        planted=planted,
+        method="likelihood ratio",
+        unit="delta",
+        relation=relation,
+        runs=len(attack.here),
+        stated=LIKELY,
+        shown=shown,
+        exact=None,
+        false_alarm=FALSE_ALARM,
+        caught=shown > LIKELY,
+    )
+
+
+def least_of_noisy(scores: Sequence[float], scale: float) -> attacks.Array:
+    """Return the probability of each score to be the least with Laplace noise, by quadrature.
+
+    Args:
+        scores: Of the candidates.
+        scale: Of the noise.
+    """
+    from scipy.integrate import quad
+
+    def above(x: float, score: float) -> float:
+        tail = 0.5 * math.exp(-abs(x - score) / scale)
+        return tail if x >= score else 1 - tail
+
+    def of(which: int) -> float:
+        others = [score for number, score in enumerate(scores) if number != which]
+
+        def density(x: float) -> float:
+            own = math.exp(-abs(x - scores[which]) / scale) / (2 * scale)
+            return own * math.prod(above(x, score) for score in others)
+
+        low, high = min(scores) - 60 * scale, max(scores) + 60 * scale
+        return float(quad(density, low, high, points=sorted(set(scores)), limit=400)[0])
+
+    return np.array([of(which) for which in range(len(scores))])
+
+
+def worst_ratio(
+    probabilities: Callable[[Sequence[float]], attacks.Array], losses: Sequence[float], moves: Sequence[float]
+) -> float:
+    """Return the largest log-ratio of a selection's probabilities where every loss moves by its bound, up or down.
+
+    Args:
+        probabilities: Of the candidates, by their losses.
+        losses: Before.
+        moves: How far one record moves each.
+    """
+    before, worst = probabilities(losses), 0.0
+    for signs in product((-1, 1), repeat=len(losses)):
+        after = probabilities([loss + sign * move for loss, sign, move in zip(losses, signs, moves, strict=True)])
+        worst = max(worst, float(np.abs(np.log(after / before)).max()))
+    return worst
+
+
+def selections(epsilon: float) -> list[Audit]:
+    """Return the audits of Algorithms 4 and 15: selection probabilities on neighbours, enumerated."""
+    problem = LinearProblem(n=1000, features=2, row_norm=1.0, loss=SQUARED, radius=1.0)
+
+    def planner(some: LinearProblem, runs: int) -> NoisyDescent:
+        return NoisyDescent.plan(some, epsilon=epsilon, delta=DELTA, runs=runs, steps=20)
+
+    search = GridSearch.plan(problem, (0.5, 1.0, 2.0, 4.0), planner, epsilon=epsilon)
+
+    def drawn(losses: Sequence[float]) -> attacks.Array:
+        return generalised_probabilities(losses, search.sensitivities, epsilon=epsilon, beta=search.beta)
+
+    widest = search.sensitivities[-1]
+    bases = [[base * widest * k for k in range(5)] for base in (0.0, 0.5, -0.5)]
+    found = max(worst_ratio(drawn, base, search.sensitivities) for base in bases)
+    boosted = Boosting.plan(problem, planner, epsilon=epsilon)
+    largest, relation = boosted.largest_loss, problem.relation
+    moved = [mean_score_sensitivity(largest, n=boosted.validated, relation=relation)] * boosted.chunks
+    # As if the losses had been measured on all records.
+    forgotten = noisy_minimum_scale(mean_score_sensitivity(largest, n=problem.n, relation=relation), epsilon)
+    level = [1.0] * boosted.chunks
+
+    def least(scale: float) -> float:
+        return worst_ratio(lambda losses: least_of_noisy(losses, scale), level, moved)
+
+    return [
+        _enumerated("grid search", "", epsilon, found, relation),
+        _enumerated("boosting", "", epsilon, least(boosted.scale), relation),
+        _enumerated("boosting", "n for the chunk size", epsilon, least(forgotten), relation),
+    ]
+
+
+def _enumerated(mechanism: str, planted: str, stated: float, shown: float, relation: Relation) -> Audit:
+    return _exactly(mechanism, planted, "enumeration", stated, shown, relation)
+
+
+def _exactly(mechanism: str, planted: str, method: Method, stated: float, shown: float, relation: Relation) -> Audit:
+    return Audit(
+        mechanism=mechanism,
+        planted=planted,
+        method=method,
+        unit="epsilon",
+        relation=relation,
+        runs=0,
+        stated=stated,
+        shown=shown,
+        exact=shown,
+        false_alarm=0.0,
+        caught=shown > stated * (1 + EXACTLY),
+    )
+
+
+def checks(epsilon: float) -> list[Audit]:
+    """Return the check at run time, `require_met`, of plans with and without the faults of the issue."""
+    squared = LinearProblem(n=1000, features=5, row_norm=1.0, loss=SQUARED, radius=1.0)
+    logistic = replace(squared, loss=ScalarLoss(name="logistic"))
+    asked: dict[str, Any] = {"epsilon": epsilon, "delta": DELTA}
+    descent = NoisyDescent.plan(squared, **asked, steps=100)
+    embedded = NoisyDescent.plan(squared.embedded(3), **asked, steps=100)
+    inner = embedded.problem
+    planned_inside = NoisyDescent.plan(replace(inner, radius=inner.radius / 2), **asked, steps=100)
+    unstretched = NoisyDescent.plan(replace(inner, row_norm=squared.row_norm), **asked, steps=100)
+    phased = PhasedDescent.plan(squared, **asked)
+    loss_at_zero = squared.loss.at_zero**2 / squared.gradient_bound
+    stages = RecursiveRegularisation.plan(logistic, **asked, steps=50)
+    few = len(stages.stages)
+    by_relation = SpiderBoost.plan(replace(logistic, relation="add-remove"), **asked, gap=1.0, steps=50)
+    plans: list[tuple[str, str, Any]] = [
+        ("noisy descent", "", descent),
+        ("noisy descent", "a forgotten sqrt(T)", _quieter(descent, math.sqrt(descent.releases))),
+        ("embedding", "", embedded),
+        ("embedding", "an inner radius too small", replace(planned_inside, problem=inner)),
+        ("embedding", "rows as if they were not embedded", replace(unstretched, problem=inner)),
+        ("phased descent", "", phased),
+        (
+            "phased descent",
+            "L0 for G",
+            replace(phased, phases=tuple(_quieter(each, 1 / loss_at_zero) for each in phased.phases)),
+        ),
+        ("recursive regularisation", "", stages),
+        (
+            "recursive regularisation",
+            "n for the chunk size",
+            replace(stages, stages=tuple(_quieter(each, few) for each in stages.stages)),
+        ),
+        ("SpiderBoost", "", SpiderBoost.plan(logistic, **asked, gap=1.0, steps=50)),
+        ("SpiderBoost", "c = 1.61 for replace-one", replace(by_relation, problem=logistic)),
+    ]
+    found = []
+    for mechanism, planted, plan in plans:
+        recomputed, relation = plan.guarantee.epsilon(DELTA), plan.problem.relation
+        row = _exactly(mechanism, planted, "recomputed guarantee", epsilon, recomputed, relation)
+        try:
+            require_met(plan.guarantee, **asked)
+        except AssumptionError:
+            found.append(replace(row, caught=True))
+        else:
+            found.append(replace(row, caught=False))
+    return found
+
+
+def _quieter(plan: Any, factor: float) -> Any:
+    """Return a plan with noise divided by a factor."""
+    return replace(plan, sigma=plan.sigma / factor)
+
+
+def sampled(*, runs: int, seed: int, epsilon: float) -> list[Audit]:
+    """Return the audits of what rests on dp-accounting: SpiderBoost and DP-SGD on Poisson batches.
+
+    Args:
+        runs: On either side.
+        seed: Of the noise.
+        epsilon: Of SpiderBoost's plan.
+
+    Raises:
+        ParameterError: dp-accounting is not installed.
+    """
+    line = LinearProblem(n=100, features=1, row_norm=1.0, loss=LINEAR, radius=1e6)
+    without = replace(line, relation="add-remove")
+    asked: dict[str, Any] = {"epsilon": epsilon, "delta": DELTA, "gap": 1.0, "steps": 2, "batch": 25}
+    spider = SampledSpider.plan(line, **asked)
+    # Half of the noise is, but for a percent, what add-remove needs: c = 1.61 where 3.21 is due.
+    halved = replace(spider, sigma_gradient=spider.sigma_gradient / 2, sigma_difference=spider.sigma_difference / 2)
+    # As a mu: what all its Gaussian releases together may show at most.
+    stated = mu_from_epsilon(epsilon, DELTA)
+    some = {"runs": runs, "seed": seed}
+    found = [
+        audited(
+            "SpiderBoost, sampled",
+            attacks.spider_gradients(plan, **some),
+            stated,
+            relation=line.relation,
+            planted=fault,
+        )
+        for plan, fault in ((spider, ""), (halved, "c = 1.61 for replace-one"))
+    ]
+    # So little noise that delta is large enough to be measured.
+    loud = replace(spider, problem=without, sigma_difference=1 / spider.batch)
+    for plan, fault in ((loud, ""), (_shrunk(loud), "n for the batch size")):
+        attack = attacks.spider_batch(plan, **some)
+        found.append(
+            audited_batches("SpiderBoost, a batch", attack, loud.sums[1], relation="add-remove", planted=fault)
+        )
+    step = SampledDescent(problem=line, steps=1, share=0.5, clip=1.0, multiplier=1.0, step_size=1.0)
+    sums = NoisySums(multiplier=step.multiplier, share=step.share, times=1)
+    for taken, fault in ((step, ""), (replace(step, multiplier=0.5), "noise of add-remove for replace-one")):
+        attack = attacks.batch(taken, **some)
+        found.append(audited_batches("DP-SGD, a batch", attack, sums, relation=line.relation, planted=fault))
+    return found
+
+
+def _shrunk(plan: SampledSpider) -> SampledSpider:
+    """Return the plan with differences as noisy as if all records were in a batch."""
+    return replace(plan, sigma_difference=plan.sigma_difference * plan.share)
+
+
+def gaussian(*, runs: int, seed: int, epsilon: float) -> list[Audit]:
+    """Return the audits of mechanisms with Gaussian noise, with and without faults.
+
+    Args:
+        runs: On either side; of a node of the tree, whose runs are made one by one, a quarter.
+        seed: Of the noise.
+        epsilon: Of every plan.
+    """
+    line = LinearProblem(n=100, features=1, row_norm=1.0, loss=LINEAR, radius=1e4)
+    without = replace(line, relation="add-remove")
+    asked: dict[str, Any] = {"epsilon": epsilon, "delta": DELTA}
+    some = {"runs": runs, "seed": seed}
+    found: list[Audit] = []
+
+    def add(mechanism: str, attack: Attack, stated: float, relation: Relation, planted: str = "") -> None:
+        found.append(audited(mechanism, attack, stated, relation=relation, planted=planted))
+
+    descent = NoisyDescent.plan(line, **asked, steps=50, step_size=0.1)
+    for plan, fault in (
+        (descent, ""),
+        (_quieter(descent, math.sqrt(descent.releases)), "a forgotten sqrt(T)"),
+    ):
+        add("noisy descent", attacks.descent(plan, **some), descent.mu, line.relation, fault)
+
+    ball = LinearProblem(n=1000, features=1, row_norm=1.0, loss=SQUARED, radius=2.0, relation="add-remove")
+    inside, half = (
+        NoisyDescent.plan(replace(ball, radius=radius), **asked, steps=40, step_size=1.0) for radius in (2.0, 1.0)
+    )
+    for plan, fault in ((inside, ""), (replace(half, problem=ball), "an inner radius too small")):
+        add("noisy descent in a ball", attacks.gradients_in_the_ball(plan, **some), inside.mu, ball.relation, fault)
+
+    output = OutputPerturbation.plan(replace(line, n=10, radius=1e3), **asked, strong_convexity=0.1)
+    printed = replace(output, sigma=PRINTED["theorem 12"](epsilon, DELTA) * output.exact_sensitivity)
+    for plan, fault in ((output, ""), (printed, "noise of Theorem 12 as printed")):
+        add("output perturbation", attacks.minimiser(plan, **some), output.mu, line.relation, fault)
+
+    one = PhasedDescent.plan(replace(line, n=16), **asked, step_size=1.0).phases[0]
+    for plan_of_pass, fault in ((one, ""), (_quieter(one, 2.0), "L0 for G")):  # A loss of range 1 / 2, slopes of 1.
+        add("phased descent", attacks.one_pass(plan_of_pass, **some), one.mu, line.relation, fault)
+
+    stages = RecursiveRegularisation.plan(replace(line, n=60), **asked, strength=0.125, steps=50)
+    chunks = len(stages.stages)
+    planted = replace(stages, stages=tuple(_quieter(each, chunks) for each in stages.stages))
+    for plan_of_stages, fault in ((stages, ""), (planted, "n for the chunk size")):
+        attack = attacks.stage(plan_of_stages, **some)
+        add("recursive regularisation", attack, stages.stages[0].mu, line.relation, fault)
+
+    spider, other = (SpiderBoost.plan(each, **asked, gap=1.0, steps=12) for each in (line, without))
+    for boosted, fault in ((spider, ""), (replace(other, problem=line), "c = 1.61 for replace-one")):
+        add("SpiderBoost", attacks.spider_gradients(boosted, **some), spider.mu, line.relation, fault)
+    forgotten = replace(other, sigma_difference=other.sigma_difference / math.sqrt(other.differences))
+    for boosted, fault in ((other, ""), (forgotten, "a forgotten sqrt(T)")):
+        add("SpiderBoost, differences", attacks.spider_differences(boosted, **some), other.mu, "add-remove", fault)
+
+    return found + _nodes(runs=max(1, runs // 4), seed=seed, epsilon=epsilon)
+
+
+def _nodes(*, runs: int, seed: int, epsilon: float) -> list[Audit]:
+    """Return the audits of the tree's root and of each of its right children alone."""
+    line = LinearProblem(n=32, features=1, row_norm=1.0, loss=LINEAR, radius=1.0)
+    tree = TreeSpider(
+        problem=line,
+        batch=16,
+        depth=2,
+        rounds=1,
+        step=0.2,
+        tolerance=1e-9,
+        multiplier=noise_multiplier(epsilon, DELTA) * OUTWARD,
+    )
+    # A loss of range 1 / 2 has slopes of 1; nodes two levels down have a quarter of the root's records.
+    faults = {"": 1.0, "L0 for G": 2.0}
+    found = [
+        audited(
+            "tree Spider, root",
+            attacks.root(replace(tree, multiplier=tree.multiplier / factor), runs=runs, seed=seed),
+            tree.mu,
+            relation=line.relation,
+            planted=fault,
+        )
+        for fault, factor in faults.items()
+    ]
+    without = replace(tree, problem=replace(line, relation="add-remove"))
+    for name, factor, fault in (("01", 1.0, ""), ("1", 1.0, ""), ("11", 1.0, ""), ("11", 4.0, "n for the chunk size")):
+        plan = replace(without, multiplier=tree.multiplier / factor)
+        attack = attacks.right_child(plan, name, runs=runs, seed=seed)
+        found.append(audited(f"tree Spider, node {name}", attack, tree.mu, relation="add-remove", planted=fault))
+    return found
+
+
+def rows(
+    *, runs: int = 20_000, seed: int = 0, epsilon: float = 2.0, with_sampling: bool = True
+) -> list[dict[str, Any]]:
+    """Return X12: one row an audit, with and without planted faults.
+
+    Args:
+        runs: Of a mechanism on either data set.
+        seed: Of the noise.
+        epsilon: Of every plan, at delta `DELTA`.
+        with_sampling: Whether mechanisms on Poisson batches are among them, which need dp-accounting.
+
+    Returns:
+        What `Audit` holds. All of them together are wrong about a true statement with at most `FALSE_ALARM` times
+        their number.
+
+    Raises:
+        ParameterError: A value makes no sense, or dp-accounting is wanted and not installed.
+    """
+    require_count(least=1, runs=runs)
+    found = gaussian(runs=runs, seed=seed, epsilon=epsilon)
+    if with_sampling:
+        found += sampled(runs=runs, seed=seed, epsilon=epsilon)
+    return [asdict(audit) for audit in (*found, *selections(epsilon), *checks(epsilon))]

@@ -1,0 +1,22 @@
+"""How many deletions a private model covers at the accuracy of another system."""
+
+import pandas as pd
+
+CLOSE = 0.01
+"""Of accuracy, below another system's, that is as good as equal."""
+
+
+def covered_deletions(rows: pd.DataFrame, *, beside: str) -> int:
+    """Return the most deletions for which a private model is as accurate as another system, but for `CLOSE`.
+
+    The model that covers more has more noise; of those between two measured numbers nothing is said.
+
+    Args:
+        rows: Of one data set and epsilon, of `group_privacy`.
+        beside: The other system.
+    """
+    table = rows.pivot_table(values="accuracy", index="deletions", columns="system")
+    if beside not in table:
+        return 0
+    good = table.index[table["private"] >= table[beside] - CLOSE]
+    return int(max(good, default=0))

@@ -1,0 +1,66 @@
+"""What the rows of private learning say, in sentences."""
+
+import pandas as pd
+
+from certified_unlearning.data.sets import built_in
+from certified_unlearning.papers.private_learning.covered import CLOSE, covered_deletions
+from certified_unlearning.papers.private_learning.experiments import GROUP_PRIVACY, PRIVATE_RISK
+from certified_unlearning.papers.private_learning.fits import Fit, fitted
+from certified_unlearning.reproduction.claims.evidence import Evidence
+from certified_unlearning.text import unbroken
+
+
+def findings(evidence: Evidence) -> list[str]:
+    """Return how many deletions private models cover, and the measured slopes of two rates.
+
+    Raises:
+        MissingEvidence: There are no rows.
+        DataError: They are damaged.
+    """
+    groups, risk = evidence.table(GROUP_PRIVACY.name), evidence.table(PRIVATE_RISK.name)
+    settings = dict.fromkeys(zip(groups["data"], groups["epsilon"], strict=True))
+    told = [covered(groups[(groups["data"] == data) & (groups["epsilon"] == epsilon)]) for data, epsilon in settings]
+    return [*told, rates(risk)]
+
+
+def covered(rows: pd.DataFrame) -> str:
+    """Return how many deletions a private model covers at retraining's accuracy, and what they take otherwise.
+
+    Args:
+        rows: Of ``group_privacy``, of one data set and epsilon.
+    """
+    first = rows.iloc[0]
+    known = built_in(str(first["data"]))
+    title = known.title if known else str(first["data"])
+    about = f"{title} ({first['n']:,} records) at {unbroken('ε = ' + format(first['epsilon'], 'g'))}"
+    most = covered_deletions(rows, beside="retraining")
+    one = rows[rows["deletions"] == rows["deletions"].min()].set_index("system")["accuracy"]
+    if not most:
+        return (
+            f"On {about} a private model covers not even one deletion at retraining's accuracy, less {CLOSE:g}: "
+            f"{one['private']:.1%} against {one['retraining']:.1%} right. There it pays to unlearn from the first on."
+        )
+    return (
+        f"On {about} a private model covers {most} deletions at retraining's accuracy, less {CLOSE:g}, with no work at "
+        "all; from the next measured number on it pays to unlearn."
+    )
+
+
+def rates(rows: pd.DataFrame) -> str:
+    """Return the slopes of output perturbation and of noisy descent against the number of records.
+
+    Args:
+        rows: Of ``private_risk``.
+    """
+    slopes = [
+        fitted(rows[(rows["part"] == part) & (rows["method"] == method)], x="n")
+        for part, method in (("X1", "printed strength"), ("X2", "noisy descent"))
+    ]
+    return (
+        f"Excess risk of private linear models falls with n as n to the {_told(slopes[0])} by output perturbation "
+        f"(theory: −2/3), and {_told(slopes[1])} by noisy descent (theory: −1)."
+    )
+
+
+def _told(fit: Fit) -> str:
+    return f"{fit.slope:.2f} ({fit.low:.2f} to {fit.high:.2f})".replace("-", "−")

@@ -1,0 +1,75 @@
+"""The figure of how many deletions it takes until it pays to unlearn."""
+
+import pandas as pd
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from matplotlib.ticker import NullLocator
+
+from certified_unlearning.data.sets import built_in
+from certified_unlearning.errors import DataError
+from certified_unlearning.papers.private_learning.names import SYSTEMS
+from certified_unlearning.reproduction.figure_style import FigureStyle
+from certified_unlearning.reproduction.figures import style as shared
+from certified_unlearning.reproduction.figures.looks import BLACK, Look, colours
+
+_DASHED = (0, (5, 2))
+
+
+def draw_groups(rows: pd.DataFrame, style: FigureStyle) -> Figure:
+    """Draw rows of `runs.groups.groups_table`: a row of panels for each data set and epsilon.
+
+    Raises:
+        DataError: A system is not known.
+    """
+    unknown = sorted(set(rows["system"]) - set(SYSTEMS))
+    if unknown:
+        raise DataError(f"the rows of group_privacy hold {unknown[0]!r}, which has no line")
+    looks = _looks(style)
+    settings = list(dict.fromkeys(zip(rows["data"], rows["epsilon"], strict=True)))
+    with shared.theme(style):
+        figure = shared.new_figure(style, columns=2)
+        figure.set_figheight((0.45 + 0.95 * len(settings)) * style.height_inches)
+        panels = figure.subplots(len(settings), 2, squeeze=False, sharex=True)
+        for (left, right), (data, epsilon) in zip(panels, settings, strict=True):
+            here = rows[(rows["data"] == data) & (rows["epsilon"] == epsilon)]
+            for system, look in looks.items():
+                own = here[here["system"] == system].sort_values("deletions")
+                if own.empty:
+                    continue
+                if system != "private, renewed":
+                    bars = {"yerr": 2 * own["accuracy_error"], "elinewidth": 0.8, "capsize": 2}
+                    left.errorbar(own["deletions"], own["accuracy"], **bars, **look.line())
+                paid = own[own["gradients"] > 0]
+                if system != "private":
+                    right.plot(paid["deletions"], paid["gradients"], **look.line())
+            left.set(xscale="log", title=f"{title_of(str(data))}, ε = {epsilon:g}")
+            left.xaxis.set_minor_locator(NullLocator())
+            shared.accuracy_axis(left)
+            right.set(xscale="log", yscale="log", ylabel="Gradients of the request")
+            right.xaxis.set_minor_locator(NullLocator())
+        for axes in panels[-1]:
+            axes.set_xlabel("Deleted records k")
+        shown = [system for system in looks if system in set(rows["system"])]
+        key = {SYSTEMS[system]: Line2D([], [], **looks[system].line()) for system in shown}
+        shared.finish(figure, "How many deletions until it pays to unlearn", key)
+    return figure
+
+
+def title_of(data: str) -> str:
+    """Return a data set's title, or its name where it is none of the package's."""
+    known = built_in(data)
+    return known.title if known else data
+
+
+def _looks(style: FigureStyle) -> dict[str, Look]:
+    blue, _, green, vermilion, purple = colours(style, 5)
+    looks = {
+        "private": Look(blue, "o", layer=2),
+        "private, renewed": Look(blue, "o", _DASHED, layer=2),
+        "retraining": Look(BLACK, "s", marker_size=0.7),
+        "noisy-sgd": Look(vermilion, "v"),
+        "langevin": Look(purple, "X"),
+        "descent-to-delete": Look(green, "D", marker_size=0.7),
+    }
+    assert list(looks) == list(SYSTEMS)
+    return looks

@@ -1,0 +1,1 @@
+"""Measures of claims on private learning."""

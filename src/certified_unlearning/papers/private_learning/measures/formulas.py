@@ -1,0 +1,297 @@
+"""Measures of parameters, rates and bounds: printed and corrected, and where bounds cross."""
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Literal
+
+from certified_unlearning.accounting.core.conversion import mu_from_epsilon
+from certified_unlearning.accounting.private.learners import LinearProblem, NoisyDescent
+from certified_unlearning.accounting.private.losses import ScalarLoss
+from certified_unlearning.accounting.private.releases import noise_multiplier
+from certified_unlearning.accounting.private.spider import lemma_15, theorem_42
+from certified_unlearning.papers.private_learning.theory import counterexamples
+from certified_unlearning.papers.private_learning.theory import linear_models as linear
+from certified_unlearning.papers.private_learning.theory import stationary_points as stationary
+from certified_unlearning.reproduction.claims.evidence import Evidence
+from certified_unlearning.reproduction.claims.registry import measure
+from certified_unlearning.reproduction.claims.relations import Quantity
+
+BASE = linear.Setting(n=10_000, d=100)
+FARTHEST = 10**30
+
+
+@measure
+def under_rescaling(
+    evidence: Sequence[Evidence], *, quantity: Literal["columns, printed", "columns", "strength"], factor: float
+) -> list[Quantity]:
+    """Return by how much a parameter changes where rows get so many times as long and the best weights as short.
+
+    Over what it must change by: an embedding's columns not at all, a regulariser's strength by the square.
+    """
+    longer = replace(BASE, row_norm=factor, radius=1 / factor)
+    if quantity == "strength":
+        return [Quantity(linear.theorem_10_strength(longer) / linear.theorem_10_strength(BASE) / factor**2)]
+    form: Literal["printed", "corrected"] = "printed" if quantity == "columns, printed" else "corrected"
+    both = [linear.theorem_9_dimension(each, form=form) for each in (longer, BASE)]
+    return [Quantity(both[0] / both[1])]
+
+
+@measure
+def columns_over_records(evidence: Sequence[Evidence], *, n: list[int]) -> list[Quantity]:
+    """Return the columns of Theorem 32's embedding over the number of records."""
+    return [Quantity(linear.theorem_32(replace(BASE, n=each)).dimension / each, f"n = {each}") for each in n]
+
+
+@measure
+def regret_over_rate(evidence: Sequence[Evidence], *, printed: bool, epsilon: list[float], n: int) -> list[Quantity]:
+    """Return the regret of Theorem 32's steps over ``1 / sqrt(n) + 1 / sqrt(n epsilon)`` and its logarithms.
+
+    The regret of T steps of size eta is ``D^2 / (2 eta T) + eta (G^2 + k sigma^2) / 2``; all norms are 1.
+    """
+    found = []
+    for each in epsilon:
+        setting = replace(BASE, n=n, epsilon=each)
+        taken = linear.theorem_32(setting)
+        step = taken.printed_step_size if printed else taken.step_size
+        energy = 1 + taken.dimension * taken.variance
+        regret = 1 / (2 * step * taken.steps) + step * energy / 2
+        logarithms = math.sqrt(math.log(2 * n / setting.delta) * math.log(2 / setting.delta))
+        rate = 1 / math.sqrt(n) + logarithms / math.sqrt(setting.budget)
+        found.append(Quantity(regret / rate, f"epsilon = {each:g}"))
+    return found
+
+
+@measure
+def theorem_8_over_trivial(evidence: Sequence[Evidence], *, n: list[int], d: int) -> list[Quantity]:
+    """Return Theorem 8 with its constants over ``Y^2``, what weights of zero have at most; all norms 1, ``H = 2``."""
+    return [Quantity(_theorem_8(each, d), f"n = {each}") for each in n]
+
+
+@measure
+def theorem_8_says_something(evidence: Sequence[Evidence], *, d: int) -> list[Quantity]:
+    """Return from how many records on Theorem 8 with its constants is below ``Y^2``."""
+    return [Quantity(float(_first(lambda n: _theorem_8(n, d) < 1)), f"d = {d}")]
+
+
+@measure
+def boosting_condition(evidence: Sequence[Evidence], *, beta: float) -> list[Quantity]:
+    """Return from how many records on Theorem 35 speaks; all norms 1, ``H = 2``."""
+    return [Quantity(linear.theorem_35_condition(BASE, spread=1.0, beta=beta))]
+
+
+@measure
+def selection_over_theorem_14(evidence: Sequence[Evidence], *, n: list[int]) -> list[Quantity]:
+    """Return what a selection costs with the true sensitivity over Theorem 14's term; losses up to 9, 9 radii."""
+    return [
+        Quantity(
+            linear.selection_cost(replace(BASE, n=each), largest=9.0, candidates=9, beta=0.05)
+            / (5 * 9 / (each * BASE.epsilon)),
+            f"n = {each}",
+        )
+        for each in n
+    ]
+
+
+@measure
+def root_term_under_units(evidence: Sequence[Evidence], *, factor: float) -> list[Quantity]:
+    """Return by how much ``sqrt(4 Y^2 log / n)`` grows where targets do by a factor, over how losses do."""
+    return [Quantity(math.sqrt(4 * factor**2) / math.sqrt(4) / factor**2)]
+
+
+@measure
+def upper_over_lower(
+    evidence: Sequence[Evidence], *, case: Literal["few columns", "many columns", "long"], n: list[int]
+) -> list[Quantity]:
+    """Return the upper rate over Theorem 11's lower one, squared loss, without constants and logarithms.
+
+    ``few columns``: Theorem 8 at d = 4, ``many columns``: Theorem 9 at d = n, both with ``D = 1 / 2``; ``long``:
+    Theorem 9 at d = n with ``D = 10``.
+    """
+    found = []
+    for each in n:
+        setting = replace(BASE, n=each, d=4 if case == "few columns" else each, radius=10 if case == "long" else 0.5)
+        lower = min(linear.theorem_11(setting))
+        if case == "few columns":
+            upper = setting.reach * setting.at_zero * math.sqrt(setting.d) / setting.budget
+        else:
+            upper = linear.theorem_9_rates(setting)[1]
+        found.append(Quantity(upper / lower, f"n = {each}"))
+    return found
+
+
+@measure
+def spider_period_over_needed(evidence: Sequence[Evidence], *, smoothness: float, printed: bool) -> list[Quantity]:
+    """Return Theorem 42's period, printed with a factor ``1 / H^2``, over ``1 / (T bar alpha^2)``; whole numbers."""
+    given = {"n": 100_000, "dimension": 100, "lipschitz": 1.0, "gap": 2.0, "epsilon": 1.0, "delta": 1e-6}
+    found = theorem_42(**given, smoothness=smoothness)  # type: ignore[arg-type]
+    unit = stationary.rate_unit(n=100_000, d=100, epsilon=1.0, delta=1e-6)
+    needed = 1 / (found.steps * unit**2)
+    return [Quantity(max(1, math.floor(needed / smoothness**2)) / needed if printed else found.period / needed)]
+
+
+@measure
+def lemma_15_coefficients(evidence: Sequence[Evidence]) -> list[Quantity]:
+    """Return Lemma 15's coefficients of ``L_0 H / T`` and ``tau_1^2`` at ``eta = 1 / (2 H)``, ``q = H^2 / tau_2^2``."""
+    _, gap, noise = lemma_15(step_size=0.5, smoothness=1.0, drift=1.0)
+    return [Quantity(gap, "of the gap"), Quantity(noise, "of the noise")]
+
+
+@measure
+def spider_over_descent(evidence: Sequence[Evidence], *, n: list[int], d: int) -> list[Quantity]:
+    """Return SpiderBoost's explicit bound over plain noisy descent's; ``G = H = L_0 = 1``, replace-one (1, 1e-6)."""
+    return [Quantity(_spider(each, d) / _descent(each, d), f"n = {each}") for each in n]
+
+
+@measure
+def spider_beats_descent(evidence: Sequence[Evidence], *, d: int) -> list[Quantity]:
+    """Return from how many records on SpiderBoost's explicit bound is below plain noisy descent's."""
+    return [Quantity(float(_first(lambda n: _spider(n, d) < _descent(n, d))), f"d = {d}")]
+
+
+@measure
+def barrier_over_rate(evidence: Sequence[Evidence], *, queries: list[int]) -> list[Quantity]:
+    """Return Theorem 43's bound, with Lemma 16's errors of a private oracle, over Theorem 42's rate."""
+    unit = stationary.rate_unit(n=100_000, d=100, epsilon=1.0, delta=1e-6)
+    rate = unit ** (2 / 3) + unit
+    return [
+        Quantity(
+            stationary.oracle_barrier(
+                queries=each, gap=1.0, gradient=unit * math.sqrt(each), difference=unit * math.sqrt(each)
+            )
+            / rate,
+            f"Q = {each}",
+        )
+        for each in queries
+    ]
+
+
+@measure
+def tree_guarantee_over_start(evidence: Sequence[Evidence], *, n: list[int]) -> list[Quantity]:
+    """Return Theorem 19's ``3 alpha`` over ``G``, which every gradient is below; d = 1, ``G = H = L_0 = 1``."""
+    return [Quantity(3 * _tree(each), f"n = {each:.0e}") for each in n]
+
+
+@measure
+def tree_guarantee_says_something(evidence: Sequence[Evidence]) -> list[Quantity]:
+    """Return from how many records on Theorem 19's tolerance does not stop at the first leaf; d = 1."""
+    return [Quantity(float(_first(lambda n: 2 * _tree(n) < 1)))]
+
+
+@measure
+def leaves_over_counted(evidence: Sequence[Evidence], *, depth: list[int]) -> list[Quantity]:
+    """Return the leaves of a tree over ``2^(D - 1)``, which proofs count."""
+    return [Quantity(2.0**each / 2 ** (each - 1), f"D = {each}") for each in depth]
+
+
+@measure
+def recursive_steps_over_records(evidence: Sequence[Evidence], *, printed: bool) -> list[Quantity]:
+    """Return the least steps of Theorem 20's first stage over the square of the number of records, 10 000; d = 10."""
+    strength = stationary.strong_convexity(n=10_000, d=10, epsilon=1.0, lipschitz=1.0, smoothness=1.0, radius=1.0)
+    if printed:
+        strength = min(1 / 10_000, 10 / 10_000**2)
+    return [Quantity(stationary.least_steps(1.0, 2 * strength) / 10_000**2)]
+
+
+@measure
+def recursive_strength_over_printed(evidence: Sequence[Evidence], *, radius: list[float]) -> list[Quantity]:
+    """Return how Theorem 20's bias ``sqrt(lambda H) |w*|`` grows with ``|w*|``, with ``|w*|`` in lambda as printed."""
+    return [Quantity(math.sqrt(1 / each) * each, f"|w*| = {each:g}") for each in radius]
+
+
+@measure
+def step_size_over_limit(evidence: Sequence[Evidence], *, factor: float, condition: list[float]) -> list[Quantity]:
+    """Return ``eta = log K / (lambda K)`` over ``1 / (H + lambda)`` for ``K = factor x log x``; x is the condition."""
+    found = []
+    for each in condition:
+        steps = factor * each * math.log(each)
+        found.append(Quantity(math.log(steps) / steps * each, f"x = {each:g}"))
+    return found
+
+
+@measure
+def lemma_21_over_exact(evidence: Sequence[Evidence], *, records: int, steps: int) -> list[Quantity]:
+    """Return Lemma 21's noise over the exact one."""
+    printed = stationary.lemma_21_sigma(steps=steps, records=records, epsilon=1.0, delta=1e-6, lipschitz=1.0)
+    return [Quantity(printed / (noise_multiplier(1.0, 1e-6) * math.sqrt(steps) * 2 / records))]
+
+
+@measure
+def lemma_25_deviation_over_bound(evidence: Sequence[Evidence], *, n: list[int]) -> list[Quantity]:
+    """Return how far gradients of population and records are apart over Lemma 25's bound; ``d = 10 n``."""
+    return [
+        Quantity(
+            counterexamples.lemma_25_deviation(n=each, d=10 * each)
+            / counterexamples.lemma_25_bound(n=each, d=10 * each, beta=0.05),
+            f"n = {each}",
+        )
+        for each in n
+    ]
+
+
+@measure
+def projection_distance_over_claimed(
+    evidence: Sequence[Evidence], *, columns: list[int], features: int
+) -> list[Quantity]:
+    """Return ``|I - [Phi; 0]|`` over ``1 / sqrt(k)``, one matrix each."""
+    return [
+        Quantity(
+            counterexamples.padded_projection_distance(columns=each, features=features, seed=each) * math.sqrt(each),
+            f"k = {each}",
+        )
+        for each in columns
+    ]
+
+
+@measure
+def switching_ranks(evidence: Sequence[Evidence], *, n: int, convex: bool) -> list[Quantity]:
+    """Return Corollary 1's rate for few columns over that for many, at its switching rank."""
+    rank = n if convex else n**0.8
+    few = math.sqrt(rank) / n
+    return [Quantity(few / n**-0.5 if convex else few ** (2 / 3) / n**-0.4)]
+
+
+@measure
+def error_20(evidence: Sequence[Evidence], *, sharp: bool) -> list[Quantity]:
+    """Return Lemma 6's ``c_0`` that follows from a self-bounding constant, the sharp 2 or Fact 1's 4, over 8."""
+    # |a + b|^2 <= 2 |a|^2 + 2 |b|^2, each at most c H times a loss, times two for two records.
+    return [Quantity(2 * 2 * (2 if sharp else 4) / 8)]
+
+
+def _theorem_8(n: int, d: int) -> float:
+    setting = replace(BASE, n=n, d=d)
+    problem = LinearProblem(n=n, features=d, row_norm=1.0, loss=ScalarLoss(name="squared"), radius=1.0)
+    gradient = 2 * math.sqrt(2) + 4
+    sigma = math.sqrt(8 * gradient**2 * n * setting.log) / setting.budget
+    step = min(1 / math.sqrt(n * max(2.0, sigma**2 * d)), 1 / 8)
+    regret = NoisyDescent(problem=problem, steps=max(2, n), step_size=step * (1 - 1e-12), sigma=sigma).regret_bound
+    return linear.theorem_8_bound(regret, setting)
+
+
+def _spider(n: int, d: int) -> float:
+    """Return the explicit bound of the exact variant at Theorem 42's steps, with real noise and the longest period."""
+    steps = theorem_42(n=n, dimension=d, lipschitz=1.0, smoothness=1.0, gap=1.0, epsilon=1.0, delta=1e-6).steps
+    unit = 2 * noise_multiplier(1.0, 1e-6) / n * math.sqrt(2 * d)
+    # q tau_2^2 <= H^2 with tau_2^2 = unit^2 (T - T / q), which is at most unit^2 T.
+    period = max(1.0, 1 / (unit**2 * steps))
+    return math.sqrt(40 / steps + 12 * unit**2 * math.ceil(steps / period))
+
+
+def _descent(n: int, d: int) -> float:
+    mu = mu_from_epsilon(1.0, 1e-6)
+    return stationary.descent_bound(n=n, d=d, mu=mu, lipschitz=1.0, smoothness=1.0, gap=1.0)
+
+
+def _tree(n: int) -> float:
+    found = stationary.tree_spider(
+        n=n, d=1, epsilon=1.0, delta=1e-6, lipschitz=1.0, smoothness=1.0, gap=1.0, failure=0.05
+    )
+    return found.constant * found.accuracy
+
+
+def _first(holds: Callable[[int], bool]) -> int:
+    """Return the least power of 10^(1/20) from which on something holds, rounded up."""
+    exponent = 20
+    while not holds(math.ceil(10 ** (exponent / 20))) and 10 ** (exponent / 20) < FARTHEST:
+        exponent += 1
+    return math.ceil(10 ** (exponent / 20))

@@ -1,0 +1,84 @@
+"""Measures of how many deletions a private model covers, and what answering them takes otherwise."""
+
+import math
+from collections.abc import Sequence
+
+import pandas as pd
+
+from certified_unlearning.papers.private_learning.covered import CLOSE, covered_deletions
+from certified_unlearning.papers.private_learning.experiments import GROUP_PRIVACY
+from certified_unlearning.reproduction.claims.evidence import Evidence, MissingEvidence, with_table
+from certified_unlearning.reproduction.claims.registry import measure
+from certified_unlearning.reproduction.claims.relations import Quantity
+
+REMEDY = "run `snakemake --config preset=private`"
+
+
+@measure
+def deletions_covered(evidence: Sequence[Evidence], *, data: str, epsilon: list[float], beside: str) -> list[Quantity]:
+    """Return how many deletions a private model covers at the accuracy of another system, less a point."""
+    return [
+        Quantity(float(covered_deletions(_rows(evidence, data, each), beside=beside)), f"epsilon = {each:g}")
+        for each in epsilon
+    ]
+
+
+@measure
+def private_below_retraining(
+    evidence: Sequence[Evidence], *, data: str, epsilon: list[float], deletions: int
+) -> list[Quantity]:
+    """Return by how much retraining is more accurate than a private model that covers so many deletions."""
+    found = []
+    for each in epsilon:
+        rows = _rows(evidence, data, each)
+        values = {
+            (system, column): _value(rows, system, deletions, column)
+            for system in ("retraining", "private")
+            for column in ("accuracy", "accuracy_error")
+        }
+        gap = values["retraining", "accuracy"] - values["private", "accuracy"]
+        error = math.hypot(values["retraining", "accuracy_error"], values["private", "accuracy_error"])
+        found.append(Quantity(gap, f"epsilon = {each:g}", 3 * error))
+    return found
+
+
+@measure
+def renewal_over_retraining(evidence: Sequence[Evidence], *, data: str, epsilon: list[float]) -> list[Quantity]:
+    """Return the gradients of learning a private model anew over those of retraining by SGD."""
+    found = []
+    for each in epsilon:
+        rows = _rows(evidence, data, each)
+        private = rows[(rows["system"] == "private, renewed")]
+        if private.empty:
+            raise MissingEvidence(f"no private model is within {CLOSE:g} of retraining on {data} at epsilon {each:g}")
+        again = rows.loc[rows["system"] == "retraining", "learning_gradients"].iloc[0]
+        found.append(Quantity(float(private["learning_gradients"].iloc[0] / again), f"epsilon = {each:g}"))
+    return found
+
+
+@measure
+def request_over_retraining(
+    evidence: Sequence[Evidence], *, data: str, epsilon: float, systems: list[str], deletions: int
+) -> list[Quantity]:
+    """Return the gradients of a request over those of retraining by SGD."""
+    rows = _rows(evidence, data, epsilon)
+    again = _value(rows, "retraining", deletions, "gradients")
+    return [Quantity(_value(rows, each, deletions, "gradients") / again, each) for each in systems]
+
+
+def _value(rows: pd.DataFrame, system: str, deletions: int, column: str) -> float:
+    own = rows.loc[(rows["system"] == system) & (rows["deletions"] == deletions), column]
+    if own.empty:
+        raise MissingEvidence(f"no results of {system} for {deletions} deletions; {REMEDY}")
+    return float(own.iloc[0])
+
+
+def _rows(evidence: Sequence[Evidence], data: str, epsilon: float) -> pd.DataFrame:
+    name = GROUP_PRIVACY.name
+    rows = pd.concat(
+        [each.table(name) for each in evidence if each.has_table(name)] or [with_table(evidence, name).table(name)]
+    )
+    rows = rows[(rows["data"] == data) & (rows["epsilon"] == epsilon)]
+    if rows.empty:
+        raise MissingEvidence(f"no results on {data} at epsilon = {epsilon:g}; {REMEDY}")
+    return rows

@@ -1,0 +1,253 @@
+"""Measures of noise and sensitivities, printed and needed: what a claim of privacy rests on."""
+
+import math
+from collections.abc import Sequence
+from itertools import product
+from typing import Literal
+
+import numpy as np
+
+from certified_unlearning.accounting.core.conversion import epsilon_from_mu
+from certified_unlearning.accounting.private.learners import LinearProblem, OutputPerturbation
+from certified_unlearning.accounting.private.losses import ScalarLoss, lemma_2, lemma_4
+from certified_unlearning.accounting.private.releases import (
+    PRINTED,
+    advanced_composition,
+    noise_multiplier,
+    printed_epsilon,
+    subsampled,
+)
+from certified_unlearning.accounting.private.searches import GridSearch
+from certified_unlearning.accounting.private.selections import (
+    exponential_probabilities,
+    generalised_probabilities,
+    printed_boosting_scale,
+)
+from certified_unlearning.accounting.private.spider import equivalent_constant
+from certified_unlearning.papers.private_learning.theory.counterexamples import one_pass_distance
+from certified_unlearning.papers.private_learning.theory.stationary_points import lemma_23_sigma, tree_batches
+from certified_unlearning.reproduction.claims.evidence import Evidence
+from certified_unlearning.reproduction.claims.registry import measure
+from certified_unlearning.reproduction.claims.relations import Quantity
+
+SQUARED = ScalarLoss(name="squared")
+
+
+@measure
+def printed_epsilon_over_target(
+    evidence: Sequence[Evidence], *, rule: str, epsilon: list[float], delta: float
+) -> list[Quantity]:
+    """Return the epsilon that a printed noise gives to one release in truth, over the wanted one."""
+    return [
+        Quantity(printed_epsilon(rule, epsilon=each, delta=delta) / each, f"epsilon = {each:g}") for each in epsilon
+    ]
+
+
+@measure
+def largest_epsilon_of_rule(evidence: Sequence[Evidence], *, rule: str, delta: list[float]) -> list[Quantity]:
+    """Return up to which epsilon a printed noise is enough."""
+    found = []
+    for each in delta:
+        low, high = 1e-3, 1e3
+        for _ in range(200):
+            middle = math.sqrt(low * high)
+            enough = PRINTED[rule](middle, each) >= noise_multiplier(middle, each)
+            low, high = (middle, high) if enough else (low, middle)
+        found.append(Quantity(low, f"delta = {each:g}"))
+    return found
+
+
+@measure
+def exact_noise_over_classical(evidence: Sequence[Evidence], *, epsilon: list[float], delta: float) -> list[Quantity]:
+    """Return the exact noise of a Gaussian release over the classical ``sqrt(2 log(1.25 / delta)) / epsilon``."""
+    return [
+        Quantity(noise_multiplier(each, delta) / PRINTED["classical"](each, delta), f"epsilon = {each:g}")
+        for each in epsilon
+    ]
+
+
+@measure
+def embedded_epsilon(
+    evidence: Sequence[Evidence],
+    *,
+    theorem: Literal["9", "32"],
+    length: float,
+    epsilon: float = 1.0,
+    delta: float = 1e-5,
+) -> list[Quantity]:
+    """Return the true epsilon of printed noise where embedded rows are so much longer than the rows, over the target.
+
+    Theorem 9: squared loss, all norms 1, the ball of radius 2. Theorem 32: slopes of 1; half of delta is spent.
+    """
+    if theorem == "9":
+        sigma = PRINTED["theorem 8"](epsilon, delta) * lemma_2(at_zero=1, smoothness=2, row_norm=1, radius=1)
+        reached = SQUARED.ball_lipschitz(row_norm=length, radius=2)
+        return [Quantity(epsilon_from_mu(reached / sigma, delta) / epsilon)]
+    mu = 2 * epsilon / math.sqrt(8 * math.log(2 / delta))
+    return [Quantity(epsilon_from_mu(length * mu, delta / 2) / epsilon)]
+
+
+@measure
+def gradient_over_bound(
+    evidence: Sequence[Evidence], *, bound: Literal["lemma 2", "theorem 10", "ours"], radius: list[float]
+) -> list[Quantity]:
+    """Return the longest gradient of squared loss in the ball over what is stated of it; all norms but radius 1."""
+    found = []
+    for each in radius:
+        reached = 2 * (1 + each)  # At the record (1, -1) and weights of norm D.
+        stated = {
+            "lemma 2": lemma_2(at_zero=1, smoothness=2, row_norm=1, radius=each),
+            "theorem 10": math.sqrt(2) + 2 * each,
+            "ours": SQUARED.ball_lipschitz(row_norm=1, radius=each),
+        }[bound]
+        found.append(Quantity(reached / stated, f"D = {each:g}"))
+    return found
+
+
+@measure
+def loss_over_bound(
+    evidence: Sequence[Evidence], *, bound: Literal["lemma 4", "lemma 10", "ours"], radius: list[float]
+) -> list[Quantity]:
+    """Return the largest squared loss in the ball over what is stated of it; all norms but radius 1."""
+    found = []
+    for each in radius:
+        lemma = lemma_4(at_zero=1, smoothness=2, row_norm=1, radius=each)
+        stated = {"lemma 4": lemma, "lemma 10": lemma / 3, "ours": SQUARED.largest_value(row_norm=1, radius=each)}
+        found.append(Quantity((1 + each) ** 2 / stated[bound], f"D = {each:g}"))
+    return found
+
+
+@measure
+def minimiser_movement_over_bound(evidence: Sequence[Evidence], *, n: int, strength: list[float]) -> list[Quantity]:
+    """Return how far replacing a record of linear losses moves the regularised minimiser, over ``2 G / (lambda n)``.
+
+    The losses have slopes 1 and -1; without the ball the minimiser is minus the mean slope over lambda.
+    """
+    loss = ScalarLoss(name="absolute", width=1e-3)
+    problem = LinearProblem(n=n, features=1, row_norm=1.0, loss=loss, radius=1e6)
+    return [
+        Quantity(
+            2 / (n * each)
+            / OutputPerturbation(problem=problem, strong_convexity=each, sigma=1.0, inexactness=1e-9).exact_sensitivity,
+            f"lambda = {each:g}",
+        )
+        for each in strength
+    ]  # fmt: skip
+
+
+@measure
+def exponential_mechanism_epsilon(evidence: Sequence[Evidence], *, printed: bool, epsilon: float) -> list[Quantity]:
+    """Return by how much an exponential mechanism's log probabilities move between neighbours, over epsilon.
+
+    Scores 0 or 1 of three candidates, of sensitivity 1; all pairs of score vectors. Printed is
+    ``exp(-2 epsilon s / Delta)``.
+    """
+    worst = 0.0
+    vectors = list(product((0.0, 1.0), repeat=3))
+    laws = []
+    for scores in vectors:
+        if printed:
+            weights = np.exp(-2 * epsilon * np.array(scores))
+            laws.append(np.log(weights / weights.sum()))
+        else:
+            laws.append(np.log(exponential_probabilities(scores, epsilon=epsilon, sensitivity=1.0)))
+    for one, other in product(laws, repeat=2):
+        worst = max(worst, float(np.abs(one - other).max()))
+    return [Quantity(worst / epsilon)]
+
+
+@measure
+def search_finds_best(evidence: Sequence[Evidence], *, printed: bool) -> list[Quantity]:
+    """Return how likely Algorithm 4 selects one of the two best of six radii, with 5 000 records to select on.
+
+    Their mean losses are 0.35 and 0.40, that of weights of zero is 1. Printed: a bound on losses for the sensitivity of
+    their mean.
+    """
+    losses, largest = [1, 0.62, 0.40, 0.35, 0.38, 0.52], [0.0, 9, 13, 25, 73, 265]
+    sensitivities = [each / (1 if printed else 5_000) for each in largest]
+    chosen = generalised_probabilities(losses, sensitivities, epsilon=0.5, beta=0.05)
+    return [Quantity(float(chosen[2] + chosen[3]))]
+
+
+@measure
+def boosting_scale_over_needed(evidence: Sequence[Evidence], *, n: list[int]) -> list[Quantity]:
+    """Return Algorithm 15's printed Laplace scale over the needed one; losses up to 9, four chunks, half of epsilon."""
+    return [
+        Quantity(
+            printed_boosting_scale(at_zero=1.0, smoothness=2.0, row_norm=1.0, radius=1.0, n=each, epsilon=1.0)
+            / (4 * 9 * 5 / each),
+            f"n = {each}",
+        )
+        for each in n
+    ]
+
+
+@measure
+def recursive_noise_epsilon(evidence: Sequence[Evidence], *, part: Literal[1, 2], corrected: bool) -> list[Quantity]:
+    """Return the true epsilon of Theorem 20's noise over the target 1; 10 000 records, or corrected those of a chunk.
+
+    Part 1: 10 releases in each of 14 stages. Part 2: one pass in each of 11 stages.
+    """
+    log = math.sqrt(math.log(1e6))
+    if part == 1:
+        n, chunk = 10_000, 714
+        sigma = 8 * math.sqrt(10) * log / chunk if corrected else 8 * 10 * log / n
+        return [Quantity(epsilon_from_mu(math.sqrt(10) * 2 / chunk / sigma, 1e-6))]
+    sigma = lemma_23_sigma(step_size=1.0, epsilon=1.0, delta=1e-6, lipschitz=1.0)
+    return [Quantity(epsilon_from_mu(2 / (sigma if corrected else sigma / 11), 1e-6))]
+
+
+@measure
+def tree_sensitivity_over_printed(evidence: Sequence[Evidence], *, batch: int, depth: int) -> list[Quantity]:
+    """Return how far a record moves the mean difference of a right child, over what is printed, at every level."""
+    return [
+        Quantity(batch / 2**level / size, f"level {level}")
+        for level, size in enumerate(tree_batches(batch, depth), start=1)
+    ]
+
+
+@measure
+def one_pass_sensitivity(evidence: Sequence[Evidence], *, step_size: float, records: int) -> list[Quantity]:
+    """Return how far one pass' result moves with its first record, over Lemma 23's ``2 eta G``; ``H = 1``."""
+    return [Quantity(one_pass_distance(records=records, step_size=step_size, smoothness=1.0))]
+
+
+@measure
+def gaussian_composition_over_theorem_6(
+    evidence: Sequence[Evidence], *, epsilon: float, delta: float, slack: float, releases: list[int]
+) -> list[Quantity]:
+    """Return the epsilon of so many exactly composed Gaussian releases over what Theorem 6 states of them."""
+    found = []
+    mu = 1 / noise_multiplier(epsilon, delta)
+    for each in releases:
+        stated, total = advanced_composition(epsilon, delta, releases=each, slack=slack)
+        found.append(Quantity(epsilon_from_mu(math.sqrt(each) * mu, total) / stated, f"k = {each}"))
+    return found
+
+
+@measure
+def subsampled_over_theorem_7(evidence: Sequence[Evidence], *, epsilon: float, share: list[float]) -> list[Quantity]:
+    """Return the tight epsilon of a learner on a uniform subset over Theorem 7's."""
+    return [
+        Quantity(subsampled(epsilon, 1e-6, share=each)[0] / (math.expm1(epsilon) * each), f"m / n = {each:g}")
+        for each in share
+    ]
+
+
+@measure
+def searched_epsilon(evidence: Sequence[Evidence], *, candidates: int, epsilon: float) -> list[Quantity]:
+    """Return the epsilon of a search that spends all of it on both halves of the records, over the target."""
+    problem = LinearProblem(n=10_000, features=10, row_norm=1.0, loss=SQUARED, radius=1.0)
+    plan = GridSearch.plan(
+        problem,
+        [2.0**power for power in range(1, candidates + 1)],
+        lambda given, runs: OutputPerturbation.plan(given, epsilon=epsilon, delta=1e-6, runs=runs),
+        epsilon=epsilon,
+    )
+    return [Quantity(plan.guarantee.epsilon(1e-6) / epsilon)]
+
+
+@measure
+def spider_constant(evidence: Sequence[Evidence], *, epsilon: float, delta: float) -> list[Quantity]:
+    """Return ``c`` of Theorem 41 with which SpiderBoost on full batches is private under replace-one."""
+    return [Quantity(equivalent_constant(epsilon, delta))]

@@ -1,0 +1,228 @@
+"""Measures of rows: slopes with intervals, errors over bounds, and errors beside each other."""
+
+import math
+from collections.abc import Sequence
+from typing import Literal
+
+import numpy as np
+import pandas as pd
+
+from certified_unlearning.papers.private_learning.experiments import PRIVATE_GRADIENTS, PRIVATE_RISK
+from certified_unlearning.papers.private_learning.fits import LEAST_RANGE, Statistic, cells, fitted
+from certified_unlearning.papers.private_learning.names import PARTS, RISK_PARTS
+from certified_unlearning.papers.private_learning.runs.instances import sign_instance
+from certified_unlearning.papers.private_learning.theory.linear_models import Setting, theorem_8_bound
+from certified_unlearning.reproduction.claims.evidence import Evidence, MissingEvidence, with_table
+from certified_unlearning.reproduction.claims.registry import measure
+from certified_unlearning.reproduction.claims.relations import Quantity
+from certified_unlearning.reproduction.summaries import Row
+
+FEWEST_TRIALS = 20
+"""Fewer trials are no evidence of a mean, by section 8's rules."""
+STANDARD_ERRORS = 3
+"""A mean is above a bound if it is by so many standard errors."""
+REMEDY = "run `snakemake --config preset=private`"
+
+
+@measure
+def slope(
+    evidence: Sequence[Evidence],
+    *,
+    part: str,
+    method: str,
+    of: str = "error",
+    statistic: Statistic = "mean",
+    epsilon: list[float] | None = None,
+) -> list[Quantity]:
+    """Return the slope of a line on logarithmic axes, with its 95 % bootstrap interval."""
+    rows = rows_of(evidence, part, method)
+    x = PARTS[part].x
+    found = []
+    for value in epsilon or sorted(set(rows["epsilon"])):
+        own = rows[rows["epsilon"] == value]
+        fit = fitted(own, x=x, y=of, statistic=statistic) if len(set(own[x])) > 1 else None
+        if fit is None or fit.reach < LEAST_RANGE:
+            raise MissingEvidence(f"{part} is run over less than a {LEAST_RANGE}-fold range of {x}; {REMEDY}")
+        found.append(Quantity(fit.slope, f"epsilon = {value:g}", fit.half_width))
+    return found
+
+
+@measure
+def error_over_bound(evidence: Sequence[Evidence], *, part: str, methods: list[str]) -> list[Quantity]:
+    """Return the mean error of every setting over its explicit bound, with three standard errors."""
+    found = []
+    for method in methods:
+        rows = rows_of(evidence, part, method)
+        for _, own in rows.groupby(["n", "features", "epsilon", "level"]):
+            ratio = own["error"].to_numpy() / own["bound"].to_numpy()
+            found.append(_mean(ratio, f"{method}, {_where(own.iloc[0])}"))
+    return found
+
+
+@measure
+def growth(evidence: Sequence[Evidence], *, part: str, method: str) -> list[Quantity]:
+    """Return the largest mean error over the least, over what is swept; with three standard errors of both."""
+    rows = rows_of(evidence, part, method)
+    across, trials = cells(rows, x=PARTS[part].x)
+    _require_range(part, float(across[0]), float(across[-1]))
+    means = [each.mean() for each in trials]
+    least, largest = trials[int(np.argmin(means))], trials[int(np.argmax(means))]
+    return [_ratio(largest, least, method)]
+
+
+@measure
+def error_over_theorem_8(evidence: Sequence[Evidence]) -> list[Quantity]:
+    """Return noisy descent's mean excess risk over ``18 R + 17 sqrt(H) D Y / sqrt(n)``, R its run's regret."""
+    rows = rows_of(evidence, "X2", "noisy descent")
+    radius = sign_instance().radius
+    found = []
+    for n in sorted(set(rows["n"])):
+        own = rows[rows["n"] == n]
+        setting = Setting(n=int(n), d=50, delta=1e-6, radius=radius)
+        found.append(_mean(own["error"].to_numpy() / theorem_8_bound(float(own["bound"].iloc[0]), setting), f"n = {n}"))
+    return found
+
+
+@measure
+def method_over_method(
+    evidence: Sequence[Evidence], *, part: str, method: str, other: str, at: Literal["least", "largest"] = "largest"
+) -> list[Quantity]:
+    """Return a method's mean error over another's, at the least or the largest of what is swept."""
+    x = PARTS[part].x
+    both = [rows_of(evidence, part, each) for each in (method, other)]
+    shared = set(both[0][x]) & set(both[1][x])
+    _require_range(part, min(shared), max(shared))
+    where = min(shared) if at == "least" else max(shared)
+    one, two = (each.loc[each[x] == where, "error"].to_numpy() for each in both)
+    return [_ratio(one, two, f"{x} = {where}")]
+
+
+@measure
+def slope_difference(evidence: Sequence[Evidence], *, part: str, method: str, other: str) -> list[Quantity]:
+    """Return a line's slope minus another's; the interval holds those of both."""
+    one, two = (slope(evidence, part=part, method=each)[0] for each in (method, other))
+    return [Quantity(one.value - two.value, "", math.hypot(one.uncertainty, two.uncertainty))]
+
+
+@measure
+def trend_over_bound(evidence: Sequence[Evidence], *, part: str, methods: list[str]) -> list[Quantity]:
+    """Return the mean of error over bound at the largest n, over that at the least n."""
+    found = []
+    for method in methods:
+        rows = rows_of(evidence, part, method)
+        rows = rows[rows["features"] == rows["features"].iloc[0]] if method == "noisy mean" else rows
+        _require_range(part, rows["n"].min(), rows["n"].max())
+        first, last = ((own["error"] / own["bound"]).to_numpy() for own in _ends(rows))
+        found.append(_ratio(last, first, method))
+    return found
+
+
+@measure
+def noisy_mean_over_bound(evidence: Sequence[Evidence]) -> list[Quantity]:
+    """Return the root mean square gradient of a noisy mean over Theorem 17's bound, for every n and d."""
+    rows = rows_of(evidence, "X11", "noisy mean")
+    found = []
+    for _, own in rows.groupby(["n", "features"]):
+        squares = (own["error"] / own["bound"]).to_numpy() ** 2
+        root = float(np.sqrt(squares.mean()))
+        found.append(Quantity(root, _where(own.iloc[0]), STANDARD_ERRORS * _standard_error(squares) / (2 * root)))
+    return found
+
+
+@measure
+def search_over_best(evidence: Sequence[Evidence], *, statistic: Literal["mean", "median"]) -> list[Quantity]:
+    """Return a search's error over that of the best single radius on all records, for every length of rows."""
+    rows = _searches(evidence)
+    table = rows.pivot_table(values="error", index="level", columns="method", aggfunc=statistic)
+    ratios = table["search"] / table.drop(columns="search").min(axis=1)
+    return [Quantity(float(ratio), f"length {level:g}") for level, ratio in ratios.items()]
+
+
+@measure
+def search_beyond_zero(evidence: Sequence[Evidence], *, share: float) -> list[Quantity]:
+    """Return a quantile of a search's excess risk over that of weights of zero, for every length of rows."""
+    rows = _searches(evidence)
+    own = rows[rows["method"] == "search"]
+    return [
+        Quantity(float(each["error"].quantile(share) / each["at_zero"].iloc[0]), f"length {level:g}")
+        for level, each in own.groupby("level")
+    ]
+
+
+@measure
+def boosted_failures(evidence: Sequence[Evidence]) -> list[Quantity]:
+    """Return how often a boosted model's excess risk is above four times the mean of one chunk's, with 99.7 %."""
+    boosted, chunk = (rows_of(evidence, "X6", each)["error"].to_numpy() for each in ("boosted", "one chunk"))
+    share = float((boosted > 4 * chunk.mean()).mean())
+    return [Quantity(share, "", STANDARD_ERRORS * math.sqrt(max(share, 1 / len(boosted)) / len(boosted)))]
+
+
+@measure
+def boosted_quantile(evidence: Sequence[Evidence], *, share: float) -> list[Quantity]:
+    """Return a quantile of a boosted model's excess risk over that of one run on all records."""
+    boosted, whole = (rows_of(evidence, "X6", each)["error"] for each in ("boosted", "all records"))
+    return [Quantity(float(boosted.quantile(share) / whole.quantile(share)))]
+
+
+@measure
+def best_embedding_over_all_columns(evidence: Sequence[Evidence], *, least: int) -> list[Quantity]:
+    """Return the gradient with all columns over that of the best embedding, from so many columns on."""
+    embedded, full = rows_of(evidence, "X10", "embedding"), rows_of(evidence, "X10", "all columns")
+    trials = [own["error"].to_numpy() for _, own in embedded.groupby("features")]
+    best = min(trials, key=lambda each: float(each.mean()))
+    return [
+        _ratio(own["error"].to_numpy(), best, f"d = {features}")
+        for features, own in full[full["features"] >= least].groupby("features")
+    ]
+
+
+def _searches(evidence: Sequence[Evidence]) -> pd.DataFrame:
+    name = PRIVATE_RISK.name
+    rows_of(evidence, "X5", "search")  # There are enough trials.
+    rows = with_table(evidence, name).table(name)
+    return rows[rows["part"] == "X5"]
+
+
+def _ends(rows: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:
+    return rows[rows["n"] == rows["n"].min()], rows[rows["n"] == rows["n"].max()]
+
+
+def _require_range(part: str, least: float, largest: float) -> None:
+    if largest < LEAST_RANGE * least:
+        raise MissingEvidence(f"{part} is run over less than a {LEAST_RANGE}-fold range; {REMEDY}")
+
+
+def rows_of(evidence: Sequence[Evidence], part: str, method: str) -> pd.DataFrame:
+    """Return the rows of a method in a part.
+
+    Raises:
+        MissingEvidence: There are none, or too few trials.
+    """
+    name = (PRIVATE_RISK if part in RISK_PARTS else PRIVATE_GRADIENTS).name
+    rows = with_table(evidence, name).table(name)
+    rows = rows[(rows["part"] == part) & (rows["method"] == method)]
+    if rows.empty:
+        raise MissingEvidence(f"no results of {part}, {method}; {REMEDY}")
+    if len(set(rows["trial"])) < FEWEST_TRIALS:
+        raise MissingEvidence(f"{part} has {len(set(rows['trial']))} trials, fewer than {FEWEST_TRIALS}; {REMEDY}")
+    return rows
+
+
+def _where(row: Row) -> str:
+    level = f", at {row['level']:g}" if row["level"] else ""
+    return f"n = {row['n']}, d = {row['features']}, epsilon = {row['epsilon']:g}{level}"
+
+
+def _mean(values: np.ndarray, name: str) -> Quantity:
+    return Quantity(float(values.mean()), name, STANDARD_ERRORS * _standard_error(values))
+
+
+def _ratio(above: np.ndarray, below: np.ndarray, name: str) -> Quantity:
+    """Return a quotient of means with the errors of both, by their relative variances."""
+    value = float(above.mean() / below.mean())
+    relative = np.hypot(_standard_error(above) / above.mean(), _standard_error(below) / below.mean())
+    return Quantity(value, name, STANDARD_ERRORS * value * float(relative))
+
+
+def _standard_error(values: np.ndarray) -> float:
+    return float(values.std(ddof=1) / np.sqrt(len(values)))

@@ -1,0 +1,69 @@
+"""Parts of the experiments on private learning, as figures call them: what is on their axes, and what theory says."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from certified_unlearning.papers.private_learning.fits import Statistic
+
+
+@dataclass(frozen=True)
+class Part:
+    """A panel.
+
+    Attributes:
+        title: Of it.
+        x: The column that is swept.
+        across: What the x axis is called.
+        up: What the y axis is called.
+        slopes: Of lines whose slope theory states, by method: what it is.
+        y: The column that is shown.
+        statistic: Of its trials.
+        over_bound: Whether it is shown over the row's bound.
+    """
+
+    title: str
+    x: str
+    across: str
+    up: str
+    slopes: Mapping[str, float] = field(default_factory=dict)
+    y: str = "error"
+    statistic: Statistic = "mean"
+    over_bound: bool = False
+
+
+_RISK, _GRADIENT = "Excess risk", "Norm of the gradient"
+_RECORDS = ("n", "Records n")
+PARTS = {
+    "X1": Part("X1: output perturbation", *_RECORDS, _RISK, {"printed strength": -2 / 3, "least cost": -2 / 3}),
+    "X2": Part("X2: noisy descent", *_RECORDS, _RISK, {"noisy descent": -1.0}),
+    "X3": Part("X3: columns of zeros", "features", "Columns d", _RISK),
+    "X4": Part("X4: absolute loss", *_RECORDS, _RISK, {"printed strength": -0.5, "least cost": -0.5}),
+    "X5": Part("X5: search for the radius", "level", "Length of rows", f"{_RISK}, median"),
+    "X6": Part("X6: boosting", "error", _RISK, "Share of runs above"),
+    "X11": Part("X11: instances of lower bounds", *_RECORDS, "Error over lower bound", over_bound=True),
+    "X7": Part(
+        "X7: errors of estimates",
+        *_RECORDS,
+        "Error of an estimate",
+        {"SpiderBoost": -2 / 3},
+        y="estimate_error",
+        statistic="root mean square",
+    ),
+    "X8": Part("X8: one pass, population", *_RECORDS, _GRADIENT, {"tree": -1 / 3, "one pass": -1 / 4}),
+    "X9": Part("X9: convex, population", *_RECORDS, _GRADIENT, {"recursive": -0.5}),
+    "X10": Part("X10: embedding", "features", "Columns", _GRADIENT),
+}
+"""By the names that rows have."""
+RISK_PARTS = ("X1", "X2", "X3", "X4", "X5", "X6", "X11")
+"""Those of the experiment `private_risk`."""
+GRADIENT_PARTS = ("X7", "X8", "X9", "X10")
+"""Those of the experiment `private_gradients`."""
+SYSTEMS = {
+    "private": "Private, k covered",
+    "private, renewed": "Private, learned anew when used up",
+    "retraining": "Retraining (plain SGD)",
+    "noisy-sgd": "Exact: noisy SGD",
+    "langevin": "Langevin unlearning",
+    "descent-to-delete": "Descent-to-Delete",
+}
+"""Of the experiment `group_privacy`, in the order of its legend."""

@@ -1,0 +1,16 @@
+"""Private learning: what is reproduced of it."""
+
+from certified_unlearning.papers.private_learning.experiments import GROUP_PRIVACY, PRIVATE_GRADIENTS, PRIVATE_RISK
+from certified_unlearning.reproduction.paper import Paper
+
+_HERE = "certified_unlearning.papers.private_learning"
+PAPER = Paper(
+    name="private_learning",
+    title="Private learning",
+    citation="Ullah, Statistical Learning via Stochastic Optimization under Data Privacy Considerations (PhD "
+    "dissertation, Johns Hopkins University, 2024), chapters 2 and 3",
+    package=_HERE,
+    experiments=(PRIVATE_RISK, PRIVATE_GRADIENTS, GROUP_PRIVACY),
+    measures=tuple(f"{_HERE}.measures.{name}" for name in ("rates", "noise", "formulas", "groups")),
+    findings=f"{_HERE}.findings:findings",
+)

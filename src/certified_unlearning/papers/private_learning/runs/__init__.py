@@ -1,0 +1,1 @@
+"""What the experiments of private learning run: instances, their records for many trials, rows of results."""

@@ -1,0 +1,262 @@
+"""How many deletions until it pays to unlearn: private models that cover so many, beside systems that unlearn them.
+
+Every system promises the same of a model after one request for ``k`` deletions: it is (epsilon, delta)-close to what
+its own algorithm makes of records of which those ``k`` are replaced by others; exact systems keep more than that. A
+private model does so with no work at all if it was learned with ``k`` times less ``mu``. Its constants are chosen from
+a grid on held-out records, as those of SGD; what choosing tells of records is counted for none of them.
+"""
+
+import time
+from collections.abc import Callable, Iterator
+from copy import deepcopy
+from dataclasses import dataclass
+from itertools import product
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import torch
+from torch import Tensor
+
+from certified_unlearning.accounting.private.learners import Learner, LinearProblem, NoisyDescent, OutputPerturbation
+from certified_unlearning.accounting.private.losses import ScalarLoss
+from certified_unlearning.data.sets import load
+from certified_unlearning.engine.addresses import address
+from certified_unlearning.engine.exact.draws import Draws
+from certified_unlearning.engine.exact.gradients import LinearRecords
+from certified_unlearning.engine.private.bounded_records import BoundedRecords
+from certified_unlearning.estimators import LangevinLogisticRegression, SecretStateDescentToDelete
+from certified_unlearning.mechanisms.exact.descent import ExactDescent
+from certified_unlearning.mechanisms.exact.expected import expected_deletion
+from certified_unlearning.mechanisms.exact.noisy_sgd import NoisySgd
+from certified_unlearning.mechanisms.private import noisy_descent, output_perturbation
+from certified_unlearning.papers.private_learning.covered import CLOSE
+from certified_unlearning.papers.private_learning.sweeps import GroupPrivacy
+
+LOGISTIC = ScalarLoss(name="logistic")
+HELD_OUT = 6
+"""One in so many training records is held out to choose constants on."""
+
+
+@dataclass(frozen=True, eq=False)
+class Task:
+    """Training records in random order, of which the last sixth chooses constants, and test records."""
+
+    name: str
+    rows: Tensor
+    labels: Tensor
+    test_rows: Tensor
+    test_labels: Tensor
+
+    @property
+    def n(self) -> int:
+        """Training records."""
+        return len(self.rows)
+
+    @property
+    def first(self) -> int:
+        """Records that are learned from where constants are chosen."""
+        return self.n - self.n // HELD_OUT
+
+    def validated(self, models: Tensor) -> float:
+        """Return the share of right signs on records held out, a mean over models."""
+        return float(_shares(models, self.rows[self.first :], self.labels[self.first :]).mean())
+
+    def tested(self, models: Tensor) -> Tensor:
+        """Return each model's share of right signs on test records."""
+        return _shares(models, self.test_rows, self.test_labels)
+
+
+def groups_table(sweep: GroupPrivacy) -> pd.DataFrame:
+    """Return accuracy and gradients of every system for every number of deletions.
+
+    Args:
+        sweep: The parameters.
+
+    Raises:
+        DataError: A data set's raw files are found nowhere.
+    """
+    rows = [
+        {"data": name, "epsilon": epsilon, **row}
+        for name in sweep.data
+        for epsilon in sweep.epsilon
+        for row in _systems(task_of(name, sweep.seed), epsilon, sweep)
+    ]
+    common: dict[str, Any] = {
+        "experiment": "group_privacy",
+        "delta": sweep.delta,
+        "trials": sweep.trials,
+        "seed": sweep.seed,
+    }
+    return pd.DataFrame(rows).assign(**common)
+
+
+def task_of(name: str, seed: int) -> Task:
+    """Return a built-in data set of two classes."""
+    data = load(name, seed=seed)
+    order = np.random.default_rng([seed, data.n]).permutation(data.n)
+    return Task(
+        name,
+        torch.as_tensor(np.asarray(data.train_features)[order], dtype=torch.float64),
+        torch.as_tensor(data.train_labels[order], dtype=torch.float64),
+        torch.as_tensor(data.test_features, dtype=torch.float64),
+        torch.as_tensor(data.test_labels, dtype=torch.float64),
+    )
+
+
+def _systems(task: Task, epsilon: float, sweep: GroupPrivacy) -> Iterator[dict[str, Any]]:
+    asked = [count for count in sweep.deletions if 2 * count <= task.n]
+    shape = {"n": task.n, "d": task.rows.shape[1]}
+    exact = _exact(task, asked, sweep)
+    private = [_private(task, count, epsilon, sweep) for count in asked]
+    rows = [*exact, *private, *_renewed(private, exact[0]["accuracy"])]
+    for system in (LangevinLogisticRegression, SecretStateDescentToDelete):
+        rows += _approximate(system, task, asked, epsilon, sweep)
+    for row in rows:
+        yield {**shape, **row}
+
+
+def _private(task: Task, count: int, epsilon: float, sweep: GroupPrivacy) -> dict[str, Any]:
+    """Return the best private model that covers so many deletions."""
+    begun = time.monotonic()
+    choices = [_plan_with(sweep, epsilon, count, *each) for each in product(sweep.radius, (0, *sweep.steps))]
+    validated = []
+    for number, plan in enumerate(choices):
+        keys = [address(sweep.seed, task.name, "select", epsilon, count, number, each) for each in range(sweep.trials)]
+        validated.append(task.validated(_learned(plan, task, task.first, keys)[0]))
+    best = int(np.argmax(validated))
+    keys = [address(sweep.seed, task.name, "report", epsilon, count, each) for each in range(sweep.trials)]
+    models, gradients = _learned(choices[best], task, task.n, keys)
+    return {
+        "system": "private", "deletions": count, **_mean(task.tested(models)), "gradients": 0.0,
+        "learning_gradients": gradients, "seconds": time.monotonic() - begun,
+    }  # fmt: skip
+
+
+def _plan_with(
+    sweep: GroupPrivacy, epsilon: float, count: int, radius: float, steps: int
+) -> Callable[[int, int], Learner]:
+    """Return what plans for records and features: noisy descent, or output perturbation where there are no steps."""
+
+    def planned(n: int, features: int) -> Learner:
+        problem = LinearProblem(n=n, features=features, row_norm=1.0, loss=LOGISTIC, radius=radius)
+        # Gaussian DP of k records is k mu, and that of k^2 runs on the same records, too: so much noise covers k.
+        if steps:
+            return NoisyDescent.plan(problem, epsilon=epsilon, delta=sweep.delta, steps=steps, runs=count**2)
+        return OutputPerturbation.plan(problem, epsilon=epsilon, delta=sweep.delta, runs=count**2)
+
+    return planned
+
+
+def _learned(planned: Callable[[int, int], Learner], task: Task, n: int, keys: list[int]) -> tuple[Tensor, float]:
+    """Return models of the first records, and the gradients that learning one takes; those of a solver count as 0."""
+    records = BoundedRecords(task.rows[:n], task.labels[:n], loss=LOGISTIC, row_norm=1.0)
+    plan = planned(n, records.features)
+    if isinstance(plan, NoisyDescent):
+        return noisy_descent.learn(plan, records, keys), float(plan.releases * n)
+    return output_perturbation.learn(plan, records, keys), float(SOLVER_PASSES * n)
+
+
+SOLVER_PASSES = 50
+"""Passes that a minimiser is taken to cost; its solver is not counted."""
+
+
+def _renewed(private: list[dict[str, Any]], retrained: float) -> list[dict[str, Any]]:
+    """Return a private model that is learned anew when the deletions that it covers are used up.
+
+    It covers the most for which it is as accurate as retraining; there are no rows where that is none.
+    """
+    good = [row for row in private if row["accuracy"] >= retrained - CLOSE]
+    if not good:
+        return []
+    chosen = max(good, key=lambda row: int(row["deletions"]))
+    return [
+        {
+            **chosen,
+            "system": "private, renewed",
+            "deletions": row["deletions"],
+            "gradients": (-(-row["deletions"] // chosen["deletions"]) - 1) * chosen["learning_gradients"],
+            "seconds": 0.0,
+        }
+        for row in private
+    ]
+
+
+def _exact(task: Task, asked: list[int], sweep: GroupPrivacy) -> list[dict[str, Any]]:
+    """Return retraining by plain SGD at its best, and the cheapest noisy SGD that is about as accurate.
+
+    Several deletions take as many gradients as one after another, or those of learning, whichever are fewer.
+    """
+    begun = time.monotonic()
+    records = LinearRecords(task.rows, task.labels, loss="logistic")
+    found = []
+    for steps, batch_size, step_size, sigma in product(
+        sweep.sgd_steps, sweep.batch_size, sweep.step_size, (0.0, *sweep.sigma)
+    ):
+        descent = ExactDescent(NoisySgd(steps=steps, batch_size=batch_size, step_size=step_size, sigma=sigma), records)
+        where = (sweep.seed, task.name, "sgd", steps, batch_size, step_size, sigma)
+        chosen = descent.learn(torch.arange(task.first), Draws.at(*where, "select"), trials=sweep.trials)
+        found.append((task.validated(chosen.model()), sigma, steps * batch_size, descent, where))
+    plain = max((each for each in found if each[1] == 0), key=lambda each: each[0])
+    noisy = [each for each in found if each[1] and each[0] >= plain[0] - CLOSE]
+    rows = []
+    for system, options in (("retraining", [plain]), ("noisy-sgd", noisy)):
+        costs = []
+        for _, _, learning, descent, where in options:
+            draws = Draws.at(*where, "report")
+            state = descent.learn(torch.arange(task.n), draws, trials=sweep.trials)
+            one = (
+                learning if system == "retraining" else float(expected_deletion(descent, state, draws).gradients.mean())
+            )
+            costs.append((one, learning, _mean(task.tested(state.model()))))
+        for one, learning, accuracy in sorted(costs, key=lambda each: each[0])[:1]:
+            rows += [
+                {
+                    "system": system, "deletions": count, **accuracy, "gradients": float(min(count * one, learning)),
+                    "learning_gradients": float(learning), "seconds": (time.monotonic() - begun) / len(asked),
+                }
+                for count in asked
+            ]  # fmt: skip
+    return rows
+
+
+def _approximate(
+    system: type[LangevinLogisticRegression | SecretStateDescentToDelete],
+    task: Task,
+    asked: list[int],
+    epsilon: float,
+    sweep: GroupPrivacy,
+) -> Iterator[dict[str, Any]]:
+    """Return Langevin unlearning, or Descent-to-Delete: one model a trial, and a copy of it for each request."""
+    begun = time.monotonic()
+    models: dict[int, list[Tensor]] = {count: [] for count in asked}
+    gradients: dict[int, float] = {}
+    rows, labels = task.rows.numpy(), task.labels.numpy()
+    for trial in range(sweep.trials):
+        fit = system(
+            epsilon, sweep.delta, C=sweep.strength / task.n, adjacency="replace", fit_intercept=False,
+            random_state=sweep.seed + trial,
+        ).fit(rows, labels)  # fmt: skip
+        for count in asked:
+            copy = deepcopy(fit).unlearn(list(range(count)))
+            stated = copy.certificate_
+            reads = task.n if stated.cycle is None else stated.cycle.batch_size
+            gradients[count] = float(reads * stated.unlearning_steps[-1])
+            learning = float(reads * stated.learning_steps)
+            models[count].append(torch.as_tensor(copy.coef_[0], dtype=torch.float64))
+    name = "langevin" if system is LangevinLogisticRegression else "descent-to-delete"
+    for count in asked:
+        yield {
+            "system": name, "deletions": count, **_mean(task.tested(torch.stack(models[count]))),
+            "gradients": gradients[count], "learning_gradients": learning,
+            "seconds": (time.monotonic() - begun) / len(asked),
+        }  # fmt: skip
+
+
+def _mean(values: Tensor) -> dict[str, float]:
+    """Return the mean of an accuracy over trials, and its standard error."""
+    return {"accuracy": float(values.mean()), "accuracy_error": float(values.std() / len(values) ** 0.5)}
+
+
+def _shares(models: Tensor, rows: Tensor, labels: Tensor) -> Tensor:
+    return ((models @ rows.T > 0) == (labels > 0)).double().mean(dim=1)

@@ -1,0 +1,87 @@
+"""X11: methods on the instances of lower bounds. An error over its bound that falls with n is a fault of privacy."""
+
+import pandas as pd
+import torch
+from torch import Tensor
+
+from certified_unlearning.accounting.private.learners import LinearProblem, NoisyDescent, OutputPerturbation
+from certified_unlearning.accounting.private.releases import noise_multiplier
+from certified_unlearning.engine.addresses import address
+from certified_unlearning.engine.randomness import normal_rows
+from certified_unlearning.mechanisms.private import noisy_descent
+from certified_unlearning.papers.private_learning.runs.convex import SQUARED
+from certified_unlearning.papers.private_learning.runs.records import StackedMoments
+from certified_unlearning.papers.private_learning.runs.table import trial_rows
+from certified_unlearning.papers.private_learning.sweeps import PrivateRisk
+from certified_unlearning.papers.private_learning.theory.linear_models import Setting, theorem_11_instance
+from certified_unlearning.papers.private_learning.theory.stationary_points import rate_unit
+
+RADIUS = 0.5
+"""``D`` of the instance of Theorem 11."""
+MEAN_SIZES = ((1_000, 10), (16_000, 10), (1_000, 160))
+"""Records and features of the instance of Theorem 17."""
+MEAN_TRIALS = 1_000
+
+
+def lower_bound_rows(sweep: PrivateRisk) -> pd.DataFrame:
+    """X11: weights of zero, output perturbation and noisy descent on Theorem 11's instance; a noisy mean on 17's."""
+    tables = [_blocks(n, sweep) for n in sweep.lower_bound_n]
+    return pd.concat([*tables, *(_noisy_mean(n, features, sweep) for n, features in MEAN_SIZES)])
+
+
+def blocks(n: int, epsilon: float, delta: float, generator_key: int) -> tuple[int, float, Tensor]:
+    """Return the number of blocks of Theorem 11's instance with all records in use, its bias, and fair signs."""
+    instance = theorem_11_instance(Setting(n=n, d=n, epsilon=epsilon, delta=delta, radius=RADIUS))
+    count = max(1, round(instance.blocks))
+    signs = normal_rows([generator_key], torch.zeros(1, count, dtype=torch.float64)).sign()[0]
+    return count, instance.bias, signs
+
+
+def _blocks(n: int, sweep: PrivateRisk) -> pd.DataFrame:
+    """Return excess risks on rows ``e_j`` and labels 1 or -1, a share ``(1 + b) / 2`` of them with the block's sign.
+
+    ``L(w) - L(w*) = |w - b s|^2 / d'``; the minimiser has norm ``D``. Moments are all that squared loss sees of it.
+    """
+    count, bias, _ = blocks(n, sweep.epsilon, sweep.delta, 0)
+    signs = torch.stack(
+        [
+            blocks(n, sweep.epsilon, sweep.delta, address(sweep.seed, "X11", n, trial))[2]
+            for trial in range(sweep.trials)
+        ]
+    )
+    value = theorem_11_instance(Setting(n=n, d=n, epsilon=sweep.epsilon, delta=sweep.delta, radius=RADIUS)).value
+    problem = LinearProblem(n=n, features=count, row_norm=1.0, loss=SQUARED, radius=RADIUS)
+    records = StackedMoments(
+        torch.full_like(signs, 1 / count), bias * signs / count, n=n, features=count, loss=SQUARED, row_norm=1.0
+    )
+    perturb = OutputPerturbation.plan(problem, epsilon=sweep.epsilon, delta=sweep.delta)
+    shrunk = bias * signs / (1 + perturb.strong_convexity * count / 2)
+    keys = [address(sweep.seed, "X11", "noise", n, trial) for trial in range(sweep.trials)]
+    found = {
+        "zero": torch.zeros_like(signs),
+        "output perturbation": shrunk + perturb.sigma * normal_rows(keys, shrunk),
+        "noisy descent": noisy_descent.learn(
+            NoisyDescent.plan(problem, epsilon=sweep.epsilon, delta=sweep.delta, steps=n), records, keys
+        ),
+    }
+    return pd.concat(
+        trial_rows(
+            "X11", method, n=n, features=count, errors=(weights - bias * signs).square().sum(dim=1) / count,
+            bound=value, at_zero=bias**2,
+        )
+        for method, weights in found.items()
+    )  # fmt: skip
+
+
+def _noisy_mean(n: int, features: int, sweep: PrivateRisk) -> pd.DataFrame:
+    """Return ``|gradient|`` at a noisy mean of points in a ball of radius ``G / (4 H)``, with ``G = H = 1``.
+
+    There the gradient of the Huber loss is ``H`` times the way from the mean: noise, whatever the points are.
+    """
+    sigma = noise_multiplier(sweep.epsilon, sweep.delta) * 2 * 0.25 / n
+    keys = [address(sweep.seed, "X11", "mean", n, features, trial) for trial in range(MEAN_TRIALS)]
+    noise = sigma * normal_rows(keys, torch.zeros(MEAN_TRIALS, features, dtype=torch.float64))
+    bound = rate_unit(n=n, d=features, epsilon=sweep.epsilon, delta=sweep.delta)
+    return trial_rows(
+        "X11", "noisy mean", n=n, features=features, errors=torch.linalg.vector_norm(noise, dim=1), bound=bound
+    )

@@ -1,0 +1,89 @@
+"""Records of a whole batch of trials, each with data of its own, and records that stand for several.
+
+The engine learns all trials from the same records. Trials of an experiment have their own, which for squared loss are
+two moments each; and some experiments have as many equal records as it takes, of which one is computed with.
+"""
+
+from collections.abc import Iterable
+
+import torch
+from torch import Tensor
+
+from certified_unlearning.accounting.private.losses import ScalarLoss
+from certified_unlearning.engine.private.bounded_records import BoundedRecords
+from certified_unlearning.errors import ParameterError
+
+
+class StackedMoments(BoundedRecords):
+    """Second moments of squared loss, one data set for each trial; rows may have further columns, all zero."""
+
+    def __init__(
+        self, squares: Tensor, moments: Tensor, *, n: int, features: int, loss: ScalarLoss, row_norm: float
+    ) -> None:
+        """Take the moments of records whose bounds hold.
+
+        Args:
+            squares: ``X'X / n``, shape ``(trials, active, active)``, or its diagonal where that is all,
+                ``(trials, active)``.
+            moments: ``X'y / n``, shape ``(trials, active)``.
+            n: Records of each data set.
+            features: Columns of a row; those behind the active ones are zero.
+            loss: Squared.
+            row_norm: ``X``.
+
+        Raises:
+            ParameterError: The loss is another one.
+        """
+        if loss.name != "squared":
+            raise ParameterError(f"moments are all there is to know for squared loss, not for the {loss.name} loss")
+        self.loss, self.row_norm = loss, row_norm
+        self.rows = squares.new_zeros(0, features)
+        self._n, self._squared, self._crossed = n, squares, moments
+
+    @classmethod
+    def of(cls, data: Iterable[BoundedRecords], *, features: int | None = None) -> "StackedMoments":
+        """Return the moments of several data sets of one size, which may have further columns of zeros."""
+        squares, moments = [], []
+        for each in data:  # One after another: only moments are kept.
+            squares.append(each.rows.T @ each.rows / len(each))
+            moments.append(each.targets @ each.rows / len(each))
+        return cls(
+            torch.stack(squares),
+            torch.stack(moments),
+            n=len(each),
+            features=features or each.features,
+            loss=each.loss,
+            row_norm=each.row_norm,
+        )
+
+    def __len__(self) -> int:
+        """Return how many records each data set has."""
+        return self._n
+
+    def mean_gradients(self, weights: Tensor) -> Tensor:
+        """Return each trial's mean gradient on its own records, shape ``(trials, features)``."""
+        active = weights[:, : self._crossed.shape[1]]
+        curved = (
+            active * self._squared if self._squared.ndim == 2 else torch.einsum("ti,tij->tj", active, self._squared)
+        )
+        gradients = (curved - self._crossed).mul_(2)
+        missing = weights.shape[1] - active.shape[1]
+        return torch.nn.functional.pad(gradients, (0, missing)) if missing else gradients
+
+
+class RepeatedRecords(BoundedRecords):
+    """Records each of which there is several times: what is computed of them is the same, but not how many they are."""
+
+    def __init__(self, rows: Tensor, targets: Tensor, *, copies: int, loss: ScalarLoss, row_norm: float) -> None:
+        """Take the distinct records, and enforce their bounds; errors as of `BoundedRecords`."""
+        super().__init__(rows, targets, loss=loss, row_norm=row_norm)
+        self._copies = copies
+
+    def __len__(self) -> int:
+        """Return how many records there are, copies counted."""
+        return self._copies * len(self.rows)
+
+    def mean_gradients(self, weights: Tensor) -> Tensor:
+        """Return the mean of the records' gradients, shape ``(trials, features)``."""
+        # Of a sum over distinct records; the engine divides by all.
+        return super().mean_gradients(weights).mul_(self._copies)

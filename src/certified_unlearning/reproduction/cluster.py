@@ -1,0 +1,91 @@
+"""A cluster's queue, asked before a run begins: no file ever has two writers."""
+
+import shutil
+import subprocess
+from pathlib import Path
+from typing import NamedTuple
+
+from certified_unlearning.errors import StorageError
+from certified_unlearning.text import counted
+
+_FORMAT = "%i|%k|%Z"
+"""Of `squeue`: number, comment, working directory; the last may hold anything."""
+_SECONDS = 60
+_SHOWN = 3
+
+
+class QueuedJob(NamedTuple):
+    """A job that SLURM runs or will run.
+
+    Attributes:
+        number: SLURM's own.
+        about: What Snakemake says of it: its rule, and its wildcards.
+    """
+
+    number: str
+    about: str
+
+
+def queued(directory: Path) -> list[QueuedJob]:
+    """Return the jobs in SLURM's queue that Snakemake submitted from a directory, whoever started it.
+
+    Raises:
+        StorageError: The queue does not answer.
+    """
+    command = ["squeue", "--noheader", "--format", _FORMAT]
+    try:
+        asked = subprocess.run(command, capture_output=True, text=True, timeout=_SECONDS)
+    except subprocess.TimeoutExpired as error:
+        raise StorageError(f"SLURM's queue does not answer within {_SECONDS} s (`squeue`)") from error
+    if asked.returncode:
+        raise StorageError(f"SLURM's queue does not answer: {' '.join(asked.stderr.split())}")
+    return read_queue(asked.stdout, directory)
+
+
+def read_queue(printed: str, directory: Path) -> list[QueuedJob]:
+    """Return those jobs of what `squeue` printed that Snakemake submitted from a directory.
+
+    A directory has several names where folders are mounted or linked: jobs of all of them count. What is no job of
+    Snakemake's, such as the one that runs Snakemake itself, does not.
+    """
+    wanted = {str(directory), str(directory.resolve())}
+    found = []
+    for line in printed.splitlines():
+        number, about, place = line.split("|", 2)
+        if about.startswith("rule_") and not wanted.isdisjoint({place, str(Path(place).resolve())}):
+            found.append(QueuedJob(number, about))
+    return found
+
+
+def refuse_second_writers(directory: Path, *, required: bool) -> None:
+    """Refuse to begin while SLURM has jobs of an earlier run, whose Snakemake was killed: they write the same files.
+
+    Args:
+        directory: Where the run begins.
+        required: Whether the queue has to answer: where jobs shall be submitted. Otherwise a machine without SLURM, or
+            with a queue that does not answer, has no such jobs.
+
+    Raises:
+        StorageError: There are such jobs; or the queue has to answer and does not.
+    """
+    if shutil.which("squeue") is None:
+        if required:
+            raise StorageError("there is no `squeue` here: start on a machine from which SLURM takes jobs")
+        return
+    try:
+        jobs = queued(directory)
+    except StorageError:
+        if required:
+            raise
+        return
+    if jobs:
+        raise StorageError(
+            f"SLURM still has {counted(len(jobs), 'job')} of an earlier start in this directory "
+            f"({_named(jobs)}), and no file may have two writers: wait until `squeue` shows them no more, or end "
+            f"them by `scancel {' '.join(job.number for job in jobs)}`; then start again"
+        )
+
+
+def _named(jobs: list[QueuedJob]) -> str:
+    names = [f"{job.number}: {job.about}" for job in jobs[:_SHOWN]]
+    return ", ".join([*names, *(["..."] if len(jobs) > _SHOWN else [])])
