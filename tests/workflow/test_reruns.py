@@ -36,7 +36,7 @@ BOUNDS = ("dynamics1", "dynamics2")
 OF_PRIVATE = ("group_privacy", "private_audits", "private_gradients", "private_risk")
 SIMULATED = ("cost", "deletion", "deletions", "edits", "measured", "risk", *OF_PRIVATE)
 """Made at once, but by running the hot loop."""
-OF_NETWORKS = ("shares",)
+OF_NETWORKS = ("shares", "service")
 """Made by abstract training, which is no hot loop of runs."""
 OF_ESTIMATORS = ("cost", "deletions", "edits", "group_privacy")
 """Made with estimators, which certify."""
@@ -155,9 +155,13 @@ def with_other_docstrings(content: str) -> str:
             | TOGETHER,
         ),
         (
-            "engine/abstract_training/kernel.cpp",
-            each("make", OF_NETWORKS),
-            each("draw", OF_NETWORKS) | (TRACKING & each("track", OF_NETWORKS)) | VERDICTS,
+            # Certificates of networks are verified with it.
+            "engine/intervals/kernel.cpp",
+            each("certify", EXPERIMENTS) | each("make", {*OF_ESTIMATORS, *OF_NETWORKS}),
+            each("track", {*EXPERIMENTS, "edits"})
+            | each("draw", {*OF_ESTIMATORS, *OF_NETWORKS})
+            | (TRACKING & each("track", OF_NETWORKS))
+            | VERDICTS,
         ),
         (
             "certificate/model.py",

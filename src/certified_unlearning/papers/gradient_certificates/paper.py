@@ -1,5 +1,6 @@
 """Certificates by abstract gradient training: what is reproduced of it."""
 
+from certified_unlearning.papers.gradient_certificates.service import SERVICE
 from certified_unlearning.papers.gradient_certificates.shares import SHARES
 from certified_unlearning.reproduction.paper import Paper
 
@@ -10,8 +11,8 @@ PAPER = Paper(
     citation="Wicker, Sosnin, Janik, Müller, Weller, Tsay, Certificates of Differential Privacy and Unlearning for "
     "Gradient-Based Training (2024)",
     package=_HERE,
-    experiments=(SHARES,),
-    measures=tuple(f"{_HERE}.measures.{name}" for name in ("runs",)),
+    experiments=(SHARES, SERVICE),
+    measures=tuple(f"{_HERE}.measures.{name}" for name in ("runs", "service")),
     findings=f"{_HERE}.findings:findings",
 )
 """Wicker et al. (2024)."""

@@ -222,7 +222,7 @@ def lemma_25_deviation_over_bound(evidence: Sequence[Evidence], *, n: list[int])
     return [
         Quantity(
             counterexamples.lemma_25_deviation(n=each, d=10 * each)
-            / stationary.lemma_25(n=each, lipschitz=1.0, smoothness=1.0, width=math.sqrt(20 * each), failure=0.05),
+            / counterexamples.lemma_25_bound(n=each, d=10 * each, beta=0.05),
             f"n = {each}",
         )
         for each in n

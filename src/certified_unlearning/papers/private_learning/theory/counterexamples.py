@@ -15,6 +15,12 @@ def lemma_25_deviation(*, n: int, d: int) -> float:
     return math.sqrt(2) * math.exp(n * math.log1p(-1 / d))
 
 
+def lemma_25_bound(*, n: int, d: int, beta: float) -> float:
+    """Return what Lemma 25 states of it, with ``G = X = H = 1`` and weights of norm ``sqrt(2 d)``."""
+    size = math.sqrt(2 * d)
+    return 4 * (math.log(2 * n**1.5 * size) + math.sqrt(math.log(1 / beta))) / math.sqrt(n)
+
+
 def padded_projection_distance(*, columns: int, features: int, seed: int) -> float:
     """Return ``|I - [Phi; 0]|`` for a random projection: Theorem 21's proof bounds it by about ``1 / sqrt(k)``."""
     matrix = np.zeros((features, features))
@@ -29,3 +35,8 @@ def one_pass_distance(*, records: int, step_size: float, smoothness: float) -> f
     distance is multiplied by ``|1 - eta H|`` for every further record.
     """
     return abs(1 - step_size * smoothness) ** (records - 1)
+
+
+def expected_projection_error(*, columns: int, aligned: bool) -> float:
+    """Return the mean square of ``<Phi u, Phi v> - <u, v>`` for unit vectors: 2 / k if they are equal, else 1 / k."""
+    return (2 if aligned else 1) / columns
