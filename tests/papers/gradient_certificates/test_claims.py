@@ -19,8 +19,9 @@ from certified_unlearning.reproduction.claims.registry import measures
 from tests.support.planning import experiment_called, make, settings_of, sweep_of
 
 MEASURES = measures(PAPER.measures)
-CLAIMS = [each for each in load_claims(PAPER.claims, MEASURES) if not each.claim.id.startswith("gc-service")]
-BY_ID = {each.claim.id: each for each in CLAIMS}
+BY_ID = {each.claim.id: each for each in load_claims(PAPER.claims, MEASURES)}
+CLAIMS = [each for name, each in BY_ID.items() if not name.startswith("gc-service")]
+"""Those of the service have tests of their own."""
 EXPERIMENTS = ("regions", "batches", "fine_tuning", "head", "shares")
 OF_ROWS = {name for name, each in BY_ID.items() if each.measured.func.__module__.endswith("runs")}
 ELSEWHERE = {"gc-figure-2-amex", "gc-figure-3-oct", "gc-figure-4-imdb"}
