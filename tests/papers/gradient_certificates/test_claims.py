@@ -7,6 +7,7 @@ import pytest
 import torch
 from torch import nn
 
+from certified_unlearning.accounting.core import occupancy
 from certified_unlearning.engine.abstract_training.descent import Descent, directions
 from certified_unlearning.engine.abstract_training.neighbourhoods import Neighbourhood
 from certified_unlearning.engine.intervals.interval import Interval
@@ -157,7 +158,7 @@ FAULTS = {
     "additions left out": ([(boxes, "Neighbourhood", of_removals)], ["gc-lines-14-15", "gc-fixed-divisor"]),
     "boxes for no removals": ([(boxes, "train", without_the_widest)], ["gc-lines-12-13", "gc-theorem-4-2"]),
     "one hit too few": (
-        [(requests, "expected_requests", lambda d, m, real=requests.expected_requests: real(d, m + 1))],
+        [(occupancy, "requests_until_all", lambda d, m, real=occupancy.requests_until_all: real(d, m + 1))],
         ["gc-dos-expected", "gc-dos-shards"],
     ),
     "step sizes by epochs": ([(Descent, "rate", lambda self, update: self.step_size)], ["gc-table-1-steps"]),
@@ -230,13 +231,6 @@ def test_the_trainers_gradient_is_pytorchs():
     found = directions(Network.of(module), Descent(), parameters_of(module), row[None], label)
     for ours, theirs in zip(found, module.parameters(), strict=True):
         assert torch.allclose(ours[0], theirs.grad, atol=1e-14)
-
-
-def test_expected_requests_of_one_hit_are_those_of_collecting_coupons():
-    for shards in (1, 2, 10, 200):
-        harmonic = sum(1 / each for each in range(1, shards + 1))
-        assert requests.expected_requests(shards, 1) == pytest.approx(shards * harmonic, rel=1e-8)
-    assert requests.expected_requests(1, 7) == pytest.approx(7, rel=1e-8)
 
 
 def test_a_sweep_with_more_private_records_than_a_batch_is_refused():

@@ -3,6 +3,7 @@
 import math
 from collections.abc import Sequence
 
+from certified_unlearning.accounting.core import occupancy
 from certified_unlearning.engine.abstract_training.descent import Descent
 from certified_unlearning.papers.gradient_certificates.theory import requests as theory
 from certified_unlearning.reproduction.claims.evidence import Evidence, MissingEvidence
@@ -28,7 +29,7 @@ def requests_over_rate(evidence: Sequence[Evidence], *, settings: list[Shards]) 
     found = []
     for shards, budget in settings:
         members = shards * max(budget, 1)
-        expected = theory.expected_requests(shards, budget + 1)
+        expected = occupancy.requests_until_all(shards, budget + 1)
         found.append(Quantity(expected / (members * math.log(members)), f"d = {shards}, k = {budget}"))
     return found
 
@@ -43,7 +44,7 @@ def requests_change(evidence: Sequence[Evidence], *, settings: list[Shards]) -> 
 @measure
 def expected_requests(evidence: Sequence[Evidence], *, settings: list[Shards]) -> list[Quantity]:
     """Return the expected number of requests until each of d shards has had m; of each ``d, m``."""
-    return [Quantity(theory.expected_requests(d, m), f"d = {d}, m = {m}") for d, m in settings]
+    return [Quantity(occupancy.requests_until_all(d, m), f"d = {d}, m = {m}") for d, m in settings]
 
 
 @measure
