@@ -8,6 +8,7 @@ from typer.testing import CliRunner
 from certified_unlearning.accounting.core.conversion import epsilon_from_mu
 from certified_unlearning.accounting.private.learners import LinearProblem, NoisyDescent, OutputPerturbation
 from certified_unlearning.accounting.private.losses import ScalarLoss
+from certified_unlearning.accounting.private.spider import SpiderBoost
 from certified_unlearning.cli import app
 from certified_unlearning.errors import AssumptionError, ParameterError
 
@@ -55,9 +56,27 @@ def test_the_table_names_its_relation():
     assert "…" not in printed
 
 
+def test_methods_for_stationary_points_are_planned():
+    found = {each["method"]: each for each in json.loads(plan(*GIVEN, "--goal", "gradient", "--steps", "60", "--json"))}
+    assert list(found) == ["spider-boost", "tree-spider", "recursive-regularisation"]
+    loss = ScalarLoss(name="logistic")
+    problem = LinearProblem(n=10_000, features=50, row_norm=1.0, loss=loss, radius=5.0)
+    spider = SpiderBoost.plan(problem, epsilon=1, delta=1e-6, gap=loss.at_zero**2, steps=60)
+    assert found["spider-boost"]["sigma"] == spider.sigma_gradient
+    assert found["spider-boost"]["gradient"] == spider.stationarity_bound(loss.at_zero**2)
+    assert all(1 - 1e-6 < each["epsilon"] <= 1 + 1e-9 for each in found.values())
+    squared = json.loads(plan(*GIVEN, "--goal", "gradient", "--loss", "squared", "--steps", "60", "--json"))
+    assert [each["method"] for each in squared] == ["recursive-regularisation"]
+    tanh = json.loads(plan(*GIVEN, "--goal", "gradient", "--loss", "tanh", "--steps", "60", "--json"))
+    assert [each["method"] for each in tanh] == ["spider-boost", "tree-spider"]
+    printed = " ".join(plan(*GIVEN, "--goal", "gradient", "--steps", "60").split())
+    assert "Gradient bounds the root of the mean squared gradient" in printed
+
+
 @pytest.mark.parametrize(
     ("arguments", "named"),
     [
+        ([*GIVEN, "--goal", "speed"], "--goal must be one of"),
         (["--n", "100"], "--features, --epsilon, --radius"),
         ([*GIVEN, "--loss", "hinge"], "--loss must be one of"),
         ([*GIVEN, "--relation", "remove"], "--relation must be one of"),

@@ -96,11 +96,11 @@ def test_a_file_beside_a_module_counts_where_the_module_names_it(
 
 
 def test_experiments_on_networks_depend_on_the_source_of_the_compiled_kernel() -> None:
-    (kernel,) = code.files_beside("certified_unlearning.engine.abstract_training.kernel")
+    (kernel,) = code.files_beside("certified_unlearning.engine.intervals.kernel")
     assert kernel.name == "kernel.cpp"
     packages = frozenset({"certified_unlearning"})
     training = code.closure(["certified_unlearning.mechanisms.certified_sgd.sgd"], packages)
-    assert "certified_unlearning.engine.abstract_training.kernel" in training
+    assert "certified_unlearning.engine.intervals.kernel" in training
 
 
 @pytest.mark.parametrize("name", ["certified_unlearning.no_such", "no_such_package.module", "math"])

@@ -25,6 +25,7 @@ from certified_unlearning.mechanisms.run import Plan
 from certified_unlearning.papers import parameters
 from certified_unlearning.reproduction import jobs
 from certified_unlearning.reproduction.rows import CURVE_ROWS, RUN_ROWS, read_table
+from certified_unlearning.reproduction.simulation import require_shards
 from tests.support.planning import make, settings_of, sweep_of
 from tests.support.ranks import in_ranks
 
@@ -103,6 +104,17 @@ def test_a_job_that_was_planned_for_one_process_is_not_shared(data: PreparedData
         assert isinstance(result, ParameterError)
         assert "2 processes share this job, but its plan was made without row_shards" in str(result)
     assert not list(tmp_path.iterdir())
+
+
+def test_processes_without_a_gpu_each_are_refused(data: PreparedData, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("torch.cuda.device_count", lambda: 1)
+    whole, cuda = plan(data), torch.device("cuda")
+    monkeypatch.setenv("LOCAL_RANK", "0")
+    require_shards(whole, RowShards(0, 2), cuda)
+    monkeypatch.setenv("LOCAL_RANK", "1")
+    require_shards(whole, RowShards(1, 2), torch.device("cpu"))
+    with pytest.raises(ParameterError, match="this machine has 1 GPUs for more processes than that"):
+        require_shards(whole, RowShards(1, 2), cuda)
 
 
 def test_what_decides_the_bits_is_part_of_what_a_run_is(data: PreparedData, tmp_path: Path) -> None:

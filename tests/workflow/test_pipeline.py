@@ -4,12 +4,11 @@ import json
 import re
 from pathlib import Path
 
+import pandas as pd
 import pytest
 
 from certified_unlearning.mechanisms.run import Plan
-from certified_unlearning.papers.forget_unlearning.experiments import ATTACK_ROWS
 from certified_unlearning.papers.parameters import load
-from certified_unlearning.papers.tv_stability.experiments import EDIT_ROWS
 from certified_unlearning.reproduction.rows import RUN_ROWS, read_table
 from tests.support.browser import chromium
 from tests.support.planning import ANEW
@@ -125,12 +124,15 @@ def test_mlflow_has_one_run_per_sweep_point_below_one_per_experiment(finished) -
     runs = client.search_runs([mlflow_experiment.experiment_id], max_results=1000)
     children = [run for run in runs if "mlflow.parentRunId" in run.data.tags]
     records = read_table(finished.results / "records.parquet", RUN_ROWS)
-    attacks = [run for run in children if run.data.tags["figure"] == "deletion"]
-    assert len(attacks) == len(read_table(finished.of("deletion") / "rows.parquet", ATTACK_ROWS))
-    edits = [run for run in children if run.data.tags["figure"] == "edits"]
-    assert len(edits) == len(read_table(finished.of("edits") / "rows.parquet", EDIT_ROWS))
+    rows_of = {
+        name: [run for run in children if run.data.tags["figure"] == name]
+        for name in TRACKED
+        if name not in EXPERIMENTS
+    }
+    for name, own in rows_of.items():
+        assert len(own) == len(pd.read_parquet(finished.of(name) / "rows.parquet")) > 0
     sweep_points = [run for run in children if run.data.tags["figure"] in EXPERIMENTS]
-    assert len(children) == len(sweep_points) + len(attacks) + len(edits)
+    assert len(children) == len(sweep_points) + sum(map(len, rows_of.values()))
     assert len(sweep_points) == records["run_key"].nunique()
     assert len(runs) == len(children) + len(TRACKED)
     assert all(run.info.status == "FINISHED" for run in runs)
@@ -140,7 +142,7 @@ def test_mlflow_has_one_run_per_sweep_point_below_one_per_experiment(finished) -
     for run in sweep_points:
         assert {"K", "sigma", "accuracy"} <= run.data.metrics.keys()
         assert ("epsilon" in run.data.metrics) == (run not in warm)
-    assert all({"advantage", "low", "high", "promised"} <= run.data.metrics.keys() for run in attacks)
+    assert all({"advantage", "low", "high", "promised"} <= run.data.metrics.keys() for run in rows_of["deletion"])
 
 
 def test_the_log_of_a_job_says_how_to_repeat_it_by_hand(finished, tmp_path: Path) -> None:

@@ -33,11 +33,12 @@ LANGEVIN = f"{SMOKE}.langevin_unlearning"
 DELETION = "papers.forget_unlearning.deletion"
 PACKAGE = "certified_unlearning"
 BOUNDS = ("dynamics1", "dynamics2")
-SIMULATED = ("cost", "deletion", "deletions", "edits", "measured", "private_risk", "risk")
+OF_PRIVATE = ("group_privacy", "private_audits", "private_gradients", "private_risk")
+SIMULATED = ("cost", "deletion", "deletions", "edits", "measured", "risk", *OF_PRIVATE)
 """Made at once, but by running the hot loop."""
-OF_NETWORKS = ("batches", "fine_tuning", "head", "regions", "shares")
+OF_NETWORKS = ("batches", "fine_tuning", "head", "regions", "service", "shares")
 """Made by abstract training, which is no hot loop of runs."""
-OF_ESTIMATORS = ("cost", "deletions", "edits")
+OF_ESTIMATORS = ("cost", "deletions", "edits", "group_privacy")
 """Made with estimators, which certify."""
 SHOWN = {*VERDICTS, ("parameter_table", "")}
 AFTER_LEARNING = {(rule, about) for rule, about in UNLEARNING if about.endswith("/langevin")}
@@ -146,15 +147,21 @@ def with_other_docstrings(content: str) -> str:
             LEARNING | (UNLEARNING - AFTER_LEARNING) | each("make", SIMULATED),
             AFTER_LEARNING
             | each("certify", EXPERIMENTS)
-            | each("draw", {*TRACKED, "measured", "cost", "deletions", "private_risk"} - {*OF_NETWORKS})
+            | each(
+                "draw", {*TRACKED, "measured", "cost", "deletions", *OF_PRIVATE} - {*OF_NETWORKS} - {"private_audits"}
+            )
+            | each("tabulate", ["private_audits"])
             | (TRACKING - each("track", OF_NETWORKS))
             | TOGETHER,
         ),
         (
-            "engine/abstract_training/kernel.cpp",
-            # Certificates and estimators are of networks, too.
-            each("certify", EXPERIMENTS) | each("make", {*OF_NETWORKS, *OF_ESTIMATORS}),
-            each("track", {*EXPERIMENTS, "edits", "shares"}) | each("draw", {*OF_NETWORKS, *OF_ESTIMATORS}) | VERDICTS,
+            # Certificates of networks are verified with it.
+            "engine/intervals/kernel.cpp",
+            each("certify", EXPERIMENTS) | each("make", {*OF_ESTIMATORS, *OF_NETWORKS}),
+            each("track", {*EXPERIMENTS, "edits"})
+            | each("draw", {*OF_ESTIMATORS, *OF_NETWORKS})
+            | (TRACKING & each("track", OF_NETWORKS))
+            | VERDICTS,
         ),
         (
             "certificate/model.py",

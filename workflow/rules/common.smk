@@ -170,8 +170,9 @@ def fits_again(mechanism):
     return isinstance(declared.mechanism(MECHANISM_BY_NAME[mechanism]), Refit)
 
 
-SUBMITTED = workflow.non_local_exec or workflow.remote_exec
-"""Whether jobs run elsewhere, by a cluster's scheduler."""
+def submitted():
+    """Whether a cluster's scheduler runs the jobs: known when they are about to run, not while this file is read."""
+    return workflow.non_local_exec or workflow.remote_exec
 
 
 def gpu(wildcards):
@@ -180,7 +181,7 @@ def gpu(wildcards):
     Of another machine's devices only the parameters can tell: ``auto`` asks for one where jobs run here.
     """
     device = preset(wildcards).settings.device
-    seen = not SUBMITTED and shutil.which("nvidia-smi") is not None
+    seen = not submitted() and shutil.which("nvidia-smi") is not None
     asked = device == "cuda" or (device == "auto" and seen)
     return processes(wildcards) if asked else 0
 
@@ -188,14 +189,14 @@ def gpu(wildcards):
 def refuse_second_writers():
     """End before the first job, where SLURM has jobs of an earlier start that write the same files."""
     try:
-        cluster.refuse_second_writers(Path.cwd(), required=SUBMITTED)
+        cluster.refuse_second_writers(Path.cwd(), required=submitted())
     except UnlearningError as error:
         raise WorkflowError(str(error))
 
 
 def not_asked():
     """Return one line where jobs are submitted and nobody said whether they shall have a GPU."""
-    if not SUBMITTED or not any(
+    if not submitted() or not any(
         preset.settings.device == "auto"
         for preset in map(PARAMETERS.presets.get, PARAMETERS.members(PARAMETERS.preset))
     ):

@@ -3,7 +3,8 @@
 `Certificate` speaks of noisy steps, `ResidualCertificate` of noise on weights whose gradient is certified to be small,
 `ExactCertificate` of states that have the law of a fresh run, `PredictionCertificate` of labels that no removal
 changes, `EnsembleCertificate` of the answers of an ensemble whose shards are trained again when a budget is spent,
-`PrivateCertificate` of models that never depended much on any record.
+`PrivateCertificate` of models that never depended much on any record, `PrivateLabelsCertificate` of labels that are
+published with differential privacy.
 """
 
 from certified_unlearning.certificate.ensemble import EnsembleCertificate
@@ -12,6 +13,7 @@ from certified_unlearning.certificate.kinds import AnyCertificate, read_any, ver
 from certified_unlearning.certificate.model import Certificate, of, read
 from certified_unlearning.certificate.prediction import PredictionCertificate
 from certified_unlearning.certificate.private import PrivateCertificate
+from certified_unlearning.certificate.private_labels import PrivateLabelsCertificate
 from certified_unlearning.certificate.residual import ResidualCertificate
 from certified_unlearning.certificate.verification import CertificateError
 
@@ -23,6 +25,7 @@ __all__ = [
     "ExactCertificate",
     "PredictionCertificate",
     "PrivateCertificate",
+    "PrivateLabelsCertificate",
     "ResidualCertificate",
     "of",
     "read",

@@ -2,12 +2,22 @@
 
 from pathlib import Path
 
-from certified_unlearning.certificate import ensemble, exact, model, prediction, private, residual, verification
+from certified_unlearning.certificate import (
+    ensemble,
+    exact,
+    model,
+    prediction,
+    private,
+    private_labels,
+    residual,
+    verification,
+)
 from certified_unlearning.certificate.ensemble import EnsembleCertificate
 from certified_unlearning.certificate.exact import ExactCertificate
 from certified_unlearning.certificate.model import Certificate
 from certified_unlearning.certificate.prediction import PredictionCertificate
 from certified_unlearning.certificate.private import PrivateCertificate
+from certified_unlearning.certificate.private_labels import PrivateLabelsCertificate
 from certified_unlearning.certificate.residual import ResidualCertificate
 from certified_unlearning.files import read_json, read_model, write_model
 
@@ -18,15 +28,22 @@ AnyCertificate = (
     | PredictionCertificate
     | PrivateCertificate
     | EnsembleCertificate
+    | PrivateLabelsCertificate
 )
 
 _NAMED: dict[
-    str, type[ResidualCertificate] | type[ExactCertificate] | type[PrivateCertificate] | type[EnsembleCertificate]
+    str,
+    type[ResidualCertificate]
+    | type[ExactCertificate]
+    | type[PrivateCertificate]
+    | type[EnsembleCertificate]
+    | type[PrivateLabelsCertificate],
 ] = {
     "residual": ResidualCertificate,
     "exact": ExactCertificate,
     "private": PrivateCertificate,
     "ensemble": EnsembleCertificate,
+    "private-labels": PrivateLabelsCertificate,
 }
 
 
@@ -47,6 +64,8 @@ def verify(certificate: AnyCertificate) -> None:
         private.verify(certificate)
     elif isinstance(certificate, EnsembleCertificate):
         ensemble.verify(certificate)
+    elif isinstance(certificate, PrivateLabelsCertificate):
+        private_labels.verify(certificate)
     else:
         verification.verify(certificate)
 

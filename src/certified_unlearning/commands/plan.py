@@ -229,6 +229,9 @@ def private(
     relation: Annotated[str, typer.Option(help="replace-one or add-remove.")] = "replace-one",
     records: Annotated[int, typer.Option(help="Deletions that it shall cover with no work.")] = 1,
     steps: Annotated[int | None, typer.Option(help="Of descent; planned by default.")] = None,
+    goal: Annotated[
+        str, typer.Option(help="loss, or gradient: methods that look for weights where the gradient is small.")
+    ] = "loss",
     as_json: AsJson = False,
 ) -> None:
     """Plan differentially private learning, whose models answer some deletions with no work."""
@@ -244,5 +247,6 @@ def private(
         relation=relation,
         records=records,
         steps=steps,
+        goal=goal,
     )
     planned.run(wish, as_json=as_json)

@@ -79,6 +79,13 @@ def verify(
         if isinstance(certified, certificate.PrivateCertificate):
             print(f"{path}: {_private_in_words(certified)}")
             continue
+        if isinstance(certified, certificate.PrivateLabelsCertificate):
+            print(
+                f"{path}: epsilon = {rounded_up(certified.epsilon)} at delta = {rounded_up(certified.delta)} under "
+                f"{certified.relation} for {certified.queries} labels together, each by the rule {certified.rule} "
+                f"({certified.guarantee} by {certified.mechanism}; {assumed} assumptions not checked)"
+            )
+            continue
         if isinstance(certified, certificate.EnsembleCertificate):
             print(
                 f"{path}: answers are those of {certified.shards} shards trained on the {certified.n} records that are "
@@ -147,6 +154,9 @@ def _verify_as_json(path: Path) -> bool:
     elif isinstance(certified, certificate.PrivateCertificate):
         accountant, everything, nothing = None, None, False
         delta, adjacency = certified.delta + certified.extra_delta, certified.relation
+    elif isinstance(certified, certificate.PrivateLabelsCertificate):
+        accountant, everything, nothing = None, certified.epsilon, False
+        delta, adjacency = certified.delta, certified.relation
     else:
         # Two states together tell more than one: nothing is stated of all of them.
         accountant, everything, nothing, delta, adjacency = None, None, False, 0.0, None

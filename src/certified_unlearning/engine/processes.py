@@ -71,10 +71,10 @@ def _sentence(failures: Mapping[int, Any], processes: int) -> str:
         if failure.exitcode < 0 and failure.exitcode != -signal.SIGTERM:
             name = f"signal {-failure.exitcode} ({failure.signal_name()})"
             return f"process {rank} of the {processes} that share this run was ended by {name}; {_GOES_ON}"
-    own = [each for each in failures.values() if not each.error_file_data.get("follows", False)]
-    for failure in own:
+    own = {rank: each for rank, each in failures.items() if not each.error_file_data.get("follows", False)}
+    for failure in (own or failures).values():
         if failure.error_file_data.get("timestamp"):
             return str(failure.message)
-    rank, failure = next(iter(failures.items()))
+    rank, failure = next(iter((own or failures).items()))
     how = f"signal {-failure.exitcode}" if failure.exitcode < 0 else f"exit status {failure.exitcode}"
     return f"process {rank} of the {processes} that share this run ended with {how}; {_GOES_ON}"

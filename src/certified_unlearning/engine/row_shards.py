@@ -106,22 +106,25 @@ class RowShards:
         """Return what the first process gives, to all of them."""
         if self.ranks == 1:
             return content
-        device = "cuda" if distributed.get_backend() == "nccl" else "cpu"
-        length = torch.tensor([-1 if content is None else len(content)], device=device)
+        length = torch.tensor([-1 if content is None else len(content)])
         with _companions(self):
             distributed.broadcast(length, 0)
             if int(length) < 0:
                 return None
             sent = torch.frombuffer(bytearray(content), dtype=torch.uint8) if self.writes and content else None
             sent = torch.empty(int(length), dtype=torch.uint8) if sent is None else sent
-            sent = sent.to(device)
             distributed.broadcast(sent, 0)
-        return bytes(sent.cpu().numpy())
+        return bytes(sent.numpy())
 
 
 _BYTES = torch.empty(0, dtype=torch.uint8)
 ALONE = RowShards()
 """One process that has all rows."""
+
+
+def local_rank() -> int:
+    """Return which of the processes on its machine this one is: the number of the GPU that it takes."""
+    return int(os.environ.get("LOCAL_RANK", "0"))
 
 
 @contextmanager
@@ -138,8 +141,9 @@ def row_shards() -> Iterator[RowShards]:
     if os.environ.get("WORLD_SIZE", "1") == "1":
         yield ALONE
         return
-    if torch.cuda.is_available():
-        torch.cuda.set_device(int(os.environ.get("LOCAL_RANK", "0")))
+    place = local_rank()
+    if place < torch.cuda.device_count():
+        torch.cuda.set_device(place)
     try:
         distributed.init_process_group()
     except ValueError as error:

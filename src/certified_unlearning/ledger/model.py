@@ -16,6 +16,7 @@ from certified_unlearning.certificate import (
     EnsembleCertificate,
     ExactCertificate,
     PredictionCertificate,
+    PrivateLabelsCertificate,
     ResidualCertificate,
     kinds,
 )
@@ -132,7 +133,7 @@ def stated_by(certified: AnyCertificate) -> dict[str, float | None]:
     """Return what the ledger repeats of a certificate."""
     if isinstance(certified, ExactCertificate):
         return {"epsilon": 0.0, "delta": 0.0, "extra_delta": 0.0, "epsilon_all_published": None}
-    if isinstance(certified, PredictionCertificate | EnsembleCertificate):
+    if isinstance(certified, PredictionCertificate | EnsembleCertificate | PrivateLabelsCertificate):
         # Labels have no epsilon.
         return {"epsilon": None, "delta": None, "extra_delta": None, "epsilon_all_published": None}
     everything = None

@@ -26,7 +26,7 @@ from certified_unlearning.engine.objectives.linear import LinearObjective
 from certified_unlearning.engine.objectives.rows import Replacements, StreamedRows
 from certified_unlearning.engine.objectives.sharded import ShardedCycle, ShardedObjective
 from certified_unlearning.engine.progress import Progress
-from certified_unlearning.engine.row_shards import ALONE, RowShards, SharedCheckpoint
+from certified_unlearning.engine.row_shards import ALONE, RowShards, SharedCheckpoint, local_rank
 from certified_unlearning.errors import DataError, DivergedError, ParameterError
 from certified_unlearning.files import content_key
 from certified_unlearning.mechanisms.run import Plan, Run
@@ -44,12 +44,17 @@ def require_runs(plan: Plan, mechanism: str, data: PreparedData) -> None:
         raise DataError(f"the plan of {plan.runs[0].experiment} has no runs of {mechanism}")
 
 
-def require_shards(plan: Plan, shards: RowShards) -> None:
-    """Raise `ParameterError` where several processes share a job whose plan is for a single one."""
+def require_shards(plan: Plan, shards: RowShards, device: torch.device) -> None:
+    """Raise `ParameterError` where processes share a job whose plan is for a single one, or have no GPU each."""
     if shards.ranks > 1 and not plan.settings.row_shards:
         raise ParameterError(
             f"{shards.ranks} processes share this job, but its plan was made without row_shards, for a single one: "
             "set processes or row_shards in params.yaml and make the plan again"
+        )
+    if shards.ranks > 1 and device.type == "cuda" and local_rank() >= torch.cuda.device_count():
+        raise ParameterError(
+            f"this machine has {torch.cuda.device_count()} GPUs for more processes than that, which need one each: "
+            "set processes to at most their number, or device to cpu"
         )
 
 
@@ -73,10 +78,10 @@ class Simulation:
         self, plan: Plan, mechanism: str, data: PreparedData, name: str, output: Path, shards: RowShards = ALONE
     ) -> None:
         require_runs(plan, mechanism, data)
-        require_shards(plan, shards)
-        self._shards = shards
         self.plan = plan
         self.device = pick_device(plan.settings.device)
+        require_shards(plan, shards, self.device)
+        self._shards = shards
         self._name = f"{plan.runs[0].experiment} {mechanism} {name}"
         self._output = output
         self._checkpoints: list[Checkpoint] = []

@@ -46,7 +46,7 @@ def both_ways(factors: Factors, most: int, bound: torch.Tensor, monkeypatch: pyt
 
 @pytest.mark.parametrize("kind", ["any", "not negative", "point", "points"])
 @pytest.mark.parametrize("most", [0, 1, 2, 9])
-@pytest.mark.parametrize(("outputs", "inputs"), [(1, 1), (3, 1), (1, 40), (5, 16), (2, 37)])
+@pytest.mark.parametrize(("outputs", "inputs"), [(1, 1), (3, 1), (1, 40), (5, 16), (2, 37), (16, 17)])
 @pytest.mark.parametrize("shared", [True, False])
 def test_compiled_sums_and_extremes_are_those_of_pytorch(
     kind: str, most: int, outputs: int, inputs: int, shared: bool, monkeypatch: pytest.MonkeyPatch
@@ -140,6 +140,17 @@ def test_what_is_no_number_stays_none(kind: str, bound: float) -> None:
                 assert kernel.summed(finite, columns, clips, 1, nonnegative=False) is None
             columns.lower[0, 3, 0, 2] = wrong
             assert kernel.summed(finite, columns, clips, 1, nonnegative=False) is None
+
+
+def test_roles_change_where_less_of_the_kernel_is_idle() -> None:
+    def factors(outputs: int, inputs: int, kind: str) -> tuple[Interval, Interval]:
+        return interval((1, 2, 1, outputs), 1, kind="any"), interval((1, 2, 1, inputs), 2, kind=kind)
+
+    assert kernel.turns(*factors(32, 49, "point"))
+    assert not kernel.turns(*factors(1, 40, "point"))
+    assert not kernel.turns(*factors(32, 49, "any"))
+    assert not kernel.turns(*factors(128, 784, "point"))
+    assert kernel.turns(*factors(3, 1, "any"))
 
 
 def test_other_types_and_positions_are_pytorchs() -> None:

@@ -76,6 +76,20 @@ def test_differences_tighten() -> None:
     assert bool((found.lower > single.lower).all() and (found.upper < single.upper).all())
 
 
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize("far", [80.0, 88.0, 100.0, 700.0, 709.0, 1e4])
+def test_shares_of_logits_that_are_far_apart(dtype: torch.dtype, far: float) -> None:
+    """No bound is lost to an exponential that overflows or vanishes."""
+    for classes in (2, 3, 10):
+        values = torch.zeros(1, 1, classes, dtype=dtype)
+        values[..., 0] = far
+        found = softmax_bounds(Interval(values, values.clone()))
+        true = torch.softmax(values.double(), dim=-1)
+        assert bool(((found.lower.double() <= true) & (true <= found.upper.double())).all())
+        assert bool(found.holds(torch.softmax(values, dim=-1)).all())
+        assert float((found.upper - found.lower).max()) < 1e-3
+
+
 @pytest.mark.parametrize("scale", [1.0, 50.0, 2000.0])
 def test_shares_by_pairs_are_those_of_the_formula(scale: float) -> None:
     """Every difference in its place, with its sign; exponents beyond what floats hold."""

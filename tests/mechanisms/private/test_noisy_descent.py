@@ -16,6 +16,7 @@ from certified_unlearning.engine.private.bounded_records import BoundedRecords, 
 from certified_unlearning.errors import DataError, ParameterError
 from certified_unlearning.mechanisms.exact.one_pass.projected_glm import Projection
 from certified_unlearning.mechanisms.private.noisy_descent import embedded, iterates, learn
+from certified_unlearning.papers.private_learning import attacks, audits
 
 ROWS = torch.tensor([[1.0, 0.0], [0.0, 1.0], [0.6, 0.8]], dtype=torch.float64)
 TARGETS = torch.tensor([1.0, -0.5, 0.25], dtype=torch.float64)
@@ -106,23 +107,16 @@ def test_linear_losses_have_the_gaussian_law_that_composition_bounds():
     assert epsilon_from_mu(mu_out, 1e-5) < epsilon_from_mu(plan.mu, 1e-5) <= 1
 
 
-def attack(plan: NoisyDescent) -> float:
-    """Lower bound on the largest mu that a threshold on the output shows, by Clopper and Pearson at 1e-6 a side."""
-    here, there = outputs(plan, 1.0, 1), outputs(plan, -1.0, 2)
-    # The threshold does not depend on these runs: the means are those of any linear loss.
-    caught, wrong = (here > 0).sum(), (there > 0).sum()
-    power = stats.beta.ppf(1e-6, caught, TRIALS - caught + 1)
-    alarm = stats.beta.ppf(1 - 1e-6, wrong + 1, TRIALS - wrong)
-    return float(stats.norm.ppf(power) - stats.norm.ppf(alarm))
-
-
 def test_an_attack_shows_no_more_than_is_stated_and_a_forgotten_root_of_the_steps_is_caught():
-    """False alarms: twice in 1e6 runs."""
+    """X12 at its constants. False alarms: once in 1e6."""
     plan = audit_plan()
-    assert attack(plan) <= plan.mu
-    planted = replace(plan, sigma=plan.sigma / math.sqrt(plan.releases))
-    shown = attack(planted)
-    assert shown > plan.mu  # 1.63 of 0.27.
+    honest = attacks.descent(plan, runs=TRIALS, seed=1)
+    assert honest.mu == pytest.approx(0.233309, abs=2e-6)
+    assert audits.shown_mu(honest) <= plan.mu
+    planted = attacks.descent(replace(plan, sigma=plan.sigma / math.sqrt(plan.releases)), runs=TRIALS, seed=2)
+    assert planted.mu == pytest.approx(1.63, abs=0.01)
+    shown = audits.shown_mu(planted)
+    assert shown > plan.mu
     assert delta_from_mu(shown, 1.0) > 1e-5
 
 

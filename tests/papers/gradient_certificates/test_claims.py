@@ -1,7 +1,5 @@
 """Verdicts on the claims of certified predictions: decided where their rows are there, turned by planted faults."""
 
-import math
-
 import pandas as pd
 import pytest
 import torch
@@ -13,14 +11,14 @@ from certified_unlearning.engine.intervals.interval import Interval
 from certified_unlearning.engine.intervals.network import Network, parameters_of
 from certified_unlearning.papers.gradient_certificates.measures import boxes, formulas, intervals
 from certified_unlearning.papers.gradient_certificates.paper import PAPER
-from certified_unlearning.papers.gradient_certificates.theory import requests
 from certified_unlearning.reproduction.claims import evaluate, load_claims
 from certified_unlearning.reproduction.claims.registry import measures
 from tests.support.planning import experiment_called, make, settings_of, sweep_of
 
 MEASURES = measures(PAPER.measures)
-CLAIMS = [each for each in load_claims(PAPER.claims, MEASURES) if not each.claim.id.startswith("gc-service")]
-BY_ID = {each.claim.id: each for each in CLAIMS}
+BY_ID = {each.claim.id: each for each in load_claims(PAPER.claims, MEASURES)}
+CLAIMS = [each for name, each in BY_ID.items() if not name.startswith("gc-service")]
+"""Those of the service have tests of their own."""
 EXPERIMENTS = ("regions", "batches", "fine_tuning", "head", "shares")
 OF_ROWS = {name for name, each in BY_ID.items() if each.measured.func.__module__.endswith("runs")}
 ELSEWHERE = {"gc-figure-2-amex", "gc-figure-3-oct", "gc-figure-4-imdb"}
@@ -155,15 +153,11 @@ FAULTS = {
     ),
     "additions left out": ([(boxes, "Neighbourhood", of_removals)], ["gc-lines-14-15", "gc-fixed-divisor"]),
     "boxes for no removals": ([(boxes, "train", without_the_widest)], ["gc-lines-12-13", "gc-theorem-4-2"]),
-    "one hit too few": (
-        [(requests, "expected_requests", lambda d, m, real=requests.expected_requests: real(d, m + 1))],
+    "one hit too many": (
+        [(formulas, "requests_until_all", lambda d, m, real=formulas.requests_until_all: real(d, m + 1))],
         ["gc-dos-expected", "gc-dos-shards"],
     ),
     "step sizes by epochs": ([(Descent, "rate", lambda self, update: self.step_size)], ["gc-table-1-steps"]),
-    "an advantage of its own": (
-        [(requests, "advantage_bound", lambda epsilon, printed=False: math.exp(epsilon))],
-        ["gc-appendix-c-1-zero"],
-    ),
     "clamping that changes ends": (
         [(intervals, "clamped", lambda values, bound: Interval(values.upper, values.lower))],
         ["gc-line-10-clamp"],
@@ -229,13 +223,6 @@ def test_the_trainers_gradient_is_pytorchs():
     found = directions(Network.of(module), Descent(), parameters_of(module), row[None], label)
     for ours, theirs in zip(found, module.parameters(), strict=True):
         assert torch.allclose(ours[0], theirs.grad, atol=1e-14)
-
-
-def test_expected_requests_of_one_hit_are_those_of_collecting_coupons():
-    for shards in (1, 2, 10, 200):
-        harmonic = sum(1 / each for each in range(1, shards + 1))
-        assert requests.expected_requests(shards, 1) == pytest.approx(shards * harmonic, rel=1e-8)
-    assert requests.expected_requests(1, 7) == pytest.approx(7, rel=1e-8)
 
 
 def test_a_sweep_with_more_private_records_than_a_batch_is_refused():

@@ -10,6 +10,7 @@ from certified_unlearning.papers.private_learning.findings import covered, findi
 from certified_unlearning.papers.private_learning.measures import noise
 from certified_unlearning.papers.private_learning.names import GRADIENT_PARTS, PARTS, RISK_PARTS, SYSTEMS
 from certified_unlearning.papers.private_learning.paper import PAPER
+from certified_unlearning.papers.private_learning.runs import groups
 from certified_unlearning.reproduction.claims import evaluate, load_claims
 from certified_unlearning.reproduction.claims.registry import measures
 from certified_unlearning.reproduction.figure_style import FigureStyle
@@ -20,7 +21,7 @@ BY_ID = {each.claim.id: each for each in CLAIMS}
 OF_ROWS = {
     name
     for name, each in BY_ID.items()
-    if MEASURES[each.claim.measure].function.__module__.rpartition(".")[2] in ("rates", "groups")
+    if MEASURES[each.claim.measure].function.__module__.rpartition(".")[2] in ("rates", "groups", "audited")
 }
 STYLE = FigureStyle(context="paper", palette="colorblind", width_inches=3.4, height_inches=2.7, dots_per_inch=50)
 CONTRADICTED = {
@@ -236,3 +237,32 @@ def test_the_figure_of_deletions_has_all_systems():
     assert sorted(filter(None, (text.get_text() for text in legend.get_texts()))) == sorted(SYSTEMS.values())
     with pytest.raises(group_figure.DataError, match="the rows of group_privacy hold 'magic', which has no line"):
         group_figure.draw_groups(group_rows({1: 0.9}).replace("langevin", "magic"), STYLE)
+
+
+def test_a_fault_that_no_audit_catches_is_told():
+    rows = pd.DataFrame(
+        {
+            "mechanism": "noisy descent", "planted": planted, "method": method, "runs": 20_000,
+            "stated": 1.0, "shown": shown, "caught": shown > 1,
+        }
+        for planted, method, shown in (
+            ("", "exact law", 0.9), ("a fault", "exact law", 0.9), ("a fault", "recomputed guarantee", 1.2),
+        )
+    )  # fmt: skip
+    names = ["x12-mechanisms", "x12-faults"]
+    assert judged(Table(private_audits=rows), names=names) == dict.fromkeys(names, "reproduced")
+    missed = rows.assign(caught=False)
+    assert judged(Table(private_audits=missed), names=names)["x12-faults"] == "contradicted"
+    leaking = rows.assign(shown=1.1)
+    assert judged(Table(private_audits=leaking), names=names)["x12-mechanisms"] == "contradicted"
+    assert judged(Table(private_audits=rows.assign(runs=100)), names=names) == dict.fromkeys(names, "not run")
+
+
+def test_renewing_takes_gradients_only_when_deletions_are_used_up():
+    private = [
+        {"system": "private", "deletions": count, "accuracy": accuracy, "learning_gradients": 1000.0}
+        for count, accuracy in ((1, 0.9), (10, 0.89), (25, 0.7))
+    ]
+    renewed = groups._renewed(private, [{"accuracy": 0.895}] * 3)
+    assert [row["gradients"] for row in renewed] == [0, 0, 2000]
+    assert groups._renewed(private, [{"accuracy": 0.95}] * 3) == []

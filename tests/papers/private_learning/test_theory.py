@@ -13,6 +13,7 @@ from certified_unlearning.accounting.private.learners import LinearProblem
 from certified_unlearning.accounting.private.losses import ScalarLoss
 from certified_unlearning.accounting.private.releases import noise_multiplier
 from certified_unlearning.accounting.private.spider import SpiderBoost
+from certified_unlearning.papers.private_learning.theory import counterexamples
 from certified_unlearning.papers.private_learning.theory import linear_models as linear
 from certified_unlearning.papers.private_learning.theory import stationary_points as stationary
 
@@ -252,27 +253,23 @@ def test_gradients_of_the_hard_instance_of_theorem_17(seed, d, n, lipschitz, smo
 def test_lemma_25_is_contradicted_by_its_counterexample():
     """E30: uniform rows (e_0 + e_i) / sqrt 2, and weights that tell seen from unseen indices."""
     n, d = 10_000, 100_000
-    claimed = stationary.lemma_25(n=n, lipschitz=1, smoothness=1, width=math.sqrt(2 * d), failure=0.05)
+    claimed = counterexamples.lemma_25_bound(n=n, d=d, beta=0.05)
     assert claimed == pytest.approx(0.893700, **DIGITS)
     counts = np.bincount(np.random.default_rng(0).integers(d, size=n), minlength=d)
     slopes = np.where(counts > 0, 1.0, -1.0)  # clip(<w, x>, -1, 1) at w_0 = 0 and w_i = +-sqrt 2.
     # Along e_0, and along every e_i: of the population, less of the sample.
     along_first = (slopes.mean() - 1) / math.sqrt(2)
     along_others = (slopes / d - counts / n) / math.sqrt(2)
-    assert math.hypot(along_first, np.linalg.norm(along_others)) == pytest.approx(1.2796, abs=2e-3)
-    larger = stationary.lemma_25(n=10**6, lipschitz=1, smoothness=1, width=math.sqrt(2e7), failure=0.05)
-    assert larger == pytest.approx(0.126211, **DIGITS)
-    # The share of seen indices, and so the left side, is the same there: n / d is.
+    found = math.hypot(along_first, np.linalg.norm(along_others))
+    assert found == pytest.approx(1.2796, abs=2e-3)
+    assert counterexamples.lemma_25_deviation(n=n, d=d) == pytest.approx(1.2796, abs=1e-4)
+    assert counterexamples.lemma_25_bound(n=10**6, d=10**7, beta=0.05) == pytest.approx(0.126211, **DIGITS)
+    assert counterexamples.lemma_25_deviation(n=10**6, d=10**7) == pytest.approx(1.2796, abs=1e-4)
 
 
 def test_a_projection_and_zeros_are_never_near_the_identity():
     """E29: the proof of Theorem 21 bounds this norm by a small number; its mean is 4.39 at d = 400, k = 40."""
-    generator = np.random.default_rng(0)
-    norms = []
-    for _ in range(4):
-        stacked = np.zeros((400, 400))
-        stacked[:40] = generator.normal(size=(40, 400)) / math.sqrt(40)
-        norms.append(np.linalg.norm(np.eye(400) - stacked, 2))
+    norms = [counterexamples.padded_projection_distance(columns=40, features=400, seed=seed) for seed in range(4)]
     assert min(norms) >= 1
     assert np.mean(norms) == pytest.approx(4.39, abs=0.15)
 

@@ -143,11 +143,10 @@ def summed(factors: Factors, most: int, bound: Tensor, bounding: Bounding) -> Su
     """
     outer, inner = factors.derivatives, factors.columns
     if _outer_is_exact(factors, bounding) and kernel.takes(outer, inner):
-        # The kernel works along inputs: where there is one, the two change roles.
-        turns = inner.lower.shape[-1] == 1 < outer.lower.shape[-1]
+        # The kernel works along inputs. The two change roles where that leaves less of it idle.
+        turns = kernel.turns(outer, inner)
         if turns:
-            ones = _expanded(inner, len(outer.lower))
-            compiled = kernel.summed(ones, outer, bound, most, nonnegative=False)
+            compiled = kernel.summed(_expanded(inner, len(outer.lower)), outer, bound, most, nonnegative=False)
         else:
             compiled = kernel.summed(outer, inner, bound, most, nonnegative=factors.nonnegative)
         if compiled is not None:

@@ -29,6 +29,10 @@ SECONDS = 120
 """The longest that a compiler may take."""
 
 
+TILE = 16
+"""Of `kernel.cpp`: how many columns it works along."""
+MOST_TURNED = 256
+"""Columns of more are not turned: those of some hundred records would leave the cache."""
 MOST_COLUMNS = 2
 """Products with more of them are left to PyTorch, which knows how to read a row for all of them."""
 
@@ -77,6 +81,15 @@ def takes(derivatives: Interval, columns: Interval) -> bool:
     )
 
 
+def turns(derivatives: Interval, columns: Interval) -> bool:
+    """Return whether derivatives and columns should change roles: the kernel works along so many columns at once."""
+    outputs, inputs = derivatives.lower.shape[-1], columns.lower.shape[-1]
+    if not columns.is_point or inputs > MOST_TURNED:
+        return inputs == 1 < outputs
+    along, across = -(-inputs // TILE) * outputs, -(-outputs // TILE) * inputs
+    return across < along or (across == along and not derivatives.is_point)
+
+
 def summed(derivatives: Interval, columns: Interval, bound: Tensor, most: int, *, nonnegative: bool) -> Summed | None:
     """Return sums and extremes of all records' clamped products; None if any factor is not finite.
 
@@ -94,7 +107,8 @@ def summed(derivatives: Interval, columns: Interval, bound: Tensor, most: int, *
     high = low if derivatives.is_point else derivatives.upper.contiguous()
     sums = [low.new_empty(runs, outputs, inputs) for _ in range(3)]
     extremes = [low.new_empty(runs, most, outputs, inputs) for _ in range(2)]
-    signs = int(nonnegative)
+    # A derivative that is a single number says by its sign which end is which, as inputs that are not negative do.
+    signs = int(nonnegative or derivatives.is_point)
     if columns.is_point:
         signs = 3 if derivatives.is_point else 2
     sizes = (runs, records, outputs, inputs, len(lower), most)

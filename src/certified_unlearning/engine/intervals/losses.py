@@ -108,12 +108,13 @@ def softmax_bounds(logits: Interval, pairs: Interval | None = None, rounding: Ro
     """
     classes, numbers = logits.lower.shape[-1], torch.finfo(logits.lower.dtype)
     apart = separate_pairs(logits, rounding) if pairs is None else pairs
-    # No exponential is infinite, which times 0 would be no number: of a larger one, `lost` takes the share away, and of
-    # this one as well.
-    most = math.log(numbers.max) - 1
-    exponents = torch.cat([apart.upper, -apart.lower], dim=-1).clamp_(-most, most)
+    # No exponential is infinite, or 0, which times 0 would be no number, or divide: of a larger one, `lost` takes the
+    # share away, and of this one as well, whose reciprocal is above the smallest float of full precision.
+    most = math.log(numbers.max) - 2
+    terms = torch.cat([apart.upper, -apart.lower], dim=-1).clamp_(-most, most).exp_()
     one, other = _incidence(classes, logits.lower.dtype, logits.lower.device)
-    lower, upper = (exponents.exp() @ one + 1).reciprocal(), (exponents.neg().exp() @ other + 1).reciprocal()
+    lower = (terms @ one + 1).reciprocal()
+    upper = (terms.reciprocal_() @ other + 1).reciprocal()
     if not rounding.is_outward:
         return Interval(lower, upper)
     # What exponents of that size, exponentials and sums are off by, here and in training, which subtracts the largest.

@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from certified_unlearning.accounting.private.stable_labels import LabelRule
+from certified_unlearning.certificate.private_labels import PrivateLabelsCertificate
 from certified_unlearning.estimators.network.classifier import CertifiedMLPClassifier
 from certified_unlearning.mechanisms.certified_sgd.releases import LabelRelease
 from certified_unlearning.vocabulary import Relation
@@ -41,6 +42,7 @@ class PrivateLabels:
     ) -> None:
         settings, learned = model._current()
         self._model, self._classes = model, model.classes_
+        self._changes, self._largest = settings.neighbourhood.changes, learned.budgets[-1]
         self.release = LabelRelease(
             settings, learned, rule=rule, epsilon=epsilon, delta=delta, relation=relation, queries=queries
         )
@@ -49,6 +51,23 @@ class PrivateLabels:
     def spent_(self) -> tuple[float, float]:
         """Epsilon and delta of all labels published so far."""
         return self.release.spent
+
+    def certificate(self) -> PrivateLabelsCertificate:
+        """Return the certificate of all labels that may be published here, asked for or not.
+
+        `certificate.write` makes a file of it, which ``unlearn verify`` recomputes. It is no secret.
+        """
+        release = self.release
+        return PrivateLabelsCertificate.of(
+            rule=release.rule,
+            relation=release.relation,
+            changes=self._changes,
+            largest=self._largest,
+            classes=len(self._classes),
+            queries=release.queries,
+            epsilon_label=release.epsilon,
+            delta_label=release.delta,
+        )
 
     def predict(self, X: Any) -> NDArray[Any]:
         """Publish the label of each record, with None where it is withheld; the same record asked again costs again.

@@ -110,7 +110,7 @@ class CertifiedEnsemble:
 class CertifiedShards:
     """All shards, and what removals need. A removed record's row and label are never read again.
 
-    CertifiedShards are trained one by one: one that is trained again has the bits of one that never knew the record.
+    They are trained one by one, so that one that is trained again has the bits of one that never knew the record.
 
     Attributes:
         settings: How they are trained.

@@ -85,7 +85,7 @@ class LabelRelease:
         self.rule, self.relation = rule, relation
         self.epsilon, self.delta = epsilon, delta
         self.queries, self.answered = queries, 0
-        self.assumptions = _assumptions(relation)
+        self.assumptions = assumptions_of(relation)
 
     @property
     def spent(self) -> tuple[float, float]:
@@ -121,7 +121,7 @@ class LabelRelease:
         return None if self.rule == "stable" else 1 - label
 
 
-def _assumptions(relation: Relation) -> tuple[Assumption, ...]:
+def assumptions_of(relation: Relation) -> tuple[Assumption, ...]:
     """Return what private labels rest on."""
     return (
         Assumption(

@@ -3,6 +3,7 @@
 import pandas as pd
 
 from certified_unlearning.papers.gradient_certificates.names import title_of
+from certified_unlearning.papers.gradient_certificates.service import SERVICE
 from certified_unlearning.papers.gradient_certificates.shares import SHARES
 from certified_unlearning.reproduction.claims.evidence import Evidence
 from certified_unlearning.text import unbroken
@@ -15,7 +16,7 @@ def findings(evidence: Evidence) -> list[str]:
         MissingEvidence: There are no rows.
         DataError: They are damaged.
     """
-    return [shares(evidence.table(SHARES.name))]
+    return [shares(evidence.table(SHARES.name)), *service(evidence)]
 
 
 def shares(rows: pd.DataFrame) -> str:
@@ -34,3 +35,21 @@ def shares(rows: pd.DataFrame) -> str:
         said.append(f"{row['share']:.0%} hold for any {records} of every batch {changes}")
     data = title_of(str(ours["data"].iloc[0]))
     return f"Of a network's test predictions on {data}, {', and '.join(said)}: certified, so nothing is to unlearn."
+
+
+def service(evidence: Evidence) -> list[str]:
+    """Return what budgets save and cost where requests come at random; nothing where that was not run."""
+    if not evidence.has_table(SERVICE.name):
+        return []
+    rows = evidence.table(SERVICE.name)
+    own = rows[(rows["stream"] == "random") & rows["against_sisa"].notna()]
+    if own.empty:
+        return []
+    row = own.sort_values("budget").iloc[-1]
+    records = unbroken(f"{row['budget']:,} records")
+    return [
+        f"Shards that may lose {records} before they are trained again answer "
+        f"{1 - row['refused']:.1%} of queries on {title_of(str(row['data']))} under random deletion requests, with "
+        f"{row['against_sisa']:.1f} times fewer gradients than plain SISA, each of which takes {row['box_cost']:.0f} "
+        f"times as long; {int(rows['wrong'].sum())} of {int(rows['compared'].sum()):,} answers are wrong."
+    ]

@@ -3,7 +3,12 @@
 import pandas as pd
 import pyarrow as pa
 
-from certified_unlearning.papers.private_learning.sweeps import GroupPrivacy, PrivateGradients, PrivateRisk
+from certified_unlearning.papers.private_learning.sweeps import (
+    GroupPrivacy,
+    PrivateAudits,
+    PrivateGradients,
+    PrivateRisk,
+)
 from certified_unlearning.reproduction.experiment import Caption, Experiment, Inputs
 from certified_unlearning.reproduction.rows import column
 
@@ -74,8 +79,35 @@ GROUP_ROWS = pa.schema(
 
 ``gradients`` of single records' losses is what answering one request for so many takes; 0 of a private model that
 covers them. The one that is renewed is learned anew whenever the deletions that it covers are used up, and covers the
-most for which it is as accurate as retraining, but for 0.01.
+most for which it is as accurate as Langevin unlearning, but for 0.01.
 """
+
+
+AUDIT_ROWS = pa.schema(
+    [
+        column("experiment", "text", "point"),
+        column("mechanism", "text", "point"),
+        column("planted", "text", "point"),
+        column("method", "text", "point"),
+        column("unit", "text", "point"),
+        column("relation", "text", "constant"),
+        column("runs", "whole", "constant"),
+        column("seed", "whole", "constant"),
+        column("false_alarm", "number", "constant"),
+        column("stated", "number", "constant"),
+        column("shown", "number", "measure"),
+        column("exact", "number", "measure", empty=True),
+        column("caught", "flag", "measure"),
+    ]
+)
+"""One row for each audit, as `audits.Audit` says; a mechanism has several, with and without planted faults."""
+
+
+def make_audits(inputs: Inputs) -> pd.DataFrame:
+    """Audit every mechanism; errors as for `audits.gaussian` and `audits.sampled`."""
+    from certified_unlearning.papers.private_learning.runs.audited import audits_table
+
+    return audits_table(inputs.sweep)
 
 
 def make_groups(inputs: Inputs) -> pd.DataFrame:
@@ -135,10 +167,24 @@ GROUP_PRIVACY = Experiment(
         "All systems promise the same epsilon and delta after one request to delete k records, exact ones more. Left: "
         "test accuracy; a private model that covers k deletions has k times the noise and does nothing when they come. "
         "Bars: two standard errors of the mean over runs. Right: gradients of single records’ losses that the request "
-        "takes; the private model is the one that covers the most at retraining’s accuracy, less a point, and is "
-        "learned anew when those are used up: below that number it takes none. Retraining: plain SGD. Constants are "
-        "chosen on held-out records. Depends on no data set of the preset.",
+        "takes; the private model is the one that covers the most at Langevin unlearning’s accuracy, less a point, "
+        "and is learned anew when those are used up: below that number it takes none. Retraining: plain SGD. "
+        "Constants are chosen on held-out records. Depends on no data set of the preset.",
         "Left: the private line falls from a number of deletions on, the others stay. Right: the private line begins "
         "where it is used up and rises above the others.",
+    ),
+)
+PRIVATE_AUDITS = Experiment(
+    name="private_audits",
+    source="",
+    sweep=PrivateAudits,
+    rows=AUDIT_ROWS,
+    make=make_audits,
+    needs_data=False,
+    caption=Caption(
+        "Audits of private mechanisms, and of faults planted in them",
+        "X12: each mechanism runs on two data sets that differ in one record. Shown is what its outputs give away at "
+        "least (Clopper and Pearson, or enumerated, or by the exact law); caught: more than is stated. A mechanism "
+        "that passes is not proven by it. Depends on no data set of the preset.",
     ),
 )

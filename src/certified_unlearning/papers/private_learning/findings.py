@@ -35,14 +35,16 @@ def covered(rows: pd.DataFrame) -> str:
     about = f"{title} ({first['n']:,} records) at {unbroken('ε = ' + format(first['epsilon'], 'g'))}"
     most = covered_deletions(rows, beside="retraining")
     one = rows[rows["deletions"] == rows["deletions"].min()].set_index("system")["accuracy"]
+    beside = covered_deletions(rows, beside="langevin")
+    approximate = f"; at that of Langevin unlearning it covers {beside}" if beside else ""
     if not most:
         return (
             f"On {about} a private model covers not even one deletion at retraining's accuracy, less {CLOSE:g}: "
-            f"{one['private']:.1%} against {one['retraining']:.1%} right. There it pays to unlearn from the first on."
+            f"{one['private']:.1%} against {one['retraining']:.1%} right{approximate}."
         )
     return (
         f"On {about} a private model covers {most} deletions at retraining's accuracy, less {CLOSE:g}, with no work at "
-        "all; from the next measured number on it pays to unlearn."
+        f"all{approximate}."
     )
 
 

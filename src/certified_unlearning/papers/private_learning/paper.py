@@ -1,6 +1,11 @@
 """Private learning: what is reproduced of it."""
 
-from certified_unlearning.papers.private_learning.experiments import GROUP_PRIVACY, PRIVATE_GRADIENTS, PRIVATE_RISK
+from certified_unlearning.papers.private_learning.experiments import (
+    GROUP_PRIVACY,
+    PRIVATE_AUDITS,
+    PRIVATE_GRADIENTS,
+    PRIVATE_RISK,
+)
 from certified_unlearning.reproduction.paper import Paper
 
 _HERE = "certified_unlearning.papers.private_learning"
@@ -10,7 +15,7 @@ PAPER = Paper(
     citation="Ullah, Statistical Learning via Stochastic Optimization under Data Privacy Considerations (PhD "
     "dissertation, Johns Hopkins University, 2024), chapters 2 and 3",
     package=_HERE,
-    experiments=(PRIVATE_RISK, PRIVATE_GRADIENTS, GROUP_PRIVACY),
-    measures=tuple(f"{_HERE}.measures.{name}" for name in ("rates", "noise", "formulas", "groups")),
+    experiments=(PRIVATE_RISK, PRIVATE_GRADIENTS, PRIVATE_AUDITS, GROUP_PRIVACY),
+    measures=tuple(f"{_HERE}.measures.{name}" for name in ("rates", "noise", "formulas", "audited", "groups")),
     findings=f"{_HERE}.findings:findings",
 )

@@ -106,3 +106,15 @@ class GroupPrivacy(Sweep):
             if known is None or known.classes != 2:
                 return f"data contains {name!r}, but must name built-in data sets of two classes"
         return None
+
+
+class PrivateAudits(Sweep):
+    """Audits of every private mechanism, and of faults planted in them."""
+
+    epsilon: PositiveFloat = Field(
+        description="of mechanisms without sampling, above 0; large ones are told apart soon"
+    )
+    sampled_epsilon: PositiveFloat = Field(description="of mechanisms on Poisson batches, above 0")
+    with_sampling: bool = Field(description="whether these are audited, too, which needs the extra private")
+    runs: PositiveInt = Field(description="runs of a mechanism on either of two data sets, at least 1")
+    seed: _Seed = Field(description="a whole number from 0 to 2^32 - 1")

@@ -43,17 +43,20 @@ def private_below_retraining(
 
 
 @measure
-def renewal_over_retraining(evidence: Sequence[Evidence], *, data: str, epsilon: list[float]) -> list[Quantity]:
-    """Return the gradients of learning a private model anew over those of retraining by SGD."""
-    found = []
-    for each in epsilon:
-        rows = _rows(evidence, data, each)
-        private = rows[(rows["system"] == "private, renewed")]
-        if private.empty:
-            raise MissingEvidence(f"no private model is within {CLOSE:g} of retraining on {data} at epsilon {each:g}")
-        again = rows.loc[rows["system"] == "retraining", "learning_gradients"].iloc[0]
-        found.append(Quantity(float(private["learning_gradients"].iloc[0] / again), f"epsilon = {each:g}"))
-    return found
+def renewal_over_request(evidence: Sequence[Evidence], *, data: str, epsilon: float) -> list[Quantity]:
+    """Return the gradients of learning a private model anew over those of one Langevin request for as many records.
+
+    It covers the most that it can at Langevin unlearning's accuracy, less a point.
+    """
+    rows = _rows(evidence, data, epsilon)
+    most = covered_deletions(rows, beside="langevin")
+    if not most:
+        raise MissingEvidence(f"no private model is within {CLOSE:g} of Langevin unlearning on {data}; {REMEDY}")
+    again, request = (
+        _value(rows, system, most, column)
+        for system, column in (("private", "learning_gradients"), ("langevin", "gradients"))
+    )
+    return [Quantity(again / request, f"k = {most}")]
 
 
 @measure

@@ -19,6 +19,7 @@ from certified_unlearning.reproduction.summaries import Row
 
 FEWEST_TRIALS = 20
 """Fewer trials are no evidence of a mean, by section 8's rules."""
+FEWEST_LENGTHS = 3
 STANDARD_ERRORS = 3
 """A mean is above a bound if it is by so many standard errors."""
 REMEDY = "run `snakemake --config preset=private`"
@@ -180,7 +181,10 @@ def _searches(evidence: Sequence[Evidence]) -> pd.DataFrame:
     name = PRIVATE_RISK.name
     rows_of(evidence, "X5", "search")  # There are enough trials.
     rows = with_table(evidence, name).table(name)
-    return rows[rows["part"] == "X5"]
+    rows = rows[rows["part"] == "X5"]
+    if len(set(rows["level"])) < FEWEST_LENGTHS:
+        raise MissingEvidence(f"X5 is run for fewer than {FEWEST_LENGTHS} lengths of rows; {REMEDY}")
+    return rows
 
 
 def _ends(rows: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:

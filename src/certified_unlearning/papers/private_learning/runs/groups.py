@@ -107,11 +107,10 @@ def task_of(name: str, seed: int) -> Task:
 def _systems(task: Task, epsilon: float, sweep: GroupPrivacy) -> Iterator[dict[str, Any]]:
     asked = [count for count in sweep.deletions if 2 * count <= task.n]
     shape = {"n": task.n, "d": task.rows.shape[1]}
-    exact = _exact(task, asked, sweep)
     private = [_private(task, count, epsilon, sweep) for count in asked]
-    rows = [*exact, *private, *_renewed(private, exact[0]["accuracy"])]
-    for system in (LangevinLogisticRegression, SecretStateDescentToDelete):
-        rows += _approximate(system, task, asked, epsilon, sweep)
+    langevin = list(_approximate(LangevinLogisticRegression, task, asked, epsilon, sweep))
+    rows = [*_exact(task, asked, sweep), *private, *_renewed(private, langevin), *langevin]
+    rows += _approximate(SecretStateDescentToDelete, task, asked, epsilon, sweep)
     for row in rows:
         yield {**shape, **row}
 
@@ -161,15 +160,19 @@ SOLVER_PASSES = 50
 """Passes that a minimiser is taken to cost; its solver is not counted."""
 
 
-def _renewed(private: list[dict[str, Any]], retrained: float) -> list[dict[str, Any]]:
+def _renewed(private: list[dict[str, Any]], beside: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """Return a private model that is learned anew when the deletions that it covers are used up.
 
-    It covers the most for which it is as accurate as retraining; there are no rows where that is none.
+    It covers the most for which it is as accurate as another system, but for `CLOSE`; no rows where that is none.
+
+    Args:
+        private: Rows of private models, by the number of deletions.
+        beside: Rows of the other system, for the same numbers.
     """
-    good = [row for row in private if row["accuracy"] >= retrained - CLOSE]
+    good = [row for row, other in zip(private, beside, strict=True) if row["accuracy"] >= other["accuracy"] - CLOSE]
     if not good:
         return []
-    chosen = max(good, key=lambda row: int(row["deletions"]))
+    chosen = good[-1]
     return [
         {
             **chosen,

@@ -52,20 +52,6 @@ def theorem_40(*, n: int, lipschitz: float) -> tuple[float, float]:
     return lipschitz / math.sqrt(n), 1 / math.sqrt(16 * n)
 
 
-def lemma_25(*, n: int, lipschitz: float, smoothness: float, width: float, failure: float) -> float:
-    """Return what Lemma 25 claims of ``sup |grad L - grad Lhat|`` over a ball, for rows of norm 1: it is false (E30).
-
-    Args:
-        n: Records.
-        lipschitz: ``G``.
-        smoothness: ``H``.
-        width: Diameter of the ball of weights.
-        failure: ``beta``.
-    """
-    cover = 4 * lipschitz * math.log(2 * math.pow(n, 1.5) * width * smoothness / lipschitz)
-    return (cover + 4 * lipschitz * math.sqrt(math.log(1 / failure))) / math.sqrt(n)
-
-
 def oracle_barrier(*, queries: float, gap: float, gradient: float, difference: float) -> float:
     """Return Theorem 43's two terms, added: ``(L_0 tau_1 tau_2 / Q)^(1/3) + tau_1 / sqrt(Q)``."""
     return math.cbrt(gap * gradient * difference / queries) + gradient / math.sqrt(queries)

@@ -1,0 +1,182 @@
+"""Certificates of labels that a certified network publishes with differential privacy, all of them together.
+
+What anybody can recompute is the law that labels are drawn by, and what it is worth: from the rule, epsilon, delta and
+the largest radius, in exact fractions. How many records there are is not stated: neighbours may differ in that.
+"""
+
+import functools
+from typing import Literal, Self
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from certified_unlearning.accounting.accountant import Assumption
+from certified_unlearning.accounting.private.stable_labels import LabelRule, composed_labels, delta_of, label_law
+from certified_unlearning.certificate.preprocessing import DECLARED, GIVEN, preprocessing
+from certified_unlearning.certificate.verification import CertificateError
+from certified_unlearning.errors import ParameterError
+from certified_unlearning.version import code_version
+from certified_unlearning.vocabulary import Changes, Relation
+
+COMPARATOR: dict[Relation, str] = {
+    "replace-one": "the labels published after the same training (start, places, list of classes, number of updates, "
+    "constants) with one record of one batch replaced by any other",
+    "add-remove": "the labels published after the same training (start, places, list of classes, number of updates, "
+    "constants) with one record added to one batch, or removed from it",
+}
+
+
+class PrivateLabelsCertificate(BaseModel):
+    """A statement of differential privacy of so many labels.
+
+    Attributes:
+        kind: ``private-labels``.
+        mechanism: ``certified-sgd``.
+        guarantee: ``upper bound``.
+        comparator: With what.
+        not_promised: What nobody should read into it.
+        rule: How labels are made private.
+        relation: When data sets are neighbours.
+        changes: What each box covers.
+        largest: Boxes were trained for every ``k`` from 1 to this one.
+        classes: At least 2.
+        queries: How many labels may be published.
+        epsilon_label: Of one label.
+        delta_label: Of one label.
+        delta_of_law: The least delta at that epsilon, of the very probabilities that are drawn from.
+        epsilon: Of all queries together.
+        delta: Of all queries together.
+        assumptions: What it rests on.
+        dataset: Name of the data set.
+        features: How features were made; ``given`` by an estimator's user.
+        code_version: Which code ran.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    kind: Literal["private-labels"] = "private-labels"
+    mechanism: Literal["certified-sgd"] = "certified-sgd"
+    guarantee: Literal["upper bound"] = "upper bound"
+    comparator: str
+    not_promised: tuple[str, ...]
+    rule: LabelRule
+    relation: Relation
+    changes: Changes
+    largest: int = Field(ge=1)
+    classes: int = Field(ge=2)
+    queries: int = Field(ge=1)
+    epsilon_label: float = Field(gt=0, allow_inf_nan=False)
+    delta_label: float = Field(ge=0, lt=1)
+    delta_of_law: float = Field(ge=0, lt=1)
+    epsilon: float = Field(gt=0, allow_inf_nan=False)
+    delta: float = Field(ge=0, le=1)
+    assumptions: tuple[Assumption, ...]
+    dataset: str = "own"
+    features: str = GIVEN
+    code_version: str
+
+    @classmethod
+    def of(
+        cls,
+        *,
+        rule: LabelRule,
+        relation: Relation,
+        changes: Changes,
+        largest: int,
+        classes: int,
+        queries: int,
+        epsilon_label: float,
+        delta_label: float,
+        dataset: str = "own",
+        features: str = GIVEN,
+    ) -> Self:
+        """Return the certificate of a release; arguments are the attributes.
+
+        Raises:
+            ParameterError: A value makes no sense, or the law misses the guarantee.
+        """
+        from certified_unlearning.mechanisms.certified_sgd.releases import NOT_PROMISED
+
+        law = label_law(rule, epsilon=epsilon_label, delta=delta_label, largest=largest)
+        epsilon, delta = composed_labels(epsilon_label, delta_label, labels=queries)
+        return cls(
+            comparator=COMPARATOR[relation],
+            not_promised=NOT_PROMISED,
+            rule=rule,
+            relation=relation,
+            changes=changes,
+            largest=largest,
+            classes=classes,
+            queries=queries,
+            epsilon_label=epsilon_label,
+            delta_label=delta_label,
+            delta_of_law=delta_of(law, epsilon_label),
+            epsilon=epsilon,
+            delta=delta,
+            assumptions=_assumptions(relation, dataset, features),
+            dataset=dataset,
+            features=features,
+            code_version=code_version(),
+        )
+
+
+def verify(certificate: PrivateLabelsCertificate) -> None:
+    """Compute the law again, and what all labels are worth, and check words and constants.
+
+    That radii are those of the records cannot be seen from a certificate: they are secret.
+
+    Raises:
+        CertificateError: A number differs, constants are impossible, or words are not those of the mechanism.
+    """
+    from certified_unlearning.mechanisms.certified_sgd.releases import SERVES
+
+    if certificate.relation not in SERVES.get(certificate.changes, ()):
+        raise CertificateError(
+            f"the certificate states changes = {certificate.changes!r}, whose radii say nothing under "
+            f"{certificate.relation}"
+        )
+    if certificate.rule != "stable" and certificate.classes > 2:
+        raise CertificateError(
+            f"the certificate states rule = {certificate.rule!r} for {certificate.classes} classes, must be 'stable'"
+        )
+    if certificate.features not in (DECLARED, GIVEN):
+        raise CertificateError(
+            f"the certificate states features = {certificate.features!r}, must be {DECLARED!r} or {GIVEN!r}"
+        )
+    try:
+        due = PrivateLabelsCertificate.of(**{name: getattr(certificate, name) for name in _GIVEN})
+    except ParameterError as error:
+        raise CertificateError(f"the certificate states impossible constants: {error}") from error
+    for name in type(certificate).model_fields:
+        said, right = getattr(certificate, name), getattr(due, name)
+        if name != "code_version" and said != right:
+            raise CertificateError(f"the certificate states other {name} than it must: {said!r} instead of {right!r}")
+
+
+_GIVEN = (
+    "rule",
+    "relation",
+    "changes",
+    "largest",
+    "classes",
+    "queries",
+    "epsilon_label",
+    "delta_label",
+    "dataset",
+    "features",
+)
+
+
+@functools.cache
+def _assumptions(relation: Relation, dataset: str, features: str) -> tuple[Assumption, ...]:
+    """Return what private labels rest on."""
+    from certified_unlearning.mechanisms.certified_sgd.releases import assumptions_of
+
+    return (
+        *assumptions_of(relation),
+        Assumption(
+            statement="inputs, and how many of them are asked for, were not chosen by the records",
+            status="assumed",
+            by="no software can see it",
+        ),
+        preprocessing(dataset, features),
+    )

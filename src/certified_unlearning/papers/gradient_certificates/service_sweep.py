@@ -1,0 +1,54 @@
+"""Sweep of the experiment on a service that answers while budgets last: its section of `params.yaml`."""
+
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from certified_unlearning.mechanisms.settings import Distinct, PositiveFloat, PositiveInt
+from certified_unlearning.papers.gradient_certificates.names import KNOWN
+from certified_unlearning.papers.gradient_certificates.sweeps import Data, Seed, Trials
+from certified_unlearning.reproduction.experiment import Sweep
+
+Stream = Literal["random", "one shard", "in turn"]
+
+
+class Service(Sweep):
+    """Streams of requests to an ensemble of shards with budgets, against plain SISA and retraining."""
+
+    data: Data = Field(description="near, far (clouds of two classes) or the name of a built-in data set")
+    pooled: PositiveInt = Field(
+        description="side of the squares of pixels that images are averaged over, at least 1; 1: none"
+    )
+    hidden: Annotated[int, Field(ge=0)] = Field(description="units of the hidden layer, a whole number; 0: none")
+    shards: PositiveInt = Field(description="shards, a whole number, at least 1")
+    slices: PositiveInt = Field(description="slices of a shard, with a checkpoint each, a whole number, at least 1")
+    epochs: PositiveInt = Field(description="updates of a stage, a whole number, at least 1")
+    step_size: PositiveFloat = Field(description="alpha, a number above 0")
+    gamma: PositiveFloat = Field(description="what entries of gradients are clamped to, a number above 0")
+    budgets: Distinct[PositiveInt] = Field(
+        description="records that may leave a shard before it is trained again, distinct whole numbers, at least 1; "
+        "boxes are trained for the powers of 2 below, too"
+    )
+    streams: Distinct[Stream] = Field(
+        description="random (records uniformly), one shard (all of the first shard's), in turn (of each shard in turn)"
+    )
+    requests: PositiveInt = Field(description="requests of a stream, each for one record, a whole number, at least 1")
+    queries: PositiveInt = Field(
+        description="test records that are asked for after every request, a whole number, at least 1"
+    )
+    comparisons: PositiveInt = Field(
+        description="how often, evenly over a stream, answers are compared with those of the ensemble trained again, a "
+        "whole number, at least 1"
+    )
+    trials: Trials = Field(description="independent starts, slices, streams and clouds, at least 2")
+    seed: Seed = Field(description="a whole number from 0 to 2^31 - 1")
+
+    def check(self) -> str | None:
+        """Return what is wrong with the values together."""
+        if self.data not in KNOWN:
+            return f"data is {self.data!r}, but must be one of {', '.join(KNOWN)}"
+        if self.budgets != sorted(self.budgets):
+            return f"budgets is {self.budgets}, but must rise"
+        if self.comparisons > self.requests:
+            return f"comparisons must be at most the number of requests, {self.requests}, got {self.comparisons}"
+        return None

@@ -1,0 +1,261 @@
+"""Streams of deletion requests to an ensemble with budgets, and to plain SISA: what is answered, and what it takes."""
+
+import statistics
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pandas as pd
+import torch
+from torch import Tensor
+
+from certified_unlearning.accounting.core.occupancy import requests_until_all, requests_until_first
+from certified_unlearning.engine.abstract_training.descent import Descent, State, directions
+from certified_unlearning.engine.abstract_training.training import Batch, train
+from certified_unlearning.engine.intervals.network import Network
+from certified_unlearning.errors import ParameterError
+from certified_unlearning.mechanisms.certified_sgd.ensemble import CertifiedEnsemble
+from certified_unlearning.mechanisms.certified_sgd.sgd import initial_parameters
+from certified_unlearning.mechanisms.certified_sgd.shards import Sharding, Standing
+from certified_unlearning.mechanisms.certified_sgd.votes import NO_ANSWER
+from certified_unlearning.papers.gradient_certificates.service_sweep import Service
+from certified_unlearning.papers.gradient_certificates.tasks import Task, task_of
+
+RANDOM_STREAMS = 1000
+"""Streams of random records whose waiting times are counted, without training."""
+
+
+@dataclass(frozen=True)
+class Trial:
+    """One stream, answered with one budget.
+
+    Attributes:
+        first: The request with which a shard is trained again for the first time.
+        out: That with which no shard has budget left, if none is trained again; None if the stream has none.
+        trainings: Shards trained again.
+        refused: Share of queries without an answer after each request.
+        gradients: Of records, in one pass of each stage.
+        sisa: Those of plain SISA.
+        retraining: Those of training all shards after every request.
+        compared: Answers that were compared with the ensemble trained again.
+        wrong: Those that differ.
+        changed: Labels of the ensemble trained again that removals changed.
+        accuracy: Share of right answers among those compared.
+    """
+
+    first: int
+    out: int | None
+    trainings: int
+    refused: list[float]
+    gradients: int
+    sisa: int
+    retraining: int
+    compared: int
+    wrong: int
+    changed: int
+    accuracy: float
+
+
+def service_table(sweep: Service) -> pd.DataFrame:
+    """Return what streams take and get: one row for each stream and budget.
+
+    Args:
+        sweep: The parameters.
+
+    Raises:
+        ParameterError: There are fewer records than a stream asks for.
+        DataError: A data set's raw files are found nowhere.
+    """
+    tasks = [task_of(sweep.data, seed=sweep.seed + trial, pooled=sweep.pooled) for trial in range(sweep.trials)]
+    rows = [
+        _row(sweep, stream, budget, tasks, [_trial(sweep, stream, budget, task, at) for at, task in enumerate(tasks)])
+        for stream in sweep.streams
+        for budget in sweep.budgets
+    ]
+    return pd.DataFrame(rows).assign(experiment="service", box_cost=_box_cost(sweep, tasks[0]))
+
+
+def boxes_of(budget: int) -> tuple[int, ...]:
+    """Return the budgets whose boxes are trained: powers of 2 below the largest, and that."""
+    powers = [2**each for each in range(budget.bit_length()) if 2**each < budget]
+    return (*powers, budget)
+
+
+def ensemble_of(sweep: Service, task: Task, budget: int) -> CertifiedEnsemble:
+    """Return how the ensemble of a sweep is trained, one logit for each class."""
+    descent = Descent(step_size=sweep.step_size, clipping="clamp", bound=sweep.gamma)
+    sharding = Sharding(len(task), sweep.shards, sweep.slices, boxes_of(budget))
+    hidden = [sweep.hidden] if sweep.hidden else []
+    network = Network.dense(task.features, *hidden, task.classes)
+    return CertifiedEnsemble(network, descent, sharding, sweep.epochs)
+
+
+def stream_of(sweep: Service, stream: str, slices: Sequence[int], generator: torch.Generator) -> list[int]:
+    """Return records in the order in which they leave: at least as many as there are requests.
+
+    Args:
+        sweep: How many shards, slices and requests there are.
+        stream: Its name.
+        slices: Of every record.
+        generator: Draws the order within what the stream asks for.
+
+    Raises:
+        ParameterError: There are not as many.
+    """
+    order = torch.randperm(len(slices), generator=generator).tolist()
+    of_shard: list[list[int]] = [[] for _ in range(sweep.shards)]
+    for record in order:
+        of_shard[slices[record] // sweep.slices].append(record)
+    if stream == "one shard":
+        order = of_shard[0]
+    elif stream == "in turn":
+        order = [record for records in zip(*of_shard, strict=False) for record in records]
+    if sweep.requests >= len(order):
+        raise ParameterError(
+            f"requests must be below the {len(order)} records that a stream ({stream}) has, got {sweep.requests}"
+        )
+    return order
+
+
+def _trial(sweep: Service, stream: str, budget: int, task: Task, at: int) -> Trial:
+    settings = ensemble_of(sweep, task, budget)
+    everyone = torch.ones(len(task), dtype=torch.bool)
+    seed = sweep.seed + at
+    shards = settings.learn(task.rows, task.labels, everyone, torch.Generator().manual_seed(seed))
+    order = stream_of(sweep, stream, shards.slices.tolist(), torch.Generator().manual_seed(seed + 1))
+    places = [shards.places([record]) for record in order]
+    queries, labels = task.test_rows[: sweep.queries], task.test_labels[: sweep.queries]
+    before = shards.votes(queries).labels
+    refused, compared, wrong, changed, right = [], 0, 0, 0, 0
+    compare = {(place + 1) * sweep.requests // sweep.comparisons for place in range(sweep.comparisons)}
+    for request, record in enumerate(order[: sweep.requests], 1):
+        shards.forget([record])
+        found = shards.votes(queries).labels
+        given = found != NO_ANSWER
+        refused.append(1 - float(given.double().mean()))
+        if request in compare:
+            due = shards.fresh().votes(queries).labels
+            compared += int(given.sum())
+            wrong += int((found[given] != due[given]).sum())
+            changed += int((due != before).sum())
+            right += int((found[given] == labels[given]).sum())
+    of_shards = torch.tensor([place // sweep.slices for ((place, _),) in places])
+    first, out = waits(of_shards, count=sweep.shards, hits=budget + 1)
+    sisa, retraining = compared_work(settings.sharding, places[: sweep.requests])
+    standing = shards.standing
+    return Trial(
+        first,
+        out,
+        standing.trainings,
+        refused,
+        standing.gradients,
+        sisa,
+        retraining,
+        compared,
+        wrong,
+        changed,
+        right / compared if compared else 0.0,
+    )
+
+
+def waits(shards: Tensor, *, count: int, hits: int) -> tuple[int, int | None]:
+    """Return with which request some shard has so many, and with which all have; None where that is never so.
+
+    Args:
+        shards: Of every request in turn, shape ``(requests,)``.
+        count: How many shards there are.
+        hits: One more than the budget.
+    """
+    seen = torch.nn.functional.one_hot(shards, count).cumsum(dim=0)
+    first, out = (seen.amax(dim=1) < hits).sum(), (seen.amin(dim=1) < hits).sum()
+    return int(first) + 1, int(out) + 1 if int(out) < len(shards) else None
+
+
+def random_waits(sharding: Sharding, generator: torch.Generator) -> list[tuple[int, int | None]]:
+    """Return `waits` of `RANDOM_STREAMS` streams of records at random, which take no training."""
+    shards = torch.arange(sharding.n) % sharding.shards
+    hits = sharding.budgets[-1] + 1
+    return [
+        waits(shards[torch.randperm(sharding.n, generator=generator)], count=sharding.shards, hits=hits)
+        for _ in range(RANDOM_STREAMS)
+    ]
+
+
+def compared_work(sharding: Sharding, places: Sequence[Sequence[tuple[int, int]]]) -> tuple[int, int]:
+    """Return how many gradients plain SISA takes for requests, and training all shards after each, in single passes."""
+    plain, everything = Standing(sharding), 0
+    for each in places:
+        plain.remove(each)
+        plain.retrain([place // sharding.slices for place, _ in each])
+        everything += sum(count * (sharding.slices - place % sharding.slices) for place, count in enumerate(plain.left))
+    return plain.gradients, everything
+
+
+def _row(sweep: Service, stream: str, budget: int, tasks: Sequence[Task], trials: Sequence[Trial]) -> dict[str, Any]:
+    settings = ensemble_of(sweep, tasks[0], budget)
+    random, hits = stream == "random", budget + 1
+    generator = torch.Generator().manual_seed(sweep.seed)
+    waited = random_waits(settings.sharding, generator) if random else [(each.first, each.out) for each in trials]
+    outs = [out for _, out in waited if out is not None]
+    known = len(outs) == len(waited)
+    refused = [statistics.mean(each.refused) for each in trials]
+    works = all(each.gradients for each in trials)
+    saved = [each.sisa / each.gradients for each in trials if each.gradients]
+    return {
+        "stream": stream,
+        "budget": budget,
+        "data": sweep.data,
+        "parameters": settings.network.size,
+        "n": len(tasks[0]),
+        **{name: getattr(sweep, name) for name in _CONSTANTS},
+        "waits": len(waited),
+        "first": statistics.mean(first for first, _ in waited),
+        "first_std": statistics.stdev(first for first, _ in waited),
+        "out": statistics.mean(outs) if known else None,
+        "out_std": statistics.stdev(outs) if known else None,
+        "first_expected": requests_until_first(sweep.shards, hits) if random else None,
+        "out_expected": requests_until_all(sweep.shards, hits) if random else None,
+        "trainings": statistics.mean(each.trainings for each in trials),
+        "trainings_std": statistics.stdev(each.trainings for each in trials),
+        "refused": statistics.mean(refused),
+        "refused_std": statistics.stdev(refused),
+        "refused_most": max(max(each.refused) for each in trials),
+        "against_sisa": statistics.mean(saved) if works else None,
+        "against_sisa_std": statistics.stdev(saved) if works else None,
+        "against_retraining": statistics.mean(each.retraining / each.gradients for each in trials) if works else None,
+        "compared": sum(each.compared for each in trials),
+        "wrong": sum(each.wrong for each in trials),
+        "changed": sum(each.changed for each in trials),
+        "accuracy": statistics.mean(each.accuracy for each in trials),
+    }
+
+
+_CONSTANTS = ("hidden", "shards", "slices", "epochs", "step_size", "gamma", "requests", "trials", "seed")
+
+
+def _box_cost(sweep: Service, task: Task) -> float:
+    """Return how many times as long a stage takes with boxes as without; the best of three each."""
+    settings = ensemble_of(sweep, task, sweep.budgets[-1])
+    members = slice(0, max(1, len(task) // sweep.shards))
+    batch = Batch(task.rows[members], task.labels[members])
+    start = initial_parameters(settings.network, torch.Generator().manual_seed(sweep.seed))
+    budgets = settings.sharding.budgets
+
+    def with_boxes() -> None:
+        train(settings.network, settings.descent, start, [batch] * sweep.epochs, k=budgets)
+
+    def without() -> None:
+        state = State(start)
+        for _ in range(sweep.epochs):
+            found = directions(settings.network, settings.descent, state.parameters, batch.rows[None], batch.labels)
+            state.follow(settings.descent, found)
+
+    return min(_seconds(with_boxes) for _ in range(3)) / min(_seconds(without) for _ in range(3))
+
+
+def _seconds(run: Callable[[], None]) -> float:
+    # Of the processor: others may keep it busy.
+    begun = time.process_time()
+    run()
+    return time.process_time() - begun

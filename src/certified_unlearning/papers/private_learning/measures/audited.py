@@ -1,0 +1,41 @@
+"""Measures of audits: what mechanisms show beyond what they state, and which planted faults are seen."""
+
+from collections.abc import Sequence
+
+import pandas as pd
+
+from certified_unlearning.papers.private_learning.experiments import PRIVATE_AUDITS
+from certified_unlearning.reproduction.claims.evidence import Evidence, MissingEvidence, with_table
+from certified_unlearning.reproduction.claims.registry import measure
+from certified_unlearning.reproduction.claims.relations import Quantity
+
+FEWEST_RUNS = 20_000
+
+
+@measure
+def shown_over_stated(evidence: Sequence[Evidence]) -> list[Quantity]:
+    """Return what a mechanism without a fault shows at least over what it states, every audit."""
+    rows = _rows(evidence)
+    rows = rows[rows["planted"] == ""]
+    return [
+        Quantity(float(row["shown"] / row["stated"]), f"{row['mechanism']}, {row['method']}")
+        for _, row in rows.iterrows()
+    ]
+
+
+@measure
+def faults_not_caught(evidence: Sequence[Evidence]) -> list[Quantity]:
+    """Return how many planted faults no audit catches, of those that there are."""
+    planted = _rows(evidence)
+    planted = planted[planted["planted"] != ""]
+    caught = planted.groupby(["mechanism", "planted"])["caught"].any()
+    return [Quantity(float((~caught).sum()), f"of {len(caught)}")]
+
+
+def _rows(evidence: Sequence[Evidence]) -> pd.DataFrame:
+    name = PRIVATE_AUDITS.name
+    rows = with_table(evidence, name).table(name)
+    runs = int(rows["runs"].max())
+    if runs < FEWEST_RUNS:
+        raise MissingEvidence(f"{runs} runs are fewer than {FEWEST_RUNS}; run `snakemake --config preset=private`")
+    return rows
