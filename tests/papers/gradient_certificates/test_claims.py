@@ -1,7 +1,5 @@
 """Verdicts on the claims of certified predictions: decided where their rows are there, turned by planted faults."""
 
-import math
-
 import pandas as pd
 import pytest
 import torch
@@ -14,7 +12,6 @@ from certified_unlearning.engine.intervals.interval import Interval
 from certified_unlearning.engine.intervals.network import Network, parameters_of
 from certified_unlearning.papers.gradient_certificates.measures import boxes, formulas, intervals
 from certified_unlearning.papers.gradient_certificates.paper import PAPER
-from certified_unlearning.papers.gradient_certificates.theory import requests
 from certified_unlearning.reproduction.claims import evaluate, load_claims
 from certified_unlearning.reproduction.claims.registry import measures
 from tests.support.planning import experiment_called, make, settings_of, sweep_of
@@ -162,10 +159,6 @@ FAULTS = {
         ["gc-dos-expected", "gc-dos-shards"],
     ),
     "step sizes by epochs": ([(Descent, "rate", lambda self, update: self.step_size)], ["gc-table-1-steps"]),
-    "an advantage of its own": (
-        [(requests, "advantage_bound", lambda epsilon, printed=False: math.exp(epsilon))],
-        ["gc-appendix-c-1-zero"],
-    ),
     "clamping that changes ends": (
         [(intervals, "clamped", lambda values, bound: Interval(values.upper, values.lower))],
         ["gc-line-10-clamp"],

@@ -163,16 +163,19 @@ def fine_tuned_changes(evidence: Sequence[Evidence], *, across: Literal["gamma",
             )
             for (_, a), (_, b) in pairwise(ordered.iterrows())
         ]
+    if not found:
+        raise MissingEvidence(f"fine-tuning was run for one level of clipping only; {_REMEDY}")
     return found
 
 
 @measure
-def fine_tuned_accuracy(evidence: Sequence[Evidence]) -> list[Quantity]:
-    """Return by how much fine-tuning raises accuracy on the new class, of every clipping level."""
-    rows = with_table(evidence, FINE_TUNING.name).table(FINE_TUNING.name).drop_duplicates("gamma")
-    return [
-        Quantity(row["accuracy"] - row["accuracy_before"], f"gamma = {row['gamma']:g}") for _, row in rows.iterrows()
-    ]
+def fine_tuned_accuracy(evidence: Sequence[Evidence], *, level: Literal["smallest", "largest"]) -> list[Quantity]:
+    """Return by how much fine-tuning raises accuracy on the new class, at the smallest or largest clipping level."""
+    rows = with_table(evidence, FINE_TUNING.name).table(FINE_TUNING.name).sort_values("gamma")
+    if level == "smallest" and len(set(rows["gamma"])) == 1:
+        raise MissingEvidence(f"fine-tuning was run for one level of clipping only; {_REMEDY}")
+    row = rows.iloc[0 if level == "smallest" else -1]
+    return [Quantity(row["accuracy"] - row["accuracy_before"], f"gamma = {row['gamma']:g}")]
 
 
 @measure

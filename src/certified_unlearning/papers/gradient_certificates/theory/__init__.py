@@ -1,1 +1,0 @@
-"""What is proved, and counted, about certified predictions; only claims use it."""
