@@ -36,7 +36,7 @@ BOUNDS = ("dynamics1", "dynamics2")
 OF_PRIVATE = ("group_privacy", "private_audits", "private_gradients", "private_risk")
 SIMULATED = ("cost", "deletion", "deletions", "edits", "measured", "risk", *OF_PRIVATE)
 """Made at once, but by running the hot loop."""
-OF_NETWORKS = ("shares", "service")
+OF_NETWORKS = ("batches", "fine_tuning", "head", "regions", "service", "shares")
 """Made by abstract training, which is no hot loop of runs."""
 OF_ESTIMATORS = ("cost", "deletions", "edits", "group_privacy")
 """Made with estimators, which certify."""

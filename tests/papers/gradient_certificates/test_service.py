@@ -118,8 +118,8 @@ def test_findings_say_what_is_saved_and_what_it_costs(rows: pd.DataFrame) -> Non
     ],
 )
 def test_claims_hold_and_are_contradicted_by_planted_faults(rows: pd.DataFrame, claim: str, fault: dict) -> None:
-    assert judged(Tables(service=rows))[claim] == "reproduced"
-    assert judged(Tables(service=rows.assign(**fault)))[claim] == "contradicted"
+    assert judged(Tables(service=rows), names=[claim])[claim] == "reproduced"
+    assert judged(Tables(service=rows.assign(**fault)), names=[claim])[claim] == "contradicted"
 
 
 def test_what_makes_no_sense_is_refused(sweep: Service) -> None:

@@ -1,5 +1,9 @@
 """Certificates by abstract gradient training: what is reproduced of it."""
 
+from certified_unlearning.papers.gradient_certificates.batches import BATCHES
+from certified_unlearning.papers.gradient_certificates.fine_tuning import FINE_TUNING
+from certified_unlearning.papers.gradient_certificates.head import HEAD
+from certified_unlearning.papers.gradient_certificates.regions import REGIONS
 from certified_unlearning.papers.gradient_certificates.service import SERVICE
 from certified_unlearning.papers.gradient_certificates.shares import SHARES
 from certified_unlearning.reproduction.paper import Paper
@@ -11,8 +15,8 @@ PAPER = Paper(
     citation="Wicker, Sosnin, Janik, Müller, Weller, Tsay, Certificates of Differential Privacy and Unlearning for "
     "Gradient-Based Training (2024)",
     package=_HERE,
-    experiments=(SHARES, SERVICE),
-    measures=tuple(f"{_HERE}.measures.{name}" for name in ("runs", "service")),
+    experiments=(REGIONS, BATCHES, FINE_TUNING, HEAD, SHARES, SERVICE),
+    measures=tuple(f"{_HERE}.measures.{name}" for name in ("boxes", "formulas", "intervals", "runs", "service")),
     findings=f"{_HERE}.findings:findings",
 )
 """Wicker et al. (2024)."""

@@ -46,6 +46,96 @@ class Case(Training):
     )
 
 
+class Regions(Sweep, Training):
+    """The radius of predictions over the plane: blobs of two classes, some levels of clipping, both modes."""
+
+    data: Distinct[Literal["near", "far"]] = Field(description="near, far, or both: clouds of two classes")
+    gamma: Distinct[PositiveFloat] = Field(
+        description="what entries of gradients are clamped to, distinct numbers above 0"
+    )
+    k: Distinct[PositiveInt] = Field(description="records of every batch, distinct whole numbers, at least 1, rising")
+    side: Annotated[int, Field(ge=2)] = Field(description="points of the grid in each direction, at least 2")
+    reach: PositiveFloat = Field(description="the grid goes from minus this to this, a number above 0")
+    seed: Seed = Field(description="a whole number from 0 to 2^31 - 1")
+
+    def check(self) -> str | None:
+        """Return what is wrong with the values together."""
+        return rising("k", self.k, self.batch_size, "unlearning")
+
+
+class Batches(Sweep):
+    """Certified shares by the size of batches: one epoch, networks of several depths, both modes."""
+
+    data: Data = Field(description="near, far (clouds of two classes) or the name of a built-in data set")
+    batch_size: Distinct[PositiveInt] = Field(description="records of a batch, distinct whole numbers, at least 1")
+    depth: Distinct[Annotated[int, Field(ge=0)]] = Field(description="hidden layers, distinct whole numbers")
+    units: PositiveInt = Field(description="units of a hidden layer, a whole number, at least 1")
+    step_size: PositiveFloat = Field(description="alpha, a number above 0; update n has alpha / (1 + decay n)")
+    decay: _NonNegative = Field(description="eta, a number of at least 0")
+    gamma: PositiveFloat = Field(description="what entries of gradients are clamped to, a number above 0")
+    k: PositiveInt = Field(description="records of every batch, a whole number, at least 1")
+    wanted: Annotated[float, Field(gt=0, le=1)] = Field(
+        description="the share of certified predictions that a batch must give, above 0 and at most 1"
+    )
+    trials: Trials = Field(description="independent starts and batches of each size, at least 2")
+    seed: Seed = Field(description="a whole number from 0 to 2^31 - 1")
+
+    def check(self) -> str | None:
+        """Return what is wrong with the values together."""
+        if self.data not in KNOWN:
+            return f"data is {self.data!r}, but must be one of {', '.join(KNOWN)}"
+        return rising("batch_size", [self.k], min(self.batch_size), "unlearning")
+
+
+class FineTuning(Sweep):
+    """Fine-tuning of dense layers on a class that pre-training did not see, in batches with public records."""
+
+    data: Literal["digits", "mnist-10"] = Field(description="digits (8 x 8 pixels, embedded) or mnist-10: ten digits")
+    held_back: Annotated[int, Field(ge=0, le=9)] = Field(description="the digit that pre-training does not see, 0 to 9")
+    channels: Annotated[list[PositiveInt], Field(min_length=2, max_length=2)] = Field(
+        description="channels of the two convolutions that stay as pre-training leaves them, at least 1 each"
+    )
+    kernel: PositiveInt = Field(description="side of the convolutions' kernels, a whole number, at least 1")
+    stride: PositiveInt = Field(description="stride of the first convolution, a whole number, at least 1")
+    units: PositiveInt = Field(description="units of the dense hidden layer, a whole number, at least 1")
+    pretraining_epochs: PositiveInt = Field(description="passes of pre-training, a whole number, at least 1")
+    private: PositiveInt = Field(description="records of the new class in a batch, which may be removed, at least 1")
+    public: PositiveInt = Field(description="records of the other classes in a batch, which stay, at least 1")
+    epochs: PositiveInt = Field(description="passes over the new class, a whole number, at least 1")
+    step_size: PositiveFloat = Field(description="alpha, a number above 0; update n has alpha / (1 + decay n)")
+    decay: _NonNegative = Field(description="eta, a number of at least 0")
+    gamma: Distinct[PositiveFloat] = Field(
+        description="what entries of gradients are clamped to, distinct numbers above 0"
+    )
+    k: Distinct[PositiveInt] = Field(description="records of every batch, distinct whole numbers, at least 1, rising")
+    trials: Trials = Field(description="independent pre-trainings and batches, at least 2")
+    seed: Seed = Field(description="a whole number from 0 to 2^31 - 1")
+
+    def check(self) -> str | None:
+        """Return what is wrong with the values together."""
+        return rising("k", self.k, self.private, "unlearning")
+
+
+class Head(Sweep, Training):
+    """A head on fixed features: certified shares and bounds of accuracy along training, both modes."""
+
+    data: Data = Field(description="the name of a built-in data set, whose features are fixed")
+    scale: PositiveFloat = Field(description="what features are multiplied by, a public number above 0")
+    stops: Distinct[PositiveInt] = Field(description="epochs after which is measured, distinct whole numbers, rising")
+    gamma: PositiveFloat = Field(description="what entries of gradients are clamped to, a number above 0")
+    k: Distinct[PositiveInt] = Field(description="records of every batch, distinct whole numbers, at least 1, rising")
+    trials: Trials = Field(description="independent starts and batches, at least 2")
+    seed: Seed = Field(description="a whole number from 0 to 2^31 - 1")
+
+    def check(self) -> str | None:
+        """Return what is wrong with the values together."""
+        if self.data not in KNOWN:
+            return f"data is {self.data!r}, but must be one of {', '.join(KNOWN)}"
+        if self.stops != sorted(self.stops) or self.stops[-1] != self.epochs:
+            return f"stops is {self.stops}, but must rise and end with epochs, {self.epochs}"
+        return rising("k", self.k, self.batch_size, "unlearning")
+
+
 class Shares(Sweep):
     """The share of certified test predictions against k, of several networks."""
 

@@ -4,8 +4,10 @@ from dataclasses import dataclass
 
 import numpy as np
 import torch
+from sklearn.datasets import load_digits
 from torch import Tensor
 
+from certified_unlearning.data import mnist
 from certified_unlearning.data.sets import load
 from certified_unlearning.errors import ParameterError
 from certified_unlearning.papers.gradient_certificates.names import CLOUDS, KNOWN
@@ -67,6 +69,8 @@ def task_of(name: str, *, seed: int, pooled: int = 1) -> Task:
         _pooled(torch.as_tensor(np.asarray(each), dtype=torch.float64), pooled)
         for each in (data.train_features, data.test_features)
     )
+    if name == mnist.TEN_DIGITS.name:
+        rows, test_rows = _pixels(rows), _pixels(test_rows)
     return Task(name, rows, labels, test_rows, test_labels, len(data.classes))
 
 
@@ -85,6 +89,50 @@ def clouds(name: str, *, seed: int) -> Task:
 def lifted(points: Tensor) -> Tensor:
     """Return points of the plane with squares and cubes of their coordinates, shape ``(points, 6)``."""
     return torch.cat([points, points**2, points**3], dim=1)
+
+
+@dataclass(frozen=True, eq=False)
+class Images:
+    """Images of digits.
+
+    Attributes:
+        images: Shape ``(records, 1, side, side)``, pixels from 0 to 1, float64.
+        digits: Shape ``(records,)``, 0 to 9.
+        test_images: As ``images``.
+        test_digits: As ``digits``.
+    """
+
+    images: Tensor
+    digits: Tensor
+    test_images: Tensor
+    test_digits: Tensor
+
+
+def images_of(name: str, *, seed: int) -> Images:
+    """Return images of ten digits.
+
+    Args:
+        name: ``mnist-10``, or ``digits`` for those that scikit-learn embeds.
+        seed: Of the split of the latter, 80 to 20.
+
+    Raises:
+        DataError: Raw files are found nowhere.
+    """
+    if name == mnist.TEN_DIGITS.name:
+        task = task_of(name, seed=seed)
+        square = (-1, 1, mnist.PIXELS, mnist.PIXELS)
+        return Images(task.rows.reshape(square), task.labels, task.test_rows.reshape(square), task.test_labels)
+    found = load_digits()
+    order = np.random.default_rng([seed, len(found.target)]).permutation(len(found.target))
+    pixels = torch.as_tensor(found.images[order] / 16, dtype=torch.float64)[:, None]
+    digits = torch.as_tensor(found.target[order].astype(np.int64))
+    first = len(order) * 4 // 5
+    return Images(pixels[:first], digits[:first], pixels[first:], digits[first:])
+
+
+def _pixels(rows: Tensor) -> Tensor:
+    """Return pixels from 0 to 1, of those that `data.mnist` scales to rows of norm 1 at most."""
+    return ((mnist.PIXELS * rows + 1) / 2).clamp(0, 1)
 
 
 def _pooled(rows: Tensor, side: int) -> Tensor:

@@ -1,9 +1,18 @@
 """Measures of the rows of experiments."""
 
+import math
 from collections.abc import Sequence
+from itertools import pairwise
+from typing import Literal
 
 import pandas as pd
 
+from certified_unlearning.papers.gradient_certificates.batches import BATCHES
+from certified_unlearning.papers.gradient_certificates.figures.batches import least_batches
+from certified_unlearning.papers.gradient_certificates.fine_tuning import FINE_TUNING
+from certified_unlearning.papers.gradient_certificates.head import HEAD
+from certified_unlearning.papers.gradient_certificates.learning import CHANGES
+from certified_unlearning.papers.gradient_certificates.regions import REGIONS
 from certified_unlearning.papers.gradient_certificates.shares import SHARES
 from certified_unlearning.reproduction.claims.evidence import Evidence, MissingEvidence, with_table
 from certified_unlearning.reproduction.claims.registry import measure
@@ -11,6 +20,7 @@ from certified_unlearning.reproduction.claims.relations import Quantity
 
 STANDARD_ERRORS = 5
 """Half the width of intervals of means over trials."""
+_REMEDY = "run `snakemake --config preset=certificates`"
 
 
 @measure
@@ -43,11 +53,167 @@ def tighter_less_published(evidence: Sequence[Evidence]) -> list[Quantity]:
     keys = ["case", "gamma", "k"]
     both = rows[rows["bounds"] == "tighter"].merge(rows[rows["bounds"] == "published"], on=keys)
     if both.empty:
-        raise MissingEvidence("no case of shares has both ways of bounding; run `snakemake --config preset=certified`")
+        raise MissingEvidence(
+            "no case of shares has both ways of bounding; run `snakemake --config preset=certificates`"
+        )
     return [
         Quantity(row["share_x"] - row["share_y"], f"{row['case']}, gamma = {row['gamma']:g}, k = {row['k']}")
         for _, row in both.iterrows()
     ]
+
+
+@measure
+def domain_shares(evidence: Sequence[Evidence], *, k: int) -> list[Quantity]:
+    """Return the share of the plane certified for k records, of each panel of ``regions``."""
+    rows = with_table(evidence, REGIONS.name).table(REGIONS.name)
+    if k not in set(rows["radius"]) | {rows["largest_k"].iloc[0]}:
+        raise MissingEvidence(f"regions were not asked for k = {k}; add it to k in `params.yaml`")
+    return [
+        Quantity(float((panel["radius"] >= k).mean()), f"{data}, {mode}, gamma = {gamma:g}")
+        for (data, mode, gamma), panel in rows.groupby(["data", "mode", "gamma"], sort=False)
+    ]
+
+
+@measure
+def regions_compared(
+    evidence: Sequence[Evidence], *, by: Literal["data", "gamma", "mode"], larger: list[str]
+) -> list[Quantity]:
+    """Return by how much the certified part of the plane is larger on one side than on the other, at every k.
+
+    Args:
+        evidence: The results.
+        by: What the sides differ in.
+        larger: The side that should be larger, and the other; of ``gamma`` nothing: the smaller level should be.
+    """
+    rows = with_table(evidence, REGIONS.name).table(REGIONS.name)
+    shares = {
+        (k, *panel): float((own["radius"] >= k).mean())
+        for panel, own in rows.groupby(["data", "mode", "gamma"], sort=False)
+        for k in sorted({*rows["radius"]} - {0})
+    }
+    place = ["data", "mode", "gamma"].index(by)
+    values = sorted({*rows["gamma"]}) if by == "gamma" else larger
+    found = []
+    for key, share in shares.items():
+        other = (*key[: place + 1], values[1], *key[place + 2 :]) if len(values) > 1 else key
+        if key[place + 1] == values[0] and other in shares and other != key:
+            name = ", ".join(str(each) for number, each in enumerate(key[1:]) if number != place)
+            found.append(Quantity(share - shares[other], f"{name}, k = {key[0]}"))
+    if not found:
+        raise MissingEvidence(f"regions have no two panels that differ in {by} alone; {_REMEDY}")
+    return found
+
+
+@measure
+def least_batch_changes(
+    evidence: Sequence[Evidence], *, across: Literal["depth", "mode"], lost: float = math.inf
+) -> list[Quantity]:
+    """Return how many times larger the least batch is for each depth than for the one before, or for privacy.
+
+    Args:
+        evidence: The results.
+        across: ``depth``, or ``mode``: privacy over unlearning.
+        lost: What stands for a network that no batch of the sweep certifies, though one before it.
+    """
+    rows = with_table(evidence, BATCHES.name).table(BATCHES.name)
+    least = {mode: least_batches(rows[rows["mode"] == mode]).to_dict() for mode in CHANGES}
+    depths = sorted({*rows["depth"]})
+    pairs = (
+        [((mode, a), (mode, b), f"{mode}, {a} to {b} layers") for mode in CHANGES for a, b in pairwise(depths)]
+        if across == "depth"
+        else [(("unlearning", depth), ("privacy", depth), f"{depth} layers") for depth in depths]
+    )
+    found = [
+        Quantity(least[after[0]].get(after[1], lost) / least[before[0]][before[1]], name)
+        for before, after, name in pairs
+        if before[1] in least[before[0]]
+    ]
+    if not found:
+        raise MissingEvidence(f"no batch certifies as many predictions as are wanted; {_REMEDY}")
+    return [each for each in found if math.isfinite(each.value)] or [Quantity(len(found), "networks lost")]
+
+
+@measure
+def fine_tuned_shares(evidence: Sequence[Evidence], *, k: int) -> list[Quantity]:
+    """Return the certified share of the new class for k records, of every mode and clipping level."""
+    rows = with_table(evidence, FINE_TUNING.name).table(FINE_TUNING.name)
+    own = rows[rows["k"] == k]
+    return [
+        Quantity(row["share"], f"{row['mode']}, gamma = {row['gamma']:g}", _error(row, "share"))
+        for _, row in own.iterrows()
+    ]
+
+
+@measure
+def fine_tuned_changes(evidence: Sequence[Evidence], *, across: Literal["gamma", "mode"]) -> list[Quantity]:
+    """Return by how much shares change from a clipping level to the next larger one, or from unlearning to privacy."""
+    rows = with_table(evidence, FINE_TUNING.name).table(FINE_TUNING.name)
+    other = "mode" if across == "gamma" else "gamma"
+    found = []
+    for (value, k), line in rows.groupby([other, "k"], sort=False):
+        ordered = line.sort_values(across, ascending=across == "gamma")
+        if across == "mode":
+            ordered = line.set_index("mode").loc[["unlearning", "privacy"]].reset_index()
+        found += [
+            # Boxes of both modes are nested, trial by trial; levels of clipping are not.
+            Quantity(
+                b["share"] - a["share"],
+                f"{value}, k = {k}, {a[across]} to {b[across]}",
+                _both(a, b) if across == "gamma" else 0.0,
+            )
+            for (_, a), (_, b) in pairwise(ordered.iterrows())
+        ]
+    return found
+
+
+@measure
+def fine_tuned_accuracy(evidence: Sequence[Evidence]) -> list[Quantity]:
+    """Return by how much fine-tuning raises accuracy on the new class, of every clipping level."""
+    rows = with_table(evidence, FINE_TUNING.name).table(FINE_TUNING.name).drop_duplicates("gamma")
+    return [
+        Quantity(row["accuracy"] - row["accuracy_before"], f"gamma = {row['gamma']:g}") for _, row in rows.iterrows()
+    ]
+
+
+@measure
+def head_compared(evidence: Sequence[Evidence], *, across: Literal["mode", "epochs"]) -> list[Quantity]:
+    """Return shares for privacy less those for unlearning, or of each stop less those of the one before."""
+    rows = with_table(evidence, HEAD.name).table(HEAD.name)
+    found = []
+    for k, own in rows.groupby("k", sort=True):
+        shares = own.pivot_table("share", "epochs", "mode")
+        if across == "mode":
+            both = shares["privacy"] - shares["unlearning"]
+            found += [Quantity(float(each), f"k = {k}, {epochs} epochs") for epochs, each in both.items()]
+        else:
+            for mode in CHANGES:
+                steps = shares[mode].diff().iloc[1:]
+                found += [Quantity(float(each), f"{mode}, k = {k}, {epochs} epochs") for epochs, each in steps.items()]
+    return found
+
+
+@measure
+def head_accuracy(evidence: Sequence[Evidence], *, over: Literal["bounds", "chance"]) -> list[Quantity]:
+    """Return by how much accuracy is inside its bounds (the nearer of both), or above one half at the end."""
+    rows = with_table(evidence, HEAD.name).table(HEAD.name)
+    if over == "chance":
+        last = rows[rows["epochs"] == rows["epochs"].max()].iloc[0]
+        return [Quantity(last["accuracy"] - 0.5, f"{last['epochs']} epochs")]
+    return [
+        Quantity(
+            min(row["accuracy"] - row["least_accuracy"], row["largest_accuracy"] - row["accuracy"]),
+            f"{row['mode']}, k = {row['k']}, {row['epochs']} epochs",
+        )
+        for _, row in rows.iterrows()
+    ]
+
+
+def _error(row: pd.Series, name: str) -> float:
+    return STANDARD_ERRORS * float(row[f"{name}_std"]) / math.sqrt(row["trials"])
+
+
+def _both(first: pd.Series, second: pd.Series) -> float:
+    return math.hypot(_error(first, "share"), _error(second, "share"))
 
 
 def _shares(evidence: Sequence[Evidence]) -> pd.DataFrame:
@@ -57,5 +223,5 @@ def _shares(evidence: Sequence[Evidence]) -> pd.DataFrame:
 def _at(rows: pd.DataFrame, case: str, k: int, bounds: str) -> pd.Series:
     found = rows[(rows["case"] == case) & (rows["k"] == k) & (rows["bounds"] == bounds)]
     if found.empty:
-        raise MissingEvidence(f"no case {case} with k = {k}, {bounds}; run `snakemake --config preset=certified`")
+        raise MissingEvidence(f"no case {case} with k = {k}, {bounds}; run `snakemake --config preset=certificates`")
     return found.iloc[0]

@@ -1,0 +1,63 @@
+"""Experiment ``batches``: the least batch with which enough predictions are certified, by depth."""
+
+import pandas as pd
+import pyarrow as pa
+
+from certified_unlearning.papers.gradient_certificates.sweeps import Batches
+from certified_unlearning.reproduction.experiment import Caption, Experiment, Inputs
+from certified_unlearning.reproduction.rows import column
+
+ROWS = pa.schema(
+    [
+        column("experiment", "text", "point"),
+        column("data", "text", "constant"),
+        column("n", "whole", "constant"),
+        column("depth", "whole", "point"),
+        column("units", "whole", "constant"),
+        column("mode", "text", "point"),
+        column("k", "whole", "constant"),
+        column("gamma", "number", "constant"),
+        column("wanted", "number", "constant"),
+        column("batch_size", "whole", "point"),
+        column("updates", "whole", "constant"),
+        column("trials", "whole", "constant"),
+        column("seed", "whole", "constant"),
+        column("share", "number", "measure"),
+        column("share_std", "number", "measure"),
+        column("accuracy", "number", "measure"),
+        column("accuracy_std", "number", "measure"),
+        column("seconds", "number", "cost"),
+    ]
+)
+"""One row for each depth, mode and size of a batch: means over trials, and their standard deviations.
+
+One epoch, so that smaller batches make more updates; ``seconds`` is of all trials.
+"""
+
+
+def make(inputs: Inputs) -> pd.DataFrame:
+    """Train with every size of a batch; errors as for `tables.batches.batches_table`."""
+    from certified_unlearning.papers.gradient_certificates.tables.batches import batches_table
+
+    return batches_table(inputs.sweep)
+
+
+BATCHES = Experiment(
+    name="batches",
+    source="Fig. 2",
+    sweep=Batches,
+    rows=ROWS,
+    make=make,
+    needs_data=False,
+    draw="certified_unlearning.papers.gradient_certificates.figures.batches:draw",
+    caption=Caption(
+        "Certified predictions against the size of batches, by depth; the least batch that certifies enough",
+        "One epoch. Left and middle: share of certified test predictions against the size of a batch, for removals "
+        "(unlearning) and for removals and as many additions (privacy), a line for each depth; bands: "
+        "one standard deviation over starts and batches. Right: the least batch of the sweep whose mean share reaches "
+        "the dotted line; networks that no batch certifies so far have no point. The paper has this on 5.5 million "
+        "records of credit cards; data here are smaller. Depends on no data set of the preset.",
+        "Shares rise with the size of batches, later for deeper networks and for privacy; the least batch rises with "
+        "depth.",
+    ),
+)

@@ -1,0 +1,67 @@
+"""Experiment ``fine_tuning``: a class that pre-training did not see, learned by the dense layers alone."""
+
+import pandas as pd
+import pyarrow as pa
+
+from certified_unlearning.papers.gradient_certificates.sweeps import FineTuning
+from certified_unlearning.reproduction.experiment import Caption, Experiment, Inputs
+from certified_unlearning.reproduction.rows import column
+
+ROWS = pa.schema(
+    [
+        column("experiment", "text", "point"),
+        column("data", "text", "constant"),
+        column("held_back", "whole", "constant"),
+        column("parameters", "whole", "constant"),
+        column("private", "whole", "constant"),
+        column("public", "whole", "constant"),
+        column("updates", "whole", "constant"),
+        column("mode", "text", "point"),
+        column("gamma", "number", "point"),
+        column("k", "whole", "point"),
+        column("trials", "whole", "constant"),
+        column("seed", "whole", "constant"),
+        column("share", "number", "measure"),
+        column("share_std", "number", "measure"),
+        column("others_share", "number", "measure"),
+        column("accuracy", "number", "measure"),
+        column("accuracy_std", "number", "measure"),
+        column("accuracy_before", "number", "measure"),
+        column("others_accuracy", "number", "measure"),
+        column("others_accuracy_before", "number", "measure"),
+        column("seconds", "number", "cost"),
+    ]
+)
+"""One row for each mode, clipping level and k: means over trials, and their standard deviations.
+
+Shares and accuracies are of test records of the new class, those called ``others`` of all others; ``_before`` is
+before fine-tuning. ``seconds`` is of all k and trials, without pre-training.
+"""
+
+
+def make(inputs: Inputs) -> pd.DataFrame:
+    """Pre-train, fine-tune and certify; errors as for `tables.fine_tuning.fine_tuning_table`."""
+    from certified_unlearning.papers.gradient_certificates.tables.fine_tuning import fine_tuning_table
+
+    return fine_tuning_table(inputs.sweep)
+
+
+FINE_TUNING = Experiment(
+    name="fine_tuning",
+    source="Fig. 3",
+    sweep=FineTuning,
+    rows=ROWS,
+    make=make,
+    needs_data=False,
+    draw="certified_unlearning.papers.gradient_certificates.figures.fine_tuning:draw",
+    caption=Caption(
+        "Fine-tuning on a class that pre-training did not see: certified predictions against k, by clipping",
+        "Is a digit odd? Convolutions and dense layers learn it without one of the digits; the dense layers are then "
+        "fine-tuned in batches with private records of that digit, which may be removed (unlearning) or removed and "
+        "added (privacy), and public records of the others, which stay. Left and middle: share of test records of the "
+        "new digit whose prediction is certified. Right: accuracy on them; dotted: before fine-tuning. Bands and bars: "
+        "one standard deviation over pre-trainings and batches. Depends on no data set of the preset.",
+        "Shares fall with k, for small levels of clipping later; accuracy on the new digit rises with the level of "
+        "clipping, from that before fine-tuning.",
+    ),
+)

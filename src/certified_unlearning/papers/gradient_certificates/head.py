@@ -1,0 +1,65 @@
+"""Experiment ``head``: a small network on fixed features, from chance."""
+
+import pandas as pd
+import pyarrow as pa
+
+from certified_unlearning.papers.gradient_certificates.sweeps import Head
+from certified_unlearning.reproduction.experiment import Caption, Experiment, Inputs
+from certified_unlearning.reproduction.rows import column
+
+ROWS = pa.schema(
+    [
+        column("experiment", "text", "point"),
+        column("data", "text", "constant"),
+        column("hidden", "text", "constant"),
+        column("parameters", "whole", "constant"),
+        column("n", "whole", "constant"),
+        column("batch_size", "whole", "constant"),
+        column("gamma", "number", "constant"),
+        column("mode", "text", "point"),
+        column("epochs", "whole", "point"),
+        column("updates", "whole", "constant"),
+        column("k", "whole", "point"),
+        column("trials", "whole", "constant"),
+        column("seed", "whole", "constant"),
+        column("share", "number", "measure"),
+        column("share_std", "number", "measure"),
+        column("accuracy", "number", "measure"),
+        column("accuracy_std", "number", "measure"),
+        column("least_accuracy", "number", "measure"),
+        column("largest_accuracy", "number", "measure"),
+        column("seconds", "number", "cost"),
+    ]
+)
+"""One row for each mode, number of epochs and k: means over trials, and their standard deviations.
+
+``least_accuracy`` and ``largest_accuracy`` bound the accuracy of all networks of the box. ``seconds`` is of all k and
+trials.
+"""
+
+
+def make(inputs: Inputs) -> pd.DataFrame:
+    """Train the head, and certify after several numbers of epochs; errors as for `tables.head.head_table`."""
+    from certified_unlearning.papers.gradient_certificates.tables.head import head_table
+
+    return head_table(inputs.sweep)
+
+
+HEAD = Experiment(
+    name="head",
+    source="Fig. 4",
+    sweep=Head,
+    rows=ROWS,
+    make=make,
+    needs_data=False,
+    draw="certified_unlearning.papers.gradient_certificates.figures.head:draw",
+    caption=Caption(
+        "A head on fixed features: certified predictions against k, and bounds of accuracy along training",
+        "A network with hidden units on features that no record changes. Left: share of certified test predictions "
+        "after all epochs, for removals (unlearning) and for removals and as many additions (privacy). Right: test "
+        "accuracy along training; bands: between which accuracies every network lies that removals (unlearning) could "
+        "have led to, for each k. Bars: one standard deviation over starts and batches. The paper has this on GPT-2’s "
+        "embedding of 40 000 film reviews. Depends on no data set of the preset.",
+        "Shares fall with k, faster for privacy; accuracy rises with epochs, and bands around it widen.",
+    ),
+)

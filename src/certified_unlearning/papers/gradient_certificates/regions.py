@@ -1,0 +1,57 @@
+"""Experiment ``regions``: where in the plane predictions are certified."""
+
+import pandas as pd
+import pyarrow as pa
+
+from certified_unlearning.papers.gradient_certificates.sweeps import Regions
+from certified_unlearning.reproduction.experiment import Caption, Experiment, Inputs
+from certified_unlearning.reproduction.rows import column
+
+ROWS = pa.schema(
+    [
+        column("experiment", "text", "point"),
+        column("data", "text", "point"),
+        column("mode", "text", "point"),
+        column("gamma", "number", "point"),
+        column("x", "number", "point"),
+        column("y", "number", "point"),
+        column("hidden", "text", "constant"),
+        column("batch_size", "whole", "constant"),
+        column("updates", "whole", "constant"),
+        column("largest_k", "whole", "constant"),
+        column("seed", "whole", "constant"),
+        column("predicted", "whole", "measure"),
+        column("radius", "whole", "measure"),
+    ]
+)
+"""One row for each data set, mode, clipping level and point of the grid.
+
+``radius`` is the largest k of those that were asked for which the prediction at the point is certified; 0 for none.
+"""
+
+
+def make(inputs: Inputs) -> pd.DataFrame:
+    """Train, and certify the points of a grid; errors as for `tables.regions.regions_table`."""
+    from certified_unlearning.papers.gradient_certificates.tables.regions import regions_table
+
+    return regions_table(inputs.sweep)
+
+
+REGIONS = Experiment(
+    name="regions",
+    source="Fig. 1",
+    sweep=Regions,
+    rows=ROWS,
+    make=make,
+    needs_data=False,
+    draw="certified_unlearning.papers.gradient_certificates.figures.regions:draw",
+    caption=Caption(
+        "Where in the plane predictions are certified, on two clouds of points",
+        "Colours: the largest k of those asked for which no k records of every batch could change the prediction at "
+        "that point; white: not certified for any. Above: removals and as many additions (privacy); below: removals "
+        "(unlearning). Columns: overlapping (near) and separable (far) clouds, two levels γ of clipping. Lines: where "
+        "the network changes its prediction. One network each. Depends on no data set of the preset.",
+        "A white band around the boundary between the classes, narrower for removals, for separable clouds and for "
+        "the smaller level of clipping; away from it colours of large k.",
+    ),
+)

@@ -1,0 +1,71 @@
+"""Certified shares by the size of batches and by depth."""
+
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import pandas as pd
+import torch
+
+from certified_unlearning.papers.gradient_certificates.learning import CHANGES, accuracy, certified, learned
+from certified_unlearning.papers.gradient_certificates.sweeps import Batches, Training
+from certified_unlearning.papers.gradient_certificates.tasks import task_of
+
+
+def batches_table(sweep: Batches) -> pd.DataFrame:
+    """Return shares of certified test predictions: one row for each depth, mode and size of a batch.
+
+    Args:
+        sweep: The parameters.
+
+    Raises:
+        ParameterError: A batch is larger than the data.
+        DataError: A data set's raw files are found nowhere.
+    """
+    return pd.DataFrame(_rows(sweep)).assign(
+        experiment="batches",
+        data=sweep.data,
+        units=sweep.units,
+        k=sweep.k,
+        gamma=sweep.gamma,
+        wanted=sweep.wanted,
+        trials=sweep.trials,
+        seed=sweep.seed,
+    )
+
+
+def _rows(sweep: Batches) -> Iterator[dict[str, Any]]:
+    tasks = [task_of(sweep.data, seed=sweep.seed + trial) for trial in range(sweep.trials)]
+    for depth in sweep.depth:
+        for size in sweep.batch_size:
+            training = Training(
+                hidden=[sweep.units] * depth,
+                batch_size=size,
+                epochs=1,
+                step_size=sweep.step_size,
+                decay=sweep.decay,
+                weight_decay=0,
+            )
+            for mode in CHANGES:
+                begun = time.monotonic()
+                shares, accuracies = [], []
+                for trial, task in enumerate(tasks):
+                    found = learned(task, training, mode=mode, gamma=sweep.gamma, k=[sweep.k], seed=sweep.seed + trial)
+                    shares.append(float(certified(found, task.test_rows).double().mean()))
+                    accuracies.append(accuracy(found, task.test_rows, task.test_labels))
+                yield {
+                    "n": len(tasks[0]),
+                    "depth": depth,
+                    "mode": mode,
+                    "batch_size": size,
+                    "updates": len(tasks[0]) // size,
+                    **moments("share", shares),
+                    **moments("accuracy", accuracies),
+                    "seconds": time.monotonic() - begun,
+                }
+
+
+def moments(name: str, values: list[float]) -> dict[str, float]:
+    """Return the mean of a number over trials, and its standard deviation."""
+    numbers = torch.tensor(values, dtype=torch.float64)
+    return {name: float(numbers.mean()), f"{name}_std": float(numbers.std())}

@@ -1,0 +1,178 @@
+"""Fine-tuning of dense layers behind fixed convolutions, in batches of private and public records."""
+
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import pandas as pd
+import torch
+from torch import Tensor, nn
+
+from certified_unlearning.engine.abstract_training.descent import Descent, Parameters, logits
+from certified_unlearning.engine.abstract_training.neighbourhoods import Neighbourhood
+from certified_unlearning.engine.abstract_training.training import Batch, train
+from certified_unlearning.engine.intervals.network import Network, parameters_of
+from certified_unlearning.engine.intervals.propagation import TIGHTEST
+from certified_unlearning.mechanisms.certified_sgd.learned import Learned
+from certified_unlearning.papers.gradient_certificates.learning import CHANGES
+from certified_unlearning.papers.gradient_certificates.sweeps import FineTuning
+from certified_unlearning.papers.gradient_certificates.tables.batches import moments
+from certified_unlearning.papers.gradient_certificates.tasks import Images, images_of
+
+PRETRAINING_BATCH = 100
+PRETRAINING_RATE = 1e-3
+
+
+@dataclass(frozen=True, eq=False)
+class Pretrained:
+    """What pre-training leaves: fixed features, and dense layers to go on from.
+
+    Attributes:
+        network: The dense layers.
+        start: Their parameters.
+        private: Features of training records of the new class.
+        public: Features of training records of the others.
+        public_labels: Whether these are odd.
+        tests: Features of test records.
+        test_labels: Whether these are odd.
+        new: Which of these are of the new class.
+    """
+
+    network: Network
+    start: Parameters
+    private: Tensor
+    public: Tensor
+    public_labels: Tensor
+    tests: Tensor
+    test_labels: Tensor
+    new: Tensor
+
+
+def fine_tuning_table(sweep: FineTuning) -> pd.DataFrame:
+    """Return certified shares of the new class: one row for each mode, gamma and k.
+
+    Args:
+        sweep: The parameters.
+
+    Raises:
+        DataError: A data set's raw files are found nowhere.
+    """
+    images = images_of(sweep.data, seed=sweep.seed)
+    before = [pretrained(images, sweep, sweep.seed + trial) for trial in range(sweep.trials)]
+    rows = [row for mode in CHANGES for gamma in sweep.gamma for row in _of_level(before, sweep, mode, gamma)]
+    return pd.DataFrame(rows).assign(
+        experiment="fine_tuning",
+        data=sweep.data,
+        held_back=sweep.held_back,
+        parameters=before[0].network.size,
+        private=sweep.private,
+        public=sweep.public,
+        updates=sweep.epochs * (len(before[0].private) // sweep.private),
+        trials=sweep.trials,
+        seed=sweep.seed,
+    )
+
+
+def pretrained(images: Images, sweep: FineTuning, seed: int) -> Pretrained:
+    """Train a convolutional network on all digits but one, and return its features and its dense layers."""
+    with torch.random.fork_rng():
+        torch.manual_seed(seed)
+        first, second = sweep.channels
+        convolutions = nn.Sequential(
+            nn.Conv2d(1, first, sweep.kernel, sweep.stride),
+            nn.ReLU(),
+            nn.Conv2d(first, second, sweep.kernel),
+            nn.ReLU(),
+            nn.Flatten(),
+        ).double()
+        features = convolutions(images.images[:1]).shape[1]
+        dense = nn.Sequential(nn.Linear(features, sweep.units), nn.ReLU(), nn.Linear(sweep.units, 2)).double()
+        seen = images.digits != sweep.held_back
+        _descend(nn.Sequential(convolutions, dense), images.images[seen], images.digits[seen] % 2, sweep)
+    with torch.no_grad():
+        rows, tests = (
+            torch.cat([convolutions(piece) for piece in torch.split(each, 1000)])
+            for each in (images.images, images.test_images)
+        )
+    return Pretrained(
+        Network.of(dense),
+        parameters_of(dense),
+        rows[~seen],
+        rows[seen],
+        images.digits[seen] % 2,
+        tests,
+        images.test_digits % 2,
+        images.test_digits == sweep.held_back,
+    )
+
+
+def fine_tuned(before: Pretrained, sweep: FineTuning, *, mode: str, gamma: float, seed: int) -> Learned:
+    """Go on from pre-training, with a box for each k: private records come first in every batch."""
+    generator = torch.Generator().manual_seed(seed)
+    private = torch.randperm(len(before.private), generator=generator)
+    private = private[: len(private) // sweep.private * sweep.private].reshape(-1, sweep.private)
+    public = torch.randint(len(before.public), (len(private), sweep.public), generator=generator)
+    new = torch.full((sweep.private,), sweep.held_back % 2)
+    known = torch.cat([torch.zeros(sweep.private, dtype=torch.bool), torch.ones(sweep.public, dtype=torch.bool)])
+    batches = [
+        Batch(
+            torch.cat([before.private[own], before.public[others]]),
+            torch.cat([new, before.public_labels[others]]),
+            known,
+        )
+        for own, others in zip(private, public, strict=True)
+    ]
+    trained = train(
+        before.network,
+        Descent(step_size=sweep.step_size, decay=sweep.decay, clipping="clamp", bound=gamma),
+        before.start,
+        batches * sweep.epochs,
+        k=sweep.k,
+        neighbourhood=Neighbourhood(CHANGES[mode]),
+    )
+    return Learned(before.network, TIGHTEST, trained.parameters, trained.box, tuple(sweep.k), sweep.private)
+
+
+def _of_level(before: list[Pretrained], sweep: FineTuning, mode: str, gamma: float) -> Iterator[dict[str, Any]]:
+    begun = time.monotonic()
+    numbers: dict[str, list[float]] = {}
+    shares, others = [], []
+    for trial, each in enumerate(before):
+        found = fine_tuned(each, sweep, mode=mode, gamma=gamma, seed=sweep.seed + trial)
+        sure = found.certified(each.tests).double()
+        shares.append(sure[:, each.new].mean(dim=1))
+        others.append(sure[:, ~each.new].mean(dim=1))
+        right = (found.classes(each.tests) == each.test_labels).double()
+        was_right = (logits(each.network, each.start, each.tests[None])[0].argmax(dim=1) == each.test_labels).double()
+        for name, value in (
+            ("accuracy", right[each.new]),
+            ("accuracy_before", was_right[each.new]),
+            ("others_accuracy", right[~each.new]),
+            ("others_accuracy_before", was_right[~each.new]),
+        ):
+            numbers.setdefault(name, []).append(float(value.mean()))
+    means = {name: sum(values) / len(values) for name, values in numbers.items()}
+    seconds = time.monotonic() - begun
+    for place, k in enumerate(sweep.k):
+        yield {
+            "mode": mode,
+            "gamma": gamma,
+            "k": k,
+            **moments("share", [float(each[place]) for each in shares]),
+            "others_share": sum(float(each[place]) for each in others) / len(others),
+            **means,
+            **moments("accuracy", numbers["accuracy"]),
+            "seconds": seconds,
+        }
+
+
+def _descend(model: nn.Module, images: Tensor, labels: Tensor, sweep: FineTuning) -> None:
+    """Train without any bounds: pre-training sees public records only."""
+    optimiser = torch.optim.Adam(model.parameters(), lr=PRETRAINING_RATE)
+    for _ in range(sweep.pretraining_epochs):
+        for batch in torch.split(torch.randperm(len(images)), PRETRAINING_BATCH):
+            optimiser.zero_grad()
+            loss = nn.functional.cross_entropy(model(images[batch]), labels[batch])
+            torch.autograd.backward(loss)
+            optimiser.step()

@@ -1,0 +1,63 @@
+"""A head on fixed features, certified after several numbers of epochs."""
+
+import time
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+import pandas as pd
+
+from certified_unlearning.papers.gradient_certificates.learning import CHANGES, accuracy, certified, learned
+from certified_unlearning.papers.gradient_certificates.sweeps import Head
+from certified_unlearning.papers.gradient_certificates.tables.batches import moments
+from certified_unlearning.papers.gradient_certificates.tasks import Task, task_of
+
+
+def head_table(sweep: Head) -> pd.DataFrame:
+    """Return certified shares and bounds of accuracy: one row for each mode, number of epochs and k.
+
+    Args:
+        sweep: The parameters.
+
+    Raises:
+        ParameterError: A batch is larger than the data.
+        DataError: A data set's raw files are found nowhere.
+    """
+    found = task_of(sweep.data, seed=sweep.seed)
+    task = replace(found, rows=sweep.scale * found.rows, test_rows=sweep.scale * found.test_rows)
+    rows = [row for mode in CHANGES for epochs in sweep.stops for row in _after(task, sweep, mode, epochs)]
+    return pd.DataFrame(rows).assign(
+        experiment="head",
+        data=sweep.data,
+        hidden="-".join(map(str, sweep.hidden)),
+        n=len(task),
+        batch_size=sweep.batch_size,
+        gamma=sweep.gamma,
+        trials=sweep.trials,
+        seed=sweep.seed,
+    )
+
+
+def _after(task: Task, sweep: Head, mode: str, epochs: int) -> Iterator[dict[str, Any]]:
+    begun = time.monotonic()
+    shares, accuracies, bounds = [], [], []
+    training = sweep.model_copy(update={"epochs": epochs})
+    for trial in range(sweep.trials):
+        found = learned(task, training, mode=mode, gamma=sweep.gamma, k=sweep.k, seed=sweep.seed + trial)
+        shares.append(certified(found, task.test_rows).double().mean(dim=1))
+        accuracies.append(accuracy(found, task.test_rows, task.test_labels))
+        bounds.append(found.accuracy_bounds(task.test_rows, task.test_labels))
+    seconds = time.monotonic() - begun
+    for place, k in enumerate(sweep.k):
+        yield {
+            "mode": mode,
+            "epochs": epochs,
+            "updates": epochs * (len(task) // sweep.batch_size),
+            "parameters": found.network.size,
+            "k": k,
+            **moments("share", [float(each[place]) for each in shares]),
+            **moments("accuracy", accuracies),
+            "least_accuracy": sum(each[place][0] for each in bounds) / len(bounds),
+            "largest_accuracy": sum(each[place][1] for each in bounds) / len(bounds),
+            "seconds": seconds,
+        }

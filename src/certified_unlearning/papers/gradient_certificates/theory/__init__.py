@@ -1,0 +1,1 @@
+"""What is proved, and counted, about certified predictions; only claims use it."""
