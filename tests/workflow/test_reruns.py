@@ -158,7 +158,7 @@ def with_other_docstrings(content: str) -> str:
             # Certificates of networks are verified with it.
             "engine/intervals/kernel.cpp",
             each("certify", EXPERIMENTS) | each("make", {*OF_ESTIMATORS, *OF_NETWORKS}),
-            each("track", {*EXPERIMENTS, "edits"})
+            each("track", {*EXPERIMENTS, "edits", "group_privacy"})
             | each("draw", {*OF_ESTIMATORS, *OF_NETWORKS})
             | (TRACKING & each("track", OF_NETWORKS))
             | VERDICTS,
@@ -166,7 +166,7 @@ def with_other_docstrings(content: str) -> str:
         (
             "certificate/model.py",
             each("certify", EXPERIMENTS) | each("make", OF_ESTIMATORS),
-            each("track", {*EXPERIMENTS, "edits"}) | each("draw", OF_ESTIMATORS) | VERDICTS,
+            each("track", {*EXPERIMENTS, "edits", "group_privacy"}) | each("draw", OF_ESTIMATORS) | VERDICTS,
         ),
         ("papers/privacy_dynamics/bounds.py", each("make", BOUNDS), each("draw", BOUNDS) | VERDICTS),
         (

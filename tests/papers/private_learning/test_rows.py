@@ -230,7 +230,7 @@ def test_gradients_along_a_path_are_those_of_its_steps():
         ("private_risk", {"features": [20, 50]}, "features contains 20, but 50 columns of X3 are not zero"),
         (
             "private_gradients",
-            {"spider_n": [150, 400]},
+            {"spider_n": [150, 400], "distinct": 100},
             "spider_n contains 150, which is no multiple of distinct = 100",
         ),
         ("private_gradients", {"full_features": [5, 20]}, "full_features contains 5, but 10 columns of X10"),

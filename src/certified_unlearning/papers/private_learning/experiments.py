@@ -161,6 +161,7 @@ GROUP_PRIVACY = Experiment(
     rows=GROUP_ROWS,
     make=make_groups,
     needs_data=False,
+    tracked=True,
     draw=f"{_HERE}.group_figure:draw_groups",
     caption=Caption(
         "How many deletions until it pays to unlearn",

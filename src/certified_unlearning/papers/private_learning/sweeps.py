@@ -1,6 +1,6 @@
 """Sweeps of the experiments on private learning: their sections of `params.yaml`."""
 
-from typing import Annotated
+from typing import Annotated, Literal
 
 from pydantic import Field
 
@@ -115,6 +115,6 @@ class PrivateAudits(Sweep):
         description="of mechanisms without sampling, above 0; large ones are told apart soon"
     )
     sampled_epsilon: PositiveFloat = Field(description="of mechanisms on Poisson batches, above 0")
-    with_sampling: bool = Field(description="whether these are audited, too, which needs the extra private")
+    sampling: Literal["audited", "left out"] = Field(description="audited, which needs the extra private, or left out")
     runs: PositiveInt = Field(description="runs of a mechanism on either of two data sets, at least 1")
     seed: _Seed = Field(description="a whole number from 0 to 2^32 - 1")

@@ -18,7 +18,7 @@ def audits_table(sweep: PrivateAudits) -> pd.DataFrame:
         ParameterError: Mechanisms on Poisson batches are wanted, and dp-accounting is not installed.
     """
     found = audits.gaussian(runs=sweep.runs, seed=sweep.seed, epsilon=sweep.epsilon)
-    if sweep.with_sampling:
+    if sweep.sampling == "audited":
         found += audits.sampled(runs=sweep.runs, seed=sweep.seed, epsilon=sweep.sampled_epsilon)
     found += [*audits.selections(sweep.epsilon), *audits.checks(sweep.epsilon)]
     rows = pd.DataFrame(asdict(each) for each in found)
