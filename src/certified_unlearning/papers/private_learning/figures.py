@@ -6,7 +6,6 @@ import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.ticker import NullLocator
 
 from certified_unlearning.papers.private_learning.fits import cells, fitted, interval
 from certified_unlearning.papers.private_learning.names import GRADIENT_PARTS, PARTS, RISK_PARTS
@@ -79,8 +78,8 @@ def _draw_lines(axes: Axes, rows: pd.DataFrame, name: str, style: FigureStyle) -
     zero = rows["at_zero"].dropna()
     if len(zero) and part.y == "error" and not part.over_bound:
         axes.axhline(float(zero.median()), color=BLACK, linestyle=_DOTTED, linewidth=1)
-    axes.set(xscale="log", yscale="log")
-    axes.xaxis.set_minor_locator(NullLocator())
+    axes.set_yscale("log")
+    shared.sweep_axis(axes, rows[part.x], part.across)
 
 
 def _draw_search(axes: Axes, rows: pd.DataFrame, name: str, style: FigureStyle) -> None:
@@ -92,8 +91,8 @@ def _draw_search(axes: Axes, rows: pd.DataFrame, name: str, style: FigureStyle) 
     ):
         axes.plot(line.index, line, label=label, **Look(hue, marker).line())
     axes.axhline(float(rows["at_zero"].median()), color=BLACK, linestyle=_DOTTED, linewidth=1)
-    axes.set(xscale="log", yscale="log")
-    axes.xaxis.set_minor_locator(NullLocator())
+    axes.set_yscale("log")
+    shared.sweep_axis(axes, rows["level"], PARTS[name].across)
 
 
 def _draw_tails(axes: Axes, rows: pd.DataFrame, name: str, style: FigureStyle) -> None:

@@ -11,11 +11,12 @@ import pandas as pd
 import seaborn as sns
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
+from matplotlib.axis import Axis
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.scale import SymmetricalLogScale
-from matplotlib.ticker import FixedFormatter, FixedLocator, LogLocator, NullLocator
+from matplotlib.ticker import FixedFormatter, FixedLocator, LogFormatterSciNotation, LogLocator, NullLocator
 
 from certified_unlearning.data.sets import built_in
 from certified_unlearning.files import atomic_path
@@ -166,9 +167,14 @@ def epsilon_axis(axes: Axes, name: str) -> None:
     """Make the y axis a logarithmic one of epsilon."""
     axes.set_ylabel(name)
     axes.set_yscale("log")
-    bottom, top = axes.get_ylim()
-    axes.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5) if top < 100 * bottom else (1,)))
-    axes.yaxis.set_minor_locator(NullLocator())
+    _few_numbers(axes.yaxis)
+
+
+def _few_numbers(axis: Axis) -> None:
+    """Write numbers at 1, 2 and 5 of a decade where a logarithmic axis has fewer than two, else at powers of ten."""
+    bottom, top = axis.get_view_interval()
+    axis.set_major_locator(LogLocator(subs=(1, 2, 5) if top < 100 * bottom else (1,)))
+    axis.set_minor_locator(NullLocator())
 
 
 def decades(axes: Axes, which: Literal["x", "y"]) -> None:
@@ -224,6 +230,8 @@ def finish(figure: Figure, title: str, *key: Mapping[str, Artist]) -> None:
         sns.despine(ax=axes)
         axes.set_axisbelow(True)
         for axis in (axes.xaxis, axes.yaxis):
+            if isinstance(axis.get_minor_formatter(), LogFormatterSciNotation) and axis.get_minor_ticks():
+                _few_numbers(axis)
             if not isinstance(axis.get_major_formatter(), FixedFormatter):
                 axis.set_major_formatter(Numbers())
     _add_legend(figure, key)

@@ -30,7 +30,7 @@ def draw(rows: pd.DataFrame, style: FigureStyle) -> Figure:
             _line(saved, own.dropna(subset=["against_sisa"]), "against_sisa", look)
         refused.set_ylabel("Queries without an answer")
         refused.set_ylim(bottom=0)
-        saved.set_ylabel("Gradients of plain SISA / ours")
+        saved.set_ylabel("Gradients, SISA / ours")
         if rows["against_sisa"].notna().any():
             saved.set_yscale("log")
         for axes in (refused, saved):
