@@ -251,6 +251,26 @@ def test_what_a_check_compares() -> None:
         shards.check(shards.fresh())
 
 
+def test_a_check_finds_what_a_spent_budget_leaves_open() -> None:
+    """A shard with records pending votes by its own parameters, and later by larger boxes: neither may be anything."""
+    shards = made()
+    shards.remove([3])
+    shard = int(shards.slices[3]) // 2
+    shards.check(shards.fresh())
+    # All of the box still votes as before, but the vote that is taken is another one.
+    before = shards.votes(queries()).labels
+    kept = shards.parameters[0][shard, -1].clone()
+    shards.parameters[0][shard, -1] *= -1
+    assert not torch.equal(shards.votes(queries()).labels, before)
+    with pytest.raises(DataError, match=f"^shard {shard} has parameters outside its box of 1 removals"):
+        shards.check(shards.fresh())
+    shards.parameters[0][shard, -1] = kept
+    shards.check(shards.fresh())
+    shards.upper[0][shard, -1, 1] = shards.lower[0][shard, -1, 1]
+    with pytest.raises(DataError, match=f"^trained again, shard {shard} has parameters outside its box of 2 removals"):
+        shards.check(shards.fresh())
+
+
 def test_from_tensors_gives_the_same_shards() -> None:
     shards = made()
     shards.forget([3, 14, 15])
