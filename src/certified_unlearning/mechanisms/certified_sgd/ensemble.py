@@ -210,9 +210,9 @@ class CertifiedShards:
     def check(self, anew: "CertifiedShards") -> None:
         """Compare with the ensemble trained on the records that are left, as far as what is kept follows from them.
 
-        Every stage before the first that lost a record is compared bit for bit. Where a shard goes from there without
-        what left it must lie in all boxes that may still be asked, and so must its parameters: they say what a whole
-        box votes for.
+        Every stage before the first that lost a record is compared bit for bit, so on a processor and with software of
+        one kind: others add in another order. Where a shard goes from there without what left it must lie in all boxes
+        that may still be asked, and so must its parameters: they say what a whole box votes for.
 
         Args:
             anew: From the same starts, such as `fresh`.
@@ -228,7 +228,10 @@ class CertifiedShards:
             for name in ("parameters", "lower", "upper"):
                 pairs = zip(getattr(anew, name), getattr(self, name), strict=True)
                 if not all(torch.equal(one[shard, known], two[shard, known]) for one, two in pairs):
-                    raise DataError(f"training shard {shard} again gives other {name} than those kept")
+                    raise DataError(
+                        f"training shard {shard} again gives other {name} than those kept; so it also does with "
+                        "another processor or PyTorch, or with a C++ compiler where there was none, or without"
+                    )
             self._check_boxes(shard, [each[shard, -1] for each in anew.parameters])
 
     def fresh(self) -> Self:
