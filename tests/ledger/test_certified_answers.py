@@ -5,6 +5,7 @@ import json
 import shutil
 import tempfile
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,7 @@ from certified_unlearning.ledger import load_model, requests
 from certified_unlearning.ledger.application import apply
 from certified_unlearning.ledger.directory import ModelDirectory
 from certified_unlearning.ledger.initialisation import initialise
+from certified_unlearning.ledger.method import Answered
 from certified_unlearning.ledger.methods.certified_answers import CertifiedAnswers
 from certified_unlearning.ledger.model import method_of, read_secret, read_stored
 from certified_unlearning.ledger.quality import quality_left
@@ -265,6 +267,56 @@ def test_other_counts_than_those_of_the_records_are_found(model: Path) -> None:
     forge(model, header={"left": [44, *[45] * 9]})
     with pytest.raises(LedgerError, match="counts other records"):
         verify(model)
+
+
+def test_votes_that_a_spent_budget_leaves_open_are_found(model: Path, tmp_path: Path) -> None:
+    """With one record pending a shard votes by its own parameters where its box is sure: others change answers."""
+    requests.request(model, ["p2"])
+    apply(model)
+    verify(model)
+    shards, given = shards_of(model), answers_of(model)
+    forged = [each.clone().numpy() for each in shards.parameters]
+    for shard in range(5):
+        if shards.standing.spent(shard):
+            for each in forged:
+                each[shard, -1] *= -1
+    assert 0 < sum(shards.standing.pending) <= 2
+    forge(model, **{f"parameters/{place}": each for place, each in enumerate(forged)})
+    assert answers_of(model) != given
+    with pytest.raises(LedgerError, match=r"tampered with: shard . has parameters outside its box of"):
+        verify(model)
+
+
+def test_other_budgets_than_requests_left_are_found(model: Path) -> None:
+    requests.request(model, ["p2"])
+    apply(model)
+    pending = shards_of(model).standing.pending
+    place = next(place for place, count in enumerate(pending) if count)
+    forge(model, header={"pending": [*pending[:place], 2 * pending[place], *pending[place + 1 :]]})
+    with pytest.raises(LedgerError, match="has other budgets left than its requests leave"):
+        verify(model)
+
+
+def test_a_batch_that_does_not_say_where_its_records_lay_is_found(model: Path) -> None:
+    """The second batch is said to have lost the first one's record as well: all sums are right."""
+    requests.request(model, ["p3"])
+    apply(model)
+    requests.request(model, ["p4"])
+    apply(model)
+    directory, batches = ModelDirectory(model), requests.status(model).state.batches
+    method = method_of(directory, read_stored(directory, requests.status(model).state))
+    assert isinstance(method, CertifiedAnswers)
+    first, second = (Answered(batch, None) for batch in batches)
+    assert first.batch.places
+    assert second.batch.places
+    due = method._standing([first, second])
+    assert due.left == shards_of(model).standing.left
+    moved = [
+        first._replace(batch=replace(first.batch, places=())),
+        second._replace(batch=replace(second.batch, places=[*first.batch.places, *second.batch.places])),
+    ]
+    with pytest.raises(DataError, match="version 2 does not say of all its records where they lay"):
+        method._standing(moved)
 
 
 @pytest.fixture(scope="module")

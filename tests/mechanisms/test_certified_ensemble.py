@@ -12,6 +12,7 @@ import torch
 
 from certified_unlearning.engine.abstract_training.descent import Descent
 from certified_unlearning.engine.abstract_training.training import Batch, train
+from certified_unlearning.engine.intervals import kernel
 from certified_unlearning.engine.intervals.interval import Interval, IntervalError
 from certified_unlearning.errors import DataError, ParameterError
 from certified_unlearning.mechanisms.certified_sgd import ensemble, votes
@@ -248,6 +249,36 @@ def test_what_a_check_compares() -> None:
         shards.check(made(seed=4))
     shards.upper[0][shard, -1] = shards.lower[0][shard, -1]
     with pytest.raises(DataError, match="outside its box"):
+        shards.check(shards.fresh())
+
+
+@pytest.mark.skipif(kernel.library() is None, reason="there is no C++ compiler")
+def test_a_check_with_other_software_says_that_it_may_be_that(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without a compiler sums have another order: nobody changed anything, and bits differ."""
+    shards = made(n=600, shards=2, hidden=(4,), classes=3)
+    shards.check(shards.fresh())
+    monkeypatch.setattr(kernel, "library", lambda: None)
+    with pytest.raises(DataError, match=r"than those kept; .* or with a C\+\+ compiler where there"):
+        shards.check(shards.fresh())
+
+
+def test_a_check_finds_what_a_spent_budget_leaves_open() -> None:
+    """A shard with records pending votes by its own parameters, and later by larger boxes: neither may be anything."""
+    shards = made()
+    shards.remove([3])
+    shard = int(shards.slices[3]) // 2
+    shards.check(shards.fresh())
+    # All of the box still votes as before, but the vote that is taken is another one.
+    before = shards.votes(queries()).labels
+    kept = shards.parameters[0][shard, -1].clone()
+    shards.parameters[0][shard, -1] *= -1
+    assert not torch.equal(shards.votes(queries()).labels, before)
+    with pytest.raises(DataError, match=f"^shard {shard} has parameters outside its box of 1 removals"):
+        shards.check(shards.fresh())
+    shards.parameters[0][shard, -1] = kept
+    shards.check(shards.fresh())
+    shards.upper[0][shard, -1, 1] = shards.lower[0][shard, -1, 1]
+    with pytest.raises(DataError, match=f"^trained again, shard {shard} has parameters outside its box of 2 removals"):
         shards.check(shards.fresh())
 
 

@@ -102,12 +102,15 @@ class Method(ABC):
         """
 
     @abstractmethod
-    def check(self, weights: NDArray[Any], secret: Secret | None, left: Sequence[int]) -> None:
+    def check(
+        self, weights: NDArray[Any], secret: Secret | None, answered: Sequence[Answered], left: Sequence[int]
+    ) -> None:
         """Compare the current version with what follows from the records that are left, where anything does.
 
         Args:
             weights: Of the current version, shape ``(d,)``.
             secret: Of the current version.
+            answered: The batches that it has behind it.
             left: Rows of the table that are somebody's.
 
         Raises:

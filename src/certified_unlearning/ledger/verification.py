@@ -91,7 +91,7 @@ def verify(path: Path, head: str | None = None) -> Verified:
         if state.planned is not None or leftovers:
             what = leftovers[0] if leftovers else f"version {state.current.version + 1}, which is planned"
             raise LedgerError(f"an `apply` was interrupted ({what}); run `unlearn apply {path}` to finish it")
-        _check_version(directory, model, weights.ravel(), secret, owned)
+        _check_version(directory, model, state, weights.ravel(), secret, owned)
         source = source_changed(directory, state, source_key(directory, state))
         return Verified(state, events, ledger.head(), current, source, tuple(directory.strangers()))
 
@@ -146,11 +146,16 @@ def _check_batches(ledger: Ledger, state: State) -> None:
 
 
 def _check_version(
-    directory: ModelDirectory, model: StoredModel, weights: NDArray[Any], secret: Secret | None, owned: list[int]
+    directory: ModelDirectory,
+    model: StoredModel,
+    state: State,
+    weights: NDArray[Any],
+    secret: Secret | None,
+    owned: list[int],
 ) -> None:
     """Check that the current version follows from the records that are left, where its mechanism can tell."""
     try:
-        method_of(directory, model).check(weights, secret, owned)
+        method_of(directory, model).check(weights, secret, answered_of(state), owned)
     except DataError as error:
         raise LedgerError(f"{directory.path} was tampered with: {error}") from error
 

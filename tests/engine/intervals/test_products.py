@@ -1,5 +1,7 @@
 """Products of interval matrices: the vectors, and members, which never leave them."""
 
+from fractions import Fraction
+
 import pytest
 import torch
 from torch import Tensor
@@ -139,6 +141,28 @@ def test_underflow_is_counted() -> None:
     tiny = torch.full((1, 30), 1e-162, dtype=torch.float64)
     found = signed_product(Interval(tiny, tiny * 1.0), Interval.point(tiny.T.contiguous()))
     assert bool(found.holds(torch.tensor([[3e-323]], dtype=torch.float64)).all())
+
+
+@pytest.mark.parametrize("multiplied", PRODUCTS)
+@pytest.mark.parametrize(("dtype", "small", "large"), [(torch.float64, 1e-310, 1e150), (torch.float32, 1e-41, 1e15)])
+@pytest.mark.parametrize("is_point", [True, False])
+def test_slack_that_underflows_is_counted_before_it_is_multiplied(
+    multiplied, dtype: torch.dtype, small: float, large: float, *, is_point: bool
+) -> None:
+    """Weights so small that rounding of a product with large inputs is lost in float64."""
+    generator = torch.Generator().manual_seed(2)
+    for _ in range(20):
+        left, right = (
+            (torch.randn(*shape, generator=generator, dtype=torch.float64) * size).to(dtype)
+            for shape, size in (((5, 7), large), ((7, 3), small))
+        )
+        found = multiplied(
+            Interval.point(left) if is_point else Interval(left, left.clone()), Interval.point(right), OUTWARD
+        )
+        for row, column in torch.cartesian_prod(torch.arange(5), torch.arange(3)).tolist():
+            terms = zip(left[row].tolist(), right[:, column].tolist(), strict=True)
+            exact = sum((Fraction(one) * Fraction(two) for one, two in terms), Fraction(0))
+            assert Fraction(found.lower[row, column].item()) <= exact <= Fraction(found.upper[row, column].item())
 
 
 def test_what_is_no_interval_is_an_error() -> None:

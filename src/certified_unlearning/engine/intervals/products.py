@@ -201,11 +201,14 @@ def _slack(right: Interval, rounding: Rounding, more: Tensor | None) -> Tensor |
     A bound is a sum of at most ``5 inner + 2`` products whose magnitudes add up to at most ``S``, the product of
     magnitudes, and slack. In whatever order, it is off by at most ``g_(5 inner + 2) S``, slack apart, and a member's
     own product by ``g_inner S``. Slack is 4 times ``g_(4 inner + 16) S``, so much more that its own roundings are in
-    it. None where nothing is rounded.
+    it. What is added besides is above all that is lost where slack itself underflows: the left may be large. None where
+    nothing is rounded.
     """
     if not rounding.is_outward:
         return more
-    found = right.magnitude * (4 * rounding.error_of_sums(4 * right.lower.shape[-2] + 16, right.lower.dtype))
+    dtype = right.lower.dtype
+    found = right.magnitude * (4 * rounding.error_of_sums(4 * right.lower.shape[-2] + 16, dtype))
+    found += rounding.smallest(dtype)
     return found if more is None else found + more
 
 

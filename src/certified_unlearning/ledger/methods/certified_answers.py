@@ -22,7 +22,7 @@ from certified_unlearning.ledger.method import Answered, Method, Outcome, Secret
 from certified_unlearning.ledger.state import Batch
 from certified_unlearning.mechanisms.certified_sgd.ensemble import CertifiedShards
 from certified_unlearning.mechanisms.certified_sgd.ensemble_plan import EnsemblePlan
-from certified_unlearning.mechanisms.certified_sgd.shards import Standing
+from certified_unlearning.mechanisms.certified_sgd.shards import Standing, replayed
 from certified_unlearning.mechanisms.learners.learner import Removal
 
 
@@ -69,7 +69,9 @@ class CertifiedAnswers(Method):
         shards.forget(rows)
         return _version(shards)
 
-    def check(self, weights: NDArray[Any], secret: Secret | None, left: Sequence[int]) -> None:
+    def check(
+        self, weights: NDArray[Any], secret: Secret | None, answered: Sequence[Answered], left: Sequence[int]
+    ) -> None:
         """Train again on the records that are left, and compare as far as shards were; see `Method.check`."""
         shards = self.shards(secret)
         if shards.present.nonzero()[:, 0].tolist() != sorted(left):
@@ -77,6 +79,9 @@ class CertifiedAnswers(Method):
         counts = shards.slices[shards.present].bincount(minlength=len(shards.standing.left)).tolist()
         if counts != shards.standing.left:
             raise DataError(f"the state of {self._directory.path} counts other records than those that are left")
+        due = self._standing(answered)
+        if (due.left, due.pending) != (shards.standing.left, shards.standing.pending):
+            raise DataError(f"the state of {self._directory.path} has other budgets left than its requests leave")
         shards.check(self._plan.settings.learn(shards.rows, shards.labels, shards.present, self._plan.generator))
 
     def certificate(self, answered: Sequence[Answered], data_digest: str) -> EnsembleCertificate:
@@ -115,6 +120,18 @@ class CertifiedAnswers(Method):
         standing.left, standing.pending = header["left"], header["pending"]
         tensors = {name: torch.tensor(each) for name, each in secret.arrays.items()}
         return CertifiedShards.from_tensors(self._plan.settings, rows, labels, standing, tensors)
+
+    def _standing(self, answered: Sequence[Answered]) -> Standing:
+        """Return where the ensemble stands after batches.
+
+        Raises:
+            DataError: A batch does not say of all its records where they lay.
+        """
+        places = [batch.places or () for batch, _ in answered]
+        for (batch, _), each in zip(answered, places, strict=True):
+            if sum(count for _, count in each) != batch.records:
+                raise DataError(f"version {batch.version} does not say of all its records where they lay")
+        return replayed(self._plan.sharding, [[(place, count) for place, count in each] for each in places])
 
     def _training(self) -> tuple[torch.Tensor, torch.Tensor]:
         """Return rows as networks take them, and numbers of classes; of removed records zeros."""

@@ -82,7 +82,9 @@ class ExactRefit(Method):
         )
         return self._released(answer.model, answer.reading)
 
-    def check(self, weights: NDArray[Any], secret: Secret | None, left: Sequence[int]) -> None:
+    def check(
+        self, weights: NDArray[Any], secret: Secret | None, answered: Sequence[Answered], left: Sequence[int]
+    ) -> None:
         """Compare nothing: without the noise, which nobody keeps, published weights follow from no records."""
 
     def certificate(self, answered: Sequence[Answered], data_digest: str) -> ResidualCertificate:

@@ -87,7 +87,9 @@ class ExactSteps(Method):
         self._descent().edit(state, rows, [], Draws(seed))
         return self._version(state)
 
-    def check(self, weights: NDArray[Any], secret: Secret | None, left: Sequence[int]) -> None:
+    def check(
+        self, weights: NDArray[Any], secret: Secret | None, answered: Sequence[Answered], left: Sequence[int]
+    ) -> None:
         """Compute every step that is kept from the one before, and the published weights; see `Method.check`."""
         state, _ = self._kept(secret)
         if state.alive.ids.sort().values.tolist() != sorted(left):

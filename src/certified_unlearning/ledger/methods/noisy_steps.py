@@ -71,7 +71,9 @@ class NoisySteps(Method):
         )
         return Outcome(unlearned[0].cpu().numpy())
 
-    def check(self, weights: NDArray[Any], secret: Secret | None, left: Sequence[int]) -> None:
+    def check(
+        self, weights: NDArray[Any], secret: Secret | None, answered: Sequence[Answered], left: Sequence[int]
+    ) -> None:
         """Compare nothing: without the noise, which nobody keeps, weights follow from no records."""
 
     def certificate(self, answered: Sequence[Answered], data_digest: str) -> Certificate:

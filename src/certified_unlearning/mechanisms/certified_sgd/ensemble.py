@@ -210,8 +210,9 @@ class CertifiedShards:
     def check(self, anew: "CertifiedShards") -> None:
         """Compare with the ensemble trained on the records that are left, as far as what is kept follows from them.
 
-        Every stage before the first that lost a record is compared bit for bit; where a shard goes from there without
-        what left it must lie in its boxes.
+        Every stage before the first that lost a record is compared bit for bit, so on a processor and with software of
+        one kind: others add in another order. Where a shard goes from there without what left it must lie in all boxes
+        that may still be asked, and so must its parameters: they say what a whole box votes for.
 
         Args:
             anew: From the same starts, such as `fresh`.
@@ -227,13 +228,11 @@ class CertifiedShards:
             for name in ("parameters", "lower", "upper"):
                 pairs = zip(getattr(anew, name), getattr(self, name), strict=True)
                 if not all(torch.equal(one[shard, known], two[shard, known]) for one, two in pairs):
-                    raise DataError(f"training shard {shard} again gives other {name} than those kept")
-            spent = self.standing.spent(shard)
-            if spent and spent <= self.standing.largest(shard):
-                box = self._boxes([shard], [spent])
-                ends = [each[shard, -1] for each in anew.parameters]
-                if not all(bool(one.holds(two).all()) for one, two in zip(box, ends, strict=True)):
-                    raise DataError(f"trained again, shard {shard} has parameters outside its box")
+                    raise DataError(
+                        f"training shard {shard} again gives other {name} than those kept; so it also does with "
+                        "another processor or PyTorch, or with a C++ compiler where there was none, or without"
+                    )
+            self._check_boxes(shard, [each[shard, -1] for each in anew.parameters])
 
     def fresh(self) -> Self:
         """Return the ensemble trained from the starts on the records that are left."""
@@ -282,6 +281,26 @@ class CertifiedShards:
             Interval(low[shards, -1, runs], high[shards, -1, runs])
             for low, high in zip(self.lower, self.upper, strict=True)
         )
+
+    def _check_boxes(self, shard: int, without: Sequence[Tensor]) -> None:
+        """Check the boxes that may be asked for a shard's vote, now or after more have left it.
+
+        Args:
+            shard: Which.
+            without: Its parameters when it is trained without what left it.
+
+        Raises:
+            DataError: One does not hold these, or those that are kept.
+        """
+        spent, largest = self.standing.spent(shard), self.standing.largest(shard)
+        kept = [each[shard, -1] for each in self.parameters]
+        for budget in self.settings.sharding.budgets:
+            if not spent or not spent <= budget <= largest:
+                continue
+            box = self._boxes([shard], [budget])
+            for what, values in (("trained again, ", without), ("", kept)):
+                if not all(bool(one.holds(two).all()) for one, two in zip(box, values, strict=True)):
+                    raise DataError(f"{what}shard {shard} has parameters outside its box of {budget} removals")
 
     def _train(self, shard: int, first: int) -> None:
         """Train a shard from a stage on; its standing says that nothing is pending."""
