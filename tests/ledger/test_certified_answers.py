@@ -336,7 +336,32 @@ def test_commands(original: Original, tmp_path: Path, unlearn: Unlearn) -> None:
     said = json.loads(unlearn("evaluate", path, original.data, "--json").stdout)
     assert said["answered"] == (table["prediction"] != "").sum()
     assert said["accuracy_of_answers"] > 0.8
-    assert f"answered: {said['answered']}" in unlearn("evaluate", path, original.data).stdout
+    assert "belong to people whose records the model was made from" in said["warnings"][0]
+    assert "3 of the records belong to people whose removal was requested" in said["warnings"][1]
+    printed = unlearn("evaluate", path, original.data)
+    assert f"answered: {said['answered']}" in printed.stdout
+    assert f"warning: {said['warnings'][1]}" in printed.stderr
+
+
+def test_answers_no_better_than_the_most_frequent_class_are_warned_of(
+    model: Path, original: Original, tmp_path: Path, unlearn: Unlearn
+) -> None:
+    other = {"yes": "no", "no": "yes"}
+    original.table.assign(ill=original.table["ill"].map(other)).to_csv(tmp_path / "wrong.csv", index=False)
+    warnings = json.loads(unlearn("evaluate", model, tmp_path / "wrong.csv", "--json").stdout)["warnings"]
+    assert "right no more often than always saying the most frequent class" in warnings[0]
+
+
+@pytest.mark.parametrize("name", ["features", "labels"])
+def test_a_damaged_training_copy_is_named(model: Path, original: Original, name: str) -> None:
+    path = getattr(ModelDirectory(model), name)
+    content = path.read_bytes()
+    path.write_bytes(content[: len(content) // 2])
+    with pytest.raises(DataError, match=rf"{path.name} is damaged: it holds [\d,]+ numbers, not [\d,]+$"):
+        load_model(model)
+    path.unlink()
+    with pytest.raises(DataError, match=f"cannot read .*{path.name}: No such file"):
+        load_model(model)
 
 
 @pytest.mark.parametrize(
