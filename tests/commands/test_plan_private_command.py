@@ -99,7 +99,8 @@ def test_flags_without_a_command_are_answered_by_its_names():
     result = CliRunner().invoke(app, ["plan", "--n", "100"])
     assert isinstance(result.exception, ParameterError)
     assert str(result.exception) == (
-        "say what to plan before --n: `unlearn plan removal --n ...`, or one of deletion, exact, private instead of removal"
+        "say what to plan before --n: `unlearn plan removal --n ...`, or one of deletion, exact, private instead of "
+        "removal"
     )
 
 
