@@ -14,7 +14,8 @@ import pytest
 import safetensors.numpy
 
 from certified_unlearning.certificate import CertificateError, EnsembleCertificate, kinds
-from certified_unlearning.data.tables.table import Table
+from certified_unlearning.commands.ledger_use import predict
+from certified_unlearning.data.tables.table import Records, Table
 from certified_unlearning.errors import DataError, InfeasibleError, ParameterError
 from certified_unlearning.ledger import load_model, requests
 from certified_unlearning.ledger.application import apply
@@ -22,6 +23,7 @@ from certified_unlearning.ledger.directory import ModelDirectory
 from certified_unlearning.ledger.initialisation import initialise
 from certified_unlearning.ledger.methods.certified_answers import CertifiedAnswers
 from certified_unlearning.ledger.model import method_of, read_secret, read_stored
+from certified_unlearning.ledger.prediction import LoadedEnsemble
 from certified_unlearning.ledger.quality import quality_left
 from certified_unlearning.ledger.store import Ledger, LedgerError
 from certified_unlearning.ledger.verification import verify
@@ -350,6 +352,21 @@ def test_answers_no_better_than_the_most_frequent_class_are_warned_of(
     original.table.assign(ill=original.table["ill"].map(other)).to_csv(tmp_path / "wrong.csv", index=False)
     warnings = json.loads(unlearn("evaluate", model, tmp_path / "wrong.csv", "--json").stdout)["warnings"]
     assert "right no more often than always saying the most frequent class" in warnings[0]
+
+
+def test_a_block_without_answers_is_written_as_others_are(
+    model: Path, original: Original, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    blocks = iter([[None, None], ["yes", None]])
+
+    def two_blocks(self: object, source: object) -> Iterator[Records]:
+        yield from (Records(row, np.zeros((2, 3), np.float32), None, ["a", "b"]) for row in (1, 3))
+
+    monkeypatch.setattr(LoadedEnsemble, "read", two_blocks)
+    monkeypatch.setattr(LoadedEnsemble, "answers", lambda self, rows: {"prediction": np.array(next(blocks), object)})
+    predict(model, original.data, tmp_path / "out.parquet")
+    written = pd.read_parquet(tmp_path / "out.parquet")["prediction"]
+    assert [None if pd.isna(each) else each for each in written] == [None, None, "yes", None]
 
 
 @pytest.mark.parametrize("name", ["features", "labels"])

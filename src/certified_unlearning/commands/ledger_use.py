@@ -266,8 +266,12 @@ def _parquet(path: Path) -> Iterator[_Write]:
 
     writers: list[Any] = []
 
+    def kind(values: Any) -> Any:
+        # Labels or None: a block without any label would else be a column of nothing, and the next another table.
+        return pa.string() if getattr(getattr(values, "dtype", None), "hasobject", False) else None
+
     def write(columns: dict[str, Any]) -> None:
-        table = pa.table({name: pa.array(values) for name, values in columns.items()})
+        table = pa.table({name: pa.array(values, type=kind(values)) for name, values in columns.items()})
         if not writers:
             writers.append(pa.parquet.ParquetWriter(path, table.schema))
         writers[0].write_table(table)
