@@ -78,6 +78,11 @@ def test_a_deletion_that_costs_more_than_retraining_says_so():
     [
         (["--records", "1"], ParameterError, "give --dimension, --alpha, --epsilon-dp, --epsilon-dd"),
         ([*BUDGET], ParameterError, "either --stream, such as 5x20, or --records"),
+        (
+            [*BUDGET, "--records", "1", "--dimension", "0"],
+            ParameterError,
+            "--dimension must be a whole number, at least",
+        ),
         ([*BUDGET, "--records", "1", "--stream", "1x1"], ParameterError, "either --stream"),
         ([*BUDGET[:-1], "2", "--records", "1"], AssumptionError, "epsilon_dd must be at most"),
     ],

@@ -82,12 +82,26 @@ def test_methods_for_stationary_points_are_planned():
         ([*GIVEN, "--relation", "remove"], "--relation must be one of"),
         ([*GIVEN, "--records", "0"], "--records"),
         ([*GIVEN[:-4], "--delta", "few", "--radius", "1"], "--delta"),
-        ([*GIVEN, "--records", "1000000"], "smaller --delta"),
+        ([*GIVEN, "--records", "10001"], "--records must be from 1 to --n = 10000, got 10001"),
+        ([*GIVEN, "--delta", "1e-4", "--records", "10000"], "smaller --delta"),
+        ([*GIVEN, "--n", "0", "--delta", "1/n"], "--n must be a whole number, at least 2, got 0"),
+        ([*GIVEN, "--features", "0"], "--features must be a whole number, at least 1"),
+        ([*GIVEN, "--steps", "1"], "--steps must be a whole number, at least 2"),
+        ([*GIVEN, "--radius", "0"], "--radius must be a finite number above 0"),
     ],
 )
 def test_what_makes_no_sense_is_named(arguments, named):
     with pytest.raises(ParameterError, match=named):
         plan(*arguments)
+
+
+def test_flags_without_a_command_are_answered_by_its_names():
+    result = CliRunner().invoke(app, ["plan", "--n", "100"])
+    assert isinstance(result.exception, ParameterError)
+    assert str(result.exception) == (
+        "say what to plan before --n: `unlearn plan removal --n ...`, or one of deletion, exact, private instead of "
+        "removal"
+    )
 
 
 def test_under_add_remove_nothing_is_said_of_records_that_are_replaced():

@@ -15,7 +15,8 @@ import pytest
 import safetensors.numpy
 
 from certified_unlearning.certificate import CertificateError, EnsembleCertificate, kinds
-from certified_unlearning.data.tables.table import Table
+from certified_unlearning.commands.ledger_use import predict
+from certified_unlearning.data.tables.table import Records, Table
 from certified_unlearning.errors import DataError, InfeasibleError, ParameterError
 from certified_unlearning.ledger import load_model, requests
 from certified_unlearning.ledger.application import apply
@@ -24,6 +25,7 @@ from certified_unlearning.ledger.initialisation import initialise
 from certified_unlearning.ledger.method import Answered
 from certified_unlearning.ledger.methods.certified_answers import CertifiedAnswers
 from certified_unlearning.ledger.model import method_of, read_secret, read_stored
+from certified_unlearning.ledger.prediction import LoadedEnsemble
 from certified_unlearning.ledger.quality import quality_left
 from certified_unlearning.ledger.store import Ledger, LedgerError
 from certified_unlearning.ledger.verification import verify
@@ -388,7 +390,47 @@ def test_commands(original: Original, tmp_path: Path, unlearn: Unlearn) -> None:
     said = json.loads(unlearn("evaluate", path, original.data, "--json").stdout)
     assert said["answered"] == (table["prediction"] != "").sum()
     assert said["accuracy_of_answers"] > 0.8
-    assert f"answered: {said['answered']}" in unlearn("evaluate", path, original.data).stdout
+    assert "belong to people whose records the model was made from" in said["warnings"][0]
+    assert "3 of the records belong to people whose removal was requested" in said["warnings"][1]
+    printed = unlearn("evaluate", path, original.data)
+    assert f"answered: {said['answered']}" in printed.stdout
+    assert f"warning: {said['warnings'][1]}" in printed.stderr
+
+
+def test_answers_no_better_than_the_most_frequent_class_are_warned_of(
+    model: Path, original: Original, tmp_path: Path, unlearn: Unlearn
+) -> None:
+    other = {"yes": "no", "no": "yes"}
+    original.table.assign(ill=original.table["ill"].map(other)).to_csv(tmp_path / "wrong.csv", index=False)
+    warnings = json.loads(unlearn("evaluate", model, tmp_path / "wrong.csv", "--json").stdout)["warnings"]
+    assert "right no more often than always saying the most frequent class" in warnings[0]
+
+
+def test_a_block_without_answers_is_written_as_others_are(
+    model: Path, original: Original, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    blocks = iter([[None, None], ["yes", None]])
+
+    def two_blocks(self: object, source: object) -> Iterator[Records]:
+        yield from (Records(row, np.zeros((2, 3), np.float32), None, ["a", "b"]) for row in (1, 3))
+
+    monkeypatch.setattr(LoadedEnsemble, "read", two_blocks)
+    monkeypatch.setattr(LoadedEnsemble, "answers", lambda self, rows: {"prediction": np.array(next(blocks), object)})
+    predict(model, original.data, tmp_path / "out.parquet")
+    written = pd.read_parquet(tmp_path / "out.parquet")["prediction"]
+    assert [None if pd.isna(each) else each for each in written] == [None, None, "yes", None]
+
+
+@pytest.mark.parametrize("name", ["features", "labels"])
+def test_a_damaged_training_copy_is_named(model: Path, original: Original, name: str) -> None:
+    path = getattr(ModelDirectory(model), name)
+    content = path.read_bytes()
+    path.write_bytes(content[: len(content) // 2])
+    with pytest.raises(DataError, match=rf"{path.name} is damaged: it holds [\d,]+ numbers, not [\d,]+$"):
+        load_model(model)
+    path.unlink()
+    with pytest.raises(DataError, match=f"cannot read .*{path.name}: No such file"):
+        load_model(model)
 
 
 @pytest.mark.parametrize(

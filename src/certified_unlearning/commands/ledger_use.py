@@ -84,14 +84,7 @@ def evaluate(
         some = count_known(model_dir, records.identifiers or [])
         trained, removed = trained + some[0], removed + some[1]
     quality = tally.quality()
-    warnings = warnings_about(quality)
-    if trained:
-        warnings.append(
-            f"{trained:,} of the records belong to people whose records the model was made from: if they are the same "
-            "records, these numbers are too good"
-        )
-    if removed:
-        warnings.append(f"{removed:,} of the records belong to people whose removal was requested")
+    warnings = [*warnings_about(quality), *_warnings_about_people(trained, removed)]
     if as_json:
         found = {"model": str(model_dir), "file": str(file), "version": model.version, **asdict(quality)}
         print(json.dumps(found | {"covered_by_guarantee": False, "warnings": warnings}, indent=2))
@@ -102,25 +95,50 @@ def evaluate(
     print_warnings(warnings)
 
 
+def _warnings_about_people(trained: int, removed: int) -> list[str]:
+    """Return what a user must be warned of, where so many records belong to people whom the ledger knows."""
+    warnings = []
+    if trained:
+        warnings.append(
+            f"{trained:,} of the records belong to people whose records the model was made from: if they are the same "
+            "records, these numbers are too good"
+        )
+    if removed:
+        warnings.append(f"{removed:,} of the records belong to people whose removal was requested")
+    return warnings
+
+
 def _evaluate_answers(model: "LoadedModel", model_dir: Path, file: Path, as_json: bool) -> None:
     """Print how many labelled records are answered, and how many answers are right."""
-    records = answered = right = 0
+    import numpy as np
+
+    from certified_unlearning.ledger.requests import count_known
+
+    records = right = trained = removed = 0
+    answered_by_class = np.zeros(len(model.classes), np.int64)
     for block in model.read(file, labelled=True):
         assert block.labels is not None
         found = model.predict(block.features)
         known = model.classes[block.labels]
-        records, answered = records + len(found), answered + sum(each is not None for each in found)
-        right += int((found == known).sum())
+        records, right = records + len(found), right + int((found == known).sum())
+        answered_by_class += np.bincount(block.labels[found != None], minlength=len(model.classes))  # noqa: E711
+        some = count_known(model_dir, block.identifiers or [])
+        trained, removed = trained + some[0], removed + some[1]
+    answered, most = int(answered_by_class.sum()), int(answered_by_class.max())
     accuracy = right / answered if answered else None
+    warnings = _warnings_about_people(trained, removed)
+    if accuracy is not None and right <= most:
+        warnings.insert(0, f"{NOT_BETTER} ({accuracy:.3f} against {most / answered:.3f} of the answers)")
     if as_json:
         counts = {"records": records, "answered": answered, "accuracy_of_answers": accuracy}
         about = {"model": str(model_dir), "file": str(file), "version": model.version}
-        print(json.dumps(about | counts | {"covered_by_guarantee": False, "warnings": []}, indent=2))
+        print(json.dumps(about | counts | {"covered_by_guarantee": False, "warnings": warnings}, indent=2))
         return
     print(f"{file}: {counted(records, 'record')}, version {model.version} of the model")
     share = f", {accuracy:.3f} of them right" if accuracy is not None else ""
     print(f"answered: {answered:,}{share}; for the others removals could have changed the label")
     print(_WITHOUT_NOISE)
+    print_warnings(warnings)
 
 
 def in_words(quality: "Quality") -> str:
@@ -248,8 +266,12 @@ def _parquet(path: Path) -> Iterator[_Write]:
 
     writers: list[Any] = []
 
+    def kind(values: Any) -> Any:
+        # Labels or None: a block without any label would else be a column of nothing, and the next another table.
+        return pa.string() if getattr(getattr(values, "dtype", None), "hasobject", False) else None
+
     def write(columns: dict[str, Any]) -> None:
-        table = pa.table({name: pa.array(values) for name, values in columns.items()})
+        table = pa.table({name: pa.array(values, type=kind(values)) for name, values in columns.items()})
         if not writers:
             writers.append(pa.parquet.ParquetWriter(path, table.schema))
         writers[0].write_table(table)

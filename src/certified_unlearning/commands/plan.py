@@ -1,15 +1,34 @@
 """The commands `unlearn plan ...`: what a removal takes, by several kinds of unlearning, before anything is run."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
+import typer.core
 
 from certified_unlearning.accounting import ACCOUNTANTS
 from certified_unlearning.errors import ParameterError
 from certified_unlearning.vocabulary import Adjacency
 
-app = typer.Typer(no_args_is_help=True, help="What a removal takes, before anything is run.")
+
+class _Plans(typer.core.TyperGroup):
+    """The commands; flags without one of them are answered by a sentence that names them."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Read the command's name.
+
+        Raises:
+            ParameterError: A flag stands where it should be.
+        """
+        if args and args[0].startswith("--") and args[0] != "--help":
+            raise ParameterError(
+                f"say what to plan before {args[0]}: `unlearn plan removal {args[0]} ...`, or one of "
+                f"{', '.join(name for name in self.commands if name != 'removal')} instead of removal"
+            )
+        return super().parse_args(ctx, args)
+
+
+app = typer.Typer(cls=_Plans, no_args_is_help=True, help="What a removal takes, before anything is run.")
 
 Count = Annotated[int | None, typer.Option("--n", help="Number of training records.")]
 InverseStrength = Annotated[

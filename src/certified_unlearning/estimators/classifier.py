@@ -105,7 +105,7 @@ class LinearClassifier(ClassifierMixin, LinearModel):  # type: ignore[misc]
         self._scaling()  # Whether its numbers make sense, before anything is done.
         classes, encoded = np.unique(y, return_inverse=True)
         if len(classes) < 2:
-            raise DataError(f"y holds one class only ({classes[0]!r}); a classifier needs samples of two classes")
+            raise DataError(f"y holds one class only ({classes.item(0)!r}); a classifier needs samples of two classes")
         return dense(X), classes, 2 * encoded - 1 if len(classes) == 2 else encoded
 
     def _check_strength(self) -> None:

@@ -10,6 +10,7 @@ import numpy as np
 from rich.console import Console
 from rich.table import Table
 
+from certified_unlearning.accounting.core.checks import require_count
 from certified_unlearning.accounting.deletion.planning import (
     DeletionForm,
     DeletionPlan,
@@ -104,6 +105,8 @@ def deletion_calibrations(wish: DeletionWish) -> list[DeletionCalibration]:
     missing = [f"--{name}" for name, value in needed.items() if value is None]
     if missing:
         raise ParameterError(f"give {', '.join(missing)}")
+    assert wish.dimension is not None
+    require_count(least=1, **{"--dimension": wish.dimension})
     return [_calibration(wish, stream, form) for form in FORMS]
 
 

@@ -9,7 +9,7 @@ from typing import get_args
 from rich.console import Console
 from rich.table import Table
 
-from certified_unlearning.accounting.core.checks import require_positive, require_probability
+from certified_unlearning.accounting.core.checks import require_count, require_positive, require_probability
 from certified_unlearning.accounting.core.conversion import epsilon_from_mu, mu_from_epsilon
 from certified_unlearning.accounting.private.guarantee import extra_delta
 from certified_unlearning.accounting.private.learners import (
@@ -142,11 +142,15 @@ def private_calibrations(wish: PrivateWish) -> list[PrivateCalibration]:
     ):
         if value not in known:
             raise ParameterError(f"{option} must be one of {', '.join(known)}, got {value!r}")
-    require_positive(**{"--epsilon": wish.epsilon})
+    require_positive(**{"--epsilon": wish.epsilon, "--radius": wish.radius})
+    require_count(least=2, **{"--n": wish.n})
+    require_count(least=1, **{"--features": wish.features})
+    if wish.steps is not None:
+        require_count(least=2, **{"--steps": wish.steps})
     delta, records = _delta(wish.delta, wish.n), wish.records
     require_probability(**{"--delta": delta})
-    if records < 1:
-        raise ParameterError(f"--records must be at least 1, got {records}")
+    if not 1 <= records <= wish.n:
+        raise ParameterError(f"--records must be from 1 to --n = {wish.n}, got {records}")
     one = epsilon_from_mu(mu_from_epsilon(wish.epsilon, delta) / records, delta) if records > 1 else wish.epsilon
     if not one > 0:
         raise ParameterError(

@@ -136,7 +136,9 @@ class CertifiedMLPClassifier(ClassifierMixin, LinearModel):  # type: ignore[misc
             self._scaling()
             self.classes_, labels = np.unique(y, return_inverse=True)
             if len(self.classes_) < 2:
-                raise DataError(f"y holds one class only ({self.classes_[0]!r}); a classifier needs samples of two")
+                raise DataError(
+                    f"y holds one class only ({self.classes_.item(0)!r}); a classifier needs samples of two"
+                )
             device = pick_device(self.device)
             self._train_rows: Any = self._inputs(dense(X), device)
             self._train_labels = torch.as_tensor(labels, device=device)

@@ -8,6 +8,7 @@ reads those that are left. It draws nothing: an `apply` that was killed and is r
 """
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -134,12 +135,31 @@ class CertifiedAnswers(Method):
         return replayed(self._plan.sharding, [[(place, count) for place, count in each] for each in places])
 
     def _training(self) -> tuple[torch.Tensor, torch.Tensor]:
-        """Return rows as networks take them, and numbers of classes; of removed records zeros."""
+        """Return rows as networks take them, and numbers of classes; of removed records zeros.
+
+        Raises:
+            DataError: A file cannot be read, or has another size than `unlearn init` gave it.
+        """
         plan = self._plan
-        rows = np.fromfile(self._directory.features, np.float32).reshape(plan.n, plan.features)
-        labels = np.fromfile(self._directory.labels, np.int8)
+        rows = _numbers(self._directory.features, np.float32, plan.n * plan.features).reshape(plan.n, plan.features)
+        labels = _numbers(self._directory.labels, np.int8, plan.n)
         classes = labels > 0 if plan.classes == 2 else labels
         return torch.from_numpy(rows.astype(np.float64)), torch.from_numpy(classes.astype(np.int64))
+
+
+def _numbers(path: Path, dtype: type[np.generic], count: int) -> NDArray[Any]:
+    """Return all numbers of a file of the training copy.
+
+    Raises:
+        DataError: It cannot be read, or there are more or fewer.
+    """
+    try:
+        found = np.fromfile(path, dtype)
+    except OSError as error:
+        raise DataError(f"cannot read {path}: {error.strerror}") from error
+    if len(found) != count:
+        raise DataError(f"{path} is damaged: it holds {len(found):,} numbers, not {count:,}")
+    return found
 
 
 def _version(shards: CertifiedShards) -> Outcome:
