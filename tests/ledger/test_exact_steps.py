@@ -376,7 +376,7 @@ def test_so_many_that_no_batch_can_be_filled_are_refused_before_anything_is_done
         ({"strict_timing": True}, "strict_timing means nothing for this mechanism"),
         ({"quantum": 0.1}, "quantum means nothing for noisy-sgd"),
         ({"mechanism": "quantized-sgd", "sigma": 0.1}, "sigma means nothing for quantized-sgd"),
-        ({"mechanism": "sgd"}, "mechanism must be one of langevin, newton-removal, subsample-gd"),
+        ({"mechanism": "sgd"}, "mechanism must be one of langevin, newton-removal, certified-ensemble, subsample-gd"),
         ({"batch_size": None}, "batch_size must be a number or 'auto'"),
         ({"batch_size": 450}, "batch_size must be at most the number of records less one"),
         ({"device": "cuda"}, "device must be left out: noisy-sgd computes on the CPU"),

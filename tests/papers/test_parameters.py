@@ -152,6 +152,12 @@ ALLOWED = (
     ("papers_of_others", []),
     ("papers_of_others", ...),
     ("settings.processes", ...),
+    # A network without hidden layers.
+    *(
+        (f"{place}papers.gradient_certificates.{name}.hidden", [])
+        for place in ("", "presets.smoke.")
+        for name in ("regions", "head")
+    ),
 )
 WHOLE = written_out(CONTENT)
 OF_SMOKE = "presets.smoke."

@@ -15,17 +15,22 @@ Seed = Annotated[int, Field(ge=0, lt=2**31)]
 Data = Annotated[str, Field(json_schema_extra={"enum": [*KNOWN]})]
 
 
-class Training(BaseModel):
-    """How a network is trained."""
+class Recipe(BaseModel):
+    """How a network is trained, but for how long."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     hidden: list[PositiveInt] = Field(description="units of the hidden layers, a list of whole numbers, may be empty")
     batch_size: PositiveInt = Field(description="records of a batch, a whole number, at least 1")
-    epochs: PositiveInt = Field(description="passes over the batches, a whole number, at least 1")
     step_size: PositiveFloat = Field(description="alpha, a number above 0; update n has alpha / (1 + decay n)")
     decay: _NonNegative = Field(description="eta, a number of at least 0")
     weight_decay: _NonNegative = Field(description="lambda, a number of at least 0")
+
+
+class Training(Recipe):
+    """How a network is trained."""
+
+    epochs: PositiveInt = Field(description="passes over the batches, a whole number, at least 1")
 
 
 class Case(Training):
@@ -116,12 +121,12 @@ class FineTuning(Sweep):
         return rising("k", self.k, self.private, "unlearning")
 
 
-class Head(Sweep, Training):
+class Head(Sweep, Recipe):
     """A head on fixed features: certified shares and bounds of accuracy along training, both modes."""
 
     data: Data = Field(description="the name of a built-in data set, whose features are fixed")
     scale: PositiveFloat = Field(description="what features are multiplied by, a public number above 0")
-    stops: Distinct[PositiveInt] = Field(description="epochs after which is measured, distinct whole numbers, rising")
+    epochs: Distinct[PositiveInt] = Field(description="passes after which is measured, distinct whole numbers, rising")
     gamma: PositiveFloat = Field(description="what entries of gradients are clamped to, a number above 0")
     k: Distinct[PositiveInt] = Field(description="records of every batch, distinct whole numbers, at least 1, rising")
     trials: Trials = Field(description="independent starts and batches, at least 2")
@@ -131,8 +136,8 @@ class Head(Sweep, Training):
         """Return what is wrong with the values together."""
         if self.data not in KNOWN:
             return f"data is {self.data!r}, but must be one of {', '.join(KNOWN)}"
-        if self.stops != sorted(self.stops) or self.stops[-1] != self.epochs:
-            return f"stops is {self.stops}, but must rise and end with epochs, {self.epochs}"
+        if self.epochs != sorted(self.epochs):
+            return f"epochs is {self.epochs}, but must rise"
         return rising("k", self.k, self.batch_size, "unlearning")
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import pandas as pd
 
 from certified_unlearning.papers.gradient_certificates.learning import CHANGES, accuracy, certified, learned
-from certified_unlearning.papers.gradient_certificates.sweeps import Head
+from certified_unlearning.papers.gradient_certificates.sweeps import Head, Recipe, Training
 from certified_unlearning.papers.gradient_certificates.tables.batches import moments
 from certified_unlearning.papers.gradient_certificates.tasks import Task, task_of
 
@@ -25,7 +25,7 @@ def head_table(sweep: Head) -> pd.DataFrame:
     """
     found = task_of(sweep.data, seed=sweep.seed)
     task = replace(found, rows=sweep.scale * found.rows, test_rows=sweep.scale * found.test_rows)
-    rows = [row for mode in CHANGES for epochs in sweep.stops for row in _after(task, sweep, mode, epochs)]
+    rows = [row for mode in CHANGES for epochs in sweep.epochs for row in _after(task, sweep, mode, epochs)]
     return pd.DataFrame(rows).assign(
         experiment="head",
         data=sweep.data,
@@ -41,7 +41,7 @@ def head_table(sweep: Head) -> pd.DataFrame:
 def _after(task: Task, sweep: Head, mode: str, epochs: int) -> Iterator[dict[str, Any]]:
     begun = time.monotonic()
     shares, accuracies, bounds = [], [], []
-    training = sweep.model_copy(update={"epochs": epochs})
+    training = Training(**sweep.model_dump(include={*Recipe.model_fields}), epochs=epochs)
     for trial in range(sweep.trials):
         found = learned(task, training, mode=mode, gamma=sweep.gamma, k=sweep.k, seed=sweep.seed + trial)
         shares.append(certified(found, task.test_rows).double().mean(dim=1))
