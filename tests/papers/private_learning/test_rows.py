@@ -13,9 +13,9 @@ from certified_unlearning.engine.exact.draws import Draws
 from certified_unlearning.engine.private.bounded_records import BoundedRecords
 from certified_unlearning.errors import ParameterError
 from certified_unlearning.mechanisms.private import noisy_descent
-from certified_unlearning.papers.private_learning.experiments.groups import GROUP_ROWS
-from certified_unlearning.papers.private_learning.experiments.rates import RATE_ROWS
 from certified_unlearning.papers.private_learning.fits import fitted, interval
+from certified_unlearning.papers.private_learning.group_privacy import GROUP_ROWS
+from certified_unlearning.papers.private_learning.private_rates import RATE_ROWS
 from certified_unlearning.papers.private_learning.runs import lower_bounds, stationary
 from certified_unlearning.papers.private_learning.runs.convex import SQUARED, squared_records
 from certified_unlearning.papers.private_learning.runs.gradients import gradients_table

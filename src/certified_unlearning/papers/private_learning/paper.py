@@ -1,8 +1,8 @@
 """Private learning: what is reproduced of it."""
 
-from certified_unlearning.papers.private_learning.experiments.audits import PRIVATE_AUDITS
-from certified_unlearning.papers.private_learning.experiments.groups import GROUP_PRIVACY
-from certified_unlearning.papers.private_learning.experiments.rates import PRIVATE_GRADIENTS, PRIVATE_RISK
+from certified_unlearning.papers.private_learning.group_privacy import GROUP_PRIVACY
+from certified_unlearning.papers.private_learning.private_audits import PRIVATE_AUDITS
+from certified_unlearning.papers.private_learning.private_rates import PRIVATE_GRADIENTS, PRIVATE_RISK
 from certified_unlearning.reproduction.paper import Paper
 
 _HERE = "certified_unlearning.papers.private_learning"

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import pandas as pd
 
-from certified_unlearning.papers.private_learning.experiments.audits import PRIVATE_AUDITS
+from certified_unlearning.papers.private_learning.private_audits import PRIVATE_AUDITS
 from certified_unlearning.reproduction.claims.evidence import Evidence, MissingEvidence, with_table
 from certified_unlearning.reproduction.claims.registry import measure
 from certified_unlearning.reproduction.claims.relations import Quantity

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 import pandas as pd
 
 from certified_unlearning.papers.private_learning.covered import CLOSE, covered_deletions
-from certified_unlearning.papers.private_learning.experiments.groups import GROUP_PRIVACY
+from certified_unlearning.papers.private_learning.group_privacy import GROUP_PRIVACY
 from certified_unlearning.reproduction.claims.evidence import Evidence, MissingEvidence, with_table
 from certified_unlearning.reproduction.claims.registry import measure
 from certified_unlearning.reproduction.claims.relations import Quantity

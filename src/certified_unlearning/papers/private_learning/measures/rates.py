@@ -7,9 +7,9 @@ from typing import Literal
 import numpy as np
 import pandas as pd
 
-from certified_unlearning.papers.private_learning.experiments.rates import PRIVATE_GRADIENTS, PRIVATE_RISK
 from certified_unlearning.papers.private_learning.fits import LEAST_RANGE, Statistic, cells, fitted
 from certified_unlearning.papers.private_learning.names import PARTS, RISK_PARTS
+from certified_unlearning.papers.private_learning.private_rates import PRIVATE_GRADIENTS, PRIVATE_RISK
 from certified_unlearning.papers.private_learning.runs.instances import sign_instance
 from certified_unlearning.papers.private_learning.theory.linear_models import Setting, theorem_8_bound
 from certified_unlearning.reproduction.claims.evidence import Evidence, MissingEvidence, with_table

@@ -1,1 +1,0 @@
-"""The experiments on private learning: a module each, so that code of one reruns no other."""
