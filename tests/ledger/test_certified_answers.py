@@ -319,6 +319,10 @@ def test_a_batch_that_does_not_say_where_its_records_lay_is_found(model: Path) -
     ]
     with pytest.raises(DataError, match="version 2 does not say of all its records where they lay"):
         method._standing(moved)
+    (place, _), *_ = first.batch.places
+    many = replace(first.batch, places=[(place, 450)], records=450)
+    with pytest.raises(DataError, match=r"versions of .* say of records where none lay: "):
+        method._standing([first._replace(batch=many)])
 
 
 @pytest.fixture(scope="module")
@@ -436,11 +440,11 @@ def test_a_damaged_training_copy_is_named(model: Path, original: Original, name:
 @pytest.mark.parametrize(
     ("asked", "sentence"),
     [
-        ({"epsilon": 1.0}, "epsilon means nothing for this mechanism"),
-        ({"C": 1.0}, "C means nothing for this mechanism"),
-        ({"intercept": False}, "intercept means nothing for this mechanism"),
-        ({"radius": 1.0}, "radius means nothing for this mechanism"),
-        ({"batch_size": 5}, "batch_size means nothing for this mechanism"),
+        ({"epsilon": 1.0}, "epsilon means nothing for certified-ensemble"),
+        ({"C": 1.0}, "C means nothing for certified-ensemble"),
+        ({"intercept": False}, "intercept means nothing for certified-ensemble"),
+        ({"radius": 1.0}, "radius means nothing for certified-ensemble"),
+        ({"batch_size": 5}, "batch_size means nothing for certified-ensemble"),
         ({"device": "cuda"}, "device must be left out: certified-ensemble computes on the CPU"),
         ({"budgets": (45,)}, "budgets must be below the number of records of a slice, 45 here, got 45"),
         ({"budgets": (2, 1)}, "budgets must be in rising order"),
@@ -461,5 +465,5 @@ def test_what_makes_no_sense_is_refused(
 def test_other_mechanisms_have_no_shards(original: Original, tmp_path: Path) -> None:
     table = Table(path=str(original.data), label="ill", identifier="person")
     for name, value in (("shards", 3), ("slices", 3), ("budgets", (1,)), ("hidden", (3,)), ("bound", 0.1)):
-        with pytest.raises(ParameterError, match=f"{name} means nothing for this mechanism"):
+        with pytest.raises(ParameterError, match=f"{name} means nothing for langevin"):
             initialise(tmp_path / "model", table, epsilon=1.0, **{name: value})  # type: ignore[arg-type]

@@ -368,12 +368,12 @@ def test_so_many_that_no_batch_can_be_filled_are_refused_before_anything_is_done
 @pytest.mark.parametrize(
     ("asked", "sentence"),
     [
-        ({"epsilon": 1.0}, "epsilon means nothing for this mechanism"),
-        ({"delta": 0.1}, "delta means nothing for this mechanism"),
-        ({"records": 3}, "records means nothing for this mechanism"),
-        ({"dtype": "float64"}, "dtype means nothing for this mechanism"),
-        ({"accountant": "lsi"}, "accountant means nothing for this mechanism"),
-        ({"strict_timing": True}, "strict_timing means nothing for this mechanism"),
+        ({"epsilon": 1.0}, "epsilon means nothing for noisy-sgd"),
+        ({"delta": 0.1}, "delta means nothing for noisy-sgd"),
+        ({"records": 3}, "records means nothing for noisy-sgd"),
+        ({"dtype": "float64"}, "dtype means nothing for noisy-sgd"),
+        ({"accountant": "lsi"}, "accountant means nothing for noisy-sgd"),
+        ({"strict_timing": True}, "strict_timing means nothing for noisy-sgd"),
         ({"quantum": 0.1}, "quantum means nothing for noisy-sgd"),
         ({"mechanism": "quantized-sgd", "sigma": 0.1}, "sigma means nothing for quantized-sgd"),
         ({"mechanism": "sgd"}, "mechanism must be one of langevin, newton-removal, certified-ensemble, subsample-gd"),
@@ -397,7 +397,7 @@ def test_what_means_nothing_or_makes_no_sense_is_refused(
 @pytest.mark.parametrize("name", ["step_size", "radius", "quantum"])
 def test_other_mechanisms_refuse_what_is_for_exact_ones(original: Original, tmp_path: Path, name: str) -> None:
     for mechanism in ("langevin", "newton-removal"):
-        with pytest.raises(ParameterError, match=f"{name} means nothing for this mechanism"):
+        with pytest.raises(ParameterError, match=f"{name} means nothing for {mechanism}"):
             make(tmp_path / "model", original.data, mechanism, epsilon=1.0, **{name: 1.0})
         with pytest.raises(ParameterError, match="epsilon is missing"):
             make(tmp_path / "model", original.data, mechanism)

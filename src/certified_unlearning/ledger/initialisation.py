@@ -115,30 +115,34 @@ def initialise(
     known = ("langevin", "newton-removal", "certified-ensemble", *get_args(ExactMechanism))
     require_one_of(known, mechanism=mechanism)
     if mechanism == "newton-removal":
-        _require_usual(steps=(steps, None), batch_size=(batch_size, "auto"))
+        _require_usual(mechanism, steps=(steps, None), batch_size=(batch_size, "auto"))
     else:
-        _require_usual(records_between_reads=(records_between_reads, None), strict_timing=(strict_timing, False))
+        _require_usual(
+            mechanism, records_between_reads=(records_between_reads, None), strict_timing=(strict_timing, False)
+        )
     if mechanism != "langevin":
-        _require_usual(records=(records, 1), dtype=(dtype, "float32"), accountant=(accountant, "shifted"))
+        _require_usual(mechanism, records=(records, 1), dtype=(dtype, "float32"), accountant=(accountant, "shifted"))
     if mechanism == "certified-ensemble":
-        _require_usual(batch_size=(batch_size, "auto"), intercept=(intercept, True), C=(C, None), sigma=(sigma, None))
+        _require_usual(
+            mechanism, batch_size=(batch_size, "auto"), intercept=(intercept, True), C=(C, None), sigma=(sigma, None)
+        )
         # Layers have biases of their own.
         intercept = False
     else:
         own = {"shards": shards, "slices": slices, "budgets": budgets, "hidden": hidden, "bound": bound}
-        _require_usual(**{name: (value, None) for name, value in own.items()})
+        _require_usual(mechanism, **{name: (value, None) for name, value in own.items()})
     if mechanism in (*get_args(ExactMechanism), "certified-ensemble"):
-        _require_usual(epsilon=(epsilon, None), delta=(delta, "1/n"))
+        _require_usual(mechanism, epsilon=(epsilon, None), delta=(delta, "1/n"))
         if device == "cuda":
             raise ParameterError(f"device must be left out: {mechanism} computes on the CPU, got 'cuda'")
         if batch_size is None:
             raise ParameterError(f"batch_size must be a number or 'auto': a batch of {mechanism} leaves a record out")
     else:
-        _require_usual(step_size=(step_size, None))
+        _require_usual(mechanism, step_size=(step_size, None))
         if epsilon is None:
             raise ParameterError("epsilon is missing: the target after every removal; exact mechanisms have none")
     if mechanism not in get_args(ExactMechanism):
-        _require_usual(radius=(radius, None), quantum=(quantum, None))
+        _require_usual(mechanism, radius=(radius, None), quantum=(quantum, None))
     if table.identifier is None:
         raise ParameterError("identifier is missing: without a column that says whose a record is nobody can ask")
     if table.split is not None:
@@ -246,11 +250,11 @@ def initialise(
     return status(path)
 
 
-def _require_usual(**values: tuple[Any, Any]) -> None:
+def _require_usual(mechanism: str, **values: tuple[Any, Any]) -> None:
     """Raise `ParameterError` if a value is another than the usual one, which is the second: it would do nothing."""
     for name, (value, usual) in values.items():
         if value != usual:
-            raise ParameterError(f"{name} means nothing for this mechanism; leave it out, got {value!r}")
+            raise ParameterError(f"{name} means nothing for {mechanism}; leave it out, got {value!r}")
 
 
 def _copy(directory: ModelDirectory, ledger: Ledger, table: Table, intercept: bool) -> tuple[int, int]:

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from certified_unlearning.certificate.ensemble import EnsembleCertificate
 from certified_unlearning.certificate.kinds import AnyCertificate
-from certified_unlearning.errors import DataError, InfeasibleError
+from certified_unlearning.errors import DataError, InfeasibleError, ParameterError
 from certified_unlearning.ledger.directory import ModelDirectory
 from certified_unlearning.ledger.method import Answered, Method, Outcome, Secret, Taken
 from certified_unlearning.ledger.state import Batch
@@ -126,13 +126,16 @@ class CertifiedAnswers(Method):
         """Return where the ensemble stands after batches.
 
         Raises:
-            DataError: A batch does not say of all its records where they lay.
+            DataError: A batch does not say of all its records where they lay, or says what cannot be.
         """
         places = [batch.places or () for batch, _ in answered]
         for (batch, _), each in zip(answered, places, strict=True):
             if sum(count for _, count in each) != batch.records:
                 raise DataError(f"version {batch.version} does not say of all its records where they lay")
-        return replayed(self._plan.sharding, [[(place, count) for place, count in each] for each in places])
+        try:
+            return replayed(self._plan.sharding, [[(place, count) for place, count in each] for each in places])
+        except ParameterError as error:
+            raise DataError(f"versions of {self._directory.path} say of records where none lay: {error}") from error
 
     def _training(self) -> tuple[torch.Tensor, torch.Tensor]:
         """Return rows as networks take them, and numbers of classes; of removed records zeros.
