@@ -48,8 +48,8 @@ def covered(rows: pd.DataFrame) -> str:
             f"{one['private']:.1%} against {one['retraining']:.1%} right{approximate}."
         )
     return (
-        f"On {about} a private model covers {most} deletions at retraining's accuracy, less {CLOSE:g}, with no work at "
-        f"all{approximate}."
+        f"On {about} a private model covers {most} deletion{'s' * (most > 1)} at retraining's accuracy, less "
+        f"{CLOSE:g}, with no work at all{approximate}."
     )
 
 

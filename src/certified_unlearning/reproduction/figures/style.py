@@ -193,10 +193,16 @@ def sweep_axis(axes: Axes, values: pd.Series, name: str) -> None:
     """
     swept = np.sort(values.unique())
     axes.set_xscale("log")
-    room = np.log(swept[-1] / swept[0]) / 8
+    length = np.log(swept[-1] / swept[0])
+
+    def fit(one: float, other: float) -> bool:
+        """Whether both labels fit; a character takes about a fortieth of a panel's width."""
+        characters = (len(number(one)) + len(number(other))) / 2 + 1
+        return bool(abs(np.log(one / other)) >= length * max(1 / 8, characters / 40))
+
     labelled: list[float] = []
     for value in sorted(swept, key=lambda one: (one not in swept[[0, -1]], np.log10(one) % 1 != 0, one)):
-        if all(abs(np.log(value / other)) >= room for other in labelled):
+        if all(fit(value, other) for other in labelled):
             labelled.append(value)
     axes.xaxis.set_major_locator(FixedLocator(list(swept)))
     axes.xaxis.set_major_formatter(FixedFormatter([number(value) if value in labelled else "" for value in swept]))
