@@ -146,14 +146,19 @@ class NoisyDescent(GaussianPlan):
         return self.steps - 1
 
     @property
-    def sensitivity(self) -> float:
-        """How far one record moves a mean gradient as it is computed."""
-        at = displaced(
+    def displacement(self) -> float:
+        """How far, in norm, stored weights may be from where a step with exact noise ends."""
+        return displaced(
             features=self.problem.features,
             noise_std=self.step_size * self.sigma,
             weight_norm=self.problem.longest_weights * (1 + 2 * self.step_size * self.regulariser)
             + self.step_size * self.problem.gradient_bound,
         )
+
+    @property
+    def sensitivity(self) -> float:
+        """How far one record moves a mean gradient as it is computed."""
+        at = self.displacement
         exact = mean_sensitivity(self.problem.gradient_bound, n=self.problem.n, relation=self.problem.relation)
         # A step goes on from where the one before was stored: in units of a gradient, that is off by 1 / eta as much.
         return moved(

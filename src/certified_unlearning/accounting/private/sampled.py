@@ -2,17 +2,21 @@
 
 Every record is in every step's batch with probability ``q``, independently; its gradient is clipped to ``C``, and the
 sum gets noise of ``z C``. Its privacy loss distribution is composed by dp-accounting, rounded up bin by bin. That is a
-numerical bound, and rests on the batches' being drawn so and staying secret: nothing else here does, so nothing here
-states a certificate of it. dp-accounting is optional: the extra ``private`` brings it.
+numerical bound, and rests on the batches' being drawn so and staying secret, which a certificate says. dp-accounting is
+optional: the extra ``private`` brings it.
 """
 
+import functools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, Self
 
 from certified_unlearning.accounting.core.checks import require_count, require_positive, require_probability
+from certified_unlearning.accounting.private.arithmetic import failure
+from certified_unlearning.accounting.private.guarantee import LARGEST_EXPONENT
 from certified_unlearning.accounting.private.learners import LinearProblem
+from certified_unlearning.accounting.residual.rounding import OUTWARD
 from certified_unlearning.errors import ParameterError
 from certified_unlearning.vocabulary import Relation
 
@@ -21,6 +25,78 @@ LARGEST_MULTIPLIER = 1e4
 SEARCH_TOLERANCE = 1e-4
 """How much more noise than necessary, relatively, a search may end with."""
 _START, _STRIDE = 3.0, 0.5
+_MOST_ROUNDS, _AGREED, _SLACK = 200, 1e-9, 1e-6
+"""Of the search for a group's epsilon: rounds, when it ends, and how much is added then, relatively."""
+
+
+class NoisySums(NamedTuple):
+    """Sums over Poisson batches with Gaussian noise.
+
+    Attributes:
+        multiplier: ``z``, noise in units of a record's bound, under both relations.
+        share: ``q``; 1 for sums over all records.
+        times: How many of them; of 0 nothing is published.
+    """
+
+    multiplier: float
+    share: float
+    times: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class SampledGuarantee:
+    """What noisy sums over Poisson batches guarantee together, numerically.
+
+    Attributes:
+        sums: What is published.
+        relation: When data sets are neighbours.
+    """
+
+    sums: tuple[NoisySums, ...]
+    relation: Relation
+
+    def epsilon(self, delta: float, *, records: int = 1) -> float:
+        """Return the epsilon of a group of records; infinite where none is found.
+
+        Of several, by ``k`` changes of one record: each is (x, delta_1)-private, so all are (k x, delta)-private where
+        ``delta_1 = delta / (1 + e^x + .. + e^((k - 1) x))``, for the least such ``x``.
+
+        Args:
+            delta: Strictly between 0 and 1.
+            records: ``k``, in how many records two data sets differ.
+
+        Raises:
+            ParameterError: A value makes no sense, there is no sum, or dp-accounting is not installed.
+        """
+        require_count(least=1, records=records)
+        require_probability(delta=delta)
+        one = self._of_one(delta)
+        if records == 1:
+            return one
+        # From below, the least solution is not missed.
+        for _ in range(_MOST_ROUNDS):
+            if not records * one < LARGEST_EXPONENT:
+                return math.inf
+            found = self._of_one(delta_of_one(one, delta, records=records))
+            if found <= one * (1 + _AGREED):
+                break
+            one = found
+        enough = one * (1 + _SLACK)
+        if self._of_one(delta_of_one(enough, delta, records=records)) > enough:
+            return math.inf
+        return records * enough * OUTWARD
+
+    def _of_one(self, delta: float) -> float:
+        return float(self._distribution.get_epsilon_for_delta(delta))
+
+    @functools.cached_property
+    def _distribution(self) -> Any:
+        return composed_distribution(self.sums, relation=self.relation)
+
+
+def delta_of_one(epsilon: float, delta: float, *, records: int) -> float:
+    """Return the delta of one record that is enough for several, where epsilon of one is this; rounded down."""
+    return delta / (math.fsum(math.exp(each * epsilon) for each in range(records)) * OUTWARD)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,11 +129,25 @@ class SampledDescent:
         if not 0 < self.share <= 1:
             raise ParameterError(f"share must be above 0 and at most 1, got {self.share!r}")
 
+    @property
+    def sigma(self) -> float:
+        """Standard deviation of the noise on a batch's mean gradient, per coordinate."""
+        return self.multiplier * self.clip / (self.share * self.problem.n)
+
+    @property
+    def guarantee(self) -> SampledGuarantee:
+        """What it guarantees, but with probability `failure`."""
+        sums = NoisySums(multiplier=self.multiplier, share=self.share, times=self.steps)
+        return SampledGuarantee(sums=(sums,), relation=self.problem.relation)
+
+    @property
+    def failure(self) -> float:
+        """Probability on which nothing is guaranteed."""
+        return failure(self.problem.features, self.steps)
+
     def epsilon(self, delta: float) -> float:
         """Return the epsilon of one record, for the problem's relation; errors as of `sampled_epsilon`."""
-        return sampled_epsilon(
-            self.multiplier, share=self.share, steps=self.steps, delta=delta, relation=self.problem.relation
-        )
+        return self.guarantee.epsilon(delta)
 
     @classmethod
     def plan(
@@ -127,20 +217,6 @@ def sampled_epsilon(
     return composed_epsilon(sums, delta=delta, relation=relation, interval=interval)
 
 
-class NoisySums(NamedTuple):
-    """Sums over Poisson batches with Gaussian noise.
-
-    Attributes:
-        multiplier: ``z``, noise in units of a record's bound, under both relations.
-        share: ``q``; 1 for sums over all records.
-        times: How many of them; of 0 nothing is published.
-    """
-
-    multiplier: float
-    share: float
-    times: int
-
-
 def composed_epsilon(sums: Sequence[NoisySums], *, delta: float, relation: Relation, interval: float = 1e-4) -> float:
     """Return the epsilon of several kinds of noisy sums of the same records; arguments as of `sampled_epsilon`.
 
@@ -148,6 +224,15 @@ def composed_epsilon(sums: Sequence[NoisySums], *, delta: float, relation: Relat
         ParameterError: A value makes no sense, there is no sum, or dp-accounting is not installed.
     """
     require_probability(delta=delta)
+    return float(composed_distribution(sums, relation=relation, interval=interval).get_epsilon_for_delta(delta))
+
+
+def composed_distribution(sums: Sequence[NoisySums], *, relation: Relation, interval: float = 1e-4) -> Any:
+    """Return dp-accounting's distribution of the privacy loss of several kinds of noisy sums of the same records.
+
+    Raises:
+        ParameterError: A value makes no sense, there is no sum, or dp-accounting is not installed.
+    """
     distribution, neighbours = _dp_accounting()
     given = {"replace-one": neighbours.REPLACE_ONE, "add-remove": neighbours.ADD_OR_REMOVE_ONE}
     if relation not in given:
@@ -167,7 +252,12 @@ def composed_epsilon(sums: Sequence[NoisySums], *, delta: float, relation: Relat
             pessimistic_estimate=True,
         ).self_compose(times)
         composed = several if composed is None else composed.compose(several)
-    return float(composed.get_epsilon_for_delta(delta))
+    return composed
+
+
+def require_dp_accounting() -> None:
+    """Raise `ParameterError`, which names the extra, unless dp-accounting is installed."""
+    _dp_accounting()
 
 
 def _dp_accounting() -> tuple[Any, Any]:

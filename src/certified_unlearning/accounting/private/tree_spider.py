@@ -55,9 +55,8 @@ class TreeSpider(StationaryPlan, GaussianPlan):
         self._require_bounded_slope("a tree")
         if not self.batch >> self.depth:
             raise ParameterError(f"depth must leave a leaf a record, got {self.depth} for a batch of {self.batch}")
-        needed = self.rounds * self.records_per_round
-        if needed > self.problem.n:
-            raise ParameterError(f"{self.rounds} rounds take {needed} records, there are {self.problem.n}")
+        if self.used > self.problem.n:
+            raise ParameterError(f"{self.rounds} rounds take {self.used} records, there are {self.problem.n}")
 
     def node_batch(self, level: int) -> int:
         """Return the records of a right child at a level: ``floor(b / 2^level)``."""
@@ -86,6 +85,16 @@ class TreeSpider(StationaryPlan, GaussianPlan):
             distance: At most `farthest` counts.
         """
         return self._sigma(self.problem.smoothness * min(distance, self.farthest), self.node_batch(level))
+
+    @property
+    def largest_sigma(self) -> float:
+        """The largest standard deviation of a release: of a leaf's difference between points far apart."""
+        return self.node_sigma(self.depth, self.farthest)
+
+    @property
+    def used(self) -> int:
+        """Records that are read; the others are left over."""
+        return self.rounds * self.records_per_round
 
     @property
     def mu(self) -> float:

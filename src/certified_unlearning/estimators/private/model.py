@@ -23,7 +23,7 @@ from certified_unlearning.accounting.private.learners import (
 from certified_unlearning.accounting.private.losses import ScalarLoss
 from certified_unlearning.accounting.private.searches import Boosting, GridSearch, PrivateLearner
 from certified_unlearning.certificate import PrivateCertificate
-from certified_unlearning.certificate.private import plan_of
+from certified_unlearning.certificate.private import constants_of, learners_of
 from certified_unlearning.engine.addresses import address
 from certified_unlearning.engine.exact.draws import Draws
 from certified_unlearning.engine.private.bounded_records import BoundedRecords
@@ -191,12 +191,12 @@ class PrivateModel(LinearModel):
         """The radius that was used; of several, the one that was selected: 0 for a model of zeros."""
         self._require_fitted()
         scale = math.sqrt(2) if self.fit_intercept else 1.0
-        runs = self._certificate.runs
+        learners = learners_of(constants_of(self._certificate).learner)
         # Embedded rows are learned from in a ball of twice the radius.
         scale *= 2 if self._certificate.embedded else 1
         if self._certificate.selection != "grid search":
-            return float(runs[0].radius / scale)
-        return float(runs[self._selected - 1].radius / scale) if self._selected else 0.0
+            return float(learners[0].problem.radius / scale)
+        return float(learners[self._selected - 1].problem.radius / scale) if self._selected else 0.0
 
     @property
     def remaining_(self) -> NDArray[np.int64]:
@@ -219,7 +219,7 @@ class PrivateModel(LinearModel):
         self._require_fitted()
         stated = self._certificate
         epsilon = self._guarantee().epsilon(stated.delta, records=deletions)
-        return epsilon if extra_delta(plan_of(stated).failure, epsilon) <= stated.delta else math.inf
+        return epsilon if extra_delta(constants_of(stated).learner.failure, epsilon) <= stated.delta else math.inf
 
     def deletions_within(self, epsilon: float) -> int:
         """Return how many deleted records the unchanged model covers: those whose `epsilon_after` is at most this."""
@@ -227,15 +227,15 @@ class PrivateModel(LinearModel):
         require_positive(epsilon=epsilon)
         stated = self._certificate
         # Beyond, `epsilon_after` is infinite.
-        room = math.log(max(1.0, stated.delta / plan_of(stated).failure))
+        room = math.log(max(1.0, stated.delta / constants_of(stated).learner.failure))
         covered = self._guarantee().deletions(min(epsilon, room), stated.delta) if room else 0
         while covered and not self.epsilon_after(covered) <= epsilon:
             covered -= 1
         return covered
 
     def _guarantee(self) -> PrivateGuarantee:
-        stated = self._certificate
-        return PrivateGuarantee(mu=stated.mu, selection_epsilon=stated.selection_epsilon)
+        guarantee: PrivateGuarantee = constants_of(self._certificate).learner.guarantee
+        return guarantee
 
     def _remove(self, indices: Any) -> bool:
         wanted = distinct(indices, len(self._removed))

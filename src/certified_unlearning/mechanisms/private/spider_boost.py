@@ -4,7 +4,7 @@ Source: Ullah (2024). `accounting.private.spider.SpiderBoost` says how private i
 is where differences are of batches that each record enters by chance: the rounding of gradients may take a share of
 each sensitivity, and this module keeps to that. Where two points are so near that the rounding of their
 difference would be more, the noise is that of points as far apart as it takes; both are public already. How far the
-sampler's noise is from exact noise is not counted, other than in noisy descent: there is no certificate of it.
+sampler's noise is from exact noise is not counted, other than in noisy descent: a certificate names it as assumed.
 """
 
 from collections.abc import Callable, Iterator, Sequence
