@@ -1,6 +1,7 @@
 """`unlearn plan private`."""
 
 import json
+import sys
 
 import pytest
 from typer.testing import CliRunner
@@ -8,6 +9,9 @@ from typer.testing import CliRunner
 from certified_unlearning.accounting.core.conversion import epsilon_from_mu
 from certified_unlearning.accounting.private.learners import LinearProblem, NoisyDescent, OutputPerturbation
 from certified_unlearning.accounting.private.losses import ScalarLoss
+from certified_unlearning.accounting.private.phased import PhasedDescent
+from certified_unlearning.accounting.private.sampled import SampledDescent
+from certified_unlearning.accounting.private.sampled_spider import SampledSpider
 from certified_unlearning.accounting.private.spider import SpiderBoost
 from certified_unlearning.cli import app
 from certified_unlearning.errors import AssumptionError, ParameterError
@@ -25,10 +29,13 @@ def plan(*arguments):
 
 def test_methods_are_planned_as_the_estimators_plan_them():
     found = {each["method"]: each for each in json.loads(plan(*GIVEN, "--json"))}
-    assert list(found) == ["noisy-gradient-descent", "output-perturbation"]
+    assert list(found) == ["noisy-gradient-descent", "output-perturbation", "phased-descent", "sampled-descent"]
     problem = LinearProblem(n=10_000, features=50, row_norm=1.0, loss=ScalarLoss(name="logistic"), radius=5.0)
     assert found["noisy-gradient-descent"]["sigma"] == NoisyDescent.plan(problem, epsilon=1, delta=1e-6).sigma
     assert found["output-perturbation"]["sigma"] == OutputPerturbation.plan(problem, epsilon=1, delta=1e-6).sigma
+    phased = PhasedDescent.plan(problem, epsilon=1, delta=1e-6)
+    assert found["phased-descent"]["sigma"] == phased.phases[0].sigma
+    assert found["phased-descent"]["steps"] == 10_000 - phased.unused
     assert {each["relation"] for each in found.values()} == {"replace-one"}
 
 
@@ -43,10 +50,11 @@ def test_several_deletions_are_covered_by_about_as_many_times_the_noise():
 
 def test_many_columns_are_embedded_and_the_neuron_has_no_minimiser():
     wide = json.loads(plan(*[each if each != "50" else "5000" for each in GIVEN], "--loss", "squared", "--json"))
-    assert [each["method"] for each in wide] == ["noisy-gradient-descent", "output-perturbation", "embedding"]
+    assert [each["method"] for each in wide][:3] == ["noisy-gradient-descent", "output-perturbation", "embedding"]
     assert wide[2]["columns"] < 500
     assert [each["method"] for each in json.loads(plan(*GIVEN, "--loss", "tanh", "--json"))] == [
-        "noisy-gradient-descent"
+        "noisy-gradient-descent",
+        "sampled-descent",
     ]
 
 
@@ -58,19 +66,57 @@ def test_the_table_names_its_relation():
 
 def test_methods_for_stationary_points_are_planned():
     found = {each["method"]: each for each in json.loads(plan(*GIVEN, "--goal", "gradient", "--steps", "60", "--json"))}
-    assert list(found) == ["spider-boost", "tree-spider", "recursive-regularisation"]
+    assert list(found) == ["spider-boost", "tree-spider", "recursive-regularisation", "sampled-spider"]
     loss = ScalarLoss(name="logistic")
     problem = LinearProblem(n=10_000, features=50, row_norm=1.0, loss=loss, radius=5.0)
     spider = SpiderBoost.plan(problem, epsilon=1, delta=1e-6, gap=loss.at_zero**2, steps=60)
     assert found["spider-boost"]["sigma"] == spider.sigma_gradient
     assert found["spider-boost"]["gradient"] == spider.stationarity_bound(loss.at_zero**2)
-    assert all(1 - 1e-6 < each["epsilon"] <= 1 + 1e-9 for each in found.values())
+    sampled = SampledSpider.plan(problem, epsilon=1, delta=1e-6, gap=loss.at_zero**2, steps=60)
+    assert found["sampled-spider"]["sigma"] == sampled.sigma_gradient
+    assert found["sampled-spider"]["gradient"] == sampled.stationarity_bound(loss.at_zero**2)
+    assert all(1 - 1e-3 < each["epsilon"] <= 1 + 1e-9 for each in found.values())
+    assert all(each["epsilon"] > 1 - 1e-6 for each in found.values() if each["mu"] is not None)
     squared = json.loads(plan(*GIVEN, "--goal", "gradient", "--loss", "squared", "--steps", "60", "--json"))
     assert [each["method"] for each in squared] == ["recursive-regularisation"]
     tanh = json.loads(plan(*GIVEN, "--goal", "gradient", "--loss", "tanh", "--steps", "60", "--json"))
-    assert [each["method"] for each in tanh] == ["spider-boost", "tree-spider"]
+    assert [each["method"] for each in tanh] == ["spider-boost", "tree-spider", "sampled-spider"]
     printed = " ".join(plan(*GIVEN, "--goal", "gradient", "--steps", "60").split())
     assert "Gradient bounds the root of the mean squared gradient" in printed
+
+
+def test_batches_of_sampled_descent_are_as_large_as_asked():
+    usual, large = (json.loads(plan(*GIVEN, *more, "--json"))[-1] for more in ((), ("--batch-size", "1000")))
+    share = SampledDescent.plan(
+        LinearProblem(n=10_000, features=50, row_norm=1.0, loss=ScalarLoss(name="logistic"), radius=5.0),
+        epsilon=1,
+        delta=1e-6,
+        steps=1000,
+        share=0.1,
+        step_size=1.0,
+    )
+    assert large["sigma"] == pytest.approx(share.sigma, rel=1e-9)
+    assert (usual["mu"], usual["steps"]) == (None, 1000)
+    assert large["sigma"] != usual["sigma"]
+
+
+def test_several_deletions_under_poisson_batches_are_covered_by_what_is_enough_for_one():
+    found = json.loads(plan(*GIVEN, "--records", "10", "--json"))[-1]
+    assert found["method"] == "sampled-descent"
+    assert 0.999 < found["epsilon"] <= 1 + 1e-9
+    assert 10 * found["epsilon_one"] < found["epsilon"]  # At the same delta, group privacy takes more than its share.
+
+
+@pytest.mark.parametrize("goal", ["loss", "gradient"])
+def test_without_dp_accounting_one_sentence_names_the_extra(goal, monkeypatch):
+    monkeypatch.setitem(sys.modules, "dp_accounting", None)
+    printed = " ".join(plan(*GIVEN, "--goal", goal, "--steps", "60").split())
+    named = "sampled-descent" if goal == "loss" else "sampled-spider"
+    assert printed.endswith(
+        f"{named} is left out: Poisson batches are accounted for by dp-accounting, which is not installed: install the "
+        "extra private."
+    )
+    assert "Methods named sampled" not in printed
 
 
 @pytest.mark.parametrize(
@@ -86,6 +132,7 @@ def test_methods_for_stationary_points_are_planned():
         ([*GIVEN, "--delta", "1e-4", "--records", "10000"], "smaller --delta"),
         ([*GIVEN, "--n", "0", "--delta", "1/n"], "--n must be a whole number, at least 2, got 0"),
         ([*GIVEN, "--features", "0"], "--features must be a whole number, at least 1"),
+        ([*GIVEN, "--batch-size", "10001"], "--batch-size must be from 1 to --n = 10000, got 10001"),
         ([*GIVEN, "--steps", "1"], "--steps must be a whole number, at least 2"),
         ([*GIVEN, "--radius", "0"], "--radius must be a finite number above 0"),
     ],

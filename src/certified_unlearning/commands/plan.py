@@ -251,6 +251,9 @@ def private(
     goal: Annotated[
         str, typer.Option(help="loss, or gradient: methods that look for weights where the gradient is small.")
     ] = "loss",
+    batch_size: Annotated[
+        int | None, typer.Option(help="Expected records of a Poisson batch, where there are such; planned by default.")
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Plan differentially private learning, whose models answer some deletions with no work."""
@@ -267,5 +270,6 @@ def private(
         records=records,
         steps=steps,
         goal=goal,
+        batch=batch_size,
     )
     planned.run(wish, as_json=as_json)

@@ -206,7 +206,7 @@ class NoisyDescent(GaussianPlan):
         exact = mean_sensitivity(problem.gradient_bound, n=problem.n, relation=problem.relation)
         releases = (steps - 1) * runs
         sigma = sigma_for(exact, epsilon=epsilon, delta=delta, releases=releases)
-        eta = _step_size(problem, steps, sigma) if step_size is None else step_size
+        eta = usual_step_size(problem, steps, sigma) if step_size is None else step_size
         for _ in range(3):  # What is added follows from sigma, but by far less than its last digits.
             planned = cls(problem=problem, steps=steps, step_size=eta, sigma=sigma, regulariser=regulariser)
             _require_fine(planned.sensitivity, exact)
@@ -363,6 +363,21 @@ def embedding_dimension(problem: LinearProblem, epsilon: float) -> int:
     return max(1, min(problem.features, math.ceil(dimension)))
 
 
+def usual_step_size(problem: LinearProblem, steps: int, sigma: float) -> float:
+    """Return the step size of noisy descent: Theorem 8's for losses without a bound on slopes, or a derived one.
+
+    Args:
+        problem: Bounds of the records.
+        steps: ``T``.
+        sigma: Standard deviation of the noise on a mean gradient, per coordinate.
+    """
+    smoothness, noise = problem.smoothness, sigma**2 * problem.features
+    if problem.loss.lipschitz is None:
+        at_zero = smoothness * problem.loss.at_zero**2
+        return min(problem.radius / math.sqrt(steps * max(at_zero, noise)), 1 / (4 * smoothness))
+    return min(problem.radius / math.sqrt(steps * (problem.gradient_bound**2 + noise)), 1 / (2 * smoothness))
+
+
 def _minimiser_sensitivity(problem: LinearProblem, strength: float) -> float:
     moves = mean_sensitivity(problem.gradient_bound, n=problem.n, relation=problem.relation)
     return min(moves / strength, 2 * problem.radius) * OUTWARD
@@ -373,14 +388,6 @@ def _noise_cost(problem: LinearProblem, sigma: float) -> float:
     if problem.loss.lipschitz is None:
         return smooth
     return min(smooth, math.sqrt(2 / math.pi) * problem.loss.lipschitz * problem.longest_row * sigma)
-
-
-def _step_size(problem: LinearProblem, steps: int, sigma: float) -> float:
-    smoothness, noise = problem.smoothness, sigma**2 * problem.features
-    if problem.loss.lipschitz is None:
-        at_zero = smoothness * problem.loss.at_zero**2
-        return min(problem.radius / math.sqrt(steps * max(at_zero, noise)), 1 / (4 * smoothness))
-    return min(problem.radius / math.sqrt(steps * (problem.gradient_bound**2 + noise)), 1 / (2 * smoothness))
 
 
 def _require_fine(sensitivity: float, exact: float) -> None:

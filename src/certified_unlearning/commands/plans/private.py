@@ -2,7 +2,7 @@
 
 import json
 import math
-from collections.abc import Callable, Iterator
+import sys
 from dataclasses import asdict, dataclass
 from typing import get_args
 
@@ -11,18 +11,10 @@ from rich.table import Table
 
 from certified_unlearning.accounting.core.checks import require_count, require_positive, require_probability
 from certified_unlearning.accounting.core.conversion import epsilon_from_mu, mu_from_epsilon
-from certified_unlearning.accounting.private.guarantee import extra_delta
-from certified_unlearning.accounting.private.learners import (
-    Learner,
-    LinearProblem,
-    NoisyDescent,
-    OutputPerturbation,
-    embedding_dimension,
-)
+from certified_unlearning.accounting.private.guarantee import PrivateGuarantee, extra_delta
+from certified_unlearning.accounting.private.learners import LinearProblem
 from certified_unlearning.accounting.private.losses import LossName, ScalarLoss
-from certified_unlearning.accounting.private.recursive import RecursiveRegularisation
-from certified_unlearning.accounting.private.spider import SpiderBoost
-from certified_unlearning.accounting.private.tree_spider import TreeSpider
+from certified_unlearning.commands.plans.private_methods import Asked, Plan, for_gradients, for_loss, noise
 from certified_unlearning.errors import AssumptionError, ParameterError
 from certified_unlearning.text import counted, rounded_up
 from certified_unlearning.vocabulary import Relation
@@ -30,18 +22,22 @@ from certified_unlearning.vocabulary import Relation
 WIDTH = 0.05
 """Of the parabola of the absolute and the Huber loss, as in the estimators."""
 GOALS = ("loss", "gradient")
-Plan = Learner | SpiderBoost | TreeSpider | RecursiveRegularisation
 _COMPARED = {
     "replace-one": "replaced by any others",
     "add-remove": "left out, not replaced: their places stay empty, and sums are divided by the same n",
 }
 _IN_WORDS = {
-    "loss": "sigma is on every mean gradient of descent, and once on the minimiser of output perturbation. Cost bounds "
-    "what noise, steps and regulariser add to the mean loss on these records; it is far above what is usual.",
+    "loss": "sigma is on every mean gradient of descent, and once on the minimiser of output perturbation and on what "
+    "the first phase of phased descent ends with. Cost bounds what noise, steps and regulariser add to the mean loss "
+    "on these records, for the methods that have such a bound; it is far above what is usual.",
     "gradient": "sigma is on the first mean gradient; differences and later stages have noise of their own. Gradient "
-    "bounds the root of the mean squared gradient on these records, for the method that has such a bound; it is far "
-    "above what is usual.",
+    "bounds the root of the mean squared gradient on these records, for the methods that have such a bound; it is "
+    "far above what is usual.",
 }
+_SAMPLED = (
+    " Methods named sampled take Poisson batches: their epsilon is dp-accounting's, and rests on batches that stay "
+    "secret."
+)
 
 
 @dataclass(frozen=True)
@@ -59,6 +55,7 @@ class PrivateWish:
         records: How many deleted records the unchanged model is to cover.
         steps: Of descent.
         goal: ``loss``, or ``gradient`` for stationary points.
+        batch: Expected size of Poisson batches; None for a hundredth of the records, or for Theorem 42's.
     """
 
     n: int | None
@@ -71,6 +68,7 @@ class PrivateWish:
     records: int
     steps: int | None
     goal: str = "loss"
+    batch: int | None = None
 
 
 @dataclass(frozen=True)
@@ -78,16 +76,16 @@ class PrivateCalibration:
     """What a method takes.
 
     Attributes:
-        method: As the estimators name it; those for stationary points are in `mechanisms.private` alone.
+        method: As certificates name it; estimators run the first three, `mechanisms.private` all.
         relation: Of both epsilons.
         records: Deleted records that it covers.
         epsilon: For these.
         epsilon_one: For one record.
-        mu: For one record.
-        sigma: Standard deviation of the noise: on each mean gradient, or on the minimiser; of the first stage, where
-            there are several.
+        mu: For one record; None for Poisson batches, which have none.
+        sigma: Standard deviation of the noise: on each mean gradient, or on the minimiser; of the first stage or phase,
+            where there are several.
         columns: That are learned from.
-        steps: Of descent, all stages together, or visits to leaves of a tree; None for output perturbation.
+        steps: Of descent, all stages or phases together, or visits to leaves of a tree; None for output perturbation.
         step_size: Of descent.
         strong_convexity: Of output perturbation.
         cost: A bound on what privacy costs in mean loss on these records, where the analysis has one: of descent for
@@ -100,7 +98,7 @@ class PrivateCalibration:
     records: int
     epsilon: float
     epsilon_one: float
-    mu: float
+    mu: float | None
     sigma: float
     columns: int
     steps: int | None
@@ -116,15 +114,17 @@ def run(wish: PrivateWish, *, as_json: bool) -> None:
     Raises:
         UnlearningError: A flag is missing or makes no sense; the message names it.
     """
-    calibrations = private_calibrations(wish)
+    calibrations, left_out = private_calibrations(wish)
     if as_json:
         print(json.dumps([asdict(calibration) for calibration in calibrations], indent=2))
     else:
         _print(calibrations, wish.goal)
+    for sentence in left_out:
+        print(sentence, file=sys.stderr if as_json else sys.stdout)
 
 
-def private_calibrations(wish: PrivateWish) -> list[PrivateCalibration]:
-    """Return what every method takes to cover some deleted records with no work.
+def private_calibrations(wish: PrivateWish) -> tuple[list[PrivateCalibration], list[str]]:
+    """Return what every method takes to cover some deleted records with no work, and why others are left out.
 
     Raises:
         ParameterError: A flag is missing or makes no sense.
@@ -147,6 +147,8 @@ def private_calibrations(wish: PrivateWish) -> list[PrivateCalibration]:
     require_count(least=1, **{"--features": wish.features})
     if wish.steps is not None:
         require_count(least=2, **{"--steps": wish.steps})
+    if wish.batch is not None and not 1 <= wish.batch <= wish.n:
+        raise ParameterError(f"--batch-size must be from 1 to --n = {wish.n}, got {wish.batch}")
     delta, records = _delta(wish.delta, wish.n), wish.records
     require_probability(**{"--delta": delta})
     if not 1 <= records <= wish.n:
@@ -169,78 +171,50 @@ def private_calibrations(wish: PrivateWish) -> list[PrivateCalibration]:
         radius=wish.radius,
         relation=wish.relation,  # type: ignore[arg-type]
     )
-    if wish.goal == "gradient":
-        return [
-            _calibration(method, plan, records, delta)
-            for method, plan in _for_gradients(problem, one, delta, wish.steps)
-        ]
-    dimension = embedding_dimension(problem, one)
-    methods: dict[str, Callable[[], Learner]] = {
-        "noisy-gradient-descent": lambda: NoisyDescent.plan(problem, epsilon=one, delta=delta, steps=wish.steps)
-    }
-    if loss.convex:
-        methods["output-perturbation"] = lambda: OutputPerturbation.plan(problem, epsilon=one, delta=delta)
-    if dimension < problem.features:
-        methods["embedding"] = lambda: NoisyDescent.plan(
-            problem.embedded(dimension), epsilon=one, delta=delta, steps=wish.steps
-        )
-    return [_calibration(method, make(), records, delta) for method, make in methods.items()]
-
-
-def _for_gradients(
-    problem: LinearProblem, epsilon: float, delta: float, steps: int | None
-) -> Iterator[tuple[str, Plan]]:
-    """Yield the methods for stationary points that a loss allows."""
-    loss = problem.loss
-    if loss.lipschitz is not None:
-        # Losses are at least 0, so none falls by more than its value at 0.
-        yield "spider-boost", SpiderBoost.plan(problem, epsilon=epsilon, delta=delta, gap=loss.at_zero**2, steps=steps)
-        yield "tree-spider", TreeSpider.plan(problem, epsilon=epsilon, delta=delta)
-    if loss.convex:
-        yield (
-            "recursive-regularisation",
-            RecursiveRegularisation.plan(problem, epsilon=epsilon, delta=delta, steps=steps),
-        )
+    asked = Asked(
+        problem=problem,
+        epsilon=wish.epsilon,
+        epsilon_one=one,
+        delta=delta,
+        records=records,
+        steps=wish.steps,
+        batch=wish.batch,
+    )
+    calibrations, left_out = [], []
+    for method in for_gradients(asked) if wish.goal == "gradient" else for_loss(asked):
+        try:
+            calibrations.append(_calibration(method.name, method.plan(), records, delta))
+        except (ParameterError, AssumptionError) as error:
+            if not method.optional:
+                raise
+            left_out.append(f"{method.name} is left out: {error}.")
+    return calibrations, left_out
 
 
 def _calibration(method: str, learner: Plan, records: int, delta: float) -> PrivateCalibration:
-    descent = learner if isinstance(learner, NoisyDescent) else None
-    output = learner if isinstance(learner, OutputPerturbation) else None
-    epsilon = learner.guarantee.epsilon(delta, records=records)
+    guarantee, found = learner.guarantee, noise(learner)
+    epsilon = guarantee.epsilon(delta, records=records)
     left_out = extra_delta(learner.failure, epsilon)
     if left_out > delta:
         raise AssumptionError(
             f"at --epsilon {epsilon:.6g} and --delta {delta:.3g} nothing is guaranteed: what the sampler of noise "
             f"leaves out would add {left_out:.2g} to delta; give a smaller --epsilon or a larger --delta"
         )
-    cost = descent.regret_bound if descent is not None else output.privacy_cost if output is not None else math.inf
-    sigma, steps, gradient = _noise(learner)
     return PrivateCalibration(
         method=method,
         relation=learner.problem.relation,
         records=records,
         epsilon=epsilon,
-        epsilon_one=learner.guarantee.epsilon(delta),
-        mu=learner.guarantee.mu,
-        sigma=sigma,
+        epsilon_one=guarantee.epsilon(delta),
+        mu=guarantee.mu if isinstance(guarantee, PrivateGuarantee) else None,
+        sigma=found.sigma,
         columns=learner.problem.features,
-        steps=steps,
-        step_size=None if descent is None else descent.step_size,
-        strong_convexity=None if output is None else output.strong_convexity,
-        cost=cost if math.isfinite(cost) else None,
-        gradient=gradient if math.isfinite(gradient) else None,
+        steps=found.steps,
+        step_size=found.step_size,
+        strong_convexity=found.strength,
+        cost=found.cost if math.isfinite(found.cost) else None,
+        gradient=found.gradient if math.isfinite(found.gradient) else None,
     )
-
-
-def _noise(learner: Plan) -> tuple[float, int | None, float]:
-    """Return a plan's first noise, its steps, and its bound on gradients."""
-    if isinstance(learner, SpiderBoost):
-        return learner.sigma_gradient, learner.steps, learner.stationarity_bound(learner.problem.loss.at_zero**2)
-    if isinstance(learner, TreeSpider):
-        return learner.root_sigma, learner.releases, math.inf
-    if isinstance(learner, RecursiveRegularisation):
-        return learner.stages[0].sigma, sum(stage.steps for stage in learner.stages), math.inf
-    return learner.sigma, learner.steps if isinstance(learner, NoisyDescent) else None, math.inf
 
 
 def _delta(given: str, n: int) -> float:
@@ -274,5 +248,5 @@ def _print(calibrations: list[PrivateCalibration], goal: str) -> None:
     console.print(
         f"Relation {first.relation}. A model that is learned so covers {counted(first.records, 'deleted record')} with "
         f"no work: epsilon compares it with one that the same algorithm learns with these {_COMPARED[first.relation]}. "
-        f"{_IN_WORDS[goal]}"
+        f"{_IN_WORDS[goal]}{_SAMPLED if any(each.mu is None for each in calibrations) else ''}"
     )

@@ -1,0 +1,179 @@
+"""The methods that `unlearn plan private` compares, by goal, and what their plans have to say."""
+
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+from certified_unlearning.accounting.private.learners import (
+    LinearProblem,
+    NoisyDescent,
+    OutputPerturbation,
+    embedding_dimension,
+    usual_step_size,
+)
+from certified_unlearning.accounting.private.phased import PhasedDescent
+from certified_unlearning.accounting.private.recursive import RecursiveRegularisation
+from certified_unlearning.accounting.private.sampled import SampledDescent, delta_of_one
+from certified_unlearning.accounting.private.sampled_spider import SampledSpider
+from certified_unlearning.accounting.private.spider import SpiderBoost
+from certified_unlearning.accounting.private.tree_spider import TreeSpider
+
+BATCHES = 100
+"""Batches that make one pass, on average, where nobody says how large they are."""
+USUAL_BATCHES = 1000
+"""Batches of DP-SGD, where nobody says how many."""
+Plan = (
+    NoisyDescent
+    | OutputPerturbation
+    | PhasedDescent
+    | SampledDescent
+    | SpiderBoost
+    | SampledSpider
+    | TreeSpider
+    | RecursiveRegularisation
+)
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What every method is planned for.
+
+    Attributes:
+        problem: Bounds of the records.
+        epsilon: Of all records that are to be covered together.
+        epsilon_one: Of one of them, where releases have a ``mu``.
+        delta: For both.
+        records: How many are to be covered.
+        steps: Of descent; None for what is usual.
+        batch: Expected size of Poisson batches; None for what is usual.
+    """
+
+    problem: LinearProblem
+    epsilon: float
+    epsilon_one: float
+    delta: float
+    records: int
+    steps: int | None
+    batch: int | None
+
+
+class Method(NamedTuple):
+    """A way to learn.
+
+    Attributes:
+        name: As in certificates.
+        plan: Makes its plan.
+        optional: Whether the others are shown where it cannot be planned.
+    """
+
+    name: str
+    plan: Callable[[], Plan]
+    optional: bool = False
+
+
+class Noise(NamedTuple):
+    """What a plan has to say.
+
+    Attributes:
+        sigma: Standard deviation of its first noise, per coordinate.
+        steps: Of descent, all stages together; None for output perturbation.
+        step_size: Of descent with noise on every gradient.
+        strength: Of output perturbation.
+        cost: Bound on what privacy costs in mean loss; infinite without.
+        gradient: Bound on the root of the mean squared gradient; infinite without.
+    """
+
+    sigma: float
+    steps: int | None
+    step_size: float | None = None
+    strength: float | None = None
+    cost: float = math.inf
+    gradient: float = math.inf
+
+
+def for_loss(asked: Asked) -> Iterator[Method]:
+    """Yield the methods that look for weights of small loss."""
+    problem, one, delta = asked.problem, asked.epsilon_one, asked.delta
+    yield Method(
+        "noisy-gradient-descent", lambda: NoisyDescent.plan(problem, epsilon=one, delta=delta, steps=asked.steps)
+    )
+    if problem.loss.convex:
+        yield Method("output-perturbation", lambda: OutputPerturbation.plan(problem, epsilon=one, delta=delta))
+    dimension = embedding_dimension(problem, one)
+    if dimension < problem.features:
+        few = problem.embedded(dimension)
+        yield Method("embedding", lambda: NoisyDescent.plan(few, epsilon=one, delta=delta, steps=asked.steps))
+    if problem.loss.convex:
+        yield Method("phased-descent", lambda: PhasedDescent.plan(problem, epsilon=one, delta=delta), optional=True)
+    yield Method("sampled-descent", lambda: _sampled_descent(asked), optional=True)
+
+
+def for_gradients(asked: Asked) -> Iterator[Method]:
+    """Yield the methods for stationary points that a loss allows."""
+    problem, one, delta, loss = asked.problem, asked.epsilon_one, asked.delta, asked.problem.loss
+    # Losses are at least 0, so none falls by more than its value at 0.
+    gap = loss.at_zero**2
+    if loss.lipschitz is not None:
+        yield Method(
+            "spider-boost", lambda: SpiderBoost.plan(problem, epsilon=one, delta=delta, gap=gap, steps=asked.steps)
+        )
+        yield Method("tree-spider", lambda: TreeSpider.plan(problem, epsilon=one, delta=delta))
+    if loss.convex:
+        yield Method(
+            "recursive-regularisation",
+            lambda: RecursiveRegularisation.plan(problem, epsilon=one, delta=delta, steps=asked.steps),
+        )
+    if loss.lipschitz is not None:
+        epsilon, its_delta = _numerical(asked)
+        yield Method(
+            "sampled-spider",
+            lambda: SampledSpider.plan(
+                problem, epsilon=epsilon, delta=its_delta, gap=gap, steps=asked.steps, batch=asked.batch
+            ),
+            optional=True,
+        )
+
+
+def noise(plan: Plan) -> Noise:
+    """Return what a plan has to say."""
+    if isinstance(plan, NoisyDescent):
+        return Noise(plan.sigma, plan.steps, step_size=plan.step_size, cost=plan.regret_bound)
+    if isinstance(plan, OutputPerturbation):
+        return Noise(plan.sigma, None, strength=plan.strong_convexity, cost=plan.privacy_cost)
+    if isinstance(plan, PhasedDescent):
+        return Noise(plan.phases[0].sigma, sum(phase.problem.n for phase in plan.phases))
+    if isinstance(plan, SampledDescent):
+        return Noise(plan.sigma, plan.steps, step_size=plan.step_size)
+    if isinstance(plan, TreeSpider):
+        return Noise(plan.root_sigma, plan.releases)
+    if isinstance(plan, RecursiveRegularisation):
+        return Noise(plan.stages[0].sigma, sum(stage.steps for stage in plan.stages))
+    bound = plan.stationarity_bound(plan.problem.loss.at_zero**2)
+    return Noise(plan.sigma_gradient, plan.steps, gradient=bound)
+
+
+def _sampled_descent(asked: Asked) -> SampledDescent:
+    """Return DP-SGD that clips no gradient of this loss in the ball, with the step size of descent on all records."""
+    problem = asked.problem
+    steps = USUAL_BATCHES if asked.steps is None else asked.steps
+    batch = max(1, problem.n // BATCHES) if asked.batch is None else asked.batch
+    epsilon, delta = _numerical(asked)
+    plan = SampledDescent.plan(
+        problem,
+        epsilon=epsilon,
+        delta=delta,
+        steps=steps,
+        share=batch / problem.n,
+        clip=problem.gradient_bound,
+        step_size=1.0,
+    )
+    return replace(plan, step_size=usual_step_size(problem, steps, plan.sigma))
+
+
+def _numerical(asked: Asked) -> tuple[float, float]:
+    """Return the epsilon and delta of one record that are enough for all, where there is no ``mu``."""
+    if asked.records == 1:
+        return asked.epsilon, asked.delta
+    one = asked.epsilon / asked.records
+    return one, delta_of_one(one, asked.delta, records=asked.records)
