@@ -118,7 +118,7 @@ rule make:
     benchmark:
         "benchmarks/results/{preset}/{paper}/{experiment}/make.tsv"
     resources:
-        mem_mb=2000,
+        mem_mb=3000,
         runtime=30,
     params:
         code=experiment_code,

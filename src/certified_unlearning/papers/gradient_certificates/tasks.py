@@ -132,7 +132,7 @@ def images_of(name: str, *, seed: int) -> Images:
 
 def _pixels(rows: Tensor) -> Tensor:
     """Return pixels from 0 to 1, of those that `data.mnist` scales to rows of norm 1 at most."""
-    return ((mnist.PIXELS * rows + 1) / 2).clamp(0, 1)
+    return (mnist.PIXELS * rows).add_(1).div_(2).clamp_(0, 1)
 
 
 def _pooled(rows: Tensor, side: int) -> Tensor:

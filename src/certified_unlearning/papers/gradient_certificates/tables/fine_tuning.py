@@ -30,24 +30,32 @@ class Pretrained:
     """What pre-training leaves: fixed features, and dense layers to go on from.
 
     Attributes:
+        images: Training and test records.
+        convolutions: What makes features of images; fixed.
         network: The dense layers.
         start: Their parameters.
-        private: Features of training records of the new class.
-        public: Features of training records of the others.
-        public_labels: Whether these are odd.
-        tests: Features of test records.
-        test_labels: Whether these are odd.
-        new: Which of these are of the new class.
+        private: Which training records are of the new class: their places.
+        public: Which are of the others.
+        new: Which test records are of the new class: flags.
     """
 
+    images: Images
+    convolutions: nn.Module
     network: Network
     start: Parameters
     private: Tensor
     public: Tensor
-    public_labels: Tensor
-    tests: Tensor
-    test_labels: Tensor
     new: Tensor
+
+    @property
+    def test_labels(self) -> Tensor:
+        """Whether test records are odd."""
+        return self.images.test_digits % 2
+
+    def features(self, images: Tensor) -> Tensor:
+        """Return the features of images, shape ``(images, features)``; those of all would take gigabytes."""
+        with torch.no_grad():
+            return torch.cat([self.convolutions(piece) for piece in torch.split(images, 1000)])
 
 
 def fine_tuning_table(sweep: FineTuning) -> pd.DataFrame:
@@ -89,23 +97,11 @@ def pretrained(images: Images, sweep: FineTuning, seed: int) -> Pretrained:
         ).double()
         features = convolutions(images.images[:1]).shape[1]
         dense = nn.Sequential(nn.Linear(features, sweep.units), nn.ReLU(), nn.Linear(sweep.units, 2)).double()
-        seen = images.digits != sweep.held_back
-        _descend(nn.Sequential(convolutions, dense), images.images[seen], images.digits[seen] % 2, sweep)
-    with torch.no_grad():
-        rows, tests = (
-            torch.cat([convolutions(piece) for piece in torch.split(each, 1000)])
-            for each in (images.images, images.test_images)
-        )
-    return Pretrained(
-        Network.of(dense),
-        parameters_of(dense),
-        rows[~seen],
-        rows[seen],
-        images.digits[seen] % 2,
-        tests,
-        images.test_digits % 2,
-        images.test_digits == sweep.held_back,
-    )
+        new = images.digits == sweep.held_back
+        private, public = (flags.nonzero().view(-1) for flags in (new, ~new))
+        _descend(nn.Sequential(convolutions, dense), images, public, sweep)
+    new = images.test_digits == sweep.held_back
+    return Pretrained(images, convolutions, Network.of(dense), parameters_of(dense), private, public, new)
 
 
 def fine_tuned(before: Pretrained, sweep: FineTuning, *, mode: str, gamma: float, seed: int) -> Learned:
@@ -114,16 +110,10 @@ def fine_tuned(before: Pretrained, sweep: FineTuning, *, mode: str, gamma: float
     private = torch.randperm(len(before.private), generator=generator)
     private = private[: len(private) // sweep.private * sweep.private].reshape(-1, sweep.private)
     public = torch.randint(len(before.public), (len(private), sweep.public), generator=generator)
-    new = torch.full((sweep.private,), sweep.held_back % 2)
     known = torch.cat([torch.zeros(sweep.private, dtype=torch.bool), torch.ones(sweep.public, dtype=torch.bool)])
-    batches = [
-        Batch(
-            torch.cat([before.private[own], before.public[others]]),
-            torch.cat([new, before.public_labels[others]]),
-            known,
-        )
-        for own, others in zip(private, public, strict=True)
-    ]
+    places = torch.cat([before.private[private], before.public[public]], dim=1)
+    images = before.images
+    batches = [Batch(before.features(images.images[each]), images.digits[each] % 2, known) for each in places]
     trained = train(
         before.network,
         Descent(step_size=sweep.step_size, decay=sweep.decay, clipping="clamp", bound=gamma),
@@ -140,12 +130,13 @@ def _of_level(before: list[Pretrained], sweep: FineTuning, mode: str, gamma: flo
     numbers: dict[str, list[float]] = {}
     shares, others = [], []
     for trial, each in enumerate(before):
+        tests = each.features(each.images.test_images)
         found = fine_tuned(each, sweep, mode=mode, gamma=gamma, seed=sweep.seed + trial)
-        sure = found.certified(each.tests).double()
+        sure = found.certified(tests).double()
         shares.append(sure[:, each.new].mean(dim=1))
         others.append(sure[:, ~each.new].mean(dim=1))
-        right = (found.classes(each.tests) == each.test_labels).double()
-        was_right = (logits(each.network, each.start, each.tests[None])[0].argmax(dim=1) == each.test_labels).double()
+        right = (found.classes(tests) == each.test_labels).double()
+        was_right = (logits(each.network, each.start, tests[None])[0].argmax(dim=1) == each.test_labels).double()
         for name, value in (
             ("accuracy", right[each.new]),
             ("accuracy_before", was_right[each.new]),
@@ -168,14 +159,14 @@ def _of_level(before: list[Pretrained], sweep: FineTuning, mode: str, gamma: flo
         }
 
 
-def _descend(model: nn.Module, images: Tensor, labels: Tensor, sweep: FineTuning) -> None:
+def _descend(model: nn.Module, images: Images, places: Tensor, sweep: FineTuning) -> None:
     """Train without any bounds, by SGD with momentum: pre-training sees public records only."""
     # Written out: importing and first using one of PyTorch's optimisers takes longer than a small pre-training.
     parameters = list(model.parameters())
     velocities = [torch.zeros_like(each) for each in parameters]
     for _ in range(sweep.pretraining_epochs):
-        for batch in torch.split(torch.randperm(len(images)), PRETRAINING_BATCH):
-            loss = nn.functional.cross_entropy(model(images[batch]), labels[batch])
+        for batch in torch.split(places[torch.randperm(len(places))], PRETRAINING_BATCH):
+            loss = nn.functional.cross_entropy(model(images.images[batch]), images.digits[batch] % 2)
             gradients = torch.autograd.grad(loss, parameters)
             with torch.no_grad():
                 for each, velocity, gradient in zip(parameters, velocities, gradients, strict=True):
