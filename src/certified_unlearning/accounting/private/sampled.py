@@ -24,6 +24,8 @@ LARGEST_MULTIPLIER = 1e4
 """Noise beyond which no target is searched for."""
 SEARCH_TOLERANCE = 1e-4
 """How much more noise than necessary, relatively, a search may end with."""
+LEAST_MULTIPLIER, MOST_SUMS = 0.2, 10**7
+"""Less noise, or more sums, would take the accountant minutes, for an epsilon that says nothing."""
 _START, _STRIDE = 3.0, 0.5
 _MOST_ROUNDS, _AGREED, _SLACK = 200, 1e-9, 1e-6
 """Of the search for a group's epsilon: rounds, when it ends, and how much is added then, relatively."""
@@ -244,6 +246,11 @@ def composed_distribution(sums: Sequence[NoisySums], *, relation: Relation, inte
     for multiplier, share, times in published:
         require_count(least=1, times=times)
         require_positive(multiplier=multiplier)
+        if multiplier < LEAST_MULTIPLIER or times > MOST_SUMS:
+            raise ParameterError(
+                f"noisy sums must have at least {LEAST_MULTIPLIER:g} times a record's bound as noise, and be at most "
+                f"{MOST_SUMS:,}, got {multiplier:.3g} and {times}"
+            )
         several = distribution.from_gaussian_mechanism(
             multiplier,
             sampling_prob=share,
