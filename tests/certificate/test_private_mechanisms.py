@@ -141,6 +141,38 @@ def test_every_edited_word_and_every_foreign_constant_is_refused(name: str) -> N
     for field, value in changes.items():
         with pytest.raises(CertificateError):
             certificate.verify(said.model_copy(update={field: value}))
+    for field in ("epsilon", "extra_delta"):
+        second = said.deletions[1].model_copy(update={field: 0.9 * getattr(said.deletions[1], field)})
+        with pytest.raises(CertificateError, match=f"{field} of 2 deletions"):
+            certificate.verify(said.model_copy(update={"deletions": (said.deletions[0], second, *said.deletions[2:])}))
+
+
+@pytest.mark.parametrize(
+    ("name", "constants"),
+    [
+        ("spider-boost", {"gradients": 10**400}),
+        ("spider-boost", {"gradients": 7, "differences": 5}),
+        ("spider-boost", {"batch": 10}),
+        ("sampled-spider", {"batch": None}),
+        ("sampled-spider", {"batch": 10_001}),
+        ("sampled-spider", {"sigma_difference": 1e-300}),
+        ("tree-spider", {"depth": 10**18}),
+        ("tree-spider", {"rounds": 10**400}),
+        ("recursive-regularisation", {"steps": 10**400}),
+        ("recursive-regularisation", {"radius": 1e308}),
+        ("phased-descent", {"records": 10**400}),
+        ("phased-descent", {"sigma": 1e-320}),
+        ("sampled-descent", {"steps": 10**400}),
+        ("sampled-descent", {"clip": 1e308}),
+        ("sampled-descent", {"sigma": 1e-320}),
+    ],
+)
+def test_impossible_constants_are_no_traceback(name: str, constants: dict[str, object]) -> None:
+    said = SAID[name]
+    runs = [run.model_dump() for run in said.runs]
+    changed = PrivateCertificate.model_validate(said.model_dump() | {"runs": [runs[0] | constants, *runs[1:]]})
+    with pytest.raises(CertificateError):
+        certificate.verify(changed)
 
 
 @pytest.mark.parametrize(

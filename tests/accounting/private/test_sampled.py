@@ -3,6 +3,7 @@
 import math
 import sys
 
+import numpy as np
 import pytest
 from dp_accounting import NeighboringRelation
 from dp_accounting.pld import privacy_loss_distribution
@@ -10,7 +11,13 @@ from dp_accounting.pld import privacy_loss_distribution
 from certified_unlearning.accounting.core.conversion import epsilon_from_mu
 from certified_unlearning.accounting.private.learners import LinearProblem
 from certified_unlearning.accounting.private.losses import ScalarLoss
-from certified_unlearning.accounting.private.sampled import SampledDescent, sampled_epsilon
+from certified_unlearning.accounting.private.sampled import (
+    NoisySums,
+    SampledDescent,
+    SampledGuarantee,
+    delta_of_one,
+    sampled_epsilon,
+)
 from certified_unlearning.errors import ParameterError
 
 PROBLEM = LinearProblem(n=10_000, features=5, row_norm=1.0, loss=ScalarLoss(name="logistic"), radius=5.0)
@@ -53,6 +60,43 @@ def test_other_constants_under_add_remove(constant, epsilon):
     ).self_compose(37226)
     gradients = privacy_loss_distribution.from_gaussian_mechanism(0.000517548 * 10**5 * constant).self_compose(194)
     assert differences.compose(gradients).get_epsilon_for_delta(1e-6) == pytest.approx(epsilon, rel=0.01)
+
+
+@pytest.mark.parametrize(("records", "share"), [(1, 0.3), (2, 0.3), (3, 0.3), (5, 0.05)])
+def test_a_group_is_never_below_the_exact_law(records, share):
+    """One step under add-remove: the sum has as many of the records more as the batch has, Binomial(k, q)."""
+    noise, delta = 2.0, 1e-4
+    points, step = np.linspace(-30, 40, 700_001, retstep=True)
+    shares = [math.comb(records, m) * share**m * (1 - share) ** (records - m) for m in range(records + 1)]
+
+    def density(mean):
+        return np.exp(-((points - mean) ** 2) / (2 * noise**2)) / (noise * math.sqrt(2 * math.pi))
+
+    without = density(0)
+    among = sum(weight * density(m) for m, weight in enumerate(shares))
+    stated = SampledGuarantee(sums=(NoisySums(multiplier=noise, share=share, times=1),), relation="add-remove").epsilon(
+        delta, records=records
+    )
+    for one, other in ((among, without), (without, among)):
+        assert np.clip(one - math.exp(stated) * other, 0, None).sum() * step <= delta * (1 + 1e-6)
+    # By how much group privacy is above it, here: what a wrong number of records would not be.
+    tighter = stated / records / 2 if records > 1 else 0.99 * stated
+    assert np.clip(among - math.exp(tighter) * without, 0, None).sum() * step > delta
+
+
+def test_a_group_takes_its_share_of_delta():
+    guarantee = SampledGuarantee(sums=(NoisySums(multiplier=5.0, share=0.1, times=20),), relation="replace-one")
+    two = guarantee.epsilon(1e-6, records=2)
+    assert two > 2 * guarantee.epsilon(1e-6)
+    assert guarantee.epsilon(delta_of_one(two / 2, 1e-6, records=2)) == pytest.approx(two / 2, rel=2e-6)
+    assert delta_of_one(0.0, 0.3, records=3) == pytest.approx(0.1)
+    assert math.isinf(guarantee.epsilon(1e-6, records=1000))
+
+
+def test_sums_that_would_take_minutes_are_refused():
+    for sums in (NoisySums(multiplier=0.1, share=0.1, times=1), NoisySums(multiplier=5.0, share=0.1, times=10**400)):
+        with pytest.raises(ParameterError, match="noisy sums must have at least"):
+            SampledGuarantee(sums=(sums,), relation="add-remove").epsilon(1e-6)
 
 
 def test_a_plan_meets_its_target_with_hardly_more_noise_than_it_takes():
