@@ -280,6 +280,7 @@ def test_the_command_says_what_holds(name: str, tmp_path: Path) -> None:
     done = CliRunner().invoke(app, ["verify", str(path)])
     assert done.exit_code == 0
     assert f"private by {name}" in done.output
+    assert ("as long as batches stay secret" in done.output) == name.startswith("sampled")
     assert "unchanged after deletions of several records, epsilon of 2: " in done.output
 
 

@@ -114,9 +114,10 @@ def _private_in_words(certified: "PrivateCertificate") -> str:
     assumed = sum(each.status == "assumed" for each in certified.assumptions)
     several = "; ".join(f"{each.records}: {rounded_up(each.epsilon, 3)}" for each in certified.deletions[1:])
     worth = f"unchanged after deletions of several records, epsilon of {several}" if several else "of one record"
+    secret = "" if certified.mu is not None else ", as long as batches stay secret"
     return (
         f"epsilon = {rounded_up(certified.epsilon)} at delta = {rounded_up(certified.delta + certified.extra_delta)} "
-        f"under {certified.relation}, towards everybody who sees the model; {worth} "
+        f"under {certified.relation}, towards everybody who sees the model{secret}; {worth} "
         f"(private by {certified.mechanism}; {assumed} assumptions not checked)"
     )
 
