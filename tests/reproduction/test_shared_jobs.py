@@ -25,7 +25,7 @@ from certified_unlearning.mechanisms.run import Plan
 from certified_unlearning.papers import parameters
 from certified_unlearning.reproduction import jobs
 from certified_unlearning.reproduction.rows import CURVE_ROWS, RUN_ROWS, read_table
-from certified_unlearning.reproduction.simulation import require_shards
+from certified_unlearning.reproduction.simulation.job import require_shards
 from tests.support.planning import make, settings_of, sweep_of
 from tests.support.ranks import in_ranks
 

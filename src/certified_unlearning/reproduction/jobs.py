@@ -20,7 +20,7 @@ from certified_unlearning.mechanisms.batch import PlannedBatch
 from certified_unlearning.mechanisms.mechanism import Mechanism, Refit
 from certified_unlearning.mechanisms.run import Plan, Run
 from certified_unlearning.reproduction.rows import CURVE_ROWS, RUN_ROWS, concatenate, write_table
-from certified_unlearning.reproduction.simulation import Simulation, require_runs
+from certified_unlearning.reproduction.simulation.job import Simulation, require_runs
 from certified_unlearning.reproduction.tables import Tables, curves_by_run
 
 CURVE_POINTS = 24

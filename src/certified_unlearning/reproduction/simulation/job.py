@@ -18,7 +18,7 @@ from certified_unlearning.engine.row_shards import ALONE, RowShards, SharedCheck
 from certified_unlearning.errors import DataError, DivergedError, ParameterError
 from certified_unlearning.files import content_key
 from certified_unlearning.mechanisms.run import Plan, Run
-from certified_unlearning.reproduction.objectives import Objectives
+from certified_unlearning.reproduction.simulation.objectives import Objectives
 from certified_unlearning.version import source_sha256
 
 
