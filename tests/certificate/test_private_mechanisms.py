@@ -22,7 +22,7 @@ from certified_unlearning.certificate import CertificateError, PrivateCertificat
 from certified_unlearning.certificate.private import Plan, constants_of, plan_of
 from certified_unlearning.cli import app
 from certified_unlearning.engine.private.bounded_records import BoundedRecords
-from certified_unlearning.errors import ParameterError
+from certified_unlearning.errors import DataError, ParameterError
 from certified_unlearning.mechanisms.private import phased, recursive, sampled_descent, spider_boost, tree_spider
 
 EARLIER = sorted((Path(__file__).parent / "earlier").glob("*.json"))
@@ -81,6 +81,17 @@ def test_a_certificate_is_read_and_recomputed_from_its_constants(name: str, tmp_
 def test_what_was_asked_is_stated(name: str) -> None:
     assert 1 - 1e-6 < SAID[name].epsilon <= 1 + 1e-9
     assert SAID[name].mu is not None
+
+
+def test_a_file_that_states_two_epsilons_is_refused(tmp_path: Path) -> None:
+    """Whoever reads the first, and whoever recomputes the last, would not speak of the same statement."""
+    path = tmp_path / "certificate.json"
+    path.write_text(SAID["spider-boost"].model_dump_json().replace('"epsilon":', '"epsilon":0.1,"epsilon":', 1))
+    with pytest.raises(DataError, match="the key 'epsilon' stands twice"):
+        certificate.read_any(path)
+    result = CliRunner().invoke(app, ["verify", str(path)])
+    assert result.exit_code == 1
+    assert "stands twice" in result.output
 
 
 def edits() -> Iterator[tuple[str, str, int | None]]:
