@@ -14,7 +14,9 @@ from pathlib import Path
 
 import pandas as pd
 
-MAY_DIFFER = ("run_key", "code_version", "seconds", "seconds_low", "seconds_high", "learning_seconds", "fit_seconds")
+MAY_DIFFER = (
+    "run_key", "code_version", "seconds", "seconds_low", "seconds_high", "learning_seconds", "fit_seconds", "box_cost",
+)  # fmt: skip
 Cells = Counter[tuple[str, ...]]
 
 

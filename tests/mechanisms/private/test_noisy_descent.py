@@ -21,6 +21,7 @@ from certified_unlearning.papers.private_learning import attacks, audits
 ROWS = torch.tensor([[1.0, 0.0], [0.0, 1.0], [0.6, 0.8]], dtype=torch.float64)
 TARGETS = torch.tensor([1.0, -0.5, 0.25], dtype=torch.float64)
 SQUARED = ScalarLoss(name="squared")
+LOGISTIC = ScalarLoss(name="logistic")
 NEVER = 1e-300
 """Noise that changes no digit."""
 
@@ -121,6 +122,23 @@ def test_an_attack_shows_no_more_than_is_stated_and_a_forgotten_root_of_the_step
 
 
 # --- embedding -----------------------------------------------------------------------------------------------
+
+
+def padded_outputs(features: int, radius: float, seed: int) -> np.ndarray:
+    """Return what 2000 models predict for a row, learned from rows with columns of zeros behind two others."""
+    rows = torch.nn.functional.pad(ROWS, (0, features - 2))
+    problem = LinearProblem(n=3, features=features, row_norm=1.0, loss=LOGISTIC, radius=radius)
+    plan = NoisyDescent(problem=problem, steps=12, step_size=0.5, sigma=0.3)
+    records = BoundedRecords(rows, TARGETS.sign(), loss=LOGISTIC, row_norm=1.0)
+    return (learn(plan, records, [seed + trial for trial in range(2000)]) @ rows[2]).numpy()
+
+
+def test_columns_of_zeros_change_no_law_where_nothing_is_projected():
+    """Experiment X3's claim of rank. False alarms: 1e-6."""
+    far = stats.ks_2samp(padded_outputs(2, 1e3, seed=10_000), padded_outputs(60, 1e3, seed=50_000))
+    assert far.pvalue > 1e-6
+    near = stats.ks_2samp(padded_outputs(2, 0.5, seed=10_000), padded_outputs(60, 0.5, seed=50_000))
+    assert near.pvalue < 1e-9, "noise in the other columns fills the ball, and projections shrink the two"
 
 
 def test_a_lifted_model_scores_as_the_model_of_embedded_rows():

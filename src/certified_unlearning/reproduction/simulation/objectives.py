@@ -3,7 +3,6 @@
 from collections.abc import Callable
 from functools import cached_property, partial
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import torch
@@ -116,7 +115,7 @@ class Objectives:
         others, their_labels = self._others
         cyclic: Callable[..., Objective] = partial(ShardedCycle, shards=self._shards) if shared else CyclicObjective
         return cyclic(
-            self._dealt_rows,
+            self._dealt_rows(),
             self.place_labels(self._data.train_labels[self._order]),
             classes=self._plan.constants.classes,
             batch_size=cycle.batch_size,
@@ -133,12 +132,18 @@ class Objectives:
         settings = self._plan.settings
         return dealt_order(self._data.n, address(settings.seed, settings.dataset, "deal"))
 
-    @cached_property
     def _dealt_rows(self) -> Tensor | StreamedRows:
-        """Rows in the order of their batches, of two classes times minus their signs."""
-        rows, n = self._data.train_features, self._data.n
-        factors: NDArray[Any] = -self._data.train_labels.astype(np.float32) if self._binary else np.ones(n, np.float32)
-        if isinstance(rows, StoredRows):
-            dealt = in_order(rows, places_in(self._order), self._directory, factors=factors)
-            return StreamedRows(dealt, **self._on)
-        return self.place(rows[self._order] * factors[self._order, None])
+        """Return rows in the order of their batches, of two classes times minus their signs: a copy for each cycle."""
+        if isinstance(self._data.train_features, np.ndarray):
+            return self.place(self._data.train_features[self._order] * self._factors[self._order, None])
+        return StreamedRows(self._dealt_on_disk, **self._on)
+
+    @cached_property
+    def _dealt_on_disk(self) -> StoredRows:
+        rows = self._data.train_features
+        assert isinstance(rows, StoredRows)
+        return in_order(rows, places_in(self._order), self._directory, factors=self._factors)
+
+    @property
+    def _factors(self) -> NDArray[np.float32]:
+        return -self._data.train_labels.astype(np.float32) if self._binary else np.ones(self._data.n, np.float32)
