@@ -25,7 +25,7 @@ LARGEST_MULTIPLIER = 1e4
 """Noise beyond which no target is searched for."""
 SEARCH_TOLERANCE = 1e-4
 """How much more noise than necessary, relatively, a search may end with."""
-LEAST_MULTIPLIER, MOST_SUMS, LARGEST_MEAN_LOSS = 0.2, 10**7, 1000.0
+LEAST_MULTIPLIER, MOST_SUMS, LARGEST_MEAN_LOSS = 0.2, 10**6, 1000.0
 """Less noise, more sums, or a larger loss on average would take the accountant minutes, and memory beyond what there
 is, for an epsilon that says nothing."""
 MOST_NOISE = 1e12

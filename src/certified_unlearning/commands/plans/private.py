@@ -22,6 +22,8 @@ from certified_unlearning.vocabulary import Relation
 WIDTH = 0.05
 """Of the parabola of the absolute and the Huber loss, as in the estimators."""
 GOALS = ("loss", "gradient")
+LARGEST_COUNT = 10**15
+"""Of records, columns and steps: float64 tells all whole numbers up to about here from each other."""
 _COMPARED = {
     "replace-one": "replaced by any others",
     "add-remove": "left out, not replaced: their places stay empty, and sums are divided by the same n",
@@ -147,6 +149,11 @@ def private_calibrations(wish: PrivateWish) -> tuple[list[PrivateCalibration], l
     require_count(least=1, **{"--features": wish.features})
     if wish.steps is not None:
         require_count(least=2, **{"--steps": wish.steps})
+    for option, count in (("--n", wish.n), ("--features", wish.features), ("--steps", wish.steps or 2)):
+        if count > LARGEST_COUNT:
+            raise ParameterError(
+                f"{option} must be at most {LARGEST_COUNT:,}, got a number of {len(str(count))} digits"
+            )
     if wish.batch is not None and not 1 <= wish.batch <= wish.n:
         raise ParameterError(f"--batch-size must be from 1 to --n = {wish.n}, got {wish.batch}")
     delta, records = _delta(wish.delta, wish.n), wish.records
