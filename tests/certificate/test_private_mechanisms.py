@@ -4,6 +4,7 @@ import sys
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -81,6 +82,22 @@ def test_a_certificate_is_read_and_recomputed_from_its_constants(name: str, tmp_
 def test_what_was_asked_is_stated(name: str) -> None:
     assert 1 - 1e-6 < SAID[name].epsilon <= 1 + 1e-9
     assert SAID[name].mu is not None
+
+
+@pytest.mark.parametrize(
+    ("name", "parts", "changes", "named"),
+    [
+        ("recursive-regularisation", "stages", {"relation": "add-remove"}, "of one problem"),
+        ("phased-descent", "phases", {"relation": "add-remove"}, "of one problem"),
+        ("recursive-regularisation", "stages", {"radius": 1e-3}, "no smaller than those before"),
+    ],
+)
+def test_parts_of_other_problems_are_no_plan(name: str, parts: str, changes: dict[str, Any], named: str) -> None:
+    """A certificate would state the first part's relation and the least private part's mu."""
+    plan: Any = PLANS[name]
+    first, second, *rest = getattr(plan, parts)
+    with pytest.raises(ParameterError, match=named):
+        replace(plan, **{parts: (first, replace(second, problem=replace(second.problem, **changes)), *rest)})
 
 
 def test_a_file_that_states_two_epsilons_is_refused(tmp_path: Path) -> None:
