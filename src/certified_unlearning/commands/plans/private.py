@@ -133,6 +133,16 @@ def private_calibrations(wish: PrivateWish) -> tuple[list[PrivateCalibration], l
         AssumptionError: float64 is too coarse for so little noise, or epsilon so large, or delta so small, that what
             the sampler of noise leaves out would take all of delta.
     """
+    try:
+        return _calibrations(wish)
+    except (OverflowError, ZeroDivisionError) as error:
+        raise ParameterError(
+            f"float64 cannot plan with numbers so large or so small ({error}): give an --epsilon, a --delta and a "
+            "--radius nearer to 1"
+        ) from error
+
+
+def _calibrations(wish: PrivateWish) -> tuple[list[PrivateCalibration], list[str]]:
     needed = {"--n": wish.n, "--features": wish.features, "--epsilon": wish.epsilon, "--radius": wish.radius}
     missing = [name for name, value in needed.items() if value is None]
     if missing or wish.n is None or wish.features is None or wish.epsilon is None or wish.radius is None:
