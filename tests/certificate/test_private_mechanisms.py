@@ -100,6 +100,12 @@ def test_parts_of_other_problems_are_no_plan(name: str, parts: str, changes: dic
         replace(plan, **{parts: (first, replace(second, problem=replace(second.problem, **changes)), *rest)})
 
 
+def test_a_delta_below_what_can_be_accounted_for_has_no_certificate() -> None:
+    """Infinity would be written as null, and not be read again."""
+    with pytest.raises(ParameterError, match="no epsilon is found at delta = 1e-20"):
+        PrivateCertificate.of(SAMPLED, delta=1e-20, noise_source="system entropy")
+
+
 def test_a_file_that_states_two_epsilons_is_refused(tmp_path: Path) -> None:
     """Whoever reads the first, and whoever recomputes the last, would not speak of the same statement."""
     path = tmp_path / "certificate.json"
