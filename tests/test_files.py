@@ -174,6 +174,8 @@ def test_the_content_key_knows_values_and_not_their_order() -> None:
         (None, "^cannot read .*value.json: No such file or directory$"),
         (b"{", "is not valid JSON: "),
         (b"\xff", "is not valid JSON: "),
+        (b"[" * 200_000, "is not valid JSON: "),
+        (b'{"n": 1, "d": [{"epsilon": 0.1, "n": 2, "epsilon": 1}]}', "the key 'epsilon' stands twice in an object$"),
         (b"[]", "does not hold a JSON object$"),
         (b'{"n": 1}', "lacks d$"),
     ],

@@ -92,7 +92,7 @@ def write_json(path: str | Path, value: Any) -> None:
 
 
 def read_json(path: str | Path, keys: Collection[str] = ()) -> Any:
-    """Read a JSON file.
+    """Read a JSON file in which no key of an object stands twice: a parser would take the last one without a word.
 
     Args:
         path: The file.
@@ -102,10 +102,10 @@ def read_json(path: str | Path, keys: Collection[str] = ()) -> Any:
         DataError: The file is missing, is not JSON, or lacks one of the keys.
     """
     try:
-        value = json.loads(Path(path).read_text(encoding="utf-8"))
+        value = json.loads(Path(path).read_text(encoding="utf-8"), object_pairs_hook=_unique_keys)
     except OSError as error:
         raise DataError(f"cannot read {path}: {error.strerror or error}") from error
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise DataError(f"{path} is not valid JSON: {error}") from error
     if keys and not isinstance(value, dict):
         raise DataError(f"{path} does not hold a JSON object")
@@ -121,7 +121,7 @@ def write_model(path: str | Path, model: BaseModel) -> None:
 
 
 def read_model(path: str | Path, model: type[ModelType], what: str) -> ModelType:
-    """Read a Pydantic model from JSON.
+    """Read a Pydantic model from JSON in which no key of an object stands twice.
 
     Args:
         path: The file.
@@ -132,13 +132,28 @@ def read_model(path: str | Path, model: type[ModelType], what: str) -> ModelType
         DataError: The file is missing or is something else; the message names the first field that is wrong.
     """
     try:
-        return model.model_validate_json(Path(path).read_bytes())
+        content = Path(path).read_bytes()
+        found = model.model_validate_json(content)
+        # Not before, so that messages are the model's.
+        json.loads(content, object_pairs_hook=_unique_keys)
+        return found
     except OSError as error:
         raise DataError(f"cannot read {path}: {error.strerror or error}") from error
     except ValidationError as error:
         first = error.errors()[0]
         where = ".".join(str(part) for part in first["loc"])
         raise DataError(": ".join(filter(None, [f"{path} is not {what}", where, first["msg"]]))) from error
+    except (ValueError, RecursionError) as error:
+        raise DataError(f"{path} is not {what}: {error}") from error
+
+
+def _unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        keys = [key for key, _ in pairs]
+        twice = next(key for place, key in enumerate(keys) if key in keys[:place])
+        raise ValueError(f"the key {twice!r} stands twice in an object")
+    return found
 
 
 def content_key(value: Any) -> str:

@@ -4,6 +4,7 @@ import sys
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -22,7 +23,7 @@ from certified_unlearning.certificate import CertificateError, PrivateCertificat
 from certified_unlearning.certificate.private import Plan, constants_of, plan_of
 from certified_unlearning.cli import app
 from certified_unlearning.engine.private.bounded_records import BoundedRecords
-from certified_unlearning.errors import ParameterError
+from certified_unlearning.errors import DataError, ParameterError
 from certified_unlearning.mechanisms.private import phased, recursive, sampled_descent, spider_boost, tree_spider
 
 EARLIER = sorted((Path(__file__).parent / "earlier").glob("*.json"))
@@ -81,6 +82,39 @@ def test_a_certificate_is_read_and_recomputed_from_its_constants(name: str, tmp_
 def test_what_was_asked_is_stated(name: str) -> None:
     assert 1 - 1e-6 < SAID[name].epsilon <= 1 + 1e-9
     assert SAID[name].mu is not None
+
+
+@pytest.mark.parametrize(
+    ("name", "parts", "changes", "named"),
+    [
+        ("recursive-regularisation", "stages", {"relation": "add-remove"}, "of one problem"),
+        ("phased-descent", "phases", {"relation": "add-remove"}, "of one problem"),
+        ("recursive-regularisation", "stages", {"radius": 1e-3}, "no smaller than those before"),
+    ],
+)
+def test_parts_of_other_problems_are_no_plan(name: str, parts: str, changes: dict[str, Any], named: str) -> None:
+    """A certificate would state the first part's relation and the least private part's mu."""
+    plan: Any = PLANS[name]
+    first, second, *rest = getattr(plan, parts)
+    with pytest.raises(ParameterError, match=named):
+        replace(plan, **{parts: (first, replace(second, problem=replace(second.problem, **changes)), *rest)})
+
+
+def test_a_delta_below_what_can_be_accounted_for_has_no_certificate() -> None:
+    """Infinity would be written as null, and not be read again."""
+    with pytest.raises(ParameterError, match="no epsilon is found at delta = 1e-20"):
+        PrivateCertificate.of(SAMPLED, delta=1e-20, noise_source="system entropy")
+
+
+def test_a_file_that_states_two_epsilons_is_refused(tmp_path: Path) -> None:
+    """Whoever reads the first, and whoever recomputes the last, would not speak of the same statement."""
+    path = tmp_path / "certificate.json"
+    path.write_text(SAID["spider-boost"].model_dump_json().replace('"epsilon":', '"epsilon":0.1,"epsilon":', 1))
+    with pytest.raises(DataError, match="the key 'epsilon' stands twice"):
+        certificate.read_any(path)
+    result = CliRunner().invoke(app, ["verify", str(path)])
+    assert result.exit_code == 1
+    assert "stands twice" in result.output
 
 
 def edits() -> Iterator[tuple[str, str, int | None]]:

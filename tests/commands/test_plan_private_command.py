@@ -131,6 +131,13 @@ def test_without_dp_accounting_one_sentence_names_the_extra(goal, monkeypatch):
         ([*GIVEN, "--records", "10001"], "--records must be from 1 to --n = 10000, got 10001"),
         ([*GIVEN, "--delta", "1e-4", "--records", "10000"], "smaller --delta"),
         ([*GIVEN, "--n", "0", "--delta", "1/n"], "--n must be a whole number, at least 2, got 0"),
+        ([*GIVEN, "--n", "1" + 400 * "0"], "--n must be at most 1,000,000,000,000,000, got a number of 401 digits"),
+        ([*GIVEN, "--steps", "1" + 400 * "0"], "--steps must be at most 1,000,000,000,000,000"),
+        ([*GIVEN, "--features", "1" + 400 * "0"], "--features must be at most 1,000,000,000,000,000"),
+        (
+            [*GIVEN, "--radius", "1e300", "--loss", "squared", "--goal", "gradient"],
+            "float64 cannot plan with numbers so large or so small",
+        ),
         ([*GIVEN, "--features", "0"], "--features must be a whole number, at least 1"),
         ([*GIVEN, "--batch-size", "10001"], "--batch-size must be from 1 to --n = 10000, got 10001"),
         ([*GIVEN, "--steps", "1"], "--steps must be a whole number, at least 2"),

@@ -2,6 +2,7 @@
 
 import math
 import sys
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -118,3 +119,45 @@ def test_without_dp_accounting_the_extra_is_named(monkeypatch):
     monkeypatch.setitem(sys.modules, "dp_accounting", None)
     with pytest.raises(ParameterError, match="extra private"):
         sampled_epsilon(1.0, share=0.1, steps=1, delta=0.1, relation="add-remove")
+
+
+@pytest.mark.parametrize(("times", "mu"), [(1000, 2.0), (100_000, 1.0)])
+def test_what_fourier_transforms_round_is_taken_off_a_small_delta(times, mu):
+    """Without, epsilon at 1e-12 would be below that of the exact law, where rounding is 2e-12."""
+    guarantee = SampledGuarantee(
+        sums=(NoisySums(multiplier=math.sqrt(times) / mu, share=1.0, times=times),), relation="add-remove"
+    )
+    for delta in (1e-6, 1e-9, 1e-10, 1e-12, 1e-14):
+        assert guarantee.epsilon(delta) >= epsilon_from_mu(mu, delta)
+    assert guarantee.epsilon(1e-6) <= 1.001 * epsilon_from_mu(mu, 1e-6)
+
+
+@pytest.mark.parametrize("share", [1e-17, 2.0**-53 * 1.5, 1e-4, 0.3, 1.0])
+def test_a_share_counts_as_rounded_up_to_what_53_bits_can_draw(share, monkeypatch):
+    """A record is in a batch where one of the numbers 0, 2^-53, 2 2^-53, .. is below its share."""
+    given = []
+    original = privacy_loss_distribution.from_gaussian_mechanism
+    monkeypatch.setattr(
+        privacy_loss_distribution,
+        "from_gaussian_mechanism",
+        lambda *args, sampling_prob, **rest: (
+            given.append(sampling_prob) or original(*args, sampling_prob=sampling_prob, **rest)
+        ),
+    )
+    sampled_epsilon(2.0, share=share, steps=1, delta=1e-3, relation="add-remove")
+    below = math.ceil(Fraction(share) * 2**53)
+    assert (below - 1) * 2.0**-53 < share <= below * 2.0**-53
+    assert given == [below * 2.0**-53]
+
+
+def test_sums_of_little_noise_that_would_take_all_memory_are_refused():
+    for share, times in ((1.0, 1000), (1.0, 10**6), (0.01, 100_000)):
+        with pytest.raises(ParameterError, match="more than 1000, at which nothing is left"):
+            SampledGuarantee(
+                sums=(NoisySums(multiplier=0.2, share=share, times=times),), relation="replace-one"
+            ).epsilon(1e-6)
+
+
+def test_noise_beyond_all_measure_is_accounted_for():
+    sums = NoisySums(multiplier=1e300, share=1.0, times=10**6)
+    assert 0 <= SampledGuarantee(sums=(sums,), relation="replace-one").epsilon(1e-6) < 1e-3

@@ -116,3 +116,9 @@ def test_sums_are_counted_as_they_are_published():
 def test_what_makes_no_sense_is_named(sums, relation, named):
     with pytest.raises(ParameterError, match=named):
         composed_epsilon(sums, delta=1e-6, relation=relation)
+
+
+def test_a_plan_is_found_where_much_noise_leaves_an_epsilon_of_0():
+    problem = LinearProblem(n=10_000, features=5, row_norm=1.0, loss=ScalarLoss(name="tanh"), radius=1.0)
+    plan = SampledSpider.plan(problem, epsilon=0.001, delta=0.01, gap=1.0, steps=20)
+    assert 0 < plan.epsilon(0.01) <= 0.001

@@ -44,6 +44,17 @@ def test_the_period_of_theorem_42_has_no_square_of_the_smoothness():
     assert found.period // 16 == 6  # E21: as printed.
 
 
+def test_a_period_of_millions_is_found_at_once():
+    """Step by step that would take minutes."""
+    problem = replace(PROBLEM, n=10**13)
+    plan = SpiderBoost.plan(problem, epsilon=1, delta=1e-6, gap=1.0, steps=10**15)
+    square = problem.smoothness**2
+    assert plan.period > 10**6
+    assert plan.period * plan.difference_error <= square
+    longer = spider._calibrated(plan, plan.period + 1, 1, 1e-6)
+    assert longer.period * longer.difference_error > square
+
+
 def test_the_constant_under_replace_one_is_twice_that_under_add_remove():
     constant = equivalent_constant(1, 1e-6)
     assert constant == pytest.approx(3.21481, rel=3e-6)

@@ -86,16 +86,18 @@ class PhasedDescent(DisjointPlan):
         unused: Records that are left over.
 
     Raises:
-        ParameterError: There is no phase.
+        ParameterError: There is no phase, or they are not of the same bounds.
     """
 
     phases: tuple[OnePass, ...]
     unused: int = 0
 
     def __post_init__(self) -> None:
-        """Check that there is one."""
+        """Check that there is one, and that they fit each other."""
         if not self.phases:
             raise ParameterError("there must be a phase, got none")
+        if len({replace(phase.problem, n=1, radius=1.0) for phase in self.phases}) > 1:
+            raise ParameterError("the phases must be of one problem, but for the number of records and the radius")
 
     @property
     def problem(self) -> LinearProblem:

@@ -29,7 +29,8 @@ class RecursiveRegularisation(DisjointPlan):
         unused: Records that are left over.
 
     Raises:
-        ParameterError: There is no stage, or regularisers are not those of the algorithm.
+        ParameterError: There is no stage, they are not of the same bounds and as many records, a ball is smaller than
+            one before, or regularisers are not those of the algorithm.
     """
 
     stages: tuple[NoisyDescent, ...]
@@ -37,10 +38,16 @@ class RecursiveRegularisation(DisjointPlan):
     unused: int = 0
 
     def __post_init__(self) -> None:
-        """Check the regularisers."""
+        """Check that the stages fit each other."""
         require_positive(strength=self.strength)
         if not self.stages:
             raise ParameterError("recursive regularisation needs at least one stage, got none")
+        if len({replace(stage.problem, radius=1.0) for stage in self.stages}) > 1:
+            raise ParameterError("the stages must be of one problem, but for the radius")
+        radii = [stage.problem.radius for stage in self.stages]
+        if radii != sorted(radii):
+            # What a stage pulls towards is in the balls before: its rounding is counted for points of its own ball.
+            raise ParameterError(f"the ball of a stage must be no smaller than those before, got radii {radii}")
         for number, stage in enumerate(self.stages, start=1):
             due = self.strength * (2**number - 1)
             if not math.isclose(stage.regulariser, due, rel_tol=1e-12):

@@ -8,7 +8,7 @@ optional: the extra ``private`` brings it.
 
 import functools
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, Self
 
@@ -16,6 +16,7 @@ from certified_unlearning.accounting.core.checks import require_count, require_p
 from certified_unlearning.accounting.private.arithmetic import failure
 from certified_unlearning.accounting.private.guarantee import LARGEST_EXPONENT
 from certified_unlearning.accounting.private.learners import LinearProblem
+from certified_unlearning.accounting.private.releases import MOVES
 from certified_unlearning.accounting.residual.rounding import OUTWARD
 from certified_unlearning.errors import ParameterError
 from certified_unlearning.vocabulary import Relation
@@ -24,8 +25,16 @@ LARGEST_MULTIPLIER = 1e4
 """Noise beyond which no target is searched for."""
 SEARCH_TOLERANCE = 1e-4
 """How much more noise than necessary, relatively, a search may end with."""
-LEAST_MULTIPLIER, MOST_SUMS = 0.2, 10**7
-"""Less noise, or more sums, would take the accountant minutes, for an epsilon that says nothing."""
+LEAST_MULTIPLIER, MOST_SUMS, LARGEST_MEAN_LOSS = 0.2, 10**6, 1000.0
+"""Less noise, more sums, or a larger loss on average would take the accountant minutes, and memory beyond what there
+is, for an epsilon that says nothing."""
+MOST_NOISE = 1e12
+"""More noise counts as so much: the accountant's own numbers would overflow."""
+DRAWN = 2.0**-53
+"""A record is in a batch where a multiple of this is below its share: shares count as rounded up to one."""
+ROUNDED = 2.0**-50
+"""What is taken off delta for each sum, for what dp-accounting's Fourier transforms round: 2^-55 was the most that was
+measured on Gaussian sums of all records, whose law is known, up to 10^6 of them."""
 _START, _STRIDE = 3.0, 0.5
 _MOST_ROUNDS, _AGREED, _SLACK = 200, 1e-9, 1e-6
 """Of the search for a group's epsilon: rounds, when it ends, and how much is added then, relatively."""
@@ -43,6 +52,11 @@ class NoisySums(NamedTuple):
     multiplier: float
     share: float
     times: int
+
+    @property
+    def drawn(self) -> float:
+        """The probability of a record in a batch as 53 random bits draw it: ``q`` rounded up."""
+        return math.ceil(self.share / DRAWN) * DRAWN
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -89,7 +103,7 @@ class SampledGuarantee:
         return records * enough * OUTWARD
 
     def _of_one(self, delta: float) -> float:
-        return float(self._distribution.get_epsilon_for_delta(delta))
+        return _epsilon_of(self._distribution, self.sums, delta)
 
     @functools.cached_property
     def _distribution(self) -> Any:
@@ -226,7 +240,13 @@ def composed_epsilon(sums: Sequence[NoisySums], *, delta: float, relation: Relat
         ParameterError: A value makes no sense, there is no sum, or dp-accounting is not installed.
     """
     require_probability(delta=delta)
-    return float(composed_distribution(sums, relation=relation, interval=interval).get_epsilon_for_delta(delta))
+    return _epsilon_of(composed_distribution(sums, relation=relation, interval=interval), sums, delta)
+
+
+def _epsilon_of(distribution: Any, sums: Iterable[NoisySums], delta: float) -> float:
+    """Return the epsilon of a composed distribution; infinite where delta is no more than what rounding may hide."""
+    left = delta - ROUNDED * sum(each.times for each in sums)
+    return float(distribution.get_epsilon_for_delta(left)) if left > 0 else math.inf
 
 
 def composed_distribution(sums: Sequence[NoisySums], *, relation: Relation, interval: float = 1e-4) -> Any:
@@ -242,24 +262,45 @@ def composed_distribution(sums: Sequence[NoisySums], *, relation: Relation, inte
     published = [each for each in sums if each.times]
     if not published:
         raise ParameterError("there must be a noisy sum to account for, got none")
+    for each in published:
+        require_count(least=1, times=each.times)
+        require_positive(multiplier=each.multiplier)
+        if not 0 < each.share <= 1:
+            raise ParameterError(f"share must be above 0 and at most 1, got {each.share!r}")
     composed: Any = None
-    for multiplier, share, times in published:
-        require_count(least=1, times=times)
-        require_positive(multiplier=multiplier)
+    for each in published:
+        multiplier, share, times = each
         if multiplier < LEAST_MULTIPLIER or times > MOST_SUMS:
             raise ParameterError(
                 f"noisy sums must have at least {LEAST_MULTIPLIER:g} times a record's bound as noise, and be at most "
                 f"{MOST_SUMS:,}, got {multiplier:.3g} and {times}"
             )
+        if (loss := times * _mean_loss(multiplier, share, relation)) > LARGEST_MEAN_LOSS:
+            raise ParameterError(
+                f"{times} noisy sums with {multiplier:.3g} times a record's bound as noise may lose {loss:.3g} of "
+                f"privacy on average, more than {LARGEST_MEAN_LOSS:g}, at which nothing is left: take more noise, or "
+                "fewer sums"
+            )
         several = distribution.from_gaussian_mechanism(
-            multiplier,
-            sampling_prob=share,
+            min(multiplier, MOST_NOISE),
+            sampling_prob=each.drawn,
             neighboring_relation=given[relation],
             value_discretization_interval=interval,
             pessimistic_estimate=True,
         ).self_compose(times)
         composed = several if composed is None else composed.compose(several)
     return composed
+
+
+def _mean_loss(multiplier: float, share: float, relation: Relation) -> float:
+    """Return a bound on the mean privacy loss of a sum: the less of what convexity and what chi squared say."""
+    square = (1 / multiplier) ** 2
+    convex = share * MOVES[relation] ** 2 * square / 2
+    if share == 1:
+        return convex
+    return min(
+        convex, share**2 * (math.expm1(square) if relation == "add-remove" else 4 * math.sinh(square) / (1 - share))
+    )
 
 
 def require_dp_accounting() -> None:

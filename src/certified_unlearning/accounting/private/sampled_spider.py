@@ -27,6 +27,8 @@ from certified_unlearning.errors import ParameterError
 
 _START, _STRIDE = 1.05, 0.15
 """In which multiple of the usual ``c`` a search starts, and how far it goes at once, in logarithms."""
+_SMALLEST = 1e-9
+"""Share of the wanted epsilon that a smaller one counts as in a search."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -151,7 +153,8 @@ class SampledSpider(VarianceReduced):
             return _with_constant(given, math.exp(log_c) * math.sqrt(math.log(1 / delta)) / epsilon)
 
         def excess(log_c: float) -> float:
-            return math.log(with_constant(log_c).epsilon(delta) / epsilon)
+            # Much noise and a large delta leave an epsilon of 0.
+            return math.log(max(with_constant(log_c).epsilon(delta) / epsilon, _SMALLEST))
 
         # Close to what full batches need, from much noise to less: the less there is, the longer the accountant takes.
         usual = equivalent_constant(epsilon, delta) * MOVES[problem.relation] / 2

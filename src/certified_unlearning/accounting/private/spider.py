@@ -154,13 +154,12 @@ class SpiderBoost(VarianceReduced, GaussianPlan):
                 delta=delta,
             ).steps
         given = replace(given, steps=steps)
-        period = 1
-        # Upwards: the noise of differences falls a little with longer periods and a fixed point may oscillate.
-        while period < steps:
-            longer = _calibrated(given, period + 1, epsilon, delta)
-            if (period + 1) * longer.difference_error > smoothness**2:
-                break
-            period += 1
+        # Longer periods have more differences, and so more noise on each: what is allowed is all up to some period.
+        period, too_long = 1, steps + 1
+        while too_long - period > 1:
+            middle = (period + too_long) // 2
+            allowed = middle * _calibrated(given, middle, epsilon, delta).difference_error <= smoothness**2
+            period, too_long = (middle, too_long) if allowed else (period, middle)
         plan = _calibrated(given, period, epsilon, delta)
         require_met(plan.guarantee, epsilon=epsilon, delta=delta)
         return plan

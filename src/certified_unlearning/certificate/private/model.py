@@ -159,12 +159,16 @@ class PrivateCertificate(BaseModel):
             made: How features were made.
 
         Raises:
-            ParameterError: A value makes no sense, or Poisson batches were used and dp-accounting is not installed.
+            ParameterError: A value makes no sense, no epsilon is found, or Poisson batches were used and dp-accounting
+                is not installed.
         """
         constants = Constants.of(plan, features=features, row_norm=row_norm)
+        numbers = _numbers(plan, constants.n, delta)
+        if not math.isfinite(numbers["epsilon"]):
+            raise ParameterError(f"no epsilon is found at delta = {delta!r}: give a larger delta, or take more noise")
         return cls(
             **{field.name: getattr(constants, field.name) for field in fields(Constants)},
-            **_numbers(plan, constants.n, delta),
+            **numbers,
             **words(_told(constants, plan, noise_source, dataset, made)),
             delta=delta,
             noise_source=noise_source,

@@ -193,7 +193,8 @@ def _of_the_run(told: Told) -> tuple[Assumption, ...]:
             Assumption(
                 statement="dp-accounting's epsilon is none too small",
                 status="assumed",
-                by="it rounds the loss of privacy up, bin by bin; what its own float64 rounds has no bound",
+                by="it rounds the loss of privacy up, bin by bin; what its own float64 rounds is taken off delta as "
+                "far as was measured, and has no proven bound",
             ),
         ]
     return tuple(found)

@@ -22,6 +22,8 @@ from certified_unlearning.vocabulary import Relation
 WIDTH = 0.05
 """Of the parabola of the absolute and the Huber loss, as in the estimators."""
 GOALS = ("loss", "gradient")
+LARGEST_COUNT = 10**15
+"""Of records, columns and steps: float64 tells all whole numbers up to about here from each other."""
 _COMPARED = {
     "replace-one": "replaced by any others",
     "add-remove": "left out, not replaced: their places stay empty, and sums are divided by the same n",
@@ -131,6 +133,16 @@ def private_calibrations(wish: PrivateWish) -> tuple[list[PrivateCalibration], l
         AssumptionError: float64 is too coarse for so little noise, or epsilon so large, or delta so small, that what
             the sampler of noise leaves out would take all of delta.
     """
+    try:
+        return _calibrations(wish)
+    except (OverflowError, ZeroDivisionError) as error:
+        raise ParameterError(
+            f"float64 cannot plan with numbers so large or so small ({error}): give an --epsilon, a --delta and a "
+            "--radius nearer to 1"
+        ) from error
+
+
+def _calibrations(wish: PrivateWish) -> tuple[list[PrivateCalibration], list[str]]:
     needed = {"--n": wish.n, "--features": wish.features, "--epsilon": wish.epsilon, "--radius": wish.radius}
     missing = [name for name, value in needed.items() if value is None]
     if missing or wish.n is None or wish.features is None or wish.epsilon is None or wish.radius is None:
@@ -147,6 +159,11 @@ def private_calibrations(wish: PrivateWish) -> tuple[list[PrivateCalibration], l
     require_count(least=1, **{"--features": wish.features})
     if wish.steps is not None:
         require_count(least=2, **{"--steps": wish.steps})
+    for option, count in (("--n", wish.n), ("--features", wish.features), ("--steps", wish.steps or 2)):
+        if count > LARGEST_COUNT:
+            raise ParameterError(
+                f"{option} must be at most {LARGEST_COUNT:,}, got a number of {len(str(count))} digits"
+            )
     if wish.batch is not None and not 1 <= wish.batch <= wish.n:
         raise ParameterError(f"--batch-size must be from 1 to --n = {wish.n}, got {wish.batch}")
     delta, records = _delta(wish.delta, wish.n), wish.records
