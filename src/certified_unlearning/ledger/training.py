@@ -9,6 +9,7 @@ import hmac
 import os
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -48,6 +49,21 @@ def deal(directory: ModelDirectory, features: int, *, classes: int, key: int) ->
     for path, array in ((directory.labels, dealt), (directory.places, places_in(order))):
         with atomic_path(path) as temporary:
             array.tofile(temporary)
+
+
+def numbers(path: Path, dtype: type[np.generic], count: int) -> NDArray[Any]:
+    """Return all numbers of a file of the training copy.
+
+    Raises:
+        DataError: It cannot be read, or there are more or fewer.
+    """
+    try:
+        found = np.fromfile(path, dtype)
+    except OSError as error:
+        raise DataError(f"cannot read {path}: {error.strerror}") from error
+    if len(found) != count:
+        raise DataError(f"{path} is damaged: it holds {len(found):,} numbers, not {count:,}")
+    return found
 
 
 def positions(directory: ModelDirectory, rows: Sequence[int] | NDArray[np.int64]) -> NDArray[np.int64]:

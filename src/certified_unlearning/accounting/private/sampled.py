@@ -8,6 +8,7 @@ optional: the extra ``private`` brings it.
 
 import functools
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, Self
@@ -115,8 +116,34 @@ def delta_of_one(epsilon: float, delta: float, *, records: int) -> float:
     return delta / (math.fsum(math.exp(each * epsilon) for each in range(records)) * OUTWARD)
 
 
+class SampledPlan(ABC):
+    """A learner that publishes noisy sums over Poisson batches, one a step."""
+
+    problem: LinearProblem
+    steps: int
+
+    @property
+    @abstractmethod
+    def sums(self) -> tuple[NoisySums, ...]:
+        """What it publishes."""
+
+    @property
+    def guarantee(self) -> SampledGuarantee:
+        """What it guarantees, but with probability `failure`."""
+        return SampledGuarantee(sums=self.sums, relation=self.problem.relation)
+
+    @property
+    def failure(self) -> float:
+        """Probability on which nothing is guaranteed."""
+        return failure(self.problem.features, self.steps)
+
+    def epsilon(self, delta: float) -> float:
+        """Return the epsilon of one record, for the problem's relation; errors as of `SampledGuarantee.epsilon`."""
+        return self.guarantee.epsilon(delta)
+
+
 @dataclass(frozen=True, kw_only=True)
-class SampledDescent:
+class SampledDescent(SampledPlan):
     """DP-SGD.
 
     Attributes:
@@ -151,19 +178,9 @@ class SampledDescent:
         return self.multiplier * self.clip / (self.share * self.problem.n)
 
     @property
-    def guarantee(self) -> SampledGuarantee:
-        """What it guarantees, but with probability `failure`."""
-        sums = NoisySums(multiplier=self.multiplier, share=self.share, times=self.steps)
-        return SampledGuarantee(sums=(sums,), relation=self.problem.relation)
-
-    @property
-    def failure(self) -> float:
-        """Probability on which nothing is guaranteed."""
-        return failure(self.problem.features, self.steps)
-
-    def epsilon(self, delta: float) -> float:
-        """Return the epsilon of one record, for the problem's relation; errors as of `sampled_epsilon`."""
-        return self.guarantee.epsilon(delta)
+    def sums(self) -> tuple[NoisySums]:
+        """What is published."""
+        return (NoisySums(multiplier=self.multiplier, share=self.share, times=self.steps),)
 
     @classmethod
     def plan(

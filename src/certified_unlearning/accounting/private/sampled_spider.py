@@ -13,14 +13,13 @@ from dataclasses import dataclass, replace
 
 from certified_unlearning.accounting.core.checks import require_count, require_positive
 from certified_unlearning.accounting.core.rounding import required_sigma
-from certified_unlearning.accounting.private.arithmetic import failure
 from certified_unlearning.accounting.private.learners import LinearProblem
 from certified_unlearning.accounting.private.releases import MOVES
 from certified_unlearning.accounting.private.sampled import (
     LARGEST_MULTIPLIER,
     SEARCH_TOLERANCE,
     NoisySums,
-    SampledGuarantee,
+    SampledPlan,
 )
 from certified_unlearning.accounting.private.spider import VarianceReduced, equivalent_constant, theorem_42
 from certified_unlearning.errors import ParameterError
@@ -32,7 +31,7 @@ _SMALLEST = 1e-9
 
 
 @dataclass(frozen=True, kw_only=True)
-class SampledSpider(VarianceReduced):
+class SampledSpider(VarianceReduced, SampledPlan):
     """Algorithm 5 with gradients of all records and differences of Poisson batches.
 
     Attributes:
@@ -86,20 +85,6 @@ class SampledSpider(VarianceReduced):
             NoisySums(multiplier=self.sigma_gradient / gradient, share=1.0, times=self.gradients),
             NoisySums(multiplier=self.sigma_difference / difference, share=self.share, times=self.differences),
         )
-
-    @property
-    def guarantee(self) -> SampledGuarantee:
-        """What it guarantees, but with probability `failure`."""
-        return SampledGuarantee(sums=self.sums, relation=self.problem.relation)
-
-    @property
-    def failure(self) -> float:
-        """Probability on which nothing is guaranteed."""
-        return failure(self.problem.features, self.steps)
-
-    def epsilon(self, delta: float) -> float:
-        """Return the epsilon of one record, for the problem's relation; errors as of `SampledGuarantee.epsilon`."""
-        return self.guarantee.epsilon(delta)
 
     @classmethod
     def plan(

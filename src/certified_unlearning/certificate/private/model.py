@@ -193,7 +193,7 @@ def verify(certificate: PrivateCertificate) -> None:
         require_dp_accounting()
     _verify_scope(certificate)
     try:
-        plan = constants_of(certificate).plan
+        plan = plan_of(certificate)
         constants = Constants.of(plan, features=certificate.d, row_norm=certificate.row_norm)
         due = _numbers(plan, constants.n, certificate.delta)
     except (ParameterError, AssumptionError, OverflowError, ZeroDivisionError) as error:

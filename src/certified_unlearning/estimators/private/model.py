@@ -12,7 +12,7 @@ import torch
 from numpy.typing import NDArray
 
 from certified_unlearning.accounting.core.checks import require_count, require_positive, require_probability
-from certified_unlearning.accounting.private.guarantee import PrivateGuarantee, extra_delta, require_met
+from certified_unlearning.accounting.private.guarantee import extra_delta, require_met
 from certified_unlearning.accounting.private.learners import (
     Learner,
     LinearProblem,
@@ -191,7 +191,7 @@ class PrivateModel(LinearModel):
         """The radius that was used; of several, the one that was selected: 0 for a model of zeros."""
         self._require_fitted()
         scale = math.sqrt(2) if self.fit_intercept else 1.0
-        learners = learners_of(constants_of(self._certificate).learner)
+        learners = learners_of(self._plan)
         # Embedded rows are learned from in a ball of twice the radius.
         scale *= 2 if self._certificate.embedded else 1
         if self._certificate.selection != "grid search":
@@ -217,25 +217,26 @@ class PrivateModel(LinearModel):
             nothing is guaranteed.
         """
         self._require_fitted()
-        stated = self._certificate
-        epsilon = self._guarantee().epsilon(stated.delta, records=deletions)
-        return epsilon if extra_delta(constants_of(stated).learner.failure, epsilon) <= stated.delta else math.inf
+        plan, delta = self._plan, self._certificate.delta
+        epsilon: float = plan.guarantee.epsilon(delta, records=deletions)
+        return epsilon if extra_delta(plan.failure, epsilon) <= delta else math.inf
 
     def deletions_within(self, epsilon: float) -> int:
         """Return how many deleted records the unchanged model covers: those whose `epsilon_after` is at most this."""
         self._require_fitted()
         require_positive(epsilon=epsilon)
-        stated = self._certificate
+        plan, delta = self._plan, self._certificate.delta
         # Beyond, `epsilon_after` is infinite.
-        room = math.log(max(1.0, stated.delta / constants_of(stated).learner.failure))
-        covered = self._guarantee().deletions(min(epsilon, room), stated.delta) if room else 0
+        room = math.log(max(1.0, delta / plan.failure))
+        covered = plan.guarantee.deletions(min(epsilon, room), delta) if room else 0
         while covered and not self.epsilon_after(covered) <= epsilon:
             covered -= 1
         return covered
 
-    def _guarantee(self) -> PrivateGuarantee:
-        guarantee: PrivateGuarantee = constants_of(self._certificate).learner.guarantee
-        return guarantee
+    @property
+    def _plan(self) -> PrivateLearner:
+        """What was run, as its certificate tells."""
+        return constants_of(self._certificate).learner
 
     def _remove(self, indices: Any) -> bool:
         wanted = distinct(indices, len(self._removed))

@@ -8,7 +8,6 @@ reads those that are left. It draws nothing: an `apply` that was killed and is r
 """
 
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -21,6 +20,7 @@ from certified_unlearning.errors import DataError, InfeasibleError, ParameterErr
 from certified_unlearning.ledger.directory import ModelDirectory
 from certified_unlearning.ledger.method import Answered, Method, Outcome, Secret, Taken
 from certified_unlearning.ledger.state import Batch
+from certified_unlearning.ledger.training import numbers
 from certified_unlearning.mechanisms.certified_sgd.ensemble import CertifiedShards
 from certified_unlearning.mechanisms.certified_sgd.ensemble_plan import EnsemblePlan
 from certified_unlearning.mechanisms.certified_sgd.shards import Standing, replayed
@@ -144,25 +144,10 @@ class CertifiedAnswers(Method):
             DataError: A file cannot be read, or has another size than `unlearn init` gave it.
         """
         plan = self._plan
-        rows = _numbers(self._directory.features, np.float32, plan.n * plan.features).reshape(plan.n, plan.features)
-        labels = _numbers(self._directory.labels, np.int8, plan.n)
+        rows = numbers(self._directory.features, np.float32, plan.n * plan.features).reshape(plan.n, plan.features)
+        labels = numbers(self._directory.labels, np.int8, plan.n)
         classes = labels > 0 if plan.classes == 2 else labels
         return torch.from_numpy(rows.astype(np.float64)), torch.from_numpy(classes.astype(np.int64))
-
-
-def _numbers(path: Path, dtype: type[np.generic], count: int) -> NDArray[Any]:
-    """Return all numbers of a file of the training copy.
-
-    Raises:
-        DataError: It cannot be read, or there are more or fewer.
-    """
-    try:
-        found = np.fromfile(path, dtype)
-    except OSError as error:
-        raise DataError(f"cannot read {path}: {error.strerror}") from error
-    if len(found) != count:
-        raise DataError(f"{path} is damaged: it holds {len(found):,} numbers, not {count:,}")
-    return found
 
 
 def _version(shards: CertifiedShards) -> Outcome:

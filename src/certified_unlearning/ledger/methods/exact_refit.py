@@ -21,6 +21,7 @@ from certified_unlearning.errors import DataError
 from certified_unlearning.ledger.directory import ModelDirectory
 from certified_unlearning.ledger.method import Answered, Method, Outcome, Secret, Taken
 from certified_unlearning.ledger.state import Batch
+from certified_unlearning.ledger.training import numbers
 from certified_unlearning.mechanisms.certified_refit import Fitted, objective_of, refit
 from certified_unlearning.mechanisms.learners.learner import Removal
 from certified_unlearning.mechanisms.newton_removal import Curvature, Model, NewtonRemoval
@@ -104,7 +105,7 @@ class ExactRefit(Method):
         """Return the rows, which stay in their file until they are read, and labels as solvers take them."""
         plan = self._plan
         rows = np.memmap(self._directory.features, np.float32, mode="r", shape=(plan.n, plan.features))
-        labels = np.fromfile(self._directory.labels, np.int8)
+        labels = numbers(self._directory.labels, np.int8, plan.n)
         return rows, labels.astype(np.float64 if plan.classes == 2 else np.int64)
 
     def _released(self, model: Model | Fitted, reading: Reading | None) -> Outcome:

@@ -29,6 +29,7 @@ from certified_unlearning.errors import DataError, InfeasibleError
 from certified_unlearning.ledger.directory import ModelDirectory
 from certified_unlearning.ledger.method import Answered, Method, Outcome, Secret, Taken
 from certified_unlearning.ledger.state import Batch
+from certified_unlearning.ledger.training import numbers
 from certified_unlearning.mechanisms.exact.descent import ExactDescent
 from certified_unlearning.mechanisms.exact.invariants import require_close
 from certified_unlearning.mechanisms.exact.plan import ExactPlan
@@ -132,7 +133,7 @@ class ExactSteps(Method):
         """Return the descent on the training copy, of which it reads the rows that it needs."""
         plan = self._plan
         rows = np.memmap(self._directory.features, np.float32, mode="c", shape=(plan.n, plan.features))
-        labels = torch.from_numpy(np.fromfile(self._directory.labels, np.int8))
+        labels = torch.from_numpy(numbers(self._directory.labels, np.int8, plan.n))
         if plan.classes == 2:
             # A removed record has no label; it never counts, and any will do.
             labels[labels == 0] = 1

@@ -36,7 +36,8 @@ class Pretrained:
         start: Their parameters.
         private: Which training records are of the new class: their places.
         public: Which are of the others.
-        new: Which test records are of the new class: flags.
+        tests: Features of the test records.
+        new: Which of these are of the new class: flags.
     """
 
     images: Images
@@ -45,6 +46,7 @@ class Pretrained:
     start: Parameters
     private: Tensor
     public: Tensor
+    tests: Tensor
     new: Tensor
 
     @property
@@ -52,10 +54,11 @@ class Pretrained:
         """Whether test records are odd."""
         return self.images.test_digits % 2
 
-    def features(self, images: Tensor) -> Tensor:
-        """Return the features of images, shape ``(images, features)``; those of all would take gigabytes."""
-        with torch.no_grad():
-            return torch.cat([self.convolutions(piece) for piece in torch.split(images, 1000)])
+
+def features_of(convolutions: nn.Module, images: Tensor) -> Tensor:
+    """Return the features of images, shape ``(images, features)``; those of all records would take gigabytes."""
+    with torch.no_grad():
+        return torch.cat([convolutions(piece) for piece in torch.split(images, 1000)])
 
 
 def fine_tuning_table(sweep: FineTuning) -> pd.DataFrame:
@@ -100,8 +103,16 @@ def pretrained(images: Images, sweep: FineTuning, seed: int) -> Pretrained:
         new = images.digits == sweep.held_back
         private, public = (flags.nonzero().view(-1) for flags in (new, ~new))
         _descend(nn.Sequential(convolutions, dense), images, public, sweep)
-    new = images.test_digits == sweep.held_back
-    return Pretrained(images, convolutions, Network.of(dense), parameters_of(dense), private, public, new)
+    return Pretrained(
+        images,
+        convolutions,
+        Network.of(dense),
+        parameters_of(dense),
+        private,
+        public,
+        features_of(convolutions, images.test_images),
+        images.test_digits == sweep.held_back,
+    )
 
 
 def fine_tuned(before: Pretrained, sweep: FineTuning, *, mode: str, gamma: float, seed: int) -> Learned:
@@ -113,7 +124,9 @@ def fine_tuned(before: Pretrained, sweep: FineTuning, *, mode: str, gamma: float
     known = torch.cat([torch.zeros(sweep.private, dtype=torch.bool), torch.ones(sweep.public, dtype=torch.bool)])
     places = torch.cat([before.private[private], before.public[public]], dim=1)
     images = before.images
-    batches = [Batch(before.features(images.images[each]), images.digits[each] % 2, known) for each in places]
+    batches = [
+        Batch(features_of(before.convolutions, images.images[each]), images.digits[each] % 2, known) for each in places
+    ]
     trained = train(
         before.network,
         Descent(step_size=sweep.step_size, decay=sweep.decay, clipping="clamp", bound=gamma),
@@ -130,13 +143,12 @@ def _of_level(before: list[Pretrained], sweep: FineTuning, mode: str, gamma: flo
     numbers: dict[str, list[float]] = {}
     shares, others = [], []
     for trial, each in enumerate(before):
-        tests = each.features(each.images.test_images)
         found = fine_tuned(each, sweep, mode=mode, gamma=gamma, seed=sweep.seed + trial)
-        sure = found.certified(tests).double()
+        sure = found.certified(each.tests).double()
         shares.append(sure[:, each.new].mean(dim=1))
         others.append(sure[:, ~each.new].mean(dim=1))
-        right = (found.classes(tests) == each.test_labels).double()
-        was_right = (logits(each.network, each.start, tests[None])[0].argmax(dim=1) == each.test_labels).double()
+        right = (found.classes(each.tests) == each.test_labels).double()
+        was_right = (logits(each.network, each.start, each.tests[None])[0].argmax(dim=1) == each.test_labels).double()
         for name, value in (
             ("accuracy", right[each.new]),
             ("accuracy_before", was_right[each.new]),
