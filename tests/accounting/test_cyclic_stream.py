@@ -9,7 +9,7 @@ import pytest
 
 from certified_unlearning.accounting import delta_from_mu, epsilon_from_mu, mu_from_epsilon
 from certified_unlearning.accounting.core.curves import Cycle, Schedule
-from certified_unlearning.accounting.core.pooling import Phase, Pool, pooled_mu
+from certified_unlearning.accounting.core.pooling import Phase, Pool, mu_of_all, pooled_mu
 from certified_unlearning.accounting.core.problem import Problem
 from certified_unlearning.accounting.cyclic import planning, stream
 from certified_unlearning.accounting.cyclic.single import cyclic_curve
@@ -31,8 +31,8 @@ def batch_problem(batch_size, *, strength=STRENGTH, adjacency="zero-out", step_s
     return Problem(batch_size, strength, 0.25 + strength, 1.0, step_size, adjacency)
 
 
-def step_by_step(problem, schedule, places):
-    """Pool one phase for each step, the counts taken from the definition."""
+def phases_of(problem, schedule, places):
+    """Return one phase for each step, the counts taken from the definition."""
     cycle, total = schedule.cycle, schedule.learning_steps + sum(schedule.steps)
     arrivals = [schedule.learning_steps + sum(schedule.steps[:number]) for number in range(len(schedule.steps))]
     noise_std = math.sqrt(2 * problem.step_size) * schedule.sigma
@@ -48,7 +48,11 @@ def step_by_step(problem, schedule, places):
                 1, problem.step_size * problem.strong_convexity, problem.step_size * per_record * differing, noise_std
             )
         )
-    return pooled_mu(phases)
+    return phases
+
+
+def step_by_step(problem, schedule, places):
+    return pooled_mu(phases_of(problem, schedule, places))
 
 
 def random_stream(generator, *, known):
@@ -205,6 +209,25 @@ def test_all_published_models_tell_at_least_as_much_as_the_last():
         assert stream.largest_curve(problem, schedule).mu >= stream.curve(problem, schedule).mu
 
 
+def test_all_published_models_tell_what_the_steps_between_two_of_them_do_one_after_the_other():
+    generator = np.random.default_rng(6)
+    for _ in range(200):
+        problem, schedule, places = random_stream(generator, known=True)
+        phases = phases_of(problem, schedule, places)
+        ends = list(itertools.accumulate(schedule.steps, initial=schedule.learning_steps))
+        blocks = itertools.pairwise([0, *ends])
+        expected = math.hypot(*[pooled_mu(phases[start:end]) for start, end in blocks])
+        assert stream.joint_curve(problem, schedule).mu == pytest.approx(expected, rel=1e-12)
+
+
+def test_all_published_models_of_long_learning_are_counted_from_above():
+    cycle, problem = Cycle(3, 2), batch_problem(2, strength=0.5, step_size=0.4)
+    schedule = Schedule(0.1, (1, 2), (4, 400), 3000, cycle, (((2, 1),), ((0, 1), (1, 1))))
+    phases = phases_of(problem, schedule, schedule.places)
+    expected = math.hypot(*[pooled_mu(phases[start:end]) for start, end in ((0, 3000), (3000, 3004), (3004, 3404))])
+    assert expected * (1 - 1e-13) <= stream.joint_curve(problem, schedule).mu <= expected * (1 + 1e-9)
+
+
 def test_planned_noise_is_the_least():
     cycle, problem = Cycle(15, 2000), batch_problem(2000)
     schedule = Schedule(1.0, (10,), (20,), 60, cycle)
@@ -323,3 +346,46 @@ def test_many_runs_pool_to_what_one_after_the_other_does(contraction_gap: float,
     for number in (0, 1, 50):
         more = Phase(number, contraction_gap, 0.0, 0.3)
         assert at_once.followed_by(more).mu() == pytest.approx(one_by_one.followed_by(more).mu(), rel=1e-12)
+
+
+@pytest.mark.parametrize("contraction_gap", [0.0, 1e-6, 0.003, 0.2, 0.999, 1.0])
+@pytest.mark.parametrize("least", [0.0, 1e-9, 1e-3])
+def test_many_runs_that_are_counted_each_on_its_own_add_up(contraction_gap: float, least: float) -> None:
+    draw = np.random.default_rng(7)
+    lengths = draw.integers(1, 40, size=120)
+    firsts = np.cumsum(lengths) - lengths
+    steps = draw.integers(1, 9, size=lengths.sum()).astype(np.float64)
+    sensitivities = draw.choice([least, 1.0, 2.0, 3.0], size=len(steps))
+    distances = draw.choice([0.0, 7.0], size=len(firsts))
+    constants = {"contraction_gap": contraction_gap, "noise_std": 0.3}
+    one_by_one = [
+        Pool.of_runs(
+            steps[first : first + length],
+            sensitivities[first : first + length],
+            **constants,
+            starting_distance=distance,
+        ).mu()
+        for first, length, distance in zip(firsts, lengths, distances, strict=True)
+    ]
+    found = mu_of_all(steps, sensitivities, firsts, **constants, starting_distances=distances)
+    assert found == pytest.approx(math.hypot(*one_by_one), rel=1e-12)
+    # Were they counted together, noise of one would hide what the one before shows.
+    together = Pool.of_runs(steps, sensitivities, **constants, starting_distance=distances[0]).mu()
+    assert together < found * (1 - 1e-3)
+
+
+@pytest.mark.parametrize("size", [1e-200, 1e-20, 1e150])
+def test_units_change_no_digit_of_many_runs(size: float) -> None:
+    draw = np.random.default_rng(8)
+    steps, sensitivities = np.ones(60), draw.random(60)
+    constants = {"contraction_gap": 0.05, "noise_std": 1.0, "starting_distances": np.zeros(3)}
+    firsts = np.array([0, 20, 40])
+    expected = mu_of_all(steps, sensitivities, firsts, **constants) * size
+    assert mu_of_all(steps, sensitivities * size, firsts, **constants) == pytest.approx(expected, rel=1e-12)
+
+
+def test_runs_without_any_difference_show_nothing_and_tiny_ones_something() -> None:
+    constants = {"contraction_gap": 0.05, "noise_std": 1.0, "starting_distances": np.zeros(2)}
+    steps, firsts = np.ones(40), np.array([0, 20])
+    assert mu_of_all(steps, np.zeros(40), firsts, **constants) == 0
+    assert mu_of_all(steps, np.full(40, 5e-324), firsts, **constants | {"noise_std": 1e300}) > 0

@@ -74,6 +74,8 @@ class CyclicObjective:
         self.batches = -(-self.n // batch_size)
         self._rows, self._labels = rows, labels
         self._batch_size = batch_size
+        least = LEAST_BLOCK if batch_size > ROWS_IN_A_ROW else 1
+        self._rows_at_once = min(ROWS_IN_A_ROW, max(least, NUMBERS_AT_ONCE // rows.shape[1]))
         self._strong_convexity = strong_convexity
         self._class_weights = class_weights
         self._replaced = 0
@@ -108,28 +110,26 @@ class CyclicObjective:
 
     def loss_gradient(self, weights: Tensor) -> Tensor:
         """Return the sum of the gradients of the next batch's losses, of the shape of ``weights``."""
-        first = self._batch * self._batch_size
+        # With a few thousand numbers a step is as long as what Python does around it.
+        first, at_once = self._batch * self._batch_size, self._rows_at_once
         self._batch = (self._batch + 1) % self.batches
-        last = min(first + self._batch_size, self.n)
-        rows = self._block(first, last)
+        size = min(self._batch_size, self.n - first)
+        rows = self._block(first, size)
         by_output = weights if self._outputs == 1 else weights.view(len(weights) * self._outputs, -1)
-        at_once = min(
-            ROWS_IN_A_ROW, max(LEAST_BLOCK if len(rows) > ROWS_IN_A_ROW else 1, NUMBERS_AT_ONCE // rows.shape[1])
-        )
         # In parts that stay in the processor's cache from the scores to the gradient: wide rows are read once. Each is
         # added as a whole, for `core.rounding` counts how many numbers are added one after another.
-        gradient = self._gradient(by_output, rows if len(rows) <= at_once else rows[:at_once], first)
-        for start in range(at_once, len(rows), at_once):
+        gradient = self._gradient(by_output, rows if size <= at_once else rows[:at_once], first)
+        for start in range(at_once, size, at_once):
             gradient.add_(self._gradient(by_output, rows[start : start + at_once], first + start))
-        return gradient.view_as(weights)
+        return gradient if self._outputs == 1 else gradient.view_as(weights)
 
-    def _block(self, first: int, last: int) -> Tensor:
+    def _block(self, first: int, size: int) -> Tensor:
         if isinstance(self._rows, Tensor):
-            return self._rows.narrow(0, first, last - first)
-        block = self._rows[first:last]
+            return self._rows.narrow(0, first, size)
+        block = self._rows[first : first + size]
         if self._replaced:
             gone = self._indices[: self._replaced]
-            here = (gone >= first) & (gone < last)
+            here = (gone >= first) & (gone < first + size)
             block.index_copy_(0, gone[here] - first, self._new_rows[: self._replaced][here])
         return block
 

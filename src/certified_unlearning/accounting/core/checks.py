@@ -28,6 +28,8 @@ def require_non_negative(**values: float) -> None:
 def require_probability(**values: float) -> None:
     """Raise `ParameterError` unless every value lies strictly between 0 and 1."""
     for name, value in values.items():
+        if type(value) is float and 0 < value < 1:
+            continue
         if not (isinstance(value, Real) and 0 < value < 1):
             raise ParameterError(f"{name} must lie strictly between 0 and 1, got {value!r}")
 

@@ -14,11 +14,12 @@ A guarantee compares with a run of the same algorithm, and speaks of requests th
 
 import math
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
 import numpy as np
+from numpy.typing import NDArray
 
 from certified_unlearning.accounting.core.checks import require_count, require_non_negative, require_positive
 from certified_unlearning.accounting.core.search import Array
@@ -27,8 +28,12 @@ from certified_unlearning.errors import AssumptionError, ParameterError
 # A weight of exp(-40) no longer changes any digit of a sum.
 FORGOTTEN = 40
 ZOOM_POINTS = 16
-MANY = 32
+MANY = 16
 """From so many phases on arrays are faster than a loop."""
+RATIOS = 1e-30
+"""Ratios below this share of a run's largest are taken for it: what they add to ``mu^2`` is no digit of it."""
+RANGE = 280.0
+"""Decimal digits between a double's largest and least numbers that scaled ratios may take."""
 FAINTEST = -300.0
 """Logarithm of a decay whose square a double still holds."""
 
@@ -138,8 +143,6 @@ class Pool:
             noise_std: As of `Phase`, above 0.
             starting_distance: ``z_0``.
         """
-        from scipy.optimize import isotonic_regression  # takes half a second to import
-
         log_decay = -math.inf if contraction_gap == 1 else math.log1p(-contraction_gap)
         decays = steps * log_decay
         total = float(decays.sum())
@@ -148,15 +151,15 @@ class Pool:
             phases = [Phase(int(number), contraction_gap, size, noise_std) for number, size in known]
             return cls.of(phases, starting_distance=starting_distance)
         unit = max(starting_distance, float(sensitivities.max())) or 1.0
-        after = total - np.cumsum(decays)  # log w at the end of each phase
-        signals = sensitivities / unit * (-np.expm1(decays) / contraction_gap) * np.exp(after)
-        noises = -np.expm1(2 * decays) / (contraction_gap * (2 - contraction_gap)) * np.exp(2 * after)
+        ends = steps.cumsum()
+        left = np.exp((ends[-1] - ends) * log_decay)  # w at the end of each phase
+        signals, noises = _left_of(decays, sensitivities / unit, left, contraction_gap)
         signals[0] += starting_distance / unit * math.exp(total)
-        starts = isotonic_regression(signals / noises, weights=noises).blocks[:-1]
-        ends = np.append(starts[1:], len(steps)) - 1
+        starts = _merged(signals / noises, noises)
+        at_end = left[np.append(starts[1:], len(steps)) - 1]
         blocks = zip(
-            (np.add.reduceat(signals, starts) * np.exp(-after[ends])).tolist(),
-            (np.add.reduceat(noises, starts) * np.exp(-2 * after[ends])).tolist(),
+            (np.add.reduceat(signals, starts) / at_end).tolist(),
+            (np.add.reduceat(noises, starts) / (at_end * at_end)).tolist(),
             np.add.reduceat(decays, starts).tolist(),
             strict=True,
         )
@@ -191,6 +194,65 @@ class Pool:
         return max(mu * (self.signal_unit / self.noise_unit), sys.float_info.min) if mu > 0 else 0.0
 
 
+def mu_of_all(
+    steps: Array,
+    sensitivities: Array,
+    firsts: NDArray[np.int64],
+    *,
+    contraction_gap: float,
+    noise_std: float,
+    starting_distances: Array,
+) -> float:
+    """Return ``mu`` of several runs that follow each other, each counted on its own: the root of the sum of squares.
+
+    Args:
+        steps: Shape ``(phases,)``, of all runs, one after another; each at least 1.
+        sensitivities: Shape ``(phases,)``.
+        firsts: Shape ``(runs,)``: the first phase of each run; every run has one.
+        contraction_gap: As of `Phase`.
+        noise_std: As of `Phase`, above 0.
+        starting_distances: ``z_0`` of each run.
+    """
+    lasts = np.append(firsts[1:], len(steps)) - 1
+    log_decay = math.log1p(-contraction_gap) if contraction_gap < 1 else -math.inf
+    decays = steps * log_decay
+    totals = np.add.reduceat(decays, firsts)
+    if contraction_gap == 0 or totals.min() < FAINTEST:
+        runs = [slice(low, high) for low, high in zip(firsts.tolist(), (lasts + 1).tolist(), strict=True)]
+        return math.hypot(
+            *[
+                Pool.of_runs(
+                    steps[run],
+                    sensitivities[run],
+                    contraction_gap=contraction_gap,
+                    noise_std=noise_std,
+                    starting_distance=distance,
+                ).mu()
+                for run, distance in zip(runs, starting_distances.tolist(), strict=True)
+            ]
+        )
+    unit = max(float(starting_distances.max()), float(sensitivities.max())) or 1.0
+    lengths = lasts + 1 - firsts
+    ends = steps.cumsum()  # Whole numbers: no digit is lost, however many there were before.
+    left = np.exp((np.repeat(ends[lasts], lengths) - ends) * log_decay)
+    signals, noises = _left_of(decays, sensitivities / unit, left, contraction_gap)
+    signals[firsts] += starting_distances / unit * np.exp(totals)
+    # Scaled so that each run's ratios lie above those of the run before, one regression never merges two runs.
+    ratios = signals / noises
+    largest = np.maximum.reduceat(ratios, firsts)
+    ratios = np.maximum(ratios / np.repeat(np.where(largest > 0, largest, 1.0), lengths), RATIOS)
+    digits = 1 - np.log10(np.minimum.reduceat(ratios, firsts))
+    squares = 0.0
+    for some in _groups(digits):
+        low, high = firsts[some.start], lasts[some.stop - 1] + 1
+        scale = np.cumsum(digits[some]) - RANGE / 2
+        starts = _merged(ratios[low:high] * np.repeat(10.0**scale, lengths[some]), noises[low:high])
+        merged = np.add.reduceat(signals[low:high], starts) / np.sqrt(np.add.reduceat(noises[low:high], starts))
+        squares += float(merged @ merged)
+    mu = math.sqrt(squares) * (unit / noise_std)
+    return max(mu, sys.float_info.min) if sensitivities.any() or starting_distances.any() else 0.0
+
+
 def ball_mu(phases: Sequence[Phase], *, radius: float, starting_distance: float = 0.0) -> float:
     """Return the least ``mu`` found where every step projects on a ball: no two points are farther apart than ``2 R``.
 
@@ -211,6 +273,34 @@ def ball_mu(phases: Sequence[Phase], *, radius: float, starting_distance: float 
         if phase.steps > 0:
             least = min(least, _least_mu_anew(phase, phases[index + 1 :], 2 * radius))
     return least
+
+
+def _left_of(decays: Array, sensitivities: Array, left: Array, gap: float) -> tuple[Array, Array]:
+    """Return what is left at the end of the signals and the noises of phases, which decay and have that left of them.
+
+    The noise is in units of its variance.
+    """
+    lost = -np.expm1(decays)  # 1 - c^k, and 1 - c^(2k) = lost (2 - lost)
+    return sensitivities * lost * left / gap, lost * (2 - lost) * left * left / (gap * (2 - gap))
+
+
+def _merged(ratios: Array, weights: Array) -> NDArray[np.int64]:
+    """Return where the blocks of merged neighbours start."""
+    from scipy.optimize import isotonic_regression  # takes half a second to import
+
+    starts: NDArray[np.int64] = isotonic_regression(ratios, weights=weights).blocks[:-1]
+    return starts
+
+
+def _groups(digits: Array) -> Iterator[slice]:
+    """Yield runs that one regression holds: those whose digits are at most `RANGE` together."""
+    start, taken = 0, 0.0
+    for number, wanted in enumerate(digits.tolist()):
+        if taken + wanted > RANGE:
+            yield slice(start, number)
+            start, taken = number, 0.0
+        taken += wanted
+    yield slice(start, len(digits))
 
 
 @lru_cache(maxsize=4096)

@@ -16,12 +16,13 @@ import math
 from dataclasses import replace
 from functools import lru_cache
 from itertools import accumulate
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
 from certified_unlearning.accounting.core.curves import Cycle, GaussianCurve, Places, Schedule
-from certified_unlearning.accounting.core.pooling import Phase, Pool
+from certified_unlearning.accounting.core.pooling import Phase, Pool, mu_of_all
 from certified_unlearning.accounting.core.problem import Problem
 from certified_unlearning.accounting.core.search import Array
 from certified_unlearning.accounting.shifted.interpolation import contraction_gap, phase
@@ -33,16 +34,7 @@ DEPTH = 100
 """Requests that one call adds to what the one before has computed."""
 
 
-class Visits(NamedTuple):
-    """Steps in which two runs differ.
-
-    Attributes:
-        steps: Shape ``(visits,)``, increasing.
-        records: Shape ``(visits,)``: in how many records.
-    """
-
-    steps: Array
-    records: Array
+Whole: TypeAlias = NDArray[np.int64]
 
 
 class Requests(NamedTuple):
@@ -133,22 +125,23 @@ def joint_curve(problem: Problem, schedule: Schedule) -> GaussianCurve:
     _check(problem, schedule)
     requests, window = Requests.of(schedule), _window(problem)
     ends = np.array([*accumulate((*requests.earlier_steps, *schedule.steps[-1:]), initial=requests.learning_steps)])
-    firsts = np.concatenate([[0], ends[:-1]])
-    starts = np.maximum(firsts, ends - min(window, int(ends[-1])))
-    visits = _visits(requests, 0, requests.steps)
-    parts = zip(starts, ends, starts > firsts, *np.searchsorted(visits.steps, [starts, ends]), strict=True)
-    mus = [
-        _mu_of_block(
-            problem,
-            schedule.sigma,
-            int(end - start),
-            (visits.steps[lowest:highest] - start).tobytes(),
-            visits.records[lowest:highest].tobytes(),
-            _distance(problem, schedule.sigma, requests) if cut else 0.0,
-        )
-        for start, end, cut, lowest, highest in parts
-    ]
-    return GaussianCurve(math.hypot(*mus))
+    begins = np.concatenate([[0], ends[:-1]])
+    starts = np.maximum(begins, ends - min(window, int(ends[-1])))
+    some = ends > starts
+    begins, starts, ends = begins[some], starts[some], ends[some]
+    if not len(ends):
+        return GaussianCurve(0.0)
+    step, of_a_record = _step(problem, schedule.sigma)
+    steps, records, firsts = _runs(_visits(requests, 0), starts, ends)
+    mu = mu_of_all(
+        steps,
+        step.sensitivity + records * of_a_record,
+        firsts,
+        contraction_gap=step.contraction_gap,
+        noise_std=step.noise_std,
+        starting_distances=np.where(starts > begins, _distance(problem, schedule.sigma, requests), 0.0),
+    )
+    return GaussianCurve(mu)
 
 
 def last_visited(cycle: Cycle, records: int, *, steps: int) -> Places:
@@ -179,35 +172,61 @@ def _largest_mu(problem: Problem, sigma: float, requests: Requests, last: tuple[
 
 @lru_cache(maxsize=64)
 def _before_last_answer(problem: Problem, sigma: float, requests: Requests) -> Pool:
-    start = max(0, requests.steps - _window(problem))
-    starting_distance = _distance(problem, sigma, requests) if start else 0.0
-    visits = _visits(requests, start, requests.steps)
-    return _pool(problem, sigma, visits, requests.steps - start, starting_distance)
-
-
-# A new request changes few answers: those with steps that use its batches.
-@lru_cache(maxsize=64 * DEPTH)
-def _mu_of_block(
-    problem: Problem, sigma: float, length: int, steps: bytes, records: bytes, starting_distance: float
-) -> float:
-    visits = Visits(np.frombuffer(steps, dtype=np.int64), np.frombuffer(records, dtype=np.int64))
-    return _pool(problem, sigma, visits, length, starting_distance).mu()
-
-
-def _pool(problem: Problem, sigma: float, visits: Visits, length: int, starting_distance: float) -> Pool:
-    """Return what so many steps come to, which differ in what was visited and where."""
-    before = np.diff(visits.steps, prepend=-1, append=length) - 1  # equal steps before each visit, and at the end
-    steps, records = np.ones((2, 2 * len(before) - 1), dtype=np.int64)
-    steps[::2], records[::2], records[1::2] = before, 0, visits.records
-    some = steps > 0
+    window = _window(problem)
+    # What is a little older than the window makes no difference; to leave it in spares finding the visits again.
+    start = requests.steps - window if requests.steps > 2 * window else 0
+    steps, records = _runs_before_last_answer(requests, start)
     step, of_a_record = _step(problem, sigma)
     return Pool.of_runs(
-        steps[some].astype(np.float64),
-        step.sensitivity + records[some].astype(np.float64) * of_a_record,
+        steps,
+        step.sensitivity + records * of_a_record,
         contraction_gap=step.contraction_gap,
         noise_std=step.noise_std,
-        starting_distance=starting_distance,
+        starting_distance=_distance(problem, sigma, requests) if start else 0.0,
     )
+
+
+# Of one request it is asked twice: in exact arithmetic, and as computed.
+@lru_cache(maxsize=4)
+def _runs_before_last_answer(requests: Requests, start: int) -> tuple[Array, Array]:
+    steps, records, _ = _runs(_visits(requests, start), np.array([start]), np.array([requests.steps]))
+    return steps, records
+
+
+def _runs(visits: Whole, starts: Whole, ends: Whole) -> tuple[Array, Array, Whole]:
+    """Return the runs of steps that differ in as many records.
+
+    Args:
+        visits: In which steps two runs differ, and in how many records: what `_visits` returns.
+        starts: Shape ``(stretches,)``: the first step of each stretch that is counted on its own.
+        ends: The step after its last one; each is at most the next one's start, and none is empty.
+
+    Returns:
+        How many steps, in how many records; shape ``(runs,)``; and the number of each stretch's first run.
+    """
+    visited, records = visits
+    low, high = np.searchsorted(visited, [starts, ends])
+    if len(visited) > (high - low).sum():
+        counted = np.zeros(len(visited) + 1, dtype=np.int64)
+        np.add.at(counted, low, 1)
+        np.add.at(counted, high, -1)
+        kept = counted.cumsum()[:-1] > 0
+        visited, records = visited[kept], records[kept]
+        high = (high - low).cumsum()
+    # Marks: visits, and the ends of stretches. Before each lie equal steps, since the mark before.
+    at = high + np.arange(len(ends))
+    marks, after = np.empty((2, len(visited) + len(ends)), dtype=np.int64)
+    is_visit = np.ones(len(marks), dtype=bool)
+    is_visit[at] = False
+    marks[is_visit], marks[at] = visited, ends
+    after[0], after[1:] = starts[0], marks[:-1] + 1
+    after[at[:-1] + 1] = starts[1:]
+    steps, differing = np.zeros((2, 2 * len(marks)))
+    steps[::2], steps[1::2] = marks - after, is_visit
+    differing[1::2][is_visit] = records
+    some = steps > 0
+    firsts = np.concatenate([[0], some.cumsum()[2 * at[:-1] + 1]])
+    return steps[some], differing[some], firsts
 
 
 @lru_cache(maxsize=16)
@@ -243,8 +262,16 @@ def _distance(problem: Problem, sigma: float, requests: Requests) -> float:
     return (step.sensitivity + sum(requests.records) * of_a_record) / step.contraction_gap
 
 
-def _visits(requests: Requests, start: int, end: int) -> Visits:
-    """Return the steps from ``start`` to ``end``, the last one not included, that use a later removed record."""
+# Of one request it is asked twice: what the last model tells, and what all do.
+@lru_cache(maxsize=4)
+def _visits(requests: Requests, start: int) -> Whole:
+    """Return in which steps from ``start`` to the last request two runs differ.
+
+    Those are the steps whose batch has a record that is removed later.
+
+    Returns:
+        Shape ``(2, visits)``: the steps, increasing, and in how many records.
+    """
     batches = requests.cycle.batches
     for number in range(DEPTH, len(requests.records), DEPTH):
         _pairs(requests.first(number))
@@ -252,13 +279,17 @@ def _visits(requests: Requests, start: int, end: int) -> Visits:
     batch, records, until = pairs[:, np.searchsorted(pairs[2], start, side="right") :]
     last = until - 1 - (until - 1 - batch) % batches
     number = np.maximum((last - start) // batches + 1, 0)
-    back = np.arange(number.sum()) - np.repeat(np.cumsum(number) - number, number)
-    steps, which = np.unique(np.repeat(last, number) - batches * back, return_inverse=True)
-    return Visits(steps, np.bincount(which, weights=np.repeat(records, number), minlength=len(steps)).astype(np.int64))
+    back = np.arange(number.sum()) - np.repeat(number.cumsum() - number, number)
+    visited, records = np.repeat([last, records], number, axis=1)
+    visited -= batches * back
+    order = visited.argsort()
+    visited, records = visited[order], records[order]
+    first = np.flatnonzero(np.diff(visited, prepend=-1))
+    return np.stack([visited[first], np.add.reduceat(records, first)]) if len(first) else pairs[:2, :0]
 
 
 @lru_cache(maxsize=16)
-def _pairs(requests: Requests) -> Array:
+def _pairs(requests: Requests) -> Whole:
     """Return a column for each batch of each request: the batch, the records there, the steps before the request."""
     if not requests.records:
         return np.empty((3, 0), dtype=np.int64)
