@@ -147,6 +147,7 @@ def test_evidence_that_is_no_box_is_found(stated: PredictionCertificate) -> None
         ("n", 10**6),
         ("smallest_batch", 49),
         ("products", "rump"),
+        ("differences", "joint"),
         ("dataset", "mnist"),
         ("code_version", "another"),
     ],
@@ -177,6 +178,21 @@ def test_a_certificate_of_removals_is_none_of_additions() -> None:
 def test_labels_of_evidence_are_classes_of_inputs(stated: PredictionCertificate, wrong: torch.Tensor) -> None:
     with pytest.raises(CertificateError, match="labels"):
         certificate.verify(changed(stated, labels=wrong))
+
+
+def test_a_file_of_before_differences_were_relaxed_says_nothing_of_them_and_verifies() -> None:
+    """Its inputs were certified by differences of the last weights alone."""
+    network = Network.dense(2, 6, 6, 1)
+    shares = []
+    for differences in ("joint", "relaxed"):
+        bounding = Bounding(differences=differences)
+        settings = CertifiedSgd(network, SETTINGS.descent, 50, 2, Neighbourhood(), bounding)
+        learned, rows, _ = trained(settings)
+        said = PredictionCertificate.of(settings, learned, rows, n=100, batches=2, classes=("no", "yes"))
+        assert ("differences" in said.model_dump()) == (differences == "relaxed")
+        certificate.verify(said)
+        shares.append(said.shares)
+    assert shares[0] < shares[1]
 
 
 def test_what_proves_nothing_has_no_certificate() -> None:

@@ -18,7 +18,6 @@ from certified_unlearning.engine.intervals.propagation import Bounding
 from certified_unlearning.errors import AssumptionError, DataError, ParameterError
 from certified_unlearning.mechanisms.certified_sgd.learned import Learned
 from certified_unlearning.mechanisms.certified_sgd.sgd import widths as widths
-from certified_unlearning.vocabulary import IntervalProduct
 
 OF_DESCENT = ("loss", "step_size", "decay", "clipping", "bound", "weight_decay", "momentum", "nesterov")
 """Constants of a certificate that training was made with."""
@@ -69,7 +68,7 @@ def unpacked(
     evidence: bytes,
     network: Network,
     *,
-    products: IntervalProduct,
+    bounding: Bounding,
     budgets: Sequence[int],
     smallest_batch: int,
     dtype: str,
@@ -113,6 +112,5 @@ def unpacked(
         raise CertificateError(
             "the certificate states other constants, budgets or names than those that its evidence was written with"
         )
-    bounding = Bounding(products=products, outer=products)
     learned = Learned(network, bounding, parameters, box, tuple(budgets), smallest_batch)
     return learned, rows, None if labels is None else labels.long()

@@ -20,7 +20,7 @@ from certified_unlearning.certificate.verification import TOLERANCE, Certificate
 from certified_unlearning.errors import DataError, ParameterError
 from certified_unlearning.files import atomic_path, read_model, write_model
 from certified_unlearning.version import code_version
-from certified_unlearning.vocabulary import Changes, Clipping, IntervalProduct, NetworkLoss
+from certified_unlearning.vocabulary import Changes, Clipping, Differences, IntervalProduct, NetworkLoss
 
 if TYPE_CHECKING:  # What only makes certificates of models, and recomputes them, imports PyTorch.
     from torch import Tensor
@@ -80,6 +80,7 @@ class PredictionCertificate(BaseModel):
         normaliser: ``present``: means over the records that are there.
         budgets: ``k`` of each box, the number of changes in every batch.
         products: How products were bounded.
+        differences: How differences of logits were; ``joint`` in files that do not say.
         rounding: ``outward``; naive bounds are no proof.
         dtype: Of training and of bounds.
         classes: Names of the classes, in the order of labels.
@@ -120,6 +121,7 @@ class PredictionCertificate(BaseModel):
     normaliser: Literal["present"] = "present"
     budgets: tuple[int, ...] = Field(min_length=1)
     products: IntervalProduct
+    differences: Differences = Field(default="joint", exclude_if=lambda differences: differences == "joint")
     rounding: Literal["outward"] = "outward"
     dtype: Literal["float32", "float64"]
     classes: tuple[str, ...] = Field(min_length=2)
@@ -195,6 +197,7 @@ class PredictionCertificate(BaseModel):
                 "changes": settings.neighbourhood.changes,
                 "budgets": learned.budgets,
                 "products": settings.bounding.products,
+                "differences": settings.bounding.differences,
                 "dtype": str(rows.dtype).removeprefix("torch."),
                 "classes": tuple(classes),
                 "evidence": Evidence(file=file, sha256="0" * 64),
@@ -247,6 +250,7 @@ def verify(certificate: PredictionCertificate) -> None:
             impossible, or words are not those of the mechanism.
     """
     from certified_unlearning.certificate import evidence
+    from certified_unlearning.engine.intervals.propagation import Bounding
 
     _verify_constants(certificate)
     network = evidence.network_of(certificate.model_dump())
@@ -260,7 +264,9 @@ def verify(certificate: PredictionCertificate) -> None:
     found = evidence.unpacked(
         packed,
         network,
-        products=certificate.products,
+        bounding=Bounding(
+            products=certificate.products, outer=certificate.products, differences=certificate.differences
+        ),
         budgets=certificate.budgets,
         smallest_batch=certificate.smallest_batch,
         dtype=certificate.dtype,

@@ -17,10 +17,11 @@ from torch import Tensor
 
 from certified_unlearning.engine.intervals.interval import Interval
 from certified_unlearning.engine.intervals.losses import loss_bounds, pairs_of, separate_pairs
-from certified_unlearning.engine.intervals.network import Affine, Flatten, Network, Relu
+from certified_unlearning.engine.intervals.network import Affine, Dense, Flatten, Network, Relu
 from certified_unlearning.engine.intervals.products import product, subtracted
+from certified_unlearning.engine.intervals.relaxation import is_chain, relaxed
 from certified_unlearning.engine.intervals.rounding import OUTWARD, Rounding
-from certified_unlearning.vocabulary import IntervalProduct, NetworkLoss
+from certified_unlearning.vocabulary import Differences, IntervalProduct, NetworkLoss
 
 
 @dataclass(frozen=True)
@@ -31,17 +32,20 @@ class Bounding:
         products: ``exact`` where a factor has a known sign, or ``rump``, midpoints and radii.
         outer: The same for products of a derivative and an activation.
         softmax: ``pairwise`` by differences of logits besides, or ``tight`` by single logits.
+        differences: Of logits: ``relaxed``, by lines through all hidden layers besides, or ``joint``, by differences of
+            the last weights.
         rounding: Outward, or naive, which is no proof.
     """
 
     products: IntervalProduct = "exact"
     outer: IntervalProduct = "exact"
     softmax: Literal["pairwise", "tight"] = "pairwise"
+    differences: Differences = "relaxed"
     rounding: Rounding = OUTWARD
 
 
 TIGHTEST = Bounding()
-RUMP = Bounding(products="rump", outer="rump", softmax="tight")
+RUMP = Bounding(products="rump", outer="rump", softmax="tight", differences="joint")
 
 
 @dataclass(frozen=True)
@@ -119,16 +123,33 @@ def forward(
             shapes.append(shape)
             outputs = _affine(seen, weight, bias, bounding, nonnegative=nonnegative)
             values, nonnegative = _each(outputs, layer.placed, shape), False
+    if network.outputs == 1 and bounding.differences == "relaxed" and is_chain(network):
+        parameters = list(network.by_layer(box))
+        _, weight, bias = parameters[-1]
+        sizes = weight.magnitude, None if bias is None else bias.magnitude
+        values = values.intersected(relaxed(parameters, before, weight, bias, sizes, bounding.rounding))
     return Activations(values, tuple(columns), tuple(signs), tuple(before), tuple(shapes))
 
 
 def paired_differences(
-    network: Network, box: Sequence[Interval], activations: Activations, bounding: Bounding = TIGHTEST
+    network: Network,
+    box: Sequence[Interval],
+    activations: Activations,
+    bounding: Bounding = TIGHTEST,
+    *,
+    training: bool = False,
 ) -> Interval:
     """Return bounds of the differences of all `losses.pairs_of` logits: both have the same activations.
 
     They hold for logits as floats have them, too, each of which was rounded by itself, and are never wider than the
     differences of the bounds of single logits.
+
+    Args:
+        network: The layers.
+        box: Parameters, each of shape ``(runs, ...)``.
+        activations: What `forward` returned for them.
+        bounding: How.
+        training: Whether to be quick where there are many pairs.
 
     Returns:
         Shape ``(runs, records, pairs)``.
@@ -150,6 +171,11 @@ def paired_differences(
         shifts = Interval(-apart, apart) if shifts is None else Interval(shifts.lower - apart, shifts.upper + apart)
     found = _affine(columns, rows, shifts, bounding, nonnegative=activations.nonnegative[-1], more=more)
     found = _each(found, lambda end: end.squeeze(2))
+    if bounding.differences == "relaxed" and is_chain(network) and not (training and network.outputs > 2):
+        parameters = list(network.by_layer(box))
+        size = weight.magnitude[:, first] + weight.magnitude[:, second]
+        sizes = size, None if bias is None else bias.magnitude[:, first] + bias.magnitude[:, second]
+        found = found.intersected(relaxed(parameters, activations.before, rows, shifts, sizes, rounding))
     if bounding.products == "exact" and (columns.is_point or activations.nonnegative[-1]):
         return found  # Exact products of the same activations: nothing that single logits say is tighter.
     return found.intersected(separate_pairs(activations.logits, rounding))
@@ -193,9 +219,9 @@ def backward(
     """
     pairs = None
     if loss == "cross-entropy" and bounding.softmax == "pairwise":
-        pairs = paired_differences(network, box, activations, bounding)
+        pairs = paired_differences(network, box, activations, bounding, training=True)
     values = loss_bounds(activations.logits, labels, loss, pairs=pairs, rounding=bounding.rounding)
-    return backward_from(network, box, activations, values, bounding)
+    return backward_from(network, box, activations, values, bounding, labels=None if pairs is None else labels)
 
 
 def backward_from(
@@ -204,8 +230,20 @@ def backward_from(
     activations: Activations,
     values: Interval,
     bounding: Bounding = TIGHTEST,
+    *,
+    labels: Tensor | None = None,
 ) -> tuple[Factors, ...]:
-    """Bound gradients from bounds of the derivatives by the logits, shape ``(runs, records, outputs)``."""
+    """Bound gradients from bounds of the derivatives by the logits, shape ``(runs, records, outputs)``.
+
+    Args:
+        network: The layers.
+        box: Parameters, each of shape ``(runs, ...)``.
+        activations: What `forward` returned for them.
+        values: Bounds of the derivatives.
+        bounding: How.
+        labels: Where these are those of cross-entropy with labels, as for `backward`: then they add up to 0, which
+            makes the bounds tighter.
+    """
     found: list[Factors] = []
     parameters = list(network.by_layer(box))
     place, rectified = len(parameters) - 1, len(activations.before) - 1
@@ -225,6 +263,8 @@ def backward_from(
                 break
             weight = _each(parameters[place][1], lambda end: end.flatten(2))
             values = _gathered(layer, derivatives, weight, activations.shapes[place], bounding)
+            if labels is not None and place == len(parameters) - 1 and isinstance(layer, Dense):
+                values = values.intersected(_gathered_together(derivatives, weight, labels, bounding))
             place -= 1
     return tuple(reversed(found))
 
@@ -270,6 +310,53 @@ def _gathered(
     size = layer.gathered(found.magnitude, inputs)
     slack = 4 * rounding.error_of_sums(layer.overlap + 2, size.dtype) * size + rounding.smallest(size.dtype)
     return Interval(rounding.down(total.lower - slack), rounding.up(total.upper + slack))
+
+
+def _gathered_together(derivatives: Interval, weight: Interval, labels: Tensor, bounding: Bounding) -> Interval:
+    """Return bounds of the derivatives by the last layer's inputs, whose derivatives by the logits add up to 0.
+
+    So those of one class can be left out if its weights are taken from all others'; of the class of the label, for
+    then all that are left are shares, none below 0. As floats the derivatives add up to a number near 0.
+    """
+    values = _each(derivatives, lambda end: end.squeeze(2))
+    classes = weight.lower.shape[1]
+    if classes == 2:
+        return _by_other_classes(values, weight, 0, bounding, nonnegative=False)
+    if labels.ndim > 1:
+        unknown = weight.lower.new_full((*values.lower.shape[:2], weight.lower.shape[2]), torch.inf)
+        return Interval(-unknown, unknown)
+    shape = *values.lower.shape[:2], weight.lower.shape[2]
+    found = Interval(weight.lower.new_empty(shape), weight.lower.new_empty(shape))
+    for label in range(classes):
+        here = (labels == label).nonzero().view(-1)
+        some = _by_other_classes(_each(values, lambda end: end[:, here]), weight, label, bounding, nonnegative=True)  # noqa: B023
+        found.lower[:, here], found.upper[:, here] = some
+    return found
+
+
+def _by_other_classes(
+    values: Interval, weight: Interval, left_out: int, bounding: Bounding, *, nonnegative: bool
+) -> Interval:
+    """Return bounds of the derivatives by the last layer's inputs without those of one class; see above."""
+    rounding, classes = bounding.rounding, weight.lower.shape[1]
+    others = [each for each in range(classes) if each != left_out]
+    own, rest = (_each(weight, lambda end: end[:, some]) for some in ([left_out], others))  # noqa: B023
+    more, shift = None, None
+    if rounding.is_outward:
+        # What the product that training computes is off by, and what derivatives of floats add up to instead of 0.
+        more = 4 * rounding.error_of_sums(classes + 8, own.lower.dtype) * (own.magnitude + rest.magnitude)
+        sums = 4 * rounding.error_of_sums(classes + 8, own.lower.dtype) + classes * rounding.smallest(own.lower.dtype)
+        apart = own.magnitude * sums + rounding.smallest(own.lower.dtype)
+        shift = Interval(-apart, apart)
+    return product(
+        _each(values, lambda end: end[..., others]),
+        subtracted(rest, own, rounding),
+        bounding.products,
+        rounding,
+        nonnegative=nonnegative,
+        shift=shift,
+        more=more,
+    )
 
 
 def _through_relu(values: Interval, before: Interval) -> Interval:

@@ -1,0 +1,146 @@
+"""Bounds of differences of logits by lines through the hidden layers: units that share inputs are bounded together.
+
+A bound layer by layer takes every unit of a layer at its worst, though one input cannot be small for one unit and large
+for the next. Here a difference of logits is followed backward as a linear function of the units of one layer after
+another (Zhang, Weng, Chen, Hsieh, Daniel, *Efficient neural network robustness certification with general activation
+functions*, NeurIPS 2018). Activations are not negative, so that of interval weights one end counts: coefficients stay
+numbers, and a layer costs one product of matrices.
+
+With coefficient ``c`` and a unit's input ``z`` in ``[l, u]``, ``l < 0 < u``: where ``c >= 0``, ``relu(z)`` is above
+``0`` and ``z``; where ``c < 0`` it is below the line from ``(l, 0)`` to ``(u, u)``.
+
+All of it holds for what floats make of a network. Coefficients are numbers that may be chosen; what is rounded is what
+they are compared with. Be ``V`` of a unit the sum of its terms' magnitudes. A unit's computed input is off by at most
+``g V`` (`Rounding.error_of_sums`), the next layer's coefficients, multiplied by what they are coefficients of, by
+``g |c| V`` together, slopes, offsets and constants by as much again. Eight times ``g`` is counted.
+"""
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+
+from certified_unlearning.engine.intervals.interval import Interval
+from certified_unlearning.engine.intervals.network import Affine, Dense, Flatten, Network, Relu
+from certified_unlearning.engine.intervals.rounding import Rounding
+
+NUMBERS_AT_ONCE = 1 << 21
+"""Coefficients that are kept at once."""
+
+
+def is_chain(network: Network) -> bool:
+    """Return whether a network has dense layers only, with ReLU between them, and at least two hidden ones."""
+    layers = [layer for layer in network.layers if not isinstance(layer, Flatten)]
+    dense, others = layers[::2], layers[1::2]
+    return (
+        len(dense) >= 3
+        and len(dense) == len(others) + 1
+        and all(isinstance(layer, Dense) for layer in dense)
+        and all(isinstance(layer, Relu) for layer in others)
+    )
+
+
+def relaxed(
+    layers: Sequence[tuple[Affine, Interval, Interval | None]],
+    before: Sequence[Interval],
+    rows: Interval,
+    shifts: Interval | None,
+    sizes: tuple[Tensor, Tensor | None],
+    rounding: Rounding,
+) -> Interval:
+    """Return bounds of linear functions of the last hidden layer, for floats, too.
+
+    Args:
+        layers: Each affine layer with its weight and its bias, as `Network.by_layer` gives them; the last is not used.
+        before: Of each ReLU, its inputs, shape ``(runs, records, units)``.
+        rows: The functions' weights, shape ``(runs, functions, units)``.
+        shifts: What is added, shape ``(runs, functions)``.
+        sizes: Magnitudes of what was rounded to compute the functions' values, as ``rows`` and ``shifts``.
+        rounding: How to round.
+
+    Returns:
+        Shape ``(runs, records, functions)``; infinite where nothing is known.
+    """
+    functions, runs = rows.lower.shape[1], len(rows.lower)
+    widest = max(each.lower.shape[-1] for each in before)
+    step = max(1, NUMBERS_AT_ONCE // (runs * 2 * functions * widest))
+    coefficients = torch.cat([rows.lower, -rows.upper], dim=1)
+    if shifts is None:
+        constants = coefficients.new_zeros(coefficients.shape[:2])
+    else:
+        constants = torch.cat([shifts.lower, -shifts.upper], dim=1)
+    weight_sizes, shift_sizes = (None if each is None else torch.cat([each, each], dim=1) for each in sizes)
+    assert weight_sizes is not None
+    found = []
+    for start in range(0, before[0].lower.shape[1], step):
+        some = [Interval(*(end[:, start : start + step] for end in each)) for each in before]
+        found.append(_least(layers, some, coefficients, constants, weight_sizes, shift_sizes, rounding))
+    least = torch.cat(found, dim=1)
+    return Interval(least[..., :functions], -least[..., functions:])
+
+
+def _least(
+    layers: Sequence[tuple[Affine, Interval, Interval | None]],
+    before: Sequence[Interval],
+    coefficients: Tensor,
+    constants: Tensor,
+    weight_sizes: Tensor,
+    shift_sizes: Tensor | None,
+    rounding: Rounding,
+) -> Tensor:
+    """Return lower bounds of functions with these coefficients of the last hidden layer's activations."""
+    magnitudes = _magnitudes(layers, before)
+    factors, total = coefficients[:, None], constants[:, None]
+    size = before[-1].upper.clamp_min(0) @ weight_sizes.transpose(1, 2)
+    if shift_sizes is not None:
+        size = size + shift_sizes[:, None]
+    best, lost = None, size
+    for place in range(len(before) - 1, -1, -1):
+        lower, upper = (end[:, :, None] for end in before[place])
+        slope, offset = _line(lower, upper, rounding)
+        below, above = factors.clamp_max(0), factors.clamp_min(0)
+        total = total + (below * offset).sum(dim=-1)
+        lost = lost + (factors.abs() * magnitudes[place][:, :, None]).sum(dim=-1)
+        factors = above * (upper > -lower) + below * slope
+        below, above = factors.clamp_max(0), factors.clamp_min(0)
+        # To stop at any layer, with what is known of its units one by one, is a bound, too.
+        known = total + (above * lower + below * upper).sum(dim=-1) - _slack(lost, magnitudes[place:], rounding)
+        best = known if best is None else torch.maximum(best, known)
+        if place:
+            _, weight, bias = layers[place]
+            if bias is not None:
+                total = total + (above * bias.lower[:, None, None] + below * bias.upper[:, None, None]).sum(dim=-1)
+            factors = above @ weight.lower[:, None] + below @ weight.upper[:, None]
+    assert best is not None
+    return torch.where(torch.isfinite(best), best, -torch.inf)
+
+
+def _line(lower: Tensor, upper: Tensor, rounding: Rounding) -> tuple[Tensor, Tensor]:
+    """Return slope and offset of a line above ReLU between two numbers."""
+    either = (lower < 0) & (upper > 0)
+    slope = torch.where(either, upper / (upper - lower), (lower >= 0).to(lower.dtype))
+    offset = torch.maximum(-slope * lower, (1 - slope) * upper)
+    if rounding.is_outward:
+        offset = offset * (1 + 16 * torch.finfo(lower.dtype).eps) + rounding.smallest(lower.dtype)
+    return slope, torch.where(either, offset, 0)
+
+
+def _magnitudes(layers: Sequence[tuple[Affine, Interval, Interval | None]], before: Sequence[Interval]) -> list[Tensor]:
+    """Return of each hidden unit the sum of its terms' magnitudes, of the first layer that of its input alone."""
+    found = [before[0].magnitude]
+    for (_, weight, bias), below, here in zip(layers[1:-1], before, before[1:], strict=False):
+        terms = below.upper.clamp_min(0) @ weight.magnitude.transpose(1, 2)
+        if bias is not None:
+            terms = terms + bias.magnitude[:, None]
+        found.append(torch.maximum(terms, here.magnitude))
+    return found
+
+
+def _slack(lost: Tensor, magnitudes: Sequence[Tensor], rounding: Rounding) -> Tensor:
+    """Return more than all rounding, of terms of that magnitude, and all underflow."""
+    if not rounding.is_outward:
+        return torch.zeros_like(lost)
+    widest, dtype = max(each.shape[-1] for each in magnitudes), lost.dtype
+    reach = 1 + sum(each.sum(dim=-1, keepdim=True) for each in magnitudes)
+    relative = 8 * rounding.error_of_sums(4 * widest + 64, dtype)
+    return lost * relative + reach * (64 * widest * rounding.smallest(dtype))
