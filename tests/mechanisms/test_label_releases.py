@@ -196,3 +196,13 @@ def test_draws_follow_the_law(rule, delta):
         drawn = release.labels(row.expand(draws, 2))
         assert {*drawn} == {label, None if rule == "stable" else 1 - label}
         assert abs(drawn.count(label) / draws - float(due)) <= 0.06
+
+
+def test_radii_of_a_deep_network_are_those_of_bounds_without_lines() -> None:
+    """Lines of a larger box may give narrower bounds, so that by them neighbours' radii may differ by more than one."""
+    deep = replace(SETTINGS, network=dense_network(2, (6, 6), 2))
+    learned = trained(deep)
+    without = replace(learned, bounding=Bounding(differences="joint"))
+    assert bool((radii(learned) > radii(without)).any())
+    released = LabelRelease(deep, learned, rule="laplace", epsilon=EPSILON, delta=DELTA)
+    assert torch.equal(radii(released._learned), radii(without))

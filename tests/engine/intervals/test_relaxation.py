@@ -133,6 +133,43 @@ def test_differences_are_never_wider_and_mostly_narrower(sizes: tuple[int, ...])
     assert bool((certify(network, box, rows, JOINT).certified <= certify(network, box, rows).certified).all())
 
 
+def test_training_knows_no_lines() -> None:
+    """Boxes of more changes are to hold those of fewer, and lines of a larger box may give narrower bounds."""
+    network, box, rows = drawn((3, 8, 8, 2), 0.1, torch.float64, 3)
+    labels = torch.tensor([0, 1, 0, 1, 0, 1])
+    found = [
+        backward(network, box, forward(network, box, rows, each), labels, "cross-entropy", each)
+        for each in (TIGHTEST, JOINT)
+    ]
+    for one, two in zip(*found, strict=True):
+        assert torch.equal(one.derivatives.lower, two.derivatives.lower)
+        assert torch.equal(one.derivatives.upper, two.derivatives.upper)
+
+
+def test_what_flows_back_is_never_narrower_for_a_larger_box() -> None:
+    for seed in range(50):
+        for sizes in ((3, 8, 2), (3, 8, 8, 3), (2, 6, 10)):
+            network, box, rows = drawn(sizes, 0.1, torch.float64, seed)
+            labels = torch.randint(0, sizes[-1], (6,), generator=torch.Generator().manual_seed(seed))
+            for factors in backward(network, box, forward(network, box, rows), labels, "cross-entropy"):
+                lower, upper = factors.derivatives
+                assert bool((lower[1] <= lower[0] + 1e-12).all() and (upper[0] <= upper[1] + 1e-12).all())
+
+
+def test_lines_of_a_larger_box_may_give_narrower_bounds() -> None:
+    """It happens: so lines are used neither in training nor where radii of neighbours may differ by one at most."""
+    narrower = {"relaxed": 0, "joint": 0}
+    for seed in range(40):
+        for sizes in DEEP:
+            network, box, rows = drawn(sizes, 0.2, torch.float64, seed)
+            nearly = [Interval(*(torch.stack([0.9 * end[1] + 0.1 * end[0], end[1]]) for end in each)) for each in box]
+            for bounding in (TIGHTEST, JOINT):
+                bounds = margin_bounds(network, nearly, rows, bounding)
+                narrower[bounding.differences] += int((bounds.lower[1] > bounds.lower[0] + 1e-9).sum())
+    assert narrower["relaxed"] > 0
+    assert narrower["joint"] == 0
+
+
 def test_records_may_be_many_or_few(monkeypatch: pytest.MonkeyPatch) -> None:
     network, box, rows = drawn((3, 8, 8, 3), 0.03, torch.float64, 1)
     together = margin_bounds(network, box, rows)

@@ -9,7 +9,7 @@ from torch import Tensor
 from certified_unlearning.engine.intervals.interval import Interval
 from certified_unlearning.engine.intervals.losses import separate_differences
 from certified_unlearning.engine.intervals.network import Network
-from certified_unlearning.engine.intervals.propagation import TIGHTEST, Bounding, differences, forward
+from certified_unlearning.engine.intervals.propagation import TIGHTEST, Bounding, differences, forward, single_logit
 
 
 class Sure(NamedTuple):
@@ -47,6 +47,7 @@ def margin_bounds(
     seen = forward(network, box, rows, bounding)
     logits, rounding = seen.logits, bounding.rounding
     if network.outputs == 1:
+        logits = single_logit(network, box, seen, bounding)
         logits = Interval(*(torch.cat([torch.zeros_like(end), end], dim=-1) for end in logits))
     if joint and network.outputs > 1:
         return differences(network, box, seen, bounding)

@@ -32,8 +32,9 @@ class Bounding:
         products: ``exact`` where a factor has a known sign, or ``rump``, midpoints and radii.
         outer: The same for products of a derivative and an activation.
         softmax: ``pairwise`` by differences of logits besides, or ``tight`` by single logits.
-        differences: Of logits: ``relaxed``, by lines through all hidden layers besides, or ``joint``, by differences of
-            the last weights.
+        differences: Of logits, where predictions are certified: ``relaxed``, by lines through all hidden layers
+            besides, or ``joint``, by differences of the last weights alone, where a larger box never has narrower
+            bounds. Training knows ``joint`` only.
         rounding: Outward, or naive, which is no proof.
     """
 
@@ -123,11 +124,6 @@ def forward(
             shapes.append(shape)
             outputs = _affine(seen, weight, bias, bounding, nonnegative=nonnegative)
             values, nonnegative = _each(outputs, layer.placed, shape), False
-    if network.outputs == 1 and bounding.differences == "relaxed" and is_chain(network):
-        parameters = list(network.by_layer(box))
-        _, weight, bias = parameters[-1]
-        sizes = weight.magnitude, None if bias is None else bias.magnitude
-        values = values.intersected(relaxed(parameters, before, weight, bias, sizes, bounding.rounding))
     return Activations(values, tuple(columns), tuple(signs), tuple(before), tuple(shapes))
 
 
@@ -137,7 +133,7 @@ def paired_differences(
     activations: Activations,
     bounding: Bounding = TIGHTEST,
     *,
-    training: bool = False,
+    relaxes: bool = False,
 ) -> Interval:
     """Return bounds of the differences of all `losses.pairs_of` logits: both have the same activations.
 
@@ -149,7 +145,8 @@ def paired_differences(
         box: Parameters, each of shape ``(runs, ...)``.
         activations: What `forward` returned for them.
         bounding: How.
-        training: Whether to be quick where there are many pairs.
+        relaxes: Whether lines through hidden layers may be used, if ``bounding`` says so. Lines depend on the box, and
+            those of a larger one may happen to give narrower bounds: training, whose boxes are to be nested, has none.
 
     Returns:
         Shape ``(runs, records, pairs)``.
@@ -171,7 +168,7 @@ def paired_differences(
         shifts = Interval(-apart, apart) if shifts is None else Interval(shifts.lower - apart, shifts.upper + apart)
     found = _affine(columns, rows, shifts, bounding, nonnegative=activations.nonnegative[-1], more=more)
     found = _each(found, lambda end: end.squeeze(2))
-    if bounding.differences == "relaxed" and is_chain(network) and not (training and network.outputs > 2):
+    if relaxes and bounding.differences == "relaxed" and is_chain(network):
         parameters = list(network.by_layer(box))
         size = weight.magnitude[:, first] + weight.magnitude[:, second]
         sizes = size, None if bias is None else bias.magnitude[:, first] + bias.magnitude[:, second]
@@ -190,13 +187,31 @@ def differences(
         Shape ``(runs, records, outputs, outputs)``.
     """
     # Those of j less i are those of i less j with other signs.
-    half, classes = paired_differences(network, box, activations, bounding), network.outputs
+    half, classes = paired_differences(network, box, activations, bounding, relaxes=True), network.outputs
     first, second = pairs_of(classes, half.lower.device)
     shape = (*half.lower.shape[:2], classes, classes)
     found = Interval(half.lower.new_zeros(shape), half.lower.new_zeros(shape))
     found.lower[..., first, second], found.lower[..., second, first] = half.lower, -half.upper
     found.upper[..., first, second], found.upper[..., second, first] = half.upper, -half.lower
     return found
+
+
+def single_logit(
+    network: Network, box: Sequence[Interval], activations: Activations, bounding: Bounding = TIGHTEST
+) -> Interval:
+    """Return bounds of the logit of a network that has one, by lines through hidden layers, too, if they may be used.
+
+    Returns:
+        Shape ``(runs, records, 1)``.
+    """
+    if bounding.differences != "relaxed" or not is_chain(network):
+        return activations.logits
+    parameters = list(network.by_layer(box))
+    _, weight, bias = parameters[-1]
+    sizes = weight.magnitude, None if bias is None else bias.magnitude
+    return activations.logits.intersected(
+        relaxed(parameters, activations.before, weight, bias, sizes, bounding.rounding)
+    )
 
 
 def backward(
@@ -219,7 +234,7 @@ def backward(
     """
     pairs = None
     if loss == "cross-entropy" and bounding.softmax == "pairwise":
-        pairs = paired_differences(network, box, activations, bounding, training=True)
+        pairs = paired_differences(network, box, activations, bounding)
     values = loss_bounds(activations.logits, labels, loss, pairs=pairs, rounding=bounding.rounding)
     return backward_from(network, box, activations, values, bounding, labels=None if pairs is None else labels)
 

@@ -9,6 +9,10 @@ numbers, and a layer costs one product of matrices.
 With coefficient ``c`` and a unit's input ``z`` in ``[l, u]``, ``l < 0 < u``: where ``c >= 0``, ``relu(z)`` is above
 ``0`` and ``z``; where ``c < 0`` it is below the line from ``(l, 0)`` to ``(u, u)``.
 
+Lines depend on the box: what a larger one gives may be narrower by chance, so that to be certified for ``k`` and for
+fewer are to be asked one by one, and neighbours' radii may differ by more than one. Where that matters, no lines are
+used: in training, and where radii decide how much noise a label gets (`mechanisms.certified_sgd.releases`).
+
 All of it holds for what floats make of a network. Coefficients are numbers that may be chosen; what is rounded is what
 they are compared with. Be ``V`` of a unit the sum of its terms' magnitudes. A unit's computed input is off by at most
 ``g V`` (`Rounding.error_of_sums`), the next layer's coefficients, multiplied by what they are coefficients of, by

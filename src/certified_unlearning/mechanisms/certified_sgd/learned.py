@@ -48,7 +48,10 @@ class Learned:
         return (scores[:, 0] > 0).long() if scores.shape[1] == 1 else scores.argmax(dim=1)
 
     def certified(self, rows: Tensor) -> Tensor:
-        """Return which predictions no parameters of a budget's box change, shape ``(budgets, records)``."""
+        """Return which predictions no parameters of a budget's box change, shape ``(budgets, records)``.
+
+        What is certified for a budget is so for all smaller ones, whose boxes lie in its own.
+        """
         if not len(rows):
             return torch.zeros(len(self.budgets), 0, dtype=torch.bool, device=rows.device)
         found = []
@@ -56,10 +59,10 @@ class Learned:
             sure = certify(self.network, self.box, piece[None], self.bounding)
             # The box holds the parameters, so that what all of it predicts is what they predict.
             found.append(sure.certified & (sure.classes == self.classes(piece)))
-        return torch.cat(found, dim=1)
+        return torch.cat(found, dim=1).flip(0).long().cummax(dim=0).values.flip(0).bool()
 
     def certified_at(self, rows: Tensor, k: int) -> Tensor:
-        """Return which predictions are certified for ``k`` changes, by the box of the next budget that covers it.
+        """Return which predictions are certified for ``k`` changes, by the box of a budget that covers it.
 
         Raises:
             ParameterError: No budget does.
@@ -67,9 +70,9 @@ class Learned:
         return self.certified_by(self.budget_for(k), rows)
 
     def certified_by(self, run: int, rows: Tensor) -> Tensor:
-        """Return which predictions one box certifies, by its place among the budgets."""
-        alone = tuple(Interval(box.lower[run : run + 1], box.upper[run : run + 1]) for box in self.box)
-        return replace(self, box=alone, budgets=self.budgets[run : run + 1]).certified(rows)[0]
+        """Return which predictions one box or a larger one certifies, by its place among the budgets."""
+        larger = tuple(Interval(box.lower[run:], box.upper[run:]) for box in self.box)
+        return replace(self, box=larger, budgets=self.budgets[run:]).certified(rows)[0]
 
     def budget_for(self, k: int) -> int:
         """Return the place of the smallest budget that covers ``k``.
@@ -83,17 +86,8 @@ class Learned:
         raise ParameterError(f"k must be at most the largest budget, {self.budgets[-1]}, got {k}")
 
     def radii(self, rows: Tensor) -> Tensor:
-        """Return the largest budget that certifies each prediction, 0 if none does, by bisection over nested boxes."""
-        low = torch.full((len(rows),), -1, device=rows.device)
-        high = torch.full_like(low, len(self.budgets))
-        while bool((high - low > 1).any()):
-            middle = (low + high) // 2
-            for run in _distinct(middle[high - low > 1]):
-                asked = (middle == run) & (high - low > 1)
-                sure = self.certified_by(run, rows[asked])
-                low[asked] = torch.where(sure, run, low[asked])
-                high[asked] = torch.where(sure, high[asked], run)
-        return torch.tensor((0, *self.budgets), device=rows.device)[low + 1]
+        """Return the largest budget that certifies each prediction, 0 if none does."""
+        return torch.tensor((0, *self.budgets), device=rows.device)[self.certified(rows).sum(dim=0)]
 
     def accuracy_bounds(self, rows: Tensor, labels: Tensor) -> list[tuple[float, float]]:
         """Return for each budget between which shares of the labels the predictions of all its box are right."""

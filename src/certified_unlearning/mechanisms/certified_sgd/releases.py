@@ -6,6 +6,7 @@ ones are. Here every input is answered by chance, by a law that its radius choos
 
 import secrets
 from collections.abc import Sequence
+from dataclasses import replace
 from fractions import Fraction
 
 from torch import Tensor
@@ -80,7 +81,8 @@ class LabelRelease:
         _require_radii(settings, learned, relation)
         if rule != "stable" and learned.network.affine[-1].outputs > 2:
             raise ParameterError(f"rule must be stable for more than two classes, got {rule!r}")
-        self._learned = learned
+        # By lines that depend on the box neighbours' radii may differ by more than one.
+        self._learned = replace(learned, bounding=replace(learned.bounding, differences="joint"))
         self._law = label_law(rule, epsilon=epsilon, delta=delta, largest=learned.budgets[-1])
         self.rule, self.relation = rule, relation
         self.epsilon, self.delta = epsilon, delta
