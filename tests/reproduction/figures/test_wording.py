@@ -90,6 +90,15 @@ def texts(figure: Figure) -> list[str]:
     return [figure.get_suptitle(), *np.ravel(axes), *legends]
 
 
+def test_powers_of_ten_that_would_touch_below_a_panel_are_written_as_powers() -> None:
+    axes = Figure().subplots()
+    axes.set_xscale("log")
+    axes.xaxis.set_major_formatter(Numbers())
+    written = axes.xaxis.get_major_formatter().format_ticks([1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8])
+    assert written == ["10²", "10³", "10⁴", "10⁵", "10⁶", "10⁷", "10⁸"]
+    assert axes.xaxis.get_major_formatter().format_ticks([1e2, 1e3, 1e4]) == ["100", "1,000", "10,000"]
+
+
 @pytest.mark.parametrize("experiment", [*FIGURES, *BOUND_FIGURES, "smoothness"])
 def test_every_figure_writes_greek_letters_and_all_ticks_alike(
     experiment: str,

@@ -22,6 +22,8 @@ _LETTER = re.compile(rf"\b({'|'.join(_GREEK)})\b")
 _RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 _LEAST, _MOST = 1e-4, 1e7
 """Numbers between these are written in full, others with a power of ten."""
+_ROOM = 40
+"""Characters that fit below a panel."""
 
 
 def greek(text: str) -> str:
@@ -89,4 +91,9 @@ class Numbers(Formatter):
             if not small:
                 decimals = max(len(number(tick).partition(".")[2]) for tick in ticks)
                 return [fixed(tick, decimals) for tick in ticks]
-        return [number(tick) for tick in ticks]
+        labels = [number(tick) for tick in ticks]
+        if self.axis.axis_name == "x" and sum(len(label) + 1 for label in labels) > _ROOM:  # type: ignore[union-attr]
+            exponents = np.log10(ticks)
+            if np.array_equal(exponents, np.round(exponents)):
+                return [f"10{str(int(exponent)).translate(_RAISED)}" for exponent in exponents]
+        return labels
