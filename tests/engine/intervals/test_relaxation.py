@@ -187,6 +187,46 @@ def test_infinite_boxes_certify_nothing() -> None:
     assert not bool(certify(network, huge, rows).certified.any())
 
 
+def test_no_records_have_no_bounds() -> None:
+    network, box, rows = drawn((2, 5, 4, 2), 0.03, torch.float64, 1)
+    assert margin_bounds(network, box, rows[:, :0]).lower.shape == (2, 0, 2, 2)
+    assert certify(network, box, rows[:, :0]).certified.shape == (2, 0)
+
+
+def points(*values: list) -> Box:
+    return tuple(Interval.point(torch.tensor(each)[None]) for each in values)
+
+
+@pytest.mark.parametrize("units", [1, 4, 100])
+def test_underflow_is_counted_where_a_large_coefficient_multiplies_it(units: int) -> None:
+    """Every product of the second layer is flushed to 0, which the last layer multiplies by 2^120."""
+    tiny, large = torch.finfo(torch.float32).tiny, 2.0**120
+    bias = 40 * (units + 1) * tiny
+    shift = large * (bias + 0.45 * units * tiny)
+    box = points([[1.0]] * units, [0.0] * units, [[2.0**-63] * units], [bias], [[0.0], [large]], [shift, 0.0])
+    rows = torch.full((1, 1, 1), 0.9 * 2.0**-63)
+    network = Network.dense(1, units, 1, 2)
+    if not torch.set_flush_denormal(True):
+        pytest.skip("this processor cannot flush denormal numbers to 0")
+    try:
+        scores = logits(network, tuple(each.lower for each in box), rows).flatten()
+        bounds = margin_bounds(network, box, rows)
+        assert bounds.lower[0, 0, 0, 1] <= scores[1] - scores[0] <= bounds.upper[0, 0, 0, 1]
+    finally:
+        torch.set_flush_denormal(False)
+
+
+@pytest.mark.parametrize("depth", [600, 1400, 2000])
+def test_rounding_of_many_layers_is_counted(depth: int) -> None:
+    network, large = Network.dense(1, *[1] * depth, 2), 2.0**20
+    biases = [0.51 / 8] * (depth - 1) + [large]
+    box = points(*(each for bias in biases for each in ([[1.0]], [bias])), [[0.0], [1.0]], [0.0, 0.0])
+    rows = torch.ones(1, 1, 1)
+    scores = logits(network, tuple(each.lower for each in box), rows).flatten()
+    bounds = margin_bounds(network, box, rows)
+    assert bounds.lower[0, 0, 0, 1] <= scores[1] - scores[0] <= bounds.upper[0, 0, 0, 1]
+
+
 @pytest.mark.parametrize(
     ("module", "chain"),
     [

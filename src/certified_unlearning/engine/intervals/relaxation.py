@@ -16,7 +16,8 @@ used: in training, and where radii decide how much noise a label gets (`mechanis
 All of it holds for what floats make of a network. Coefficients are numbers that may be chosen; what is rounded is what
 they are compared with. Be ``V`` of a unit the sum of its terms' magnitudes. A unit's computed input is off by at most
 ``g V`` (`Rounding.error_of_sums`), the next layer's coefficients, multiplied by what they are coefficients of, by
-``g |c| V`` together, slopes, offsets and constants by as much again. Eight times ``g`` is counted.
+``g |c| V`` together, slopes, offsets and constants by as much again, and every layer adds a few roundings of the sum.
+Eight times ``g`` is counted, for sums as long as four layers are wide and eight terms a layer.
 """
 
 from collections.abc import Sequence
@@ -76,7 +77,7 @@ def relaxed(
     weight_sizes, shift_sizes = (None if each is None else torch.cat([each, each], dim=1) for each in sizes)
     assert weight_sizes is not None
     found = []
-    for start in range(0, before[0].lower.shape[1], step):
+    for start in range(0, max(1, before[0].lower.shape[1]), step):
         some = [Interval(*(end[:, start : start + step] for end in each)) for each in before]
         found.append(_least(layers, some, coefficients, constants, weight_sizes, shift_sizes, rounding))
     least = torch.cat(found, dim=1)
@@ -93,7 +94,7 @@ def _least(
     rounding: Rounding,
 ) -> Tensor:
     """Return lower bounds of functions with these coefficients of the last hidden layer's activations."""
-    magnitudes = _magnitudes(layers, before)
+    magnitudes = _magnitudes(layers, before, rounding)
     factors, total = coefficients[:, None], constants[:, None]
     size = before[-1].upper.clamp_min(0) @ weight_sizes.transpose(1, 2)
     if shift_sizes is not None:
@@ -129,15 +130,22 @@ def _line(lower: Tensor, upper: Tensor, rounding: Rounding) -> tuple[Tensor, Ten
     return slope, torch.where(either, offset, 0)
 
 
-def _magnitudes(layers: Sequence[tuple[Affine, Interval, Interval | None]], before: Sequence[Interval]) -> list[Tensor]:
-    """Return of each hidden unit the sum of its terms' magnitudes, of the first layer that of its input alone."""
+def _magnitudes(
+    layers: Sequence[tuple[Affine, Interval, Interval | None]], before: Sequence[Interval], rounding: Rounding
+) -> list[Tensor]:
+    """Return of each hidden unit the sum of its terms' magnitudes, of the first layer that of its input alone.
+
+    What underflow loses of a unit's input is multiplied by its coefficient, as rounding is. So much is added that the
+    share of it which is counted is more than all that is lost.
+    """
     found = [before[0].magnitude]
     for (_, weight, bias), below, here in zip(layers[1:-1], before, before[1:], strict=False):
         terms = below.upper.clamp_min(0) @ weight.magnitude.transpose(1, 2)
         if bias is not None:
             terms = terms + bias.magnitude[:, None]
         found.append(torch.maximum(terms, here.magnitude))
-    return found
+    dtype = found[0].dtype
+    return [each + rounding.smallest(dtype) / torch.finfo(dtype).eps for each in found]
 
 
 def _slack(lost: Tensor, magnitudes: Sequence[Tensor], rounding: Rounding) -> Tensor:
@@ -146,5 +154,5 @@ def _slack(lost: Tensor, magnitudes: Sequence[Tensor], rounding: Rounding) -> Te
         return torch.zeros_like(lost)
     widest, dtype = max(each.shape[-1] for each in magnitudes), lost.dtype
     reach = 1 + sum(each.sum(dim=-1, keepdim=True) for each in magnitudes)
-    relative = 8 * rounding.error_of_sums(4 * widest + 64, dtype)
-    return lost * relative + reach * (64 * widest * rounding.smallest(dtype))
+    relative = 8 * rounding.error_of_sums(4 * widest + 8 * len(magnitudes) + 64, dtype)
+    return lost * relative + reach * (64 * (widest + len(magnitudes)) * rounding.smallest(dtype))

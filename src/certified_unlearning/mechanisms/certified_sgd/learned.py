@@ -106,8 +106,8 @@ class Learned:
 def radius_by_search(certified: Callable[[int], Tensor], most: int) -> Tensor:
     """Return the largest k up to ``most`` for which each prediction is certified, training boxes only as needed.
 
-    Boxes are nested in k, so certified at k is certified below: k doubles until nothing new is certified, and is then
-    bisected.
+    Boxes are nested in k, so what holds for k holds below: k doubles until nothing new is certified, and is then
+    bisected. Bounds by lines, of which those of a larger box may be narrower, may have it end at a smaller k.
 
     Args:
         certified: Returns for a budget which predictions it certifies, of the same shape each time; called at most once

@@ -47,7 +47,7 @@ class Case(Training):
     )
     k: Distinct[PositiveInt] = Field(description="records of every batch, distinct whole numbers, at least 1, rising")
     bounds: Distinct[Literal["tighter", "published"]] = Field(
-        description="tighter (exact products, differences of logits, lines) or published (midpoints and radii, single logits)"
+        description="tighter (exact products, differences, lines) or published (midpoints and radii, single logits)"
     )
 
 
