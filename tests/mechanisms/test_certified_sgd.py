@@ -6,6 +6,8 @@ import torch
 from certified_unlearning.engine.abstract_training.descent import Descent
 from certified_unlearning.engine.abstract_training.neighbourhoods import Neighbourhood
 from certified_unlearning.engine.intervals.network import Network
+from certified_unlearning.engine.intervals.propagation import TIGHTEST, Bounding
+from certified_unlearning.engine.intervals.rounding import NAIVE
 from certified_unlearning.errors import AssumptionError, ParameterError
 from certified_unlearning.mechanisms.certified_sgd.learned import Learned, radius_by_search
 from certified_unlearning.mechanisms.certified_sgd.sgd import CertifiedSgd, dense_network, widths
@@ -96,3 +98,16 @@ def test_widths_are_of_dense_networks() -> None:
 
     with pytest.raises(ParameterError, match="only networks of dense layers"):
         widths(Network.of(nn.Sequential(nn.Linear(2, 2), nn.Linear(2, 1))))
+
+
+@pytest.mark.parametrize("sizes", [(2, 6, 2), (2, 6, 3), (2, 6, 6, 2), (2, 6, 6, 1)])
+def test_naive_rounding_trains_networks_with_hidden_layers(sizes: tuple[int, ...]) -> None:
+    """Without it in the bounds both ends of a point may come out of order by a unit in the last place."""
+    descent = Descent(loss="binary-cross-entropy" if sizes[-1] == 1 else "cross-entropy", step_size=0.5)
+    boxes = [
+        learned((0, 1), CertifiedSgd(Network.dense(*sizes), descent, 30, 2, bounding=bounding)).box
+        for bounding in (Bounding(rounding=NAIVE), TIGHTEST)
+    ]
+    for naive, outward in zip(*boxes, strict=True):
+        torch.testing.assert_close(naive.lower, outward.lower, rtol=1e-9, atol=1e-9)
+        torch.testing.assert_close(naive.upper, outward.upper, rtol=1e-9, atol=1e-9)

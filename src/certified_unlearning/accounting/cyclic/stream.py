@@ -32,9 +32,8 @@ FORGOTTEN = 30.0
 """Steps whose differences have faded by ``exp(-30)`` are summed up in one distance: an upper bound."""
 DEPTH = 100
 """Requests that one call adds to what the one before has computed."""
-
-
 Whole: TypeAlias = NDArray[np.int64]
+"""Whole numbers."""
 
 
 class Requests(NamedTuple):

@@ -55,6 +55,10 @@ class Interval(NamedTuple):
         """Return what both intervals hold."""
         return Interval(torch.maximum(self.lower, other.lower), torch.minimum(self.upper, other.upper))
 
+    def ordered(self) -> "Interval":
+        """Return the interval with its ends in order: those of a point are one number, but may be rounded apart."""
+        return Interval(torch.minimum(*self), torch.maximum(*self))
+
     def checked(self, what: str) -> Self:
         """Return the interval itself if its ends are finite and in order.
 

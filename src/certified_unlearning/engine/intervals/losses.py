@@ -116,7 +116,7 @@ def softmax_bounds(logits: Interval, pairs: Interval | None = None, rounding: Ro
     lower = (terms @ one + 1).reciprocal()
     upper = (terms.reciprocal_() @ other + 1).reciprocal()
     if not rounding.is_outward:
-        return Interval(lower, upper)
+        return Interval(lower, upper).ordered()
     # What exponents of that size, exponentials and sums are off by, here and in training, which subtracts the largest.
     widest = (logits.upper.amax(dim=-1, keepdim=True) - logits.lower.amin(dim=-1, keepdim=True)).clamp_max(UNDERFLOWS)
     off = 2 * numbers.eps * (widest + 4 * classes + 8 * EXPONENTIAL + 32)

@@ -265,7 +265,8 @@ def _both(
         found += torch.cat(
             [end.expand(*end.shape[:-1], columns) if end.ndim else end.expand(columns) for end in widened], -1
         )
-    return Interval(found[..., :columns], found[..., columns:])
+    ends = Interval(found[..., :columns], found[..., columns:])
+    return ends if rounding.is_outward else ends.ordered()
 
 
 def _widened(lower: Tensor, upper: Tensor, left: Interval, right: Interval, rounding: Rounding) -> Interval:

@@ -280,6 +280,7 @@ def backward_from(
             values = _gathered(layer, derivatives, weight, activations.shapes[place], bounding)
             if labels is not None and place == len(parameters) - 1 and isinstance(layer, Dense):
                 values = values.intersected(_gathered_together(derivatives, weight, labels, bounding))
+                values = values if bounding.rounding.is_outward else values.ordered()
             place -= 1
     return tuple(reversed(found))
 
