@@ -63,9 +63,9 @@ def test_steps_of_mini_batches_read_one_batch(monkeypatch):
     read = []
     original = CyclicObjective._block
 
-    def block(self, first, last):
-        read.append(last - first)
-        return original(self, first, last)
+    def block(self, first, size):
+        read.append(size)
+        return original(self, first, size)
 
     monkeypatch.setattr(CyclicObjective, "_block", block)
     system, learned, of_request = answered("langevin-minibatch", 10_001)
