@@ -228,6 +228,14 @@ def test_all_published_models_of_long_learning_are_counted_from_above():
     assert expected * (1 - 1e-13) <= stream.joint_curve(problem, schedule).mu <= expected * (1 + 1e-9)
 
 
+def test_all_published_models_of_steps_that_do_not_contract_are_accounted_for():
+    problem = Problem(2, 0.0, 0.25, 1.0, 0.4, "zero-out")
+    schedule = Schedule(0.1, (1, 2), (4, 3), 30, Cycle(3, 2), (((2, 1),), ((0, 1), (1, 1))))
+    phases = phases_of(problem, schedule, schedule.places)
+    expected = math.hypot(*[pooled_mu(phases[start:end]) for start, end in ((0, 30), (30, 34), (34, 37))])
+    assert stream.joint_curve(problem, schedule).mu == pytest.approx(expected, rel=1e-12)
+
+
 def test_planned_noise_is_the_least():
     cycle, problem = Cycle(15, 2000), batch_problem(2000)
     schedule = Schedule(1.0, (10,), (20,), 60, cycle)

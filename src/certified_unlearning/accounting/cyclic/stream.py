@@ -130,6 +130,7 @@ def joint_curve(problem: Problem, schedule: Schedule) -> GaussianCurve:
     begins, starts, ends = begins[some], starts[some], ends[some]
     if not len(ends):
         return GaussianCurve(0.0)
+    cut = starts > begins
     step, of_a_record = _step(problem, schedule.sigma)
     steps, records, firsts = _runs(_visits(requests, 0), starts, ends)
     mu = mu_of_all(
@@ -138,7 +139,8 @@ def joint_curve(problem: Problem, schedule: Schedule) -> GaussianCurve:
         firsts,
         contraction_gap=step.contraction_gap,
         noise_std=step.noise_std,
-        starting_distances=np.where(starts > begins, _distance(problem, schedule.sigma, requests), 0.0),
+        # Steps that do not contract are never cut, and have no such distance.
+        starting_distances=cut * _distance(problem, schedule.sigma, requests) if cut.any() else np.zeros(len(cut)),
     )
     return GaussianCurve(mu)
 
