@@ -1,10 +1,13 @@
 """Certified SGD: places that no data chooses, boxes of many budgets at once, radii by search."""
 
+from typing import Any
+
 import pytest
 import torch
 
 from certified_unlearning.engine.abstract_training.descent import Descent
 from certified_unlearning.engine.abstract_training.neighbourhoods import Neighbourhood
+from certified_unlearning.engine.intervals.margins import certify
 from certified_unlearning.engine.intervals.network import Network
 from certified_unlearning.engine.intervals.propagation import TIGHTEST, Bounding
 from certified_unlearning.engine.intervals.rounding import NAIVE
@@ -111,3 +114,22 @@ def test_naive_rounding_trains_networks_with_hidden_layers(sizes: tuple[int, ...
     for naive, outward in zip(*boxes, strict=True):
         torch.testing.assert_close(naive.lower, outward.lower, rtol=1e-9, atol=1e-9)
         torch.testing.assert_close(naive.upper, outward.upper, rtol=1e-9, atol=1e-9)
+
+
+def test_one_box_is_asked_where_bounds_of_larger_ones_are_no_narrower(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[int] = []
+
+    def counted(network: Network, box: Any, *given: Any) -> Any:
+        asked.append(len(box[0].lower))
+        return certify(network, box, *given)
+
+    shallow = learned((1, 2, 4))
+    deep = learned((1, 2, 4), CertifiedSgd(Network.dense(2, 6, 6, 1), DESCENT, 30, 3))
+    monkeypatch.setattr("certified_unlearning.mechanisms.certified_sgd.learned.certify", counted)
+    assert torch.equal(shallow.certified_at(queries(), 1), shallow.certified(queries())[0])
+    assert torch.equal(deep.certified_at(queries(), 1), deep.certified(queries())[0])
+    assert asked == [1, 3, 3, 3]
+    for each in (shallow, deep):
+        nested = each.certified(queries())
+        assert bool((nested[1:] <= nested[:-1]).all())
+        assert torch.equal(each.radii(queries()), torch.tensor([0, 1, 2, 4])[nested.sum(dim=0)])

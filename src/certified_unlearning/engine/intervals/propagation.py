@@ -44,6 +44,10 @@ class Bounding:
     differences: Differences = "relaxed"
     rounding: Rounding = OUTWARD
 
+    def draws_lines(self, network: Network) -> bool:
+        """Return whether predictions of a network are certified by lines, by which a larger box may have narrower bounds."""
+        return self.differences == "relaxed" and is_chain(network)
+
 
 TIGHTEST = Bounding()
 RUMP = Bounding(products="rump", outer="rump", softmax="tight", differences="joint")
@@ -151,28 +155,28 @@ def paired_differences(
     Returns:
         Shape ``(runs, records, pairs)``.
     """
-    _, weight, bias = list(network.by_layer(box))[-1]
+    parameters = list(network.by_layer(box))
+    _, weight, bias = parameters[-1]
     rounding, columns = bounding.rounding, activations.columns[-1]
     first, second = pairs_of(network.outputs, weight.lower.device)
     rows = subtracted(_each(weight, lambda end: end[:, second]), _each(weight, lambda end: end[:, first]), rounding)
-    shifts, more = None, None
+    size = weight.magnitude[:, first] + weight.magnitude[:, second]
+    shifts, bias_size, more = None, None, None
     if bias is not None:
+        bias_size = bias.magnitude[:, first] + bias.magnitude[:, second]
         shifts = subtracted(_each(bias, lambda end: end[:, second]), _each(bias, lambda end: end[:, first]), rounding)
     if rounding.is_outward:
         # What each of both logits is off by, twice: the roundings of their subtraction are in it.
         off = 4 * rounding.error_of_sums(columns.lower.shape[-1] + 8, weight.lower.dtype)
-        more = off * (weight.magnitude[:, first] + weight.magnitude[:, second])
+        more = off * size
         apart = more.new_full((1, more.shape[1]), 4 * rounding.smallest(more.dtype))
-        if bias is not None:
-            apart = apart + off * (bias.magnitude[:, first] + bias.magnitude[:, second])
+        if bias_size is not None:
+            apart = apart + off * bias_size
         shifts = Interval(-apart, apart) if shifts is None else Interval(shifts.lower - apart, shifts.upper + apart)
     found = _affine(columns, rows, shifts, bounding, nonnegative=activations.nonnegative[-1], more=more)
     found = _each(found, lambda end: end.squeeze(2))
-    if relaxes and bounding.differences == "relaxed" and is_chain(network):
-        parameters = list(network.by_layer(box))
-        size = weight.magnitude[:, first] + weight.magnitude[:, second]
-        sizes = size, None if bias is None else bias.magnitude[:, first] + bias.magnitude[:, second]
-        found = found.intersected(relaxed(parameters, activations.before, rows, shifts, sizes, rounding))
+    if relaxes and bounding.draws_lines(network):
+        found = found.intersected(relaxed(parameters, activations.before, rows, shifts, (size, bias_size), rounding))
     if bounding.products == "exact" and (columns.is_point or activations.nonnegative[-1]):
         return found  # Exact products of the same activations: nothing that single logits say is tighter.
     return found.intersected(separate_pairs(activations.logits, rounding))
@@ -204,7 +208,7 @@ def single_logit(
     Returns:
         Shape ``(runs, records, 1)``.
     """
-    if bounding.differences != "relaxed" or not is_chain(network):
+    if not bounding.draws_lines(network):
         return activations.logits
     parameters = list(network.by_layer(box))
     _, weight, bias = parameters[-1]
@@ -345,8 +349,9 @@ def _gathered_together(derivatives: Interval, weight: Interval, labels: Tensor, 
     found = Interval(weight.lower.new_empty(shape), weight.lower.new_empty(shape))
     for label in range(classes):
         here = (labels == label).nonzero().view(-1)
-        some = _by_other_classes(_each(values, lambda end: end[:, here]), weight, label, bounding, nonnegative=True)  # noqa: B023
-        found.lower[:, here], found.upper[:, here] = some
+        some = Interval(values.lower[:, here], values.upper[:, here])
+        ends = _by_other_classes(some, weight, label, bounding, nonnegative=True)
+        found.lower[:, here], found.upper[:, here] = ends
     return found
 
 
@@ -356,13 +361,14 @@ def _by_other_classes(
     """Return bounds of the derivatives by the last layer's inputs without those of one class; see above."""
     rounding, classes = bounding.rounding, weight.lower.shape[1]
     others = [each for each in range(classes) if each != left_out]
-    own, rest = (_each(weight, lambda end: end[:, some]) for some in ([left_out], others))  # noqa: B023
+    own, rest = _each(weight, lambda end: end[:, [left_out]]), _each(weight, lambda end: end[:, others])
     more, shift = None, None
     if rounding.is_outward:
         # What the product that training computes is off by, and what derivatives of floats add up to instead of 0.
-        more = 4 * rounding.error_of_sums(classes + 8, own.lower.dtype) * (own.magnitude + rest.magnitude)
-        sums = 4 * rounding.error_of_sums(classes + 8, own.lower.dtype) + classes * rounding.smallest(own.lower.dtype)
-        apart = own.magnitude * sums + rounding.smallest(own.lower.dtype)
+        dtype = own.lower.dtype
+        off, lost = 4 * rounding.error_of_sums(classes + 8, dtype), rounding.smallest(dtype)
+        more = off * (own.magnitude + rest.magnitude)
+        apart = own.magnitude * (off + classes * lost) + lost
         shift = Interval(-apart, apart)
     return product(
         _each(values, lambda end: end[..., others]),

@@ -56,13 +56,16 @@ class Learned:
             return torch.zeros(len(self.budgets), 0, dtype=torch.bool, device=rows.device)
         found = []
         for piece in _pieces(rows):
-            sure = certify(self.network, self.box, piece[None], self.bounding)
+            one = certify(self.network, self.box, piece[None], self.bounding)
             # The box holds the parameters, so that what all of it predicts is what they predict.
-            found.append(sure.certified & (sure.classes == self.classes(piece)))
-        return torch.cat(found, dim=1).flip(0).long().cummax(dim=0).values.flip(0).bool()
+            found.append(one.certified & (one.classes == self.classes(piece)))
+        sure = torch.cat(found, dim=1)
+        if not self.bounding.draws_lines(self.network):
+            return sure  # Bounds of a larger box are no narrower.
+        return sure.flip(0).long().cummax(dim=0).values.flip(0).bool()
 
     def certified_at(self, rows: Tensor, k: int) -> Tensor:
-        """Return which predictions are certified for ``k`` changes, by the box of a budget that covers it.
+        """Return which predictions are certified for ``k`` changes, by the box of the next budget that covers it.
 
         Raises:
             ParameterError: No budget does.
@@ -70,9 +73,10 @@ class Learned:
         return self.certified_by(self.budget_for(k), rows)
 
     def certified_by(self, run: int, rows: Tensor) -> Tensor:
-        """Return which predictions one box or a larger one certifies, by its place among the budgets."""
-        larger = tuple(Interval(box.lower[run:], box.upper[run:]) for box in self.box)
-        return replace(self, box=larger, budgets=self.budgets[run:]).certified(rows)[0]
+        """Return which predictions a box certifies, by its place among the budgets; with lines, it or a larger one."""
+        end = len(self.budgets) if self.bounding.draws_lines(self.network) else run + 1
+        box = tuple(Interval(each.lower[run:end], each.upper[run:end]) for each in self.box)
+        return replace(self, box=box, budgets=self.budgets[run:end]).certified(rows)[0]
 
     def budget_for(self, k: int) -> int:
         """Return the place of the smallest budget that covers ``k``.
@@ -86,8 +90,17 @@ class Learned:
         raise ParameterError(f"k must be at most the largest budget, {self.budgets[-1]}, got {k}")
 
     def radii(self, rows: Tensor) -> Tensor:
-        """Return the largest budget that certifies each prediction, 0 if none does."""
-        return torch.tensor((0, *self.budgets), device=rows.device)[self.certified(rows).sum(dim=0)]
+        """Return the largest budget that certifies each prediction, 0 if none does, by bisection over nested boxes."""
+        low = torch.full((len(rows),), -1, device=rows.device)
+        high = torch.full_like(low, len(self.budgets))
+        while bool((high - low > 1).any()):
+            middle = (low + high) // 2
+            for run in _distinct(middle[high - low > 1]):
+                asked = (middle == run) & (high - low > 1)
+                sure = self.certified_by(run, rows[asked])
+                low[asked] = torch.where(sure, run, low[asked])
+                high[asked] = torch.where(sure, high[asked], run)
+        return torch.tensor((0, *self.budgets), device=rows.device)[low + 1]
 
     def accuracy_bounds(self, rows: Tensor, labels: Tensor) -> list[tuple[float, float]]:
         """Return for each budget between which shares of the labels the predictions of all its box are right."""
