@@ -45,7 +45,7 @@ class Bounding:
     rounding: Rounding = OUTWARD
 
     def draws_lines(self, network: Network) -> bool:
-        """Return whether predictions of a network are certified by lines, by which a larger box may have narrower bounds."""
+        """Return whether a network's predictions are certified by lines, which may bound a larger box more narrowly."""
         return self.differences == "relaxed" and is_chain(network)
 
 
