@@ -28,7 +28,8 @@ Clipping = Literal["none", "clamp", "l2"]
 """How single gradients are clipped: not at all, entry by entry, by their Euclidean norm."""
 IntervalProduct = Literal["exact", "rump"]
 """How products of intervals are bounded: exactly where a factor has a known sign, or by midpoints and radii."""
-Differences = Literal["relaxed", "joint"]
-"""How differences of logits are bounded: by lines through all hidden layers besides, or by the last layer alone."""
+Differences = Literal["updated", "relaxed", "joint"]
+"""How differences of logits are bounded: by the last layer, by lines through all hidden layers besides, and through the
+last update of training, too; ``joint`` is the first of these alone, ``updated`` all."""
 Changes = Literal["removals", "additions and removals", "substitutions", "additions or removals"]
 """What may happen to every batch of a neighbour (`engine.abstract_training.neighbourhoods`)."""

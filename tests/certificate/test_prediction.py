@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,7 @@ import torch
 from typer.testing import CliRunner
 
 from certified_unlearning import certificate
-from certified_unlearning.certificate import CertificateError, PredictionCertificate
+from certified_unlearning.certificate import CertificateError, PredictionCertificate, prediction
 from certified_unlearning.certificate.prediction import Evidence
 from certified_unlearning.cli import app
 from certified_unlearning.engine.abstract_training.descent import Descent
@@ -155,6 +156,10 @@ def test_evidence_that_is_no_box_is_found(stated: PredictionCertificate) -> None
 def test_constants_are_those_of_the_evidence(stated: PredictionCertificate, name: str, value: Any) -> None:
     """All that follows from a changed constant was changed along."""
     wrong = stated.model_copy(update={name: value})
+    if name == "differences":
+        words = prediction._assumptions(stated.dataset, stated.features, value)
+        assert words != stated.assumptions
+        wrong = wrong.model_copy(update={"assumptions": words})
     if name == "budgets":
         larger = dict(zip((0, *stated.budgets), (0, *value), strict=True))
         wrong = wrong.model_copy(update={"radii": tuple(larger[each] for each in stated.radii)})
@@ -184,15 +189,50 @@ def test_a_file_of_before_differences_were_relaxed_says_nothing_of_them_and_veri
     """Its inputs were certified by differences of the last weights alone."""
     network = Network.dense(2, 6, 6, 1)
     shares = []
-    for differences in ("joint", "relaxed"):
+    for differences in ("joint", "relaxed", "updated"):
         bounding = Bounding(differences=differences)
         settings = CertifiedSgd(network, SETTINGS.descent, 50, 2, Neighbourhood(), bounding)
         learned, rows, _ = trained(settings)
         said = PredictionCertificate.of(settings, learned, rows, n=100, batches=2, classes=("no", "yes"))
-        assert ("differences" in said.model_dump()) == (differences == "relaxed")
+        assert said.model_dump().get("differences", "joint") == said.differences == differences
+        assert ("last/before_lower" in tensors_of(said)) == (differences == "updated")
+        assert ("the lines of the last update follow" in said.assumptions[0].statement) == (differences == "updated")
         certificate.verify(said)
         shares.append(said.shares)
-    assert shares[0] < shares[1]
+    assert shares[0] < shares[1] <= shares[2]
+
+
+def test_evidence_without_lines_of_the_last_update_says_so_and_wrong_lines_are_found() -> None:
+    settings = CertifiedSgd(SETTINGS.network, replace(SETTINGS.descent, momentum=0.5), 50, 2)
+    learned, rows, _ = trained(settings)
+    said = PredictionCertificate.of(settings, learned, rows, n=100, batches=2, classes=("no", "yes"))
+    assert said.differences == "relaxed"
+    certificate.verify(said)
+    for network, loss in ((SETTINGS.network, "binary-cross-entropy"), (Network.dense(2, 6, 2), "cross-entropy")):
+        settings = CertifiedSgd(network, Descent(loss=loss, step_size=0.5), 50, 2)
+        learned, rows, _ = trained(settings)
+        said = PredictionCertificate.of(settings, learned, rows, n=100, batches=2, classes=("no", "yes"))
+        assert said.differences == "updated"
+        certificate.verify(said)
+        right = tensors_of(said)
+        slopes, shifts = right["last/below_slopes"], right["last/below_shifts"]
+        for tensors, why in (
+            ({"last/below_slopes": slopes[:1]}, "another shape"),
+            ({"last/below_slopes": slopes.float()}, "another shape or type"),
+            ({"last/below_shifts": torch.full_like(shifts, torch.inf)}, "not finite"),
+            ({"last/below_shifts": shifts + 100}, "not between the lines"),
+            ({"last/above_shifts": right["last/above_shifts"] - 100}, "not between the lines"),
+            ({"last/before_lower": right["last/before_upper"] + 1}, "above the upper"),
+        ):
+            with pytest.raises(CertificateError, match=why):
+                certificate.verify(changed(said, **tensors))
+        without = {name: each for name, each in right.items() if not name.startswith("last/")}
+        packed = safetensors.torch.save(without)
+        named = Evidence(file="other.safetensors", sha256=hashlib.sha256(packed).hexdigest())
+        found = said.model_copy(update={"evidence": named})
+        found._evidence = packed
+        with pytest.raises(CertificateError, match="does not hold"):
+            certificate.verify(found)
 
 
 def test_what_proves_nothing_has_no_certificate() -> None:

@@ -7,6 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import safetensors.numpy
+import torch
 
 from certified_unlearning import CertifiedMLPClassifier, certificate
 from certified_unlearning.errors import AssumptionError, DataError, ParameterError
@@ -178,6 +179,22 @@ def test_the_certificate_is_recomputed(tmp_path: Path) -> None:
     model._learned.parameters[0].add_(1e-3)
     with pytest.raises(DataError, match="other parameters"):
         model.check()
+
+
+def test_lines_of_the_last_update_are_kept_and_checked(tmp_path: Path) -> None:
+    X, y = clouds()
+    model = CertifiedMLPClassifier(step_size=3.0, budgets=5, bound=0.3, random_state=0).fit(X, y)
+    model.save(tmp_path / "model")
+    again = CertifiedMLPClassifier.load(tmp_path / "model")
+    last, kept = model._learned.last, again._learned.last
+    assert last is not None
+    assert kept is not None
+    assert all(torch.equal(each, kept.tensors[name]) for name, each in last.tensors.items())
+    assert np.array_equal(again.certified_radius(grid()), model.certified_radius(grid()))
+    again.check()
+    kept.above_shifts.add_(1e-3)
+    with pytest.raises(DataError, match="other lines of the last update"):
+        again.check()
 
 
 def test_what_is_interrupted_leaves_everything(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,5 +1,6 @@
 """Certified SGD: places that no data chooses, boxes of many budgets at once, radii by search."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -119,17 +120,19 @@ def test_naive_rounding_trains_networks_with_hidden_layers(sizes: tuple[int, ...
 def test_one_box_is_asked_where_bounds_of_larger_ones_are_no_narrower(monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[int] = []
 
-    def counted(network: Network, box: Any, *given: Any) -> Any:
+    def counted(network: Network, box: Any, *given: Any, **more: Any) -> Any:
         asked.append(len(box[0].lower))
-        return certify(network, box, *given)
+        return certify(network, box, *given, **more)
 
-    shallow = learned((1, 2, 4))
+    shallow = learned((1, 2, 4), replace(SETTINGS, bounding=Bounding(differences="relaxed")))
     deep = learned((1, 2, 4), CertifiedSgd(Network.dense(2, 6, 6, 1), DESCENT, 30, 3))
+    updated = learned((1, 2, 4))
     monkeypatch.setattr("certified_unlearning.mechanisms.certified_sgd.learned.certify", counted)
     assert torch.equal(shallow.certified_at(queries(), 1), shallow.certified(queries())[0])
     assert torch.equal(deep.certified_at(queries(), 1), deep.certified(queries())[0])
-    assert asked == [1, 3, 3, 3]
-    for each in (shallow, deep):
+    assert torch.equal(updated.certified_at(queries(), 1), updated.certified(queries())[0])
+    assert asked == [1, 3, 3, 3, 3, 3]
+    for each in (shallow, deep, updated):
         nested = each.certified(queries())
         assert bool((nested[1:] <= nested[:-1]).all())
         assert torch.equal(each.radii(queries()), torch.tensor([0, 1, 2, 4])[nested.sum(dim=0)])

@@ -12,6 +12,7 @@ from certified_unlearning.certificate.verification import CertificateError
 from certified_unlearning.engine.abstract_training.descent import Descent
 from certified_unlearning.engine.abstract_training.neighbourhoods import Neighbourhood
 from certified_unlearning.engine.intervals.interval import Interval, IntervalError
+from certified_unlearning.engine.intervals.last_update import NAMES, LastUpdate
 from certified_unlearning.engine.intervals.losses import require_labels, require_loss
 from certified_unlearning.engine.intervals.network import Network
 from certified_unlearning.engine.intervals.propagation import Bounding
@@ -41,6 +42,8 @@ def packed(learned: Learned, rows: Tensor, labels: Tensor | None, constants: byt
         found["labels"] = labels.long()
     for place, (values, box) in enumerate(zip(learned.parameters, learned.box, strict=True)):
         found |= {f"parameters/{place}": values, f"lower/{place}": box.lower, f"upper/{place}": box.upper}
+    if learned.differences == "updated" and learned.last is not None:
+        found |= {f"last/{name}": each for name, each in learned.last.tensors.items()}
     return safetensors.torch.save({name: each.detach().cpu().clone().contiguous() for name, each in found.items()})
 
 
@@ -101,6 +104,7 @@ def unpacked(
         if len(parameters[0]) != 1 or len(lower[0]) != len(budgets) or len(upper[0]) != len(budgets):
             raise CertificateError(f"the evidence must hold one model and {len(budgets)} boxes")
         box = tuple(Interval(*ends).checked("parameters") for ends in zip(lower, upper, strict=True))
+        last = _lines(tensors, network, parameters, len(budgets)) if bounding.differences == "updated" else None
     except (KeyError, DataError, ParameterError, IntervalError, safetensors.SafetensorError) as error:
         raise CertificateError(f"the evidence does not hold what the certificate names: {error}") from error
     for each, values in zip(box, parameters, strict=True):
@@ -112,5 +116,28 @@ def unpacked(
         raise CertificateError(
             "the certificate states other constants, budgets or names than those that its evidence was written with"
         )
-    learned = Learned(network, bounding, parameters, box, tuple(budgets), smallest_batch)
+    learned = Learned(network, bounding, parameters, box, tuple(budgets), smallest_batch, last)
     return learned, rows, None if labels is None else labels.long()
+
+
+def _lines(tensors: Mapping[str, Tensor], network: Network, parameters: Sequence[Tensor], budgets: int) -> LastUpdate:
+    """Return the lines of the last update.
+
+    Raises:
+        CertificateError: They are none, or the parameters are not between them.
+        KeyError: There are none.
+    """
+    last = LastUpdate.of({name: tensors[f"last/{name}"] for name in NAMES})
+    rows, width = parameters[-2][0], network.affine[-1].inputs + 1
+    if network.outputs > 2 or any(
+        each.dtype != rows.dtype or each.shape != (budgets, *(width,) * (each.ndim - 1)) or each.ndim != wanted
+        for each, wanted in zip(last.tensors.values(), (2, 2, 3, 2, 3, 2), strict=True)
+    ):
+        raise CertificateError("the evidence has lines of another shape or type than the last layer")
+    last.before.checked("the last weights")
+    if not all(bool(torch.isfinite(each).all()) for each in last.lines.values()):
+        raise CertificateError("the evidence has lines that are not finite")
+    values = torch.cat([rows, parameters[-1][0][:, None]], dim=1)
+    if not bool(last.holds(values[-1] - (values[0] if network.outputs == 2 else 0)).all()):
+        raise CertificateError("the evidence has parameters that are not between the lines of the last update")
+    return last

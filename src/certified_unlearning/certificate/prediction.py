@@ -197,11 +197,11 @@ class PredictionCertificate(BaseModel):
                 "changes": settings.neighbourhood.changes,
                 "budgets": learned.budgets,
                 "products": settings.bounding.products,
-                "differences": settings.bounding.differences,
+                "differences": learned.differences,
                 "dtype": str(rows.dtype).removeprefix("torch."),
                 "classes": tuple(classes),
                 "evidence": Evidence(file=file, sha256="0" * 64),
-                "assumptions": _assumptions(dataset, features),
+                "assumptions": _assumptions(dataset, features, learned.differences),
                 "dataset": dataset,
                 "features": features,
                 "code_version": code_version(),
@@ -305,7 +305,7 @@ def _verify_constants(certificate: PredictionCertificate) -> None:
     words = {
         "comparator": _comparator(certificate.changes),
         "not_promised": NOT_PROMISED,
-        "assumptions": _assumptions(certificate.dataset, certificate.features),
+        "assumptions": _assumptions(certificate.dataset, certificate.features, certificate.differences),
     }
     for name, right_words in words.items():
         said = getattr(certificate, name)
@@ -351,16 +351,19 @@ def _comparator(changes: Changes) -> str:
 
 
 @functools.cache
-def _assumptions(dataset: str, features: str) -> tuple[Assumption, ...]:
+def _assumptions(dataset: str, features: str, differences: Differences) -> tuple[Assumption, ...]:
     """Return what certified predictions rest on."""
+    lines = differences == "updated"
+    shown = "boxes and lines" if lines else "boxes"
     return (
         Assumption(
-            statement="the boxes follow from the records by the constants named here",
+            statement=f"the {'boxes and the lines of the last update' if lines else 'boxes'} follow from the records "
+            "by the constants named here",
             status="assumed",
-            by="a certificate shows the boxes, not the records: whoever holds both trains again and compares",
+            by=f"a certificate shows the {shown}, not the records: whoever holds both trains again and compares",
         ),
         Assumption(
-            statement="every certified label is constant over its box",
+            statement=f"every certified label is constant over its box{', as far as its lines leave it' * lines}",
             status="checked",
             by="recomputed from the evidence, with bounds that are rounded outward",
         ),

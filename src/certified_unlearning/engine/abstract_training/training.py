@@ -55,11 +55,13 @@ class Trained:
         parameters: Of the data set itself, each of shape ``(runs or 1, ...)``.
         box: Each of shape ``(runs, ...)``: one box for each budget.
         updates: How many were made.
+        before: The box before the last one; None where none was made.
     """
 
     parameters: Parameters
     box: Box
     updates: int
+    before: Box | None = None
 
 
 def train(
@@ -140,7 +142,7 @@ def train(
         step = _records_at_once(network, batch.rows, len(start[0]))
         found = directions(network, descent, state.parameters, rows, labels, divisor=divisor, at_once=step)
         state.follow(descent, found)
-        trained = Trained(state.parameters, moved, state.updates)
+        trained = Trained(state.parameters, moved, state.updates, trained.box)
         _require_inside(trained, bounding)
     return trained
 

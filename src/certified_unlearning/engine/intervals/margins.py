@@ -7,6 +7,7 @@ import torch
 from torch import Tensor
 
 from certified_unlearning.engine.intervals.interval import Interval
+from certified_unlearning.engine.intervals.last_update import LastUpdate
 from certified_unlearning.engine.intervals.losses import separate_differences
 from certified_unlearning.engine.intervals.network import Network
 from certified_unlearning.engine.intervals.propagation import TIGHTEST, Bounding, differences, forward, single_logit
@@ -28,7 +29,13 @@ class Sure(NamedTuple):
 
 
 def margin_bounds(
-    network: Network, box: Sequence[Interval], rows: Tensor, bounding: Bounding = TIGHTEST, *, joint: bool = True
+    network: Network,
+    box: Sequence[Interval],
+    rows: Tensor,
+    bounding: Bounding = TIGHTEST,
+    *,
+    joint: bool = True,
+    last: LastUpdate | None = None,
 ) -> Interval:
     """Return bounds of all differences of logits, ``[..., i, j]`` of ``j`` less ``i``.
 
@@ -39,6 +46,7 @@ def margin_bounds(
         bounding: How.
         joint: Whether differences are bounded by their own rows of weights, never looser with exact products; else by
             the bounds of single logits.
+        last: Lines of the last update that led to the box; None for none.
 
     Returns:
         Shape ``(runs, records, classes, classes)``.
@@ -47,21 +55,27 @@ def margin_bounds(
     seen = forward(network, box, rows, bounding)
     logits, rounding = seen.logits, bounding.rounding
     if network.outputs == 1:
-        logits = single_logit(network, box, seen, bounding)
+        logits = single_logit(network, box, seen, bounding, last)
         logits = Interval(*(torch.cat([torch.zeros_like(end), end], dim=-1) for end in logits))
     if joint and network.outputs > 1:
-        return differences(network, box, seen, bounding)
+        return differences(network, box, seen, bounding, last)
     return separate_differences(logits, rounding)
 
 
 def certify(
-    network: Network, box: Sequence[Interval], rows: Tensor, bounding: Bounding = TIGHTEST, *, joint: bool = True
+    network: Network,
+    box: Sequence[Interval],
+    rows: Tensor,
+    bounding: Bounding = TIGHTEST,
+    *,
+    joint: bool = True,
+    last: LastUpdate | None = None,
 ) -> Sure:
     """Return which class all parameters of a box predict, and for which records there is one.
 
     Arguments are those of `margin_bounds`.
     """
-    apart = margin_bounds(network, box, rows, bounding, joint=joint)
+    apart = margin_bounds(network, box, rows, bounding, joint=joint, last=last)
     itself = torch.eye(apart.lower.shape[-1], dtype=torch.bool, device=apart.lower.device)
     least = apart.lower.masked_fill(itself, torch.inf).amin(dim=-2)
     finite = torch.isfinite(apart.lower).all(dim=(-1, -2)) & torch.isfinite(apart.upper).all(dim=(-1, -2))
@@ -69,12 +83,20 @@ def certify(
     return Sure(best.indices, finite & (best.values > 0), best.values)
 
 
-def possible(network: Network, box: Sequence[Interval], rows: Tensor, bounding: Bounding = TIGHTEST) -> Tensor:
+def possible(
+    network: Network,
+    box: Sequence[Interval],
+    rows: Tensor,
+    bounding: Bounding = TIGHTEST,
+    *,
+    last: LastUpdate | None = None,
+) -> Tensor:
     """Return which classes some parameters of a box may predict, shape ``(runs, records, classes)``.
 
-    A class that nothing excludes counts, and so does every class where bounds are not finite.
+    A class that nothing excludes counts, and so does every class where bounds are not finite. Arguments are those of
+    `margin_bounds`.
     """
-    apart = margin_bounds(network, box, rows, bounding)
+    apart = margin_bounds(network, box, rows, bounding, last=last)
     # Logit j less logit i below 0 for certain: j does not win.
     beaten = (apart.upper < 0).any(dim=-2)
     finite = torch.isfinite(apart.lower).all(dim=(-1, -2)) & torch.isfinite(apart.upper).all(dim=(-1, -2))

@@ -16,6 +16,7 @@ import torch
 from torch import Tensor
 
 from certified_unlearning.engine.intervals.interval import Interval
+from certified_unlearning.engine.intervals.last_update import LastUpdate
 from certified_unlearning.engine.intervals.losses import loss_bounds, pairs_of, separate_pairs
 from certified_unlearning.engine.intervals.network import Affine, Dense, Flatten, Network, Relu
 from certified_unlearning.engine.intervals.products import product, subtracted
@@ -32,21 +33,22 @@ class Bounding:
         products: ``exact`` where a factor has a known sign, or ``rump``, midpoints and radii.
         outer: The same for products of a derivative and an activation.
         softmax: ``pairwise`` by differences of logits besides, or ``tight`` by single logits.
-        differences: Of logits, where predictions are certified: ``relaxed``, by lines through all hidden layers
-            besides, or ``joint``, by differences of the last weights alone, where a larger box never has narrower
-            bounds. Training knows ``joint`` only.
+        differences: Of logits, where predictions are certified: ``updated``, by lines through the last update of
+            training and through all hidden layers besides, ``relaxed``, without the former, or ``joint``, by
+            differences of the last weights alone, where a larger box never has narrower bounds. Training knows
+            ``joint`` only.
         rounding: Outward, or naive, which is no proof.
     """
 
     products: IntervalProduct = "exact"
     outer: IntervalProduct = "exact"
     softmax: Literal["pairwise", "tight"] = "pairwise"
-    differences: Differences = "relaxed"
+    differences: Differences = "updated"
     rounding: Rounding = OUTWARD
 
     def draws_lines(self, network: Network) -> bool:
         """Return whether a network's predictions are certified by lines, which may bound a larger box more narrowly."""
-        return self.differences == "relaxed" and is_chain(network)
+        return self.differences != "joint" and is_chain(network)
 
 
 TIGHTEST = Bounding()
@@ -138,6 +140,7 @@ def paired_differences(
     bounding: Bounding = TIGHTEST,
     *,
     relaxes: bool = False,
+    last: LastUpdate | None = None,
 ) -> Interval:
     """Return bounds of the differences of all `losses.pairs_of` logits: both have the same activations.
 
@@ -151,6 +154,7 @@ def paired_differences(
         bounding: How.
         relaxes: Whether lines through hidden layers may be used, if ``bounding`` says so. Lines depend on the box, and
             those of a larger one may happen to give narrower bounds: training, whose boxes are to be nested, has none.
+        last: Lines of the last update of training, for a network with two logits; None for none.
 
     Returns:
         Shape ``(runs, records, pairs)``.
@@ -177,13 +181,20 @@ def paired_differences(
     found = _each(found, lambda end: end.squeeze(2))
     if relaxes and bounding.draws_lines(network):
         found = found.intersected(relaxed(parameters, activations.before, rows, shifts, (size, bias_size), rounding))
+    if last is not None:
+        sizes = size[:, 0], None if bias_size is None else bias_size[:, 0]
+        found = found.intersected(_by_last_update(last, columns, _each(rows, lambda end: end[:, 0]), sizes, rounding))
     if bounding.products == "exact" and (columns.is_point or activations.nonnegative[-1]):
         return found  # Exact products of the same activations: nothing that single logits say is tighter.
     return found.intersected(separate_pairs(activations.logits, rounding))
 
 
 def differences(
-    network: Network, box: Sequence[Interval], activations: Activations, bounding: Bounding = TIGHTEST
+    network: Network,
+    box: Sequence[Interval],
+    activations: Activations,
+    bounding: Bounding = TIGHTEST,
+    last: LastUpdate | None = None,
 ) -> Interval:
     """Return bounds of all differences of logits, ``[..., i, j]`` of ``j`` less ``i``; see `paired_differences`.
 
@@ -191,7 +202,7 @@ def differences(
         Shape ``(runs, records, outputs, outputs)``.
     """
     # Those of j less i are those of i less j with other signs.
-    half, classes = paired_differences(network, box, activations, bounding, relaxes=True), network.outputs
+    half, classes = paired_differences(network, box, activations, bounding, relaxes=True, last=last), network.outputs
     first, second = pairs_of(classes, half.lower.device)
     shape = (*half.lower.shape[:2], classes, classes)
     found = Interval(half.lower.new_zeros(shape), half.lower.new_zeros(shape))
@@ -201,21 +212,37 @@ def differences(
 
 
 def single_logit(
-    network: Network, box: Sequence[Interval], activations: Activations, bounding: Bounding = TIGHTEST
+    network: Network,
+    box: Sequence[Interval],
+    activations: Activations,
+    bounding: Bounding = TIGHTEST,
+    last: LastUpdate | None = None,
 ) -> Interval:
-    """Return bounds of the logit of a network that has one, by lines through hidden layers, too, if they may be used.
+    """Return bounds of the logit of a network that has one, by lines, too, if they may be used, and if there are any.
 
     Returns:
         Shape ``(runs, records, 1)``.
     """
-    if not bounding.draws_lines(network):
-        return activations.logits
-    parameters = list(network.by_layer(box))
+    parameters, found = list(network.by_layer(box)), activations.logits
     _, weight, bias = parameters[-1]
     sizes = weight.magnitude, None if bias is None else bias.magnitude
-    return activations.logits.intersected(
-        relaxed(parameters, activations.before, weight, bias, sizes, bounding.rounding)
-    )
+    if bounding.draws_lines(network):
+        found = found.intersected(relaxed(parameters, activations.before, weight, bias, sizes, bounding.rounding))
+    if last is not None:
+        row, own = (
+            _each(weight, lambda end: end[:, 0]),
+            (sizes[0][:, 0], None if bias is None else bias.magnitude[:, 0]),
+        )
+        found = found.intersected(_by_last_update(last, activations.columns[-1], row, own, bounding.rounding))
+    return found
+
+
+def _by_last_update(
+    last: LastUpdate, columns: Interval, row: Interval, sizes: tuple[Tensor, Tensor | None], rounding: Rounding
+) -> Interval:
+    """Return bounds of a difference of logits by the last update, shape ``(runs, records, 1)``."""
+    units = _each(columns, lambda end: end.squeeze(2))
+    return _each(last.bounds(units, row, sizes, rounding), lambda end: end[..., None])
 
 
 def backward(

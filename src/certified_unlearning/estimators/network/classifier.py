@@ -20,6 +20,7 @@ from certified_unlearning.engine.abstract_training.descent import Descent
 from certified_unlearning.engine.abstract_training.neighbourhoods import Neighbourhood
 from certified_unlearning.engine.devices import pick_device
 from certified_unlearning.engine.intervals.interval import Interval
+from certified_unlearning.engine.intervals.last_update import NAMES, LastUpdate
 from certified_unlearning.errors import AssumptionError, DataError, ParameterError
 from certified_unlearning.estimators import storage
 from certified_unlearning.estimators.linear import LinearModel, without_sample_weight
@@ -264,6 +265,15 @@ class CertifiedMLPClassifier(ClassifierMixin, LinearModel):  # type: ignore[misc
             ends = ((one, two), (box.lower, other.lower), (box.upper, other.upper))
             if not all(torch.allclose(*each, rtol=1e-9, atol=1e-12) for each in ends):
                 raise DataError("training again on the records gives other parameters or boxes than those kept")
+        last, kept = found.last, self._learned.last
+        if (
+            last is not None
+            and kept is not None
+            and not all(
+                torch.allclose(last.tensors[name], each, rtol=1e-9, atol=1e-12) for name, each in kept.tensors.items()
+            )
+        ):
+            raise DataError("training again on the records gives other lines of the last update than those kept")
 
     def privacy_report(self, X: Any = None) -> str:
         """Return in words what was removed, what is guaranteed, and what is not.
@@ -356,6 +366,8 @@ class CertifiedMLPClassifier(ClassifierMixin, LinearModel):  # type: ignore[misc
                 arrays |= {f"lower/{place}": _array(box.lower), f"upper/{place}": _array(box.upper)}
                 arrays[f"start/{place}"] = _array(self._start[place])
         if known:
+            if self._learned.last is not None:
+                arrays |= {f"last/{name}": _array(each) for name, each in self._learned.last.tensors.items()}
             index, frame = self._described_index()
             header |= index
             arrays |= frame | {
@@ -390,6 +402,9 @@ class CertifiedMLPClassifier(ClassifierMixin, LinearModel):  # type: ignore[misc
             box,
             tuple(header["budgets"]),
             header["smallest_batch"],
+            LastUpdate.of({name: tensors[f"last/{name}"] for name in NAMES})
+            if "last/before_lower" in tensors
+            else None,
         )
         self._present = tensors.get("present", torch.ones(header["n"], dtype=torch.bool, device=device))
         self._train_rows = tensors.get("rows")

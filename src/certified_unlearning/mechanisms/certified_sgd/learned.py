@@ -9,10 +9,12 @@ from torch import Tensor
 from certified_unlearning.engine.abstract_training.descent import Parameters, logits
 from certified_unlearning.engine.abstract_training.training import Box
 from certified_unlearning.engine.intervals.interval import Interval
+from certified_unlearning.engine.intervals.last_update import LastUpdate
 from certified_unlearning.engine.intervals.margins import certify, possible
 from certified_unlearning.engine.intervals.network import Network
 from certified_unlearning.engine.intervals.propagation import Bounding
 from certified_unlearning.errors import ParameterError
+from certified_unlearning.vocabulary import Differences
 
 ROWS_AT_ONCE = 4096
 """Records whose predictions are certified together."""
@@ -29,6 +31,7 @@ class Learned:
         box: Each of shape ``(budgets, ...)``; nested.
         budgets: Of each box, in rising order.
         smallest_batch: Records of the smallest batch.
+        last: Lines of the last update, which no box knows; None where there are none.
     """
 
     network: Network
@@ -37,6 +40,22 @@ class Learned:
     box: Box
     budgets: tuple[int, ...]
     smallest_batch: int
+    last: LastUpdate | None = None
+
+    @property
+    def differences(self) -> Differences:
+        """How differences of logits are bounded: as ``bounding`` says, if there are lines of the last update."""
+        differences = self.bounding.differences
+        return "relaxed" if differences == "updated" and self.last is None else differences
+
+    @property
+    def draws_lines(self) -> bool:
+        """Whether predictions are certified by lines, which may bound a larger box more narrowly."""
+        return self.differences == "updated" or self.bounding.draws_lines(self.network)
+
+    @property
+    def _lines(self) -> LastUpdate | None:
+        return self.last if self.differences == "updated" else None
 
     def logits(self, rows: Tensor) -> Tensor:
         """Return the logits of records, shape ``(records, outputs)``."""
@@ -56,11 +75,11 @@ class Learned:
             return torch.zeros(len(self.budgets), 0, dtype=torch.bool, device=rows.device)
         found = []
         for piece in _pieces(rows):
-            one = certify(self.network, self.box, piece[None], self.bounding)
+            one = certify(self.network, self.box, piece[None], self.bounding, last=self._lines)
             # The box holds the parameters, so that what all of it predicts is what they predict.
             found.append(one.certified & (one.classes == self.classes(piece)))
         sure = torch.cat(found, dim=1)
-        if not self.bounding.draws_lines(self.network):
+        if not self.draws_lines:
             return sure  # Bounds of a larger box are no narrower.
         return sure.flip(0).long().cummax(dim=0).values.flip(0).bool()
 
@@ -74,9 +93,10 @@ class Learned:
 
     def certified_by(self, run: int, rows: Tensor) -> Tensor:
         """Return which predictions a box certifies, by its place among the budgets; with lines, it or a larger one."""
-        end = len(self.budgets) if self.bounding.draws_lines(self.network) else run + 1
+        end = len(self.budgets) if self.draws_lines else run + 1
         box = tuple(Interval(each.lower[run:end], each.upper[run:end]) for each in self.box)
-        return replace(self, box=box, budgets=self.budgets[run:end]).certified(rows)[0]
+        last = None if self.last is None else self.last.of_runs(slice(run, end))
+        return replace(self, box=box, budgets=self.budgets[run:end], last=last).certified(rows)[0]
 
     def budget_for(self, k: int) -> int:
         """Return the place of the smallest budget that covers ``k``.
@@ -106,7 +126,7 @@ class Learned:
         """Return for each budget between which shares of the labels the predictions of all its box are right."""
         sure = self.certified(rows) & (self.classes(rows) == labels)
         may = torch.cat(
-            [possible(self.network, self.box, piece[None], self.bounding) for piece in _pieces(rows)],
+            [possible(self.network, self.box, piece[None], self.bounding, last=self._lines) for piece in _pieces(rows)],
             dim=1,
         )
         right = may.gather(2, labels.expand(len(self.budgets), -1)[..., None])[..., 0]

@@ -12,6 +12,7 @@ from torch import Tensor
 
 from certified_unlearning.accounting.core.checks import require_count
 from certified_unlearning.engine.abstract_training.descent import Descent, Parameters
+from certified_unlearning.engine.abstract_training.last_update import last_update
 from certified_unlearning.engine.abstract_training.neighbourhoods import Neighbourhood
 from certified_unlearning.engine.abstract_training.training import Batch, train
 from certified_unlearning.engine.intervals.network import Dense, Network
@@ -95,6 +96,7 @@ class CertifiedSgd:
             neighbourhood=self.neighbourhood,
             bounding=self.bounding,
         )
+        assert trained.before is not None
         return Learned(
             self.network,
             self.bounding,
@@ -102,6 +104,16 @@ class CertifiedSgd:
             trained.box,
             tuple(budgets),
             min(len(each) for each in kept),
+            last_update(
+                self.network,
+                self.descent,
+                trained.before,
+                batches[-1],
+                budgets,
+                self.neighbourhood,
+                self.bounding,
+                update=trained.updates - 1,
+            ),
         )
 
 

@@ -1,0 +1,149 @@
+"""What a network's last weights were before the last update, and how that update moved them: by lines.
+
+A box says of every weight how far changed records can move it, and forgets that all were moved by the same records. A
+step of descent mostly takes back what the steps before it did too much of, which no box can show: there its bounds add
+up. So the weights of the last layer after the last update are bounded by linear functions of what they were before
+(`engine.abstract_training.last_update`), and a difference of logits, which is linear in them, by the composition.
+
+For networks with two classes, whose logits' difference is one function of one vector: the two rows of the last weight
+taken from each other with the difference of biases behind them, or the only row and its bias. Derived; no paper has it.
+
+As other lines, these depend on the box: those of a larger one may happen to give narrower bounds.
+"""
+
+from dataclasses import dataclass, replace
+from typing import Self
+
+import torch
+from torch import Tensor
+
+from certified_unlearning.engine.intervals.interval import Interval
+from certified_unlearning.engine.intervals.rounding import Rounding
+
+
+@dataclass(frozen=True)
+class LastUpdate:
+    """Bounds ``below_slopes v + below_shifts <= v' <= above_slopes v + above_shifts`` of the update, entry by entry.
+
+    They hold for the floats that training computes. ``w`` is the number of last hidden units, plus 1 with a bias.
+
+    Attributes:
+        before: Bounds of ``v``, the last weights before the update, shape ``(runs, w)``.
+        below_slopes: Shape ``(runs, w, w)``.
+        below_shifts: Shape ``(runs, w)``.
+        above_slopes: As ``below_slopes``.
+        above_shifts: As ``below_shifts``.
+    """
+
+    before: Interval
+    below_slopes: Tensor
+    below_shifts: Tensor
+    above_slopes: Tensor
+    above_shifts: Tensor
+
+    def of_runs(self, runs: slice) -> Self:
+        """Return what belongs to some of the runs."""
+        before = Interval(*(end[runs] for end in self.before))
+        return replace(self, **{name: each[runs] for name, each in self.lines.items()}, before=before)
+
+    @property
+    def lines(self) -> dict[str, Tensor]:
+        """Slopes and shifts by their names."""
+        return {name: getattr(self, name) for name in NAMES[2:]}
+
+    @property
+    def tensors(self) -> dict[str, Tensor]:
+        """All numbers, by `NAMES`."""
+        return {"before_lower": self.before.lower, "before_upper": self.before.upper, **self.lines}
+
+    @classmethod
+    def of(cls, tensors: dict[str, Tensor]) -> Self:
+        """Return what `tensors` gave."""
+        return cls(Interval(tensors[NAMES[0]], tensors[NAMES[1]]), *(tensors[name] for name in NAMES[2:]))
+
+    def holds(self, values: Tensor) -> Tensor:
+        """Return for each run whether all bounds hold for some ``v`` if ``v'`` is these values, shape ``(w,)``."""
+        lower, upper = self.before
+        least = _product(self.below_slopes, lower, upper) + self.below_shifts
+        most = -_product(self.above_slopes, -upper, -lower) + self.above_shifts
+        return ((least <= values) & (values <= most)).all(dim=-1)
+
+    def bounds(
+        self, units: Interval, rows: Interval, sizes: tuple[Tensor, Tensor | None], rounding: Rounding
+    ) -> Interval:
+        """Return bounds of the difference of logits after the update, as floats have it, too.
+
+        Args:
+            units: The last hidden layer's activations, none below 0, shape ``(runs, records, units)``.
+            rows: The weights of ``units`` after the update, shape ``(runs, units)``.
+            sizes: Sums of magnitudes of the weights and of the biases that the logits are computed with, shapes
+                ``(runs, units)`` and ``(runs,)``.
+            rounding: How to round.
+
+        Returns:
+            Shape ``(runs, records)``; infinite where nothing is known.
+        """
+        size, bias_size = sizes
+        width, dtype = self.before.lower.shape[-1], rows.lower.dtype
+        # What each logit is off by, and their difference; see `propagation.paired_differences`.
+        lost = (units.upper @ size[..., None])[..., 0] + (0 if bias_size is None else bias_size[:, None])
+        lost = lost * (8 * rounding.error_of_sums(width + 16, dtype)) + 4 * width * rounding.smallest(dtype)
+        least = _least(units, rows, self.before, self.below_slopes, self.below_shifts, lost, rounding)
+        most = -_least(units, -rows, -self.before, self.above_slopes, -self.above_shifts, lost, rounding)
+        return Interval(least, most)
+
+
+def _product(slopes: Tensor, lower: Tensor, upper: Tensor) -> Tensor:
+    """Return the least product of slopes and of numbers between two."""
+    return (slopes.clamp_min(0) @ lower[..., None] + slopes.clamp_max(0) @ upper[..., None])[..., 0]
+
+
+def _least(
+    units: Interval,
+    rows: Interval,
+    before: Interval,
+    slopes: Tensor,
+    shifts: Tensor,
+    lost: Tensor,
+    rounding: Rounding,
+) -> Tensor:
+    """Return lower bounds of the product of units and of weights above ``slopes v + shifts``."""
+    point, gap = supporting(rows, units)
+    if slopes.shape[-1] > point.shape[-1]:
+        point = torch.cat([point, torch.ones_like(point[..., :1])], dim=-1)
+    factors = point @ slopes
+    found = factors.clamp_min(0) @ before.lower[..., None] + factors.clamp_max(0) @ before.upper[..., None]
+    found = found + point @ shifts[..., None]
+    size = slopes.abs() @ before.magnitude[..., None] + shifts.abs()[..., None]
+    dtype, width = size.dtype, size.shape[-2]
+    slack = 8 * rounding.error_of_sums(4 * width + 64, dtype) * (point @ size)[..., 0]
+    # Underflow, of a product or of a slope that is multiplied by what it is a slope of.
+    reach = 1 + point.sum(dim=-1) + before.magnitude.sum(dim=-1, keepdim=True)
+    slack = slack + reach * (64 * width * width * rounding.smallest(dtype))
+    found = rounding.down(found[..., 0] - (gap + slack + lost) * (1 + 8 * torch.finfo(dtype).eps))
+    return torch.where(torch.isfinite(found), found, -torch.inf)
+
+
+NAMES = ("before_lower", "before_upper", "below_slopes", "below_shifts", "above_slopes", "above_shifts")
+"""What a `LastUpdate` is kept by."""
+
+
+def supporting(weights: Interval, units: Interval) -> tuple[Tensor, Tensor]:
+    """Return numbers ``p`` between the units' ends, and gaps, with ``sum v u >= sum v p - gap`` for all of both.
+
+    Where a weight's sign is known there is no gap. Sums of gaps are rounded up.
+
+    Args:
+        weights: Of each unit, shape ``(runs, units)``.
+        units: None below 0, shape ``(runs, records, units)``.
+
+    Returns:
+        Shapes ``(runs, records, units)`` and ``(runs, records)``.
+    """
+    down, up = (-weights.lower).clamp_min(0)[:, None], weights.upper.clamp_min(0)[:, None]
+    share = torch.where(up > 0, torch.where(down > 0, down / (down + up), 0.0), torch.where(down > 0, 1.0, 0.0))
+    lower, upper = units
+    point = torch.where(share == 1, upper, lower + share * (upper - lower)).clamp(lower, upper)
+    gaps = torch.maximum(down * (upper - point), up * (point - lower))
+    numbers = torch.finfo(lower.dtype)
+    return point, gaps.sum(dim=-1) * (1 + (gaps.shape[-1] + 8) * numbers.eps) + gaps.shape[-1] * numbers.tiny
