@@ -3,8 +3,9 @@
     python benchmarks/abstract_training.py [--updates 9]
 
 Prints, for each network and number of records a batch, the median processor seconds of an update of plain SGD
-(PyTorch's autograd and optimiser, float64) and of abstract training with one budget, in turns, their ratio, and the
-largest resident memory so far. With UNLEARNING_KERNEL=off it is without the compiled kernel.
+(PyTorch's autograd and optimiser, float64) and of abstract training with one budget, in turns, their ratio, how many
+plain steps the lines of the last update take besides, once after all updates (0 where there are none), and the largest
+resident memory so far. With UNLEARNING_KERNEL=off it is without the compiled kernel.
 """
 
 import argparse
@@ -13,14 +14,17 @@ import resource
 import statistics
 import time
 from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 
 import torch
 from torch import nn
 
 from certified_unlearning.engine.abstract_training.descent import Descent
+from certified_unlearning.engine.abstract_training.last_update import last_update
 from certified_unlearning.engine.abstract_training.neighbourhoods import Neighbourhood
 from certified_unlearning.engine.abstract_training.training import Batch, train
 from certified_unlearning.engine.intervals.network import Network, parameters_of
+from certified_unlearning.engine.intervals.propagation import TIGHTEST
 
 CASES = (
     ("784-128-10", (784, 128, 10), 1000, 25),
@@ -69,12 +73,18 @@ def compare(name: str, widths: tuple[int, ...], records: int, goal: int, *, upda
         found: list[float] = []
         plainly: list[float] = []
         batches = timed(itertools.repeat(batch, 1 + updates), found, plain, plainly)
-        train(network, descent, start, batches, k=[k], neighbourhood=neighbourhood)
+        trained = train(network, descent, start, batches, k=[k], neighbourhood=neighbourhood)
+        assert trained.before is not None
+        lines = partial(
+            last_update, network, descent, trained.before, batch, [k], neighbourhood, TIGHTEST, update=updates
+        )
+        after = statistics.median(seconds(lines) for _ in range(5)) if lines() else 0.0
         # After the first update boxes are no points any more.
         each, base = statistics.median(found[1:]), statistics.median(plainly[1:])
         memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
         print(
-            f"{name:14}{records:7}  {setting:32}{k:4}{base:10.4f}{each:10.4f}{each / base:8.1f}{goal:6}{memory:7.0f}",
+            f"{name:14}{records:7}  {setting:32}{k:4}{base:10.4f}{each:10.4f}{each / base:8.1f}{goal:6}"
+            f"{after / base:8.1f}{memory:7.0f}",
             flush=True,
         )
 
@@ -98,7 +108,7 @@ def main() -> None:
     given = parser.parse_args()
     torch.set_num_threads(1)
     torch.manual_seed(0)
-    columns = f"{'k':>4}{'plain':>10}{'abstract':>10}{'ratio':>8}{'goal':>6}{'MB':>7}"
+    columns = f"{'k':>4}{'plain':>10}{'abstract':>10}{'ratio':>8}{'goal':>6}{'lines':>8}{'MB':>7}"
     print(f"{'network':14}{'batch':>7}  {'setting':32}{columns}")
     for case in CASES:
         compare(*case, updates=given.updates, budgets=given.budgets)
