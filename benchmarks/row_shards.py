@@ -1,8 +1,8 @@
 """Steps of one process with two threads, and of two processes with one thread each that share the rows, in turn.
 
-Says how long a step takes, medians of the rounds, and how much of it the processes' messages take: a barrier before
-each message tells waiting for the slower process from sending. Processor time of a step says what load distorts less;
-threads that wait for each other spend it, too, processes do not.
+Says how long a step takes, medians of the rounds, and how much of it a process waits for the other one's sums, which
+lie in memory of this machine, or with ``--messages`` are sent, sending included then. Processor time of a step says
+what load distorts less; who waits, thread or process, spends it, too.
 Run: ``python benchmarks/row_shards.py`` (``--help`` for sizes). Rows lie in memory, in each configuration once.
 """
 
@@ -11,6 +11,7 @@ import json
 import os
 import socket
 import time
+from collections.abc import Callable
 from multiprocessing import get_context
 from multiprocessing.connection import Connection
 from pathlib import Path
@@ -20,7 +21,7 @@ import numpy as np
 import torch
 from torch import Tensor, distributed
 
-from certified_unlearning.engine import descent, randomness
+from certified_unlearning.engine import board, descent, randomness
 from certified_unlearning.engine.objectives.logistic import LogisticObjective
 from certified_unlearning.engine.objectives.sharded import ShardedObjective
 from certified_unlearning.engine.row_cut import cut
@@ -74,28 +75,30 @@ def take(objective: descent.Objective, trials: int, steps: int) -> tuple[float, 
 
 
 def serve(rank: int, ranks: int, threads: int, port: int, size: dict[str, int], pipe: Connection) -> None:
-    """Take steps when asked to; answer with the seconds of a step, of processor time, of waiting and of sending."""
+    """Take steps when asked to; answer with the seconds of a step, of processor time and of waiting."""
     torch.set_num_threads(threads)
     os.environ |= {"RANK": str(rank), "WORLD_SIZE": str(ranks), "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port)}
-    gather, spent = distributed.all_gather, [0.0, 0.0]
+    waiting = 0.0
 
-    def watched(received: list[Tensor], sent: Tensor) -> None:
-        before = time.perf_counter()
-        distributed.barrier()
-        together = time.perf_counter()
-        gather(received, sent)
-        spent[0] += together - before
-        spent[1] += time.perf_counter() - together
+    def watched(wait: Callable[..., None]) -> Callable[..., None]:
+        def timed(*given: Any) -> None:
+            nonlocal waiting
+            before = time.perf_counter()
+            wait(*given)
+            waiting += time.perf_counter() - before
 
+        return timed
+
+    distributed.all_gather, board.Board.wait = watched(distributed.all_gather), watched(board.Board.wait)
+    if size["messages"]:
+        board.MEMORY = Path(os.devnull)
     with row_shards() as shards:
         objective = objective_of(size["records"], size["features"], None if threads > 1 else shards)
         pipe.send("ready")
-        while (asked := pipe.recv()) is not None:
-            steps, watches = asked
-            spent[:] = 0.0, 0.0
-            distributed.all_gather = watched if watches else gather
+        while (steps := pipe.recv()) is not None:
+            waiting = 0.0
             taken = take(objective, size["trials"], steps)
-            pipe.send([*taken, *(each / steps for each in spent)])
+            pipe.send([*taken, waiting / steps])
 
 
 class Configuration:
@@ -116,10 +119,10 @@ class Configuration:
         for pipe in self._pipes:
             pipe.recv()
 
-    def steps(self, count: int, *, watches: bool = False) -> list[float]:
-        """Return the seconds of a step, of processor time, of waiting and of sending: of the first process."""
+    def steps(self, count: int) -> list[float]:
+        """Return the seconds of a step, of processor time and of waiting: of the first process."""
         for pipe in self._pipes:
-            pipe.send((count, watches))
+            pipe.send(count)
         answers: list[list[float]] = [pipe.recv() for pipe in self._pipes]
         return answers[0]
 
@@ -138,19 +141,19 @@ def main() -> None:
     parser.add_argument("--steps", type=int, default=16, help="steps of a round")
     parser.add_argument("--rounds", type=int, default=21)
     parser.add_argument("--one-rank", action="store_true", help="also one process with one thread, on the same blocks")
+    parser.add_argument("--messages", action="store_true", help="send sums, as processes on two machines do")
     parser.add_argument("--output", type=Path, default=Path("benchmarks/results/row_shards.json"))
     options = parser.parse_args()
 
     size = {"records": options.records, "features": options.features, "trials": options.trials}
+    size["messages"] = int(options.messages)
     made = {"1 process, 2 threads": (1, 2), "2 processes, 1 thread": (2, 1)}
     made |= {"1 process, 1 thread, blocks": (1, 1)} if options.one_rank else {}
     all_of = {name: Configuration(*each, size) for name, each in made.items()}
     for each in all_of.values():
         each.steps(1)
-    rounds = [{name: each.steps(options.steps)[:2] for name, each in all_of.items()} for _ in range(options.rounds)]
+    rounds = [{name: each.steps(options.steps) for name, each in all_of.items()} for _ in range(options.rounds)]
     loads = os.getloadavg()
-    shared = all_of["2 processes, 1 thread"]
-    watched = np.array([shared.steps(options.steps, watches=True) for _ in range(max(3, options.rounds // 3))])
     for each in all_of.values():
         each.close()
 
@@ -167,9 +170,8 @@ def main() -> None:
         "quartiles": np.quantile(ratio, [0.25, 0.75]).tolist(),
         "best": float(best),
     }
-    result["waiting_ms"], result["sending_ms"] = (1e3 * float(np.median(watched[:, column])) for column in (2, 3))
-    result["sending_share"] = float(np.median(watched[:, 3] / watched[:, 0]))
-    result["waiting_share"] = float(np.median(watched[:, 2] / watched[:, 0]))
+    shares = [each["2 processes, 1 thread"][2] / each["2 processes, 1 thread"][0] for each in rounds]
+    result["waiting_share"] = float(np.median(shares))
     write_json(options.output, result)
     print(json.dumps(result, indent=2))
 

@@ -4,6 +4,7 @@ import hashlib
 import math
 import os
 import signal
+import time
 from collections.abc import Callable
 from functools import partial
 from itertools import pairwise
@@ -16,7 +17,7 @@ import torch
 from torch import Tensor
 
 from certified_unlearning.accounting.core import rounding
-from certified_unlearning.engine import descent, randomness, row_shards
+from certified_unlearning.engine import board, descent, randomness, row_shards
 from certified_unlearning.engine.checkpoint import Checkpoint
 from certified_unlearning.engine.minibatch import NUMBERS_AT_ONCE, CyclicObjective
 from certified_unlearning.engine.objectives.linear import LinearObjective
@@ -227,6 +228,96 @@ def test_a_shared_run_goes_on_from_a_checkpoint_with_another_number_of_processes
     assert in_ranks(2, partial(work, last=1000)) == [expected] * 2
 
 
+# Sums that are left in memory of one machine, or sent
+
+
+def sums_of(shards: RowShards, rounds: int) -> list[float]:
+    """Sums of what both processes have, round after round, in growing sizes; one of them is always late to read."""
+    found, scratch = [], Scratch()
+    for number in range(rounds):
+        weights = torch.full((2, 3 + number // 20), float(number))
+        given = weights + shards.rank + 1
+        total = shards.total(2, lambda block, given=given: given, weights, scratch)  # type: ignore[misc]
+        found.append(float(total.sum()) / total.numel() - 2 * number)
+    return found
+
+
+@pytest.mark.parametrize("memory", ["of one machine", "none", "full", "of two machines"])
+def test_sums_are_the_same_wherever_they_lie(memory: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    def work(shards: RowShards) -> tuple[list[float], int]:
+        sizes: list[int] = []
+        gather = row_shards.distributed.all_gather
+
+        def watched(received: list[Tensor], sent: Tensor) -> None:
+            sizes.append(sent.numel())
+            gather(received, sent)
+
+        monkeypatch.setattr(row_shards.distributed, "all_gather", watched)
+        if memory == "none":
+            monkeypatch.setattr(board, "MEMORY", tmp_path / "nothing")
+        elif memory == "full":
+            monkeypatch.setattr(os, "posix_fallocate", _no_room)
+        elif memory == "of two machines" and shards.rank:
+            monkeypatch.setattr(board, "_opened", lambda *given: None)
+        return sums_of(shards, 100), max(sizes, default=0)
+
+    before = {*board.MEMORY.glob("unlearning-*")}
+    (one, sent), (two, sent_too) = in_ranks(2, work)
+    assert one == two == [3.0] * 100
+    shared = memory == "of one machine" and board._is_suitable()
+    assert (sent == sent_too == 0) == shared
+    assert {*board.MEMORY.glob("unlearning-*")} == before
+
+
+def _no_room(*given: Any) -> None:
+    raise OSError("no space left on device")
+
+
+def test_one_side_of_memory_for_all_sums_would_be_seen(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A process that goes on at once would write where another one still reads."""
+    if not board._is_suitable():
+        pytest.skip("processes share memory on Linux and x86-64 only")
+    joined = row_shards._joined
+
+    def one_side(self: board.Board) -> Tensor:
+        self._count += 1
+        return self._sides[0]
+
+    def work(shards: RowShards, faulty: bool) -> list[float]:
+        def late(*given: Any) -> Tensor:
+            if shards.rank:
+                time.sleep(0.01)
+            return joined(*given)
+
+        monkeypatch.setattr(row_shards, "_joined", late)
+        if faulty:
+            monkeypatch.setattr(board.Board, "turn", one_side)
+        return sums_of(shards, 30)
+
+    assert in_ranks(2, partial(work, faulty=False)) == [[3.0] * 30] * 2
+    # Other sums, or marks that do not fit, which end one process and then the other.
+    assert in_ranks(2, partial(work, faulty=True)) != [[3.0] * 30] * 2
+
+
+def test_a_process_that_ends_is_seen_by_one_that_waits(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(board, "ASKING", 0.01)
+
+    def work(shards: RowShards, *, raises: bool) -> Any:
+        sums_of(shards, 3)
+        if shards.rank:
+            time.sleep(0.2)
+            if raises:
+                raise ValueError("not this process")
+            os.kill(os.getpid(), signal.SIGKILL)
+        return sums_of(shards, 3)
+
+    for raises in (False, True):
+        waiting, ended = in_ranks(2, partial(work, raises=raises))
+        assert isinstance(waiting, ProcessError), waiting
+        assert "ended or cannot be reached" in str(waiting)
+        assert (ended is None) != raises
+
+
 # Planted faults
 
 
@@ -263,7 +354,7 @@ def test_sums_that_depend_on_the_number_of_processes_would_be_seen(
         blocks = 4  # As many as a process has would be: of three processes other blocks than of one.
         return [slice(rows * block // blocks, rows * (block + 1) // blocks) for block in range(blocks)]
 
-    def in_order(node: tuple[int, int], known: dict[tuple[int, int], Tensor]) -> Tensor:
+    def in_order(node: tuple[int, int], known: dict[tuple[int, int], Tensor], scratch: Scratch) -> Tensor:
         return torch.stack([known[each] for each in sorted(known)]).sum(dim=0)
 
     def work(shards: RowShards) -> str:

@@ -3,8 +3,9 @@
 Rows are cut into blocks, a power of two of them, by their number alone (`row_cut.cut`). Each block's gradient is
 computed by one process with one thread, from memory of the block's own, and the blocks' gradients are added in the
 order of a balanced binary tree: a process adds what lies within its own blocks, all gather these sums, and each adds
-the rest. Everything else, noise included, every process computes for itself: noise has addresses (`randomness`), so
-all draw the same; with every sum it is compared whether they have the same weights.
+the rest. On one machine sums are left where all see them (`board`), and messages are not sent. Everything else, noise
+included, every process computes for itself: noise has addresses (`randomness`), so all draw the same; with every sum it
+is compared whether they have the same weights.
 
 How many numbers are added one after another is within what `accounting.core.rounding` counts: a block's rows, the parts
 they are multiplied in, a constant part, and the levels of the tree.
@@ -15,13 +16,14 @@ import math
 import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 import torch
 from safetensors.torch import load, save
 from torch import Tensor, distributed
 
+from certified_unlearning.engine.board import Board, board
 from certified_unlearning.engine.checkpoint import Checkpoint
 from certified_unlearning.engine.objectives.rows import Scratch
 from certified_unlearning.errors import DivergedError, ParameterError, ProcessError
@@ -43,6 +45,7 @@ class RowShards:
     rank: int = 0
     ranks: int = 1
     launcher: int | None = None
+    _shared: "_Shared" = field(default_factory=lambda: _Shared(), repr=False, compare=False)
 
     @property
     def writes(self) -> bool:
@@ -79,16 +82,25 @@ class RowShards:
             return total
         nodes = [_nodes((0, blocks), self._of_rank(rank, blocks)) for rank in range(self.ranks)]
         shape = max(map(len, nodes)), *weights.shape
-        sent = scratch.take("sent", (8 + math.prod(shape) * weights.element_size(),), _BYTES.to(weights.device))
-        sums = sent[8:].view(weights.dtype).view(shape)
+        size = 8 + math.prod(shape) * weights.element_size()
+        shared = self._shared.with_room(size, self) if weights.device.type == "cpu" else None
+        if shared is None:
+            received = scratch.take("received", (self.ranks, size), _BYTES.to(weights.device))
+            own = scratch.take("sent", (size,), received)
+        else:
+            received = shared.turn()[:, :size]
+            own = received[self.rank]
+        sums = own[8:].view(weights.dtype).view(shape)
         for place, (first, end) in enumerate(nodes[self.rank]):
             _add_up(sums[place], first, end, gradient_of, scratch)
         # The weights' bits, added as whole numbers: exact in any order, and any other bit makes another number.
         as_integers = weights.reshape(-1).view({4: torch.int32, 8: torch.int64}[weights.element_size()])
-        sent[:8] = as_integers.sum(dtype=torch.int64).reshape(1).view(torch.uint8)
-        received = scratch.take("received", (self.ranks, len(sent)), sent)
+        own[:8] = as_integers.sum(dtype=torch.int64).reshape(1).view(torch.uint8)
         with _companions(self):
-            distributed.all_gather(list(received), sent)
+            if shared is None:
+                distributed.all_gather(list(received), own)
+            else:
+                shared.wait()
         marks = received[:, :8]
         if bool((marks != marks[0]).any()):
             raise DivergedError(
@@ -97,10 +109,10 @@ class RowShards:
             )
         known = {
             node: each[8:].view(weights.dtype).view(shape)[place]
-            for own, each in zip(nodes, received, strict=True)
-            for place, node in enumerate(own)
+            for theirs, each in zip(nodes, received, strict=True)
+            for place, node in enumerate(theirs)
         }
-        return _joined((0, blocks), known)
+        return _joined((0, blocks), known, scratch)
 
     def of_first(self, content: bytes | None) -> bytes | None:
         """Return what the first process gives, to all of them."""
@@ -115,6 +127,40 @@ class RowShards:
             sent = torch.empty(int(length), dtype=torch.uint8) if sent is None else sent
             distributed.broadcast(sent, 0)
         return bytes(sent.numpy())
+
+    def all_can(self, one: bool) -> bool:
+        """Return whether every process gives True."""
+        can = torch.tensor([int(one)])
+        with _companions(self):
+            distributed.all_reduce(can, distributed.ReduceOp.MIN)
+        return bool(can)
+
+    def close(self) -> None:
+        """Let the others see that this process takes part no more."""
+        self._shared.close()
+
+
+class _Shared:
+    """The board of a process, as large as was needed so far."""
+
+    def __init__(self) -> None:
+        self._board: Board | None = None
+        self._tried = 0
+
+    def with_room(self, size: int, shards: RowShards) -> Board | None:
+        """Return a board with so many bytes for every process; None if there is none: it is tried once for a size."""
+        if size > self._tried:
+            self.close()
+            self._tried = size
+            self._board = board(
+                size, rank=shards.rank, ranks=shards.ranks, of_first=shards.of_first, all_can=shards.all_can
+            )
+        return self._board
+
+    def close(self) -> None:
+        if self._board is not None:
+            self._board.close()
+            self._board = None
 
 
 _BYTES = torch.empty(0, dtype=torch.uint8)
@@ -150,9 +196,11 @@ def row_shards() -> Iterator[RowShards]:
         raise ParameterError(f"WORLD_SIZE says that several processes share this run, but: {error}") from error
     except RuntimeError as error:
         raise ProcessError(f"the processes of this run cannot reach each other: {error}") from error
+    shards = RowShards(distributed.get_rank(), distributed.get_world_size(), os.getppid())
     try:
-        yield RowShards(distributed.get_rank(), distributed.get_world_size(), os.getppid())
+        yield shards
     finally:
+        shards.close()
         distributed.destroy_process_group()
 
 
@@ -224,13 +272,14 @@ def _add_up(out: Tensor, first: int, end: int, gradient_of: Callable[[int], Tens
     out.add_(others)
 
 
-def _joined(node: Node, known: dict[Node, Tensor]) -> Tensor:
-    """Return the sum of a node's blocks from sums that are known, and that are changed."""
+def _joined(node: Node, known: dict[Node, Tensor], scratch: Scratch) -> Tensor:
+    """Return the sum of a node's blocks from sums that are known, and that others may read."""
     if node in known:
         return known[node]
     first, end = node
     middle = (first + end) // 2
-    return _joined((first, middle), known).add_(_joined((middle, end), known))
+    left, right = _joined((first, middle), known, scratch), _joined((middle, end), known, scratch)
+    return torch.add(left, right, out=scratch.take(f"blocks {first} to {end}", left.shape, left))
 
 
 @contextmanager
