@@ -220,9 +220,9 @@ def test_evidence_without_lines_of_the_last_update_says_so_and_wrong_lines_are_f
             ({"last/below_slopes": slopes[:1]}, "another shape"),
             ({"last/below_slopes": slopes.float()}, "another shape or type"),
             ({"last/below_shifts": torch.full_like(shifts, torch.inf)}, "not finite"),
-            ({"last/below_shifts": shifts + 100}, "not between the lines"),
-            ({"last/above_shifts": right["last/above_shifts"] - 100}, "not between the lines"),
-            ({"last/before_lower": right["last/before_upper"] + 1}, "above the upper"),
+            ({"last/below_shifts": shifts + 100}, "not between the lines of the last update"),
+            ({"last/above_shifts": right["last/above_shifts"] - 100}, "not between the lines of the last update"),
+            ({"last/before_lower": right["last/before_upper"] + 1}, "above the upper one"),
         ):
             with pytest.raises(CertificateError, match=why):
                 certificate.verify(changed(said, **tensors))

@@ -1,5 +1,6 @@
 """`CertifiedMLPClassifier`: labels are those of a retrained network, requests that are free and those that are not."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -195,6 +196,24 @@ def test_lines_of_the_last_update_are_kept_and_checked(tmp_path: Path) -> None:
     kept.above_shifts.add_(1e-3)
     with pytest.raises(DataError, match="other lines of the last update"):
         again.check()
+    again._learned = replace(again._learned, last=None)  # As a file of before there were lines.
+    again.check()
+    other = CertifiedMLPClassifier(step_size=3.0, budgets=5, bound=0.3, random_state=0, momentum=0.5).fit(X, y)
+    assert other._learned.last is None
+    other._learned = replace(other._learned, last=last)
+    with pytest.raises(DataError, match="other lines of the last update"):
+        other.check()
+
+
+@pytest.mark.parametrize("name", ["before_upper", "above_slopes", "below_shifts"])
+def test_a_file_with_wrong_lines_is_refused(name: str, tmp_path: Path) -> None:
+    X, y = clouds()
+    model = CertifiedMLPClassifier(step_size=3.0, budgets=5, bound=0.3, random_state=0).fit(X, y)
+    assert model._learned.last is not None
+    model._learned.last.tensors[name].mul_(torch.nan)
+    model.save(tmp_path / "model")
+    with pytest.raises(DataError, match=f"{name} of the last update's lines is not finite"):
+        CertifiedMLPClassifier.load(tmp_path / "model")
 
 
 def test_what_is_interrupted_leaves_everything(monkeypatch: pytest.MonkeyPatch) -> None:

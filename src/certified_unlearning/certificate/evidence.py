@@ -104,7 +104,10 @@ def unpacked(
         if len(parameters[0]) != 1 or len(lower[0]) != len(budgets) or len(upper[0]) != len(budgets):
             raise CertificateError(f"the evidence must hold one model and {len(budgets)} boxes")
         box = tuple(Interval(*ends).checked("parameters") for ends in zip(lower, upper, strict=True))
-        last = _lines(tensors, network, parameters, len(budgets)) if bounding.differences == "updated" else None
+        last = None
+        if bounding.differences == "updated":
+            lines = {name: tensors[f"last/{name}"] for name in NAMES}
+            last = LastUpdate.of(lines, parameters, len(budgets))
     except (KeyError, DataError, ParameterError, IntervalError, safetensors.SafetensorError) as error:
         raise CertificateError(f"the evidence does not hold what the certificate names: {error}") from error
     for each, values in zip(box, parameters, strict=True):
@@ -118,26 +121,3 @@ def unpacked(
         )
     learned = Learned(network, bounding, parameters, box, tuple(budgets), smallest_batch, last)
     return learned, rows, None if labels is None else labels.long()
-
-
-def _lines(tensors: Mapping[str, Tensor], network: Network, parameters: Sequence[Tensor], budgets: int) -> LastUpdate:
-    """Return the lines of the last update.
-
-    Raises:
-        CertificateError: They are none, or the parameters are not between them.
-        KeyError: There are none.
-    """
-    last = LastUpdate.of({name: tensors[f"last/{name}"] for name in NAMES})
-    rows, width = parameters[-2][0], network.affine[-1].inputs + 1
-    if network.outputs > 2 or any(
-        each.dtype != rows.dtype or each.shape != (budgets, *(width,) * (each.ndim - 1)) or each.ndim != wanted
-        for each, wanted in zip(last.tensors.values(), (2, 2, 3, 2, 3, 2), strict=True)
-    ):
-        raise CertificateError("the evidence has lines of another shape or type than the last layer")
-    last.before.checked("the last weights")
-    if not all(bool(torch.isfinite(each).all()) for each in last.lines.values()):
-        raise CertificateError("the evidence has lines that are not finite")
-    values = torch.cat([rows, parameters[-1][0][:, None]], dim=1)
-    if not bool(last.holds(values[-1] - (values[0] if network.outputs == 2 else 0)).all()):
-        raise CertificateError("the evidence has parameters that are not between the lines of the last update")
-    return last

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import replace
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -279,6 +280,17 @@ def test_a_supporting_point_bounds_products() -> None:
     assert bool((gap[known] < 1e-200).all())
 
 
+def test_gaps_hold_where_a_processor_flushes_small_differences() -> None:
+    weights = Interval(*(torch.tensor([[end]], dtype=torch.float64) for end in (-5.5e173, 2.64)))
+    units = Interval(*(torch.tensor([[[end]]], dtype=torch.float64) for end in (7.149e-308, 8.161e-308)))
+    for flushes in (False, True):
+        torch.set_flush_denormal(flushes)
+        point, gap = supporting(weights, units)
+        torch.set_flush_denormal(False)
+        assert Fraction(float(gap)) >= Fraction(5.5e173) * (Fraction(8.161e-308) - Fraction(float(point)))
+        assert Fraction(float(gap)) >= Fraction(2.64) * (Fraction(float(point)) - Fraction(7.149e-308))
+
+
 def test_a_point_of_training_is_between_its_lines() -> None:
     start, batches = problem(SMALL)
     descent = Descent(step_size=0.5)
@@ -300,6 +312,8 @@ def test_a_point_of_training_is_between_its_lines() -> None:
         (Descent(momentum=0.5), REMOVALS, {}),
         (Descent(clipping="l2", bound=1.0), REMOVALS, {}),
         (Descent(), Neighbourhood("additions or removals"), {}),
+        (Descent(), BOTH, {}),
+        (Descent(), Neighbourhood("substitutions"), {}),
         (Descent(), Neighbourhood(order_free=True), {}),
         (Descent(), REMOVALS, {"bounding": Bounding(rounding=NAIVE)}),
         (Descent(), REMOVALS, {"bounding": Bounding(differences="relaxed")}),
@@ -316,6 +330,30 @@ def test_there_are_none_where_they_would_not_hold(
     k, bounding = change.get("k", [1]), change.get("bounding", TIGHTEST)
     batch = replace(batches[0], public=change.get("public"))
     assert last_update(SMALL, descent, box, batch, k, neighbourhood, bounding, update=0) is None
+
+
+def test_there_are_none_where_records_are_too_many_for_their_sums_to_be_bounded() -> None:
+    """Training with boxes may still be possible, by a few records, and must not end in an error after it."""
+    network, n = Network.dense(1, 3, 1), 524_270
+    start = tuple(torch.ones(1, *shape) for shape in network.shapes)
+    batch = Batch(torch.ones(n, 1), torch.arange(n) % 2)
+    descent = Descent(loss="binary-cross-entropy")
+    trained = train(network, descent, start, [batch], k=[1])
+    assert lines(trained, descent, [batch], [1], network=network) is None
+
+
+def test_a_unit_of_rounding_moves_lines_by_as_little() -> None:
+    """So that who trains again on another machine finds the same lines."""
+    start, batches = problem(SMALL)
+    box = tuple(Interval.point(each) for each in start)
+    moved = tuple(
+        Interval(*(torch.nextafter(end, end + sign) for end, sign in zip(each, (-1, 1), strict=True))) for each in box
+    )
+    found = [
+        last_update(SMALL, Descent(), each, batches[0], [1], REMOVALS, TIGHTEST, update=0) for each in (box, moved)
+    ]
+    one, two = (each.tensors for each in found if each is not None)
+    assert all(torch.allclose(one[name], two[name], rtol=1e-9, atol=1e-12) for name in one)
 
 
 def test_there_are_none_for_other_networks_and_too_many_budgets(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -46,7 +46,9 @@ def last_update(
     update: int,
     divisor: int | None = None,
 ) -> LastUpdate | None:
-    """Return how an update moved the last weights.
+    """Return how the last update moved the last weights; all is as `train` was given it, which checks it.
+
+    Lines are of changes that the neighbourhood names, not of poisoned records.
 
     Args:
         network: The layers.
@@ -60,12 +62,13 @@ def last_update(
         divisor: What sums are divided by where the neighbourhood's normaliser is ``fixed``.
 
     Returns:
-        None where there are no such lines: unless the network has hidden units of a ReLU before a dense layer with one
-        logit, or with two, and a loss of two classes; without momentum; where gradients are clamped, or not clipped;
-        where records are all private and the direction has one divisor for all neighbours; where bounds are rounded
-        outward, and slopes not too many.
+        None where there are no such lines. They need hidden units of a ReLU before a dense layer with one logit, or
+        with two, and a loss of two classes; no momentum; gradients that are clamped, or, if no records are added, not
+        clipped; records that are all private, more than any budget; one divisor for all neighbours; bounds that say
+        ``updated`` and are rounded outward; slopes that are not too many, records not too many for the type of
+        numbers; and numbers that stay finite.
     """
-    if not _has_lines(network, descent, batch, max(k), neighbourhood, bounding, len(k)):
+    if not _has_lines(network, descent, box[0].lower.dtype, batch, max(k), neighbourhood, bounding, len(k)):
         return None
     before, sizes = _last_weights(network, box, bounding)
     lower, upper = _lines(network, descent, box, before, sizes, batch, max(k), bounding)
@@ -94,8 +97,7 @@ def last_update(
     for side, most in ((upper, rest.upper), (lower, -rest.lower)):
         slopes = step * (side.slopes / divisors.to(sizes)[:, None, None])
         size = sizes + (slopes @ sizes[..., None])[..., 0] + step * rest.magnitude
-        # Of sums over records, of slopes, and of the update as training computes it.
-        terms = 2 * records + len(size[0]) + 64
+        terms = _terms(records, len(size[0]))
         slack = 8 * bounding.rounding.error_of_sums(terms, size.dtype) * size
         slack = slack + 64 * terms * bounding.rounding.smallest(size.dtype)
         unmoved = kept * torch.eye(len(size[0]), dtype=size.dtype, device=size.device)
@@ -108,6 +110,7 @@ def last_update(
 def _has_lines(
     network: Network,
     descent: Descent,
+    dtype: torch.dtype,
     batch: Batch,
     most: int,
     neighbourhood: Neighbourhood,
@@ -125,12 +128,19 @@ def _has_lines(
         and (last.outputs, descent.loss) in ((2, "cross-entropy"), (1, "binary-cross-entropy"))
         and not descent.momentum
         and descent.clipping != "l2"
+        and (descent.clipping == "clamp" or not neighbourhood.adds)
         and not neighbourhood.order_free
         and neighbourhood.changes != "additions or removals"
         and (batch.public is None or not bool(batch.public.any()))
         and most < len(batch.rows)
         and 2 * runs * width * width <= NUMBERS_KEPT
+        and _terms(len(batch.rows), width) * torch.finfo(dtype).eps < 1 / 16
     )
+
+
+def _terms(records: int, width: int) -> int:
+    """Return how many roundings there may be in a row: in sums over records, of slopes, and of the update."""
+    return 2 * records + width + 64
 
 
 def _last_weights(network: Network, box: Box, bounding: Bounding) -> tuple[Interval, Tensor]:
@@ -221,7 +231,8 @@ def _lines(
 def clamped_logistic(argument: Interval, height: Tensor, limit: float, *, is_above: Tensor) -> tuple[Tensor, Tensor]:
     """Return lines above, or below, ``min(limit, height / (1 + exp(-E)))`` for all ``E`` of an interval.
 
-    Each has the slope of the function between the interval's ends.
+    Each has the slope of the function between the interval's ends; slope 0 where they are so near that it would be
+    rounding.
 
     Args:
         argument: The interval, of a shape that goes with that of ``height``.
@@ -235,8 +246,9 @@ def clamped_logistic(argument: Interval, height: Tensor, limit: float, *, is_abo
     low, high = argument
     numbers = torch.finfo(height.dtype)
     first, last = ((torch.sigmoid(end) * height).clamp_max(limit) for end in argument)
-    slope = ((last - first) / (high - low).clamp_min(numbers.tiny)).clamp_min(0)
-    slope = torch.where(torch.isfinite(slope), slope, 0)
+    apart = high - low
+    slope = ((last - first) / apart.clamp_min(numbers.tiny)).clamp_min(0)
+    slope = torch.where(apart > numbers.eps**0.4 * (1 + argument.magnitude), slope, 0)
 
     def curve(at: Tensor) -> Tensor:
         return height * torch.sigmoid(at) - slope * at
@@ -250,7 +262,9 @@ def clamped_logistic(argument: Interval, height: Tensor, limit: float, *, is_abo
     touch = torch.log1p(root) - torch.log1p(-root)
     # The function reaches the limit at the knee, and stays there.
     over = height > limit
-    knee = torch.where(over, math.log(limit) - (height - limit).log() if math.isfinite(limit) else 0.0, high)
+    knee = torch.where(
+        over, math.log(max(limit, numbers.tiny)) - (height - limit).log() if math.isfinite(limit) else 0.0, high
+    )
     knee = knee.clamp(low, high)
     # Above: convex up to 0, where the ends are the largest; concave behind it; constant behind the knee.
     left = torch.zeros_like(knee).clamp(low, high).minimum(knee)

@@ -11,6 +11,7 @@ taken from each other with the difference of biases behind them, or the only row
 As other lines, these depend on the box: those of a larger one may happen to give narrower bounds.
 """
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Self
 
@@ -19,13 +20,15 @@ from torch import Tensor
 
 from certified_unlearning.engine.intervals.interval import Interval
 from certified_unlearning.engine.intervals.rounding import Rounding
+from certified_unlearning.errors import DataError
 
 
 @dataclass(frozen=True)
 class LastUpdate:
     """Bounds ``below_slopes v + below_shifts <= v' <= above_slopes v + above_shifts`` of the update, entry by entry.
 
-    They hold for the floats that training computes. ``w`` is the number of last hidden units, plus 1 with a bias.
+    They hold for neighbours' weights as training computes them, of which ``v`` and ``v'`` are exact differences; not
+    for all parameters of a box. ``w`` is the number of last hidden units, plus 1 with a bias.
 
     Attributes:
         before: Bounds of ``v``, the last weights before the update, shape ``(runs, w)``.
@@ -57,9 +60,32 @@ class LastUpdate:
         return {"before_lower": self.before.lower, "before_upper": self.before.upper, **self.lines}
 
     @classmethod
-    def of(cls, tensors: dict[str, Tensor]) -> Self:
-        """Return what `tensors` gave."""
-        return cls(Interval(tensors[NAMES[0]], tensors[NAMES[1]]), *(tensors[name] for name in NAMES[2:]))
+    def of(cls, tensors: Mapping[str, Tensor], parameters: Sequence[Tensor], budgets: int) -> Self:
+        """Return what `tensors` gave, if it may be of a network with these parameters.
+
+        Args:
+            tensors: As from a file.
+            parameters: After the update, each of shape ``(1, ...)``: the last two are a weight and a bias.
+            budgets: Number of runs.
+
+        Raises:
+            DataError: Something is missing or has another shape, numbers are not finite, bounds are in the wrong order,
+                or the parameters are not between them.
+        """
+        rows = torch.cat([parameters[-2][0], parameters[-1][0][:, None]], dim=1)
+        width = rows.shape[1]
+        for name, axes in zip(NAMES, (1, 1, 2, 1, 2, 1), strict=True):
+            each = tensors.get(name)
+            if each is None or each.dtype != rows.dtype or each.shape != (budgets, *(width,) * axes) or len(rows) > 2:
+                raise DataError(f"{name} of the last update's lines is missing, or has another shape or type")
+            if not bool(torch.isfinite(each).all()):
+                raise DataError(f"{name} of the last update's lines is not finite")
+        if not bool((tensors["before_lower"] <= tensors["before_upper"]).all()):
+            raise DataError("the lower bound of the last weights lies above the upper one")
+        found = cls(Interval(tensors[NAMES[0]], tensors[NAMES[1]]), *(tensors[name] for name in NAMES[2:]))
+        if not bool(found.holds(rows[-1] - (rows[0] if len(rows) == 2 else 0)).all()):
+            raise DataError("parameters are not between the lines of the last update")
+        return found
 
     def holds(self, values: Tensor) -> Tensor:
         """Return for each run whether all bounds hold for some ``v`` if ``v'`` is these values, shape ``(w,)``."""
@@ -131,7 +157,7 @@ NAMES = ("before_lower", "before_upper", "below_slopes", "below_shifts", "above_
 def supporting(weights: Interval, units: Interval) -> tuple[Tensor, Tensor]:
     """Return numbers ``p`` between the units' ends, and gaps, with ``sum v u >= sum v p - gap`` for all of both.
 
-    Where a weight's sign is known there is no gap. Sums of gaps are rounded up.
+    Where a weight's sign is known there is no gap but for rounding, upward.
 
     Args:
         weights: Of each unit, shape ``(runs, units)``.
@@ -144,6 +170,7 @@ def supporting(weights: Interval, units: Interval) -> tuple[Tensor, Tensor]:
     share = torch.where(up > 0, torch.where(down > 0, down / (down + up), 0.0), torch.where(down > 0, 1.0, 0.0))
     lower, upper = units
     point = torch.where(share == 1, upper, lower + share * (upper - lower)).clamp(lower, upper)
-    gaps = torch.maximum(down * (upper - point), up * (point - lower))
     numbers = torch.finfo(lower.dtype)
+    # Processors may flush a small difference to 0.
+    gaps = torch.maximum(down * (upper - point + numbers.tiny), up * (point - lower + numbers.tiny))
     return point, gaps.sum(dim=-1) * (1 + (gaps.shape[-1] + 8) * numbers.eps) + gaps.shape[-1] * numbers.tiny

@@ -1,4 +1,4 @@
-"""Which predictions no parameters of a box can change."""
+"""Which predictions no parameters of a box can change; with lines of the last update, none of those that they leave."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -14,11 +14,11 @@ from certified_unlearning.engine.intervals.propagation import TIGHTEST, Bounding
 
 
 class Sure(NamedTuple):
-    """What is sure of predictions.
+    """What is sure of predictions: of all parameters of a box, or with lines of those that they leave.
 
     Attributes:
-        classes: Shape ``(runs, records)``: the class that all parameters of the box predict where there is one; else
-            that whose margin has the largest lower bound.
+        classes: Shape ``(runs, records)``: the class that all of them predict where there is one; else that whose
+            margin has the largest lower bound.
         certified: Whether all predict it: ties do not count, and neither does what is not finite.
         margins: Lower bounds of its logit less any other one.
     """
@@ -71,7 +71,7 @@ def certify(
     joint: bool = True,
     last: LastUpdate | None = None,
 ) -> Sure:
-    """Return which class all parameters of a box predict, and for which records there is one.
+    """Return which class all parameters of a box, or with lines all that they leave, predict, and where there is one.
 
     Arguments are those of `margin_bounds`.
     """
@@ -91,10 +91,13 @@ def possible(
     *,
     last: LastUpdate | None = None,
 ) -> Tensor:
-    """Return which classes some parameters of a box may predict, shape ``(runs, records, classes)``.
+    """Return which classes some parameters of a box, or with lines some that they leave, may predict.
 
     A class that nothing excludes counts, and so does every class where bounds are not finite. Arguments are those of
     `margin_bounds`.
+
+    Returns:
+        Shape ``(runs, records, classes)``.
     """
     apart = margin_bounds(network, box, rows, bounding, last=last)
     # Logit j less logit i below 0 for certain: j does not win.

@@ -20,7 +20,7 @@ from certified_unlearning.engine.abstract_training.descent import Descent
 from certified_unlearning.engine.abstract_training.neighbourhoods import Neighbourhood
 from certified_unlearning.engine.devices import pick_device
 from certified_unlearning.engine.intervals.interval import Interval
-from certified_unlearning.engine.intervals.last_update import NAMES, LastUpdate
+from certified_unlearning.engine.intervals.last_update import LastUpdate
 from certified_unlearning.errors import AssumptionError, DataError, ParameterError
 from certified_unlearning.estimators import storage
 from certified_unlearning.estimators.linear import LinearModel, without_sample_weight
@@ -266,10 +266,10 @@ class CertifiedMLPClassifier(ClassifierMixin, LinearModel):  # type: ignore[misc
             if not all(torch.allclose(*each, rtol=1e-9, atol=1e-12) for each in ends):
                 raise DataError("training again on the records gives other parameters or boxes than those kept")
         last, kept = found.last, self._learned.last
-        if (
-            last is not None
-            and kept is not None
-            and not all(
+        # A file of before there were lines has none, and certifies without.
+        if kept is not None and (
+            last is None
+            or not all(
                 torch.allclose(last.tensors[name], each, rtol=1e-9, atol=1e-12) for name, each in kept.tensors.items()
             )
         ):
@@ -395,6 +395,8 @@ class CertifiedMLPClassifier(ClassifierMixin, LinearModel):  # type: ignore[misc
             else Interval.point(parameters[place])
             for place in places
         )
+        lines = {name.removeprefix("last/"): each for name, each in tensors.items() if name.startswith("last/")}
+        last = LastUpdate.of(lines, parameters, len(header["budgets"])) if lines else None
         self._learned = Learned(
             self._settings.network,
             self._settings.bounding,
@@ -402,9 +404,7 @@ class CertifiedMLPClassifier(ClassifierMixin, LinearModel):  # type: ignore[misc
             box,
             tuple(header["budgets"]),
             header["smallest_batch"],
-            LastUpdate.of({name: tensors[f"last/{name}"] for name in NAMES})
-            if "last/before_lower" in tensors
-            else None,
+            last,
         )
         self._present = tensors.get("present", torch.ones(header["n"], dtype=torch.bool, device=device))
         self._train_rows = tensors.get("rows")

@@ -67,16 +67,17 @@ class Learned:
         return (scores[:, 0] > 0).long() if scores.shape[1] == 1 else scores.argmax(dim=1)
 
     def certified(self, rows: Tensor) -> Tensor:
-        """Return which predictions no parameters of a budget's box change, shape ``(budgets, records)``.
+        """Return which predictions no neighbour of a budget changes, shape ``(budgets, records)``.
 
-        What is certified for a budget is so for all smaller ones, whose boxes lie in its own.
+        They are those of all parameters of its box, or of those that the lines of the last update leave. What is
+        certified for a budget is so for all smaller ones, which have fewer neighbours.
         """
         if not len(rows):
             return torch.zeros(len(self.budgets), 0, dtype=torch.bool, device=rows.device)
         found = []
         for piece in _pieces(rows):
             one = certify(self.network, self.box, piece[None], self.bounding, last=self._lines)
-            # The box holds the parameters, so that what all of it predicts is what they predict.
+            # The box and the lines hold the parameters, so that what all of them predict is what these predict.
             found.append(one.certified & (one.classes == self.classes(piece)))
         sure = torch.cat(found, dim=1)
         if not self.draws_lines:
@@ -123,7 +124,7 @@ class Learned:
         return torch.tensor((0, *self.budgets), device=rows.device)[low + 1]
 
     def accuracy_bounds(self, rows: Tensor, labels: Tensor) -> list[tuple[float, float]]:
-        """Return for each budget between which shares of the labels the predictions of all its box are right."""
+        """Return for each budget between which shares of the labels all its neighbours' predictions are right."""
         sure = self.certified(rows) & (self.classes(rows) == labels)
         may = torch.cat(
             [possible(self.network, self.box, piece[None], self.bounding, last=self._lines) for piece in _pieces(rows)],
