@@ -8,10 +8,10 @@ Linux on x86-64 only: there a file can surely lie in this machine's memory, and 
 the order in which it was written.
 """
 
-import fcntl
 import mmap
 import os
 import platform
+import sys
 import tempfile
 import time
 from collections.abc import Callable
@@ -20,6 +20,9 @@ from pathlib import Path
 import numpy as np
 import torch
 from torch import Tensor
+
+if sys.platform == "linux":
+    import fcntl
 
 MEMORY = Path("/dev/shm")
 """Where files lie in the memory of one machine."""
@@ -136,7 +139,7 @@ def _bytes(size: int, ranks: int) -> int:
 
 
 def _is_suitable() -> bool:
-    return MEMORY.is_dir() and platform.machine() in ("x86_64", "AMD64")
+    return sys.platform == "linux" and platform.machine() == "x86_64" and MEMORY.is_dir()
 
 
 def _reserved(size: int) -> Path | None:
