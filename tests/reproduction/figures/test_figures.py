@@ -165,6 +165,21 @@ def test_nothing_overlaps_and_nothing_is_cut_off(experiment: str, records: pd.Da
     check_layout(draw(experiment, records, style))
 
 
+@EXPERIMENTS
+@pytest.mark.parametrize("guessed", [0.6, 0.78, 0.95])
+def test_what_guessing_gets_right_is_seen_above_all_accuracies_too(
+    experiment: str, guessed: float, simulated: Simulated, style: FigureStyle
+) -> None:
+    records = simulated(5)
+    lower = records.assign(accuracy=0.5 + 0.3 * records["accuracy"], majority=guessed)
+    figure = draw(experiment, lower, style)
+    check_layout(figure)
+    for axes in figure.axes:
+        for line in axes.get_lines():
+            if line.get_label() == "majority":
+                assert axes.get_ylim()[0] <= guessed <= axes.get_ylim()[1]
+
+
 @SUBSETS
 @EXPERIMENTS
 def test_a_sweep_of_some_accountants_only_is_drawn_and_keyed(

@@ -135,9 +135,13 @@ MAJORITY = "majority"
 
 
 def majority_line(axes: Axes, summary: pd.DataFrame) -> None:
-    """Draw what guessing gets right, where accuracies come so low; call it when everything is drawn."""
-    guessed, (bottom, _) = float(summary["majority"].iloc[0]), axes.get_ylim()
+    """Draw what guessing gets right, where accuracies come so low; call it when everything is drawn.
+
+    Where all accuracies are lower, the axis ends above it: that guessing does better is to be seen.
+    """
+    guessed, (bottom, top) = float(summary["majority"].iloc[0]), axes.get_ylim()
     if guessed >= bottom:
+        axes.set_ylim(top=max(top, guessed + 0.12 * (guessed - bottom)))
         axes.axhline(guessed, color="0.6", linewidth=0.6, linestyle=(0, (6, 3)), zorder=1.5, label=MAJORITY)
         axes.annotate(
             MAJORITY, (1, guessed), xycoords=("axes fraction", "data"), xytext=(0, 1), textcoords="offset points",
