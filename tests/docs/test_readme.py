@@ -1,6 +1,7 @@
 """README is short, and its tables are those of the declarations and of the committed verdicts."""
 
 import json
+import re
 from collections import Counter
 from pathlib import Path
 
@@ -30,6 +31,13 @@ def test_each_paper_stands_in_readme_with_its_verdicts() -> None:
         words = [f"{verdicts[name]} {name}" for name in ("reproduced", "contradicted", "not run") if verdicts[name]]
         begin = f"{verdicts.total()}: {', '.join(words)}" if words else "none"
         assert stated[paper.name].startswith(begin)
+        # What another preset decides, as "the preset `certificates`: 46, 17, 4" or "...: 73 and 33".
+        for preset, numbers in re.findall(r"the preset `(\w+)`[^:]*: ([\d, and]+)", stated[paper.name]):
+            committed = json.loads((ROOT / f"workflow/baselines/claims/{preset}.json").read_text(encoding="utf-8"))
+            others = Counter(committed[each.claim.id] for each in known[paper.name])
+            said = [int(each) for each in re.findall(r"\d+", numbers)]
+            assert said == [others[name] for name in ("reproduced", "contradicted", "not run")][: len(said)]
+            assert sum(said) == others.total()
 
 
 def test_each_mechanism_stands_in_readme() -> None:
