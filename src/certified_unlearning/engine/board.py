@@ -49,7 +49,6 @@ class Board:
     """
 
     def __init__(self, descriptor: int, size: int, rank: int, ranks: int) -> None:
-        self.size = size
         self._rank, self._ranks = rank, ranks
         self._descriptor = descriptor
         fcntl.lockf(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB, 1, rank)

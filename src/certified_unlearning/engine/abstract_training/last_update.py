@@ -22,7 +22,7 @@ from torch import Tensor
 from certified_unlearning.engine.abstract_training.descent import Descent
 from certified_unlearning.engine.abstract_training.extremes import Extremes, Sums
 from certified_unlearning.engine.abstract_training.neighbourhoods import Neighbourhood, direction_bounds
-from certified_unlearning.engine.abstract_training.training import NUMBERS_AT_ONCE, NUMBERS_AT_ONCE_ON_GPU, Batch, Box
+from certified_unlearning.engine.abstract_training.training import Batch, Box, records_at_once
 from certified_unlearning.engine.intervals.interval import Interval
 from certified_unlearning.engine.intervals.last_update import LastUpdate, supporting
 from certified_unlearning.engine.intervals.network import Dense, Network, Relu
@@ -196,8 +196,7 @@ def _lines(
     like, rounding = before.lower, bounding.rounding
     limit = math.inf if descent.bound is None else descent.bound
     below, above = _Side(runs, width, like), _Side(runs, width, like)
-    units_at_once = NUMBERS_AT_ONCE_ON_GPU if like.is_cuda else NUMBERS_AT_ONCE
-    step = max(1, units_at_once // (runs * network.widest(batch.rows.shape[1:])))
+    step = records_at_once(network, batch.rows, runs)
     numbers = torch.finfo(like.dtype)
     for start in range(0, len(batch.rows), step):
         seen = forward(network, box, batch.rows[None, start : start + step], bounding)

@@ -139,7 +139,7 @@ def train(
         )
         rate = descent.rate(state.updates)
         moved, velocities = _followed(descent, trained.box, velocities, bounds, rate, bounding)
-        step = _records_at_once(network, batch.rows, len(start[0]))
+        step = records_at_once(network, batch.rows, len(start[0]))
         found = directions(network, descent, state.parameters, rows, labels, divisor=divisor, at_once=step)
         state.follow(descent, found)
         trained = Trained(state.parameters, moved, state.updates, trained.box)
@@ -163,7 +163,7 @@ def _directions(
     limit = largest_entry(network, descent.clipping, bound, bounding)
     most = neighbourhood.kept(int(budgets.max()), records, size)
     found: tuple[Extremes, ...] | None = None
-    step = _records_at_once(network, batch.rows, len(budgets))
+    step = records_at_once(network, batch.rows, len(budgets))
     for piece in (slice(start, start + step) for start in range(0, records, step)):
         seen = forward(network, box, batch.rows[None, piece], bounding)
         # Derivatives of infinite logits are bounded although training may not be able to compute them.
@@ -187,7 +187,7 @@ def _directions(
     )
 
 
-def _records_at_once(network: Network, rows: Tensor, runs: int) -> int:
+def records_at_once(network: Network, rows: Tensor, runs: int) -> int:
     """Return how many records are bounded together: what a layer makes of them is to stay in a processor's cache."""
     if rows.is_cuda:
         return max(1, NUMBERS_AT_ONCE_ON_GPU // (runs * network.widest(rows.shape[1:])))

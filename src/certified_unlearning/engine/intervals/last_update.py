@@ -120,7 +120,7 @@ class LastUpdate:
 
 
 def _product(slopes: Tensor, lower: Tensor, upper: Tensor) -> Tensor:
-    """Return the least product of slopes and of numbers between two."""
+    """Return the least products of rows of slopes and of numbers between two, of shape ``(runs, w)`` each."""
     return (slopes.clamp_min(0) @ lower[..., None] + slopes.clamp_max(0) @ upper[..., None])[..., 0]
 
 
@@ -137,16 +137,14 @@ def _least(
     point, gap = supporting(rows, units)
     if slopes.shape[-1] > point.shape[-1]:
         point = torch.cat([point, torch.ones_like(point[..., :1])], dim=-1)
-    factors = point @ slopes
-    found = factors.clamp_min(0) @ before.lower[..., None] + factors.clamp_max(0) @ before.upper[..., None]
-    found = found + point @ shifts[..., None]
+    found = _product(point @ slopes, *before) + (point @ shifts[..., None])[..., 0]
     size = slopes.abs() @ before.magnitude[..., None] + shifts.abs()[..., None]
     dtype, width = size.dtype, size.shape[-2]
     slack = 8 * rounding.error_of_sums(4 * width + 64, dtype) * (point @ size)[..., 0]
     # Underflow, of a product or of a slope that is multiplied by what it is a slope of.
     reach = 1 + point.sum(dim=-1) + before.magnitude.sum(dim=-1, keepdim=True)
     slack = slack + reach * (64 * width * width * rounding.smallest(dtype))
-    found = rounding.down(found[..., 0] - (gap + slack + lost) * (1 + 8 * torch.finfo(dtype).eps))
+    found = rounding.down(found - (gap + slack + lost) * (1 + 8 * torch.finfo(dtype).eps))
     return torch.where(torch.isfinite(found), found, -torch.inf)
 
 
