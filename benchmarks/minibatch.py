@@ -2,7 +2,8 @@
 
 As `newton_removal.py`: every round fits scikit-learn's `LogisticRegression` from nothing and from its old weights, fits
 ours, and unlearns ten records, planning and certificate included, and ten more: the first of the two requests finds the
-processor's caches full of the fits' data and code. With ``--disk N`` it learns instead, in one pass,
+processor's caches full of the fits' data and code. Requests that follow each other alone, as a service meets them, come
+after all rounds. With ``--disk N`` it learns instead, in one pass,
 from N rows of 20 numbers in a file, and prints the largest memory of the process. Run on an idle machine, one thread:
 ``OMP_NUM_THREADS=1 python benchmarks/minibatch.py``. MNIST's 3 against 8 needs UNLEARNING_DATA.
 """
@@ -34,7 +35,7 @@ def measure(train: Table, test: Table, *, records: int, rounds: int) -> dict[str
     rows, labels = train
     n = len(rows)
     C = STRENGTH / n
-    requests = iter(np.random.default_rng(1).permutation(n)[: 2 * records * (rounds + 1)].reshape(-1, records))
+    requests = iter(np.random.default_rng(1).permutation(n)[: 3 * records * (rounds + 1)].reshape(-1, records))
     leaving = iter(range(records, n, records))
     warm = LogisticRegression(C=C, warm_start=True).fit(rows, labels)
     ours = LangevinLogisticRegression(1, DELTA, C=C).fit(rows, labels)
@@ -59,17 +60,20 @@ def measure(train: Table, test: Table, *, records: int, rounds: int) -> dict[str
         "score": score,
     }
     timings = in_turn(actions, rounds)
+    alone = in_turn({"unlearn": unlearn}, rounds)["unlearn"]
     return {
         "n": n,
         "features": rows.shape[1],
         "records": records,
         "batch_size": ours._learner.cycle and ours._learner.cycle.batch_size,
         "steps": float(np.median([removal.steps for removal in ours.removals_])),
-        "seconds": {name: float(np.median(each)) for name, each in timings.items()},
+        "seconds": {name: float(np.median(each)) for name, each in (timings | {"alone": alone}).items()},
         "cold_over_unlearn": float(np.median(timings["cold"] / timings["unlearn"])),
         "warm_over_unlearn": float(np.median(timings["warm"] / timings["unlearn"])),
         "cold_over_again": float(np.median(timings["cold"] / timings["again"])),
         "warm_over_again": float(np.median(timings["warm"] / timings["again"])),
+        "cold_over_alone": float(np.median(timings["cold"]) / np.median(alone)),
+        "warm_over_alone": float(np.median(timings["warm"]) / np.median(alone)),
         "fit_over_cold": float(np.median(timings["fit"] / timings["cold"])),
         "accuracy": {"ours": float(np.mean(accuracies)), "scikit-learn": warm.score(*test)},
     }
@@ -118,20 +122,22 @@ def main() -> None:
         return
     results = []
     print(
-        "| n x d | batch | K | cold, ms | warm, ms | fit / cold | request, ms | again, ms | cold, warm / request | ",
+        "| n x d | batch | K | cold, ms | warm, ms | fit / cold | request, again, alone, ms | cold, warm / request | ",
         end="",
     )
-    print("cold, warm / again | accuracy |")
+    print("cold, warm / again | cold, warm / alone | accuracy |")
     print("|---|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|")
     for train, test in tables(arguments.sizes):
         found = measure(train, test, records=arguments.records, rounds=arguments.rounds)
         results.append(found)
-        cold, warm, unlearn, again = (1000 * found["seconds"][name] for name in ("cold", "warm", "unlearn", "again"))
+        names = ("cold", "warm", "unlearn", "again", "alone")
+        cold, warm, *requests = (1000 * found["seconds"][name] for name in names)
         print(
             f"| {found['n']} x {found['features']} | {found['batch_size']} | {found['steps']:g} | {cold:.1f} | "
-            f"{warm:.1f} | {found['fit_over_cold']:.2f} | {unlearn:.2f} | {again:.2f} | "
+            f"{warm:.1f} | {found['fit_over_cold']:.2f} | {', '.join(f'{each:.2f}' for each in requests)} | "
             f"{found['cold_over_unlearn']:.3g}, {found['warm_over_unlearn']:.3g} | "
             f"{found['cold_over_again']:.3g}, {found['warm_over_again']:.3g} | "
+            f"{found['cold_over_alone']:.3g}, {found['warm_over_alone']:.3g} | "
             f"{found['accuracy']['ours']:.4f} / {found['accuracy']['scikit-learn']:.4f} |",
             flush=True,
         )

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from certified_unlearning.accounting import GaussianCurve, RenyiCurve, Schedule
+from certified_unlearning.accounting.core.curves import Cycle
 from certified_unlearning.errors import ParameterError
 
 GOOD = Schedule(sigma=0.03, records_per_request=20, steps=(5, 0, 7))
@@ -73,3 +74,26 @@ def test_curves_and_schedules_cannot_be_changed(value):
     name = dataclasses.fields(value)[0].name
     with pytest.raises(dataclasses.FrozenInstanceError):
         setattr(value, name, 1.0)
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"places": (((0, 2),), ((9, 1),))},
+        {"places": (((9, 2),), ((3, 1),))},
+        {"places": (((0, 2),), ((3, 2),))},
+        {"records_per_request": (1, 1)},
+        {"cycle": Cycle(3, 10)},
+        {"cycle": Cycle(5, 1)},
+    ],
+)
+def test_places_are_checked_anew_where_a_schedule_differs_from_the_one_checked_before(changed):
+    """What grew by a request is not checked from its start again; what differs anywhere is."""
+    good = Schedule(0.1, (2,), (4,), learning_steps=8, cycle=Cycle(5, 10), places=(((0, 2),),))
+    good = good.followed_by(records=1, steps=3, places=((3, 1),))
+    assert good.places == (((0, 2),), ((3, 1),))
+    with pytest.raises(ParameterError, match=r"^places must"):
+        dataclasses.replace(good, **changed)
+    with pytest.raises(ParameterError, match=r"^places must name batches from 0 to 4"):
+        good.followed_by(records=1, steps=3, places=((5, 1),))
+    assert dataclasses.replace(good, steps=(4, 2)).places == good.places

@@ -148,6 +148,23 @@ def test_the_guarantee_of_a_run_is_verified_and_states_its_cycle():
             certificate.verify(stated.model_copy(update=change))
 
 
+def test_runs_of_other_histories_leave_no_trace():
+    """Requests and schedules of the history asked last are kept for the next one."""
+    first, second = Removal(4, 5, ((2, 1), (7, 3))), Removal(1, 2, ((0, 1),))
+    histories = [[first], [first, second], [second], [second, first], [first, Removal(1, 2, ((1, 1),))], [], [first]]
+    learners = [planned(), planned(epsilon=2.0)]
+    for history in histories:
+        removed = np.cumsum([each.records for each in history]).tolist()
+        for learner in learners:
+            run = learner.run(history, dataset="own", features="given", data_digest=f"{learner.epsilon}")
+            assert (run.epsilon_target, run.constants.data_sha256) == (learner.epsilon, f"{learner.epsilon}")
+            assert [request.records_removed for request in run.requests] == removed
+            assert run.records_per_request == tuple(each.records for each in history)
+            assert [(each.unlearning_steps, each.places) for each in run.requests] == [each[1:] for each in history]
+            assert run.schedule == learner.schedule(history)
+            assert type(run).model_validate(run.model_dump()) == run
+
+
 def test_the_documents_steps_of_a_request_are_those_that_are_planned():
     page = (Path(__file__).parents[2] / "docs" / "howto" / "which-mechanism.md").read_text(encoding="utf-8")
     rows = re.findall(r"^\| ([\d ]+) \| ([\d.]+) \| (\d+) \| (\d+), (\d+), (\d+) \|", page, re.MULTILINE)

@@ -70,7 +70,7 @@ def run(
     phases: Sequence[Phase],
     *,
     step_size: float,
-    measure: Callable[[Tensor], Tensor],
+    measure: Callable[[Tensor], Tensor] | None = None,
     judge: Callable[[Tensor], Tensor] | None = None,
     radius: float | None = None,
     progress: Progress | None = None,
@@ -86,7 +86,7 @@ def run(
         start: Starting weights, shape ``(trials, d)``; not changed.
         phases: What to run, in order.
         step_size: ``eta``, for all phases.
-        measure: Maps weights ``(trials, d)`` to one number for each trial.
+        measure: Maps weights ``(trials, d)`` to one number for each trial; None where nothing is measured.
         judge: Maps published weights to what is told of them: a row for each; None for ``measure``.
         radius: Radius of the ball that every step projects on; None for no projection.
         progress: Told of the work done, in trial steps.
@@ -100,6 +100,7 @@ def run(
         AssumptionError: PyTorch is set to multiply float32 matrices with fewer bits: `core.rounding` counts all.
     """
     _require_full_precision(start.dtype)
+    judge = judge or measure
     state, first_phase, first_step = _resume(start, checkpoint)
     if progress is not None:
         progress.skip(_work_before(phases, first_phase, first_step))
@@ -123,7 +124,8 @@ def run(
         published = state.weights
         if phase.publication_sigma:
             published = publish(state.weights, phase)
-        state.published.append(_measured(judge or measure, published))
+        if judge is not None:
+            state.published.append(_measured(judge, published))
         if phase.feeds_back:
             state.weights = published
         save(number + 1, 0, force=number + 1 == len(phases))
@@ -152,7 +154,7 @@ def _run_phase(
     first_step: int,
     step_size: float,
     radius: float | None,
-    measure: Callable[[Tensor], Tensor],
+    measure: Callable[[Tensor], Tensor] | None,
     progress: Progress | None,
     save: Callable[..., None],
 ) -> None:
@@ -180,17 +182,19 @@ def _run_phase(
             filled = range(block, block + noise.shape[1])
         end = min(step - offset + randomness.BLOCK_STEPS, next(stop for stop in stops if stop > step))
         running, scaled = weights[:active], scale[:active]
-        drawn = noise[:active, block - filled.start].unbind(1) if noise is not None else ()
-        for position in range(offset, offset + end - step):
+        drawn: Sequence[Tensor | None] = (None,) * (end - step)
+        if noise is not None:
+            drawn = noise[:active, block - filled.start, offset : offset + end - step].unbind(1)
+        for numbers in drawn:
             objective.descend(running, step_size)
-            if drawn:
-                running.addcmul_(drawn[position], scaled)
+            if numbers is not None:
+                running.addcmul_(numbers, scaled)
             if radius is not None:
                 project(running, radius)
         if progress is not None:
             progress.advance((end - step) * active)
         step = end
-        if step in measure_at:
+        if measure is not None and step in measure_at:
             values = np.full(len(order), np.nan)
             values[order[:active]] = _measured(measure, running)
             state.curve[number, step] = values

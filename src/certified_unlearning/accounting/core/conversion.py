@@ -9,7 +9,9 @@ root search stops at an absolute tolerance and fails for ``mu`` below 1e-14.
 import math
 import sys
 from collections.abc import Callable
-from functools import lru_cache
+from functools import cache, lru_cache
+from importlib import import_module
+from types import ModuleType
 from typing import Literal, NamedTuple
 
 import numpy as np
@@ -168,9 +170,7 @@ def epsilon_from_mu(mu: float, delta: float) -> float:
         return 0.0
     if math.isinf(mu):
         return math.inf
-    from scipy.special import ndtri
-
-    a, step = float(ndtri(delta)), math.inf
+    a, step = float(_special().ndtri(delta)), math.inf
     while step > LAST_STEP:
         log_found = _log_delta(a, mu)
         slope = mu * _mills_ratio(a - mu) * math.exp(_log_density(a) - log_found)
@@ -213,9 +213,7 @@ def mu_from_epsilon(epsilon: float, delta: float) -> float:
     if epsilon < LEAST_EPSILON:
         raise ParameterError(f"epsilon must be at least {LEAST_EPSILON:g}, got {epsilon!r}")
     epsilon, delta = float(epsilon), float(delta)  # NumPy's short floats are too coarse.
-    from scipy.special import ndtri
-
-    a = float(ndtri(delta))
+    a = float(_special().ndtri(delta))
     root = math.hypot(a, math.sqrt(2) * math.sqrt(epsilon))
     mu, step = root + a if a > 0 else 2 * (epsilon / (root - a)), math.inf
     # From a large mu on the start is the root, up to rounding.
@@ -238,8 +236,6 @@ def _log_delta(a: float, mu: float) -> float:
     Below 0 it is ``log(phi(a)) + log(R(a) - R(a - mu))``, which loses no digit to a small ``phi(a)``. For small ``mu``
     the difference is integrated from ``R'(x) = 1 + x R(x)``: subtracting would lose them all.
     """
-    from scipy.special import ndtr
-
     if a < LEAST_A:
         return -math.inf
     if mu <= SMALL_MU:
@@ -248,7 +244,7 @@ def _log_delta(a: float, mu: float) -> float:
         return _log_density(a) + math.log(mu / 2 * float(_WEIGHTS @ slopes))
     if a < 0:
         return _log_density(a) + math.log(_mills_ratio(a) - _mills_ratio(a - mu))
-    return math.log(float(ndtr(a)) - math.exp(_log_density(a)) * _mills_ratio(a - mu))
+    return math.log(float(_special().ndtr(a)) - math.exp(_log_density(a)) * _mills_ratio(a - mu))
 
 
 def _mills_ratio(x: float) -> float:
@@ -257,9 +253,13 @@ def _mills_ratio(x: float) -> float:
 
 
 def _mills_ratios(x: "float | Array") -> "float | Array":
-    from scipy.special import erfcx
+    return math.sqrt(math.pi / 2) * _special().erfcx(-x / math.sqrt(2))  # type: ignore[no-any-return]
 
-    return math.sqrt(math.pi / 2) * erfcx(-x / math.sqrt(2))  # type: ignore[no-any-return]
+
+@cache
+def _special() -> ModuleType:
+    """Return `scipy.special`, which takes a while to import; to import it once more takes longer than what it does."""
+    return import_module("scipy.special")
 
 
 def _log_density(x: float) -> float:

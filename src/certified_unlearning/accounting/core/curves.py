@@ -146,12 +146,20 @@ class Schedule:
         return replace(self, records_per_request=(*self.records, records), steps=(*self.steps, steps), places=known)
 
 
+_CHECKED: list[tuple[Cycle | None, tuple[Places, ...], tuple[int, ...]]] = [(None, (), ())]
+"""What was checked last: a schedule that grows by one request after another is not checked from its start each time."""
+
+
 def _check_places(known: tuple[Places, ...], sizes: tuple[int, ...], cycle: Cycle) -> None:
     """Raise `ParameterError` unless requests of these sizes can lie there."""
     if len(known) != len(sizes):
         raise ParameterError(f"places must be those of {len(sizes)} requests, got those of {len(known)}")
-    for places, records in zip(known, sizes, strict=True):
+    of_cycle, checked, of_sizes = _CHECKED[0]
+    number = len(checked)
+    seen = number if of_cycle == cycle and known[:number] == checked and sizes[:number] == of_sizes else 0
+    for places, records in zip(known[seen:], sizes[seen:], strict=True):
         _check_places_of_one(places, records, cycle)
+    _CHECKED[0] = cycle, known, sizes
 
 
 @lru_cache(maxsize=4096)

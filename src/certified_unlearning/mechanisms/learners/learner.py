@@ -8,7 +8,6 @@ from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import lru_cache, partial
-from itertools import accumulate
 from numbers import Real
 from typing import Any, ClassVar, NamedTuple, Self, cast, get_args
 
@@ -212,42 +211,13 @@ class LinearLearner(BaseModel):
         features: str,
         data_digest: str | None,
     ) -> Run:
-        problem = self.exact_problem
-        removed = accumulate(removal.records for removal in history)
-        requests = [_request(count, removal) for count, removal in zip(removed, history, strict=True)]
-        return Run(
-            experiment="",
-            mechanism=mechanism,
-            variant=self._variant,
-            accountant=accountant,
-            guarantee=assumptions.guarantee(accountant, "bound"),
-            constants=Constants(
-                n=self.n,
-                d=self.dimension,
-                classes=self.classes,
-                largest_eigenvalue=None,
-                strong_convexity=problem.strong_convexity,
-                smoothness_constant=problem.smoothness,
-                lipschitz=problem.lipschitz,
-                delta=self.delta,
-                adjacency=self.adjacency,
-                smoothness="bound",
-                dataset=dataset,
-                features=features,
-                data_sha256=data_digest,
-                class_weights=self.class_weights,
-                target_range=self.target_range,
-            ),
-            epsilon_target=self.epsilon,
-            sigma=self.sigma,
-            step_size=problem.step_size,
-            learning_steps=self.learning_steps,
-            radius=radius,
-            start=START,
-            records_per_request=tuple(removal.records for removal in history),
-            dtype=self.dtype,
-            cycle=self.cycle,
-            requests=tuple(requests),
+        begun = _begun(self, mechanism, accountant, radius, dataset, features)
+        return begun.model_copy(
+            update={
+                "constants": begun.constants.model_copy(update={"data_sha256": data_digest}),
+                "records_per_request": tuple(removal.records for removal in history),
+                "requests": _requests(tuple(history)),
+            }
         )
 
     def _batch(self, history: Sequence[Removal], trials: int, keys: Sequence[int] = ()) -> OwnBatch:
@@ -290,7 +260,6 @@ class LinearLearner(BaseModel):
                 start,
                 [steps],
                 step_size=problem.step_size,
-                measure=_unmeasured,
                 radius=radius,
                 progress=progress,
             ).weights
@@ -309,14 +278,14 @@ class NoisyLearner(LinearLearner):
 
     def schedule(self, history: Sequence[Removal]) -> Schedule:
         """Return the noisy steps of learning and of the removals so far."""
-        known = [removal.places for removal in history if removal.places is not None]
+        places = [request.places for request in _requests(tuple(history)) if request.places is not None]
         return Schedule(
             sigma=self.sigma,
             records_per_request=tuple(removal.records for removal in history),
             steps=tuple(removal.steps for removal in history),
             learning_steps=self.learning_steps,
             cycle=self.cycle,
-            places=tuple(known) if known and len(known) == len(history) else None,
+            places=tuple(places) if places and len(places) == len(history) else None,
         )
 
     def learn(
@@ -372,16 +341,70 @@ class NoisyLearner(LinearLearner):
         return self._descend(weights, rows, labels, phase, normaliser=normaliser, radius=self._ball, progress=progress)
 
 
-# Each request makes a run of all those before it.
-@lru_cache(maxsize=4096)
-def _request(records_removed: int, removal: Removal) -> Request:
-    return Request(
-        records_removed=records_removed,
-        unlearning_steps=removal.steps,
-        epsilon=None,
-        mu=None,
-        places=removal.places,
+@lru_cache(maxsize=64)
+def _begun(
+    learner: LinearLearner, mechanism: str, accountant: str, radius: float | None, dataset: str, features: str
+) -> Run:
+    """Return what was run before the first removal, without the digest of any data: most of every later run."""
+    problem = learner.exact_problem
+    return Run(
+        experiment="",
+        mechanism=mechanism,
+        variant=learner._variant,
+        accountant=accountant,
+        guarantee=assumptions.guarantee(accountant, "bound"),
+        constants=Constants(
+            n=learner.n,
+            d=learner.dimension,
+            classes=learner.classes,
+            largest_eigenvalue=None,
+            strong_convexity=problem.strong_convexity,
+            smoothness_constant=problem.smoothness,
+            lipschitz=problem.lipschitz,
+            delta=learner.delta,
+            adjacency=learner.adjacency,
+            smoothness="bound",
+            dataset=dataset,
+            features=features,
+            data_sha256=None,
+            class_weights=learner.class_weights,
+            target_range=learner.target_range,
+        ),
+        epsilon_target=learner.epsilon,
+        sigma=learner.sigma,
+        step_size=problem.step_size,
+        learning_steps=learner.learning_steps,
+        radius=radius,
+        start=START,
+        records_per_request=(),
+        dtype=learner.dtype,
+        cycle=learner.cycle,
+        requests=(),
     )
+
+
+_ANSWERED: list[tuple[tuple[Removal, ...], tuple[Request, ...]]] = [((), ())]
+"""What `_requests` was asked last: each request asks for those before it once more."""
+
+
+def _requests(history: tuple[Removal, ...]) -> tuple[Request, ...]:
+    """Return the requests of a run with these removals."""
+    known, made = _ANSWERED[0]
+    requests = list(made) if history[: len(known)] == known else []
+    for removal in history[len(requests) :]:
+        removed = requests[-1].records_removed if requests else 0
+        requests.append(
+            Request(
+                records_removed=removed + removal.records,
+                unlearning_steps=removal.steps,
+                epsilon=None,
+                mu=None,
+                places=removal.places,
+            )
+        )
+    answered = tuple(requests)
+    _ANSWERED[0] = history, answered
+    return answered
 
 
 def required_delta(delta: float | str, n: int) -> float:
@@ -409,8 +432,3 @@ def require_one_of(choices: Sequence[str], **values: str) -> None:
     for name, value in values.items():
         if value not in choices:
             raise ParameterError(f"{name} must be one of {', '.join(choices)}, got {value!r}")
-
-
-def _unmeasured(weights: Tensor) -> Tensor:
-    """Measure nothing: a descent asks for a number a trial."""
-    return weights.new_zeros(len(weights))
