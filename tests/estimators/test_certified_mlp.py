@@ -1,5 +1,6 @@
 """`CertifiedMLPClassifier`: labels are those of a retrained network, requests that are free and those that are not."""
 
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,7 @@ import torch
 
 from certified_unlearning import CertifiedMLPClassifier, certificate
 from certified_unlearning.errors import AssumptionError, DataError, ParameterError
+from certified_unlearning.mechanisms.certified_sgd.learned import Learned
 
 BATCH = {"budgets": (1, 2, 5), "random_state": 0, "epochs": 4}
 
@@ -213,6 +215,23 @@ def test_a_file_with_wrong_lines_is_refused(name: str, tmp_path: Path) -> None:
     model._learned.last.tensors[name].mul_(torch.nan)
     model.save(tmp_path / "model")
     with pytest.raises(DataError, match=f"{name} of the last update's lines is not finite"):
+        CertifiedMLPClassifier.load(tmp_path / "model")
+
+
+@pytest.mark.parametrize(
+    ("changed", "said"),
+    [
+        (lambda learned: learned.parameters[0].add_(10), "parameters lie outside their box"),
+        (lambda learned: learned.box[0].upper[1].add_(10), "a larger budget must have a larger box"),
+        (lambda learned: learned.box[0].lower[0].mul_(torch.nan), "a bound of parameters is not finite"),
+    ],
+)
+def test_a_file_whose_boxes_are_none_is_refused(changed: Callable[[Learned], Any], said: str, tmp_path: Path) -> None:
+    X, y = clouds()
+    model = CertifiedMLPClassifier(step_size=3.0, budgets=(1, 2, 3), bound=0.3, random_state=0).fit(X, y)
+    changed(model._learned)
+    model.save(tmp_path / "model")
+    with pytest.raises(DataError, match=said):
         CertifiedMLPClassifier.load(tmp_path / "model")
 
 

@@ -11,8 +11,6 @@ from torch import Tensor
 from certified_unlearning.certificate.verification import CertificateError
 from certified_unlearning.engine.abstract_training.descent import Descent
 from certified_unlearning.engine.abstract_training.neighbourhoods import Neighbourhood
-from certified_unlearning.engine.intervals.interval import Interval, IntervalError
-from certified_unlearning.engine.intervals.last_update import NAMES, LastUpdate
 from certified_unlearning.engine.intervals.losses import require_labels, require_loss
 from certified_unlearning.engine.intervals.network import Network
 from certified_unlearning.engine.intervals.propagation import Bounding
@@ -37,13 +35,9 @@ def statements(learned: Learned, rows: Tensor, labels: Tensor | None) -> dict[st
 
 def packed(learned: Learned, rows: Tensor, labels: Tensor | None, constants: bytes) -> bytes:
     """Return a safetensors file of parameters, boxes, inputs, labels if they are known, and a text of constants."""
-    found = {"rows": rows, "constants": torch.tensor([*constants], dtype=torch.uint8)}
+    found = {"rows": rows, "constants": torch.tensor([*constants], dtype=torch.uint8), **learned.tensors}
     if labels is not None:
         found["labels"] = labels.long()
-    for place, (values, box) in enumerate(zip(learned.parameters, learned.box, strict=True)):
-        found |= {f"parameters/{place}": values, f"lower/{place}": box.lower, f"upper/{place}": box.upper}
-    if learned.differences == "updated" and learned.last is not None:
-        found |= {f"last/{name}": each for name, each in learned.last.tensors.items()}
     return safetensors.torch.save({name: each.detach().cpu().clone().contiguous() for name, each in found.items()})
 
 
@@ -85,13 +79,11 @@ def unpacked(
     """
     try:
         tensors = safetensors.torch.load(evidence)
-        places = range(len(network.shapes))
-        parameters, lower, upper = (
-            network.checked([tensors[f"{name}/{place}"] for place in places])
-            for name in ("parameters", "lower", "upper")
-        )
+        learned = Learned.of(tensors, network, bounding, budgets=budgets, smallest_batch=smallest_batch)
+        if learned.differences != bounding.differences:
+            raise DataError("lines of the last update are missing")
         rows, labels = tensors["rows"], tensors.get("labels")
-        if {str(each.dtype) for each in (*parameters, *lower, *upper, rows)} != {f"torch.{dtype}"}:
+        if {str(each.dtype) for each in (*learned.tensors.values(), rows)} != {f"torch.{dtype}"}:
             raise CertificateError(f"the evidence is not of type {dtype}")
         if rows.shape != (inputs, network.affine[0].inputs):
             raise CertificateError("the evidence has other inputs than the certificate's predictions")
@@ -101,23 +93,10 @@ def unpacked(
                     f"the evidence has labels of shape {tuple(labels.shape)}, not one for each input"
                 )
             require_labels(labels, "cross-entropy", network.outputs)
-        if len(parameters[0]) != 1 or len(lower[0]) != len(budgets) or len(upper[0]) != len(budgets):
-            raise CertificateError(f"the evidence must hold one model and {len(budgets)} boxes")
-        box = tuple(Interval(*ends).checked("parameters") for ends in zip(lower, upper, strict=True))
-        last = None
-        if bounding.differences == "updated":
-            lines = {name: tensors[f"last/{name}"] for name in NAMES}
-            last = LastUpdate.of(lines, parameters, len(budgets))
-    except (KeyError, DataError, ParameterError, IntervalError, safetensors.SafetensorError) as error:
+    except (KeyError, DataError, ParameterError, safetensors.SafetensorError) as error:
         raise CertificateError(f"the evidence does not hold what the certificate names: {error}") from error
-    for each, values in zip(box, parameters, strict=True):
-        if not bool(each.holds(values).all()):
-            raise CertificateError("the evidence has parameters outside their box")
-        if not bool((each.lower[1:] <= each.lower[:-1]).all() and (each.upper[:-1] <= each.upper[1:]).all()):
-            raise CertificateError("the evidence has boxes that are not nested: a larger budget must have a larger box")
     if tensors.get("constants", torch.empty(0)).tolist() != [*constants]:
         raise CertificateError(
             "the certificate states other constants, budgets or names than those that its evidence was written with"
         )
-    learned = Learned(network, bounding, parameters, box, tuple(budgets), smallest_batch, last)
     return learned, rows, None if labels is None else labels.long()

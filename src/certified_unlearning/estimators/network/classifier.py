@@ -20,13 +20,12 @@ from certified_unlearning.engine.abstract_training.descent import Descent
 from certified_unlearning.engine.abstract_training.neighbourhoods import Neighbourhood
 from certified_unlearning.engine.devices import pick_device
 from certified_unlearning.engine.intervals.interval import Interval
-from certified_unlearning.engine.intervals.last_update import LastUpdate
 from certified_unlearning.errors import AssumptionError, DataError, ParameterError
 from certified_unlearning.estimators import storage
 from certified_unlearning.estimators.linear import LinearModel, without_sample_weight
 from certified_unlearning.estimators.requests import distinct, require_removable
 from certified_unlearning.estimators.scaling import Array, dense
-from certified_unlearning.mechanisms.certified_sgd.learned import Learned
+from certified_unlearning.mechanisms.certified_sgd.learned import LINES, Learned
 from certified_unlearning.mechanisms.certified_sgd.sgd import CertifiedSgd, dense_network
 from certified_unlearning.text import counted
 from certified_unlearning.vocabulary import Clipping
@@ -259,21 +258,12 @@ class CertifiedMLPClassifier(ClassifierMixin, LinearModel):  # type: ignore[misc
         self._require_records()
         if self._pending:
             raise DataError("records were removed since the last training, so that it cannot be repeated")
-        found = self._learn(self._present, self._learned.budgets)
-        pairs = zip(found.parameters, self._learned.parameters, found.box, self._learned.box, strict=True)
-        for one, two, box, other in pairs:
-            ends = ((one, two), (box.lower, other.lower), (box.upper, other.upper))
-            if not all(torch.allclose(*each, rtol=1e-9, atol=1e-12) for each in ends):
-                raise DataError("training again on the records gives other parameters or boxes than those kept")
-        last, kept = found.last, self._learned.last
-        # A file of before there were lines has none, and certifies without.
-        if kept is not None and (
-            last is None
-            or not all(
-                torch.allclose(last.tensors[name], each, rtol=1e-9, atol=1e-12) for name, each in kept.tensors.items()
-            )
-        ):
-            raise DataError("training again on the records gives other lines of the last update than those kept")
+        found = self._learn(self._present, self._learned.budgets).tensors
+        for name, kept in self._learned.tensors.items():
+            # A file of before there were lines has none, and certifies without.
+            if name not in found or not torch.allclose(found[name], kept, rtol=1e-9, atol=1e-12):
+                what = "lines of the last update" if name.startswith(LINES) else "parameters or boxes"
+                raise DataError(f"training again on the records gives other {what} than those kept")
 
     def privacy_report(self, X: Any = None) -> str:
         """Return in words what was removed, what is guaranteed, and what is not.
@@ -359,15 +349,13 @@ class CertifiedMLPClassifier(ClassifierMixin, LinearModel):  # type: ignore[misc
             "trainings": self.trainings_,
             "pending": self._pending,
         }
-        arrays: dict[str, NDArray[Any] | None] = {}
-        for place, (values, box) in enumerate(zip(self._learned.parameters, self._learned.box, strict=True)):
-            arrays[f"parameters/{place}"] = _array(values)
-            if known:
-                arrays |= {f"lower/{place}": _array(box.lower), f"upper/{place}": _array(box.upper)}
-                arrays[f"start/{place}"] = _array(self._start[place])
+        arrays: dict[str, NDArray[Any] | None] = {
+            name: _array(each)
+            for name, each in self._learned.tensors.items()
+            if known or name.startswith("parameters/")
+        }
         if known:
-            if self._learned.last is not None:
-                arrays |= {f"last/{name}": _array(each) for name, each in self._learned.last.tensors.items()}
+            arrays |= {f"start/{place}": _array(values) for place, values in enumerate(self._start)}
             index, frame = self._described_index()
             header |= index
             arrays |= frame | {
@@ -386,26 +374,15 @@ class CertifiedMLPClassifier(ClassifierMixin, LinearModel):  # type: ignore[misc
         self.classes_ = np.array(names, dtype=object if kind == "|O" else np.dtype(kind))
         self.trainings_, self._forgotten, self._pending = header["trainings"], header["forgotten"], header["pending"]
         self._settings = self._settings_for(header["n"])
-        places = range(len(self._settings.network.shapes))
-        parameters = self._settings.network.checked([tensors[f"parameters/{place}"] for place in places])
-        known = "rows" in arrays
-        box = tuple(
-            Interval(tensors[f"lower/{place}"], tensors[f"upper/{place}"]).checked("parameters")
-            if known
-            else Interval.point(parameters[place])
-            for place in places
-        )
-        lines = {name.removeprefix("last/"): each for name, each in tensors.items() if name.startswith("last/")}
-        last = LastUpdate.of(lines, parameters, len(header["budgets"])) if lines else None
-        self._learned = Learned(
-            self._settings.network,
-            self._settings.bounding,
-            parameters,
-            box,
-            tuple(header["budgets"]),
-            header["smallest_batch"],
-            last,
-        )
+        network, bounding = self._settings.network, self._settings.bounding
+        places, known = range(len(network.shapes)), "rows" in arrays
+        of_budgets = {"budgets": tuple(header["budgets"]), "smallest_batch": header["smallest_batch"]}
+        if known:
+            self._learned = Learned.of(tensors, network, bounding, **of_budgets)
+        else:
+            parameters = network.checked([tensors[f"parameters/{place}"] for place in places])
+            box = tuple(Interval.point(each) for each in parameters)
+            self._learned = Learned(network, bounding, parameters, box, **of_budgets)
         self._present = tensors.get("present", torch.ones(header["n"], dtype=torch.bool, device=device))
         self._train_rows = tensors.get("rows")
         if known:

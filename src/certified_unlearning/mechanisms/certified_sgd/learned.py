@@ -1,23 +1,26 @@
 """A trained network with its boxes: which of its predictions no neighbour would change."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Self
 
 import torch
 from torch import Tensor
 
 from certified_unlearning.engine.abstract_training.descent import Parameters, logits
 from certified_unlearning.engine.abstract_training.training import Box
-from certified_unlearning.engine.intervals.interval import Interval
-from certified_unlearning.engine.intervals.last_update import LastUpdate
+from certified_unlearning.engine.intervals.interval import Interval, IntervalError
+from certified_unlearning.engine.intervals.last_update import NAMES, LastUpdate
 from certified_unlearning.engine.intervals.margins import certify, possible
 from certified_unlearning.engine.intervals.network import Network
 from certified_unlearning.engine.intervals.propagation import Bounding
-from certified_unlearning.errors import ParameterError
+from certified_unlearning.errors import DataError, ParameterError
 from certified_unlearning.vocabulary import Differences
 
 ROWS_AT_ONCE = 4096
 """Records whose predictions are certified together."""
+LINES = "last/"
+"""What names of the lines of the last update begin with."""
 
 
 @dataclass(frozen=True)
@@ -41,6 +44,63 @@ class Learned:
     budgets: tuple[int, ...]
     smallest_batch: int
     last: LastUpdate | None = None
+
+    @classmethod
+    def of(
+        cls,
+        tensors: Mapping[str, Tensor],
+        network: Network,
+        bounding: Bounding,
+        *,
+        budgets: Sequence[int],
+        smallest_batch: int,
+    ) -> Self:
+        """Return what `tensors` gave.
+
+        Args:
+            tensors: As from a file.
+            network: The layers.
+            bounding: How bounds are computed: with lines of the last update only where it says so and they are there.
+            budgets: Of each box.
+            smallest_batch: Records of the smallest batch.
+
+        Raises:
+            DataError: Something is missing, is no bound, or does not belong together.
+        """
+        places = range(len(network.shapes))
+        needed = [f"{name}/{place}" for name in ("parameters", "lower", "upper") for place in places]
+        missing = next((name for name in needed if name not in tensors), None)
+        if missing is not None:
+            raise DataError(f"{missing} is missing")
+        parameters, lower, upper = (
+            network.checked([tensors[f"{name}/{place}"] for place in places])
+            for name in ("parameters", "lower", "upper")
+        )
+        if len(parameters[0]) != 1 or len(lower[0]) != len(budgets) or len(upper[0]) != len(budgets):
+            raise DataError(f"there must be one model and {len(budgets)} boxes")
+        try:
+            box = tuple(Interval(*ends).checked("parameters") for ends in zip(lower, upper, strict=True))
+        except IntervalError as error:
+            raise DataError("a bound of parameters is not finite, or the lower one lies above the upper one") from error
+        for each, values in zip(box, parameters, strict=True):
+            if not bool(each.holds(values).all()):
+                raise DataError("parameters lie outside their box")
+            if not bool((each.lower[1:] <= each.lower[:-1]).all() and (each.upper[:-1] <= each.upper[1:]).all()):
+                raise DataError("boxes are not nested: a larger budget must have a larger box")
+        lines = {name: tensors[LINES + name] for name in NAMES if LINES + name in tensors}
+        updated = bounding.differences == "updated" and bool(lines)
+        last = LastUpdate.of(lines, parameters, len(budgets)) if updated else None
+        return cls(network, bounding, parameters, box, tuple(budgets), smallest_batch, last)
+
+    @property
+    def tensors(self) -> dict[str, Tensor]:
+        """Parameters, boxes, and lines if there are any, by names for a file."""
+        found: dict[str, Tensor] = {}
+        for place, (values, box) in enumerate(zip(self.parameters, self.box, strict=True)):
+            found |= {f"parameters/{place}": values, f"lower/{place}": box.lower, f"upper/{place}": box.upper}
+        if self._lines is not None:
+            found |= {LINES + name: each for name, each in self._lines.tensors.items()}
+        return found
 
     @property
     def differences(self) -> Differences:
