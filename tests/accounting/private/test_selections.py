@@ -21,7 +21,7 @@ from certified_unlearning.accounting.private.selections import (
     printed_boosting_scale,
 )
 from certified_unlearning.errors import ParameterError
-from certified_unlearning.papers.private_learning.audits import least_of_noisy
+from certified_unlearning.papers.private_learning.audit_statistics import least_of_noisy
 
 LOSSES = (1, 0.62, 0.40, 0.35, 0.38, 0.52)
 WIDTHS = tuple(each / 5000 for each in (0, 9, 13, 25, 73, 265))

@@ -16,7 +16,7 @@ from certified_unlearning.engine.private.bounded_records import BoundedRecords
 from certified_unlearning.errors import ParameterError
 from certified_unlearning.mechanisms.private import output_perturbation
 from certified_unlearning.mechanisms.private.searches import learn
-from certified_unlearning.papers.private_learning.audits import least_of_noisy
+from certified_unlearning.papers.private_learning.audit_statistics import least_of_noisy
 
 SQUARED = ScalarLoss(name="squared")
 RADII = (0.5, 1.0, 2.0, 4.0)

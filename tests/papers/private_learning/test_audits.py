@@ -11,6 +11,14 @@ from certified_unlearning.accounting.core.conversion import delta_from_mu
 from certified_unlearning.errors import ParameterError
 from certified_unlearning.papers.private_learning import audits
 from certified_unlearning.papers.private_learning.attacks import Attack
+from certified_unlearning.papers.private_learning.audit_statistics import (
+    audited,
+    law_holds,
+    least_of_noisy,
+    least_rate,
+    shown_delta,
+    shown_mu,
+)
 
 OF_THE_ISSUE = {
     "a forgotten sqrt(T)",
@@ -59,39 +67,39 @@ def test_lower_bounds_are_above_the_truth_as_rarely_as_they_say(mu):
     generator, audited, rate = np.random.default_rng(0), 4000, 0.02
     epsilon = 0.5
     some = [gaussians(mu, 200, generator) for _ in range(audited)]
-    too_much = sum(audits.shown_mu(each, false_alarm=rate) > mu for each in some)
+    too_much = sum(shown_mu(each, false_alarm=rate) > mu for each in some)
     # A log-likelihood ratio is mu times the score.
     ratios = [Attack(mu * each.here, mu * each.there) for each in some]
     true_delta = delta_from_mu(mu, epsilon)
-    too_large = sum(audits.shown_delta(each, epsilon, false_alarm=rate) > true_delta for each in ratios)
+    too_large = sum(shown_delta(each, epsilon, false_alarm=rate) > true_delta for each in ratios)
     most = stats.binom(audited, rate).ppf(1 - 1e-6)
     assert max(too_much, too_large) <= most
 
 
 def test_lower_bounds_near_the_truth_with_more_runs():
     attack = gaussians(1.0, 400_000, np.random.default_rng(1))
-    assert audits.shown_mu(attack) == pytest.approx(1.0, abs=0.03)
-    assert audits.shown_mu(attack) < 1
+    assert shown_mu(attack) == pytest.approx(1.0, abs=0.03)
+    assert shown_mu(attack) < 1
     ratios = Attack(attack.here, attack.there)
-    assert audits.shown_delta(ratios, 0.5) == pytest.approx(delta_from_mu(1.0, 0.5), abs=0.02)
-    assert audits.least_rate(np.array([-1.0, 1.0, 1.0, 1.0]), 0.01) == pytest.approx(stats.beta.ppf(0.01, 3, 2))
-    assert audits.least_rate(np.full(5, -1.0), 0.01) == 0
+    assert shown_delta(ratios, 0.5) == pytest.approx(delta_from_mu(1.0, 0.5), abs=0.02)
+    assert least_rate(np.array([-1.0, 1.0, 1.0, 1.0]), 0.01) == pytest.approx(stats.beta.ppf(0.01, 3, 2))
+    assert least_rate(np.full(5, -1.0), 0.01) == 0
 
 
 @pytest.mark.parametrize("factor", [0.9, 1.1])
 def test_a_law_with_other_noise_is_not_confirmed_and_counts_as_caught(factor):
     honest = gaussians(1.0, 20_000, np.random.default_rng(2))
-    assert audits.law_holds(honest)
+    assert law_holds(honest)
     other = replace(honest, here=honest.here * factor, there=honest.there * factor)
-    assert not audits.law_holds(other)
-    assert audits.audited("a mechanism", other, 5.0, relation="replace-one").caught
-    assert not audits.audited("a mechanism", honest, 1.0, relation="replace-one").caught
+    assert not law_holds(other)
+    assert audited("a mechanism", other, 5.0, relation="replace-one").caught
+    assert not audited("a mechanism", honest, 1.0, relation="replace-one").caught
     with pytest.raises(ParameterError, match="no Gaussians"):
-        audits.law_holds(replace(honest, mu=None))
+        law_holds(replace(honest, mu=None))
 
 
 def test_what_cannot_be_bounded_shows_nothing():
-    assert audits.shown_mu(Attack(np.full(5, -1.0), np.full(5, -1.0))) == 0
+    assert shown_mu(Attack(np.full(5, -1.0), np.full(5, -1.0))) == 0
     with pytest.raises(ParameterError, match="runs"):
         audits.rows(runs=0)
 
@@ -99,10 +107,10 @@ def test_what_cannot_be_bounded_shows_nothing():
 def test_a_noisy_minimum_by_quadrature_is_that_of_a_simulation():
     """40 000 draws, chi-squared; wrong once in 1e6."""
     scores, scale, draws = [0.0, 0.3, 1.0], 0.5, 40_000
-    law = audits.least_of_noisy(scores, scale)
+    law = least_of_noisy(scores, scale)
     assert law.sum() == pytest.approx(1, abs=1e-7)
     noisy = np.array(scores) + np.random.default_rng(3).laplace(scale=scale, size=(draws, 3))
     counts = np.bincount(noisy.argmin(axis=1), minlength=3)
     assert stats.chisquare(counts, draws * law / law.sum()).pvalue > 1e-6
-    two = audits.least_of_noisy([0.0, 1.0], 1.0)
+    two = least_of_noisy([0.0, 1.0], 1.0)
     assert two[0] == pytest.approx(1 - math.exp(-1) * (1 + 0.5) / 2, abs=1e-7)

@@ -1,0 +1,220 @@
+"""What the outputs of a mechanism show, with a stated rate of false alarms: the statistics of `audits`."""
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from itertools import product
+from typing import Literal
+
+import numpy as np
+
+from certified_unlearning.accounting.private.sampled import NoisySums, composed_epsilon
+from certified_unlearning.errors import ParameterError
+from certified_unlearning.papers.private_learning import attacks
+from certified_unlearning.papers.private_learning.attacks import Attack
+from certified_unlearning.vocabulary import Relation
+
+FALSE_ALARM = 1e-6
+"""Of one audit."""
+LIKELY = 0.05
+"""Delta at which what sampling hides is audited: one that so many runs can measure."""
+EXACTLY = 1e-9
+"""Relative distance from which on an enumerated or an exact number is more than another."""
+
+Method = Literal["likelihood ratio", "exact law", "enumeration", "recomputed guarantee"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Audit:
+    """One row of X12.
+
+    Attributes:
+        mechanism: What ran.
+        planted: The fault that was planted in it; empty for none.
+        method: How it was looked at.
+        unit: Of the numbers: ``mu``, ``delta`` or ``epsilon``.
+        relation: Of the neighbours.
+        runs: On either data set; 0 where nothing was sampled.
+        stated: What the mechanism without a fault states.
+        shown: What was shown at least, but with probability ``false_alarm``; exact where nothing was sampled.
+        exact: The exact value for these two data sets, where outputs are Gaussian and their law was confirmed.
+        false_alarm: With which an audit of a true statement says ``caught``; 0 where nothing was sampled.
+        caught: Whether more was shown than was stated.
+    """
+
+    mechanism: str
+    planted: str
+    method: Method
+    unit: str
+    relation: Relation
+    runs: int
+    stated: float
+    shown: float
+    exact: float | None
+    false_alarm: float
+    caught: bool
+
+
+def shown_mu(attack: Attack, *, false_alarm: float = FALSE_ALARM) -> float:
+    """Return a lower bound on the ``mu`` of Gaussian DP that scores show, by the threshold 0; at least 0.
+
+    ``Phi^-1(power) - Phi^-1(alarms)`` is at most ``mu`` for every test; both rates are bounded exactly.
+
+    Args:
+        attack: What was seen.
+        false_alarm: Probability with which the bound is above the truth, at most.
+    """
+    from scipy.special import ndtri
+
+    power, alarm = (
+        least_rate(attack.here, false_alarm / 2),
+        1 - least_rate(-attack.there, false_alarm / 2),
+    )
+    # Infinite differences say that one rate is not bounded away from 0 or 1: nothing is shown.
+    found = float(ndtri(power) - ndtri(alarm))
+    return max(0.0, found) if math.isfinite(found) else 0.0
+
+
+def shown_delta(attack: Attack, epsilon: float, *, false_alarm: float = FALSE_ALARM) -> float:
+    """Return a lower bound on ``delta`` at an epsilon, by the best event ``score > epsilon``; at least 0.
+
+    Args:
+        attack: What was seen; scores are log-likelihood ratios.
+        epsilon: Of the statement.
+        false_alarm: Probability with which the bound is above the truth, at most.
+    """
+    power = least_rate(attack.here - epsilon, false_alarm / 2)
+    alarm = 1 - least_rate(epsilon - attack.there, false_alarm / 2)
+    return max(0.0, power - math.exp(epsilon) * alarm)
+
+
+def least_rate(scores: attacks.Array, miss: float) -> float:
+    """Return a lower bound on the probability of a score above 0, by Clopper and Pearson.
+
+    Args:
+        scores: Of independent runs.
+        miss: Probability with which the bound is above it, at most.
+    """
+    from scipy.special import betaincinv
+
+    above = int((scores > 0).sum())
+    return float(betaincinv(above, len(scores) - above + 1, miss)) if above else 0.0
+
+
+def law_holds(attack: Attack, *, false_alarm: float = FALSE_ALARM) -> bool:
+    """Return whether scores have the Gaussian law that the attack says they have, by two Kolmogorov-Smirnov tests."""
+    if attack.mu is None:
+        raise ParameterError("the scores of this attack are no Gaussians")
+    from scipy.stats import kstest, norm
+
+    sides = ((attack.here, attack.mu / 2), (attack.there, -attack.mu / 2))
+    return all(kstest(scores, norm(mean).cdf).pvalue > false_alarm / 2 for scores, mean in sides)
+
+
+def audited(
+    mechanism: str,
+    attack: Attack,
+    stated: float,
+    *,
+    relation: Relation,
+    planted: str = "",
+    false_alarm: float = FALSE_ALARM,
+) -> Audit:
+    """Return the audit of a statement in ``mu`` by an attack, whose exact value counts too where its law is confirmed.
+
+    Args:
+        mechanism: What ran.
+        attack: What was seen.
+        stated: ``mu`` of the mechanism without a fault.
+        relation: Of the neighbours.
+        planted: The fault; empty for none.
+        false_alarm: Of this audit.
+    """
+    shown = shown_mu(attack, false_alarm=false_alarm / 2)
+    exact = attack.mu if attack.mu is not None and law_holds(attack, false_alarm=false_alarm / 2) else None
+    return Audit(
+        mechanism=mechanism,
+        planted=planted,
+        method="likelihood ratio" if attack.mu is None else "exact law",
+        unit="mu",
+        relation=relation,
+        runs=len(attack.here),
+        stated=stated,
+        shown=shown,
+        exact=exact,
+        false_alarm=false_alarm,
+        # A law that is not confirmed is a fault, too: noise of another size, or records that count twice.
+        caught=shown > stated
+        or (attack.mu is not None and exact is None)
+        or (exact is not None and exact > stated * (1 + EXACTLY)),
+    )
+
+
+def audited_batches(mechanism: str, attack: Attack, sums: NoisySums, *, relation: Relation, planted: str = "") -> Audit:
+    """Return the audit of one release on Poisson batches at delta `LIKELY`.
+
+    Args:
+        mechanism: What ran.
+        attack: What was seen; scores are log-likelihood ratios.
+        sums: The release as it is accounted for, without a fault.
+        relation: Of the neighbours.
+        planted: The fault; empty for none.
+    """
+    epsilon = composed_epsilon([sums._replace(times=1)], delta=LIKELY, relation=relation)
+    shown = shown_delta(attack, epsilon)
+    return Audit(
+        mechanism=mechanism,
+        planted=planted,
+        method="likelihood ratio",
+        unit="delta",
+        relation=relation,
+        runs=len(attack.here),
+        stated=LIKELY,
+        shown=shown,
+        exact=None,
+        false_alarm=FALSE_ALARM,
+        caught=shown > LIKELY,
+    )
+
+
+def least_of_noisy(scores: Sequence[float], scale: float) -> attacks.Array:
+    """Return the probability of each score to be the least with Laplace noise, by quadrature.
+
+    Args:
+        scores: Of the candidates.
+        scale: Of the noise.
+    """
+    from scipy.integrate import quad
+
+    def above(x: float, score: float) -> float:
+        tail = 0.5 * math.exp(-abs(x - score) / scale)
+        return tail if x >= score else 1 - tail
+
+    def of(which: int) -> float:
+        others = [score for number, score in enumerate(scores) if number != which]
+
+        def density(x: float) -> float:
+            own = math.exp(-abs(x - scores[which]) / scale) / (2 * scale)
+            return own * math.prod(above(x, score) for score in others)
+
+        low, high = min(scores) - 60 * scale, max(scores) + 60 * scale
+        return float(quad(density, low, high, points=sorted(set(scores)), limit=400)[0])
+
+    return np.array([of(which) for which in range(len(scores))])
+
+
+def worst_ratio(
+    probabilities: Callable[[Sequence[float]], attacks.Array], losses: Sequence[float], moves: Sequence[float]
+) -> float:
+    """Return the largest log-ratio of a selection's probabilities where every loss moves by its bound, up or down.
+
+    Args:
+        probabilities: Of the candidates, by their losses.
+        losses: Before.
+        moves: How far one record moves each.
+    """
+    before, worst = probabilities(losses), 0.0
+    for signs in product((-1, 1), repeat=len(losses)):
+        after = probabilities([loss + sign * move for loss, sign, move in zip(losses, signs, moves, strict=True)])
+        worst = max(worst, float(np.abs(np.log(after / before)).max()))
+    return worst
