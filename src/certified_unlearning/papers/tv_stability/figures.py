@@ -5,7 +5,7 @@ from typing import Any
 import pandas as pd
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
-from matplotlib.ticker import LogLocator, NullLocator
+from matplotlib.ticker import LogLocator, NullFormatter
 
 from certified_unlearning.data.sets import built_in
 from certified_unlearning.errors import DataError
@@ -39,8 +39,9 @@ def draw_deletions(rows: pd.DataFrame, style: FigureStyle) -> Figure:
         for of_data, name in zip(panels, names, strict=True):
             for axes, (kind, systems) in zip(of_data, PANELS.items(), strict=True):
                 axes.set_xscale("log")
-                axes.xaxis.set_major_locator(LogLocator(numticks=4))  # Panels are narrow.
-                axes.xaxis.set_minor_locator(NullLocator())
+                axes.xaxis.set_major_locator(LogLocator(numticks=3))  # Panels are narrow.
+                axes.xaxis.set_minor_locator(LogLocator(numticks=12))
+                axes.xaxis.set_minor_formatter(NullFormatter())
                 for system in systems:
                     own = frontier(rows[(rows["data"] == name) & (rows["system"] == system)])
                     if not own.empty:
