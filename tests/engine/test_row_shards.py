@@ -242,9 +242,12 @@ def sums_of(shards: RowShards, rounds: int) -> list[float]:
     return found
 
 
-@pytest.mark.parametrize("memory", ["of one machine", "none", "full", "of two machines"])
-def test_sums_are_the_same_wherever_they_lie(memory: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    def work(shards: RowShards) -> tuple[list[float], int]:
+MEMORIES = ["of one machine", "none", "full", "larger than allowed", "of another machine", "not to be mapped"]
+
+
+@pytest.mark.parametrize("memory", MEMORIES)
+def test_sums_are_the_same_wherever_they_lie(memory: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    def work(shards: RowShards) -> tuple[list[float], int, list[str]]:
         sizes: list[int] = []
         gather = row_shards.distributed.all_gather
 
@@ -254,19 +257,101 @@ def test_sums_are_the_same_wherever_they_lie(memory: str, monkeypatch: pytest.Mo
 
         monkeypatch.setattr(row_shards.distributed, "all_gather", watched)
         if memory == "none":
-            monkeypatch.setattr(board, "MEMORY", tmp_path / "nothing")
+            monkeypatch.setattr(board, "_is_suitable", lambda: False)
         elif memory == "full":
             monkeypatch.setattr(os, "posix_fallocate", _no_room)
-        elif memory == "of two machines" and shards.rank:
-            monkeypatch.setattr(board, "_opened", lambda *given: None)
-        return sums_of(shards, 100), max(sizes, default=0)
+        elif memory == "larger than allowed":
+            monkeypatch.setattr(board, "SHARE", 1 << 60)
+        elif memory == "of another machine":  # What is open there by that number is another file.
+            there = f"/proc/{os.getpid()}/fd/0\n/memfd:unlearning-0 (deleted)".encode()
+            monkeypatch.setattr(board, "_address_of", lambda descriptor: there)
+        elif memory == "not to be mapped" and shards.rank:
+            monkeypatch.setattr(board.mmap, "mmap", _no_room)
+        found = sums_of(shards, 100)
+        shards.close()
+        return found, max(sizes, default=0), open_memories()
 
-    before = {*board.MEMORY.glob("unlearning-*")}
-    (one, sent), (two, sent_too) = in_ranks(2, work)
+    ((one, sent, open_one), (two, sent_too, open_two)) = in_ranks(2, work)
     assert one == two == [3.0] * 100
     shared = memory == "of one machine" and board._is_suitable()
     assert (sent == sent_too == 0) == shared
-    assert {*board.MEMORY.glob("unlearning-*")} == before
+    # What is mapped has a descriptor of its own until nobody looks at the sums any more.
+    assert shared or open_one == open_two == []
+
+
+def open_memories() -> list[str]:
+    """Return the nameless files in memory that this process has open."""
+    here = Path("/proc/self/fd")
+    links = [os.readlink(here / name) for name in os.listdir(here) if (here / name).is_symlink()]  # noqa: PTH115, PTH208
+    return [link for link in links if "unlearning-" in link]
+
+
+def test_a_gradient_that_failed_may_be_asked_for_again() -> None:
+    def work(shards: RowShards) -> list[float]:
+        weights, scratch, failures, found = torch.zeros(1, 3), Scratch(), [3] if shards.rank else [], []
+
+        def gradient_of(number: int, block: int) -> Tensor:
+            if failures == [number]:
+                failures.clear()
+                raise MemoryError
+            return torch.full((1, 3), 10.0**number)
+
+        for number in range(6):
+            try:
+                total = shards.total(2, partial(gradient_of, number), weights, scratch)
+            except MemoryError:
+                total = shards.total(2, partial(gradient_of, number), weights, scratch)
+            found.append(float(total[0, 0]))
+        return found
+
+    assert in_ranks(2, work) == [[2.0 * 10**number for number in range(6)]] * 2
+
+
+def test_after_a_wait_that_was_interrupted_nothing_is_added_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    if not board._is_suitable():
+        pytest.skip("processes share memory on Linux and x86-64 only")
+    monkeypatch.setattr(board, "ASKING", 0.01)
+
+    def interrupt() -> None:
+        raise KeyboardInterrupt
+
+    def work(shards: RowShards) -> list[float]:
+        weights, scratch, found = torch.zeros(1, 3), Scratch(), []
+        for number in (0, 1, 2, 2, 3) if shards.rank == 0 else (0, 1, 2, 3):
+            with monkeypatch.context() as patched:
+                if len(found) == 2 and shards.rank == 0:
+                    patched.setattr(os, "sched_yield", interrupt)
+                elif len(found) == 2:
+                    time.sleep(0.2)
+                try:
+                    total = shards.total(2, lambda block, of=10.0**number: torch.full((1, 3), of), weights, scratch)  # type: ignore[misc]
+                    found.append(float(total[0, 0]))
+                except KeyboardInterrupt:
+                    found.append(math.nan)
+        return found
+
+    interrupted, other = in_ranks(2, work)
+    assert isinstance(interrupted, ProcessError), interrupted
+    assert isinstance(other, ProcessError), other
+
+
+@pytest.mark.parametrize(
+    "of_second", [((2, 3), torch.float64, 2), ((3, 2), torch.float32, 2), ((2, 3), torch.float32, 4)]
+)
+def test_processes_with_weights_of_another_shape_or_type_do_not_compute_the_same(
+    of_second: tuple[tuple[int, int], torch.dtype, int],
+) -> None:
+    """Zeros have equal sums of bits, whatever they are."""
+
+    def work(shards: RowShards) -> float:
+        sums_of(shards, 90)  # Room for either.
+        shape, dtype, blocks = of_second if shards.rank else ((2, 3), torch.float32, 2)
+        weights = torch.zeros(shape, dtype=dtype)
+        return float(shards.total(blocks, lambda block: weights + 1, weights, Scratch()).sum())
+
+    if not board._is_suitable():
+        pytest.skip("messages of other sizes end in an error of their own")
+    assert all(isinstance(each, DivergedError) for each in in_ranks(2, work))
 
 
 def _no_room(*given: Any) -> None:
@@ -280,7 +365,6 @@ def test_one_side_of_memory_for_all_sums_would_be_seen(monkeypatch: pytest.Monke
     joined = row_shards._joined
 
     def one_side(self: board.Board) -> Tensor:
-        self._count += 1
         return self._sides[0]
 
     def work(shards: RowShards, faulty: bool) -> list[float]:

@@ -2,17 +2,20 @@
 
 To wait for the others is to look again and again whether they are there. A process that sleeps until a message wakes it
 came back so late that a step of 12 ms on two processes took 15 (`benchmarks/README.md`); one that has looked for long
-sleeps between looks. Whether another one still lives is seen by a lock, which ends with its process.
+sleeps between looks, as long as it takes. Whether another one still lives is seen by a lock, which ends with its
+process.
 
-Linux on x86-64 only: there a file can surely lie in this machine's memory, and all processors see what one wrote in
-the order in which it was written.
+The memory is a file without a name, which ends with the processes that have it open, however they end. Those of another
+machine, or of another user, cannot open it.
+
+Linux on x86-64 only: there all processors see what one wrote in the order in which it was written.
 """
 
 import mmap
 import os
 import platform
+import secrets
 import sys
-import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -24,8 +27,8 @@ from torch import Tensor
 if sys.platform == "linux":
     import fcntl
 
-MEMORY = Path("/dev/shm")
-"""Where files lie in the memory of one machine."""
+SHARE = 4
+"""A board takes at most so large a part of the machine's memory: it is reserved at once."""
 LINE = 64
 """Bytes that processors exchange at once: each process' count has as many of its own."""
 LOOKING = 5e-3
@@ -56,11 +59,17 @@ class Board:
         self._sides = torch.frombuffer(memory, dtype=torch.uint8)[LINE * ranks :].view(2, ranks, size)
         self._counts = np.frombuffer(memory, np.int64, LINE * ranks // 8)[:: LINE // 8]
         self._count = 0
+        self._waits = False
 
     def turn(self) -> Tensor:
-        """Return the other side, shape ``(ranks, size)``: this process may write in its own place."""
-        self._count += 1
-        return self._sides[self._count % 2]
+        """Return the other side, shape ``(ranks, size)``: this process may write in its own place.
+
+        Raises:
+            RuntimeError: `wait` was interrupted, so that nobody knows which step the others are at.
+        """
+        if self._waits:
+            raise RuntimeError("the last wait for the other processes did not end")
+        return self._sides[(self._count + 1) % 2]
 
     def wait(self) -> None:
         """Say that this process' place is written, and wait until all others are.
@@ -68,6 +77,8 @@ class Board:
         Raises:
             RuntimeError: A process ended.
         """
+        self._waits = True
+        self._count += 1
         self._counts[self._rank] = self._count
         for rank in range(self._ranks):
             begun = asked = time.monotonic()
@@ -82,6 +93,7 @@ class Board:
                     # Its last count may have come between.
                     if self._has_ended(rank) and self._counts[rank] < self._count:
                         raise RuntimeError(f"process {rank} has ended")
+        self._waits = False
 
     def close(self) -> None:
         """Let the others see that this process has ended."""
@@ -117,20 +129,21 @@ def board(
         None, to all, if one of them is on another machine or of another kind, or there is no room.
     """
     size = -(-size // LINE) * LINE
-    path = _reserved(_bytes(size, ranks)) if rank == 0 and _is_suitable() else None
+    reserved = _reserved(_bytes(size, ranks)) if rank == 0 and _is_suitable() else None
     found: Board | None = None
     try:
-        name = of_first(None if path is None else str(path).encode())
-        if name is not None and _is_suitable():
-            found = _opened(Path(name.decode()), size, rank, ranks)
+        address = of_first(None if reserved is None else _address_of(reserved))
+        if reserved is None and address is not None and _is_suitable():
+            reserved = _opened(address, _bytes(size, ranks))
+        found = None if reserved is None else _written_on(reserved, size, rank, ranks)
         seen = all_can(found is not None)
-    finally:
-        if path is not None:
-            path.unlink()  # It stays until the last process that sees it ends.
-    if found is not None and not seen:
-        found.close()
-        return None
-    return found
+    except BaseException:
+        if reserved is not None:
+            os.close(reserved)
+        raise
+    if not seen and reserved is not None:
+        os.close(reserved)
+    return found if seen else None
 
 
 def _bytes(size: int, ranks: int) -> int:
@@ -138,28 +151,55 @@ def _bytes(size: int, ranks: int) -> int:
 
 
 def _is_suitable() -> bool:
-    return sys.platform == "linux" and platform.machine() == "x86_64" and MEMORY.is_dir()
+    return sys.platform == "linux" and platform.machine() == "x86_64"
 
 
-def _reserved(size: int) -> Path | None:
-    """Return a file of so many zeros in memory; None where there is no room."""
+def _reserved(size: int) -> int | None:
+    """Return the descriptor of a nameless file of so many zeros in memory; None where there is no room."""
+    if size > os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // SHARE:
+        return None
     try:
-        descriptor, name = tempfile.mkstemp(prefix="unlearning-", dir=MEMORY)
+        # What it is called here is no name in any directory: it tells this file from others.
+        descriptor = os.memfd_create(f"unlearning-{secrets.token_hex(16)}")
     except OSError:
         return None
     try:
+        os.fchmod(descriptor, 0o600)
         os.posix_fallocate(descriptor, 0, size)
-    except OSError:
-        Path(name).unlink()
-        return None
-    finally:
+    except BaseException as error:
         os.close(descriptor)
-    return Path(name)
+        if isinstance(error, OSError):
+            return None
+        raise
+    return descriptor
 
 
-def _opened(path: Path, size: int, rank: int, ranks: int) -> Board | None:
-    """Return the board that the first process made; None if it is not there: that is on another machine."""
+def _address_of(descriptor: int) -> bytes | None:
+    """Return where other processes of this machine find an open file, and what they find there; None for nowhere."""
+    path = Path(f"/proc/{os.getpid()}/fd/{descriptor}")
     try:
-        return Board(os.open(path, os.O_RDWR), size, rank, ranks)
+        return f"{path}\n{path.readlink()}".encode()
+    except OSError:
+        return None
+
+
+def _opened(address: bytes, size: int) -> int | None:
+    """Return a descriptor of the file that the first process has open; None if another file is there, or none."""
+    path, called = address.decode().split("\n")
+    try:
+        if str(Path(path).readlink()) != called:
+            return None
+        descriptor = os.open(path, os.O_RDWR)
+    except OSError:
+        return None
+    if os.fstat(descriptor).st_size != size:
+        os.close(descriptor)
+        return None
+    return descriptor
+
+
+def _written_on(descriptor: int, size: int, rank: int, ranks: int) -> Board | None:
+    try:
+        return Board(descriptor, size, rank, ranks)
     except OSError:
         return None

@@ -5,7 +5,7 @@ computed by one process with one thread, from memory of the block's own, and the
 order of a balanced binary tree: a process adds what lies within its own blocks, all gather these sums, and each adds
 the rest. On one machine sums are left where all see them (`board`), and messages are not sent. Everything else, noise
 included, every process computes for itself: noise has addresses (`randomness`), so all draw the same; with every sum it
-is compared whether they have the same weights.
+is compared whether their weights' bits add up to the same number, which differs where one weight does.
 
 How many numbers are added one after another is within what `accounting.core.rounding` counts: a block's rows, the parts
 they are multiplied in, a constant part, and the levels of the tree.
@@ -30,6 +30,8 @@ from certified_unlearning.errors import DivergedError, ParameterError, ProcessEr
 
 Node: TypeAlias = tuple[int, int]
 """A node of the tree: its first block, and the one after its last."""
+MARK = 16
+"""Bytes before a process' sums that say what they were taken at."""
 
 
 @dataclass(frozen=True)
@@ -82,33 +84,36 @@ class RowShards:
             return total
         nodes = [_nodes((0, blocks), self._of_rank(rank, blocks)) for rank in range(self.ranks)]
         shape = max(map(len, nodes)), *weights.shape
-        size = 8 + math.prod(shape) * weights.element_size()
+        size = MARK + math.prod(shape) * weights.element_size()
         shared = self._shared.with_room(size, self) if weights.device.type == "cpu" else None
         if shared is None:
             received = scratch.take("received", (self.ranks, size), _BYTES.to(weights.device))
             own = scratch.take("sent", (size,), received)
         else:
-            received = shared.turn()[:, :size]
+            with _companions(self):
+                received = shared.turn()[:, :size]
             own = received[self.rank]
-        sums = own[8:].view(weights.dtype).view(shape)
+        sums = own[MARK:].view(weights.dtype).view(shape)
         for place, (first, end) in enumerate(nodes[self.rank]):
             _add_up(sums[place], first, end, gradient_of, scratch)
-        # The weights' bits, added as whole numbers: exact in any order, and any other bit makes another number.
+        # The weights' bits, added as whole numbers, are exact in any order; the other number is of the layout.
         as_integers = weights.reshape(-1).view({4: torch.int32, 8: torch.int64}[weights.element_size()])
-        own[:8] = as_integers.sum(dtype=torch.int64).reshape(1).view(torch.uint8)
+        mark = own[:MARK].view(torch.int64)
+        mark[0] = as_integers.sum(dtype=torch.int64)
+        mark[1] = hash((blocks, weights.element_size(), *weights.shape))
         with _companions(self):
             if shared is None:
                 distributed.all_gather(list(received), own)
             else:
                 shared.wait()
-        marks = received[:, :8]
+        marks = received[:, :MARK]
         if bool((marks != marks[0]).any()):
             raise DivergedError(
                 f"the {self.ranks} processes of this run have different weights, so they do not compute the same: they "
                 "need processors, devices and software of one kind; the next start begins anew"
             )
         known = {
-            node: each[8:].view(weights.dtype).view(shape)[place]
+            node: each[MARK:].view(weights.dtype).view(shape)[place]
             for theirs, each in zip(nodes, received, strict=True)
             for place, node in enumerate(theirs)
         }
