@@ -118,6 +118,38 @@ def test_one_request_is_the_published_analysis_with_a_place():
         assert stream.curve(batch_problem(3), schedule).mu == pytest.approx(expected.mu, rel=1e-12)
 
 
+def test_visits_are_counted_alike_one_by_one_and_step_by_step(monkeypatch):
+    """Which way is taken depends on which of both is less work."""
+    generator, step_by_step_taken = np.random.default_rng(5), []
+    counted = stream._visits_step_by_step
+    monkeypatch.setattr(
+        stream, "_visits_step_by_step", lambda *given: step_by_step_taken.append(True) or counted(*given)
+    )
+    for _ in range(300):
+        batches, number = int(generator.integers(1, 30)), int(generator.integers(1, 8))
+        places = []
+        for _ in range(number):
+            held = generator.choice(batches, size=int(generator.integers(1, min(batches, 6) + 1)), replace=False)
+            places.append(tuple((int(batch), int(generator.integers(1, 4))) for batch in held))
+        steps = tuple(int(each) for each in generator.integers(0, 12, size=number))
+        records = tuple(sum(count for _, count in held) for held in places)
+        asked = Schedule(0.1, records, steps, int(generator.integers(0, 90)), Cycle(batches, 50), tuple(places))
+        requests = stream.Requests.of(asked)
+        start = int(generator.integers(0, requests.steps + 1))
+        ends = np.cumsum([requests.learning_steps, *requests.earlier_steps])
+        expected = {}
+        for step in range(start, requests.steps):
+            differing = sum(
+                dict(held).get(step % batches, 0) for held, end in zip(places, ends, strict=True) if end > step
+            )
+            if differing:
+                expected[step] = differing
+        visited, found = stream._visits(requests, start)
+        assert dict(zip(visited.tolist(), found.tolist(), strict=True)) == expected
+        assert (np.diff(visited) > 0).all()
+    assert 30 < len(step_by_step_taken) < 270
+
+
 def test_unknown_places_are_never_better_than_any():
     generator = np.random.default_rng(2)
     tight = 0

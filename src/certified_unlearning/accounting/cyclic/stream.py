@@ -280,6 +280,8 @@ def _visits(requests: Requests, start: int) -> Whole:
     batch, records, until = pairs[:, np.searchsorted(pairs[2], start, side="right") :]
     last = until - 1 - (until - 1 - batch) % batches
     number = np.maximum((last - start) // batches + 1, 0)
+    if number.sum() > requests.steps - start:
+        return _visits_step_by_step(batch, records, until, batches, np.arange(start, requests.steps))
     back = np.arange(number.sum()) - np.repeat(number.cumsum() - number, number)
     visited, records = np.repeat([last, records], number, axis=1)
     visited -= batches * back
@@ -287,6 +289,30 @@ def _visits(requests: Requests, start: int) -> Whole:
     visited, records = visited[order], records[order]
     first = np.flatnonzero(np.diff(visited, prepend=-1))
     return np.stack([visited[first], np.add.reduceat(records, first)]) if len(first) else pairs[:2, :0]
+
+
+def _visits_step_by_step(batch: Whole, records: Whole, until: Whole, batches: int, steps: Whole) -> Whole:
+    """Return `_visits` where most steps visit records that are removed later: for each, how many of its batch are.
+
+    Args:
+        batch: Where records lie, one number for each batch of each request.
+        records: How many.
+        until: The steps before their request.
+        batches: ``l``.
+        steps: All steps, increasing.
+    """
+    order = np.lexsort((until, batch))
+    # Whole numbers that rise by batch, and within one by the request.
+    times = int(steps[-1]) + 2
+    places = batch[order] * times + until[order]
+    before = np.concatenate([[0], records[order].cumsum()])
+    of_step = steps % batches
+    later = (
+        before[np.searchsorted(places, (of_step + 1) * times)]
+        - before[np.searchsorted(places, of_step * times + steps, side="right")]
+    )
+    some = later > 0
+    return np.stack([steps[some], later[some]])
 
 
 @lru_cache(maxsize=16)
