@@ -158,8 +158,17 @@ def _unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 def content_key(value: Any) -> str:
     """Return the SHA-256 of ``value`` as canonical JSON: equal values, equal keys."""
-    canonical = json.dumps(value, sort_keys=True, separators=(",", ":"), allow_nan=False)
-    return hashlib.sha256(canonical.encode()).hexdigest()
+    return key_of(canonical(value))
+
+
+def canonical(value: Any) -> str:
+    """Return ``value`` as canonical JSON: equal values, equal texts."""
+    return json.dumps(value, sort_keys=True, separators=(",", ":"), allow_nan=False)
+
+
+def key_of(text: str) -> str:
+    """Return the content key of what has this canonical JSON."""
+    return hashlib.sha256(text.encode()).hexdigest()
 
 
 def _synchronise_directory(directory: Path) -> None:

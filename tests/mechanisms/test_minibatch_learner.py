@@ -15,6 +15,7 @@ from certified_unlearning.accounting.core.curves import Cycle
 from certified_unlearning.accounting.core.losses import regularisation_of
 from certified_unlearning.accounting.cyclic import stream
 from certified_unlearning.errors import AssumptionError, InfeasibleError, ParameterError
+from certified_unlearning.files import content_key
 from certified_unlearning.mechanisms.learners.learner import Removal
 from certified_unlearning.mechanisms.learners.minibatch import (
     NOISE_OF_LONGEST,
@@ -163,6 +164,15 @@ def test_runs_of_other_histories_leave_no_trace():
             assert [(each.unlearning_steps, each.places) for each in run.requests] == [each[1:] for each in history]
             assert run.schedule == learner.schedule(history)
             assert type(run).model_validate(run.model_dump()) == run
+
+
+@pytest.mark.parametrize("places", [[], [((2, 1), (7, 3))], [((2, 1), (7, 3)), ((0, 1),)], [None, ((0, 1),)]])
+def test_the_key_of_a_run_is_that_of_its_parts_together(places):
+    learner = planned()
+    history = [Removal(4 - 3 * number, 5 + number, each) for number, each in enumerate(places)]
+    told = [[list(pair) for pair in each] for each in places if each is not None]
+    parts = [learner.model_dump(mode="json"), [each.records for each in history], [each.steps for each in history]]
+    assert learner.run_key(history, "digest") == content_key([*parts, *([told] if told else []), "digest"])
 
 
 def test_the_documents_steps_of_a_request_are_those_that_are_planned():

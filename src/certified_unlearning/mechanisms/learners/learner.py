@@ -32,7 +32,7 @@ from certified_unlearning.engine.objectives.softmax import SoftmaxObjective
 from certified_unlearning.engine.objectives.squared import SquaredObjective
 from certified_unlearning.engine.progress import Progress
 from certified_unlearning.errors import ParameterError
-from certified_unlearning.files import content_key
+from certified_unlearning.files import canonical, key_of
 from certified_unlearning.mechanisms.batch import OwnBatch
 from certified_unlearning.mechanisms.run import Constants, Request, Run
 from certified_unlearning.vocabulary import Adjacency, DType
@@ -151,9 +151,12 @@ class LinearLearner(BaseModel):
 
     def run_key(self, history: Sequence[Removal], data_digest: str) -> str:
         """Return the content key of what was run up to the last removal of ``history``."""
-        records, steps = [each.records for each in history], [each.steps for each in history]
-        places = [each.places for each in history if each.places is not None]
-        return content_key([self.model_dump(mode="json"), records, steps, *([places] if places else []), data_digest])
+        # `files.content_key` of a list of these, put together from parts: it is asked for with each request.
+        parts = [canonical(self.model_dump(mode="json"))]
+        parts += [canonical([each.records for each in history]), canonical([each.steps for each in history])]
+        if places := [_canonical(each.places) for each in history if each.places is not None]:
+            parts.append(f"[{','.join(places)}]")
+        return key_of(f"[{','.join([*parts, canonical(data_digest)])}]")
 
     @property
     def _ball(self) -> float | None:
@@ -383,6 +386,7 @@ def _begun(
     )
 
 
+_canonical = lru_cache(maxsize=4096)(canonical)
 _ANSWERED: list[tuple[tuple[Removal, ...], tuple[Request, ...]]] = [((), ())]
 """What `_requests` was asked last: each request asks for those before it once more."""
 
