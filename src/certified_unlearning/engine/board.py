@@ -151,7 +151,8 @@ def _bytes(size: int, ranks: int) -> int:
 
 
 def _is_suitable() -> bool:
-    return sys.platform == "linux" and platform.machine() == "x86_64"
+    # Python for old systems may come without it.
+    return sys.platform == "linux" and platform.machine() == "x86_64" and hasattr(os, "memfd_create")
 
 
 def _reserved(size: int) -> int | None:
