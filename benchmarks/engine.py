@@ -52,7 +52,7 @@ def engine(features: Tensor, labels: Tensor, trials: int) -> Callable[[], object
         keys=[randomness.address("benchmark", trial) for trial in range(trials)],
     )
     start = torch.zeros(trials, features.shape[1])
-    return lambda: descent.run(objective, start, [phase], step_size=STEP_SIZE, measure=lambda weights: weights[:, 0])
+    return lambda: descent.run(objective, start, [phase], step_size=STEP_SIZE)
 
 
 def main() -> None:

@@ -36,7 +36,7 @@ def langevin(features: Tensor, labels: Tensor, trials: int) -> Callable[[], obje
     phase = descent.Phase(removed=0, steps=[STEPS] * trials, sigma=[SIGMA] * trials, keys=keys)
     start = torch.zeros(trials, features.shape[1], dtype=features.dtype)
     step_size = 1 / (0.25 + STRENGTH)
-    return lambda: descent.run(objective, start, [phase], step_size=step_size, measure=lambda weights: weights[:, 0])
+    return lambda: descent.run(objective, start, [phase], step_size=step_size)
 
 
 def private(features: Tensor, labels: Tensor, trials: int) -> Callable[[], object]:

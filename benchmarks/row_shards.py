@@ -70,7 +70,7 @@ def take(objective: descent.Objective, trials: int, steps: int) -> tuple[float, 
     phase = descent.Phase(removed=0, steps=[steps] * trials, sigma=[SIGMA] * trials, keys=keys)
     start = torch.zeros(trials, objective.d)
     before, busy_before = time.perf_counter(), time.process_time()
-    descent.run(objective, start, [phase], step_size=1 / (0.25 + STRENGTH), measure=lambda weights: weights[:, 0])
+    descent.run(objective, start, [phase], step_size=1 / (0.25 + STRENGTH))
     return (time.perf_counter() - before) / steps, (time.process_time() - busy_before) / steps
 
 

@@ -66,7 +66,7 @@ def main() -> None:
         )
         start = torch.zeros(trials, classes * d)
         step_size = 1 / constants.smoothness
-        descent.run(objective, start, [phase], step_size=step_size, measure=lambda weights: weights[:, 0])
+        descent.run(objective, start, [phase], step_size=step_size)
 
     def measured(trials: int) -> dict[str, Any]:
         actions = {

@@ -11,11 +11,7 @@ from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 from scipy import stats
 
 from certified_unlearning.accounting.core import rounding as rounding_module
-from certified_unlearning.accounting.core.rounding import (
-    RADIUS_ERROR,
-    UNIT_ROUNDOFF,
-    resolution,
-)
+from certified_unlearning.accounting.core.rounding import RADIUS_ERROR, UNIT_ROUNDOFF, resolution
 from certified_unlearning.engine import randomness
 from tests.accounting.test_rounding import DTYPES, TORCH
 

@@ -18,10 +18,7 @@ from certified_unlearning.accounting import (
     stream_guarantees,
 )
 from certified_unlearning.errors import AssumptionError, InfeasibleError, ParameterError
-from tests.accounting.paper_settings import (
-    MNIST,
-    for_descent,
-)
+from tests.accounting.paper_settings import MNIST, for_descent
 from tests.accounting.test_published_plans import NAMES, certified
 
 # --- Exactness on random problems. --------------------------------------------------------------------------

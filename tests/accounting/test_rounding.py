@@ -10,10 +10,7 @@ import torch
 from certified_unlearning.accounting.core import rounding as rounding_module
 from certified_unlearning.accounting.core.losses import loss_constants
 from certified_unlearning.accounting.core.problem import Problem
-from certified_unlearning.accounting.core.rounding import (
-    UNIT_ROUNDOFF,
-    rounding,
-)
+from certified_unlearning.accounting.core.rounding import UNIT_ROUNDOFF, rounding
 from certified_unlearning.accounting.descent.published import descent_problem
 from certified_unlearning.engine import descent as engine_descent
 from certified_unlearning.engine.objectives.logistic import LogisticObjective

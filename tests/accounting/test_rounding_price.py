@@ -12,12 +12,7 @@ from scipy import stats
 
 from certified_unlearning.accounting import Schedule, delta_from_mu, mu_from_epsilon
 from certified_unlearning.accounting.core.problem import Problem
-from certified_unlearning.accounting.core.rounding import (
-    EXACT,
-    SHARE,
-    Rounding,
-    rounding,
-)
+from certified_unlearning.accounting.core.rounding import EXACT, SHARE, Rounding, rounding
 from certified_unlearning.accounting.deletion.planning import plan_deletion
 from certified_unlearning.accounting.descent import shifted as descent_shifted
 from certified_unlearning.accounting.shifted import interpolation as shifted

@@ -263,8 +263,7 @@ def test_sums_are_the_same_wherever_they_lie(memory: str, monkeypatch: pytest.Mo
         elif memory == "larger than allowed":
             monkeypatch.setattr(board, "SHARE", 1 << 60)
         elif memory == "of another machine":  # What is open there by that number is another file.
-            there = f"/proc/{os.getpid()}/fd/0\n/memfd:unlearning-0 (deleted)".encode()
-            monkeypatch.setattr(board, "_address_of", lambda descriptor: there)
+            monkeypatch.setattr(board, "_address_of", _address_of_another)
         elif memory == "not to be mapped" and shards.rank:
             monkeypatch.setattr(board.mmap, "mmap", _no_room)
         found = sums_of(shards, 100)
@@ -277,6 +276,13 @@ def test_sums_are_the_same_wherever_they_lie(memory: str, monkeypatch: pytest.Mo
     assert (sent == sent_too == 0) == shared
     # What is mapped has a descriptor of its own until nobody looks at the sums any more.
     assert shared or open_one == open_two == []
+
+
+def _address_of_another(descriptor: int) -> bytes:
+    """Return the address of a file in memory, where a file of another name and the same size is found."""
+    another = os.memfd_create("of another run")
+    os.ftruncate(another, os.fstat(descriptor).st_size)
+    return f"/proc/{os.getpid()}/fd/{another}\n{Path(f'/proc/self/fd/{descriptor}').readlink()}".encode()
 
 
 def open_memories() -> list[str]:

@@ -130,19 +130,16 @@ def board(
     """
     size = -(-size // LINE) * LINE
     reserved = _reserved(_bytes(size, ranks)) if rank == 0 and _is_suitable() else None
-    found: Board | None = None
+    seen = False
     try:
         address = of_first(None if reserved is None else _address_of(reserved))
         if reserved is None and address is not None and _is_suitable():
             reserved = _opened(address, _bytes(size, ranks))
         found = None if reserved is None else _written_on(reserved, size, rank, ranks)
         seen = all_can(found is not None)
-    except BaseException:
-        if reserved is not None:
+    finally:
+        if not seen and reserved is not None:
             os.close(reserved)
-        raise
-    if not seen and reserved is not None:
-        os.close(reserved)
     return found if seen else None
 
 

@@ -86,5 +86,5 @@ def noisy_descent(
 ) -> Tensor:
     """Return all trials' weights after so many steps of one phase; ``sigma = 0`` for plain gradient descent."""
     phase = Phase(removed=removed, steps=[steps] * len(weights), sigma=[sigma] * len(weights), keys=keys)
-    run = descent.run(objective, weights, [phase], step_size=step_size, measure=lambda rows: rows[:, 0])
+    run = descent.run(objective, weights, [phase], step_size=step_size)
     return run.weights

@@ -281,6 +281,7 @@ class NoisyLearner(LinearLearner):
 
     def schedule(self, history: Sequence[Removal]) -> Schedule:
         """Return the noisy steps of learning and of the removals so far."""
+        # Those of `run`, the very objects: schedules that are compared with each other are compared at once.
         places = [request.places for request in _requests(tuple(history)) if request.places is not None]
         return Schedule(
             sigma=self.sigma,
