@@ -118,36 +118,77 @@ def test_one_request_is_the_published_analysis_with_a_place():
         assert stream.curve(batch_problem(3), schedule).mu == pytest.approx(expected.mu, rel=1e-12)
 
 
-def test_visits_are_counted_alike_one_by_one_and_step_by_step(monkeypatch):
-    """Which way is taken depends on which of both is less work."""
-    generator, step_by_step_taken = np.random.default_rng(5), []
-    counted = stream._visits_step_by_step
-    monkeypatch.setattr(
-        stream, "_visits_step_by_step", lambda *given: step_by_step_taken.append(True) or counted(*given)
-    )
+def random_requests(generator):
+    """Return requests with known places, and the steps before each."""
+    batches, number = int(generator.integers(1, 30)), int(generator.integers(1, 8))
+    places = []
+    for _ in range(number):
+        held = generator.choice(batches, size=int(generator.integers(1, min(batches, 6) + 1)), replace=False)
+        places.append(tuple((int(batch), int(generator.integers(1, 4))) for batch in held))
+    steps = tuple(int(each) for each in generator.integers(0, 12, size=number))
+    records = tuple(sum(count for _, count in held) for held in places)
+    asked = Schedule(0.1, records, steps, int(generator.integers(0, 90)), Cycle(batches, 50), tuple(places))
+    requests = stream.Requests.of(asked)
+    return requests, np.cumsum([requests.learning_steps, *requests.earlier_steps])
+
+
+def test_a_step_differs_in_the_records_of_its_batch_that_are_removed_later():
+    generator, late_starts = np.random.default_rng(5), 0
     for _ in range(300):
-        batches, number = int(generator.integers(1, 30)), int(generator.integers(1, 8))
-        places = []
-        for _ in range(number):
-            held = generator.choice(batches, size=int(generator.integers(1, min(batches, 6) + 1)), replace=False)
-            places.append(tuple((int(batch), int(generator.integers(1, 4))) for batch in held))
-        steps = tuple(int(each) for each in generator.integers(0, 12, size=number))
-        records = tuple(sum(count for _, count in held) for held in places)
-        asked = Schedule(0.1, records, steps, int(generator.integers(0, 90)), Cycle(batches, 50), tuple(places))
-        requests = stream.Requests.of(asked)
+        requests, ends = random_requests(generator)
         start = int(generator.integers(0, requests.steps + 1))
-        ends = np.cumsum([requests.learning_steps, *requests.earlier_steps])
-        expected = {}
-        for step in range(start, requests.steps):
-            differing = sum(
-                dict(held).get(step % batches, 0) for held, end in zip(places, ends, strict=True) if end > step
+        late_starts += start > requests.learning_steps
+        expected = [
+            sum(
+                dict(held).get(step % requests.cycle.batches, 0)
+                for held, end in zip(requests.places, ends, strict=True)
+                if end > step
             )
-            if differing:
-                expected[step] = differing
-        visited, found = stream._visits(requests, start)
-        assert dict(zip(visited.tolist(), found.tolist(), strict=True)) == expected
-        assert (np.diff(visited) > 0).all()
-    assert 30 < len(step_by_step_taken) < 270
+            for step in range(start, requests.steps)
+        ]
+        assert stream._differing(requests, start).tolist() == expected
+    assert late_starts > 30
+
+
+def test_runs_of_stretches_are_their_steps_one_by_one():
+    """Some steps lie between two stretches; the last stretch may begin and end where nothing differs any more."""
+    generator, gaps, late = np.random.default_rng(6), 0, 0
+    for _ in range(500):
+        differing = generator.integers(0, 3, size=int(generator.integers(0, 40))).astype(float)
+        last = len(differing) + int(generator.integers(0, 20))
+        cuts = np.unique([*generator.integers(0, last + 1, size=int(generator.integers(1, 9))), last])
+        if len(cuts) < 2:
+            continue
+        starts, ends = cuts[:-1], cuts[1:]
+        some = generator.random(len(starts)) < 0.7
+        some[-1] = True
+        # All that reach beyond the known steps lie in the last stretch.
+        inside = (ends <= len(differing)) | (np.arange(len(ends)) == len(ends) - 1)
+        starts, ends = starts[some & inside], ends[some & inside]
+        gaps += (starts[1:] > ends[:-1]).any()
+        late += starts[-1] > len(differing)
+        steps, records, firsts = stream._runs(differing, starts, ends)
+        assert len(firsts) == len(starts)
+        each = np.repeat(records, steps.astype(int))
+        begins = np.concatenate([[0], steps.cumsum().astype(int)])
+        padded = np.append(differing, np.zeros(last))
+        for stretch, (start, end) in enumerate(zip(starts, ends, strict=True)):
+            begin = begins[firsts[stretch]]
+            assert each[begin : begin + end - start].tolist() == padded[start:end].tolist()
+        assert steps.sum() == (ends - starts).sum()
+        assert (steps >= 1).all()
+    assert gaps > 100
+    assert late > 30
+
+
+def test_more_steps_than_memory_holds_are_refused():
+    weak = Problem(3, 1e-12, SMOOTHNESS, 1.0, 1 / SMOOTHNESS, "zero-out")
+    schedule = Schedule(0.1, 1, (5,), stream.MOST_COUNTED + 1, Cycle(7, 3))
+    for told in (stream.curve, stream.largest_curve, stream.joint_curve):
+        with pytest.raises(InfeasibleError, match=r"^100000001 steps .* raise step_size \* strong_convexity"):
+            told(weak, schedule)
+    # Steps that have faded are not counted.
+    assert stream.curve(batch_problem(3), schedule).mu < math.inf
 
 
 def test_unknown_places_are_never_better_than_any():

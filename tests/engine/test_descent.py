@@ -104,6 +104,14 @@ def test_trials_with_their_own_steps_and_sigma_equal_trials_run_alone() -> None:
     assert mixed.curve[0, 17][3] == mixed.weights[3, 0]
 
 
+@pytest.mark.parametrize("steps", [[3, 3], [3, 40]])
+def test_weights_are_their_callers_to_change(steps: list[int]) -> None:
+    """Steps are taken where PyTorch keeps no record for derivatives; what they return can be used everywhere."""
+    weights = simulate([Phase(removed=1, steps=steps, sigma=[0.1, 0.1], keys=[1, 2])]).weights
+    weights.mul_(2.0)
+    assert torch.autograd.grad((weights.requires_grad_() ** 2).sum(), weights)[0].equal(2 * weights)
+
+
 def test_projection_keeps_every_trial_in_the_ball() -> None:
     weights = simulate(phases(trials=50), radius=0.25).weights
     norms = torch.linalg.vector_norm(weights, dim=1)

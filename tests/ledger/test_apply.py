@@ -26,8 +26,8 @@ from certified_unlearning.ledger.methods import noisy_steps
 from certified_unlearning.ledger.model import read_stored, with_intercept
 from certified_unlearning.ledger.store import Ledger
 from certified_unlearning.ledger.verification import verify
+from certified_unlearning.mechanisms.learners.history import Removal
 from certified_unlearning.mechanisms.learners.langevin import LangevinLearner
-from certified_unlearning.mechanisms.learners.learner import Removal
 from tests.ledger.conftest import Original
 from tests.ledger.tables import make_model
 

@@ -18,7 +18,7 @@ from certified_unlearning.ledger.methods import noisy_steps
 from certified_unlearning.ledger.model import read_stored, with_intercept
 from certified_unlearning.ledger.store import LedgerError
 from certified_unlearning.ledger.verification import verify
-from certified_unlearning.mechanisms.learners.learner import Removal
+from certified_unlearning.mechanisms.learners.history import Removal
 from certified_unlearning.mechanisms.learners.minibatch import MiniBatchLearner
 from tests.ledger.conftest import Original
 from tests.ledger.tables import make_model

@@ -16,7 +16,7 @@ from certified_unlearning.accounting.core.losses import regularisation_of
 from certified_unlearning.accounting.cyclic import stream
 from certified_unlearning.errors import AssumptionError, InfeasibleError, ParameterError
 from certified_unlearning.files import content_key
-from certified_unlearning.mechanisms.learners.learner import Removal
+from certified_unlearning.mechanisms.learners.history import Removal
 from certified_unlearning.mechanisms.learners.minibatch import (
     NOISE_OF_LONGEST,
     SCORE_NOISE,

@@ -30,7 +30,7 @@ from certified_unlearning.engine import randomness
 from certified_unlearning.errors import AssumptionError
 from certified_unlearning.estimators import SecretStateDescentToDelete
 from certified_unlearning.mechanisms.learners.descent import DescentLearner
-from certified_unlearning.mechanisms.learners.learner import Removal
+from certified_unlearning.mechanisms.learners.history import Removal
 
 TORCH = {"float32": torch.float32, "float64": torch.float64}
 DTYPES = pytest.mark.parametrize("dtype", ["float32", "float64"])

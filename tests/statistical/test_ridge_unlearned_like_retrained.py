@@ -6,8 +6,8 @@ The false alarms are those of `differ`: one in a million.
 import numpy as np
 import torch
 
+from certified_unlearning.mechanisms.learners.history import Removal
 from certified_unlearning.mechanisms.learners.langevin import LangevinLearner
-from certified_unlearning.mechanisms.learners.learner import Removal
 from tests.statistical.energy import differ
 
 TRIALS = 400

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 import torch
 
+from certified_unlearning.mechanisms.learners.history import Removal
 from certified_unlearning.mechanisms.learners.langevin import LangevinLearner
-from certified_unlearning.mechanisms.learners.learner import Removal
 from tests.statistical.energy import differ
 from tests.support.adult_table import adult
 

@@ -143,8 +143,8 @@ def of(run: Run, *, key: str, noise_source: NoiseSource, all_published: bool = F
     Raises:
         AssumptionError: More than delta would be added to delta.
     """
-    constants, guaranteed = run.constants, run.guaranteed()
-    schedule = run.schedule
+    constants, schedule = run.constants, run.schedule
+    guaranteed = run.guaranteed(schedule)
     joint = epsilon_all_published(run.computed_problem, schedule, delta=constants.delta) if all_published else None
     return Certificate(
         run_key=key,

@@ -1,7 +1,7 @@
 """Where tensors live, and by how many threads they are worked on."""
 
 from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
 
 import torch
 
@@ -32,7 +32,10 @@ def threads_for(numbers: int) -> Iterator[None]:
 
     To wait for a second one takes longer than the work: 45 times as long was measured on cores that others used too.
     """
-    with nullcontext() if numbers >= WORTH_A_THREAD else one_thread():
+    if numbers >= WORTH_A_THREAD or torch.get_num_threads() == 1:
+        yield
+        return
+    with one_thread():
         yield
 
 

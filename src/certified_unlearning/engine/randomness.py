@@ -111,7 +111,7 @@ def _radius(bits: Tensor, places: Places) -> Tensor:
     dtype = {torch.int32: torch.float32, torch.int64: torch.float64}[bits.dtype]
     size = bits.to(dtype).abs_()
     low, high = FINE_FROM[dtype]
-    least, most = torch.aminmax(size)
+    least, most = map(float, torch.aminmax(size))
     rare = ((size < low) | (size > high)).nonzero().tolist() if least < low or most > high else []
     radius = size.div_(largest).log_().mul_(-2).sqrt_()
     for row, place in rare:
@@ -139,5 +139,6 @@ def _box_muller(radius: Tensor, angle_bits: Tensor, *, out: Tensor) -> None:
     """Make two independent normal numbers of a radius and a random integer (Box and Muller, 1958)."""
     half = radius.shape[-1]
     angle = angle_bits.to(out.dtype).mul_(math.pi / -float(torch.iinfo(angle_bits.dtype).min))
+    rest = out.shape[-1] - half
     torch.mul(radius, angle.cos(), out=out[..., :half])
-    out[..., half:] = (angle.sin_() * radius)[..., : out.shape[-1] - half]
+    torch.mul(radius[..., :rest], angle[..., :rest].sin_(), out=out[..., half:])

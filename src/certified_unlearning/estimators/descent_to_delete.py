@@ -12,7 +12,7 @@ from certified_unlearning.estimators.base import UnlearningClassifier
 from certified_unlearning.estimators.class_weights import ClassWeights
 from certified_unlearning.estimators.unlearning_model import shown_progress
 from certified_unlearning.mechanisms.learners.descent import DescentLearner, DescentVariant
-from certified_unlearning.mechanisms.learners.learner import Removal
+from certified_unlearning.mechanisms.learners.history import Removal
 
 
 class _DescentToDelete(UnlearningClassifier):

@@ -299,7 +299,8 @@ class LinearModel(BaseEstimator):  # type: ignore[misc]
         return tags
 
     def _require_fitted(self) -> None:
-        check_is_fitted(self)
+        if not self.__sklearn_is_fitted__():
+            check_is_fitted(self)
 
 
 ROWS_AT_ONCE = 8192

@@ -5,8 +5,8 @@ from collections.abc import Sequence
 from certified_unlearning.certificate import Certificate
 from certified_unlearning.errors import InfeasibleError, ParameterError
 from certified_unlearning.mechanisms.learners.descent import DescentLearner
+from certified_unlearning.mechanisms.learners.history import Removal
 from certified_unlearning.mechanisms.learners.langevin import LangevinLearner
-from certified_unlearning.mechanisms.learners.learner import Removal
 from certified_unlearning.mechanisms.learners.minibatch import MiniBatchLearner
 from certified_unlearning.text import rounded_up
 

@@ -20,7 +20,7 @@ from certified_unlearning.estimators import report, storage
 from certified_unlearning.estimators.linear import LinearModel
 from certified_unlearning.estimators.requests import distinct, require_removable
 from certified_unlearning.estimators.scaling import unit
-from certified_unlearning.mechanisms.learners.learner import Removal
+from certified_unlearning.mechanisms.learners.history import Removal
 from certified_unlearning.vocabulary import NoiseSource
 
 

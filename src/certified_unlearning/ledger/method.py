@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from certified_unlearning.certificate.kinds import AnyCertificate
 from certified_unlearning.ledger.state import Batch, State
-from certified_unlearning.mechanisms.learners.learner import Removal
+from certified_unlearning.mechanisms.learners.history import Removal
 from certified_unlearning.vocabulary import Reading
 
 

@@ -168,11 +168,15 @@ class Run(_Model):
             projects=self.radius is not None,
         )
 
-    def guaranteed(self) -> Guaranteed:
-        """Return what holds after all requests; errors as `accounting.guarantees.guarantee_of`."""
+    def guaranteed(self, schedule: accounting.Schedule | None = None) -> Guaranteed:
+        """Return what holds after all requests; errors as `accounting.guarantees.guarantee_of`.
+
+        Args:
+            schedule: `schedule`, of whoever has it already.
+        """
         return guarantee_of(
             self.computed_problem,
-            self.schedule,
+            schedule or self.schedule,
             accountant=self.accountant,
             variant=self.variant,
             delta=self.constants.delta,

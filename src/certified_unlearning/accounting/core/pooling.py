@@ -144,26 +144,26 @@ class Pool:
             starting_distance: ``z_0``.
         """
         log_decay = -math.inf if contraction_gap == 1 else math.log1p(-contraction_gap)
-        decays = steps * log_decay
-        total = float(decays.sum())
+        ends = steps.cumsum()
+        total = float(ends[-1]) * log_decay if len(ends) else 0.0
         if len(steps) < MANY or contraction_gap == 0 or total < FAINTEST:
             known = zip(steps.tolist(), sensitivities.tolist(), strict=True)
             phases = [Phase(int(number), contraction_gap, size, noise_std) for number, size in known]
             return cls.of(phases, starting_distance=starting_distance)
         unit = max(starting_distance, float(sensitivities.max())) or 1.0
-        ends = steps.cumsum()
         left = np.exp((ends[-1] - ends) * log_decay)  # w at the end of each phase
-        signals, noises = _left_of(decays, sensitivities / unit, left, contraction_gap)
+        signals, noises = _left_of(steps * log_decay, sensitivities / unit, left, contraction_gap)
         signals[0] += starting_distance / unit * math.exp(total)
-        starts = _merged(signals / noises, noises)
-        at_end = left[np.append(starts[1:], len(steps)) - 1]
-        blocks = zip(
+        blocks = _merged(signals / noises, noises)
+        starts, lasts = blocks[:-1], blocks[1:] - 1
+        at_end = left[lasts]
+        merged = zip(
             (np.add.reduceat(signals, starts) / at_end).tolist(),
             (np.add.reduceat(noises, starts) / (at_end * at_end)).tolist(),
-            np.add.reduceat(decays, starts).tolist(),
+            ((ends[lasts] - ends[starts] + steps[starts]) * log_decay).tolist(),
             strict=True,
         )
-        return cls(unit, noise_std, tuple(blocks))
+        return cls(unit, noise_std, tuple(merged))
 
     def followed_by(self, *phases: Phase) -> "Pool":
         """Return the blocks with more phases, whose signals and noises should not be much larger than those before."""
@@ -246,7 +246,7 @@ def mu_of_all(
     for some in _groups(digits):
         low, high = firsts[some.start], lasts[some.stop - 1] + 1
         scale = np.cumsum(digits[some]) - RANGE / 2
-        starts = _merged(ratios[low:high] * np.repeat(10.0**scale, lengths[some]), noises[low:high])
+        starts = _merged(ratios[low:high] * np.repeat(10.0**scale, lengths[some]), noises[low:high])[:-1]
         merged = np.add.reduceat(signals[low:high], starts) / np.sqrt(np.add.reduceat(noises[low:high], starts))
         squares += float(merged @ merged)
     mu = math.sqrt(squares) * (unit / noise_std)
@@ -285,11 +285,11 @@ def _left_of(decays: Array, sensitivities: Array, left: Array, gap: float) -> tu
 
 
 def _merged(ratios: Array, weights: Array) -> NDArray[np.int64]:
-    """Return where the blocks of merged neighbours start."""
+    """Return where the blocks of merged neighbours start, and where the last one ends."""
     from scipy.optimize import isotonic_regression  # takes half a second to import
 
-    starts: NDArray[np.int64] = isotonic_regression(ratios, weights=weights).blocks[:-1]
-    return starts
+    blocks: NDArray[np.int64] = isotonic_regression(ratios, weights=weights).blocks
+    return blocks
 
 
 def _groups(digits: Array) -> Iterator[slice]:

@@ -26,12 +26,14 @@ from certified_unlearning.accounting.core.pooling import Phase, Pool, mu_of_all
 from certified_unlearning.accounting.core.problem import Problem
 from certified_unlearning.accounting.core.search import Array
 from certified_unlearning.accounting.shifted.interpolation import contraction_gap, phase
-from certified_unlearning.errors import AssumptionError, ParameterError
+from certified_unlearning.errors import AssumptionError, InfeasibleError, ParameterError
 
 FORGOTTEN = 30.0
 """Steps whose differences have faded by ``exp(-30)`` are summed up in one distance: an upper bound."""
 DEPTH = 100
 """Requests that one call adds to what the one before has computed."""
+MOST_COUNTED = 10**8
+"""Steps that are counted one by one; each takes some tens of bytes of memory."""
 Whole: TypeAlias = NDArray[np.int64]
 """Whole numbers."""
 
@@ -92,6 +94,7 @@ def curve(problem: Problem, schedule: Schedule) -> GaussianCurve:
     Raises:
         ParameterError: The schedule has no cycle, or ``n`` is not its batch size.
         AssumptionError: ``step_size`` exceeds ``2 / L``, or the adjacency is ``remove``, which leaves no place.
+        InfeasibleError: More than `MOST_COUNTED` steps matter.
     """
     _check(problem, schedule)
     return GaussianCurve(_mu(problem, schedule.sigma, Requests.of(schedule), schedule.steps[-1:]))
@@ -120,6 +123,7 @@ def joint_curve(problem: Problem, schedule: Schedule) -> GaussianCurve:
     Raises:
         ParameterError: As for `curve`.
         AssumptionError: As for `curve`.
+        InfeasibleError: As for `curve`.
     """
     _check(problem, schedule)
     requests, window = Requests.of(schedule), _window(problem)
@@ -132,7 +136,8 @@ def joint_curve(problem: Problem, schedule: Schedule) -> GaussianCurve:
         return GaussianCurve(0.0)
     cut = starts > begins
     step, of_a_record = _step(problem, schedule.sigma)
-    steps, records, firsts = _runs(_visits(requests, 0), starts, ends)
+    first = min(int(starts[0]), requests.steps)
+    steps, records, firsts = _runs(_differing(requests, first), starts - first, ends - first)
     mu = mu_of_all(
         steps,
         step.sensitivity + records * of_a_record,
@@ -190,44 +195,34 @@ def _before_last_answer(problem: Problem, sigma: float, requests: Requests) -> P
 # Of one request it is asked twice: in exact arithmetic, and as computed.
 @lru_cache(maxsize=4)
 def _runs_before_last_answer(requests: Requests, start: int) -> tuple[Array, Array]:
-    steps, records, _ = _runs(_visits(requests, start), np.array([start]), np.array([requests.steps]))
+    steps, records, _ = _runs(_differing(requests, start), np.array([0]), np.array([requests.steps - start]))
     return steps, records
 
 
-def _runs(visits: Whole, starts: Whole, ends: Whole) -> tuple[Array, Array, Whole]:
+def _runs(differing: Array, starts: Whole, ends: Whole) -> tuple[Array, Array, Whole]:
     """Return the runs of steps that differ in as many records.
 
     Args:
-        visits: In which steps two runs differ, and in how many records: what `_visits` returns.
+        differing: In how many records each step differs; all that follow differ in none.
         starts: Shape ``(stretches,)``: the first step of each stretch that is counted on its own.
-        ends: The step after its last one; each is at most the next one's start, and none is empty.
+        ends: The step after its last one; each is at most the next one's start, and the last one is past all that
+            differ.
 
     Returns:
         How many steps, in how many records; shape ``(runs,)``; and the number of each stretch's first run.
     """
-    visited, records = visits
-    low, high = np.searchsorted(visited, [starts, ends])
-    if len(visited) > (high - low).sum():
-        counted = np.zeros(len(visited) + 1, dtype=np.int64)
-        np.add.at(counted, low, 1)
-        np.add.at(counted, high, -1)
-        kept = counted.cumsum()[:-1] > 0
-        visited, records = visited[kept], records[kept]
-        high = (high - low).cumsum()
-    # Marks: visits, and the ends of stretches. Before each lie equal steps, since the mark before.
-    at = high + np.arange(len(ends))
-    marks, after = np.empty((2, len(visited) + len(ends)), dtype=np.int64)
-    is_visit = np.ones(len(marks), dtype=bool)
-    is_visit[at] = False
-    marks[is_visit], marks[at] = visited, ends
-    after[0], after[1:] = starts[0], marks[:-1] + 1
-    after[at[:-1] + 1] = starts[1:]
-    steps, differing = np.zeros((2, 2 * len(marks)))
-    steps[::2], steps[1::2] = marks - after, is_visit
-    differing[1::2][is_visit] = records
-    some = steps > 0
-    firsts = np.concatenate([[0], some.cumsum()[2 * at[:-1] + 1]])
-    return steps[some], differing[some], firsts
+    known = len(differing)
+    begins = np.ones(known + 1, dtype=bool)
+    np.not_equal(differing[1:], differing[:-1], out=begins[1:known])
+    begins[np.minimum(starts, known)] = True
+    begins[np.minimum(ends, known)] = True
+    (firsts,) = begins.nonzero()
+    stops = np.append(firsts[1:], ends[-1])
+    firsts[-1] = max(known, starts[-1])
+    stretch = ends.searchsorted(firsts, side="right")
+    some = np.append(starts, ends[-1] + 1)[stretch] <= firsts
+    records = np.append(differing, 0.0)[np.minimum(firsts[some], known)]
+    return (stops - firsts)[some].astype(float), records, stretch[some].searchsorted(np.arange(len(ends)))
 
 
 @lru_cache(maxsize=16)
@@ -265,54 +260,32 @@ def _distance(problem: Problem, sigma: float, requests: Requests) -> float:
 
 # Of one request it is asked twice: what the last model tells, and what all do.
 @lru_cache(maxsize=4)
-def _visits(requests: Requests, start: int) -> Whole:
-    """Return in which steps from ``start`` to the last request two runs differ.
+def _differing(requests: Requests, start: int) -> Array:
+    """Return in how many records each step from ``start`` to the last request differs.
 
-    Those are the steps whose batch has a record that is removed later.
-
-    Returns:
-        Shape ``(2, visits)``: the steps, increasing, and in how many records.
+    Those are the records of its batch that are removed later.
     """
     batches = requests.cycle.batches
     for number in range(DEPTH, len(requests.records), DEPTH):
         _pairs(requests.first(number))
     pairs = _pairs(requests)
     batch, records, until = pairs[:, np.searchsorted(pairs[2], start, side="right") :]
-    last = until - 1 - (until - 1 - batch) % batches
-    number = np.maximum((last - start) // batches + 1, 0)
-    if number.sum() > requests.steps - start:
-        return _visits_step_by_step(batch, records, until, batches, np.arange(start, requests.steps))
-    back = np.arange(number.sum()) - np.repeat(number.cumsum() - number, number)
-    visited, records = np.repeat([last, records], number, axis=1)
-    visited -= batches * back
-    order = visited.argsort()
-    visited, records = visited[order], records[order]
-    first = np.flatnonzero(np.diff(visited, prepend=-1))
-    return np.stack([visited[first], np.add.reduceat(records, first)]) if len(first) else pairs[:2, :0]
-
-
-def _visits_step_by_step(batch: Whole, records: Whole, until: Whole, batches: int, steps: Whole) -> Whole:
-    """Return `_visits` where most steps visit records that are removed later: for each, how many of its batch are.
-
-    Args:
-        batch: Where records lie, one number for each batch of each request.
-        records: How many.
-        until: The steps before their request.
-        batches: ``l``.
-        steps: All steps, increasing.
-    """
-    order = np.lexsort((until, batch))
-    # Whole numbers that rise by batch, and within one by the request.
-    times = int(steps[-1]) + 2
-    places = batch[order] * times + until[order]
-    before = np.concatenate([[0], records[order].cumsum()])
-    of_step = steps % batches
-    later = (
-        before[np.searchsorted(places, (of_step + 1) * times)]
-        - before[np.searchsorted(places, of_step * times + steps, side="right")]
-    )
-    some = later > 0
-    return np.stack([steps[some], later[some]])
+    steps = requests.steps - start
+    if steps > MOST_COUNTED:
+        raise InfeasibleError(
+            f"{steps} steps that matter to a guarantee of mini-batches are more than the {MOST_COUNTED:.0e} that are "
+            "counted; raise step_size * strong_convexity, or learn for fewer steps"
+        )
+    width = max(1, min(batches, steps))
+    epochs = -(-steps // width)
+    first = (batch - start) % batches
+    last = (until - 1 - start - first) // batches  # Which of its visits, counted from 0, is the last one; -1: none is.
+    some = last >= 0
+    later = np.zeros((epochs, width))
+    np.add.at(later, (last[some], first[some]), records[some])
+    if epochs > 1:
+        later = later[::-1].cumsum(axis=0)[::-1]
+    return later.reshape(-1)[:steps]
 
 
 @lru_cache(maxsize=16)

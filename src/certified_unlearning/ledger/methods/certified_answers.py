@@ -24,7 +24,7 @@ from certified_unlearning.ledger.training import numbers
 from certified_unlearning.mechanisms.certified_sgd.ensemble import CertifiedShards
 from certified_unlearning.mechanisms.certified_sgd.ensemble_plan import EnsemblePlan
 from certified_unlearning.mechanisms.certified_sgd.shards import Standing, replayed
-from certified_unlearning.mechanisms.learners.learner import Removal
+from certified_unlearning.mechanisms.learners.history import Removal
 
 
 class CertifiedAnswers(Method):

@@ -23,7 +23,7 @@ from certified_unlearning.ledger.method import Answered, Method, Outcome, Secret
 from certified_unlearning.ledger.state import Batch
 from certified_unlearning.ledger.training import numbers
 from certified_unlearning.mechanisms.certified_refit import Fitted, objective_of, refit
-from certified_unlearning.mechanisms.learners.learner import Removal
+from certified_unlearning.mechanisms.learners.history import Removal
 from certified_unlearning.mechanisms.newton_removal import Curvature, Model, NewtonRemoval
 from certified_unlearning.mechanisms.refit_plan import Counts, RefitPlan
 from certified_unlearning.vocabulary import Reading

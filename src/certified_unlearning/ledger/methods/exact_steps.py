@@ -34,7 +34,7 @@ from certified_unlearning.mechanisms.exact.descent import ExactDescent
 from certified_unlearning.mechanisms.exact.invariants import require_close
 from certified_unlearning.mechanisms.exact.plan import ExactPlan
 from certified_unlearning.mechanisms.exact.trajectory import Descent, Trajectory
-from certified_unlearning.mechanisms.learners.learner import Removal
+from certified_unlearning.mechanisms.learners.history import Removal
 from certified_unlearning.text import counted
 
 

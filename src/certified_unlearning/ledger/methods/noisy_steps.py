@@ -19,8 +19,8 @@ from certified_unlearning.ledger import training
 from certified_unlearning.ledger.directory import ModelDirectory
 from certified_unlearning.ledger.method import Answered, Method, Outcome, Secret, Taken, noise_key
 from certified_unlearning.ledger.state import Batch
+from certified_unlearning.mechanisms.learners.history import Removal
 from certified_unlearning.mechanisms.learners.langevin import LangevinLearner
-from certified_unlearning.mechanisms.learners.learner import Removal
 from certified_unlearning.mechanisms.learners.minibatch import MiniBatchLearner
 
 

@@ -31,9 +31,9 @@ from certified_unlearning.engine.descent import Phase
 from certified_unlearning.engine.progress import Progress
 from certified_unlearning.errors import InfeasibleError, ParameterError
 from certified_unlearning.mechanisms import descent_to_delete
+from certified_unlearning.mechanisms.learners.history import Removal
 from certified_unlearning.mechanisms.learners.learner import (
     LinearLearner,
-    Removal,
     require_one_of,
     require_one_to_plan,
     required_delta,

@@ -19,10 +19,10 @@ from certified_unlearning.accounting.langevin.learning_start import learned_step
 from certified_unlearning.accounting.shifted.arithmetic import langevin_floor, triangle_floor
 from certified_unlearning.errors import ParameterError
 from certified_unlearning.mechanisms import langevin
+from certified_unlearning.mechanisms.learners.history import Removal
 from certified_unlearning.mechanisms.learners.learner import (
     START,
     NoisyLearner,
-    Removal,
     require_one_of,
     require_one_to_plan,
     required_delta,

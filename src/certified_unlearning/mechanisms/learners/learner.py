@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from functools import lru_cache, partial
 from numbers import Real
-from typing import Any, ClassVar, NamedTuple, Self, cast, get_args
+from typing import Any, ClassVar, Self, cast, get_args
 
 import torch
 from pydantic import BaseModel, ConfigDict, Field
@@ -17,7 +17,7 @@ from torch import Tensor
 
 from certified_unlearning.accounting import Problem, Schedule, assumptions
 from certified_unlearning.accounting.core.checks import require_probability
-from certified_unlearning.accounting.core.curves import Cycle, Places
+from certified_unlearning.accounting.core.curves import Cycle
 from certified_unlearning.accounting.core.losses import loss_constants, ridge_radius, scores_per_record
 from certified_unlearning.accounting.guarantees import as_computed
 from certified_unlearning.accounting.shifted.arithmetic import (
@@ -34,30 +34,14 @@ from certified_unlearning.engine.progress import Progress
 from certified_unlearning.errors import ParameterError
 from certified_unlearning.files import canonical, key_of
 from certified_unlearning.mechanisms.batch import OwnBatch
-from certified_unlearning.mechanisms.run import Constants, Request, Run
+from certified_unlearning.mechanisms.learners.history import Removal, answered
+from certified_unlearning.mechanisms.run import Constants, Run
 from certified_unlearning.vocabulary import Adjacency, DType
 
 START = 0.0
 """Mean of every coordinate of the start."""
 ARITHMETICS: tuple[DType, ...] = get_args(DType)
 """The types of weights, coarsest first."""
-
-
-class Removal(NamedTuple):
-    """One answered request: how many records it removed, by how many steps, and where in a cycle they lay."""
-
-    records: int
-    steps: int
-    places: Places | None = None
-
-    @classmethod
-    def read(cls, records: int, steps: int, places: Sequence[Sequence[int]] | None = None) -> "Removal":
-        """Return a removal as JSON has it, where lists stand for tuples."""
-        return cls(records, steps, None if places is None else tuple((batch, count) for batch, count in places))
-
-    def __repr__(self) -> str:
-        told = "" if self.places is None else f", places={self.places!r}"
-        return f"Removal(records={self.records!r}, steps={self.steps!r}{told})"
 
 
 class LinearLearner(BaseModel):
@@ -152,11 +136,7 @@ class LinearLearner(BaseModel):
     def run_key(self, history: Sequence[Removal], data_digest: str) -> str:
         """Return the content key of what was run up to the last removal of ``history``."""
         # `files.content_key` of a list of these, put together from parts: it is asked for with each request.
-        parts = [canonical(self.model_dump(mode="json"))]
-        parts += [canonical([each.records for each in history]), canonical([each.steps for each in history])]
-        if places := [_canonical(each.places) for each in history if each.places is not None]:
-            parts.append(f"[{','.join(places)}]")
-        return key_of(f"[{','.join([*parts, canonical(data_digest)])}]")
+        return key_of(f"[{','.join([_stated(self), *answered(history).texts, canonical(data_digest)])}]")
 
     @property
     def _ball(self) -> float | None:
@@ -214,12 +194,12 @@ class LinearLearner(BaseModel):
         features: str,
         data_digest: str | None,
     ) -> Run:
-        begun = _begun(self, mechanism, accountant, radius, dataset, features)
+        begun, known = _begun(self, mechanism, accountant, radius, dataset, features), answered(history)
         return begun.model_copy(
             update={
                 "constants": begun.constants.model_copy(update={"data_sha256": data_digest}),
-                "records_per_request": tuple(removal.records for removal in history),
-                "requests": _requests(tuple(history)),
+                "records_per_request": known.records,
+                "requests": known.requests,
             }
         )
 
@@ -281,15 +261,14 @@ class NoisyLearner(LinearLearner):
 
     def schedule(self, history: Sequence[Removal]) -> Schedule:
         """Return the noisy steps of learning and of the removals so far."""
-        # Those of `run`, the very objects: schedules that are compared with each other are compared at once.
-        places = [request.places for request in _requests(tuple(history)) if request.places is not None]
+        known = answered(history)
         return Schedule(
             sigma=self.sigma,
-            records_per_request=tuple(removal.records for removal in history),
-            steps=tuple(removal.steps for removal in history),
+            records_per_request=known.records,
+            steps=known.steps,
             learning_steps=self.learning_steps,
             cycle=self.cycle,
-            places=tuple(places) if places and len(places) == len(history) else None,
+            places=known.places,
         )
 
     def learn(
@@ -339,7 +318,7 @@ class NoisyLearner(LinearLearner):
         Returns:
             New weights, shape ``(trials, d)``.
         """
-        removed = sum(removal.records for removal in history)
+        removed = sum(answered(history).records)
         normaliser = self.n - removed if self.adjacency == "remove" else self.n
         phase = self._dynamics.request_phase(self._batch(history, len(keys), keys), len(history) - 1)
         return self._descend(weights, rows, labels, phase, normaliser=normaliser, radius=self._ball, progress=progress)
@@ -387,29 +366,10 @@ def _begun(
     )
 
 
-_canonical = lru_cache(maxsize=4096)(canonical)
-_ANSWERED: list[tuple[tuple[Removal, ...], tuple[Request, ...]]] = [((), ())]
-"""What `_requests` was asked last: each request asks for those before it once more."""
-
-
-def _requests(history: tuple[Removal, ...]) -> tuple[Request, ...]:
-    """Return the requests of a run with these removals."""
-    known, made = _ANSWERED[0]
-    requests = list(made) if history[: len(known)] == known else []
-    for removal in history[len(requests) :]:
-        removed = requests[-1].records_removed if requests else 0
-        requests.append(
-            Request(
-                records_removed=removed + removal.records,
-                unlearning_steps=removal.steps,
-                epsilon=None,
-                mu=None,
-                places=removal.places,
-            )
-        )
-    answered = tuple(requests)
-    _ANSWERED[0] = history, answered
-    return answered
+@lru_cache(maxsize=64)
+def _stated(learner: LinearLearner) -> str:
+    """Return a learner as canonical JSON."""
+    return canonical(learner.model_dump(mode="json"))
 
 
 def required_delta(delta: float | str, n: int) -> float:

@@ -21,10 +21,10 @@ from certified_unlearning.engine.minibatch import CyclicObjective
 from certified_unlearning.engine.objectives.rows import StreamedRows
 from certified_unlearning.errors import AssumptionError, ParameterError
 from certified_unlearning.mechanisms import minibatch_langevin
+from certified_unlearning.mechanisms.learners.history import Removal
 from certified_unlearning.mechanisms.learners.langevin import LangevinLearner
 from certified_unlearning.mechanisms.learners.learner import (
     NoisyLearner,
-    Removal,
     require_one_of,
     require_one_to_plan,
     required_delta,
