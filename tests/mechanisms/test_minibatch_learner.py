@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from pydantic import ValidationError
 from sklearn.linear_model import LogisticRegression
 
 from certified_unlearning import certificate
@@ -147,6 +148,20 @@ def test_the_guarantee_of_a_run_is_verified_and_states_its_cycle():
     ):
         with pytest.raises((certificate.CertificateError, AssumptionError, ParameterError)):
             certificate.verify(stated.model_copy(update=change))
+
+
+def test_places_are_read_strictly_though_a_schedule_has_checked_others():
+    """Those that a schedule has checked just now, and they alone, are taken as they are."""
+    learner = planned()
+    run = learner.run([learner.plan_removal([], 4, ((2, 1), (7, 3)))], dataset="own", features="given", data_digest="0")
+    stated = certificate.of(run, key="k", noise_source="system entropy")
+    assert stated.places[0] is run.requests[0].places
+    told = stated.model_dump(mode="json")
+    assert certificate.Certificate.model_validate(told) == stated
+    for wrong in ([[[2, 1, 7]]], [[[2, "one"]]], [2, 1], "places", [[[2.5, 1]]], [[2, 1]], {"2": 1}):
+        run.schedule  # noqa: B018
+        with pytest.raises(ValidationError, match="places"):
+            certificate.Certificate.model_validate(told | {"places": wrong})
 
 
 def test_runs_of_other_histories_leave_no_trace():

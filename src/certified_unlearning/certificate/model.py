@@ -2,16 +2,16 @@
 
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidatorFunctionWrapHandler, WrapValidator
 
 from certified_unlearning import accounting
 from certified_unlearning.accounting import assumptions
 from certified_unlearning.accounting.accountant import Assumption
 from certified_unlearning.accounting.accountants import ACCOUNTANTS
 from certified_unlearning.accounting.assumptions import Arithmetic
-from certified_unlearning.accounting.core.curves import Cycle, Places
+from certified_unlearning.accounting.core.curves import Cycle, Places, were_checked
 from certified_unlearning.accounting.guarantees import arithmetic_of, epsilon_all_published
 from certified_unlearning.certificate.preprocessing import preprocessing
 from certified_unlearning.files import read_model
@@ -36,6 +36,11 @@ def _one_of(names: Iterable[str]) -> AfterValidator:
         return value
 
     return AfterValidator(check)
+
+
+def _unless_checked(places: Any, check: ValidatorFunctionWrapHandler) -> Any:
+    """Return places as a certificate has them; a schedule has checked those of all requests but the last before."""
+    return places if were_checked(places) else check(places)
 
 
 class Certificate(_Model):
@@ -93,7 +98,9 @@ class Certificate(_Model):
     unlearning_steps: tuple[int, ...]
     records_per_request: int | tuple[int, ...]
     cycle: Cycle | None = Field(default=None, exclude_if=lambda cycle: cycle is None)
-    places: tuple[Places, ...] | None = Field(default=None, exclude_if=lambda places: places is None)
+    places: Annotated[tuple[Places, ...] | None, WrapValidator(_unless_checked)] = Field(
+        default=None, exclude_if=lambda places: places is None
+    )
     radius: float | None = Field(gt=0)
     start: float = Field(allow_inf_nan=False)
     assumptions: tuple[Assumption, ...]

@@ -218,7 +218,8 @@ class LangevinLogisticRegression(UnlearningClassifier, LangevinModel):
         return rows
 
     def _placed(self, *arrays: NDArray[Any]) -> tuple[torch.Tensor, torch.Tensor]:
-        rows, labels = (torch.as_tensor(array, device=pick_device(self.device)) for array in arrays)
+        device = pick_device(self.device)
+        rows, labels = (torch.as_tensor(array, device=device) for array in arrays)
         return rows, labels
 
     @classmethod

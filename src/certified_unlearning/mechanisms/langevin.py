@@ -65,8 +65,15 @@ def learning_phase(batch: TrialBatch, measure_at: Sequence[int] = ()) -> Phase:
     )
 
 
-def request_phase(batch: TrialBatch, number: int, measure_at: Sequence[int] = ()) -> Phase:
-    """Return the phase that answers a request, counted from 0, of runs that all remove the same records."""
+def request_phase(batch: TrialBatch, number: int, measure_at: Sequence[int] = (), *, place: int | None = None) -> Phase:
+    """Return the phase that answers a request, counted from 0, of runs that all remove the same records.
+
+    Args:
+        batch: The runs.
+        number: Of the request.
+        measure_at: Steps at which trials are measured on the way.
+        place: Where in a cycle of mini-batches it begins.
+    """
     requests = [run.requests[number] for run in batch.runs]
     return Phase(
         removed=requests[0].records_removed,
@@ -74,6 +81,7 @@ def request_phase(batch: TrialBatch, number: int, measure_at: Sequence[int] = ()
         sigma=batch.spread([run.sigma for run in batch.runs]),
         keys=batch.keys(f"request-{number + 1}"),
         measure_at=measure_at,
+        place=place,
     )
 
 

@@ -41,7 +41,7 @@ def request_phase(batch: TrialBatch, number: int, measure_at: Sequence[int] = ()
     (place,) = {
         run.learning_steps + sum(request.unlearning_steps for request in run.requests[:number]) for run in batch.runs
     }
-    return replace(langevin.request_phase(batch, number, measure_at), place=place)
+    return langevin.request_phase(batch, number, measure_at, place=place)
 
 
 def phases(batch: TrialBatch, measure_at: Sequence[Sequence[int]]) -> list[Phase]:

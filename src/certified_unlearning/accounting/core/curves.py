@@ -162,6 +162,11 @@ def _check_places(known: tuple[Places, ...], sizes: tuple[int, ...], cycle: Cycl
     _CHECKED[0] = cycle, known, sizes
 
 
+def were_checked(places: object) -> bool:
+    """Return whether these places, the very object, are those of the schedule that was checked last."""
+    return places is _CHECKED[0][1]
+
+
 @lru_cache(maxsize=4096)
 def _check_places_of_one(places: Places, records: int, cycle: Cycle) -> None:
     """Raise `ParameterError` unless a request of this size can lie there; planners ask often."""

@@ -281,8 +281,8 @@ def _differing(requests: Requests, start: int) -> Array:
     first = (batch - start) % batches
     last = (until - 1 - start - first) // batches  # Which of its visits, counted from 0, is the last one; -1: none is.
     some = last >= 0
-    later = np.zeros((epochs, width))
-    np.add.at(later, (last[some], first[some]), records[some])
+    visits = np.bincount((last * width + first)[some], records[some], minlength=epochs * width)
+    later = visits.astype(float, copy=False).reshape(epochs, width)
     if epochs > 1:
         later = later[::-1].cumsum(axis=0)[::-1]
     return later.reshape(-1)[:steps]

@@ -1,6 +1,7 @@
 """Mini-batch Langevin unlearning of one's own records."""
 
 import math
+from collections import Counter
 from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any, ClassVar, Literal, get_args
@@ -21,7 +22,7 @@ from certified_unlearning.engine.minibatch import CyclicObjective
 from certified_unlearning.engine.objectives.rows import StreamedRows
 from certified_unlearning.errors import AssumptionError, ParameterError
 from certified_unlearning.mechanisms import minibatch_langevin
-from certified_unlearning.mechanisms.learners.history import Removal
+from certified_unlearning.mechanisms.learners.history import Removal, answered
 from certified_unlearning.mechanisms.learners.langevin import LangevinLearner
 from certified_unlearning.mechanisms.learners.learner import (
     NoisyLearner,
@@ -178,8 +179,7 @@ class MiniBatchLearner(NoisyLearner):
 
     def places_of(self, positions: ArrayLike) -> Places:
         """Return in which batches the rows at these positions of the dealt order are."""
-        batches, counts = np.unique(np.asarray(positions) // self.batch_size, return_counts=True)
-        return tuple(zip(batches.tolist(), counts.tolist(), strict=True))
+        return tuple(sorted(Counter((np.asarray(positions) // self.batch_size).tolist()).items()))
 
     def plan_removal(self, history: Sequence[Removal], records: int, places: Places | None = None) -> Removal:
         """Return the least steps, at least 1, that remove more records, given what was removed before.
@@ -194,7 +194,7 @@ class MiniBatchLearner(NoisyLearner):
             AssumptionError: Rounding or noise would add more than delta to delta.
             InfeasibleError: The target cannot be met.
         """
-        left = self.n - sum(removal.records for removal in history)
+        left = self.n - sum(answered(history).records)
         if records > left:
             raise ParameterError(f"records must be at most n = {left} that are left, got {records}")
         steps = planning.least_steps_after(
@@ -254,7 +254,7 @@ class MiniBatchLearner(NoisyLearner):
 
     def _require_payable(self, history: Sequence[Removal]) -> None:
         """Raise `AssumptionError` if so much would be added to delta that no certificate can be written."""
-        steps = self.learning_steps + sum(removal.steps for removal in history)
+        steps = self.learning_steps + sum(answered(history).steps)
         added = failure_delta(self.problem, steps=steps, epsilon=self.epsilon)
         if added > self.delta:
             raise AssumptionError(
