@@ -22,7 +22,7 @@ from certified_unlearning.mechanisms.learners.minibatch import (
     NOISE_OF_LONGEST,
     SCORE_NOISE,
     MiniBatchLearner,
-    batch_size_for,
+    mini_batches_for,
 )
 
 ASKED = {
@@ -196,7 +196,7 @@ def test_the_documents_steps_of_a_request_are_those_that_are_planned():
     assert len(rows) == 6
     for n, epsilon, batch_size, *steps in rows:
         n = int(n.replace(" ", ""))
-        assert batch_size_for(n, C=80 / n, classes=2, intercept=True) == int(batch_size)
+        assert mini_batches_for(n, features=21, C=80 / n, classes=2, intercept=True) == (int(batch_size), 1.0)
         learner = planned(
             n=n,
             features=21,
@@ -208,15 +208,57 @@ def test_the_documents_steps_of_a_request_are_those_that_are_planned():
         assert [learner.plan_removal([], records).steps for records in (1, 10, 100)] == [int(each) for each in steps]
 
 
-def test_batch_sizes_follow_from_the_conditioning_and_few_records_need_none():
-    assert batch_size_for(1_000_000, C=80 / 1e6, classes=2, intercept=True) in range(1000, 4000)
+def mini_batches(n, *, conditioning, features=21, intercept=True):
+    return mini_batches_for(n, features=features, C=conditioning / n, classes=2, intercept=intercept)
+
+
+def test_mini_batches_follow_from_the_conditioning_and_few_records_need_none():
+    assert mini_batches(1_000_000, conditioning=80) == (1051, 1.0)
     # The stronger the regulariser, the smaller the weights: gradients have to be as exact.
-    assert batch_size_for(1_000_000, C=8 / 1e6, classes=2, intercept=True) in range(10_000, 12_000)
-    assert batch_size_for(30_000, C=8 / 3e4, classes=2, intercept=True) is None
-    assert batch_size_for(2000, C=80 / 2000, classes=2, intercept=True) is None
-    assert batch_size_for(1_000_000, C=1.0, classes=2, intercept=True) is None
-    even = batch_size_for(100_001, C=80 / 1e5, classes=2, intercept=False)
+    assert mini_batches(1_000_000, conditioning=8) == (10_000, 1.0)
+    assert mini_batches(30_000, conditioning=8) is None
+    assert mini_batches(2000, conditioning=80) is None
+    assert mini_batches(1_000_000, conditioning=1_000_000) is None
+    even, _ = mini_batches(100_001, conditioning=80, intercept=False)
     assert -(-100_001 // even) * even - 100_001 < -(-100_001 // even)
+
+
+@pytest.mark.parametrize(
+    ("features", "conditioning", "expected"),
+    [
+        (21, 80, (1051, 1.0)),
+        (290, 80, (1051, 1.0)),
+        (291, 80, (452, 0.5)),
+        (785, 80, (452, 0.5)),
+        (785, 20, (4000, 1.0)),
+        (21, 320, (1742, 0.5)),
+        (785, 320, (1742, 0.5)),
+        (5000, 100, (561, 0.5)),
+    ],
+)
+def test_where_batches_may_be_smaller_steps_are_shorter(features, conditioning, expected):
+    """Steps half as long take less than half the rows, if so few are not read as slowly."""
+    size, share = mini_batches(10_000_000, features=features, conditioning=conditioning)
+    assert (size, share) == (pytest.approx(expected[0], abs=1), expected[1])
+
+
+def test_a_share_of_the_longest_step_is_stated_and_kept():
+    learner, longest = planned(step_share=0.25), planned()
+    assert learner.exact_problem.step_size == longest.exact_problem.step_size / 4
+    assert learner.problem.step_size == learner.exact_problem.step_size
+    assert learner.learning_steps in range(4 * longest.learning_steps - 24, 4 * longest.learning_steps + 1)
+    assert MiniBatchLearner.model_validate(learner.model_dump(mode="json")) == learner
+    # Learners of before there was a share have none, and names of their runs stay.
+    assert "step_share" not in longest.model_dump(mode="json")
+    history = [learner.plan_removal([], 4, ((2, 1), (7, 3)))]
+    (steps,) = (each.steps for each in history)
+    assert steps > 3 * longest.plan_removal([], 4, ((2, 1), (7, 3))).steps
+    run = learner.run(history, dataset="own", features="given", data_digest=None)
+    stated = certificate.of(run, key="k", noise_source="system entropy", all_published=True)
+    assert stated.step_size == learner.exact_problem.step_size
+    certificate.verify(stated)
+    with pytest.raises(certificate.CertificateError):
+        certificate.verify(stated.model_copy(update={"step_size": stated.step_size * 0.9}))
 
 
 @pytest.mark.parametrize(
@@ -225,6 +267,8 @@ def test_batch_sizes_follow_from_the_conditioning_and_few_records_need_none():
         ({"batch_size": 3001}, ParameterError, "at most the number of records, 3000, got 3001"),
         ({"batch_size": 0}, ParameterError, "batch_size must be a whole number, at least 1"),
         ({"sigma": 0.1, "steps": 3}, ParameterError, "give sigma or steps"),
+        ({"step_share": 0.0}, ParameterError, "step_share must be a finite number above 0, got 0"),
+        ({"step_share": 1.01}, ParameterError, r"step_share must be at most 1.* got 1\.01"),
         ({"adjacency": "remove"}, ParameterError, "zero-out, replace"),
         ({"epsilon": 0.0}, ParameterError, "epsilon"),
         ({"sigma": 1e-18}, AssumptionError, "rounding"),

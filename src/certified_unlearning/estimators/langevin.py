@@ -45,9 +45,10 @@ class LangevinLogisticRegression(UnlearningClassifier, LangevinModel):
             counted from the labels, which tells of removed records.
         batch_size: Records of a mini-batch: a step reads one batch, learning takes an epoch or a few, and unlearning
             reads as many batches as it takes steps, whatever ``n`` is. ``"auto"``: mini-batches where there are enough
-            records for them to be cheaper at about equal accuracy. None: every step uses all records. With
-            mini-batches ``sigma=None`` without ``steps`` is a noise that costs little accuracy, and the records of a
-            request are where they were dealt: how many steps it takes depends on that too, never on the data.
+            records for them to be cheaper at about equal accuracy, with steps half as long where batches can then be
+            less than half as large. None: every step uses all records. With mini-batches ``sigma=None`` without
+            ``steps`` is a noise that costs little accuracy, and the records of a request are where they were dealt: how
+            many steps it takes depends on that too, never on the data.
         records: How many records ``steps`` steps shall be able to unlearn at once. Any number can be unlearned
             later, by more steps or fewer.
         accountant: ``shifted`` (exact on quadratics), ``lsi`` (the paper's) or ``lsi-tight``.

@@ -7,7 +7,7 @@ intercept regularised. Estimators of this package scale rows with their intercep
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,7 +21,7 @@ from certified_unlearning.estimators import (
     LangevinLogisticRegression,
     SecretStateDescentToDelete,
 )
-from certified_unlearning.mechanisms.learners.minibatch import batch_size_for
+from certified_unlearning.mechanisms.learners.minibatch import mini_batches_for
 from certified_unlearning.papers.cheaper_than_retraining.counting import Readings
 from certified_unlearning.papers.cheaper_than_retraining.sweeps import Cost
 from certified_unlearning.papers.cheaper_than_retraining.tables import Array, Remaining, Table
@@ -330,7 +330,7 @@ class FullBatch(NoisySteps):
             accountant=learner.accountant,
         )
 
-    def _langevin(self, batch_size: int | None) -> Any:
+    def _langevin(self, batch_size: Literal["auto"] | None) -> Any:
         return LangevinLogisticRegression(
             self.sweep.epsilon,
             self.sweep.delta,
@@ -344,11 +344,12 @@ class MiniBatches(FullBatch):
     """Langevin unlearning with one mini-batch a step."""
 
     def _made(self) -> Any:
-        size = batch_size_for(self.table.n, C=self.strength, classes=2, intercept=True)
-        if size is None:
+        n, features = self.table.rows.shape
+        planned = mini_batches_for(n, features=features, C=self.strength, classes=2, intercept=True)
+        if planned is None:
             raise NotRunError("too few records for mini-batches: batch_size='auto' uses all of them in every step")
-        self._batch_size = size
-        return self._langevin(size)
+        self._batch_size = planned.batch_size
+        return self._langevin("auto")
 
     def _rows_of(self, first: int, last: int) -> int:
         n, size = self.table.n, self._batch_size
