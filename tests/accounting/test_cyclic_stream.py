@@ -146,7 +146,9 @@ def test_a_step_differs_in_the_records_of_its_batch_that_are_removed_later():
             )
             for step in range(start, requests.steps)
         ]
-        assert stream._differing(requests, start).tolist() == expected
+        end = int(generator.integers(start, requests.steps + 1))
+        assert stream._differing(requests, start, requests.steps).tolist() == expected
+        assert stream._differing(requests, start, end).tolist() == expected[: end - start]
     assert late_starts > 30
 
 
@@ -185,10 +187,67 @@ def test_more_steps_than_memory_holds_are_refused():
     weak = Problem(3, 1e-12, SMOOTHNESS, 1.0, 1 / SMOOTHNESS, "zero-out")
     schedule = Schedule(0.1, 1, (5,), stream.MOST_COUNTED + 1, Cycle(7, 3))
     for told in (stream.curve, stream.largest_curve, stream.joint_curve):
-        with pytest.raises(InfeasibleError, match=r"^100000001 steps .* raise step_size \* strong_convexity"):
+        with pytest.raises(InfeasibleError, match=r"^20000001 steps .* raise step_size \* strong_convexity"):
             told(weak, schedule)
     # Steps that have faded are not counted.
     assert stream.curve(batch_problem(3), schedule).mu < math.inf
+
+
+def test_what_all_models_tell_is_counted_in_pieces(monkeypatch):
+    """A long history costs time, no memory, and steps that have faded are not counted."""
+    generator = np.random.default_rng(8)
+    streams = [random_stream(generator, known=True)[:2] for _ in range(100)]
+    whole = [stream.joint_curve(*each).mu for each in streams]
+    monkeypatch.setattr(stream, "STEPS_OF_PIECE", 7)
+    assert [stream.joint_curve(*each).mu for each in streams] == pytest.approx(whole, rel=1e-13)
+    weak = batch_problem(100, strength=1e-3)
+    long = Schedule(1.0, (1,) * 60, (2_000_000,) * 60, 20_000, Cycle(1000, 100), (((3, 1),),) * 60)
+    once = replace(long, records_per_request=(1,), steps=(2_000_000,), places=(((3, 1),),))
+    assert stream.joint_curve(weak, once).mu < stream.joint_curve(weak, long).mu < math.inf
+
+
+def test_whoever_sees_all_models_knows_no_less_than_of_the_last():
+    """Steps that contract much leave ratios of many orders of magnitude, none of which may be rounded to another."""
+    strong = Problem(1, 11 / 12, 7 / 6, 1.0, 0.96, "zero-out")
+    schedule = Schedule(0.0764, (1,), (0,), 34, Cycle(3, 1))
+    assert stream.joint_curve(strong, schedule).mu >= stream.curve(strong, schedule).mu > 9.06
+    generator = np.random.default_rng(9)
+    for _ in range(300):
+        strength = float(generator.uniform(0.05, 0.9))
+        batches, learning = int(generator.integers(1, 6)), int(generator.integers(1, 80))
+        problem = batch_problem(10, strength=strength, step_size=float(generator.uniform(0.9, 1)) / (0.25 + strength))
+        schedule = Schedule(0.1, (1, 2), (int(generator.integers(0, 60)), 0), learning, Cycle(batches, 10))
+        for each in (schedule, first_of(schedule, 1)):
+            last = replace(each, steps=(*each.steps[:-1], 0))
+            assert stream.joint_curve(problem, last).mu >= stream.curve(problem, last).mu * (1 - 1e-13)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_runs_regressed_together_are_those_of_each(seed):
+    """Whatever the gap, the sensitivities and the distances; zeros among them."""
+    generator = np.random.default_rng(seed)
+    for _ in range(200):
+        gap = 1 - 10 ** generator.uniform(-9, -0.01) if generator.random() < 0.7 else 10 ** generator.uniform(-4, -0.1)
+        steps, sensitivities, firsts, distances, each = [], [], [], [], []
+        for _ in range(generator.integers(1, 12)):
+            firsts.append(len(steps))
+            phases = []
+            for _ in range(generator.integers(1, 25)):
+                steps.append(int(generator.choice([1, 1, 1, 2, 5, generator.integers(1, 40)])))
+                sizes = [0.0, 0.0, 1e-12, 1.0, generator.random(), 10 ** generator.uniform(-14, 3)]
+                sensitivities.append(float(generator.choice(sizes)))
+                phases.append(Phase(steps[-1], gap, sensitivities[-1], 0.7))
+            distances.append(float(generator.choice([0.0, generator.random(), 10 ** generator.uniform(-10, 5)])))
+            each.append(pooled_mu(phases, starting_distance=distances[-1]))
+        together = mu_of_all(
+            np.array(steps, dtype=float),
+            np.array(sensitivities),
+            np.array(firsts),
+            contraction_gap=gap,
+            noise_std=0.7,
+            starting_distances=np.array(distances),
+        )
+        assert together == pytest.approx(math.hypot(*each), rel=1e-12, abs=0)
 
 
 def test_unknown_places_are_never_better_than_any():

@@ -11,6 +11,7 @@ from scipy import stats
 from certified_unlearning.engine import descent, randomness
 from certified_unlearning.engine.checkpoint import Checkpoint
 from certified_unlearning.engine.descent import Phase
+from certified_unlearning.engine.objectives.logistic import LogisticObjective
 from certified_unlearning.engine.objectives.quadratic import QuadraticObjective
 from tests.support.killing import Killed, Killer
 
@@ -110,6 +111,24 @@ def test_weights_are_their_callers_to_change(steps: list[int]) -> None:
     weights = simulate([Phase(removed=1, steps=steps, sigma=[0.1, 0.1], keys=[1, 2])]).weights
     weights.mul_(2.0)
     assert torch.autograd.grad((weights.requires_grad_() ** 2).sum(), weights)[0].equal(2 * weights)
+
+
+def test_an_objective_can_be_used_outside_of_a_run_and_a_measure_may_differentiate() -> None:
+    rows = torch.randn(50, 3, dtype=torch.float64) / 5
+    objective = LogisticObjective(
+        rows, torch.ones(50, dtype=torch.float64), strong_convexity=0.1, lipschitz=1.0, normaliser=50
+    )
+
+    def slope(weights: torch.Tensor) -> torch.Tensor:
+        here = weights.detach().clone().requires_grad_()
+        return torch.autograd.grad((here**2).sum(), here)[0].sum(dim=1)
+
+    phase = Phase(removed=0, steps=[3], sigma=[0.1], keys=[1], measure_at=[2])
+    found = descent.run(objective, torch.zeros(1, 3, dtype=torch.float64), [phase], step_size=0.5, measure=slope)
+    assert np.isfinite(found.curve[0, 2]).all()
+    before = found.weights.clone()
+    objective.descend(found.weights, 0.5)
+    assert not torch.equal(found.weights, before)
 
 
 def test_projection_keeps_every_trial_in_the_ball() -> None:

@@ -12,7 +12,7 @@ from sklearn.linear_model import LogisticRegression
 
 from certified_unlearning import certificate
 from certified_unlearning.accounting import mu_from_epsilon
-from certified_unlearning.accounting.core.curves import Cycle
+from certified_unlearning.accounting.core.curves import Cycle, Schedule, were_checked
 from certified_unlearning.accounting.core.losses import regularisation_of
 from certified_unlearning.accounting.cyclic import stream
 from certified_unlearning.errors import AssumptionError, InfeasibleError, ParameterError
@@ -162,6 +162,32 @@ def test_places_are_read_strictly_though_a_schedule_has_checked_others():
         run.schedule  # noqa: B018
         with pytest.raises(ValidationError, match="places"):
             certificate.Certificate.model_validate(told | {"places": wrong})
+    # Of other types than a certificate's a schedule may have checked them, and they may change since.
+    listed = [((2, 1), (7, 3))]
+    for odd in (listed, (((np.int64(2), 1), (7, 3)),), (frozenset({(2, 1), (7, 3)}),)):
+        Schedule(0.1, (4,), (5,), 48, Cycle(8, 400), odd)
+        assert not were_checked(odd)
+    assert were_checked(Schedule(0.1, (4,), (5,), 48, Cycle(8, 400), (((2, 1), (7, 3)),)).places)
+
+
+def test_removals_are_kept_as_plain_numbers():
+    """Equal removals of other types, asked for first, leave no trace in what is said of these."""
+    learner, plain = planned(), [Removal(4, 5, ((2, 1), (7, 3)))]
+    expected = learner.run_key(plain, "d"), learner.schedule(plain)
+    for odd in (
+        Removal(np.int64(4), np.int32(5), ((np.int64(2), 1), (7, 3))),
+        Removal(4, 5, [[2, 1], [7, 3]]),
+    ):
+        learner.run_key([Removal(1, 1, ((0, 1),))], "d")
+        assert (learner.run_key([odd], "d"), learner.schedule([odd])) == expected
+        assert (learner.run_key(plain, "d"), learner.schedule(plain)) == expected
+    changing = Removal(4, 5, [[2, 1], [7, 3]])
+    learner.run_key([changing], "d")
+    changing.places[0][0] = 3
+    assert learner.schedule([changing]).places == (((3, 1), (7, 3)),)
+    with pytest.raises(TypeError):
+        learner.run_key([Removal(4, 5.5, None)], "d")
+    assert learner.places_of(5) == ((0, 1),)
 
 
 def test_runs_of_other_histories_leave_no_trace():

@@ -39,7 +39,7 @@ def _one_of(names: Iterable[str]) -> AfterValidator:
 
 
 def _unless_checked(places: Any, check: ValidatorFunctionWrapHandler) -> Any:
-    """Return places as a certificate has them; a schedule has checked those of all requests but the last before."""
+    """Return checked places: as they are where they are those of the schedule that was checked last."""
     return places if were_checked(places) else check(places)
 
 

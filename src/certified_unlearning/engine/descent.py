@@ -199,7 +199,8 @@ def _run_phase(
         step = end
         if measure is not None and step in measure_at:
             values = np.full(len(order), np.nan)
-            values[order[:active]] = _measured(measure, running)
+            with torch.inference_mode(False):
+                values[order[:active]] = _measured(measure, running)
             state.curve[number, step] = values
         state.weights = weights if inverse is None else weights[inverse]
         save(number, step)

@@ -4,6 +4,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from operator import is_
 
 import numpy as np
 
@@ -159,11 +160,19 @@ def _check_places(known: tuple[Places, ...], sizes: tuple[int, ...], cycle: Cycl
     seen = number if of_cycle == cycle and known[:number] == checked and sizes[:number] == of_sizes else 0
     for places, records in zip(known[seen:], sizes[seen:], strict=True):
         _check_places_of_one(places, records, cycle)
-    _CHECKED[0] = cycle, known, sizes
+    the_same = seen if all(map(is_, known, checked)) else 0  # Equal ones may be of other types.
+    if type(known) is tuple and all(map(_of_usual_types, known[the_same:])):
+        _CHECKED[0] = cycle, known, sizes
+
+
+def _of_usual_types(places: Places) -> bool:
+    return type(places) is tuple and all(
+        type(pair) is tuple and type(pair[0]) is type(pair[1]) is int for pair in places
+    )
 
 
 def were_checked(places: object) -> bool:
-    """Return whether these places, the very object, are those of the schedule that was checked last."""
+    """Return whether these places, the very object, are those of the schedule that was checked last, all of tuples."""
     return places is _CHECKED[0][1]
 
 

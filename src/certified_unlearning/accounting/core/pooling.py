@@ -30,12 +30,14 @@ FORGOTTEN = 40
 ZOOM_POINTS = 16
 MANY = 16
 """From so many phases on arrays are faster than a loop."""
-RATIOS = 1e-30
-"""Ratios below this share of a run's largest are taken for it: what they add to ``mu^2`` is no digit of it."""
 RANGE = 280.0
 """Decimal digits between a double's largest and least numbers that scaled ratios may take."""
 FAINTEST = -300.0
 """Logarithm of a decay whose square a double still holds."""
+UNSEEN = 1e-18
+"""What a sum may be off by."""
+FAINTEST_OF_SCALED = -100.0
+"""That of one whose square a double holds times a scaled ratio."""
 
 
 @dataclass(frozen=True)
@@ -217,7 +219,25 @@ def mu_of_all(
     log_decay = math.log1p(-contraction_gap) if contraction_gap < 1 else -math.inf
     decays = steps * log_decay
     totals = np.add.reduceat(decays, firsts)
-    if contraction_gap == 0 or totals.min() < FAINTEST:
+    digits = np.array([math.inf])
+    if contraction_gap > 0 and totals.min() >= FAINTEST_OF_SCALED:
+        unit = max(float(starting_distances.max()), float(sensitivities.max())) or 1.0
+        lengths = lasts + 1 - firsts
+        ends = steps.cumsum()  # Whole numbers: no digit is lost, however many there were before.
+        left = np.exp((np.repeat(ends[lasts], lengths) - ends) * log_decay)
+        signals, noises = _left_of(decays, sensitivities / unit, left, contraction_gap)
+        signals[firsts] += starting_distances / unit * np.exp(totals)
+        # Scaled so that each run's ratios lie above those of the run before, one regression never merges two runs.
+        ratios = signals / noises
+        largest = np.maximum.reduceat(ratios, firsts)
+        # No signal counts as one that changes no digit of any sum with others.
+        signalled = np.minimum.reduceat(np.where(signals > 0, signals, np.inf), firsts)
+        silent = UNSEEN * np.minimum(signalled, 1.0) / np.add.reduceat(noises, firsts)
+        ratios = np.maximum(ratios, np.repeat(silent, lengths))
+        largest, least = np.maximum(largest, silent), np.minimum.reduceat(ratios, firsts)
+        digits = 1 + np.log10(largest) - np.log10(least)
+        ratios /= np.repeat(largest, lengths)
+    if not digits.max() < RANGE:
         runs = [slice(low, high) for low, high in zip(firsts.tolist(), (lasts + 1).tolist(), strict=True)]
         return math.hypot(
             *[
@@ -231,17 +251,6 @@ def mu_of_all(
                 for run, distance in zip(runs, starting_distances.tolist(), strict=True)
             ]
         )
-    unit = max(float(starting_distances.max()), float(sensitivities.max())) or 1.0
-    lengths = lasts + 1 - firsts
-    ends = steps.cumsum()  # Whole numbers: no digit is lost, however many there were before.
-    left = np.exp((np.repeat(ends[lasts], lengths) - ends) * log_decay)
-    signals, noises = _left_of(decays, sensitivities / unit, left, contraction_gap)
-    signals[firsts] += starting_distances / unit * np.exp(totals)
-    # Scaled so that each run's ratios lie above those of the run before, one regression never merges two runs.
-    ratios = signals / noises
-    largest = np.maximum.reduceat(ratios, firsts)
-    ratios = np.maximum(ratios / np.repeat(np.where(largest > 0, largest, 1.0), lengths), RATIOS)
-    digits = 1 - np.log10(np.minimum.reduceat(ratios, firsts))
     squares = 0.0
     for some in _groups(digits):
         low, high = firsts[some.start], lasts[some.stop - 1] + 1

@@ -13,6 +13,7 @@ batch may count more than ``b`` records of several: an upper bound.)
 """
 
 import math
+from collections.abc import Iterator
 from dataclasses import replace
 from functools import lru_cache
 from itertools import accumulate
@@ -32,8 +33,10 @@ FORGOTTEN = 30.0
 """Steps whose differences have faded by ``exp(-30)`` are summed up in one distance: an upper bound."""
 DEPTH = 100
 """Requests that one call adds to what the one before has computed."""
-MOST_COUNTED = 10**8
-"""Steps that are counted one by one; each takes some tens of bytes of memory."""
+MOST_COUNTED = 2 * 10**7
+"""Steps that are counted in one array; each takes up to 230 bytes of memory on the way."""
+STEPS_OF_PIECE = 10**6
+"""What all models tell is counted in pieces of so many steps, or of one request's."""
 Whole: TypeAlias = NDArray[np.int64]
 """Whole numbers."""
 
@@ -94,7 +97,7 @@ def curve(problem: Problem, schedule: Schedule) -> GaussianCurve:
     Raises:
         ParameterError: The schedule has no cycle, or ``n`` is not its batch size.
         AssumptionError: ``step_size`` exceeds ``2 / L``, or the adjacency is ``remove``, which leaves no place.
-        InfeasibleError: More than `MOST_COUNTED` steps matter.
+        InfeasibleError: More than `MOST_COUNTED` steps have not faded.
     """
     _check(problem, schedule)
     return GaussianCurve(_mu(problem, schedule.sigma, Requests.of(schedule), schedule.steps[-1:]))
@@ -134,20 +137,34 @@ def joint_curve(problem: Problem, schedule: Schedule) -> GaussianCurve:
     begins, starts, ends = begins[some], starts[some], ends[some]
     if not len(ends):
         return GaussianCurve(0.0)
+    # Steps that do not contract are never cut, and have no such distance.
     cut = starts > begins
+    distances = cut * _distance(problem, schedule.sigma, requests) if cut.any() else np.zeros(len(cut))
     step, of_a_record = _step(problem, schedule.sigma)
-    first = min(int(starts[0]), requests.steps)
-    steps, records, firsts = _runs(_differing(requests, first), starts - first, ends - first)
-    mu = mu_of_all(
-        steps,
-        step.sensitivity + records * of_a_record,
-        firsts,
-        contraction_gap=step.contraction_gap,
-        noise_std=step.noise_std,
-        # Steps that do not contract are never cut, and have no such distance.
-        starting_distances=cut * _distance(problem, schedule.sigma, requests) if cut.any() else np.zeros(len(cut)),
-    )
-    return GaussianCurve(mu)
+    total = 0.0
+    for some in _pieces(starts, ends):
+        first, last = (min(int(each), requests.steps) for each in (starts[some][0], ends[some][-1]))
+        steps, records, firsts = _runs(_differing(requests, first, last), starts[some] - first, ends[some] - first)
+        mu = mu_of_all(
+            steps,
+            step.sensitivity + records * of_a_record,
+            firsts,
+            contraction_gap=step.contraction_gap,
+            noise_std=step.noise_std,
+            starting_distances=distances[some],
+        )
+        total = math.hypot(total, mu)
+    return GaussianCurve(total)
+
+
+def _pieces(starts: Whole, ends: Whole) -> Iterator[slice]:
+    """Yield stretches that follow each other and are not too many steps to be counted in one array."""
+    begin = 0
+    for number in range(1, len(starts)):
+        if starts[number] > ends[number - 1] or ends[number] - starts[begin] > STEPS_OF_PIECE:
+            yield slice(begin, number)
+            begin = number
+    yield slice(begin, len(starts))
 
 
 def last_visited(cycle: Cycle, records: int, *, steps: int) -> Places:
@@ -195,7 +212,9 @@ def _before_last_answer(problem: Problem, sigma: float, requests: Requests) -> P
 # Of one request it is asked twice: in exact arithmetic, and as computed.
 @lru_cache(maxsize=4)
 def _runs_before_last_answer(requests: Requests, start: int) -> tuple[Array, Array]:
-    steps, records, _ = _runs(_differing(requests, start), np.array([0]), np.array([requests.steps - start]))
+    steps, records, _ = _runs(
+        _differing(requests, start, requests.steps), np.array([0]), np.array([requests.steps - start])
+    )
     return steps, records
 
 
@@ -258,10 +277,10 @@ def _distance(problem: Problem, sigma: float, requests: Requests) -> float:
     return (step.sensitivity + sum(requests.records) * of_a_record) / step.contraction_gap
 
 
-# Of one request it is asked twice: what the last model tells, and what all do.
-@lru_cache(maxsize=4)
-def _differing(requests: Requests, start: int) -> Array:
-    """Return in how many records each step from ``start`` to the last request differs.
+# While nothing has faded it is asked twice of one request: what the last model tells, and what all do.
+@lru_cache(maxsize=1)
+def _differing(requests: Requests, start: int, end: int) -> Array:
+    """Return in how many records each step from ``start`` to ``end``, at most the last request, differs.
 
     Those are the records of its batch that are removed later.
     """
@@ -270,16 +289,18 @@ def _differing(requests: Requests, start: int) -> Array:
         _pairs(requests.first(number))
     pairs = _pairs(requests)
     batch, records, until = pairs[:, np.searchsorted(pairs[2], start, side="right") :]
-    steps = requests.steps - start
+    steps = end - start
     if steps > MOST_COUNTED:
         raise InfeasibleError(
-            f"{steps} steps that matter to a guarantee of mini-batches are more than the {MOST_COUNTED:.0e} that are "
-            "counted; raise step_size * strong_convexity, or learn for fewer steps"
+            f"{steps} steps that have not faded are more than the {MOST_COUNTED:.0e} that a guarantee of mini-batches "
+            "counts; raise step_size * strong_convexity, or learn for fewer steps"
         )
     width = max(1, min(batches, steps))
     epochs = -(-steps // width)
     first = (batch - start) % batches
-    last = (until - 1 - start - first) // batches  # Which of its visits, counted from 0, is the last one; -1: none is.
+    last = (
+        np.minimum(until, end) - 1 - start - first
+    ) // batches  # Which of its visits, counted from 0, is the last one; -1: none is.
     some = last >= 0
     visits = np.bincount((last * width + first)[some], records[some], minlength=epochs * width)
     later = visits.astype(float, copy=False).reshape(epochs, width)

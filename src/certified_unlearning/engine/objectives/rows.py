@@ -34,7 +34,9 @@ class Scratch:
         numbers = math.prod(shape)
         kept = self._kept.get(purpose)
         if kept is None or len(kept) < numbers:
-            kept = self._kept[purpose] = like.new_empty(numbers)
+            # Steps are taken in inference mode, and what is made there cannot be changed elsewhere.
+            with torch.inference_mode(False):
+                kept = self._kept[purpose] = like.new_empty(numbers)
         return kept[:numbers].view(shape)
 
 

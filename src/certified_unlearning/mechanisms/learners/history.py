@@ -1,9 +1,10 @@
 """What a learner has removed so far, and what follows from it.
 
-Each request asks for those before it once more, so the last answer is kept: it is compared, not trusted.
+Each request asks for those before it once more, so the last answer is kept, and taken where the removals are equal.
 """
 
 from collections.abc import Sequence
+from operator import index
 from typing import NamedTuple
 
 from certified_unlearning.accounting.core.curves import Places
@@ -48,7 +49,12 @@ class Answered(NamedTuple):
     texts: tuple[str, ...] = ("[]", "[]")
 
     def followed_by(self, removal: Removal) -> "Answered":
-        """Return the same with one more removal."""
+        """Return the same with one more removal, of Python's own whole numbers and of tuples.
+
+        Raises:
+            TypeError: Something is no whole number.
+        """
+        removal = _plain(removal)
         request = Request(
             records_removed=removal.records + (self.requests[-1].records_removed if self.requests else 0),
             unlearning_steps=removal.steps,
@@ -85,6 +91,13 @@ def answered(history: Sequence[Removal]) -> Answered:
         known = known.followed_by(removal)
     _LAST[0] = known
     return known
+
+
+def _plain(removal: Removal) -> Removal:
+    places = removal.places
+    if places is not None:
+        places = tuple((index(batch), index(count)) for batch, count in places)
+    return Removal(index(removal.records), index(removal.steps), places)
 
 
 def _longer(texts: str, value: object) -> str:

@@ -214,7 +214,7 @@ class MiniBatchLearner(NoisyLearner):
 
     def places_of(self, positions: ArrayLike) -> Places:
         """Return in which batches the rows at these positions of the dealt order are."""
-        return tuple(sorted(Counter((np.asarray(positions) // self.batch_size).tolist()).items()))
+        return tuple(sorted(Counter((np.ravel(positions) // self.batch_size).tolist()).items()))
 
     def plan_removal(self, history: Sequence[Removal], records: int, places: Places | None = None) -> Removal:
         """Return the least steps, at least 1, that remove more records, given what was removed before.
