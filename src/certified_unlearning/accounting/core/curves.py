@@ -161,11 +161,12 @@ def _check_places(known: tuple[Places, ...], sizes: tuple[int, ...], cycle: Cycl
     for places, records in zip(known[seen:], sizes[seen:], strict=True):
         _check_places_of_one(places, records, cycle)
     the_same = seen if all(map(is_, known, checked)) else 0  # Equal ones may be of other types.
-    if type(known) is tuple and all(map(_of_usual_types, known[the_same:])):
+    if type(known) is tuple and all(map(of_usual_types, known[the_same:])):
         _CHECKED[0] = cycle, known, sizes
 
 
-def _of_usual_types(places: Places) -> bool:
+def of_usual_types(places: Places) -> bool:
+    """Return whether places are tuples of Python's own whole numbers."""
     return type(places) is tuple and all(
         type(pair) is tuple and type(pair[0]) is type(pair[1]) is int for pair in places
     )

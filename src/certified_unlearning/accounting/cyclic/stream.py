@@ -298,9 +298,8 @@ def _differing(requests: Requests, start: int, end: int) -> Array:
     width = max(1, min(batches, steps))
     epochs = -(-steps // width)
     first = (batch - start) % batches
-    last = (
-        np.minimum(until, end) - 1 - start - first
-    ) // batches  # Which of its visits, counted from 0, is the last one; -1: none is.
+    # Which of a batch's visits, counted from 0, is its last one; -1: none is.
+    last = (np.minimum(until, end) - 1 - start - first) // batches
     some = last >= 0
     visits = np.bincount((last * width + first)[some], records[some], minlength=epochs * width)
     later = visits.astype(float, copy=False).reshape(epochs, width)

@@ -4,10 +4,11 @@ Each request asks for those before it once more, so the last answer is kept, and
 """
 
 from collections.abc import Sequence
+from itertools import accumulate, islice
 from operator import index
 from typing import NamedTuple
 
-from certified_unlearning.accounting.core.curves import Places
+from certified_unlearning.accounting.core.curves import Places, of_usual_types
 from certified_unlearning.files import canonical
 from certified_unlearning.mechanisms.run import Request
 
@@ -48,32 +49,38 @@ class Answered(NamedTuple):
     places: tuple[Places, ...] | None = None
     texts: tuple[str, ...] = ("[]", "[]")
 
-    def followed_by(self, removal: Removal) -> "Answered":
-        """Return the same with one more removal, of Python's own whole numbers and of tuples.
+    def followed_by(self, new: Sequence[Removal]) -> "Answered":
+        """Return the same with more removals, of Python's own whole numbers and of tuples.
 
         Raises:
             TypeError: Something is no whole number.
         """
-        removal = _plain(removal)
-        request = Request(
-            records_removed=removal.records + (self.requests[-1].records_removed if self.requests else 0),
-            unlearning_steps=removal.steps,
-            epsilon=None,
-            mu=None,
-            places=removal.places,
-        )
+        removals = [_plain(removal) for removal in new]
+        before = self.requests[-1].records_removed if self.requests else 0
+        removed = accumulate((removal.records for removal in removals), initial=before)
+        requests = [
+            Request(
+                records_removed=so_far,
+                unlearning_steps=removal.steps,
+                epsilon=None,
+                mu=None,
+                places=removal.places,
+            )
+            for removal, so_far in zip(removals, islice(removed, 1, None), strict=True)
+        ]
+        # The very objects: schedules that are compared with each other are compared at once.
+        told = [request.places for request in requests if request.places is not None]
         earlier = () if not self.removals else self.places
-        texts = _longer(self.texts[0], removal.records), _longer(self.texts[1], removal.steps), *self.texts[2:]
-        if removal.places is not None:
-            texts = *texts[:2], _longer("[]" if len(texts) == 2 else texts[2], removal.places)
+        records, steps = [removal.records for removal in removals], [removal.steps for removal in removals]
+        texts = [*self.texts, "[]"] if told and len(self.texts) == 2 else self.texts
+        values: list[Sequence[object]] = [records, steps, told]
         return Answered(
-            (*self.removals, removal),
-            (*self.requests, request),
-            (*self.records, removal.records),
-            (*self.steps, removal.steps),
-            # Of the request, the very object: schedules that are compared with each other are compared at once.
-            None if earlier is None or request.places is None else (*earlier, request.places),
-            texts,
+            (*self.removals, *removals),
+            (*self.requests, *requests),
+            (*self.records, *records),
+            (*self.steps, *steps),
+            None if earlier is None or len(told) < len(removals) else (*earlier, *told),
+            tuple(_longer(text, more) for text, more in zip(texts, values, strict=False)),
         )
 
 
@@ -87,19 +94,21 @@ def answered(history: Sequence[Removal]) -> Answered:
     number = len(known.removals)
     if tuple(history[:number]) != known.removals:
         known, number = Answered(), 0
-    for removal in history[number:]:
-        known = known.followed_by(removal)
+    if len(history) > number:
+        known = known.followed_by(history[number:])
     _LAST[0] = known
     return known
 
 
 def _plain(removal: Removal) -> Removal:
     places = removal.places
-    if places is not None:
+    if places is not None and not of_usual_types(places):
         places = tuple((index(batch), index(count)) for batch, count in places)
+    # The places that are there, where they will do: the same objects are equal at once.
     return Removal(index(removal.records), index(removal.steps), places)
 
 
-def _longer(texts: str, value: object) -> str:
-    """Return the canonical JSON of a list with one more value."""
-    return f"{texts[:-1]}{'' if texts == '[]' else ','}{canonical(value)}]"
+def _longer(text: str, values: Sequence[object]) -> str:
+    """Return the canonical JSON of a list with more values."""
+    more = canonical(values)
+    return text if more == "[]" else more if text == "[]" else f"{text[:-1]},{more[1:]}"
