@@ -4,7 +4,6 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from operator import is_
 
 import numpy as np
 
@@ -160,8 +159,9 @@ def _check_places(known: tuple[Places, ...], sizes: tuple[int, ...], cycle: Cycl
     seen = number if of_cycle == cycle and known[:number] == checked and sizes[:number] == of_sizes else 0
     for places, records in zip(known[seen:], sizes[seen:], strict=True):
         _check_places_of_one(places, records, cycle)
-    the_same = seen if all(map(is_, known, checked)) else 0  # Equal ones may be of other types.
-    if type(known) is tuple and all(map(of_usual_types, known[the_same:])):
+    # Equal ones may be of other types.
+    others = [places for places, before in zip(known, checked, strict=False) if places is not before]
+    if type(known) is tuple and all(map(of_usual_types, (*others, *known[number:]))):
         _CHECKED[0] = cycle, known, sizes
 
 

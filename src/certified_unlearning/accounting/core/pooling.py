@@ -229,13 +229,13 @@ def mu_of_all(
         signals[firsts] += starting_distances / unit * np.exp(totals)
         # Scaled so that each run's ratios lie above those of the run before, one regression never merges two runs.
         ratios = signals / noises
+        if not signals.all():
+            # No signal counts as one that changes no digit of any sum with others.
+            signalled = np.minimum.reduceat(np.where(signals > 0, signals, np.inf), firsts)
+            silent = UNSEEN * np.minimum(signalled, 1.0) / np.add.reduceat(noises, firsts)
+            ratios = np.maximum(ratios, np.repeat(silent, lengths))
         largest = np.maximum.reduceat(ratios, firsts)
-        # No signal counts as one that changes no digit of any sum with others.
-        signalled = np.minimum.reduceat(np.where(signals > 0, signals, np.inf), firsts)
-        silent = UNSEEN * np.minimum(signalled, 1.0) / np.add.reduceat(noises, firsts)
-        ratios = np.maximum(ratios, np.repeat(silent, lengths))
-        largest, least = np.maximum(largest, silent), np.minimum.reduceat(ratios, firsts)
-        digits = 1 + np.log10(largest) - np.log10(least)
+        digits = 1 + np.log10(largest) - np.log10(np.minimum.reduceat(ratios, firsts))
         ratios /= np.repeat(largest, lengths)
     if not digits.max() < RANGE:
         runs = [slice(low, high) for low, high in zip(firsts.tolist(), (lasts + 1).tolist(), strict=True)]

@@ -159,11 +159,13 @@ def joint_curve(problem: Problem, schedule: Schedule) -> GaussianCurve:
 
 def _pieces(starts: Whole, ends: Whole) -> Iterator[slice]:
     """Yield stretches that follow each other and are not too many steps to be counted in one array."""
-    begin = 0
-    for number in range(1, len(starts)):
-        if starts[number] > ends[number - 1] or ends[number] - starts[begin] > STEPS_OF_PIECE:
+    begin, first = 0, int(starts[0])
+    for number, (start, before, end) in enumerate(
+        zip(starts[1:].tolist(), ends[:-1].tolist(), ends[1:].tolist(), strict=True), 1
+    ):
+        if start > before or end - first > STEPS_OF_PIECE:
             yield slice(begin, number)
-            begin = number
+            begin, first = number, start
     yield slice(begin, len(starts))
 
 
