@@ -158,12 +158,10 @@ def joint_curve(problem: Problem, schedule: Schedule) -> GaussianCurve:
 
 
 def _pieces(starts: Whole, ends: Whole) -> Iterator[slice]:
-    """Yield stretches that follow each other and are not too many steps to be counted in one array."""
+    """Yield stretches that are together not too many steps to be counted in one array."""
     begin, first = 0, int(starts[0])
-    for number, (start, before, end) in enumerate(
-        zip(starts[1:].tolist(), ends[:-1].tolist(), ends[1:].tolist(), strict=True), 1
-    ):
-        if start > before or end - first > STEPS_OF_PIECE:
+    for number, (start, end) in enumerate(zip(starts.tolist(), ends.tolist(), strict=True)):
+        if number > begin and end - first > STEPS_OF_PIECE:
             yield slice(begin, number)
             begin, first = number, start
     yield slice(begin, len(starts))
