@@ -36,7 +36,7 @@ def test_runs_regressed_together_are_those_of_each(seed):
         assert together == pytest.approx(math.hypot(*each), rel=1e-12, abs=0)
 
 
-@pytest.mark.parametrize("contraction_gap", [0.0, 1e-6, 0.003, 0.2, 0.999, 1.0])
+@pytest.mark.parametrize("contraction_gap", [0.0, 5e-324, 1e-310, 1e-6, 0.003, 0.2, 0.999, 1.0])
 @pytest.mark.parametrize("distance", [0.0, 7.0])
 def test_many_runs_pool_to_what_one_after_the_other_does(contraction_gap: float, distance: float) -> None:
     draw = np.random.default_rng(5)
@@ -52,7 +52,7 @@ def test_many_runs_pool_to_what_one_after_the_other_does(contraction_gap: float,
         assert at_once.followed_by(more).mu() == pytest.approx(one_by_one.followed_by(more).mu(), rel=1e-12)
 
 
-@pytest.mark.parametrize("contraction_gap", [0.0, 1e-6, 0.003, 0.2, 0.999, 1.0])
+@pytest.mark.parametrize("contraction_gap", [0.0, 5e-324, 1e-310, 1e-6, 0.003, 0.2, 0.999, 1.0])
 @pytest.mark.parametrize("least", [0.0, 1e-9, 1e-3])
 def test_many_runs_that_are_counted_each_on_its_own_add_up(contraction_gap: float, least: float) -> None:
     draw = np.random.default_rng(7)

@@ -125,7 +125,7 @@ class CyclicObjective:
 
     def _block(self, first: int, size: int) -> Tensor:
         if isinstance(self._rows, Tensor):
-            return self._rows.narrow(0, first, size)
+            return self._rows[first : first + size]
         block = self._rows[first : first + size]
         if self._replaced:
             gone = self._indices[: self._replaced]

@@ -290,7 +290,8 @@ def _left_of(decays: Array, sensitivities: Array, left: Array, gap: float) -> tu
     The noise is in units of its variance.
     """
     lost = -np.expm1(decays)  # 1 - c^k, and 1 - c^(2k) = lost (2 - lost)
-    return sensitivities * lost * left / gap, lost * (2 - lost) * left * left / (gap * (2 - gap))
+    left_of_steps = lost / gap * left  # First the quotient: a product with a tiny gap would lose digits.
+    return sensitivities * left_of_steps, (2 - lost) / (2 - gap) * left_of_steps * left
 
 
 def _merged(ratios: Array, weights: Array) -> NDArray[np.int64]:

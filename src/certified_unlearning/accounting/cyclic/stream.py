@@ -35,6 +35,8 @@ DEPTH = 100
 """Requests that one call adds to what the one before has computed."""
 MOST_COUNTED = 2 * 10**7
 """Steps that are counted in one array; each takes up to 230 bytes of memory on the way."""
+MOST_OF_WINDOW = 10**18
+"""Steps that take longer to fade never do."""
 STEPS_OF_PIECE = 10**6
 """What all models tell is counted in pieces of so many steps, or of one request's."""
 Whole: TypeAlias = NDArray[np.int64]
@@ -132,26 +134,29 @@ def joint_curve(problem: Problem, schedule: Schedule) -> GaussianCurve:
     requests, window = Requests.of(schedule), _window(problem)
     ends = np.array([*accumulate((*requests.earlier_steps, *schedule.steps[-1:]), initial=requests.learning_steps)])
     begins = np.concatenate([[0], ends[:-1]])
-    starts = np.maximum(begins, ends - min(window, int(ends[-1])))
+    # As of the last model's steps, which are then counted already.
+    starts: Whole = np.where(ends - begins > 2 * window, ends - window, begins)
     some = ends > starts
     begins, starts, ends = begins[some], starts[some], ends[some]
     if not len(ends):
         return GaussianCurve(0.0)
     # Steps that do not contract are never cut, and have no such distance.
     cut = starts > begins
-    distances = cut * _distance(problem, schedule.sigma, requests) if cut.any() else np.zeros(len(cut))
+    distances = np.zeros(len(cut))
+    if cut.any():
+        distances[cut] = _distance(problem, schedule.sigma, requests)
     step, of_a_record = _step(problem, schedule.sigma)
     total = 0.0
-    for some in _pieces(starts, ends):
-        first, last = (min(int(each), requests.steps) for each in (starts[some][0], ends[some][-1]))
-        steps, records, firsts = _runs(_differing(requests, first, last), starts[some] - first, ends[some] - first)
+    for piece in _pieces(starts, ends):
+        first, last = (min(int(each), requests.steps) for each in (starts[piece][0], ends[piece][-1]))
+        steps, records, firsts = _runs(_differing(requests, first, last), starts[piece] - first, ends[piece] - first)
         mu = mu_of_all(
             steps,
             step.sensitivity + records * of_a_record,
             firsts,
             contraction_gap=step.contraction_gap,
             noise_std=step.noise_std,
-            starting_distances=distances[some],
+            starting_distances=distances[piece],
         )
         total = math.hypot(total, mu)
     return GaussianCurve(total)
@@ -268,7 +273,7 @@ def _check(problem: Problem, schedule: Schedule) -> None:
 
 def _window(problem: Problem) -> int:
     gap = contraction_gap(problem)
-    return math.ceil(FORGOTTEN / gap) if gap > 0 else 10**18
+    return math.ceil(min(FORGOTTEN / gap, MOST_OF_WINDOW)) if gap > 0 else MOST_OF_WINDOW
 
 
 def _distance(problem: Problem, sigma: float, requests: Requests) -> float:
