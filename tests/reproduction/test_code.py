@@ -103,6 +103,14 @@ def test_experiments_on_networks_depend_on_the_source_of_the_compiled_kernel() -
     assert "certified_unlearning.engine.intervals.kernel" in training
 
 
+def test_learning_depends_on_the_source_of_compiled_steps() -> None:
+    module = "certified_unlearning.engine.compiled.minibatch"
+    assert [each.name for each in code.files_beside(module)] == ["minibatch.cpp"]
+    assert module in code.closure(
+        ["certified_unlearning.mechanisms.learners.minibatch"], frozenset({"certified_unlearning"})
+    )
+
+
 @pytest.mark.parametrize("name", ["certified_unlearning.no_such", "no_such_package.module", "math"])
 def test_a_module_that_is_not_there_or_not_python_is_named(name: str) -> None:
     with pytest.raises(ParameterError, match=rf"^there is no module {name} in Python"):

@@ -45,6 +45,9 @@ class CyclicObjective(Objective, Protocol):
     def seek(self, step: int) -> None:
         """Let the next step be number ``step`` of the cycle, counted from 0."""
 
+    def noisy_steps(self, weights: Tensor, step_size: float, noise_std: float, *, key: int, steps: range) -> int:
+        """Take the first of some steps of one trial at once, noise included; return how many, perhaps none."""
+
 
 @dataclass
 class Trajectory:
@@ -168,32 +171,43 @@ def _run_phase(
     sigma = [phase.sigma[trial] for trial in order]
     inverse = None if order == list(range(len(order))) else np.argsort(order)
     weights = state.weights if inverse is None else state.weights[order]
-    scale = weights.new_tensor([math.sqrt(2 * step_size) * each for each in sigma])[:, None]
-    noise = _room_for_noise(weights, first_step, steps[0]) if any(sigma) else None
+    noise_std = [math.sqrt(2 * step_size) * each for each in sigma]
+    scale = weights.new_tensor(noise_std)[:, None]
     measure_at = set(phase.measure_at)
     stops = sorted({*steps, *measure_at})
 
     step = first_step
+    alone: CyclicObjective | None = None
     if phase.place is not None:
-        cast(CyclicObjective, objective).seek(phase.place + step)
-    filled = range(0)
+        cyclic = cast(CyclicObjective, objective)
+        cyclic.seek(phase.place + step)
+        alone = cyclic if len(steps) == 1 and radius is None else None
+    noise, filled = None, range(0)
     while step < steps[0]:
         active = bisect.bisect_left(steps, -step, key=lambda each: -each)
-        block, offset = divmod(step, randomness.BLOCK_STEPS)
-        if noise is not None and block not in filled:
-            randomness.fill_blocks(noise[:active], keys[:active], block)
-            filled = range(block, block + noise.shape[1])
-        end = min(step - offset + randomness.BLOCK_STEPS, next(stop for stop in stops if stop > step))
         running, scaled = weights[:active], scale[:active]
-        drawn: Sequence[Tensor | None] = (None,) * (end - step)
-        if noise is not None:
-            drawn = noise[:active, block - filled.start, offset : offset + end - step].unbind(1)
-        for numbers in drawn:
-            objective.descend(running, step_size)
-            if numbers is not None:
-                running.addcmul_(numbers, scaled)
-            if radius is not None:
-                project(running, radius)
+        stop = next(stop for stop in stops if stop > step)
+        taken = 0
+        if alone is not None:
+            taken = alone.noisy_steps(running, step_size, noise_std[0], key=keys[0], steps=range(step, stop))
+        end = step + taken
+        if not taken:
+            block, offset = divmod(step, randomness.BLOCK_STEPS)
+            end = min(step - offset + randomness.BLOCK_STEPS, stop)
+            if any(sigma) and block not in filled:
+                if noise is None:
+                    noise = _room_for_noise(weights, step, steps[0])
+                randomness.fill_blocks(noise[:active], keys[:active], block)
+                filled = range(block, block + noise.shape[1])
+            drawn: Sequence[Tensor | None] = (None,) * (end - step)
+            if noise is not None:
+                drawn = noise[:active, block - filled.start, offset : offset + end - step].unbind(1)
+            for numbers in drawn:
+                objective.descend(running, step_size)
+                if numbers is not None:
+                    running.addcmul_(numbers, scaled)
+                if radius is not None:
+                    project(running, radius)
         if progress is not None:
             progress.advance((end - step) * active)
         step = end

@@ -13,12 +13,15 @@ from torch import Tensor
 
 from certified_unlearning.accounting.core.rounding import LEAST_BLOCK, ROWS_IN_A_ROW
 from certified_unlearning.engine import randomness
+from certified_unlearning.engine.compiled import minibatch as compiled
 from certified_unlearning.engine.objectives.linear import multipliers
 from certified_unlearning.engine.objectives.rows import Replacements, StreamedRows, replacements_like
 from certified_unlearning.errors import ParameterError
 
 NUMBERS_AT_ONCE = 1 << 17
 """About as many numbers of a batch's rows stay in a processor's cache."""
+NUMBERS_OF_A_CALL = 1 << 27
+"""So many are read in some tenths of a second."""
 
 
 def dealt_order(n: int, key: int) -> NDArray[np.int64]:
@@ -86,6 +89,11 @@ class CyclicObjective:
             self._old_rows = rows[self._indices] if isinstance(rows, Tensor) else self._new_rows[:0]
             self._replaceable = len(self._indices)
         self._batch = 0
+        self._is_compiled = (
+            classes == 2
+            and isinstance(rows, Tensor)
+            and compiled.takes(rows, labels, batch_size=batch_size, weighted=class_weights is not None)
+        )
 
     def remove(self, count: int) -> None:
         """Make this the objective on the data with the first ``count`` replacements carried out."""
@@ -107,6 +115,38 @@ class CyclicObjective:
         gradient = self.loss_gradient(weights)
         shrunk, scale = 1 - step_size * self._strong_convexity, -step_size / self._batch_size
         weights.mul_(shrunk).add_(gradient, alpha=scale)
+
+    def noisy_steps(self, weights: Tensor, step_size: float, noise_std: float, *, key: int, steps: range) -> int:
+        """Take the first of some steps of one trial in one compiled call, with the noise of `randomness`.
+
+        Args:
+            weights: Shape ``(1, d)``, contiguous; replaced in place.
+            step_size: ``eta``.
+            noise_std: Standard deviation of a step's noise; 0 for none.
+            key: The address of the trial's noise.
+            steps: Their numbers in the stream of noise.
+
+        Returns:
+            How many were taken: not so many that a signal would have to wait long; 0 where the kernel takes none.
+        """
+        if not self._is_compiled or not isinstance(self._rows, Tensor):
+            return 0
+        some = steps[: max(1, NUMBERS_OF_A_CALL // (self._batch_size * self.d))]
+        compiled.noisy_steps(
+            weights,
+            self._rows,
+            self._labels,
+            compiled.normal_numbers(key, some, self.d) if noise_std else None,
+            count=len(some),
+            batch=self._batch,
+            batch_size=self._batch_size,
+            class_weights=self._class_weights,
+            strong_convexity=self._strong_convexity,
+            step_size=step_size,
+            noise_std=noise_std,
+        )
+        self._batch = (self._batch + len(some)) % self.batches
+        return len(some)
 
     def loss_gradient(self, weights: Tensor) -> Tensor:
         """Return the sum of the gradients of the next batch's losses, of the shape of ``weights``."""

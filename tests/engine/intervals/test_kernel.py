@@ -1,8 +1,6 @@
 """The compiled kernel does what plain PyTorch does, and is left out where it cannot be."""
 
-import subprocess
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 import torch
@@ -168,46 +166,3 @@ def test_boxes_without_the_kernel_hold_retrainings_as_well(anew: None, monkeypat
         trained = train(SMALL, descent, start, batches, k=[2])
         present = [removals(10, 2, 1000, generator) for _ in batches]
         assert bool(inside(trained, retrained(SMALL, descent, start, batches, present)).all())
-
-
-def test_a_machine_without_a_compiler_does_without(anew: None, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(kernel.shutil, "which", lambda _: None)
-    assert kernel.library() is None
-
-
-def test_a_compiler_that_fails_is_told_of(anew: None, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    if kernel.shutil.which("c++") is None:
-        pytest.skip("no C++ compiler is here")
-    broken = tmp_path / "broken.cpp"
-    broken.write_text("this is no C++")
-    monkeypatch.setattr(kernel, "SOURCE", broken)
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    with pytest.warns(UserWarning, match=r"cannot build broken.cpp, so bounds are computed by PyTorch"):
-        assert kernel.library() is None
-    assert not (tmp_path / "certified-unlearning").exists()
-
-
-def test_a_place_that_cannot_be_written_is_told_of(anew: None, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    if kernel.shutil.which("c++") is None:
-        pytest.skip("no C++ compiler is here")
-    (tmp_path / "file").write_text("")
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
-    with pytest.warns(UserWarning, match="so bounds are computed by PyTorch, more slowly: cannot write"):
-        assert kernel.library() is None
-
-
-def test_the_kernel_is_built_once(anew: None, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    if kernel.shutil.which("c++") is None:
-        pytest.skip("no C++ compiler is here")
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    calls, run = [], subprocess.run
-
-    def counted(command, **options):
-        calls.append(command)
-        return run(command, **options)
-
-    monkeypatch.setattr(kernel.subprocess, "run", counted)
-    for _ in range(2):
-        kernel.library.cache_clear()
-        assert kernel.library() is not None
-    assert len([each for each in calls if "-shared" in each]) == 1

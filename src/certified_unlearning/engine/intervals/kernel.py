@@ -1,34 +1,21 @@
-"""The compiled kernel of bounds: built once by the machine's own C++ compiler, left out where there is none.
+"""The compiled kernel of bounds (`engine.compiled.source`).
 
 It takes float64 on a CPU. What it returns differs from what PyTorch makes of the same by the order of sums only, which
-bounds allow for. The environment variable ``UNLEARNING_KERNEL=off`` leaves it out.
+bounds allow for.
 """
 
 import ctypes
 import functools
-import hashlib
-import os
-import platform
-import shutil
-import subprocess
-import tempfile
-import warnings
 from pathlib import Path
 from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
+from certified_unlearning.engine.compiled import source
 from certified_unlearning.engine.intervals.interval import Interval
-from certified_unlearning.errors import StorageError
-from certified_unlearning.files import atomic_path
 
 SOURCE = Path(__file__).with_name("kernel.cpp")
-FLAGS = ("-O3", "-march=native", "-ffp-contract=off", "-fno-fast-math", "-std=c++17", "-shared", "-fPIC", "-Wno-psabi")
-SECONDS = 120
-"""The longest that a compiler may take."""
-
-
 TILE = 16
 """Of `kernel.cpp`: how many columns it works along."""
 MOST_TURNED = 256
@@ -124,51 +111,8 @@ def summed(derivatives: Interval, columns: Interval, bound: Tensor, most: int, *
 @functools.cache
 def library() -> ctypes.CDLL | None:
     """Return the compiled kernel, built now if it never was on this machine; None where that cannot be."""
-    compiler = shutil.which("c++") or shutil.which("g++")
-    if os.environ.get("UNLEARNING_KERNEL", "on") == "off" or compiler is None:
-        return None
-    try:
-        path = _built(compiler)
-        found = ctypes.CDLL(str(path))
-    except (StorageError, OSError, subprocess.SubprocessError) as error:
-        said = error.stderr if isinstance(error, subprocess.CalledProcessError) else str(error)
-        warnings.warn(
-            f"{compiler} cannot build {SOURCE.name}, so bounds are computed by PyTorch, more slowly: "
-            f"{said.strip()[:300]}",
-            stacklevel=2,
-        )
-        return None
-    found.summed.restype, found.centre_and_spread.restype = ctypes.c_int32, None
+    # No product may be fused with a sum: bounds count both roundings.
+    found = source.library(SOURCE, "-ffp-contract=off", instead="bounds are computed by PyTorch")
+    if found is not None:
+        found.summed.restype, found.centre_and_spread.restype = ctypes.c_int32, None
     return found
-
-
-def _built(compiler: str) -> Path:
-    """Return the kernel's library, built now if it is not there."""
-    path = _cache() / f"kernel-{_key(compiler)}.so"
-    if not path.exists():
-        with tempfile.TemporaryDirectory() as directory:
-            built = Path(directory) / path.name
-            command = [compiler, *FLAGS, str(SOURCE), "-o", str(built)]
-            subprocess.run(command, capture_output=True, text=True, timeout=SECONDS, check=True)
-            with atomic_path(path) as temporary:
-                temporary.write_bytes(built.read_bytes())
-    return path
-
-
-def _cache() -> Path:
-    """Return where built kernels lie."""
-    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "certified-unlearning"
-
-
-def _key(compiler: str) -> str:
-    """Return a name for source, compiler and processor: a kernel for one processor may not run on another."""
-    asked = subprocess.run([compiler, "--version"], capture_output=True, text=True, timeout=SECONDS, check=True)
-    parts = (SOURCE.read_text(encoding="utf-8"), *FLAGS, asked.stdout, platform.machine(), _processor())
-    return hashlib.sha256("\n".join(parts).encode()).hexdigest()[:16]
-
-
-def _processor() -> str:
-    """Return what the processor can do, as far as the system says it."""
-    described = Path("/proc/cpuinfo")
-    lines = described.read_text().splitlines() if described.exists() else [platform.processor()]
-    return next((line for line in lines if line.startswith(("flags", "Features"))), lines[0])

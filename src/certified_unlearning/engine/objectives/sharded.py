@@ -149,3 +149,7 @@ class ShardedCycle(_Blocks):
         """Let the next step be number ``step`` of the cycle, counted from 0."""
         for objective in self._cycles:
             objective.seek(step)
+
+    def noisy_steps(self, *_: object, **__: object) -> int:
+        """Take no step: each is a sum over blocks."""
+        return 0

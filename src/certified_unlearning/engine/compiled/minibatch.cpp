@@ -1,0 +1,145 @@
+// Noisy steps of one model of two classes on mini-batches that lie in memory, many steps in one call: see
+// `minibatch.py`. Every row is read once, from its score to the gradient, and no step waits for Python.
+// Sums may be taken in any order and products fused with them, which the bounds on rounding allow for; nothing else may
+// be reordered, so that this is compiled without fast mathematics.
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <cstring>
+#include <vector>
+
+namespace {
+
+constexpr int64_t LANES = 4;
+constexpr double PI = 0x1.921fb54442d18p1;
+constexpr int64_t ROWS = 8;  // At once: a load of weights serves all of them.
+
+typedef double Lanes __attribute__((vector_size(LANES * sizeof(double))));
+typedef int64_t Whole __attribute__((vector_size(LANES * sizeof(int64_t))));
+
+inline Lanes load(const double *from) {
+    Lanes values;
+    std::memcpy(&values, from, sizeof values);
+    return values;
+}
+
+inline void store(double *to, Lanes values) { std::memcpy(to, &values, sizeof values); }
+
+// exp(x) for |x| <= 700, to about two units in the last place: 2^k exp(r) with |r| <= log(2) / 2 and Taylor's polynomial,
+// whose remainder is below 5e-18.
+inline Lanes exponential(Lanes x) {
+    constexpr double SHIFT = 0x1.8p52;  // Added to a number it leaves the nearest whole number in the last bits.
+    constexpr double LOG_2_HIGH = 0x1.62e42fefa3800p-1, LOG_2_LOW = 0x1.ef35793c76730p-45;  // k times the first is exact.
+    constexpr double INVERSE_FACTORIALS[] = {1.0 / 6227020800, 1.0 / 479001600, 1.0 / 39916800, 1.0 / 3628800, 1.0 / 362880,
+                                             1.0 / 40320,      1.0 / 5040,      1.0 / 720,      1.0 / 120,     1.0 / 24,
+                                             1.0 / 6,          1.0 / 2,         1.0,            1.0};
+    const Lanes shifted = x * 0x1.71547652b82fep0 + SHIFT;
+    const Lanes k = shifted - SHIFT;
+    const Lanes r = (x - k * LOG_2_HIGH) - k * LOG_2_LOW;
+    Lanes power = INVERSE_FACTORIALS[0] + Lanes{};
+    for (int at = 1; at < 14; ++at) power = power * r + INVERSE_FACTORIALS[at];
+    Whole bits, exponent;
+    std::memcpy(&bits, &power, sizeof bits);
+    std::memcpy(&exponent, &shifted, sizeof exponent);
+    bits += exponent << 52;
+    std::memcpy(&power, &bits, sizeof power);
+    return power;
+}
+
+// What is no number stays none: comparisons with it are false, and its difference from itself is none.
+inline Lanes sigmoid(Lanes scores) {
+    const Lanes most = 700.0 - Lanes{};
+    scores = scores < -most ? -most : scores;
+    scores = scores > most ? most : scores;
+    return 1.0 / (1.0 + exponential(-scores)) + (scores - scores);
+}
+
+// Of two classes; labels are -1 or +1.
+struct ClassWeights {
+    const int64_t *labels;  // Of the first row; null where both weights are 1.
+    double of_minus, of_plus;
+
+    double of(int64_t row) const { return labels[row] > 0 ? of_plus : of_minus; }
+};
+
+// Adds the gradients of COUNT rows' losses to the sum.
+template <int64_t COUNT, bool WEIGHTED>
+inline void add(const double *rows, int64_t first, int64_t features, ClassWeights classes, const double *weights, double *sum) {
+    const int64_t full = features / LANES * LANES;
+    rows += first * features;
+    Lanes products[COUNT] = {};
+    for (int64_t at = 0; at < full; at += LANES) {
+        const Lanes here = load(weights + at);
+        for (int64_t row = 0; row < COUNT; ++row) products[row] += load(rows + row * features + at) * here;
+    }
+    double derivatives[ROWS] = {};
+    for (int64_t row = 0; row < COUNT; ++row) {
+        const Lanes four = products[row];
+        double score = (four[0] + four[1]) + (four[2] + four[3]);
+        for (int64_t at = full; at < features; ++at) score += rows[row * features + at] * weights[at];
+        derivatives[row] = score;
+    }
+    for (int64_t at = 0; at < COUNT; at += LANES) store(derivatives + at, sigmoid(load(derivatives + at)));
+    if (WEIGHTED)
+        for (int64_t row = 0; row < COUNT; ++row) derivatives[row] *= classes.of(first + row);
+    for (int64_t at = 0; at < full; at += LANES) {
+        Lanes more = load(rows + at) * derivatives[0];
+        for (int64_t row = 1; row < COUNT; ++row) more += load(rows + row * features + at) * derivatives[row];
+        store(sum + at, load(sum + at) + more);
+    }
+    for (int64_t at = full; at < features; ++at) {
+        double more = 0;
+        for (int64_t row = 0; row < COUNT; ++row) more += rows[row * features + at] * derivatives[row];
+        sum[at] += more;
+    }
+}
+
+// Whether a random integer gives a radius finely enough: see `randomness.FINE_FROM`.
+inline bool is_fine(int64_t bits, double low, double high) {
+    const double size = std::fabs(static_cast<double>(bits));
+    return low <= size && size <= high;
+}
+
+}  // namespace
+
+// Makes the noise of `randomness` of a block's random integers, for some of its steps: shape (count, features).
+// Returns 0, and makes nothing, if one of the block's radii takes more bits.
+extern "C" int32_t normal_numbers(int64_t features, int64_t block_steps, int64_t first, int64_t count, double low,
+                                  double high, const int64_t *bits, double *numbers) {
+    const int64_t half = (features + 1) / 2, pairs = block_steps * half;
+    for (int64_t at = 0; at < pairs; ++at)
+        if (!is_fine(bits[at], low, high)) return 0;
+    for (int64_t step = first; step < first + count; ++step, numbers += features)
+        for (int64_t at = 0; at < half; ++at) {
+            const double size = std::fabs(static_cast<double>(bits[step * half + at]));
+            const double radius = std::sqrt(-2 * std::log(size / 0x1p63));
+            const double angle = static_cast<double>(bits[pairs + step * half + at]) * (PI / 0x1p63);
+            numbers[at] = radius * std::cos(angle);
+            if (half + at < features) numbers[half + at] = radius * std::sin(angle);
+        }
+    return 1;
+}
+
+// Replaces weights, shape (features,), by what `count` steps make of them; noise, shape (count, features), is in units of
+// its standard deviation, or null.
+extern "C" void noisy_steps(int64_t n, int64_t features, int64_t batch_size, int64_t batch, int64_t count, const double *rows,
+                            const int64_t *labels, double of_minus, double of_plus, double strong_convexity,
+                            double step_size, const double *noise, double noise_std, double *weights) {
+    const int64_t batches = (n + batch_size - 1) / batch_size;
+    const double shrunk = 1 - step_size * strong_convexity, scale = -step_size / static_cast<double>(batch_size);
+    const auto many = labels ? add<ROWS, true> : add<ROWS, false>, one = labels ? add<1, true> : add<1, false>;
+    std::vector<double> sum(features);
+    for (int64_t step = 0; step < count; ++step, batch = (batch + 1) % batches) {
+        std::fill(sum.begin(), sum.end(), 0.0);
+        const int64_t end = std::min(n, (batch + 1) * batch_size);
+        const ClassWeights classes{labels, of_minus, of_plus};
+        int64_t row = batch * batch_size;
+        for (; row + ROWS <= end; row += ROWS) many(rows, row, features, classes, weights, sum.data());
+        for (; row < end; ++row) one(rows, row, features, classes, weights, sum.data());
+        for (int64_t at = 0; at < features; ++at) {
+            weights[at] = weights[at] * shrunk + sum[at] * scale;
+            if (noise) weights[at] += noise[step * features + at] * noise_std;
+        }
+    }
+}

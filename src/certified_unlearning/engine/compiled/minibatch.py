@@ -1,0 +1,139 @@
+"""Compiled steps on mini-batches (`compiled.source`): of one model of two classes, float64, rows in a CPU's memory.
+
+Where a step reads a thousand short rows, PyTorch takes most of its time around the work. Compiled, many steps are one
+call, and wide rows are read once a step. Sums are taken in another order than PyTorch's and the noise is rounded by
+another logarithm, cosine and sine, so the last bits differ; `accounting.core.rounding` holds for both.
+"""
+
+import ctypes
+import functools
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from certified_unlearning.accounting.core.rounding import ROWS_IN_A_ROW
+from certified_unlearning.engine import randomness
+from certified_unlearning.engine.compiled import source
+
+SOURCE = Path(__file__).with_name("minibatch.cpp")
+WORTH_THREADS = 1 << 20
+"""Numbers of a batch from which on PyTorch may be faster with its threads, where it has more than `FEW_THREADS`."""
+FEW_THREADS = 2
+"""With so many it was measured to take 1.4 to 1.8 times as long as the kernel, which has one, whatever the batch."""
+
+
+def takes(rows: Tensor, labels: Tensor, *, batch_size: int, weighted: bool) -> bool:
+    """Return whether `noisy_steps` is there and takes such rows.
+
+    Args:
+        rows: Shape ``(n, features)``.
+        labels: Shape ``(n,)``.
+        batch_size: ``b``.
+        weighted: Whether classes have weights, so that labels are looked at.
+    """
+    return (
+        rows.dtype == torch.float64
+        and rows.device.type == "cpu"
+        and rows.is_contiguous()
+        and (not weighted or (labels.dtype == torch.int64 and labels.is_contiguous()))
+        # `core.rounding` counts how many rows are added one after another.
+        and batch_size <= ROWS_IN_A_ROW
+        and (batch_size * rows.shape[1] < WORTH_THREADS or torch.get_num_threads() <= FEW_THREADS)
+        and library() is not None
+    )
+
+
+def normal_numbers(key: int, steps: range, features: int) -> NDArray[np.float64]:
+    """Return the noise of `randomness` of some steps, shape ``(steps, features)``.
+
+    A block of which a number takes more bits, as one in a million does, is made by `randomness` itself.
+
+    Args:
+        key: Its address.
+        steps: Their numbers in the stream, one after another; at least one.
+        features: Numbers of a step.
+    """
+    size = randomness.BLOCK_STEPS
+    blocks = range(steps.start // size, -(-steps.stop // size))
+    bits = randomness.cipher_bits(key, blocks, size * 2 * -(-features // 2))
+    numbers = np.empty((len(steps), features))
+    for block, own in zip(blocks, bits, strict=True):
+        first, end = max(steps.start, block * size), min(steps.stop, (block + 1) * size)
+        here, out = slice(first - block * size, end - block * size), numbers[first - steps.start : end - steps.start]
+        low, high = randomness.FINE_FROM[torch.float64]
+        addresses = own.ctypes.data, out.ctypes.data
+        if not _library().normal_numbers(features, size, here.start, len(out), low, high, *addresses):
+            whole = torch.empty(1, size, features, dtype=torch.float64)
+            randomness.fill_block(whole, [key], block)
+            out[:] = whole[0, here].numpy()
+    return numbers
+
+
+def noisy_steps(
+    weights: Tensor,
+    rows: Tensor,
+    labels: Tensor,
+    noise: NDArray[np.float64] | None,
+    *,
+    count: int,
+    batch: int,
+    batch_size: int,
+    class_weights: Sequence[float] | None,
+    strong_convexity: float,
+    step_size: float,
+    noise_std: float,
+) -> None:
+    """Replace weights by what some steps make of them, in place.
+
+    Args:
+        weights: Shape ``(1, features)``, contiguous.
+        rows: Shape ``(n, features)``, signed, as `minibatch.CyclicObjective` takes them.
+        labels: -1 or +1, shape ``(n,)``; not looked at without weights of classes.
+        noise: In units of its standard deviation, shape ``(count, features)``, contiguous; None for none.
+        count: How many steps.
+        batch: The first step's batch.
+        batch_size: ``b``.
+        class_weights: Of -1 and +1; None for 1.
+        strong_convexity: ``m``.
+        step_size: ``eta``.
+        noise_std: Standard deviation of a step's noise.
+    """
+    of_minus, of_plus = class_weights or (1.0, 1.0)
+    _library().noisy_steps(
+        *rows.shape,
+        batch_size,
+        batch,
+        count,
+        rows.data_ptr(),
+        labels.data_ptr() if class_weights is not None else None,
+        of_minus,
+        of_plus,
+        strong_convexity,
+        step_size,
+        None if noise is None else noise.ctypes.data,
+        noise_std,
+        weights.data_ptr(),
+    )
+
+
+@functools.cache
+def library() -> ctypes.CDLL | None:
+    """Return the compiled kernel, built now if it never was on this machine; None where that cannot be."""
+    found = source.library(SOURCE, instead="steps on mini-batches are taken by PyTorch")
+    if found is not None:
+        whole, number, address = ctypes.c_int64, ctypes.c_double, ctypes.c_void_p
+        found.normal_numbers.argtypes = [*[whole] * 4, number, number, address, address]
+        found.normal_numbers.restype = ctypes.c_int32
+        found.noisy_steps.argtypes = [*[whole] * 5, address, address, *[number] * 4, address, number, address]
+        found.noisy_steps.restype = None
+    return found
+
+
+def _library() -> ctypes.CDLL:
+    found = library()
+    assert found is not None
+    return found
