@@ -37,6 +37,8 @@ MOST_COUNTED = 2 * 10**7
 """Steps that are counted in one array; each takes up to 230 bytes of memory on the way."""
 MOST_OF_WINDOW = 10**18
 """Steps that take longer to fade never do."""
+MOST_SINGLE = 4096
+"""So many steps are sooner counted one by one than put together to runs of steps that differ alike."""
 STEPS_OF_PIECE = 10**6
 """What all models tell is counted in pieces of so many steps, or of one request's."""
 Whole: TypeAlias = NDArray[np.int64]
@@ -149,7 +151,8 @@ def joint_curve(problem: Problem, schedule: Schedule) -> GaussianCurve:
     total = 0.0
     for piece in _pieces(starts, ends):
         first, last = (min(int(each), requests.steps) for each in (starts[piece][0], ends[piece][-1]))
-        steps, records, firsts = _runs(_differing(requests, first, last), starts[piece] - first, ends[piece] - first)
+        differing = _differing(requests, first, last)
+        steps, records, firsts = _phases(differing, starts[piece] - first, ends[piece] - first)
         mu = mu_of_all(
             steps,
             step.sensitivity + records * of_a_record,
@@ -203,24 +206,32 @@ def _before_last_answer(problem: Problem, sigma: float, requests: Requests) -> P
     window = _window(problem)
     # What is a little older than the window makes no difference; to leave it in spares finding the visits again.
     start = requests.steps - window if requests.steps > 2 * window else 0
-    steps, records = _runs_before_last_answer(requests, start)
+    steps, records = _phases_before_last_answer(requests, start)
     step, of_a_record = _step(problem, sigma)
-    return Pool.of_runs(
-        steps,
-        step.sensitivity + records * of_a_record,
-        contraction_gap=step.contraction_gap,
-        noise_std=step.noise_std,
-        starting_distance=_distance(problem, sigma, requests) if start else 0.0,
-    )
+    sensitivities = step.sensitivity + records * of_a_record
+    distance = _distance(problem, sigma, requests) if start else 0.0
+    constants = {"contraction_gap": step.contraction_gap, "noise_std": step.noise_std}
+    if steps is None:
+        return Pool.of_steps(sensitivities, **constants, starting_distance=distance)
+    return Pool.of_runs(steps, sensitivities, **constants, starting_distance=distance)
 
 
 # Of one request it is asked twice: in exact arithmetic, and as computed.
 @lru_cache(maxsize=4)
-def _runs_before_last_answer(requests: Requests, start: int) -> tuple[Array, Array]:
-    steps, records, _ = _runs(
+def _phases_before_last_answer(requests: Requests, start: int) -> tuple[Array | None, Array]:
+    steps, records, _ = _phases(
         _differing(requests, start, requests.steps), np.array([0]), np.array([requests.steps - start])
     )
     return steps, records
+
+
+def _phases(differing: Array, starts: Whole, ends: Whole) -> tuple[Array | None, Array, Whole]:
+    """Return `_runs`, or None for their steps and every step as one of its own, where there are not many steps."""
+    count = int(ends[-1])
+    if count > MOST_SINGLE or starts[0] != 0 or not np.array_equal(starts[1:], ends[:-1]):
+        return _runs(differing, starts, ends)
+    agreeing = np.zeros(count - len(differing))
+    return None, np.concatenate([differing, agreeing]) if len(agreeing) else differing, starts
 
 
 def _runs(differing: Array, starts: Whole, ends: Whole) -> tuple[Array, Array, Whole]:
