@@ -161,9 +161,13 @@ def content_key(value: Any) -> str:
     return key_of(canonical(value))
 
 
+_CANONICAL = json.JSONEncoder(sort_keys=True, separators=(",", ":"), allow_nan=False)
+"""`json.dumps` would make one each time."""
+
+
 def canonical(value: Any) -> str:
     """Return ``value`` as canonical JSON: equal values, equal texts."""
-    return json.dumps(value, sort_keys=True, separators=(",", ":"), allow_nan=False)
+    return _CANONICAL.encode(value)
 
 
 def key_of(text: str) -> str:

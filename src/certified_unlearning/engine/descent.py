@@ -172,7 +172,6 @@ def _run_phase(
     inverse = None if order == list(range(len(order))) else np.argsort(order)
     weights = state.weights if inverse is None else state.weights[order]
     noise_std = [math.sqrt(2 * step_size) * each for each in sigma]
-    scale = weights.new_tensor(noise_std)[:, None]
     measure_at = set(phase.measure_at)
     stops = sorted({*steps, *measure_at})
 
@@ -182,10 +181,10 @@ def _run_phase(
         cyclic = cast(CyclicObjective, objective)
         cyclic.seek(phase.place + step)
         alone = cyclic if len(steps) == 1 and radius is None else None
-    noise, filled = None, range(0)
+    scale, noise, filled = None, None, range(0)
     while step < steps[0]:
         active = bisect.bisect_left(steps, -step, key=lambda each: -each)
-        running, scaled = weights[:active], scale[:active]
+        running = weights[:active]
         stop = next(stop for stop in stops if stop > step)
         taken = 0
         if alone is not None:
@@ -194,6 +193,9 @@ def _run_phase(
         if not taken:
             block, offset = divmod(step, randomness.BLOCK_STEPS)
             end = min(step - offset + randomness.BLOCK_STEPS, stop)
+            if scale is None:
+                scale = weights.new_tensor(noise_std)[:, None]
+            scaled = scale[:active]
             if any(sigma) and block not in filled:
                 if noise is None:
                     noise = _room_for_noise(weights, step, steps[0])

@@ -8,6 +8,7 @@ another logarithm, cosine and sine, so the last bits differ; `accounting.core.ro
 import ctypes
 import functools
 from collections.abc import Sequence
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -61,16 +62,16 @@ def normal_numbers(key: int, steps: range, features: int) -> NDArray[np.float64]
     blocks = range(steps.start // size, -(-steps.stop // size))
     bits = randomness.cipher_bits(key, blocks, size * 2 * -(-features // 2))
     numbers = np.empty((len(steps), features))
-    for block, own in zip(blocks, bits, strict=True):
-        first, end = max(steps.start, block * size), min(steps.stop, (block + 1) * size)
-        here, out = slice(first - block * size, end - block * size), numbers[first - steps.start : end - steps.start]
-        low, high = randomness.FINE_FROM[torch.float64]
-        addresses = own.ctypes.data, out.ctypes.data
-        if not _library().normal_numbers(features, size, here.start, len(out), low, high, *addresses):
-            whole = torch.empty(1, size, features, dtype=torch.float64)
-            randomness.fill_block(whole, [key], block)
-            out[:] = whole[0, here].numpy()
-    return numbers
+    low, high = randomness.FINE_FROM[torch.float64]
+    where = bits.ctypes.data, numbers.ctypes.data
+    if _library().normal_numbers(features, size, steps.start % size, len(steps), low, high, *where):
+        return numbers
+    if len(blocks) > 1:
+        ends = [steps.start, *(block * size for block in blocks[1:]), steps.stop]
+        return np.concatenate([normal_numbers(key, range(*each), features) for each in pairwise(ends)])
+    whole = torch.empty(1, size, features, dtype=torch.float64)
+    randomness.fill_block(whole, [key], blocks[0])
+    return whole[0].numpy()[steps.start % size :][: len(steps)]
 
 
 def noisy_steps(

@@ -205,7 +205,7 @@ class MiniBatchLearner(NoisyLearner):
     @property
     def cycle(self) -> Cycle:
         """The mini-batches."""
-        return Cycle.of(self.n, batch_size=self.batch_size)
+        return _cycle(self.n, self.batch_size)
 
     @property
     def exact_problem(self) -> Problem:
@@ -298,7 +298,12 @@ class MiniBatchLearner(NoisyLearner):
             )
 
 
-# A request asks for it often.
+# A request asks for these often.
+@lru_cache(maxsize=64)
+def _cycle(n: int, batch_size: int) -> Cycle:
+    return Cycle.of(n, batch_size=batch_size)
+
+
 @lru_cache(maxsize=64)
 def _problem_of_a_batch(learner: MiniBatchLearner) -> Problem:
     whole = super(MiniBatchLearner, learner).exact_problem
