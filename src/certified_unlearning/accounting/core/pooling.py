@@ -156,39 +156,16 @@ class Pool:
         left = np.exp((ends[-1] - ends) * log_decay)  # w at the end of each phase
         signals, noises = _left_of(steps * log_decay, sensitivities / unit, left, contraction_gap)
         signals[0] += starting_distance / unit * math.exp(total)
-        return cls._of_merged(unit, noise_std, signals, noises, left, steps * log_decay)
-
-    @classmethod
-    def of_steps(
-        cls, sensitivities: Array, *, contraction_gap: float, noise_std: float, starting_distance: float = 0.0
-    ) -> "Pool":
-        """Return the blocks of single steps that contract alike and have the same noise; arguments as for `of_runs`."""
-        count = len(sensitivities)
-        log_decay = _log_decay(count, contraction_gap)
-        if count < MANY or contraction_gap == 0 or log_decay < FAINTEST:
-            constants = {"contraction_gap": contraction_gap, "noise_std": noise_std}
-            return cls.of_runs(np.ones(count), sensitivities, **constants, starting_distance=starting_distance)
-        unit = max(starting_distance, float(sensitivities.max())) or 1.0
-        left = _left_of_steps(contraction_gap, count)
-        signals, noises = sensitivities / unit * left, left * left
-        signals[0] += starting_distance / unit * math.exp(log_decay)
-        return cls._of_merged(unit, noise_std, signals, noises, left, np.full(count, log_decay / count))
-
-    @classmethod
-    def _of_merged(
-        cls, signal_unit: float, noise_unit: float, signals: Array, noises: Array, left: Array, log_decays: Array
-    ) -> "Pool":
-        """Return the blocks of phases, given what is left of each one's signal, noise and of all else at the end."""
         blocks = _merged(signals / noises, noises)
         starts, lasts = blocks[:-1], blocks[1:] - 1
         at_end = left[lasts]
         merged = zip(
             (np.add.reduceat(signals, starts) / at_end).tolist(),
             (np.add.reduceat(noises, starts) / (at_end * at_end)).tolist(),
-            np.add.reduceat(log_decays, starts).tolist(),
+            ((ends[lasts] - ends[starts] + steps[starts]) * log_decay).tolist(),
             strict=True,
         )
-        return cls(signal_unit, noise_unit, tuple(merged))
+        return cls(unit, noise_std, tuple(merged))
 
     def followed_by(self, *phases: Phase) -> "Pool":
         """Return the blocks with more phases, whose signals and noises should not be much larger than those before."""
@@ -220,7 +197,7 @@ class Pool:
 
 
 def mu_of_all(
-    steps: Array | None,
+    steps: Array,
     sensitivities: Array,
     firsts: NDArray[np.int64],
     *,
@@ -231,28 +208,24 @@ def mu_of_all(
     """Return ``mu`` of several runs that follow each other, each counted on its own: the root of the sum of squares.
 
     Args:
-        steps: Shape ``(phases,)``, of all runs, one after another; each at least 1. None: single steps.
+        steps: Shape ``(phases,)``, of all runs, one after another; each at least 1.
         sensitivities: Shape ``(phases,)``.
         firsts: Shape ``(runs,)``: the first phase of each run; every run has one.
         contraction_gap: As of `Phase`.
         noise_std: As of `Phase`, above 0.
         starting_distances: ``z_0`` of each run.
     """
-    lasts = np.append(firsts[1:], len(sensitivities)) - 1
+    lasts = np.append(firsts[1:], len(steps)) - 1
     log_decay = math.log1p(-contraction_gap) if contraction_gap < 1 else -math.inf
-    decays = None if steps is None else steps * log_decay
-    totals = (lasts + 1 - firsts) * log_decay if decays is None else np.add.reduceat(decays, firsts)
+    decays = steps * log_decay
+    totals = np.add.reduceat(decays, firsts)
     digits = np.array([math.inf])
     if contraction_gap > 0 and totals.min() >= FAINTEST_OF_SCALED:
         unit = max(float(starting_distances.max()), float(sensitivities.max())) or 1.0
         lengths = lasts + 1 - firsts
-        # Whole numbers: no digit is lost, however many there were before.
-        ends = np.arange(len(sensitivities)) if steps is None else steps.cumsum()
+        ends = steps.cumsum()  # Whole numbers: no digit is lost, however many there were before.
         left = np.exp((np.repeat(ends[lasts], lengths) - ends) * log_decay)
-        if decays is None:
-            signals, noises = sensitivities / unit * left, left * left
-        else:
-            signals, noises = _left_of(decays, sensitivities / unit, left, contraction_gap)
+        signals, noises = _left_of(decays, sensitivities / unit, left, contraction_gap)
         signals[firsts] += starting_distances / unit * np.exp(totals)
         # Scaled so that each run's ratios lie above those of the run before, one regression never merges two runs.
         ratios = signals / noises
@@ -269,7 +242,7 @@ def mu_of_all(
         return math.hypot(
             *[
                 Pool.of_runs(
-                    np.ones(run.stop - run.start) if steps is None else steps[run],
+                    steps[run],
                     sensitivities[run],
                     contraction_gap=contraction_gap,
                     noise_std=noise_std,
@@ -309,19 +282,6 @@ def ball_mu(phases: Sequence[Phase], *, radius: float, starting_distance: float 
         if phase.steps > 0:
             least = min(least, _least_mu_anew(phase, phases[index + 1 :], 2 * radius))
     return least
-
-
-def _left_of_steps(gap: float, count: int) -> Array:
-    """Return what is left of each of some steps at the end of the last one, shape ``(count,)``."""
-    return _left_of_power(gap, max(count - 1, 1).bit_length())[-count:]
-
-
-@lru_cache(maxsize=16)
-def _left_of_power(gap: float, power: int) -> Array:
-    """Return what is left of each of ``2^power`` steps."""
-    left = np.exp(np.arange(2**power - 1, -1, -1) * math.log1p(-gap))
-    left.setflags(write=False)
-    return left
 
 
 def _left_of(decays: Array, sensitivities: Array, left: Array, gap: float) -> tuple[Array, Array]:

@@ -22,6 +22,7 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from certified_unlearning.accounting.core import single_steps
 from certified_unlearning.accounting.core.curves import Cycle, GaussianCurve, Places, Schedule
 from certified_unlearning.accounting.core.pooling import Phase, Pool, mu_of_all
 from certified_unlearning.accounting.core.problem import Problem
@@ -37,8 +38,6 @@ MOST_COUNTED = 2 * 10**7
 """Steps that are counted in one array; each takes up to 230 bytes of memory on the way."""
 MOST_OF_WINDOW = 10**18
 """Steps that take longer to fade never do."""
-MOST_SINGLE = 4096
-"""So many steps are sooner counted one by one than put together to runs of steps that differ alike."""
 STEPS_OF_PIECE = 10**6
 """What all models tell is counted in pieces of so many steps, or of one request's."""
 Whole: TypeAlias = NDArray[np.int64]
@@ -152,15 +151,16 @@ def joint_curve(problem: Problem, schedule: Schedule) -> GaussianCurve:
     for piece in _pieces(starts, ends):
         first, last = (min(int(each), requests.steps) for each in (starts[piece][0], ends[piece][-1]))
         differing = _differing(requests, first, last)
-        steps, records, firsts = _phases(differing, starts[piece] - first, ends[piece] - first)
-        mu = mu_of_all(
-            steps,
-            step.sensitivity + records * of_a_record,
-            firsts,
-            contraction_gap=step.contraction_gap,
-            noise_std=step.noise_std,
-            starting_distances=distances[piece],
-        )
+        constants = {"contraction_gap": step.contraction_gap, "noise_std": step.noise_std}
+        begin, end = starts[piece] - first, ends[piece] - first
+        if single_steps.takes(int(end[-1])) and begin[0] == 0 and np.array_equal(begin[1:], end[:-1]):
+            sensitivities = np.full(end[-1], step.sensitivity)
+            sensitivities[: len(differing)] += differing * of_a_record
+            mu = single_steps.mu_of_all(sensitivities, begin, **constants, starting_distances=distances[piece])
+        else:
+            steps, records, firsts = _runs(differing, begin, end)
+            sensitivities = step.sensitivity + records * of_a_record
+            mu = mu_of_all(steps, sensitivities, firsts, **constants, starting_distances=distances[piece])
         total = math.hypot(total, mu)
     return GaussianCurve(total)
 
@@ -206,32 +206,23 @@ def _before_last_answer(problem: Problem, sigma: float, requests: Requests) -> P
     window = _window(problem)
     # What is a little older than the window makes no difference; to leave it in spares finding the visits again.
     start = requests.steps - window if requests.steps > 2 * window else 0
-    steps, records = _phases_before_last_answer(requests, start)
     step, of_a_record = _step(problem, sigma)
-    sensitivities = step.sensitivity + records * of_a_record
     distance = _distance(problem, sigma, requests) if start else 0.0
-    constants = {"contraction_gap": step.contraction_gap, "noise_std": step.noise_std}
-    if steps is None:
-        return Pool.of_steps(sensitivities, **constants, starting_distance=distance)
-    return Pool.of_runs(steps, sensitivities, **constants, starting_distance=distance)
+    constants = {"contraction_gap": step.contraction_gap, "noise_std": step.noise_std, "starting_distance": distance}
+    if single_steps.takes(requests.steps - start) and requests.steps > start:
+        differing = _differing(requests, start, requests.steps)
+        return single_steps.pool(step.sensitivity + differing * of_a_record, **constants)
+    steps, records = _runs_before_last_answer(requests, start)
+    return Pool.of_runs(steps, step.sensitivity + records * of_a_record, **constants)
 
 
 # Of one request it is asked twice: in exact arithmetic, and as computed.
 @lru_cache(maxsize=4)
-def _phases_before_last_answer(requests: Requests, start: int) -> tuple[Array | None, Array]:
-    steps, records, _ = _phases(
+def _runs_before_last_answer(requests: Requests, start: int) -> tuple[Array, Array]:
+    steps, records, _ = _runs(
         _differing(requests, start, requests.steps), np.array([0]), np.array([requests.steps - start])
     )
     return steps, records
-
-
-def _phases(differing: Array, starts: Whole, ends: Whole) -> tuple[Array | None, Array, Whole]:
-    """Return `_runs`, or None for their steps and every step as one of its own, where there are not many steps."""
-    count = int(ends[-1])
-    if count > MOST_SINGLE or starts[0] != 0 or not np.array_equal(starts[1:], ends[:-1]):
-        return _runs(differing, starts, ends)
-    agreeing = np.zeros(count - len(differing))
-    return None, np.concatenate([differing, agreeing]) if len(agreeing) else differing, starts
 
 
 def _runs(differing: Array, starts: Whole, ends: Whole) -> tuple[Array, Array, Whole]:

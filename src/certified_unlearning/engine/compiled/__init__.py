@@ -1,1 +1,1 @@
-"""C++ sources that the machine's own compiler builds (`source`), and what they do: `minibatch`."""
+"""What the machine's own compiler builds (`certified_unlearning.compiled`): `minibatch`."""

@@ -1,4 +1,4 @@
-"""Compiled steps on mini-batches (`compiled.source`): of one model of two classes, float64, rows in a CPU's memory.
+"""Compiled steps on mini-batches: of one model of two classes, float64, rows in a CPU's memory.
 
 Where a step reads a thousand short rows, PyTorch takes most of its time around the work. Compiled, many steps are one
 call, and wide rows are read once a step. Sums are taken in another order than PyTorch's and the noise is rounded by
@@ -16,9 +16,9 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from certified_unlearning import compiled
 from certified_unlearning.accounting.core.rounding import ROWS_IN_A_ROW
 from certified_unlearning.engine import randomness
-from certified_unlearning.engine.compiled import source
 
 SOURCE = Path(__file__).with_name("minibatch.cpp")
 WORTH_THREADS = 1 << 20
@@ -124,7 +124,7 @@ def noisy_steps(
 @functools.cache
 def library() -> ctypes.CDLL | None:
     """Return the compiled kernel, built now if it never was on this machine; None where that cannot be."""
-    found = source.library(SOURCE, instead="steps on mini-batches are taken by PyTorch")
+    found = compiled.library(SOURCE, instead="steps on mini-batches are taken by PyTorch")
     if found is not None:
         whole, number, address = ctypes.c_int64, ctypes.c_double, ctypes.c_void_p
         found.normal_numbers.argtypes = [*[whole] * 4, number, number, address, address]

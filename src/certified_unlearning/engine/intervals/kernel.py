@@ -1,4 +1,4 @@
-"""The compiled kernel of bounds (`engine.compiled.source`).
+"""The compiled kernel of bounds (`certified_unlearning.compiled`).
 
 It takes float64 on a CPU. What it returns differs from what PyTorch makes of the same by the order of sums only, which
 bounds allow for.
@@ -12,7 +12,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from certified_unlearning.engine.compiled import source
+from certified_unlearning import compiled
 from certified_unlearning.engine.intervals.interval import Interval
 
 SOURCE = Path(__file__).with_name("kernel.cpp")
@@ -112,7 +112,7 @@ def summed(derivatives: Interval, columns: Interval, bound: Tensor, most: int, *
 def library() -> ctypes.CDLL | None:
     """Return the compiled kernel, built now if it never was on this machine; None where that cannot be."""
     # No product may be fused with a sum: bounds count both roundings.
-    found = source.library(SOURCE, "-ffp-contract=off", instead="bounds are computed by PyTorch")
+    found = compiled.library(SOURCE, "-ffp-contract=off", instead="bounds are computed by PyTorch")
     if found is not None:
         found.summed.restype, found.centre_and_spread.restype = ctypes.c_int32, None
     return found

@@ -1,4 +1,4 @@
-"""C++ sources that the machine's own compiler builds, once; where there is none, PyTorch does their work more slowly.
+"""C++ sources that the machine's own compiler builds, once; where there is none, their work is done more slowly.
 
 The environment variable ``UNLEARNING_KERNEL=off`` leaves them out.
 """

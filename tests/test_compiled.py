@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from certified_unlearning.engine.compiled import source as compiling
-from certified_unlearning.engine.compiled.source import library
+from certified_unlearning import compiled as compiling
+from certified_unlearning.compiled import library
 
 INSTEAD = "nothing is computed"
 needs_a_compiler = pytest.mark.skipif(compiling.shutil.which("c++") is None, reason="no C++ compiler is here")

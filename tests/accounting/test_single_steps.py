@@ -1,0 +1,128 @@
+"""Compiled pooling of single steps gives what one phase after another gives, and what is used without it."""
+
+import math
+import sys
+import warnings
+
+import numpy as np
+import pytest
+
+from certified_unlearning.accounting.core import single_steps
+from certified_unlearning.accounting.core.curves import Cycle, Schedule
+from certified_unlearning.accounting.core.pooling import Phase, Pool, pooled_mu
+from certified_unlearning.accounting.core.problem import Problem
+from certified_unlearning.accounting.cyclic import stream
+
+if single_steps.library() is None:
+    pytest.skip("no C++ compiler is here", allow_module_level=True)
+
+GAPS = [0.0, 5e-324, 1e-310, 1e-6, 0.003, 0.09, 0.2, 0.999, 1 - 1e-9, 1 - 2**-53, 1.0]
+
+
+def drawn(generator: np.random.Generator, count: int) -> np.ndarray:
+    sizes = [0.0, 0.0, 1e-12, 1.0, 2.0, generator.random(), 10 ** generator.uniform(-14, 3)]
+    return generator.choice(sizes, size=count)
+
+
+@pytest.mark.parametrize("gap", GAPS)
+@pytest.mark.parametrize("distance", [0.0, 1e-9, 7.0, 1e6])
+def test_steps_are_pooled_as_phases_are(gap: float, distance: float) -> None:
+    generator = np.random.default_rng(1)
+    for count in (1, 2, 3, 17, 300):
+        for sensitivities in (drawn(generator, count), np.zeros(count), generator.random(count)):
+            phases = [Phase(1, gap, size, 0.3) for size in sensitivities.tolist()]
+            due = Pool.of(phases, starting_distance=distance)
+            found = single_steps.pool(sensitivities, contraction_gap=gap, noise_std=0.3, starting_distance=distance)
+            for steps in (0, 1, 50):
+                more = Phase(steps, gap, 0.0, 0.3)
+                expected = due.followed_by(more).mu()
+                assert found.followed_by(more).mu() == pytest.approx(expected, rel=1e-12, abs=0)
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_runs_that_are_counted_each_on_its_own_add_up(seed: int) -> None:
+    generator = np.random.default_rng(seed)
+    for _ in range(150):
+        gap = float(generator.choice([*GAPS, generator.random(), 10 ** generator.uniform(-5, -0.01)]))
+        lengths = generator.integers(1, 40, size=generator.integers(1, 12))
+        firsts = np.cumsum(lengths) - lengths
+        sensitivities = drawn(generator, lengths.sum())
+        sizes = [0.0, generator.random(), 10 ** generator.uniform(-10, 5)]
+        distances = generator.choice(sizes, size=len(firsts))
+        each = [
+            pooled_mu([Phase(1, gap, size, 0.7) for size in run.tolist()], starting_distance=distance)
+            for run, distance in zip(np.split(sensitivities, firsts[1:]), distances.tolist(), strict=True)
+        ]
+        found = single_steps.mu_of_all(
+            sensitivities, firsts, contraction_gap=gap, noise_std=0.7, starting_distances=distances
+        )
+        # What a distance leaves after one step with a gap of 1 is nothing, and counts as next to nothing.
+        assert found == pytest.approx(math.hypot(*each), rel=1e-12, abs=sys.float_info.min)
+
+
+@pytest.mark.parametrize("size", [1e-300, 1e-20, 1e150])
+def test_units_change_no_digit(size: float) -> None:
+    sensitivities = np.random.default_rng(8).random(60)
+    constants = {"contraction_gap": 0.05, "noise_std": 1.0, "starting_distances": np.zeros(3)}
+    firsts = np.array([0, 20, 40])
+    expected = single_steps.mu_of_all(sensitivities, firsts, **constants) * size
+    assert single_steps.mu_of_all(sensitivities * size, firsts, **constants) == pytest.approx(expected, rel=1e-12)
+
+
+def test_no_difference_shows_nothing_and_a_tiny_one_something() -> None:
+    constants = {"contraction_gap": 0.05, "starting_distances": np.zeros(2)}
+    firsts = np.array([0, 20])
+    assert single_steps.mu_of_all(np.zeros(40), firsts, **constants, noise_std=1.0) == 0
+    assert single_steps.mu_of_all(np.full(40, 5e-324), firsts, **constants, noise_std=1e300) > 0
+
+
+def test_the_longest_that_is_taken_keeps_its_digits() -> None:
+    count = single_steps.MOST_STEPS
+    assert single_steps.takes(count)
+    assert not single_steps.takes(count + 1)
+    sensitivities = np.tile([1.0, 0.0, 3.0, 0.5], count // 4)
+    for gap in (1e-6, 1e-4, 0.01):
+        due = Pool.of_runs(np.ones(count), sensitivities, contraction_gap=gap, noise_std=1.0, starting_distance=2.0)
+        found = single_steps.pool(sensitivities, contraction_gap=gap, noise_std=1.0, starting_distance=2.0)
+        assert found.mu() == pytest.approx(due.mu(), rel=1e-12)
+
+
+def clear() -> None:
+    for cached in (stream._largest_mu, stream._before_last_answer):
+        cached.cache_clear()
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_streams_tell_the_same_with_and_without_a_compiler(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    generator = np.random.default_rng(seed)
+    for _ in range(40):
+        batches, size = int(generator.integers(1, 40)), int(generator.integers(1, 60))
+        convexity = 10 ** generator.uniform(-3, -0.5)
+        step_size = float(generator.uniform(0.2, 1)) * 2 / (0.25 + 2 * convexity)
+        problem = Problem(size, convexity, 0.25 + convexity, 1.0, step_size, adjacency="zero-out")
+        requests = int(generator.integers(1, 9))
+        records = [1] * requests if batches * size < 30 else generator.integers(1, 4, size=requests).tolist()
+        if sum(records) > batches * size:
+            continue
+        steps = generator.choice([0, 1, 3, 30, 900], size=requests).tolist()
+        learned = int(generator.choice([1, batches, 5 * batches, 4000]))
+        schedule = Schedule(0.01, tuple(records), tuple(steps), learned, Cycle(batches, size))
+        found, counts = [], []
+        for takes in (lambda count, counts=counts: counts.append(count) is None, lambda _: False):
+            monkeypatch.setattr(single_steps, "takes", takes)
+            clear()
+            found.append(
+                [each(problem, schedule).mu for each in (stream.curve, stream.largest_curve, stream.joint_curve)]
+            )
+        monkeypatch.undo()
+        assert counts
+        assert max(counts) <= single_steps.MOST_STEPS
+        assert found[0] == pytest.approx(found[1], rel=1e-12, abs=0)
+    clear()
+
+
+def test_gaps_of_all_sizes_warn_of_nothing() -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for gap in GAPS:
+            single_steps._decays.__wrapped__(gap)
