@@ -131,6 +131,8 @@ class CyclicObjective:
         """
         if not self._is_compiled or not isinstance(self._rows, Tensor):
             return 0
+        if weights.dtype != self._rows.dtype or not weights.is_contiguous():
+            return 0
         some = steps[: max(1, NUMBERS_OF_A_CALL // (self._batch_size * self.d))]
         compiled.noisy_steps(
             weights,

@@ -211,6 +211,14 @@ def test_other_types_losses_and_places_are_pytorchs(monkeypatch: pytest.MonkeyPa
     assert not objective(40, 5, 8)._is_compiled
 
 
+def test_weights_of_another_type_or_layout_are_not_touched() -> None:
+    loss = objective(40, 5, 8)
+    for weights in (torch.zeros(1, 5), torch.zeros(1, 10, dtype=torch.float64)[:, ::2]):
+        assert loss.noisy_steps(weights, STEP, 0.1, key=1, steps=range(3)) == 0
+        assert not weights.any()
+    assert loss.noisy_steps(torch.zeros(1, 5, dtype=torch.float64), STEP, 0.1, key=1, steps=range(3)) == 3
+
+
 def test_several_trials_and_balls_are_pytorchs(monkeypatch: pytest.MonkeyPatch) -> None:
     def never(*_: Any, **__: Any) -> int:
         raise AssertionError

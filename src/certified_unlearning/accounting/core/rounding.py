@@ -15,13 +15,13 @@ used within one step). It speaks of ``V_T``; what is published is its rounding, 
 ``tau kappa``, the *resolution*: questions about smaller differences, such as attacks on the last bits of floating-point
 noise (Mironov, CCS 2012), are outside the guarantee.
 
-The step error, for losses of linear scores of rows of norm at most 1 as `objectives` computes them, with unit roundoff
-``u`` and ``gamma_k = k u / (1 - k u)`` (Higham, Accuracy and Stability of Numerical Algorithms, section 3.1; every
-order of summation of ``k`` terms): a score is off by ``gamma_f |w|``, a coefficient by ``q`` times that (``q`` bounds
-its derivative) and by the rounding of sigmoid or softmax, of which twice as much is counted (that leaves room for a
-product with a class' weight, at most 1), the sum of ``n`` gradients by ``gamma_D n``, where ``D`` is how many numbers
-are added one after another at most; the rest of the update is five roundings. ``|w|`` is at most ``|w_0| + M/m`` and
-the norm of the accumulated noise, which is Gaussian because the regulariser is linear.
+The step error, for losses of linear scores of rows of norm at most 1 as `objectives` and compiled steps compute them,
+with unit roundoff ``u`` and ``gamma_k = k u / (1 - k u)`` (Higham, Accuracy and Stability of Numerical Algorithms,
+section 3.1; every order of summation of ``k`` terms): a score is off by ``gamma_f |w|``, a coefficient by ``q`` times
+that (``q`` bounds its derivative) and by the rounding of sigmoid or softmax, of which twice as much is counted (that
+leaves room for a product with a class' weight, at most 1), the sum of ``n`` gradients by ``gamma_D n``, where ``D`` is
+how many numbers are added one after another at most; the rest of the update is five roundings. ``|w|`` is at most
+``|w_0| + M/m`` and the norm of the accumulated noise, which is Gaussian because the regulariser is linear.
 
 The squared loss of a target ``y`` in [-1, 1] has the residual ``r = x'w - y`` as coefficient, which grows with ``w``:
 every step projects on a ball of radius ``R``, and ``M = R + 1`` bounds it. A score is off by ``gamma_f |w|``, the
@@ -207,7 +207,8 @@ def resolution(dimension: int, dtype: str) -> float:
     an integer gives ``U`` to ``2^-w``, with ``w`` 31 or 63, and a float to ``u``, so ``r^2`` is off by
     ``2^-w / U + 2 u`` and by what logarithm and root round; where that is much, for the smallest and the largest ``U``,
     they are drawn with 1024 more bits. The angle is off by ``18 u``. With the scaling by the noise's standard deviation
-    that is `RADIUS_ERROR` and ``24 u r`` for each of ``ceil(d / 2)`` pairs.
+    that is `RADIUS_ERROR` and ``24 u r`` for each of ``ceil(d / 2)`` pairs. The compiled noise
+    (`engine.compiled`) takes the same steps, with the C library's logarithm, cosine and sine.
     """
     pairs = -(-dimension // 2)
     return RADIUS_ERROR[dtype] * math.sqrt(pairs) + 24 * UNIT_ROUNDOFF[dtype] * longest_noise(2 * pairs)
