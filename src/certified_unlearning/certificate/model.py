@@ -162,7 +162,7 @@ def of(run: Run, *, key: str, noise_source: NoiseSource, all_published: bool = F
         comparator=assumptions.comparator(run.accountant, run.variant),
         **guaranteed._asdict(),
         epsilon_all_published=joint,
-        **constants.model_dump(),
+        **dict(constants),
         loss="squared" if constants.classes == 1 else None,
         step_size=run.step_size,
         sigma=run.sigma,

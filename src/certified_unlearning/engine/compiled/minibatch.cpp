@@ -70,21 +70,25 @@ template <int64_t COUNT, bool WEIGHTED>
 inline void add(const double *rows, int64_t first, int64_t features, ClassWeights classes, const double *weights, double *sum) {
     const int64_t full = features / LANES * LANES;
     rows += first * features;
-    Lanes products[COUNT] = {};
+    // Unrolled, so that they stay in registers.
+    Lanes products[COUNT];
+#pragma GCC unroll 8
+    for (int64_t row = 0; row < COUNT; ++row) products[row] = Lanes{};
     const bool fetches = COUNT == ROWS && features <= NARROW;
     for (int64_t at = 0; at < full; at += LANES) {
         const Lanes here = load(weights + at);
         if (fetches)
             for (int64_t line = 0; line < COUNT * LANES; line += LINE) __builtin_prefetch(rows + AHEAD + at * COUNT + line);
+#pragma GCC unroll 8
         for (int64_t row = 0; row < COUNT; ++row) products[row] += load(rows + row * features + at) * here;
     }
     double derivatives[ROWS] = {};
-    for (int64_t row = 0; row < COUNT; ++row) {
-        const Lanes four = products[row];
-        double score = (four[0] + four[1]) + (four[2] + four[3]);
-        for (int64_t at = full; at < features; ++at) score += rows[row * features + at] * weights[at];
-        derivatives[row] = score;
-    }
+#pragma GCC unroll 8
+    for (int64_t row = 0; row < COUNT; ++row)
+        derivatives[row] = (products[row][0] + products[row][1]) + (products[row][2] + products[row][3]);
+    for (int64_t at = full; at < features; ++at)
+#pragma GCC unroll 8
+        for (int64_t row = 0; row < COUNT; ++row) derivatives[row] += rows[row * features + at] * weights[at];
     for (int64_t at = 0; at < COUNT; at += LANES) store(derivatives + at, sigmoid(load(derivatives + at)));
     if (WEIGHTED)
         for (int64_t row = 0; row < COUNT; ++row) derivatives[row] *= classes.of(first + row);
@@ -95,6 +99,7 @@ inline void add(const double *rows, int64_t first, int64_t features, ClassWeight
     }
     for (int64_t at = full; at < features; ++at) {
         double more = 0;
+#pragma GCC unroll 8
         for (int64_t row = 0; row < COUNT; ++row) more += rows[row * features + at] * derivatives[row];
         sum[at] += more;
     }
