@@ -76,6 +76,49 @@ def test_no_difference_shows_nothing_and_a_tiny_one_something() -> None:
     assert single_steps.mu_of_all(np.full(40, 5e-324), firsts, **constants, noise_std=1e300) > 0
 
 
+def test_signals_far_below_the_largest_are_not_lost() -> None:
+    for gap, sensitivities, distance in (
+        (1.0, [2.0], 1.2e283),
+        (0.9, [7e-205] * 600, 1e5),
+        (1.0, [1.0, 1e-200, 1e-200], 0.0),
+    ):
+        due = pooled_mu([Phase(1, gap, size, 0.13) for size in sensitivities], starting_distance=distance)
+        found = single_steps.mu_of_all(
+            np.array(sensitivities),
+            np.array([0]),
+            contraction_gap=gap,
+            noise_std=0.13,
+            starting_distances=np.array([distance]),
+        )
+        assert found == pytest.approx(due, rel=1e-12, abs=0)
+
+
+@pytest.mark.parametrize("kind", [np.float32, np.longdouble, np.float64, float])
+def test_numbers_of_other_types_give_what_pythons_give(kind: type, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Their memory is another: read as doubles it would be anything, and end too soon."""
+    found = []
+    for convert in (kind, float):
+        clear()
+        step_size, sigma, lipschitz = (convert(kind(each)) for each in (3, 0.3, 1))
+        problem = Problem(4, 0.0125, 0.2625, lipschitz, step_size, adjacency="zero-out")
+        schedule = Schedule(sigma, (2, 3, 1), (7, 0, 9), learning_steps=40, cycle=Cycle(5, 4))
+        found.append([each(problem, schedule).mu for each in (stream.curve, stream.largest_curve, stream.joint_curve)])
+    assert found[0] == pytest.approx(found[1], rel=1e-5)
+    clear()
+    draw = np.random.default_rng(3)
+    sensitivities, distances = draw.random(40).astype(kind), np.array([1, 2], dtype=kind)
+    constants = {"contraction_gap": 0.1, "noise_std": 0.5}
+    for given in (sensitivities, np.repeat(sensitivities, 2)[::2], sensitivities[::-1][::-1]):
+        pooled = single_steps.pool(given, **constants, starting_distance=distances[0]).mu()
+        as_doubles = single_steps.pool(given.astype(float), **constants, starting_distance=1.0).mu()
+        assert pooled == pytest.approx(as_doubles, rel=1e-12)
+        all_runs = [
+            single_steps.mu_of_all(each, np.array([0, 15]), **constants, starting_distances=far)
+            for each, far in ((given, distances), (given.astype(float), distances.astype(float)))
+        ]
+        assert all_runs[0] == pytest.approx(all_runs[1], rel=1e-12)
+
+
 def test_the_longest_that_is_taken_keeps_its_digits() -> None:
     count = single_steps.MOST_STEPS
     assert single_steps.takes(count)

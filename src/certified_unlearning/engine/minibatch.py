@@ -127,13 +127,15 @@ class CyclicObjective:
             steps: Their numbers in the stream of noise.
 
         Returns:
-            How many were taken: not so many that a signal would have to wait long; 0 where the kernel takes none.
+            How many were taken: not so many that a signal would have to wait long, or that their noise would fill the
+            memory; 0 where the kernel takes none.
         """
         if not self._is_compiled or not isinstance(self._rows, Tensor):
             return 0
         if weights.dtype != self._rows.dtype or not weights.is_contiguous():
             return 0
-        some = steps[: max(1, NUMBERS_OF_A_CALL // (self._batch_size * self.d))]
+        most = min(NUMBERS_OF_A_CALL // (self._batch_size * self.d), randomness.NUMBERS_AT_ONCE // self.d)
+        some = steps[: max(1, most)]
         compiled.noisy_steps(
             weights,
             self._rows,

@@ -168,6 +168,8 @@ def test_bits_do_not_depend_on_how_many_steps_a_call_takes(monkeypatch: pytest.M
     for numbers in (1, 17 * 5 * 7, 17 * 5 * 16):
         monkeypatch.setattr(minibatch, "NUMBERS_OF_A_CALL", numbers)
         assert torch.equal(run(objective(70, 5, 17), 61), due)
+    monkeypatch.setattr(randomness, "NUMBERS_AT_ONCE", 5 * 11)  # Of noise.
+    assert torch.equal(run(objective(70, 5, 17), 61), due)
     halfway = run(objective(70, 5, 17), 61, measure_at=[1, 20], measure=lambda weights: weights[:, 0])
     assert torch.equal(halfway, due)
 

@@ -2,6 +2,7 @@
 // see `single_steps.py`. Signals are in units of the largest, noise in those of a step's.
 
 #include <cfloat>
+#include <cmath>
 #include <cstdint>
 #include <vector>
 
@@ -48,16 +49,16 @@ extern "C" int64_t single_steps(int64_t count, const double *sensitivities, doub
     return number;
 }
 
-// Returns the sum of mu^2 of runs that follow each other, each counted on its own; run r begins with step firsts[r].
+// Returns mu of runs that follow each other, each counted on its own; run r begins with step firsts[r].
 extern "C" double single_steps_of_all(int64_t runs, const int64_t *firsts, int64_t count, const double *sensitivities,
                                       const double *starting_distances, const double *decays) {
     std::vector<Block> blocks;
-    double squares = 0;
+    double mu = 0;
     for (int64_t run = 0; run < runs; ++run) {
         const int64_t end = run + 1 < runs ? firsts[run + 1] : count;
         blocks.clear();
         pool(end - firsts[run], sensitivities + firsts[run], starting_distances[run], decays, blocks);
-        for (const Block &block : blocks) squares += block.signal * (block.signal / block.noise);
+        for (const Block &block : blocks) mu = std::hypot(mu, block.signal / std::sqrt(block.noise));  // No square underflows.
     }
-    return squares;
+    return mu;
 }

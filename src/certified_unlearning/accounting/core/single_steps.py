@@ -37,8 +37,8 @@ def pool(sensitivities: Array, *, contraction_gap: float, noise_std: float, star
         starting_distance: ``z_0``.
     """
     count = len(sensitivities)
-    unit = max(starting_distance, float(sensitivities.max())) or 1.0
-    scaled, decays = sensitivities / unit, _decays(contraction_gap)
+    unit = float(max(starting_distance, sensitivities.max())) or 1.0
+    scaled, decays = _doubles(sensitivities, unit), _decays(contraction_gap)
     signals, noises = np.empty((2, count))
     steps = np.empty(count, dtype=np.int64)
     where = signals.ctypes.data, noises.ctypes.data, steps.ctypes.data
@@ -68,8 +68,8 @@ def mu_of_all(
     largest = max(float(starting_distances.max()), float(sensitivities.max()))
     if largest == 0:
         return 0.0
-    scaled, distances = sensitivities / largest, starting_distances / largest
-    squares = _library().single_steps_of_all(
+    scaled, distances = _doubles(sensitivities, largest), _doubles(starting_distances, largest)
+    mu: float = _library().single_steps_of_all(
         len(firsts),
         np.ascontiguousarray(firsts, dtype=np.int64).ctypes.data,
         len(scaled),
@@ -77,7 +77,12 @@ def mu_of_all(
         distances.ctypes.data,
         _decays(contraction_gap).ctypes.data,
     )
-    return max(math.sqrt(squares) * (largest / noise_std), sys.float_info.min)
+    return max(mu * (largest / float(noise_std)), sys.float_info.min)
+
+
+def _doubles(values: Array, unit: float) -> Array:
+    """Return values in a unit, as doubles whatever numbers they were: the compiled source reads nothing else."""
+    return np.ascontiguousarray(values, dtype=np.float64) / unit
 
 
 @functools.lru_cache(maxsize=16)

@@ -154,7 +154,7 @@ def joint_curve(problem: Problem, schedule: Schedule) -> GaussianCurve:
         constants = {"contraction_gap": step.contraction_gap, "noise_std": step.noise_std}
         begin, end = starts[piece] - first, ends[piece] - first
         if single_steps.takes(int(end[-1])) and begin[0] == 0 and np.array_equal(begin[1:], end[:-1]):
-            sensitivities = np.full(end[-1], step.sensitivity)
+            sensitivities = np.full(end[-1], step.sensitivity, dtype=float)
             sensitivities[: len(differing)] += differing * of_a_record
             mu = single_steps.mu_of_all(sensitivities, begin, **constants, starting_distances=distances[piece])
         else:
