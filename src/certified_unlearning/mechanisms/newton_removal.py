@@ -25,7 +25,7 @@ from certified_unlearning.engine.objectives.float64 import (
     LogisticRegression64,
     RidgeRegression64,
     SoftmaxRegression64,
-    removed_curvature,
+    downdate,
     removed_gradient,
 )
 from certified_unlearning.errors import AssumptionError, InfeasibleError
@@ -168,13 +168,20 @@ class NewtonRemoval:
             strong_convexity=0.0,
         )
         curvature.usable = False
-        matrix, error, not_downdated = curvature.matrix, curvature.error, curvature.not_downdated + records
+        error, not_downdated = curvature.error, curvature.not_downdated + records
         if plan.downdate:
-            matrix -= removed_curvature(
-                gone, gone_labels, curvature.at, plan.n, plan.class_weights, squared=self._is_quadratic
+            downdate(
+                curvature.matrix,
+                gone,
+                gone_labels,
+                curvature.at,
+                plan.n,
+                plan.class_weights,
+                squared=self._is_quadratic,
             )
-            error, not_downdated = (error + self._hessian_error(records, curvature.at)) * rounding.OUTWARD, 0
-        changed = Curvature(curvature.at, matrix, curvature.factor, error, not_downdated)
+            error += self._hessian_error(records, curvature.at, downdated=True)
+            error, not_downdated = error * rounding.OUTWARD, 0
+        changed = Curvature(curvature.at, curvature.matrix, curvature.factor, error, not_downdated)
         share = records / max(plan.records_between_reads, records)
         enough = min(schedule.REMAINDER * math.sqrt(float(ghat @ ghat)), schedule.REMAINDER_SHARE * plan.budget * share)
         return self._step(weights, residual + ghat_error, ghat, changed, enough)
@@ -286,7 +293,7 @@ class NewtonRemoval:
         every = records // max(LEAST_SAMPLE, 2 * self.plan.features, records // SAMPLED)
         return every if every >= 3 else 1
 
-    def _hessian_error(self, records: int, at: Array) -> float:
+    def _hessian_error(self, records: int, at: Array, *, downdated: bool = False) -> float:
         return rounding.hessian_error(
             records=records,
             n=self.plan.n,
@@ -294,6 +301,7 @@ class NewtonRemoval:
             weight_norm=norm_above(at),
             strong_convexity=self.plan.strong_convexity,
             classes=self.plan.classes,
+            downdated=downdated,
         )
 
     def _objective(self, rows: Array, labels: Array) -> Objective:

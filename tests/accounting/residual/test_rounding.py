@@ -13,10 +13,10 @@ from certified_unlearning.engine.objectives.float64 import (
     LogisticRegression64,
     RidgeRegression64,
     SoftmaxRegression64,
-    removed_curvature,
+    downdate,
     removed_gradient,
-    scaled_rows,
 )
+from certified_unlearning.errors import ParameterError
 
 LONG = np.longdouble
 NEEDS_EXTENDED = pytest.mark.skipif(np.finfo(LONG).eps > 1e-18, reason="this machine has no extended precision")
@@ -95,15 +95,24 @@ def test_a_hessian_a_downdate_and_a_product_are_within_their_bounds(n: int, d: i
     assert np.linalg.norm((hessian - exact_hessian(rows, weights, n, 0.01)).astype(float)) <= error
     assert np.linalg.norm(hessian) <= rounding.hessian_norm(features=d, strong_convexity=0.01)
 
-    gone = rows[:7]
-    scaled = scaled_rows(gone, gone @ weights, labels[:7])
-    downdated = hessian - scaled.T @ scaled / n
-    error += rounding.hessian_error(records=7, n=n, features=d, weight_norm=length, strong_convexity=0.01)
-    assert np.linalg.norm((downdated - exact_hessian(rows[7:], weights, n, 0.01)).astype(float)) <= error
+    left = 0
+    for gone in (7, 1, n // 2):
+        downdate(lower, rows[left : left + gone], labels[left : left + gone], weights, n)
+        left += gone
+        change = {"records": gone, "n": n, "features": d, "weight_norm": length, "strong_convexity": 0.01}
+        error += rounding.hessian_error(**change, downdated=True)
+        downdated = lower + np.tril(lower, -1).T
+        assert np.linalg.norm((downdated - exact_hessian(rows[left:], weights, n, 0.01)).astype(float)) <= error
 
     product = hessian @ weights
     off = (product - hessian.astype(LONG) @ weights.astype(LONG)).astype(float)
     assert np.linalg.norm(off) <= rounding.product_error(features=d, strong_convexity=0.01, norm=length)
+
+
+@pytest.mark.parametrize("matrix", [np.zeros((3, 3)), np.zeros((3, 3), np.float32, "F")])
+def test_a_matrix_that_cannot_be_changed_in_place_is_not_downdated(matrix):
+    with pytest.raises(ParameterError, match="must be float64 and lie in Fortran's order"):
+        downdate(matrix, np.ones((1, 3)), np.ones(1), np.zeros(3), 10)
 
 
 @NEEDS_EXTENDED
@@ -192,9 +201,9 @@ def test_weights_of_classes_stay_within_the_same_bounds(size: float, classes: in
         ghat = removed_gradient(rows[:9], labels[:9], weights, n, shares)
         left = LogisticRegression64(rows[9:], labels[9:], n, m, 2, shares).gradient(weights)
         assert ghat == pytest.approx(left - objective.gradient(weights), abs=1e-15 * (1 + size))
-        part = removed_curvature(rows[:9], labels[:9], weights, n, shares)
+        downdate(lower, rows[:9], labels[:9], weights, n, shares)
         _, of_left = LogisticRegression64(rows[9:], labels[9:], n, m, 2, shares).gradient_and_hessian(weights)
-        assert np.tril(lower - part) == pytest.approx(np.tril(of_left), abs=1e-15)
+        assert np.tril(lower) == pytest.approx(np.tril(of_left), abs=1e-15)
 
 
 @NEEDS_EXTENDED
@@ -226,7 +235,8 @@ def test_ridge_regression_is_within_its_bounds(n: int, d: int, size: float):
     left = (x[9:] @ w - y[9:]) @ x[9:] / n + LONG(m) * w
     few = rounding.gradient_error(records=9, n=n, features=d, classes=1, weight_norm=length, strong_convexity=0.0)
     assert np.linalg.norm((ghat - (left - exact)).astype(float)) <= few + 1e-18 * (1 + size)
-    downdated = lower - removed_curvature(rows[:9], targets[:9], weights, n, squared=True)
-    error += rounding.hessian_error(records=9, n=n, features=d, weight_norm=length, strong_convexity=m, classes=1)
+    downdate(lower, rows[:9], targets[:9], weights, n, squared=True)
+    change = {"records": 9, "n": n, "features": d, "weight_norm": length, "strong_convexity": m, "classes": 1}
+    error += rounding.hessian_error(**change, downdated=True)
     of_left = np.tril(x[9:].T @ x[9:] / n + LONG(m) * np.eye(d, dtype=LONG))
-    assert np.linalg.norm((np.tril(downdated) - of_left).astype(float)) <= error
+    assert np.linalg.norm((np.tril(lower) - of_left).astype(float)) <= error

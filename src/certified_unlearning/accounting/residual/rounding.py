@@ -19,8 +19,9 @@ coefficients: what they bound stays bounded, and their one ``u`` is within what 
 by `THIRD_DERIVATIVE` times what a score is, as ``|q'| <= 1/(6 sqrt 3)``, and by 16 ``u`` relative of two sigmoids,
 which with the products (a class' weight included), root, scaling and squaring makes 25. A row's part has Frobenius norm
 at most ``r^2 / 4``, and Frobenius norms bound spectral ones; so the sum is off by ``(gamma_chain + 25 u) N r^2 / 4 /
-n`` and what the scores cost. A *downdate* subtracts such a sum and rounds every entry once more. For all of it ``|H|_F
-<= r^2 / 4 + sqrt(d) m``.
+n`` and what the scores cost. A *downdate* adds a block's rows to the matrix itself, in an order that is the library's,
+so that matrix and rows alike go through as many sums as there are rows, and blocks twice more: that is its chain. For
+all of it ``|H|_F <= r^2 / 4 + sqrt(d) m``.
 
 *Ridge regression*, ``(1/n) sum (x.w - y) x + m w`` with targets of size at most 1: a coefficient is at most ``r |w| +
 1``, off by what the score is and by one ``u`` of the difference; the Hessian, ``X'X / n + m I``, has no scores, and
@@ -102,7 +103,14 @@ def curvature(classes: int) -> float:
 
 
 def hessian_error(
-    *, records: int, n: int, features: int, weight_norm: float, strong_convexity: float, classes: int = 2
+    *,
+    records: int,
+    n: int,
+    features: int,
+    weight_norm: float,
+    strong_convexity: float,
+    classes: int = 2,
+    downdated: bool = False,
 ) -> float:
     """Return how far, in Frobenius norm, an evaluated Hessian (or downdate) may be off.
 
@@ -111,13 +119,16 @@ def hessian_error(
         n: What the sum is divided by.
         features: Columns of a row.
         weight_norm: A bound on ``|w|`` where it is evaluated.
-        strong_convexity: ``m``; with downdates too, for their last rounding.
+        strong_convexity: ``m``; with downdates too, for the rounding of what they change.
         classes: 2 for the logistic loss, 1 for the squared one.
+        downdated: Whether the summands are taken out of a Hessian, as `downdate` does.
     """
     mean = records / n
     scores = 0.0 if classes == 1 else THIRD_DERIVATIVE * gamma(features) * ROW_NORM**3 * weight_norm
-    summed = scores + (gamma(chain(records, features)) + 25 * UNIT) * curvature(classes)
-    ends = 4 * UNIT * hessian_norm(features=features, strong_convexity=strong_convexity, classes=classes)
+    links = downdate_chain(records, features) if downdated else chain(records, features)
+    summed = scores + (gamma(links) + 25 * UNIT) * curvature(classes)
+    ends = gamma(links if downdated else 4)
+    ends *= hessian_norm(features=features, strong_convexity=strong_convexity, classes=classes)
     return _INTERPLAY * (mean * summed + ends) + _underflow(features**2)
 
 
@@ -143,6 +154,11 @@ def chain(records: int, features: int) -> int:
     """Return how many numbers are added one after another, at most, when blocks of rows are summed."""
     block = block_rows(features)
     return min(records, block) + math.ceil(records / block) + 2
+
+
+def downdate_chain(records: int, features: int) -> int:
+    """Return how many numbers are added one after another, at most, when blocks of rows are added to a matrix."""
+    return records + 2 * math.ceil(records / block_rows(features)) + 2
 
 
 def _underflow(numbers: int) -> float:
