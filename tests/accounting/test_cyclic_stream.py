@@ -152,6 +152,74 @@ def test_a_step_differs_in_the_records_of_its_batch_that_are_removed_later():
     assert late_starts > 30
 
 
+def forget():
+    stream._before_last_answer.cache_clear()
+    stream._differing.cache_clear()
+    for known in (stream._PAIRS, stream._LARGEST):
+        known._streams.clear()
+
+
+def changed(generator, schedule: Schedule) -> Schedule:
+    """Return the schedule, with one more request, or with something else."""
+    number = len(schedule.steps)
+    at = int(generator.integers(number))
+    another = (*schedule.steps[:at], schedule.steps[at] + 1, *schedule.steps[at + 1 :])
+    match int(generator.integers(7)):
+        case 0:
+            return replace(schedule, steps=another)
+        case 1:
+            return replace(schedule, learning_steps=schedule.learning_steps + 1)
+        case 2:
+            moved = tuple(((batch + 1) % schedule.cycle.batches, count) for batch, count in schedule.places[at])
+            return replace(schedule, places=(*schedule.places[:at], moved, *schedule.places[at + 1 :]))
+        case 3:
+            more = (*schedule.records[:at], int(generator.integers(3, 6)), *schedule.records[at + 1 :])
+            return replace(schedule, places=None, records_per_request=more)
+        case 4:
+            return first_of(schedule, at)
+        case 5:
+            return replace(schedule, sigma=schedule.sigma / 2)
+        case _:
+            return schedule.followed_by(records=2, steps=at, places=((at % schedule.cycle.batches, 2),))
+
+
+def test_what_is_kept_of_earlier_streams_is_what_is_found_anew():
+    generator = np.random.default_rng(7)
+    for _ in range(30):
+        first = Schedule(0.1, (1, 2), (3, 0), 20, Cycle(7, 40), (((3, 1),), ((0, 1), (5, 1))))
+        asked, due, found = [first], [], []
+        while len(asked) < 20:
+            before = asked[int(generator.integers(len(asked)))]
+            if len(before.steps) > 1 and before.places is not None:
+                asked.append(changed(generator, before))
+        for alone, values in ((False, found), (True, due)):
+            forget()
+            for each in asked:
+                if alone:
+                    forget()
+                told = (stream.curve, stream.largest_curve, stream.joint_curve)
+                values.append([of(batch_problem(40), each).mu for of in told])
+        assert found == due
+
+
+def test_one_more_request_of_many_asks_for_itself_alone(monkeypatch):
+    """However many there were, and with as many other models in between as are kept."""
+    asked = []
+    counted = stream._mu
+    monkeypatch.setattr(stream, "_mu", lambda *values: asked.append(values) or counted(*values))
+    models = [Schedule(0.1 + number, (1,) * 300, (1,) * 300, 20, Cycle(30, 40)) for number in range(stream.STREAMS)]
+    forget()
+    for schedule in models:
+        stream.largest_curve(batch_problem(40), schedule)
+    assert len(asked) == 300 * len(models)
+    asked.clear()
+    for schedule in models:
+        longer = schedule.followed_by(records=1, steps=1)
+        stream.largest_curve(batch_problem(40), longer)
+        stream.largest_curve(batch_problem(40), longer)
+    assert len(asked) == len(models)
+
+
 def test_runs_of_stretches_are_their_steps_one_by_one():
     """Some steps lie between two stretches; the last stretch may begin and end where nothing differs any more."""
     generator, gaps, late = np.random.default_rng(6), 0, 0

@@ -2,6 +2,7 @@
 
 import math
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -12,11 +13,13 @@ from sklearn.linear_model import LogisticRegression
 
 from certified_unlearning import certificate
 from certified_unlearning.accounting import mu_from_epsilon
+from certified_unlearning.accounting.core import curves
 from certified_unlearning.accounting.core.curves import Cycle, Schedule, were_checked
 from certified_unlearning.accounting.core.losses import regularisation_of
 from certified_unlearning.accounting.cyclic import stream
 from certified_unlearning.errors import AssumptionError, InfeasibleError, ParameterError
 from certified_unlearning.files import content_key
+from certified_unlearning.mechanisms.learners import history as of_streams
 from certified_unlearning.mechanisms.learners.history import Removal
 from certified_unlearning.mechanisms.learners.minibatch import (
     NOISE_OF_LONGEST,
@@ -168,6 +171,45 @@ def test_places_are_read_strictly_though_a_schedule_has_checked_others():
         Schedule(0.1, (4,), (5,), 48, Cycle(8, 400), odd)
         assert not were_checked(odd)
     assert were_checked(Schedule(0.1, (4,), (5,), 48, Cycle(8, 400), (((2, 1), (7, 3)),)).places)
+
+
+def test_what_is_kept_of_several_models_is_that_of_each():
+    """Streams that begin alike and go on otherwise, longer and shorter ones, in any order."""
+    generator, streams = np.random.default_rng(0), [[]]
+    while len(streams) < 60:
+        some = streams[int(generator.integers(len(streams)))]
+        places = ((int(generator.integers(3)), 4),)
+        streams.append([*some, Removal(4, int(generator.integers(1, 3)), places if generator.random() < 0.8 else None)])
+    alone = []
+    for removals in streams:
+        of_streams._KNOWN.clear()
+        alone.append(of_streams.answered(removals))
+    for number in generator.integers(len(streams), size=400):
+        assert of_streams.answered(streams[number]) == alone[number]
+    assert len(of_streams._KNOWN) == of_streams.STREAMS
+
+
+def test_schedules_of_several_models_are_each_checked_once(monkeypatch):
+    curves._CHECKED.clear()
+    checked = []
+    of_one = curves._check_places_of_one
+    monkeypatch.setattr(curves, "_check_places_of_one", lambda *asked: checked.append(asked) or of_one(*asked))
+    models = [
+        Schedule(0.1, (1,) * 20, (1,) * 20, 48, Cycle(8, 400 + model), (((model % 8, 1),),) * 20)
+        for model in range(curves.STREAMS)
+    ]
+    assert len(checked) == 20 * len(models)
+    checked.clear()
+    longer = [schedule.followed_by(records=2, steps=0, places=((0, 1), (5, 1))) for schedule in models]
+    assert len(checked) == len(models)
+    assert all(were_checked(schedule.places) for schedule in longer)
+    assert not any(were_checked(schedule.places) for schedule in models)
+    with pytest.raises(ParameterError, match="places must name batches from 0 to 7"):
+        longer[0].followed_by(records=1, steps=0, places=((8, 1),))
+    with pytest.raises(ParameterError, match="places must hold the request's 2 records"):
+        replace(longer[0], places=(*longer[0].places[:-1], ((0, 1),)))
+    with pytest.raises(ParameterError, match="places must hold the request's 3 records"):
+        replace(longer[0], records_per_request=(3, *longer[0].records[1:]))
 
 
 def test_removals_are_kept_as_plain_numbers():

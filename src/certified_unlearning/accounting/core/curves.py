@@ -4,6 +4,8 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from itertools import compress
+from operator import is_not
 
 import numpy as np
 
@@ -146,23 +148,31 @@ class Schedule:
         return replace(self, records_per_request=(*self.records, records), steps=(*self.steps, steps), places=known)
 
 
-_CHECKED: list[tuple[Cycle | None, tuple[Places, ...], tuple[int, ...]]] = [(None, (), ())]
-"""What was checked last: a schedule that grows by one request after another is not checked from its start each time."""
+STREAMS = 16
+"""Streams of requests of which what was checked is kept."""
+_CHECKED: list[tuple[Cycle, tuple[Places, ...], tuple[int, ...]]] = []
+"""What was checked last of each, the latest first: what grows by one request after another is not checked from its
+start each time."""
 
 
 def _check_places(known: tuple[Places, ...], sizes: tuple[int, ...], cycle: Cycle) -> None:
     """Raise `ParameterError` unless requests of these sizes can lie there."""
     if len(known) != len(sizes):
         raise ParameterError(f"places must be those of {len(sizes)} requests, got those of {len(known)}")
-    of_cycle, checked, of_sizes = _CHECKED[0]
+    fitting = (
+        each
+        for each in _CHECKED
+        if known[:1] == each[1][:1] and (cycle, known[: len(each[1])], sizes[: len(each[1])]) == each
+    )
+    before = max(fitting, key=lambda each: len(each[1]), default=(cycle, (), ()))
+    checked = before[1]
     number = len(checked)
-    seen = number if of_cycle == cycle and known[:number] == checked and sizes[:number] == of_sizes else 0
-    for places, records in zip(known[seen:], sizes[seen:], strict=True):
+    for places, records in zip(known[number:], sizes[number:], strict=True):
         _check_places_of_one(places, records, cycle)
     # Equal ones may be of other types.
-    others = [places for places, before in zip(known, checked, strict=False) if places is not before]
+    others = compress(known, map(is_not, known, checked))
     if type(known) is tuple and all(map(of_usual_types, (*others, *known[number:]))):
-        _CHECKED[0] = cycle, known, sizes
+        _CHECKED[:] = [(cycle, known, sizes), *(each for each in _CHECKED if each is not before)][:STREAMS]
 
 
 def of_usual_types(places: Places) -> bool:
@@ -173,8 +183,8 @@ def of_usual_types(places: Places) -> bool:
 
 
 def were_checked(places: object) -> bool:
-    """Return whether these places, the very object, are those of the schedule that was checked last, all of tuples."""
-    return places is _CHECKED[0][1]
+    """Return whether these places, the very object, are those of a schedule that was checked lately, all of tuples."""
+    return any(places is checked for _, checked, _ in _CHECKED)
 
 
 @lru_cache(maxsize=4096)

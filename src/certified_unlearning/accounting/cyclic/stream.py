@@ -13,11 +13,11 @@ batch may count more than ``b`` records of several: an upper bound.)
 """
 
 import math
-from collections.abc import Iterator
+from collections.abc import Hashable, Iterator
 from dataclasses import replace
 from functools import lru_cache
 from itertools import accumulate
-from typing import NamedTuple, TypeAlias
+from typing import Generic, NamedTuple, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,8 +32,8 @@ from certified_unlearning.errors import AssumptionError, InfeasibleError, Parame
 
 FORGOTTEN = 30.0
 """Steps whose differences have faded by ``exp(-30)`` are summed up in one distance: an upper bound."""
-DEPTH = 100
-"""Requests that one call adds to what the one before has computed."""
+STREAMS = 64
+"""Streams of requests of which what they came to is kept."""
 MOST_COUNTED = 2 * 10**7
 """Steps that are counted in one array; each takes up to 230 bytes of memory on the way."""
 MOST_OF_WINDOW = 10**18
@@ -42,6 +42,7 @@ STEPS_OF_PIECE = 10**6
 """What all models tell is counted in pieces of so many steps, or of one request's."""
 Whole: TypeAlias = NDArray[np.int64]
 """Whole numbers."""
+Value = TypeVar("Value")
 
 
 class Requests(NamedTuple):
@@ -61,29 +62,63 @@ class Requests(NamedTuple):
         last_places = None if self.places is None else self.places[-1:]
         return hash((self.cycle, self.learning_steps, len(self.records), self.records[-1:], last_places))
 
+    def goes_on_from(self, other: "Requests") -> bool:
+        """Return whether this is the other, or the other and more requests."""
+        number = len(other.records)
+        places = None if self.places is None else self.places[:number]
+        return (
+            self.records[:number] == other.records
+            and self.earlier_steps[: len(other.earlier_steps)] == other.earlier_steps
+            and (self.cycle, self.learning_steps, places) == (other.cycle, other.learning_steps, other.places)
+        )
+
     @property
     def steps(self) -> int:
         """Steps before the last answer."""
         return self.learning_steps + sum(self.earlier_steps)
 
     @classmethod
-    def of(cls, schedule: Schedule, number: int | None = None) -> "Requests":
-        """Return the requests of a schedule that has a cycle, or the first ``number`` of them."""
+    def of(cls, schedule: Schedule) -> "Requests":
+        """Return the requests of a schedule that has a cycle."""
         assert schedule.cycle is not None
-        places = None if schedule.places is None else schedule.places[:number]
-        steps = schedule.steps[:number][:-1]
-        return cls(schedule.cycle, int(schedule.learning_steps), schedule.records[:number], steps, places)
+        steps = schedule.steps[:-1]
+        return cls(schedule.cycle, int(schedule.learning_steps), schedule.records, steps, schedule.places)
 
     def first(self, number: int) -> "Requests":
-        """Return the first requests, fewer than all."""
+        """Return the first requests."""
+        if number == len(self.records):
+            return self
         places = None if self.places is None else self.places[:number]
         return self._replace(
             records=self.records[:number], earlier_steps=self.earlier_steps[:number][:-1], places=places
         )
 
-    def but_the_last(self) -> "Requests":
-        """Return all requests but the last one."""
-        return self.first(len(self.records) - 1)
+
+class _Known(Generic[Value]):
+    """What the requests of some streams came to when that was asked last: the next request of each adds to it."""
+
+    def __init__(self) -> None:
+        self._streams: dict[Hashable, tuple[Requests, Value]] = {}
+
+    def longest(self, kind: Hashable, requests: Requests, nothing: Value) -> tuple[int, Value]:
+        """Return how many of the requests are known, and what they came to; ``nothing`` where none are."""
+        known = self._streams.get(self._name(kind, requests))
+        if known is None or not requests.goes_on_from(known[0]):
+            return 0, nothing
+        return len(known[0].records), known[1]
+
+    def keep(self, kind: Hashable, requests: Requests, value: Value) -> None:
+        """Keep what the requests come to, instead of what was kept of their stream."""
+        name = self._name(kind, requests)
+        self._streams.pop(name, None)
+        self._streams[name] = requests, value
+        if len(self._streams) > STREAMS:
+            del self._streams[next(iter(self._streams))]
+
+    @staticmethod
+    def _name(kind: Hashable, requests: Requests) -> Hashable:
+        # Few streams begin alike; of those that do, what was asked last is kept.
+        return kind, requests.learning_steps, requests.records[:1], requests.places and requests.places[:1]
 
 
 def curve(problem: Problem, schedule: Schedule) -> GaussianCurve:
@@ -109,10 +144,15 @@ def curve(problem: Problem, schedule: Schedule) -> GaussianCurve:
 def largest_curve(problem: Problem, schedule: Schedule) -> GaussianCurve:
     """Return the largest `curve` after any request of a schedule: no model was ever easier to tell."""
     _check(problem, schedule)
-    largest = 0.0
-    for number in (*range(DEPTH, len(schedule.steps), DEPTH), len(schedule.steps)):
-        requests, last = Requests.of(schedule, number), schedule.steps[:number][-1:]
-        largest = _largest_mu(problem, schedule.sigma, requests, last)
+    requests, kind = Requests.of(schedule), (problem, schedule.sigma)
+    answered = requests._replace(earlier_steps=schedule.steps)
+    known, largest = _LARGEST.longest(kind, answered, 0.0)
+    if known == len(schedule.steps):
+        return GaussianCurve(largest)
+    for number in range(known + 1, len(schedule.steps) + 1):
+        last = schedule.steps[number - 1 : number]
+        largest = max(largest, _mu(problem, schedule.sigma, requests.first(number), last))
+    _LARGEST.keep(kind, answered, largest)
     return GaussianCurve(largest)
 
 
@@ -167,6 +207,9 @@ def joint_curve(problem: Problem, schedule: Schedule) -> GaussianCurve:
 
 def _pieces(starts: Whole, ends: Whole) -> Iterator[slice]:
     """Yield stretches that are together not too many steps to be counted in one array."""
+    if ends[-1] - starts[0] <= STEPS_OF_PIECE:
+        yield slice(0, len(starts))
+        return
     begin, first = 0, int(starts[0])
     for number, (start, end) in enumerate(zip(starts.tolist(), ends.tolist(), strict=True)):
         if number > begin and end - first > STEPS_OF_PIECE:
@@ -191,14 +234,6 @@ def before_last_answer(problem: Problem, schedule: Schedule) -> Pool:
 def _mu(problem: Problem, sigma: float, requests: Requests, last: tuple[int, ...]) -> float:
     pool = _before_last_answer(problem, sigma, requests)
     return pool.followed_by(*(replace(_step(problem, sigma)[0], steps=steps) for steps in last)).mu()
-
-
-@lru_cache(maxsize=4 * DEPTH)
-def _largest_mu(problem: Problem, sigma: float, requests: Requests, last: tuple[int, ...]) -> float:
-    if not last:
-        return 0.0
-    before = _largest_mu(problem, sigma, requests.but_the_last(), requests.earlier_steps[-1:])
-    return max(before, _mu(problem, sigma, requests, last))
 
 
 @lru_cache(maxsize=64)
@@ -292,8 +327,6 @@ def _differing(requests: Requests, start: int, end: int) -> Array:
     Those are the records of its batch that are removed later.
     """
     batches = requests.cycle.batches
-    for number in range(DEPTH, len(requests.records), DEPTH):
-        _pairs(requests.first(number))
     pairs = _pairs(requests)
     batch, records, until = pairs[:, np.searchsorted(pairs[2], start, side="right") :]
     steps = end - start
@@ -315,12 +348,22 @@ def _differing(requests: Requests, start: int, end: int) -> Array:
     return later.reshape(-1)[:steps]
 
 
-@lru_cache(maxsize=16)
 def _pairs(requests: Requests) -> Whole:
     """Return a column for each batch of each request: the batch, the records there, the steps before the request."""
-    if not requests.records:
-        return np.empty((3, 0), dtype=np.int64)
-    end = requests.steps
-    places = requests.places[-1] if requests.places else last_visited(requests.cycle, requests.records[-1], steps=end)
-    new = np.array([(batch, count, end) for batch, count in places], dtype=np.int64).reshape(-1, 3).T
-    return np.concatenate([_pairs(requests.but_the_last()), new], axis=1)
+    known, pairs = _PAIRS.longest(None, requests, np.empty((3, 0), dtype=np.int64))
+    if known == len(requests.records):
+        return pairs
+    cycle, places = requests.cycle, requests.places
+    so_far = requests.learning_steps + sum(requests.earlier_steps[:known])
+    new = [
+        (batch, count, end)
+        for number, end in enumerate(accumulate(requests.earlier_steps[known:], initial=so_far), known)
+        for batch, count in (places[number] if places else last_visited(cycle, requests.records[number], steps=end))
+    ]
+    pairs = np.concatenate([pairs, np.array(new, dtype=np.int64).reshape(-1, 3).T], axis=1)
+    _PAIRS.keep(None, requests, pairs)
+    return pairs
+
+
+_PAIRS: _Known[Whole] = _Known()
+_LARGEST: _Known[float] = _Known()

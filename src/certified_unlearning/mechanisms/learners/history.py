@@ -1,6 +1,7 @@
 """What a learner has removed so far, and what follows from it.
 
-Each request asks for those before it once more, so the last answer is kept, and taken where the removals are equal.
+Each request asks for those before it once more, so the last answers of some streams are kept, and taken where the
+removals are equal.
 """
 
 from collections.abc import Sequence
@@ -84,20 +85,26 @@ class Answered(NamedTuple):
         )
 
 
-_LAST = [Answered()]
-"""What `answered` returned last."""
+STREAMS = 16
+"""Streams of removals of which what follows is kept."""
+_KNOWN: list[Answered] = []
+"""What `answered` returned last of each stream, the latest first."""
 
 
 def answered(history: Sequence[Removal]) -> Answered:
     """Return what follows from all removals so far."""
-    known = _LAST[0]
+    if not history:
+        return Answered()
+    if _KNOWN and tuple(history) == _KNOWN[0].removals:
+        return _KNOWN[0]
+    # Most streams differ in the first removal already.
+    begun = (each for each in _KNOWN if each.removals[0] == history[0])
+    fitting = (each for each in begun if tuple(history[: len(each.removals)]) == each.removals)
+    known = max(fitting, key=lambda each: len(each.removals), default=Answered())
     number = len(known.removals)
-    if tuple(history[:number]) != known.removals:
-        known, number = Answered(), 0
-    if len(history) > number:
-        known = known.followed_by(history[number:])
-    _LAST[0] = known
-    return known
+    found = known.followed_by(history[number:]) if len(history) > number else known
+    _KNOWN[:] = [found, *(each for each in _KNOWN if each is not known)][:STREAMS]
+    return found
 
 
 def _plain(removal: Removal) -> Removal:
