@@ -17,10 +17,12 @@ from certified_unlearning.accounting.core import curves
 from certified_unlearning.accounting.core.curves import Cycle, Schedule, were_checked
 from certified_unlearning.accounting.core.losses import regularisation_of
 from certified_unlearning.accounting.cyclic import stream
+from certified_unlearning.engine import minibatch
 from certified_unlearning.errors import AssumptionError, InfeasibleError, ParameterError
 from certified_unlearning.files import content_key
 from certified_unlearning.mechanisms.learners import history as of_streams
 from certified_unlearning.mechanisms.learners.history import Removal
+from certified_unlearning.mechanisms.learners.learner import NoisyLearner
 from certified_unlearning.mechanisms.learners.minibatch import (
     NOISE_OF_LONGEST,
     SCORE_NOISE,
@@ -121,6 +123,53 @@ def test_a_request_changes_weights_as_its_batches_say():
         gradient = torch.sigmoid(some @ expected[0]) @ some / 400 + problem.strong_convexity * expected[0]
         expected = expected - problem.step_size * gradient
     torch.testing.assert_close(ended, expected, rtol=1e-12, atol=1e-12)
+
+
+class Counting:
+    """Progress that counts, and stops after so much of it."""
+
+    def __init__(self, stop=math.inf):
+        self.done, self._stop = 0, stop
+
+    def skip(self, work):
+        self.done += work
+
+    def advance(self, work):
+        self.done += work
+        if self.done >= self._stop:
+            raise KeyboardInterrupt
+
+
+@pytest.mark.parametrize("class_weights", [None, (1.0, 0.3)])
+@pytest.mark.parametrize("weighted_noise", [1.0, 0.0])
+def test_one_model_by_itself_takes_the_steps_of_a_phase_of_trials(class_weights, weighted_noise, monkeypatch):
+    """The same bits, whatever a call takes; nothing changes what was given; without a compiler it is the phase."""
+    learner = planned(learning_steps=11, class_weights=class_weights)
+    learner = learner.model_copy(update={"sigma": learner.sigma * weighted_noise})
+    rows, labels = signed(*data())
+    labels = 2 * labels - 1
+    start = torch.linspace(-1, 1, 5, dtype=torch.float64)[None]
+    given = start.clone()
+    history = [Removal(4, 6, ((2, 1), (7, 3))), Removal(1, 27, ((0, 1),))]
+    for removals in (history[:1], history, [*history, Removal(1, 0)]):
+        due = NoisyLearner.unlearn(learner, start, rows, labels, removals, [7])
+        for numbers in (1 << 27, 400 * 5 * 4):
+            monkeypatch.setattr(minibatch, "NUMBERS_OF_A_CALL", numbers)
+            counted = Counting()
+            found = learner.unlearn(start, rows, labels, removals, [7], progress=counted)
+            assert torch.equal(found, due)
+            assert counted.done == removals[-1].steps
+        with monkeypatch.context() as without:
+            without.setattr(minibatch.compiled, "takes", lambda *_, **__: False)
+            torch.testing.assert_close(learner.unlearn(start, rows, labels, removals, [7]), due, rtol=1e-12, atol=1e-12)
+        assert torch.equal(start, given)
+        assert found is not start
+    with pytest.raises(KeyboardInterrupt):
+        learner.unlearn(start, rows, labels, history, [7], progress=Counting(stop=8))
+    assert torch.equal(start, given)
+    pair = learner.unlearn(start.repeat(2, 1), rows, labels, history, [7, 8])
+    torch.testing.assert_close(pair[:1], learner.unlearn(start, rows, labels, history, [7]), rtol=1e-12, atol=1e-12)
+    assert weighted_noise == 0 or not torch.equal(pair[0], pair[1])
 
 
 def test_the_guarantee_of_a_run_is_verified_and_states_its_cycle():

@@ -95,15 +95,20 @@ class OwnBatch(TrialBatch):
         """Return the address of every trial's noise in a phase; zeros where no noise is drawn."""
         if not self.secrets:
             return [0] * self.trials
-        return [address(str(key), _own_name(phase)) for key in self.secrets]
+        return [own_key(key, phase) for key in self.secrets]
 
     def learning_keys(self, phase: str) -> list[int]:
         """Return `keys`: no other run shares what was learned."""
         return self.keys(phase)
 
 
-def _own_name(phase: str) -> str:
+def own_key(secret: int, phase: str) -> int:
+    """Return the address of the noise in a phase of one trial on one's own data, from the trial's key."""
     # Names of their own since the first version: with one seed every version makes the same model.
+    return address(str(secret), _own_name(phase))
+
+
+def _own_name(phase: str) -> str:
     number = phase.removeprefix("request-").removesuffix("-publication")
     if phase.endswith("-publication"):
         return f"publication-{0 if number == 'learning' else number}"

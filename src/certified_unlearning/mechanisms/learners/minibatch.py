@@ -19,10 +19,13 @@ from certified_unlearning.accounting.core.rounding import required_sigma
 from certified_unlearning.accounting.cyclic import planning
 from certified_unlearning.accounting.cyclic.accountants import CYCLIC
 from certified_unlearning.accounting.shifted.arithmetic import failure_delta, langevin_floor
+from certified_unlearning.engine.devices import threads_for
 from certified_unlearning.engine.minibatch import CyclicObjective
 from certified_unlearning.engine.objectives.rows import StreamedRows
+from certified_unlearning.engine.progress import Progress
 from certified_unlearning.errors import AssumptionError, ParameterError
 from certified_unlearning.mechanisms import minibatch_langevin
+from certified_unlearning.mechanisms.batch import own_key
 from certified_unlearning.mechanisms.learners.history import Removal, answered
 from certified_unlearning.mechanisms.learners.langevin import LangevinLearner
 from certified_unlearning.mechanisms.learners.learner import (
@@ -256,6 +259,36 @@ class MiniBatchLearner(NoisyLearner):
             features=features,
             data_digest=data_digest,
         )
+
+    def unlearn(
+        self,
+        weights: Tensor,
+        rows: Tensor | StreamedRows,
+        labels: Tensor,
+        history: Sequence[Removal],
+        keys: Sequence[int],
+        *,
+        progress: Progress | None = None,
+    ) -> Tensor:
+        """Carry out the last removal of ``history``; see `NoisyLearner.unlearn`."""
+        if len(keys) == len(weights) == 1 and isinstance(rows, Tensor) and weights.device == rows.device:
+            # One model's compiled steps by themselves: the rest of a phase of many trials takes longer than they do.
+            known, step_size = answered(history), self.exact_problem.step_size
+            steps, key = range(known.steps[-1]), own_key(keys[0], f"request-{len(history)}")
+            moved, noise_std, done = weights.clone(), math.sqrt(2 * step_size) * self.sigma, 0
+            with threads_for(self.batch_size * rows.shape[1]):
+                objective = self._objective(rows, labels, self.n)
+            objective.seek(self.learning_steps + sum(known.steps[:-1]))
+            while done < len(steps):
+                taken = objective.noisy_steps(moved, step_size, noise_std, key=key, steps=steps[done:])
+                if not taken:
+                    break
+                done += taken
+                if progress is not None:
+                    progress.advance(taken)
+            else:
+                return moved
+        return super().unlearn(weights, rows, labels, history, keys, progress=progress)
 
     def _objective(self, rows: Tensor | StreamedRows, labels: Tensor, normaliser: int) -> CyclicObjective:
         return CyclicObjective(
