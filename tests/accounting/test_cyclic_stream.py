@@ -2,6 +2,8 @@
 
 import itertools
 import math
+import sys
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
 import numpy as np
@@ -218,6 +220,56 @@ def test_one_more_request_of_many_asks_for_itself_alone(monkeypatch):
         stream.largest_curve(batch_problem(40), longer)
         stream.largest_curve(batch_problem(40), longer)
     assert len(asked) == len(models)
+
+
+def test_copies_of_a_model_ask_for_their_own_requests_alone(monkeypatch):
+    """Streams that begin alike and then part; one is looked at as it was before."""
+    asked = []
+    counted = stream._mu
+    monkeypatch.setattr(stream, "_mu", lambda *values: asked.append(values) or counted(*values))
+    forget()
+    begun = Schedule(0.1, (1,) * 100, (1,) * 100, 20, Cycle(30, 40))
+    stream.largest_curve(batch_problem(40), begun)
+    copies = [begun] * 3
+    asked.clear()
+    for steps in range(2, 7):
+        copies = [each.followed_by(records=1 + number, steps=steps) for number, each in enumerate(copies)]
+        for each in copies:
+            stream.largest_curve(batch_problem(40), each)
+    assert len(asked) == 3 * 5
+    stream.largest_curve(batch_problem(40), first_of(begun, 20))
+    assert len(asked) == 3 * 5 + 20
+    stream.largest_curve(batch_problem(40), copies[0].followed_by(records=1, steps=1))
+    assert len(asked) == 3 * 5 + 20 + 1
+
+
+def test_what_is_kept_of_a_schedule_does_not_change_with_it():
+    forget()
+    steps = [50]
+    of = {"sigma": 0.1, "records_per_request": (1,), "learning_steps": 20, "cycle": Cycle(7, 40)}
+    before = stream.largest_curve(batch_problem(40), Schedule(steps=steps, places=(((3, 1),),), **of)).mu
+    steps[0] = 1
+    asked = Schedule(steps=[1], places=(((3, 1),),), **of)
+    assert stream.largest_curve(batch_problem(40), asked).mu == stream.curve(batch_problem(40), asked).mu > before
+
+
+def test_threads_may_ask_at_once():
+    """Of more streams than are kept; a mistake in what is kept shows as an exception in one of some hundred calls."""
+    schedules = [Schedule(0.1, (1, 1), (number, 2), 20, Cycle(30, 40)) for number in range(3)]
+    schedules += [Schedule(0.1 + number, (1,), (1,), 20, Cycle(30, 40)) for number in range(3 * stream.STREAMS)]
+    due = [stream.largest_curve(batch_problem(40), each).mu for each in schedules]
+
+    def ask(seed):
+        for number in np.random.default_rng(seed).integers(len(schedules), size=3000).tolist():
+            assert stream.largest_curve(batch_problem(40), schedules[number]).mu == due[number]
+
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        with ThreadPoolExecutor(4) as pool:
+            list(pool.map(ask, range(4)))
+    finally:
+        sys.setswitchinterval(interval)
 
 
 def test_runs_of_stretches_are_their_steps_one_by_one():

@@ -170,6 +170,9 @@ def test_one_model_by_itself_takes_the_steps_of_a_phase_of_trials(class_weights,
     pair = learner.unlearn(start.repeat(2, 1), rows, labels, history, [7, 8])
     torch.testing.assert_close(pair[:1], learner.unlearn(start, rows, labels, history, [7]), rtol=1e-12, atol=1e-12)
     assert weighted_noise == 0 or not torch.equal(pair[0], pair[1])
+    for odd in (start[:, :4], torch.ones(1, 6, dtype=torch.float64)):
+        with pytest.raises(RuntimeError, match="shapes cannot be multiplied"):
+            learner.unlearn(odd, rows, labels, history, [7])
 
 
 def test_the_guarantee_of_a_run_is_verified_and_states_its_cycle():

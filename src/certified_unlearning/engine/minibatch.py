@@ -132,7 +132,7 @@ class CyclicObjective:
         """
         if not self._is_compiled or not isinstance(self._rows, Tensor):
             return 0
-        if weights.dtype != self._rows.dtype or not weights.is_contiguous():
+        if weights.dtype != self._rows.dtype or weights.shape != (1, self.d) or not weights.is_contiguous():
             return 0
         most = min(NUMBERS_OF_A_CALL // (self._batch_size * self.d), randomness.NUMBERS_AT_ONCE // self.d)
         some = steps[: max(1, most)]

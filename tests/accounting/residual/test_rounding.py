@@ -115,6 +115,15 @@ def test_a_matrix_that_cannot_be_changed_in_place_is_not_downdated(matrix):
         downdate(matrix, np.ones((1, 3)), np.ones(1), np.zeros(3), 10)
 
 
+def test_a_matrix_that_is_read_only_stays_as_it_is():
+    """BLAS would write to it, or die where it lies in a file."""
+    bits = np.eye(3).tobytes()
+    matrix = np.frombuffer(bits).reshape(3, 3, order="F")
+    with pytest.raises(ParameterError, match="must not be read-only"):
+        downdate(matrix, np.ones((1, 3)), np.ones(1), np.zeros(3), 10)
+    assert bits == np.eye(3).tobytes()
+
+
 @NEEDS_EXTENDED
 @pytest.mark.parametrize("size", [0.1, 30.0])
 def test_a_softmax_gradient_is_within_its_bound(size: float):

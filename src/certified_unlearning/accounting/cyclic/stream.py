@@ -17,6 +17,7 @@ from collections.abc import Hashable, Iterator
 from dataclasses import replace
 from functools import lru_cache
 from itertools import accumulate
+from threading import Lock
 from typing import Generic, NamedTuple, TypeAlias, TypeVar
 
 import numpy as np
@@ -32,8 +33,10 @@ from certified_unlearning.errors import AssumptionError, InfeasibleError, Parame
 
 FORGOTTEN = 30.0
 """Steps whose differences have faded by ``exp(-30)`` are summed up in one distance: an upper bound."""
-STREAMS = 64
-"""Streams of requests of which what they came to is kept."""
+STREAMS = 32
+"""Streams of requests of which what they came to is kept; those that begin alike count as one."""
+BRANCHES = 8
+"""Of streams that begin alike, as those of a model's copies do, what so many came to that were asked last is kept."""
 MOST_COUNTED = 2 * 10**7
 """Steps that are counted in one array; each takes up to 230 bytes of memory on the way."""
 MOST_OF_WINDOW = 10**18
@@ -81,8 +84,9 @@ class Requests(NamedTuple):
     def of(cls, schedule: Schedule) -> "Requests":
         """Return the requests of a schedule that has a cycle."""
         assert schedule.cycle is not None
-        steps = schedule.steps[:-1]
-        return cls(schedule.cycle, int(schedule.learning_steps), schedule.records, steps, schedule.places)
+        # Whatever they were, what is kept must not change.
+        steps, places = tuple(schedule.steps[:-1]), schedule.places and tuple(schedule.places)
+        return cls(schedule.cycle, int(schedule.learning_steps), schedule.records, steps, places)
 
     def first(self, number: int) -> "Requests":
         """Return the first requests."""
@@ -98,26 +102,27 @@ class _Known(Generic[Value]):
     """What the requests of some streams came to when that was asked last: the next request of each adds to it."""
 
     def __init__(self) -> None:
-        self._streams: dict[Hashable, tuple[Requests, Value]] = {}
+        self._streams: dict[Hashable, tuple[tuple[Requests, Value], ...]] = {}
+        self._lock = Lock()
 
     def longest(self, kind: Hashable, requests: Requests, nothing: Value) -> tuple[int, Value]:
         """Return how many of the requests are known, and what they came to; ``nothing`` where none are."""
-        known = self._streams.get(self._name(kind, requests))
-        if known is None or not requests.goes_on_from(known[0]):
-            return 0, nothing
-        return len(known[0].records), known[1]
+        with self._lock:
+            known = self._streams.get(self._name(kind, requests), ())
+        fitting = [(len(some.records), value) for some, value in known if requests.goes_on_from(some)]
+        return max(fitting, key=lambda each: each[0], default=(0, nothing))
 
     def keep(self, kind: Hashable, requests: Requests, value: Value) -> None:
-        """Keep what the requests come to, instead of what was kept of their stream."""
+        """Keep what the requests come to."""
         name = self._name(kind, requests)
-        self._streams.pop(name, None)
-        self._streams[name] = requests, value
-        if len(self._streams) > STREAMS:
-            del self._streams[next(iter(self._streams))]
+        with self._lock:
+            known = self._streams.pop(name, ())
+            self._streams[name] = ((requests, value), *known)[:BRANCHES]
+            if len(self._streams) > STREAMS:
+                del self._streams[next(iter(self._streams))]
 
     @staticmethod
     def _name(kind: Hashable, requests: Requests) -> Hashable:
-        # Few streams begin alike; of those that do, what was asked last is kept.
         return kind, requests.learning_steps, requests.records[:1], requests.places and requests.places[:1]
 
 
@@ -145,7 +150,7 @@ def largest_curve(problem: Problem, schedule: Schedule) -> GaussianCurve:
     """Return the largest `curve` after any request of a schedule: no model was ever easier to tell."""
     _check(problem, schedule)
     requests, kind = Requests.of(schedule), (problem, schedule.sigma)
-    answered = requests._replace(earlier_steps=schedule.steps)
+    answered = requests._replace(earlier_steps=tuple(schedule.steps))
     known, largest = _LARGEST.longest(kind, answered, 0.0)
     if known == len(schedule.steps):
         return GaussianCurve(largest)

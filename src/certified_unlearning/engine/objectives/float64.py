@@ -210,7 +210,13 @@ def downdate(
         n: What the records' parts are divided by.
         class_weights: What the losses of records of each class are multiplied by.
         squared: Whether it is that of ridge regression, not of a logistic one.
+
+    Raises:
+        ParameterError: The matrix cannot be changed in place.
     """
+    # SciPy's wrapper would write to read-only memory.
+    if not matrix.flags.writeable:
+        raise ParameterError("a matrix to downdate must not be read-only; copy it first")
     for some in _blocks_of(len(rows), rows.shape[1]):
         scaled = rows[some]
         if not squared:

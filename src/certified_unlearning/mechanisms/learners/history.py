@@ -95,8 +95,9 @@ def answered(history: Sequence[Removal]) -> Answered:
     """Return what follows from all removals so far."""
     if not history:
         return Answered()
-    if _KNOWN and tuple(history) == _KNOWN[0].removals:
-        return _KNOWN[0]
+    for latest in _KNOWN[:1]:
+        if tuple(history) == latest.removals:
+            return latest
     # Most streams differ in the first removal already.
     begun = (each for each in _KNOWN if each.removals[0] == history[0])
     fitting = (each for each in begun if tuple(history[: len(each.removals)]) == each.removals)
