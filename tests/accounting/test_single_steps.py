@@ -12,6 +12,7 @@ from certified_unlearning.accounting.core.curves import Cycle, Schedule
 from certified_unlearning.accounting.core.pooling import Phase, Pool, pooled_mu
 from certified_unlearning.accounting.core.problem import Problem
 from certified_unlearning.accounting.cyclic import stream
+from tests.accounting.cyclic_streams import forget
 
 if single_steps.library() is None:
     pytest.skip("no C++ compiler is here", allow_module_level=True)
@@ -98,13 +99,13 @@ def test_numbers_of_other_types_give_what_pythons_give(kind: type, monkeypatch: 
     """Their memory is another: read as doubles it would be anything, and end too soon."""
     found = []
     for convert in (kind, float):
-        clear()
+        forget()
         step_size, sigma, lipschitz = (convert(kind(each)) for each in (3, 0.3, 1))
         problem = Problem(4, 0.0125, 0.2625, lipschitz, step_size, adjacency="zero-out")
         schedule = Schedule(sigma, (2, 3, 1), (7, 0, 9), learning_steps=40, cycle=Cycle(5, 4))
         found.append([each(problem, schedule).mu for each in (stream.curve, stream.largest_curve, stream.joint_curve)])
     assert found[0] == pytest.approx(found[1], rel=1e-5)
-    clear()
+    forget()
     draw = np.random.default_rng(3)
     sensitivities, distances = draw.random(40).astype(kind), np.array([1, 2], dtype=kind)
     constants = {"contraction_gap": 0.1, "noise_std": 0.5}
@@ -130,11 +131,6 @@ def test_the_longest_that_is_taken_keeps_its_digits() -> None:
         assert found.mu() == pytest.approx(due.mu(), rel=1e-12)
 
 
-def clear() -> None:
-    stream._before_last_answer.cache_clear()
-    stream._LARGEST._streams.clear()
-
-
 @pytest.mark.parametrize("seed", range(6))
 def test_streams_tell_the_same_with_and_without_a_compiler(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     generator = np.random.default_rng(seed)
@@ -153,7 +149,7 @@ def test_streams_tell_the_same_with_and_without_a_compiler(seed: int, monkeypatc
         found, counts = [], []
         for takes in (lambda count, counts=counts: counts.append(count) is None, lambda _: False):
             monkeypatch.setattr(single_steps, "takes", takes)
-            clear()
+            forget()
             found.append(
                 [each(problem, schedule).mu for each in (stream.curve, stream.largest_curve, stream.joint_curve)]
             )
@@ -161,7 +157,7 @@ def test_streams_tell_the_same_with_and_without_a_compiler(seed: int, monkeypatc
         assert counts
         assert max(counts) <= single_steps.MOST_STEPS
         assert found[0] == pytest.approx(found[1], rel=1e-12, abs=0)
-    clear()
+    forget()
 
 
 def test_gaps_of_all_sizes_warn_of_nothing() -> None:

@@ -238,7 +238,7 @@ def test_what_is_kept_of_several_models_is_that_of_each():
         alone.append(of_streams.answered(removals))
     for number in generator.integers(len(streams), size=400):
         assert of_streams.answered(streams[number]) == alone[number]
-    assert len(of_streams._KNOWN) == of_streams.STREAMS
+    assert len(list(of_streams._KNOWN)) == of_streams.STREAMS
 
 
 def test_schedules_of_several_models_are_each_checked_once(monkeypatch):

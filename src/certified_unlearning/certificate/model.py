@@ -39,7 +39,7 @@ def _one_of(names: Iterable[str]) -> AfterValidator:
 
 
 def _unless_checked(places: Any, check: ValidatorFunctionWrapHandler) -> Any:
-    """Return checked places: as they are where they are those of the schedule that was checked last."""
+    """Return checked places: as they are where they are those of a schedule that was checked lately."""
     return places if were_checked(places) else check(places)
 
 

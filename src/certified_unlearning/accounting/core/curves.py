@@ -10,6 +10,7 @@ from operator import is_not
 import numpy as np
 
 from certified_unlearning.accounting.core.checks import require_count, require_counts, require_positive
+from certified_unlearning.accounting.core.kept import Kept
 from certified_unlearning.accounting.core.search import Array
 from certified_unlearning.errors import ParameterError
 
@@ -150,29 +151,26 @@ class Schedule:
 
 STREAMS = 16
 """Streams of requests of which what was checked is kept."""
-_CHECKED: list[tuple[Cycle, tuple[Places, ...], tuple[int, ...]]] = []
-"""What was checked last of each, the latest first: what grows by one request after another is not checked from its
-start each time."""
+_CHECKED: Kept[tuple[Cycle, tuple[Places, ...], tuple[int, ...]]] = Kept(STREAMS)
+"""What was checked: a schedule that grows by one request after another is not checked from its start each time."""
 
 
 def _check_places(known: tuple[Places, ...], sizes: tuple[int, ...], cycle: Cycle) -> None:
     """Raise `ParameterError` unless requests of these sizes can lie there."""
     if len(known) != len(sizes):
         raise ParameterError(f"places must be those of {len(sizes)} requests, got those of {len(known)}")
-    fitting = (
-        each
-        for each in _CHECKED
-        if known[:1] == each[1][:1] and (cycle, known[: len(each[1])], sizes[: len(each[1])]) == each
+    before = _CHECKED.longest(
+        lambda each: known[:1] == each[1][:1] and (cycle, known[: len(each[1])], sizes[: len(each[1])]) == each,
+        lambda each: len(each[1]),
     )
-    before = max(fitting, key=lambda each: len(each[1]), default=(cycle, (), ()))
-    checked = before[1]
+    checked = () if before is None else before[1]
     number = len(checked)
     for places, records in zip(known[number:], sizes[number:], strict=True):
         _check_places_of_one(places, records, cycle)
     # Equal ones may be of other types.
     others = compress(known, map(is_not, known, checked))
     if type(known) is tuple and all(map(of_usual_types, (*others, *known[number:]))):
-        _CHECKED[:] = [(cycle, known, sizes), *(each for each in _CHECKED if each is not before)][:STREAMS]
+        _CHECKED.keep((cycle, known, sizes), instead_of=before)
 
 
 def of_usual_types(places: Places) -> bool:

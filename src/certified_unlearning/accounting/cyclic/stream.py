@@ -18,13 +18,14 @@ from dataclasses import replace
 from functools import lru_cache
 from itertools import accumulate
 from threading import Lock
-from typing import Generic, NamedTuple, TypeAlias, TypeVar
+from typing import Generic, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from certified_unlearning.accounting.core import single_steps
 from certified_unlearning.accounting.core.curves import Cycle, GaussianCurve, Places, Schedule
+from certified_unlearning.accounting.core.kept import Kept, Value
 from certified_unlearning.accounting.core.pooling import Phase, Pool, mu_of_all
 from certified_unlearning.accounting.core.problem import Problem
 from certified_unlearning.accounting.core.search import Array
@@ -45,7 +46,6 @@ STEPS_OF_PIECE = 10**6
 """What all models tell is counted in pieces of so many steps, or of one request's."""
 Whole: TypeAlias = NDArray[np.int64]
 """Whole numbers."""
-Value = TypeVar("Value")
 
 
 class Requests(NamedTuple):
@@ -102,22 +102,22 @@ class _Known(Generic[Value]):
     """What the requests of some streams came to when that was asked last: the next request of each adds to it."""
 
     def __init__(self) -> None:
-        self._streams: dict[Hashable, tuple[tuple[Requests, Value], ...]] = {}
+        self._streams: dict[Hashable, Kept[tuple[Requests, Value]]] = {}
         self._lock = Lock()
 
     def longest(self, kind: Hashable, requests: Requests, nothing: Value) -> tuple[int, Value]:
         """Return how many of the requests are known, and what they came to; ``nothing`` where none are."""
-        with self._lock:
-            known = self._streams.get(self._name(kind, requests), ())
-        fitting = [(len(some.records), value) for some, value in known if requests.goes_on_from(some)]
-        return max(fitting, key=lambda each: each[0], default=(0, nothing))
+        begun = self._streams.get(self._name(kind, requests))
+        found = begun and begun.longest(lambda each: requests.goes_on_from(each[0]), lambda each: len(each[0].records))
+        return (len(found[0].records), found[1]) if found else (0, nothing)
 
     def keep(self, kind: Hashable, requests: Requests, value: Value) -> None:
         """Keep what the requests come to."""
         name = self._name(kind, requests)
         with self._lock:
-            known = self._streams.pop(name, ())
-            self._streams[name] = ((requests, value), *known)[:BRANCHES]
+            begun = self._streams.pop(name, None) or Kept(BRANCHES)
+            begun.keep((requests, value))
+            self._streams[name] = begun
             if len(self._streams) > STREAMS:
                 del self._streams[next(iter(self._streams))]
 
@@ -212,15 +212,11 @@ def joint_curve(problem: Problem, schedule: Schedule) -> GaussianCurve:
 
 def _pieces(starts: Whole, ends: Whole) -> Iterator[slice]:
     """Yield stretches that are together not too many steps to be counted in one array."""
-    if ends[-1] - starts[0] <= STEPS_OF_PIECE:
-        yield slice(0, len(starts))
-        return
-    begin, first = 0, int(starts[0])
-    for number, (start, end) in enumerate(zip(starts.tolist(), ends.tolist(), strict=True)):
-        if number > begin and end - first > STEPS_OF_PIECE:
-            yield slice(begin, number)
-            begin, first = number, start
-    yield slice(begin, len(starts))
+    begin = 0
+    while begin < len(starts):
+        end = max(begin + 1, int(ends.searchsorted(starts[begin] + STEPS_OF_PIECE, side="right")))
+        yield slice(begin, end)
+        begin = end
 
 
 def last_visited(cycle: Cycle, records: int, *, steps: int) -> Places:

@@ -10,6 +10,7 @@ from operator import index
 from typing import NamedTuple
 
 from certified_unlearning.accounting.core.curves import Places, of_usual_types
+from certified_unlearning.accounting.core.kept import Kept
 from certified_unlearning.files import canonical
 from certified_unlearning.mechanisms.run import Request
 
@@ -87,24 +88,24 @@ class Answered(NamedTuple):
 
 STREAMS = 16
 """Streams of removals of which what follows is kept."""
-_KNOWN: list[Answered] = []
-"""What `answered` returned last of each stream, the latest first."""
+_KNOWN: Kept[Answered] = Kept(STREAMS)
+"""What `answered` returned last of each."""
 
 
 def answered(history: Sequence[Removal]) -> Answered:
     """Return what follows from all removals so far."""
     if not history:
         return Answered()
-    for latest in _KNOWN[:1]:
-        if tuple(history) == latest.removals:
-            return latest
     # Most streams differ in the first removal already.
-    begun = (each for each in _KNOWN if each.removals[0] == history[0])
-    fitting = (each for each in begun if tuple(history[: len(each.removals)]) == each.removals)
-    known = max(fitting, key=lambda each: len(each.removals), default=Answered())
-    number = len(known.removals)
-    found = known.followed_by(history[number:]) if len(history) > number else known
-    _KNOWN[:] = [found, *(each for each in _KNOWN if each is not known)][:STREAMS]
+    known = _KNOWN.longest(
+        lambda each: each.removals[0] == history[0] and tuple(history[: len(each.removals)]) == each.removals,
+        lambda each: len(each.removals),
+    )
+    number = 0 if known is None else len(known.removals)
+    if known is not None and number == len(history):
+        return known
+    found = (known or Answered()).followed_by(history[number:])
+    _KNOWN.keep(found, instead_of=known)
     return found
 
 
