@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from certified_unlearning.accounting import delta_from_mu, epsilon_from_mu, mu_from_epsilon
+from certified_unlearning.accounting.core import single_steps
 from certified_unlearning.accounting.core.curves import Cycle, Schedule
 from certified_unlearning.accounting.core.pooling import Phase, pooled_mu
 from certified_unlearning.accounting.core.problem import Problem
@@ -15,7 +16,7 @@ from certified_unlearning.accounting.cyclic import planning, stream
 from certified_unlearning.accounting.cyclic.single import cyclic_curve
 from certified_unlearning.accounting.guarantees import as_computed, cyclic_guarantee, epsilon_all_published
 from certified_unlearning.errors import AssumptionError, InfeasibleError, ParameterError
-from tests.accounting.cyclic_streams import SMOOTHNESS, STRENGTH, batch_problem, first_of
+from tests.accounting.cyclic_streams import SMOOTHNESS, STRENGTH, batch_problem, first_of, forget
 
 
 def phases_of(problem, schedule, places):
@@ -119,8 +120,14 @@ def random_requests(generator):
     return requests, np.cumsum([requests.learning_steps, *requests.earlier_steps])
 
 
-def test_a_step_differs_in_the_records_of_its_batch_that_are_removed_later():
+@pytest.mark.parametrize("compiled", [True, False])
+def test_a_step_differs_in_the_records_of_its_batch_that_are_removed_later(compiled, monkeypatch):
+    if not compiled:
+        monkeypatch.setattr(single_steps, "takes", lambda steps: False)
+    elif single_steps.library() is None:
+        pytest.skip("no C++ compiler is here")
     generator, late_starts = np.random.default_rng(5), 0
+    forget()
     for _ in range(300):
         requests, ends = random_requests(generator)
         start = int(generator.integers(0, requests.steps + 1))
@@ -135,8 +142,11 @@ def test_a_step_differs_in_the_records_of_its_batch_that_are_removed_later():
         ]
         end = int(generator.integers(start, requests.steps + 1))
         assert stream._differing(requests, start, requests.steps).tolist() == expected
+        assert stream._differing(requests, start, requests.steps + 40)[: len(expected) + 1].tolist() == [*expected, 0]
+        assert not stream._differing(requests, start, requests.steps + 40)[len(expected) :].any()
         assert stream._differing(requests, start, end).tolist() == expected[: end - start]
     assert late_starts > 30
+    forget()
 
 
 def test_runs_of_stretches_are_their_steps_one_by_one():

@@ -42,39 +42,59 @@ def test_steps_are_pooled_as_phases_are(gap: float, distance: float) -> None:
 
 @pytest.mark.parametrize("seed", range(8))
 def test_runs_that_are_counted_each_on_its_own_add_up(seed: int) -> None:
-    generator = np.random.default_rng(seed)
+    """Some have no step; of long ones the last steps are counted, from a distance."""
+    generator, cuts = np.random.default_rng(seed), 0
     for _ in range(150):
         gap = float(generator.choice([*GAPS, generator.random(), 10 ** generator.uniform(-5, -0.01)]))
-        lengths = generator.integers(1, 40, size=generator.integers(1, 12))
-        firsts = np.cumsum(lengths) - lengths
-        sensitivities = drawn(generator, lengths.sum())
-        sizes = [0.0, generator.random(), 10 ** generator.uniform(-10, 5)]
-        distances = generator.choice(sizes, size=len(firsts))
+        window, lengths = int(generator.integers(1, 50)), generator.integers(0, 40, size=generator.integers(1, 12))
+        if not lengths.any():
+            continue
+        ends = np.cumsum([int(generator.integers(5)), *lengths])
+        cut = lengths > 2 * window
+        cuts += cut.sum()
+        first = int(ends[1] - window if cut[0] else ends[0])
+        sensitivities = drawn(generator, ends[-1] - first)
+        distance = float(max(sensitivities.max(), generator.choice([1.0, 10 ** generator.uniform(-10, 5)])))
+        whole = np.concatenate([np.full(first, np.nan), sensitivities])
         each = [
-            pooled_mu([Phase(1, gap, size, 0.7) for size in run.tolist()], starting_distance=distance)
-            for run, distance in zip(np.split(sensitivities, firsts[1:]), distances.tolist(), strict=True)
+            pooled_mu(
+                [Phase(1, gap, size, 0.7) for size in whole[end - window if is_cut else begin : end].tolist()],
+                starting_distance=distance if is_cut else 0.0,
+            )
+            for begin, end, is_cut in zip(ends[:-1], ends[1:], cut, strict=True)
         ]
         found = single_steps.mu_of_all(
-            sensitivities, firsts, contraction_gap=gap, noise_std=0.7, starting_distances=distances
+            sensitivities,
+            ends,
+            first=first,
+            window=window,
+            contraction_gap=gap,
+            noise_std=0.7,
+            distance=distance if cut.any() else 0.0,
         )
         # What a distance leaves after one step with a gap of 1 is nothing, and counts as next to nothing.
         assert found == pytest.approx(math.hypot(*each), rel=1e-12, abs=sys.float_info.min)
+    assert cuts > 50
+
+
+def mu_of_all(sensitivities: np.ndarray, ends: list[int], **constants: float) -> float:
+    """Return what several runs tell that begin with step 0, none of which is cut."""
+    given = {"first": 0, "window": len(sensitivities), "distance": 0.0, **constants}
+    return single_steps.mu_of_all(sensitivities, np.array(ends), **given)
 
 
 @pytest.mark.parametrize("size", [1e-300, 1e-20, 1e150])
 def test_units_change_no_digit(size: float) -> None:
-    sensitivities = np.random.default_rng(8).random(60)
-    constants = {"contraction_gap": 0.05, "noise_std": 1.0, "starting_distances": np.zeros(3)}
-    firsts = np.array([0, 20, 40])
-    expected = single_steps.mu_of_all(sensitivities, firsts, **constants) * size
-    assert single_steps.mu_of_all(sensitivities * size, firsts, **constants) == pytest.approx(expected, rel=1e-12)
+    sensitivities, ends = np.random.default_rng(8).random(60), [0, 20, 40, 60]
+    constants = {"contraction_gap": 0.05, "noise_std": 1.0}
+    expected = mu_of_all(sensitivities, ends, **constants) * size
+    assert mu_of_all(sensitivities * size, ends, **constants) == pytest.approx(expected, rel=1e-12)
 
 
 def test_no_difference_shows_nothing_and_a_tiny_one_something() -> None:
-    constants = {"contraction_gap": 0.05, "starting_distances": np.zeros(2)}
-    firsts = np.array([0, 20])
-    assert single_steps.mu_of_all(np.zeros(40), firsts, **constants, noise_std=1.0) == 0
-    assert single_steps.mu_of_all(np.full(40, 5e-324), firsts, **constants, noise_std=1e300) > 0
+    ends = [0, 20, 40]
+    assert mu_of_all(np.zeros(40), ends, contraction_gap=0.05, noise_std=1.0) == 0
+    assert mu_of_all(np.full(40, 5e-324), ends, contraction_gap=0.05, noise_std=1e300) > 0
 
 
 def test_signals_far_below_the_largest_are_not_lost() -> None:
@@ -84,14 +104,38 @@ def test_signals_far_below_the_largest_are_not_lost() -> None:
         (1.0, [1.0, 1e-200, 1e-200], 0.0),
     ):
         due = pooled_mu([Phase(1, gap, size, 0.13) for size in sensitivities], starting_distance=distance)
-        found = single_steps.mu_of_all(
+        # Cut, as after many more steps: so that there is a distance.
+        count, before = len(sensitivities), len(sensitivities) + 1
+        ends, window = ([0, before + count], count) if distance else ([before, before + count], before)
+        found = mu_of_all(
             np.array(sensitivities),
-            np.array([0]),
+            ends,
+            first=before,
+            window=window,
             contraction_gap=gap,
             noise_std=0.13,
-            starting_distances=np.array([distance]),
+            distance=distance,
         )
         assert found == pytest.approx(due, rel=1e-12, abs=0)
+
+
+@pytest.mark.parametrize("batches", [1, 2, 7, 300])
+def test_records_differ_in_the_visits_of_their_batch_before_they_leave(batches: int) -> None:
+    generator = np.random.default_rng(batches)
+    for _ in range(60):
+        pairs = np.stack(
+            [generator.integers(batches, size=9), generator.integers(1, 6, size=9), generator.integers(200, size=9)]
+        )
+        start, steps = int(generator.integers(150)), int(generator.integers(1, 90))
+        due = [
+            sum(records for batch, records, until in pairs.T.tolist() if step % batches == batch and step < until)
+            for step in range(start, start + steps)
+        ]
+        for given in (pairs, np.asfortranarray(pairs), pairs.astype(np.int32)):
+            found = single_steps.differing(given, batches=batches, start=start, steps=steps)
+            assert found.tolist() == due
+    nothing = np.empty((3, 0), dtype=np.int64)
+    assert single_steps.differing(nothing, batches=batches, start=3, steps=4).tolist() == [0, 0, 0, 0]
 
 
 @pytest.mark.parametrize("kind", [np.float32, np.longdouble, np.float64, float])
@@ -114,8 +158,8 @@ def test_numbers_of_other_types_give_what_pythons_give(kind: type, monkeypatch: 
         as_doubles = single_steps.pool(given.astype(float), **constants, starting_distance=1.0).mu()
         assert pooled == pytest.approx(as_doubles, rel=1e-12)
         all_runs = [
-            single_steps.mu_of_all(each, np.array([0, 15]), **constants, starting_distances=far)
-            for each, far in ((given, distances), (given.astype(float), distances.astype(float)))
+            mu_of_all(each, [0, 15, 40 + len(given)], window=12, first=0, **constants, distance=far)
+            for each, far in ((np.append(given, given), distances[1]), (np.append(given, given).astype(float), 2.0))
         ]
         assert all_runs[0] == pytest.approx(all_runs[1], rel=1e-12)
 

@@ -103,7 +103,7 @@ def test_a_request_that_fails_leaves_everything_as_it_was(parity, monkeypatch):
     def interrupted(*_, **__):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(MiniBatchLearner, "unlearn", interrupted)
+    monkeypatch.setattr(MiniBatchLearner, "unlearn_one", interrupted)
     with pytest.raises(KeyboardInterrupt):
         fitted.unlearn([2, 3])
     assert same(snapshot(fitted), dict(before))
@@ -178,7 +178,7 @@ def test_a_warning_that_is_an_error_does_not_undo_half_of_a_removal(parity):
     certificate.verify(fitted.certificate_)
 
 
-@pytest.mark.parametrize("when", ["_numbered", "_placed"])
+@pytest.mark.parametrize("when", ["_numbered", "_after_steps_on"])
 def test_an_interruption_at_any_moment_leaves_all_or_nothing(parity, monkeypatch, when):
     fitted = model().fit(*parity)
     before = snapshot(fitted)

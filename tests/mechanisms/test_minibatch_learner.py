@@ -17,7 +17,7 @@ from certified_unlearning.accounting.core import curves
 from certified_unlearning.accounting.core.curves import Cycle, Schedule, were_checked
 from certified_unlearning.accounting.core.losses import regularisation_of
 from certified_unlearning.accounting.cyclic import stream
-from certified_unlearning.engine import minibatch
+from certified_unlearning.engine.compiled import minibatch as compiled
 from certified_unlearning.errors import AssumptionError, InfeasibleError, ParameterError
 from certified_unlearning.files import content_key
 from certified_unlearning.mechanisms.learners import history as of_streams
@@ -154,13 +154,15 @@ def test_one_model_by_itself_takes_the_steps_of_a_phase_of_trials(class_weights,
     for removals in (history[:1], history, [*history, Removal(1, 0)]):
         due = NoisyLearner.unlearn(learner, start, rows, labels, removals, [7])
         for numbers in (1 << 27, 400 * 5 * 4):
-            monkeypatch.setattr(minibatch, "NUMBERS_OF_A_CALL", numbers)
+            monkeypatch.setattr(compiled, "NUMBERS_OF_A_CALL", numbers)
             counted = Counting()
             found = learner.unlearn(start, rows, labels, removals, [7], progress=counted)
             assert torch.equal(found, due)
             assert counted.done == removals[-1].steps
+            arrays = start.numpy(), rows.numpy(), labels.numpy()
+            np.testing.assert_array_equal(learner.unlearn_one(*arrays, removals, 7), due.numpy())
         with monkeypatch.context() as without:
-            without.setattr(minibatch.compiled, "takes", lambda *_, **__: False)
+            without.setattr(compiled, "takes", lambda *_, **__: False)
             torch.testing.assert_close(learner.unlearn(start, rows, labels, removals, [7]), due, rtol=1e-12, atol=1e-12)
         assert torch.equal(start, given)
         assert found is not start
@@ -173,6 +175,22 @@ def test_one_model_by_itself_takes_the_steps_of_a_phase_of_trials(class_weights,
     for odd in (start[:, :4], torch.ones(1, 6, dtype=torch.float64)):
         with pytest.raises(RuntimeError, match="shapes cannot be multiplied"):
             learner.unlearn(odd, rows, labels, history, [7])
+
+
+@pytest.mark.parametrize("classes", [2, 3])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_one_model_in_arrays_is_the_one_in_tensors(classes, dtype):
+    """Also where no kernel takes it: other types, more classes, rows that do not lie one after another."""
+    learner = planned(classes=classes, learning_steps=11)
+    rows, labels = data(classes=classes)
+    rows, labels = signed(rows, labels) if classes == 2 else (torch.tensor(rows), torch.tensor(labels))
+    start, history = torch.ones(1, learner.dimension, dtype=dtype), [Removal(4, 6, ((2, 1), (7, 3)))]
+    for given in (rows.to(dtype), rows.to(dtype).t().contiguous().t()):
+        due = NoisyLearner.unlearn(learner, start, given, labels, history, [7])
+        found = learner.unlearn_one(start.numpy(), given.numpy(), labels.numpy(), history, 7)
+        assert found.dtype == due.numpy().dtype
+        np.testing.assert_array_equal(found, due.numpy())
+    assert (start == 1).all()
 
 
 def test_the_guarantee_of_a_run_is_verified_and_states_its_cycle():
@@ -298,6 +316,9 @@ def test_runs_of_other_histories_leave_no_trace():
             assert run.records_per_request == tuple(each.records for each in history)
             assert [(each.unlearning_steps, each.places) for each in run.requests] == [each[1:] for each in history]
             assert run.schedule == learner.schedule(history)
+            assert learner.schedule(list(history)) is learner.schedule(history) or not history
+            same = {"key": "", "noise_source": "seed", "all_published": True}
+            assert certificate.of(run, schedule=learner.schedule(history), **same) == certificate.of(run, **same)
             assert type(run).model_validate(run.model_dump()) == run
 
 

@@ -138,7 +138,14 @@ class Certificate(_Model):
         return exact if exact is not None and self.epsilon > exact * (1 + WORTH_SAYING) else None
 
 
-def of(run: Run, *, key: str, noise_source: NoiseSource, all_published: bool = False) -> Certificate:
+def of(
+    run: Run,
+    *,
+    key: str,
+    noise_source: NoiseSource,
+    all_published: bool = False,
+    schedule: accounting.Schedule | None = None,
+) -> Certificate:
     """Return what is guaranteed of a run that unlearns, after all its requests.
 
     Args:
@@ -146,13 +153,14 @@ def of(run: Run, *, key: str, noise_source: NoiseSource, all_published: bool = F
         key: Its content key.
         noise_source: Where its noise came from.
         all_published: Whether to state epsilon for who kept every published model, too.
+        schedule: The run's, of whoever has it already.
 
     Raises:
         AssumptionError: More than delta would be added to delta.
     """
-    constants, schedule = run.constants, run.schedule
-    guaranteed = run.guaranteed(schedule)
-    joint = epsilon_all_published(run.computed_problem, schedule, delta=constants.delta) if all_published else None
+    constants, schedule, problem = run.constants, schedule or run.schedule, run.computed_problem
+    guaranteed = run.guaranteed(schedule, problem)
+    joint = epsilon_all_published(problem, schedule, delta=constants.delta) if all_published else None
     return Certificate(
         run_key=key,
         mechanism=run.mechanism,

@@ -20,8 +20,6 @@ from certified_unlearning.errors import ParameterError
 
 NUMBERS_AT_ONCE = 1 << 17
 """About as many numbers of a batch's rows stay in a processor's cache."""
-NUMBERS_OF_A_CALL = 1 << 27
-"""So many are read in some tenths of a second."""
 
 
 def dealt_order(n: int, key: int) -> NDArray[np.int64]:
@@ -92,7 +90,8 @@ class CyclicObjective:
         self._is_compiled = (
             classes == 2
             and isinstance(rows, Tensor)
-            and compiled.takes(rows, labels, batch_size=batch_size, weighted=class_weights is not None)
+            and rows.device.type == labels.device.type == "cpu"
+            and compiled.takes(rows.numpy(), labels.numpy(), batch_size=batch_size, weighted=class_weights is not None)
         )
 
     def remove(self, count: int) -> None:
@@ -127,30 +126,27 @@ class CyclicObjective:
             steps: Their numbers in the stream of noise.
 
         Returns:
-            How many were taken: not so many that a signal would have to wait long, or that their noise would fill the
-            memory; 0 where the kernel takes none.
+            How many were taken, as `engine.compiled.minibatch` says; 0 where the kernel takes none.
         """
         if not self._is_compiled or not isinstance(self._rows, Tensor):
             return 0
         if weights.dtype != self._rows.dtype or weights.shape != (1, self.d) or not weights.is_contiguous():
             return 0
-        most = min(NUMBERS_OF_A_CALL // (self._batch_size * self.d), randomness.NUMBERS_AT_ONCE // self.d)
-        some = steps[: max(1, most)]
-        compiled.noisy_steps(
-            weights,
-            self._rows,
-            self._labels,
-            compiled.normal_numbers(key, some, self.d) if noise_std else None,
-            count=len(some),
+        taken = compiled.noisy_steps(
+            weights.numpy(),
+            self._rows.numpy(),
+            self._labels.numpy(),
             batch=self._batch,
             batch_size=self._batch_size,
             class_weights=self._class_weights,
             strong_convexity=self._strong_convexity,
             step_size=step_size,
             noise_std=noise_std,
+            key=key,
+            steps=steps,
         )
-        self._batch = (self._batch + len(some)) % self.batches
-        return len(some)
+        self._batch = (self._batch + taken) % self.batches
+        return taken
 
     def loss_gradient(self, weights: Tensor) -> Tensor:
         """Return the sum of the gradients of the next batch's losses, of the shape of ``weights``."""

@@ -14,7 +14,8 @@ from certified_unlearning.estimators.base import UnlearningClassifier
 from certified_unlearning.estimators.class_weights import ClassWeights
 from certified_unlearning.estimators.linear import ROWS_AT_ONCE
 from certified_unlearning.estimators.requests import distinct, require_removable
-from certified_unlearning.estimators.unlearning_model import LangevinModel
+from certified_unlearning.estimators.unlearning_model import LangevinModel, shown_progress
+from certified_unlearning.mechanisms.learners.history import Removal, answered
 from certified_unlearning.mechanisms.learners.langevin import LangevinLearner
 from certified_unlearning.mechanisms.learners.minibatch import MiniBatchLearner, plan_learner
 
@@ -178,7 +179,7 @@ class LangevinLogisticRegression(UnlearningClassifier, LangevinModel):
         """Put zeros, or others, in the places of records and carry on with the cycle: nothing else is touched."""
         removed, learner, done = distinct(indices, self._learner.n), self._learner, self.removals_
         places = position[removed]
-        require_removable(removed, places < 0, left=learner.n - sum(each.records for each in done))
+        require_removable(removed, places < 0, left=learner.n - sum(answered(done).records))
         rows, labels = self._training_rows, self._training_labels
         history = [*done, learner.plan_removal(done, len(removed), learner.places_of(places))]
         before, names = (rows[places], labels[places]), self._labels_at(removed)
@@ -191,7 +192,7 @@ class LangevinLogisticRegression(UnlearningClassifier, LangevinModel):
                 rows[places] = self._signed(others, labels[places])
             position[removed] = -1
             self._label(removed, None)
-            weights = self._after_steps(*self._placed(rows, labels), history)
+            weights = self._after_steps_on(rows, labels, history)
             # At once: whatever interrupts, what is kept of the records and what is said of them agree.
             self.__dict__.update(
                 _weights=weights,
@@ -217,6 +218,17 @@ class LangevinLogisticRegression(UnlearningClassifier, LangevinModel):
         if len(self.classes_) == 2:
             np.multiply(rows, -labels[:, None], out=rows, casting="same_kind")
         return rows
+
+    def _after_steps_on(self, rows: NDArray[Any], labels: NDArray[Any], history: list[Removal]) -> NDArray[Any]:
+        """Return the weights after the last removal of a history, of rows in dealt order."""
+        # A processor's steps are taken without PyTorch, whose code has long left the caches.
+        if self.device != "cpu" and pick_device(self.device).type != "cpu":
+            return self._after_steps(*self._placed(rows, labels), history)
+        progress = shown_progress("unlearn", history[-1].steps)
+        weights: NDArray[Any] = self._learner.unlearn_one(
+            self._weights, rows, labels, history, self._noise_key(), progress=progress
+        )
+        return weights
 
     def _placed(self, *arrays: NDArray[Any]) -> tuple[torch.Tensor, torch.Tensor]:
         device = pick_device(self.device)

@@ -104,6 +104,7 @@ class UnlearningModel(LinearModel):
             key=self._learner.run_key(self.removals_, self._data_digest),
             noise_source=self._noise_source,
             all_published=self._learner.all_published_is_known,
+            schedule=self._learner.schedule(self.removals_),
         )
 
     def privacy_report(self, X: Any = None, y: Any = None) -> str:

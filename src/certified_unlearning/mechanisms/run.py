@@ -168,14 +168,17 @@ class Run(_Model):
             projects=self.radius is not None,
         )
 
-    def guaranteed(self, schedule: accounting.Schedule | None = None) -> Guaranteed:
+    def guaranteed(
+        self, schedule: accounting.Schedule | None = None, problem: accounting.Problem | None = None
+    ) -> Guaranteed:
         """Return what holds after all requests; errors as `accounting.guarantees.guarantee_of`.
 
         Args:
             schedule: `schedule`, of whoever has it already.
+            problem: `computed_problem`, likewise.
         """
         return guarantee_of(
-            self.computed_problem,
+            problem or self.computed_problem,
             schedule or self.schedule,
             accountant=self.accountant,
             variant=self.variant,

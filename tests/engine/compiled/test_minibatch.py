@@ -12,7 +12,7 @@ from certified_unlearning.accounting.core.losses import logistic_constants
 from certified_unlearning.accounting.core.problem import Problem
 from certified_unlearning.accounting.core.rounding import ROWS_IN_A_ROW, UNIT_ROUNDOFF
 from certified_unlearning.accounting.guarantees import as_computed
-from certified_unlearning.engine import descent, minibatch, randomness
+from certified_unlearning.engine import descent, randomness
 from certified_unlearning.engine.checkpoint import Checkpoint
 from certified_unlearning.engine.compiled import minibatch as compiled
 from certified_unlearning.engine.minibatch import CyclicObjective
@@ -94,23 +94,24 @@ def test_blocks_with_a_rare_radius_are_those_of_randomness(monkeypatch: pytest.M
 
 def sigmoid(scores: np.ndarray) -> np.ndarray:
     """The kernel's, read from what a step without decay makes of the weight of a constant column."""
-    rows = torch.tensor(np.stack([scores, np.ones(len(scores))], axis=1))
+    rows = np.stack([scores, np.ones(len(scores))], axis=1)
     found = []
     for batch in range(len(scores)):
-        weights = torch.tensor([[1.0, 0.0]], dtype=torch.float64)
-        compiled.noisy_steps(
+        weights = np.array([[1.0, 0.0]])
+        taken = compiled.noisy_steps(
             weights,
             rows,
             rows,
-            None,
-            count=1,
             batch=batch,
             batch_size=1,
             class_weights=None,
             strong_convexity=0.0,
             step_size=1.0,
             noise_std=0.0,
+            key=1,
+            steps=range(1),
         )
+        assert taken == 1
         found.append(-float(weights[0, 1]))
     return np.array(found)
 
@@ -166,7 +167,7 @@ def test_a_compiled_step_ends_as_near_to_the_exact_one_as_is_counted(features: i
 def test_bits_do_not_depend_on_how_many_steps_a_call_takes(monkeypatch: pytest.MonkeyPatch) -> None:
     due = run(objective(70, 5, 17), 61)
     for numbers in (1, 17 * 5 * 7, 17 * 5 * 16):
-        monkeypatch.setattr(minibatch, "NUMBERS_OF_A_CALL", numbers)
+        monkeypatch.setattr(compiled, "NUMBERS_OF_A_CALL", numbers)
         assert torch.equal(run(objective(70, 5, 17), 61), due)
     monkeypatch.setattr(randomness, "NUMBERS_AT_ONCE", 5 * 11)  # Of noise.
     assert torch.equal(run(objective(70, 5, 17), 61), due)
@@ -175,7 +176,7 @@ def test_bits_do_not_depend_on_how_many_steps_a_call_takes(monkeypatch: pytest.M
 
 
 def test_a_run_that_was_stopped_ends_with_the_same_bits(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(minibatch, "NUMBERS_OF_A_CALL", 17 * 5 * 9)
+    monkeypatch.setattr(compiled, "NUMBERS_OF_A_CALL", 17 * 5 * 9)
 
     class Stopping:
         left, skipped = 30, 0

@@ -26,7 +26,13 @@ class Kept(Generic[Value]):
 
     def longest(self, fits: Callable[[Value], bool], length: Callable[[Value], int]) -> Value | None:
         """Return the longest value that fits, the latest of equally long ones; None where none does."""
-        return max(filter(fits, self), key=length, default=None)
+        found, most = None, -1
+        for value in self._values:
+            # The latest is mostly the longest: of the others it is then enough to see how long they are.
+            size = length(value)
+            if size > most and fits(value):
+                found, most = value, size
+        return found
 
     def keep(self, value: Value, *, instead_of: Value | None = None) -> None:
         """Keep a value, and no longer the one, the very object, that it goes on from."""

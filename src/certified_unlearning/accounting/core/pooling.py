@@ -75,6 +75,10 @@ class Phase:
                 "2 / smoothness, got a contraction_gap of 0"
             )
 
+    def lasting(self, steps: float) -> "Phase":
+        """Return so many of these steps; errors as of the class."""
+        return Phase(steps, self.contraction_gap, self.sensitivity, self.noise_std)
+
     @property
     def log_decay(self) -> float:
         """``log(c^steps)``, the logarithm of what the phase leaves of a distance."""

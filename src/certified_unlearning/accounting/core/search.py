@@ -7,6 +7,8 @@ import numpy as np
 import numpy.typing as npt
 
 Array = npt.NDArray[np.float64]
+Whole = npt.NDArray[np.int64]
+"""Whole numbers."""
 
 # No run takes more steps than this.
 MOST_STEPS = 10**12

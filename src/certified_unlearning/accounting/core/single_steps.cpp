@@ -1,6 +1,7 @@
 // Shifted interpolation of single steps that contract alike and have the same noise: the loop of `pooling.Pool.followed_by`,
 // see `single_steps.py`. Signals are in units of the largest, noise in those of a step's.
 
+#include <algorithm>
 #include <cfloat>
 #include <cmath>
 #include <cstdint>
@@ -35,29 +36,48 @@ void pool(int64_t count, const double *sensitivities, double starting_distance, 
 
 }  // namespace
 
-// Returns how many blocks there are, at most count: their signals and noises, and how many steps each has.
-extern "C" int64_t single_steps(int64_t count, const double *sensitivities, double starting_distance, const double *decays,
-                                double *signals, double *noises, int64_t *steps) {
-    std::vector<Block> blocks;
-    pool(count, sensitivities, starting_distance, decays, blocks);
-    int64_t number = 0;
-    for (const Block &block : blocks) {
-        signals[number] = block.signal;
-        noises[number] = block.noise;
-        steps[number++] = block.steps;
+// Writes in how many records each of `count` steps from `start` on differs. Of pair p, records[p] records of batch[p] differ
+// in the visits of their batch before step until[p].
+extern "C" void differing(int64_t pairs, const int64_t *batch, const int64_t *records, const int64_t *until, int64_t batches,
+                          int64_t start, int64_t count, double *steps) {
+    std::fill(steps, steps + count, 0.0);
+    for (int64_t pair = 0; pair < pairs; ++pair) {
+        const int64_t end = std::min(count, until[pair] - start);
+        if (end <= 0) continue;
+        const int64_t first = ((batch[pair] - start) % batches + batches) % batches;
+        // At its last visit; the earlier ones follow.
+        if (first < end) steps[first + (end - 1 - first) / batches * batches] += static_cast<double>(records[pair]);
     }
-    return number;
+    for (int64_t step = count - 1 - batches; step >= 0; --step) steps[step] += steps[step + batches];
 }
 
-// Returns mu of runs that follow each other, each counted on its own; run r begins with step firsts[r].
-extern "C" double single_steps_of_all(int64_t runs, const int64_t *firsts, int64_t count, const double *sensitivities,
-                                      const double *starting_distances, const double *decays) {
+// Returns how many blocks there are, at most count: of each its signal, its noise and how many steps it has.
+extern "C" int64_t single_steps(int64_t count, const double *sensitivities, double starting_distance, const double *decays,
+                                double *found) {
+    std::vector<Block> blocks;
+    pool(count, sensitivities, starting_distance, decays, blocks);
+    for (const Block &block : blocks) {
+        *found++ = block.signal;
+        *found++ = block.noise;
+        *found++ = static_cast<double>(block.steps);
+    }
+    return blocks.size();
+}
+
+// Returns mu of runs that follow each other, each counted on its own; run r lasts from step ends[r] to ends[r + 1], and the
+// sensitivities are those of steps from `first` on. Of runs longer than 2 `window` the last `window` steps are counted,
+// from a distance.
+extern "C" double single_steps_of_all(int64_t runs, const int64_t *ends, int64_t first, const double *sensitivities,
+                                      int64_t window, double distance, const double *decays) {
     std::vector<Block> blocks;
     double mu = 0;
     for (int64_t run = 0; run < runs; ++run) {
-        const int64_t end = run + 1 < runs ? firsts[run + 1] : count;
+        const int64_t begin = ends[run], end = ends[run + 1];
+        const bool cut = end - begin > 2 * window;
+        const int64_t start = cut ? end - window : begin;
+        if (start == end) continue;
         blocks.clear();
-        pool(end - firsts[run], sensitivities + firsts[run], starting_distances[run], decays, blocks);
+        pool(end - start, sensitivities + (start - first), cut ? distance : 0, decays, blocks);
         for (const Block &block : blocks) mu = std::hypot(mu, block.signal / std::sqrt(block.noise));  // No square underflows.
     }
     return mu;

@@ -8,14 +8,12 @@ import functools
 import math
 import sys
 from pathlib import Path
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from certified_unlearning import compiled
 from certified_unlearning.accounting.core.pooling import Pool
-from certified_unlearning.accounting.core.search import Array
+from certified_unlearning.accounting.core.search import Array, Whole
 
 SOURCE = Path(__file__).with_name("single_steps.cpp")
 MOST_STEPS = 1 << 14
@@ -27,6 +25,23 @@ def takes(steps: int) -> bool:
     return steps <= MOST_STEPS and library() is not None
 
 
+def differing(pairs: Whole, *, batches: int, start: int, steps: int) -> Array:
+    """Return in how many records each of so many steps on cyclic mini-batches differs.
+
+    Args:
+        pairs: Shape ``(3, pairs)``: a batch, how many of its records differ, and before which step they do.
+        batches: ``l``.
+        start: The first step's number; its batch is that modulo ``l``.
+        steps: As many as `takes`.
+    """
+    found = np.empty(steps)
+    pairs = np.ascontiguousarray(pairs, dtype=np.int64)
+    number, where = pairs.shape[1], pairs.ctypes.data
+    rows = (where + row * 8 * number for row in range(3))
+    _library().differing(number, *rows, batches, start, steps, found.ctypes.data)
+    return found
+
+
 def pool(sensitivities: Array, *, contraction_gap: float, noise_std: float, starting_distance: float) -> Pool:
     """Return the blocks of single steps that contract alike and have the same noise; see `Pool.of_runs`.
 
@@ -36,46 +51,48 @@ def pool(sensitivities: Array, *, contraction_gap: float, noise_std: float, star
         noise_std: As of `pooling.Phase`, above 0.
         starting_distance: ``z_0``.
     """
-    count = len(sensitivities)
     unit = float(max(starting_distance, sensitivities.max())) or 1.0
-    scaled, decays = _doubles(sensitivities, unit), _decays(contraction_gap)
-    signals, noises = np.empty((2, count))
-    steps = np.empty(count, dtype=np.int64)
-    where = signals.ctypes.data, noises.ctypes.data, steps.ctypes.data
-    number = _library().single_steps(count, scaled.ctypes.data, starting_distance / unit, decays.ctypes.data, *where)
-    log_decays = steps[:number] * math.log1p(-contraction_gap) if contraction_gap < 1 else np.full(number, -math.inf)
-    blocks = zip(signals[:number].tolist(), noises[:number].tolist(), log_decays.tolist(), strict=True)
+    scaled, found = _doubles(sensitivities, unit), np.empty((len(sensitivities), 3))
+    decays = _decays(contraction_gap).ctypes.data
+    number = _library().single_steps(
+        len(scaled), scaled.ctypes.data, starting_distance / unit, decays, found.ctypes.data
+    )
+    log_decay = math.log1p(-contraction_gap) if contraction_gap < 1 else -math.inf
+    # Every block has a step, so that none decays by 0 times infinity.
+    blocks = [(signal, noise, steps * log_decay) for signal, noise, steps in found[:number].tolist()]
     return Pool(unit, noise_std, tuple(blocks))
 
 
 def mu_of_all(
     sensitivities: Array,
-    firsts: NDArray[np.int64],
+    ends: Whole,
     *,
+    first: int,
+    window: int,
     contraction_gap: float,
     noise_std: float,
-    starting_distances: Array,
+    distance: float,
 ) -> float:
     """Return ``mu`` of several runs that follow each other, each counted on its own; see `pooling.mu_of_all`.
 
+    Of a run longer than twice the window its last steps are counted, from a distance.
+
     Args:
-        sensitivities: Shape ``(steps,)``, of all runs, as many as `takes`.
-        firsts: Shape ``(runs,)``: the first step of each run; every run has one.
+        sensitivities: Shape ``(steps,)``, of the steps from ``first`` to the end of all, as many as `takes`.
+        ends: Shape ``(runs + 1,)``: before which step the first run begins, and before which each one ends.
+        first: The first step that is counted.
+        window: How many steps of a long run are counted.
         contraction_gap: As of `pooling.Phase`.
         noise_std: As of `pooling.Phase`, above 0.
-        starting_distances: ``z_0`` of each run.
+        distance: ``z_0`` of a run that is cut, at least that of any other.
     """
-    largest = max(float(starting_distances.max()), float(sensitivities.max()))
+    largest = max(float(distance), float(sensitivities.max()))
     if largest == 0:
         return 0.0
-    scaled, distances = _doubles(sensitivities, largest), _doubles(starting_distances, largest)
+    scaled, ends = _doubles(sensitivities, largest), np.ascontiguousarray(ends, dtype=np.int64)
+    where, decays = scaled.ctypes.data, _decays(contraction_gap).ctypes.data
     mu: float = _library().single_steps_of_all(
-        len(firsts),
-        np.ascontiguousarray(firsts, dtype=np.int64).ctypes.data,
-        len(scaled),
-        scaled.ctypes.data,
-        distances.ctypes.data,
-        _decays(contraction_gap).ctypes.data,
+        len(ends) - 1, ends.ctypes.data, first, where, window, distance / largest, decays
     )
     return max(mu * (largest / float(noise_std)), sys.float_info.min)
 
@@ -101,9 +118,10 @@ def library() -> ctypes.CDLL | None:
     found = compiled.library(SOURCE, instead="guarantees of mini-batches are pooled by SciPy")
     if found is not None:
         whole, number, address = ctypes.c_int64, ctypes.c_double, ctypes.c_void_p
-        arguments: list[Any] = [whole, address, number, address, address, address, address]
-        found.single_steps.argtypes, found.single_steps.restype = arguments, whole
-        found.single_steps_of_all.argtypes = [whole, address, whole, address, address, address]
+        found.differing.argtypes = [whole, *[address] * 3, *[whole] * 3, address]
+        found.differing.restype = None
+        found.single_steps.argtypes, found.single_steps.restype = [whole, address, number, address, address], whole
+        found.single_steps_of_all.argtypes = [whole, address, whole, address, whole, number, address]
         found.single_steps_of_all.restype = number
     return found
 

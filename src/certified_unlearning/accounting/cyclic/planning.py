@@ -52,7 +52,7 @@ def least_steps_after(
     answer = phase(problem, sigma=schedule.sigma, records=0, steps=0)
 
     def mu(steps: int) -> float:
-        return before.followed_by(replace(answer, steps=steps)).mu()
+        return before.followed_by(answer.lasting(steps)).mu()
 
     floor = 0.0 if problem.rounding == EXACT else langevin_floor(problem).mu(schedule.sigma)
     if floor >= target:

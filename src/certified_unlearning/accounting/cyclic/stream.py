@@ -14,21 +14,19 @@ batch may count more than ``b`` records of several: an upper bound.)
 
 import math
 from collections.abc import Hashable, Iterator
-from dataclasses import replace
 from functools import lru_cache
 from itertools import accumulate
 from threading import Lock
-from typing import Generic, NamedTuple, TypeAlias
+from typing import Generic, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from certified_unlearning.accounting.core import single_steps
 from certified_unlearning.accounting.core.curves import Cycle, GaussianCurve, Places, Schedule
 from certified_unlearning.accounting.core.kept import Kept, Value
 from certified_unlearning.accounting.core.pooling import Phase, Pool, mu_of_all
 from certified_unlearning.accounting.core.problem import Problem
-from certified_unlearning.accounting.core.search import Array
+from certified_unlearning.accounting.core.search import Array, Whole
 from certified_unlearning.accounting.shifted.interpolation import contraction_gap, phase
 from certified_unlearning.errors import AssumptionError, InfeasibleError, ParameterError
 
@@ -44,8 +42,6 @@ MOST_OF_WINDOW = 10**18
 """Steps that take longer to fade never do."""
 STEPS_OF_PIECE = 10**6
 """What all models tell is counted in pieces of so many steps, or of one request's."""
-Whole: TypeAlias = NDArray[np.int64]
-"""Whole numbers."""
 
 
 class Requests(NamedTuple):
@@ -177,37 +173,56 @@ def joint_curve(problem: Problem, schedule: Schedule) -> GaussianCurve:
         InfeasibleError: As for `curve`.
     """
     _check(problem, schedule)
-    requests, window = Requests.of(schedule), _window(problem)
-    ends = np.array([*accumulate((*requests.earlier_steps, *schedule.steps[-1:]), initial=requests.learning_steps)])
-    begins = np.concatenate([[0], ends[:-1]])
+    requests, step = Requests.of(schedule), _step(problem, schedule.sigma)
+    # Before which step each model was published; learning begins with step 0.
+    ends = np.array(
+        (0, requests.learning_steps, *requests.earlier_steps, *schedule.steps[-1:]), dtype=np.int64
+    ).cumsum()
+    last = int(ends[-1])
     # As of the last model's steps, which are then counted already.
-    starts: Whole = np.where(ends - begins > 2 * window, ends - window, begins)
+    first = requests.learning_steps - step.window if requests.learning_steps > 2 * step.window else 0
+    if last == 0:
+        return GaussianCurve(0.0)
+    if not single_steps.takes(last - first):
+        return GaussianCurve(_joint_mu_of_runs(requests, step, ends))
+    some_cut = (ends[1:] - ends[:-1]).max() > 2 * step.window
+    mu = single_steps.mu_of_all(
+        step.sensitivities(_differing(requests, first, last)),
+        ends,
+        first=first,
+        window=step.window,
+        contraction_gap=step.agreeing.contraction_gap,
+        noise_std=step.agreeing.noise_std,
+        distance=step.largest_distance(requests) if some_cut else 0.0,
+    )
+    return GaussianCurve(mu)
+
+
+def _joint_mu_of_runs(requests: Requests, step: "_Step", ends: Whole) -> float:
+    """Return what `joint_curve` does, of runs of steps that differ alike."""
+    begins, ends = ends[:-1], ends[1:]
+    starts: Whole = np.where(ends - begins > 2 * step.window, ends - step.window, begins)
     some = ends > starts
     begins, starts, ends = begins[some], starts[some], ends[some]
-    if not len(ends):
-        return GaussianCurve(0.0)
     # Steps that do not contract are never cut, and have no such distance.
     cut = starts > begins
     distances = np.zeros(len(cut))
     if cut.any():
-        distances[cut] = _distance(problem, schedule.sigma, requests)
-    step, of_a_record = _step(problem, schedule.sigma)
+        distances[cut] = step.largest_distance(requests)
     total = 0.0
     for piece in _pieces(starts, ends):
         first, last = (min(int(each), requests.steps) for each in (starts[piece][0], ends[piece][-1]))
-        differing = _differing(requests, first, last)
-        constants = {"contraction_gap": step.contraction_gap, "noise_std": step.noise_std}
-        begin, end = starts[piece] - first, ends[piece] - first
-        if single_steps.takes(int(end[-1])) and begin[0] == 0 and np.array_equal(begin[1:], end[:-1]):
-            sensitivities = np.full(end[-1], step.sensitivity, dtype=float)
-            sensitivities[: len(differing)] += differing * of_a_record
-            mu = single_steps.mu_of_all(sensitivities, begin, **constants, starting_distances=distances[piece])
-        else:
-            steps, records, firsts = _runs(differing, begin, end)
-            sensitivities = step.sensitivity + records * of_a_record
-            mu = mu_of_all(steps, sensitivities, firsts, **constants, starting_distances=distances[piece])
+        steps, records, firsts = _runs(_differing(requests, first, last), starts[piece] - first, ends[piece] - first)
+        mu = mu_of_all(
+            steps,
+            step.sensitivities(records),
+            firsts,
+            contraction_gap=step.agreeing.contraction_gap,
+            noise_std=step.agreeing.noise_std,
+            starting_distances=distances[piece],
+        )
         total = math.hypot(total, mu)
-    return GaussianCurve(total)
+    return total
 
 
 def _pieces(starts: Whole, ends: Whole) -> Iterator[slice]:
@@ -233,23 +248,30 @@ def before_last_answer(problem: Problem, schedule: Schedule) -> Pool:
 
 
 def _mu(problem: Problem, sigma: float, requests: Requests, last: tuple[int, ...]) -> float:
-    pool = _before_last_answer(problem, sigma, requests)
-    return pool.followed_by(*(replace(_step(problem, sigma)[0], steps=steps) for steps in last)).mu()
+    pool, answer = _before_last_answer(problem, sigma, requests), _step(problem, sigma).agreeing
+    return pool.followed_by(*map(answer.lasting, last)).mu()
 
 
 @lru_cache(maxsize=64)
 def _before_last_answer(problem: Problem, sigma: float, requests: Requests) -> Pool:
-    window = _window(problem)
+    step, steps = _step(problem, sigma), requests.steps
     # What is a little older than the window makes no difference; to leave it in spares finding the visits again.
-    start = requests.steps - window if requests.steps > 2 * window else 0
-    step, of_a_record = _step(problem, sigma)
-    distance = _distance(problem, sigma, requests) if start else 0.0
-    constants = {"contraction_gap": step.contraction_gap, "noise_std": step.noise_std, "starting_distance": distance}
-    if single_steps.takes(requests.steps - start) and requests.steps > start:
-        differing = _differing(requests, start, requests.steps)
-        return single_steps.pool(step.sensitivity + differing * of_a_record, **constants)
-    steps, records = _runs_before_last_answer(requests, start)
-    return Pool.of_runs(steps, step.sensitivity + records * of_a_record, **constants)
+    start = steps - step.window if steps > 2 * step.window else 0
+    contraction_gap, noise_std = step.agreeing.contraction_gap, step.agreeing.noise_std
+    distance = step.largest_distance(requests) if start else 0.0
+    if steps > start and single_steps.takes(steps - start):
+        sensitivities = step.sensitivities(_differing(requests, start, steps))
+        return single_steps.pool(
+            sensitivities, contraction_gap=contraction_gap, noise_std=noise_std, starting_distance=distance
+        )
+    lengths, records = _runs_before_last_answer(requests, start)
+    return Pool.of_runs(
+        lengths,
+        step.sensitivities(records),
+        contraction_gap=contraction_gap,
+        noise_std=noise_std,
+        starting_distance=distance,
+    )
 
 
 # Of one request it is asked twice: in exact arithmetic, and as computed.
@@ -287,14 +309,35 @@ def _runs(differing: Array, starts: Whole, ends: Whole) -> tuple[Array, Array, W
     return (stops - firsts)[some].astype(float), records, stretch[some].searchsorted(np.arange(len(ends)))
 
 
-@lru_cache(maxsize=16)
-def _step(problem: Problem, sigma: float) -> tuple[Phase, float]:
-    """Return a step whose batch agrees, and by how much each differing record raises its sensitivity.
+class _Step(NamedTuple):
+    """A step on a batch.
 
-    More may differ than a batch holds.
+    Attributes:
+        agreeing: One whose batch agrees.
+        of_a_record: By how much each differing record raises its sensitivity. More may differ than a batch holds.
+        window: In so many steps a difference has faded.
     """
+
+    agreeing: Phase
+    of_a_record: float
+    window: int
+
+    def sensitivities(self, records: Array) -> Array:
+        """Return those of steps that differ in so many records each."""
+        return self.agreeing.sensitivity + records * self.of_a_record
+
+    def largest_distance(self, requests: Requests) -> float:
+        """Return the most that two runs can be apart: every step differs in all records, for ever."""
+        sensitivity = self.agreeing.sensitivity + sum(requests.records) * self.of_a_record
+        return sensitivity / self.agreeing.contraction_gap
+
+
+@lru_cache(maxsize=16)
+def _step(problem: Problem, sigma: float) -> _Step:
     agreeing, one = (phase(problem, sigma=sigma, records=number, steps=1) for number in (0, 1))
-    return agreeing, one.sensitivity - agreeing.sensitivity
+    gap = contraction_gap(problem)
+    window = math.ceil(min(FORGOTTEN / gap, MOST_OF_WINDOW)) if gap > 0 else MOST_OF_WINDOW
+    return _Step(agreeing, one.sensitivity - agreeing.sensitivity, window)
 
 
 def _check(problem: Problem, schedule: Schedule) -> None:
@@ -309,33 +352,25 @@ def _check(problem: Problem, schedule: Schedule) -> None:
         )
 
 
-def _window(problem: Problem) -> int:
-    gap = contraction_gap(problem)
-    return math.ceil(min(FORGOTTEN / gap, MOST_OF_WINDOW)) if gap > 0 else MOST_OF_WINDOW
-
-
-def _distance(problem: Problem, sigma: float, requests: Requests) -> float:
-    """Return the most that two runs can be apart: every step differs in all records, for ever."""
-    step, of_a_record = _step(problem, sigma)
-    return (step.sensitivity + sum(requests.records) * of_a_record) / step.contraction_gap
-
-
-# While nothing has faded it is asked twice of one request: what the last model tells, and what all do.
+# In exact arithmetic and as computed it is asked of one request.
 @lru_cache(maxsize=1)
 def _differing(requests: Requests, start: int, end: int) -> Array:
-    """Return in how many records each step from ``start`` to ``end``, at most the last request, differs.
+    """Return in how many records each step from ``start`` to ``end`` differs.
 
     Those are the records of its batch that are removed later.
+
+    Raises:
+        InfeasibleError: They are too many to count.
     """
-    batches = requests.cycle.batches
-    pairs = _pairs(requests)
-    batch, records, until = pairs[:, np.searchsorted(pairs[2], start, side="right") :]
-    steps = end - start
+    batches, pairs, steps = requests.cycle.batches, _pairs(requests), end - start
+    if single_steps.takes(steps):
+        return single_steps.differing(pairs, batches=batches, start=start, steps=steps)
     if steps > MOST_COUNTED:
         raise InfeasibleError(
             f"{steps} steps that have not faded are more than the {MOST_COUNTED:.0e} that a guarantee of mini-batches "
             "counts; raise step_size * strong_convexity, or learn for fewer steps"
         )
+    batch, records, until = pairs[:, np.searchsorted(pairs[2], start, side="right") :]
     width = max(1, min(batches, steps))
     epochs = -(-steps // width)
     first = (batch - start) % batches

@@ -10,24 +10,27 @@ import functools
 from collections.abc import Sequence
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch import Tensor
 
 from certified_unlearning import compiled
 from certified_unlearning.accounting.core.rounding import ROWS_IN_A_ROW
+from certified_unlearning.accounting.core.search import Array
 from certified_unlearning.engine import randomness
 
 SOURCE = Path(__file__).with_name("minibatch.cpp")
 WORTH_THREADS = 1 << 20
 """Numbers of a batch from which on PyTorch may be faster with its threads, where it has more than `FEW_THREADS`."""
+NUMBERS_OF_A_CALL = 1 << 27
+"""So many are read in some tenths of a second."""
 FEW_THREADS = 2
 """With so many it was measured to take 1.4 to 1.8 times as long as the kernel, which has one, whatever the batch."""
 
 
-def takes(rows: Tensor, labels: Tensor, *, batch_size: int, weighted: bool) -> bool:
+def takes(rows: Array, labels: NDArray[Any], *, batch_size: int, weighted: bool) -> bool:
     """Return whether `noisy_steps` is there and takes such rows.
 
     Args:
@@ -37,10 +40,9 @@ def takes(rows: Tensor, labels: Tensor, *, batch_size: int, weighted: bool) -> b
         weighted: Whether classes have weights, so that labels are looked at.
     """
     return (
-        rows.dtype == torch.float64
-        and rows.device.type == "cpu"
-        and rows.is_contiguous()
-        and (not weighted or (labels.dtype == torch.int64 and labels.is_contiguous()))
+        rows.dtype == np.float64
+        and rows.flags.c_contiguous
+        and (not weighted or (labels.dtype == np.int64 and labels.flags.c_contiguous))
         # `core.rounding` counts how many rows are added one after another.
         and batch_size <= ROWS_IN_A_ROW
         and (batch_size * rows.shape[1] < WORTH_THREADS or torch.get_num_threads() <= FEW_THREADS)
@@ -48,7 +50,7 @@ def takes(rows: Tensor, labels: Tensor, *, batch_size: int, weighted: bool) -> b
     )
 
 
-def normal_numbers(key: int, steps: range, features: int) -> NDArray[np.float64]:
+def normal_numbers(key: int, steps: range, features: int) -> Array:
     """Return the noise of `randomness` of some steps, shape ``(steps, features)``.
 
     A block of which a number takes more bits, as one in a million does, is made by `randomness` itself.
@@ -75,50 +77,60 @@ def normal_numbers(key: int, steps: range, features: int) -> NDArray[np.float64]
 
 
 def noisy_steps(
-    weights: Tensor,
-    rows: Tensor,
-    labels: Tensor,
-    noise: NDArray[np.float64] | None,
+    weights: Array,
+    rows: Array,
+    labels: NDArray[Any],
     *,
-    count: int,
     batch: int,
     batch_size: int,
     class_weights: Sequence[float] | None,
     strong_convexity: float,
     step_size: float,
     noise_std: float,
-) -> None:
-    """Replace weights by what some steps make of them, in place.
+    key: int,
+    steps: range,
+) -> int:
+    """Replace weights by what the first of some steps make of them, in place.
 
     Args:
-        weights: Shape ``(1, features)``, contiguous.
+        weights: As many as features, contiguous.
         rows: Shape ``(n, features)``, signed, as `minibatch.CyclicObjective` takes them.
         labels: -1 or +1, shape ``(n,)``; not looked at without weights of classes.
-        noise: In units of its standard deviation, shape ``(count, features)``, contiguous; None for none.
-        count: How many steps.
         batch: The first step's batch.
         batch_size: ``b``.
         class_weights: Of -1 and +1; None for 1.
         strong_convexity: ``m``.
         step_size: ``eta``.
-        noise_std: Standard deviation of a step's noise.
+        noise_std: Standard deviation of a step's noise; 0 for none.
+        key: The address of the noise.
+        steps: Their numbers in the stream of noise.
+
+    Returns:
+        How many were taken: not so many that a signal would have to wait long, or that their noise would fill the
+        memory.
     """
+    n, features = rows.shape
+    most = min(NUMBERS_OF_A_CALL // (batch_size * features), randomness.NUMBERS_AT_ONCE // features)
+    some = steps[: max(1, most)]
+    noise = normal_numbers(key, some, features) if noise_std else None
     of_minus, of_plus = class_weights or (1.0, 1.0)
     _library().noisy_steps(
-        *rows.shape,
+        n,
+        features,
         batch_size,
         batch,
-        count,
-        rows.data_ptr(),
-        labels.data_ptr() if class_weights is not None else None,
+        len(some),
+        rows.ctypes.data,
+        labels.ctypes.data if class_weights is not None else None,
         of_minus,
         of_plus,
         strong_convexity,
         step_size,
         None if noise is None else noise.ctypes.data,
         noise_std,
-        weights.data_ptr(),
+        weights.ctypes.data,
     )
+    return len(some)
 
 
 @functools.cache

@@ -84,6 +84,7 @@ class NoisySteps(Method):
             key=learner.run_key(history, data_digest),
             noise_source="system entropy",
             all_published=learner.all_published_is_known,
+            schedule=learner.schedule(history),
         )
 
     def is_of(self, certificate: AnyCertificate, answered: Sequence[Answered]) -> bool:

@@ -18,6 +18,7 @@ from torch import Tensor
 from certified_unlearning.accounting import Problem, Schedule, assumptions
 from certified_unlearning.accounting.core.checks import require_probability
 from certified_unlearning.accounting.core.curves import Cycle
+from certified_unlearning.accounting.core.kept import Kept
 from certified_unlearning.accounting.core.losses import loss_constants, ridge_radius, scores_per_record
 from certified_unlearning.accounting.guarantees import as_computed
 from certified_unlearning.accounting.shifted.arithmetic import (
@@ -34,7 +35,7 @@ from certified_unlearning.engine.progress import Progress
 from certified_unlearning.errors import ParameterError
 from certified_unlearning.files import canonical, key_of
 from certified_unlearning.mechanisms.batch import OwnBatch
-from certified_unlearning.mechanisms.learners.history import Removal, answered
+from certified_unlearning.mechanisms.learners.history import STREAMS, Answered, Removal, answered
 from certified_unlearning.mechanisms.run import Constants, Run
 from certified_unlearning.vocabulary import Adjacency, DType
 
@@ -171,6 +172,10 @@ class LinearLearner(BaseModel):
         )
         return candidates[cast(DType, chosen)]
 
+    def schedule(self, history: Sequence[Removal]) -> Schedule | None:
+        """Return the noisy steps of learning and of the removals so far; None where steps have no noise."""
+        return None
+
     @abstractmethod
     def run(self, history: Sequence[Removal], *, dataset: str, features: str, data_digest: str | None) -> Run:
         """Return what was run up to the last removal of ``history``: what `certificate.of` states something about.
@@ -262,14 +267,20 @@ class NoisyLearner(LinearLearner):
     def schedule(self, history: Sequence[Removal]) -> Schedule:
         """Return the noisy steps of learning and of the removals so far."""
         known = answered(history)
-        return Schedule(
-            sigma=self.sigma,
-            records_per_request=known.records,
-            steps=known.steps,
-            learning_steps=self.learning_steps,
-            cycle=self.cycle,
-            places=known.places,
-        )
+        # The very objects: a certificate asks for what the next plan goes on from.
+        of_these = (each for learner, before, each in _SCHEDULES if learner is self and before is known)
+        schedule = next(of_these, None)
+        if schedule is None:
+            schedule = Schedule(
+                sigma=self.sigma,
+                records_per_request=known.records,
+                steps=known.steps,
+                learning_steps=self.learning_steps,
+                cycle=self.cycle,
+                places=known.places,
+            )
+            _SCHEDULES.keep((self, known, schedule))
+        return schedule
 
     def learn(
         self, rows: Tensor | StreamedRows, labels: Tensor, keys: Sequence[int], *, progress: Progress | None = None
@@ -322,6 +333,10 @@ class NoisyLearner(LinearLearner):
         normaliser = self.n - removed if self.adjacency == "remove" else self.n
         phase = self._dynamics.request_phase(self._batch(history, len(keys), keys), len(history) - 1)
         return self._descend(weights, rows, labels, phase, normaliser=normaliser, radius=self._ball, progress=progress)
+
+
+_SCHEDULES: Kept[tuple[NoisyLearner, Answered, Schedule]] = Kept(STREAMS)
+"""The last schedules, of which learner, and after what."""
 
 
 @lru_cache(maxsize=64)

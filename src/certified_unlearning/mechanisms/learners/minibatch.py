@@ -7,7 +7,8 @@ from functools import lru_cache
 from typing import Any, ClassVar, Literal, NamedTuple, get_args
 
 import numpy as np
-from numpy.typing import ArrayLike
+import torch
+from numpy.typing import ArrayLike, NDArray
 from pydantic import Field
 from torch import Tensor
 
@@ -19,7 +20,7 @@ from certified_unlearning.accounting.core.rounding import required_sigma
 from certified_unlearning.accounting.cyclic import planning
 from certified_unlearning.accounting.cyclic.accountants import CYCLIC
 from certified_unlearning.accounting.shifted.arithmetic import failure_delta, langevin_floor
-from certified_unlearning.engine.devices import threads_for
+from certified_unlearning.engine.compiled import minibatch as compiled
 from certified_unlearning.engine.minibatch import CyclicObjective
 from certified_unlearning.engine.objectives.rows import StreamedRows
 from certified_unlearning.engine.progress import Progress
@@ -271,24 +272,69 @@ class MiniBatchLearner(NoisyLearner):
         progress: Progress | None = None,
     ) -> Tensor:
         """Carry out the last removal of ``history``; see `NoisyLearner.unlearn`."""
-        if len(keys) == len(weights) == 1 and isinstance(rows, Tensor) and weights.device == rows.device:
-            # One model's compiled steps by themselves: the rest of a phase of many trials takes longer than they do.
-            known, step_size = answered(history), self.exact_problem.step_size
-            steps, key = range(known.steps[-1]), own_key(keys[0], f"request-{len(history)}")
-            moved, noise_std, done = weights.clone(), math.sqrt(2 * step_size) * self.sigma, 0
-            with threads_for(self.batch_size * rows.shape[1]):
-                objective = self._objective(rows, labels, self.n)
-            objective.seek(self.learning_steps + sum(known.steps[:-1]))
-            while done < len(steps):
-                taken = objective.noisy_steps(moved, step_size, noise_std, key=key, steps=steps[done:])
-                if not taken:
-                    break
-                done += taken
-                if progress is not None:
-                    progress.advance(taken)
-            else:
-                return moved
+        on_cpu = {each.device.type for each in (weights, rows, labels)} == {"cpu"}
+        if on_cpu and isinstance(rows, Tensor) and len(keys) == len(weights) == 1:
+            arrays = weights.numpy(), rows.numpy(), labels.numpy()
+            return torch.from_numpy(self.unlearn_one(*arrays, history, keys[0], progress=progress))
         return super().unlearn(weights, rows, labels, history, keys, progress=progress)
+
+    def unlearn_one(
+        self,
+        weights: NDArray[Any],
+        rows: NDArray[Any],
+        labels: NDArray[Any],
+        history: Sequence[Removal],
+        key: int,
+        *,
+        progress: Progress | None = None,
+    ) -> NDArray[Any]:
+        """Carry out the last removal of ``history`` from one model on the CPU; see `NoisyLearner.unlearn`.
+
+        Compiled steps are taken by themselves: the rest of a phase of many trials takes longer than they do.
+
+        Args:
+            weights: Shape ``(1, d)``; not changed.
+            rows: All of them, in memory, as `unlearn` takes them.
+            labels: Theirs.
+            history: All removals so far, this one last.
+            key: The address of the noise.
+            progress: Told of the work done, in steps.
+
+        Returns:
+            New weights, shape ``(1, d)``.
+        """
+        weighted = self.class_weights is not None
+        if (
+            self.classes != 2
+            or weights.dtype != rows.dtype
+            or weights.shape != (1, rows.shape[1])
+            or not compiled.takes(rows, labels, batch_size=self.batch_size, weighted=weighted)
+        ):
+            start, given, of = (torch.as_tensor(each) for each in (weights, rows, labels))
+            by_pytorch: NDArray[Any] = super().unlearn(start, given, of, history, [key], progress=progress).numpy()
+            return by_pytorch
+        known, problem, moved = answered(history), self.exact_problem, weights.copy()
+        place, steps = self.learning_steps + sum(known.steps[:-1]), range(known.steps[-1])
+        key, batches = own_key(key, f"request-{len(history)}"), -(-len(rows) // self.batch_size)
+        noise_std = math.sqrt(2 * problem.step_size) * self.sigma
+        while steps:
+            taken = compiled.noisy_steps(
+                moved,
+                rows,
+                labels,
+                batch=(place + steps.start) % batches,
+                batch_size=self.batch_size,
+                class_weights=self.class_weights,
+                strong_convexity=problem.strong_convexity,
+                step_size=problem.step_size,
+                noise_std=noise_std,
+                key=key,
+                steps=steps,
+            )
+            steps = steps[taken:]
+            if progress is not None:
+                progress.advance(taken)
+        return moved
 
     def _objective(self, rows: Tensor | StreamedRows, labels: Tensor, normaliser: int) -> CyclicObjective:
         return CyclicObjective(
