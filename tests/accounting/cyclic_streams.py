@@ -22,6 +22,7 @@ def batch_problem(batch_size, *, strength=STRENGTH, adjacency="zero-out", step_s
 
 def forget() -> None:
     """Forget what was computed of earlier streams."""
+    stream._step.cache_clear()
     stream._before_last_answer.cache_clear()
     stream._differing.cache_clear()
     for known in (stream._PAIRS, stream._LARGEST):

@@ -149,6 +149,29 @@ def test_a_step_differs_in_the_records_of_its_batch_that_are_removed_later(compi
     forget()
 
 
+@pytest.mark.parametrize("compiled", [True, False])
+def test_what_is_cut_off_is_paid_for(compiled, monkeypatch):
+    """As if little had faded where steps are no longer counted: then the distance put in their place shows."""
+    if not compiled:
+        monkeypatch.setattr(single_steps, "takes", lambda steps: False)
+    elif single_steps.library() is None:
+        pytest.skip("no C++ compiler is here")
+    told, found = (stream.curve, stream.largest_curve, stream.joint_curve), []
+    schedules = [
+        Schedule(0.1, (1, 2), (3, 500), 400, Cycle(7, 40)),
+        Schedule(0.1, (2, 1), (450, 2), 10, Cycle(7, 40), (((3, 2),), ((0, 1),))),
+        Schedule(0.1, (4,), (700,), 600, Cycle(150, 40)),
+    ]
+    for faded in (stream.FORGOTTEN, 1.0):
+        monkeypatch.setattr(stream, "FORGOTTEN", faded)
+        forget()
+        found.append(np.array([[each(batch_problem(40), schedule).mu for each in told] for schedule in schedules]))
+    forget()
+    whole, cut = found
+    assert (cut >= whole).all()
+    assert (cut[:, 2] > whole[:, 2] * (1 + 1e-6)).all()
+
+
 def test_runs_of_stretches_are_their_steps_one_by_one():
     """Some steps lie between two stretches; the last stretch may begin and end where nothing differs any more."""
     generator, gaps, late = np.random.default_rng(6), 0, 0

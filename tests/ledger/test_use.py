@@ -47,8 +47,8 @@ def test_a_loaded_model_predicts_probabilities_of_a_table(original: Original, mo
     np.testing.assert_array_equal(loaded.predict(rows) == "yes", p[:, 1] >= 0.5)
     np.testing.assert_allclose(loaded.predict_log_proba(rows), np.log(p), rtol=1e-9)
     right = (loaded.predict(rows) == original.table["ill"]).mean()
-    # The noise is drawn anew each time: of 150 models the worst was right of 0.807. One in a million falls below 0.7, by
-    # the exponential tail of the lowest twentieth; half of all guesses are right.
+    # The noise is drawn anew each time: of 150 models the worst was right of 0.807. By the exponential tail of the
+    # lowest twentieth one in a million falls below 0.7; half of all guesses are right.
     assert loaded.score(rows, original.table["ill"]) == right > 0.7
 
 

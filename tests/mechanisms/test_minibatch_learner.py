@@ -306,7 +306,7 @@ def test_runs_of_other_histories_leave_no_trace():
     """Requests and schedules of the history asked last are kept for the next one."""
     first, second = Removal(4, 5, ((2, 1), (7, 3))), Removal(1, 2, ((0, 1),))
     histories = [[first], [first, second], [second], [second, first], [first, Removal(1, 2, ((1, 1),))], [], [first]]
-    learners = [planned(), planned(epsilon=2.0)]
+    learners = [planned(), planned(epsilon=2.0), planned(epsilon=3.0, sigma=0.3, learning_steps=11)]
     for history in histories:
         removed = np.cumsum([each.records for each in history]).tolist()
         for learner in learners:
