@@ -43,14 +43,31 @@ def require_count(*, least: int, **values: float) -> None:
             raise ParameterError(f"{name} must be a whole number, at least {least}, got {value!r}")
 
 
-def require_counts(name: str, values: Sequence[int], *, least: int) -> None:
-    """Raise `ParameterError` unless there are values and all are whole numbers, at least ``least``."""
+def require_counts(name: str, values: Sequence[int], *, least: int) -> tuple[int, ...]:
+    """Return whole numbers as Python's own.
+
+    Raises:
+        ParameterError: There are none, or some are no whole numbers, at least ``least``.
+    """
     if not values:
         raise ParameterError(f"{name} must hold at least one number, got none")
     if set(map(type, values)) == {int} and min(values) >= least:
-        return  # Planners check long schedules often; one by one would take them most of their time.
+        # Planners check long schedules often; one by one would take them most of their time.
+        return values if type(values) is tuple else tuple(values)
     for position, value in enumerate(values):
         require_count(least=least, **{f"{name}[{position}]": value})
+    return tuple(map(int, values))
+
+
+def make_plain(constants: object, *names: str) -> None:
+    """Replace numbers of a frozen data class, which were checked, by Python's own where they are others.
+
+    NumPy's narrow whole numbers wrap around when they are added, and its short floats round what is computed with them.
+    """
+    for name in names:
+        value = getattr(constants, name)
+        if type(value) is not float and type(value) is not int:
+            object.__setattr__(constants, name, int(value) if isinstance(value, Integral) else float(value))
 
 
 def require_class_weights(class_weights: Sequence[float] | None, *, classes: int) -> None:

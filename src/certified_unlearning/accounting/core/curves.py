@@ -9,7 +9,7 @@ from operator import is_not
 
 import numpy as np
 
-from certified_unlearning.accounting.core.checks import require_count, require_counts, require_positive
+from certified_unlearning.accounting.core.checks import make_plain, require_count, require_counts, require_positive
 from certified_unlearning.accounting.core.kept import Kept
 from certified_unlearning.accounting.core.search import Array
 from certified_unlearning.errors import ParameterError
@@ -73,6 +73,7 @@ class Cycle:
 
     def __post_init__(self) -> None:
         require_count(least=1, batches=self.batches, batch_size=self.batch_size)
+        make_plain(self, "batches", "batch_size")
 
     @classmethod
     def of(cls, records: int, *, batch_size: int) -> "Cycle":
@@ -111,20 +112,24 @@ class Schedule:
 
     def __post_init__(self) -> None:
         require_positive(sigma=self.sigma)
-        sizes = self.records_per_request
+        sizes, steps = self.records_per_request, tuple(self.steps)
         if not isinstance(sizes, tuple):
             require_count(least=1, records_per_request=sizes)
+            sizes = int(sizes)
         elif len(sizes) != len(self.steps):
             raise ParameterError(
                 "records_per_request must be one number for all requests or one for each, as many as steps has "
                 f"({len(self.steps)}), got {len(sizes)}"
             )
         elif sizes:
-            require_counts("records_per_request", sizes, least=1)
+            sizes = require_counts("records_per_request", sizes, least=1)
         if sizes != ():
-            require_counts("steps", self.steps, least=0)
+            steps = require_counts("steps", steps, least=0)
         if self.learning_steps != math.inf:
             require_count(least=0, learning_steps=self.learning_steps)
+        make_plain(self, "sigma", "learning_steps")
+        object.__setattr__(self, "records_per_request", sizes)
+        object.__setattr__(self, "steps", steps)
         if self.cycle is not None:
             self._check_cycle(self.cycle)
 
@@ -188,7 +193,7 @@ def were_checked(places: object) -> bool:
 @lru_cache(maxsize=4096)
 def _check_places_of_one(places: Places, records: int, cycle: Cycle) -> None:
     """Raise `ParameterError` unless a request of this size can lie there; planners ask often."""
-    if sum(count for _, count in places) != records:
+    if sum(int(count) for _, count in places) != records:
         raise ParameterError(f"places must hold the request's {records} records, got {places}")
     for batch, count in places:
         require_count(least=0, batch=batch)

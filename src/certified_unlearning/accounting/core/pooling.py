@@ -21,7 +21,12 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from certified_unlearning.accounting.core.checks import require_count, require_non_negative, require_positive
+from certified_unlearning.accounting.core.checks import (
+    make_plain,
+    require_count,
+    require_non_negative,
+    require_positive,
+)
 from certified_unlearning.accounting.core.search import Array
 from certified_unlearning.errors import AssumptionError, ParameterError
 
@@ -64,11 +69,13 @@ class Phase:
         # The usual types are tested at once: planners make thousands of phases.
         if self.steps != math.inf and not (type(self.steps) is int and self.steps >= 0):
             require_count(least=0, steps=self.steps)
+            make_plain(self, "steps")
         if not 0 <= self.contraction_gap <= 1:
             raise ParameterError(f"contraction_gap must lie between 0 and 1, got {self.contraction_gap}")
-        usual = type(self.sensitivity) is type(self.noise_std) is float
+        usual = type(self.sensitivity) is type(self.noise_std) is type(self.contraction_gap) is float
         if not (usual and 0 <= self.sensitivity < math.inf and 0 <= self.noise_std < math.inf):
             require_non_negative(sensitivity=self.sensitivity, noise_std=self.noise_std)
+            make_plain(self, "sensitivity", "noise_std", "contraction_gap")
         if self.steps == math.inf and self.contraction_gap == 0:
             raise AssumptionError(
                 "infinitely many steps need a contraction: strong_convexity above 0 and step_size below "

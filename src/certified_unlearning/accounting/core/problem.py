@@ -3,7 +3,12 @@
 from dataclasses import dataclass
 from typing import get_args
 
-from certified_unlearning.accounting.core.checks import require_count, require_non_negative, require_positive
+from certified_unlearning.accounting.core.checks import (
+    make_plain,
+    require_count,
+    require_non_negative,
+    require_positive,
+)
 from certified_unlearning.accounting.core.rounding import EXACT, Rounding
 from certified_unlearning.errors import AssumptionError, ParameterError
 from certified_unlearning.vocabulary import Adjacency
@@ -51,6 +56,7 @@ class Problem:
             lipschitz=self.lipschitz,
             step_size=self.step_size,
         )
+        make_plain(self, "n", "strong_convexity", "smoothness", "lipschitz", "step_size")
         if self.adjacency not in get_args(Adjacency):
             known = ", ".join(get_args(Adjacency))
             raise ParameterError(f"adjacency must be one of {known}, got {self.adjacency!r}")

@@ -38,8 +38,8 @@ BRANCHES = 8
 """Of streams that begin alike, as those of a model's copies do, what so many came to that were asked last is kept."""
 MOST_COUNTED = 2 * 10**7
 """Steps that are counted in one array; each takes up to 230 bytes of memory on the way."""
-MOST_OF_WINDOW = 10**18
-"""Steps that take longer to fade never do."""
+MOST_IN_ALL = 10**18
+"""More do not fit in the whole numbers that they are counted in; what takes longer to fade never does."""
 STEPS_OF_PIECE = 10**6
 """What all models tell is counted in pieces of so many steps, or of one request's."""
 
@@ -136,7 +136,7 @@ def curve(problem: Problem, schedule: Schedule) -> GaussianCurve:
     Raises:
         ParameterError: The schedule has no cycle, or ``n`` is not its batch size.
         AssumptionError: ``step_size`` exceeds ``2 / L``, or the adjacency is ``remove``, which leaves no place.
-        InfeasibleError: More than `MOST_COUNTED` steps have not faded.
+        InfeasibleError: More than `MOST_COUNTED` steps have not faded, or there are more than `MOST_IN_ALL`.
     """
     _check(problem, schedule)
     return GaussianCurve(_mu(problem, schedule.sigma, Requests.of(schedule), schedule.steps[-1:]))
@@ -336,7 +336,7 @@ class _Step(NamedTuple):
 def _step(problem: Problem, sigma: float) -> _Step:
     agreeing, one = (phase(problem, sigma=sigma, records=number, steps=1) for number in (0, 1))
     gap = contraction_gap(problem)
-    window = math.ceil(min(FORGOTTEN / gap, MOST_OF_WINDOW)) if gap > 0 else MOST_OF_WINDOW
+    window = math.ceil(min(FORGOTTEN / gap, MOST_IN_ALL)) if gap > 0 else MOST_IN_ALL
     return _Step(agreeing, one.sensitivity - agreeing.sensitivity, window)
 
 
@@ -350,6 +350,9 @@ def _check(problem: Problem, schedule: Schedule) -> None:
             "cyclic mini-batches need an erased record to keep its place: adjacency must be replace or zero-out, "
             "got remove"
         )
+    steps = schedule.learning_steps + sum(schedule.steps)
+    if steps > MOST_IN_ALL:
+        raise InfeasibleError(f"learning_steps and steps are more than {MOST_IN_ALL:.0e} together, got {steps}")
 
 
 # In exact arithmetic and as computed it is asked of one request.
