@@ -21,6 +21,7 @@ from certified_unlearning.engine.compiled import minibatch as compiled
 from certified_unlearning.errors import AssumptionError, InfeasibleError, ParameterError
 from certified_unlearning.files import content_key
 from certified_unlearning.mechanisms.learners import history as of_streams
+from certified_unlearning.mechanisms.learners import learner as of_learners
 from certified_unlearning.mechanisms.learners.history import Removal
 from certified_unlearning.mechanisms.learners.learner import NoisyLearner
 from certified_unlearning.mechanisms.learners.minibatch import (
@@ -190,6 +191,8 @@ def test_one_model_in_arrays_is_the_one_in_tensors(classes, dtype):
         found = learner.unlearn_one(start.numpy(), given.numpy(), labels.numpy(), history, 7)
         assert found.dtype == due.numpy().dtype
         np.testing.assert_array_equal(found, due.numpy())
+        with_gradient = start.clone().requires_grad_(), given.clone().requires_grad_()
+        assert torch.equal(learner.unlearn(*with_gradient, labels, history, [7]), due)
     assert (start == 1).all()
 
 
@@ -317,6 +320,7 @@ def test_runs_of_other_histories_leave_no_trace():
             assert [(each.unlearning_steps, each.places) for each in run.requests] == [each[1:] for each in history]
             assert run.schedule == learner.schedule(history)
             assert learner.schedule(list(history)) is learner.schedule(history) or not history
+            assert sum(each[0] is learner for each in of_learners._SCHEDULES) == 1
             same = {"key": "", "noise_source": "seed", "all_published": True}
             assert certificate.of(run, schedule=learner.schedule(history), **same) == certificate.of(run, **same)
             assert type(run).model_validate(run.model_dump()) == run

@@ -153,7 +153,7 @@ def of(
         key: Its content key.
         noise_source: Where its noise came from.
         all_published: Whether to state epsilon for who kept every published model, too.
-        schedule: The run's, of whoever has it already.
+        schedule: The run's, of whoever has it already; it is not compared with the run.
 
     Raises:
         AssumptionError: More than delta would be added to delta.

@@ -134,7 +134,7 @@ class CyclicObjective:
             return 0
         taken = compiled.noisy_steps(
             weights.numpy(),
-            self._rows.numpy(),
+            self._rows.detach().numpy(),
             self._labels.numpy(),
             batch=self._batch,
             batch_size=self._batch_size,

@@ -221,7 +221,7 @@ class LangevinLogisticRegression(UnlearningClassifier, LangevinModel):
 
     def _after_steps_on(self, rows: NDArray[Any], labels: NDArray[Any], history: list[Removal]) -> NDArray[Any]:
         """Return the weights after the last removal of a history, of rows in dealt order."""
-        # A processor's steps are taken without PyTorch, whose code has long left the caches.
+        # Where the kernel takes them without PyTorch: that one's code has long left the caches.
         if self.device != "cpu" and pick_device(self.device).type != "cpu":
             return self._after_steps(*self._placed(rows, labels), history)
         progress = shown_progress("unlearn", history[-1].steps)

@@ -206,6 +206,7 @@ def test_other_types_losses_and_places_are_pytorchs(monkeypatch: pytest.MonkeyPa
     assert not objective(40, 5, 8, classes=3, labels=torch.zeros(40).long())._is_compiled
     assert not objective(40, 5, 8, rows=rows_of(5, 40).t())._is_compiled
     assert not objective(40, 5, 8, labels=torch.ones(40), class_weights=(0.5, 1.0))._is_compiled
+    assert not objective(40, 5, 8, labels=torch.ones(39).long(), class_weights=(0.5, 1.0))._is_compiled
     assert objective(40, 5, 8, labels=torch.ones(40))._is_compiled  # Labels are not looked at.
     assert not objective(40, 5, ROWS_IN_A_ROW + 1)._is_compiled
     monkeypatch.setattr(torch, "get_num_threads", lambda: 16)

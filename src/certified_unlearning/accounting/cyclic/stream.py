@@ -173,16 +173,17 @@ def joint_curve(problem: Problem, schedule: Schedule) -> GaussianCurve:
         InfeasibleError: As for `curve`.
     """
     _check(problem, schedule)
-    requests, step = Requests.of(schedule), _step(problem, schedule.sigma)
+    requests = Requests.of(schedule)
     # Before which step each model was published; learning begins with step 0.
     ends = np.array(
         (0, requests.learning_steps, *requests.earlier_steps, *schedule.steps[-1:]), dtype=np.int64
     ).cumsum()
     last = int(ends[-1])
-    # As of the last model's steps, which are then counted already.
-    first = requests.learning_steps - step.window if requests.learning_steps > 2 * step.window else 0
     if last == 0:
         return GaussianCurve(0.0)
+    step = _step(problem, schedule.sigma)
+    # As of the last model's steps, which are then counted already.
+    first = requests.learning_steps - step.window if requests.learning_steps > 2 * step.window else 0
     if not single_steps.takes(last - first):
         return GaussianCurve(_joint_mu_of_runs(requests, step, ends))
     some_cut = (ends[1:] - ends[:-1]).max() > 2 * step.window

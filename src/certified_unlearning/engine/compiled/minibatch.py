@@ -42,7 +42,7 @@ def takes(rows: Array, labels: NDArray[Any], *, batch_size: int, weighted: bool)
     return (
         rows.dtype == np.float64
         and rows.flags.c_contiguous
-        and (not weighted or (labels.dtype == np.int64 and labels.flags.c_contiguous))
+        and (not weighted or (labels.dtype == np.int64 and labels.flags.c_contiguous and len(labels) == len(rows)))
         # `core.rounding` counts how many rows are added one after another.
         and batch_size <= ROWS_IN_A_ROW
         and (batch_size * rows.shape[1] < WORTH_THREADS or torch.get_num_threads() <= FEW_THREADS)

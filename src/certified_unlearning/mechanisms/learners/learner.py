@@ -267,19 +267,19 @@ class NoisyLearner(LinearLearner):
     def schedule(self, history: Sequence[Removal]) -> Schedule:
         """Return the noisy steps of learning and of the removals so far."""
         known = answered(history)
-        # The very objects: a certificate asks for what the next plan goes on from.
-        of_these = (each for learner, before, each in _SCHEDULES if learner is self and before is known)
-        schedule = next(of_these, None)
-        if schedule is None:
-            schedule = Schedule(
-                sigma=self.sigma,
-                records_per_request=known.records,
-                steps=known.steps,
-                learning_steps=self.learning_steps,
-                cycle=self.cycle,
-                places=known.places,
-            )
-            _SCHEDULES.keep((self, known, schedule))
+        # A certificate asks for what the next plan goes on from: for the very object.
+        latest = next((each for each in _SCHEDULES if each[0] is self), None)
+        if latest is not None and latest[1] is known:
+            return latest[2]
+        schedule = Schedule(
+            sigma=self.sigma,
+            records_per_request=known.records,
+            steps=known.steps,
+            learning_steps=self.learning_steps,
+            cycle=self.cycle,
+            places=known.places,
+        )
+        _SCHEDULES.keep((self, known, schedule), instead_of=latest)
         return schedule
 
     def learn(
@@ -336,7 +336,7 @@ class NoisyLearner(LinearLearner):
 
 
 _SCHEDULES: Kept[tuple[NoisyLearner, Answered, Schedule]] = Kept(STREAMS)
-"""The last schedules, of which learner, and after what."""
+"""The schedule that each of the last learners was asked for last, and after what."""
 
 
 @lru_cache(maxsize=64)

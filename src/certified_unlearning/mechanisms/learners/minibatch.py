@@ -274,7 +274,7 @@ class MiniBatchLearner(NoisyLearner):
         """Carry out the last removal of ``history``; see `NoisyLearner.unlearn`."""
         on_cpu = {each.device.type for each in (weights, rows, labels)} == {"cpu"}
         if on_cpu and isinstance(rows, Tensor) and len(keys) == len(weights) == 1:
-            arrays = weights.numpy(), rows.numpy(), labels.numpy()
+            arrays = weights.detach().numpy(), rows.detach().numpy(), labels.detach().numpy()
             return torch.from_numpy(self.unlearn_one(*arrays, history, keys[0], progress=progress))
         return super().unlearn(weights, rows, labels, history, keys, progress=progress)
 
