@@ -1,7 +1,6 @@
-"""NumPy's numbers are taken as Python's: narrow ones would wrap around, and make a certified epsilon too small."""
+"""NumPy's numbers are taken as Python's, and narrow ones refused: they wrap around, and made an epsilon too small."""
 
 import dataclasses
-import warnings
 
 import numpy as np
 import pytest
@@ -10,11 +9,12 @@ from certified_unlearning.accounting.core.curves import Cycle, Schedule
 from certified_unlearning.accounting.core.pooling import Phase, pooled_mu
 from certified_unlearning.accounting.core.problem import Problem
 from certified_unlearning.accounting.cyclic import planning, stream
+from certified_unlearning.accounting.langevin.accountants import initial_epsilon
 from certified_unlearning.accounting.shifted import interpolation
 from certified_unlearning.errors import InfeasibleError, ParameterError
 from tests.accounting.cyclic_streams import batch_problem, forget
 
-NARROW = [np.int8, np.uint8, np.int16, np.uint16, np.int32, np.uint32, np.int64]
+NARROW = [np.int8, np.uint8, np.int16, np.uint16, np.int32, np.uint32, np.uint64]
 
 
 def told(schedule, problem):
@@ -29,24 +29,45 @@ def told(schedule, problem):
 
 
 @pytest.mark.parametrize("kind", NARROW)
-def test_narrow_whole_numbers_tell_what_pythons_tell(kind):
+def test_narrow_whole_numbers_are_refused(kind):
+    """One of them among others, at each door."""
+    problem, cycle = batch_problem(40), Cycle(7, 40)
+    one = kind(1)
+    for make in (
+        lambda: Cycle(kind(7), 40),
+        lambda: Cycle(7, kind(40)),
+        lambda: dataclasses.replace(problem, n=kind(40)),
+        lambda: dataclasses.replace(problem, step_size=one),
+        lambda: Schedule(one, (1,), (3,), 20, cycle),
+        lambda: Schedule(0.1, (1, one), (3, 4), 20, cycle),
+        lambda: Schedule(0.1, one, (3, 4), 20, cycle),
+        lambda: Schedule(0.1, (1, 2), (3, kind(4)), 20, cycle),
+        lambda: Schedule(0.1, (1,), (3,), kind(20), cycle),
+        lambda: Phase(kind(9), 0.1, 1.0, 1.0),
+        lambda: Phase(9, 0.1, one, 1.0),
+        lambda: problem.sensitivity(one),
+        lambda: planning.least_steps_after(
+            problem, Schedule(0.1, (), (), 20, cycle), records=one, epsilon=1, delta=0.1
+        ),
+        lambda: initial_epsilon(problem, sigma=0.1, delta=0.1, records=one, accountant="shifted"),
+    ):
+        with pytest.raises(ParameterError, match=f"{kind.__name__} wraps around: give int"):
+            make()
+
+
+def test_numpys_usual_whole_numbers_tell_what_pythons_tell():
     generator = np.random.default_rng(3)
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        for number in range(25):
-            cycle, learned = (int(generator.integers(2, 9)), 120), int(generator.integers(1, 120))
-            records = generator.integers(1, 30, size=4).tolist()
-            steps = generator.integers(20, 127, size=4).tolist()
-            places = [((each % cycle[0], each),) for each in records] if number % 2 else None
-            answers = []
-            for of in (int, kind):
-                known = places and tuple(tuple((of(batch), of(count)) for batch, count in each) for each in places)
-                schedule = Schedule(
-                    0.1, tuple(map(of, records)), tuple(map(of, steps)), of(learned), Cycle(*map(of, cycle)), known
-                )
-                problem = dataclasses.replace(batch_problem(cycle[1]), n=of(cycle[1]))
-                answers.append(told(schedule, problem))
-            assert answers[0] == answers[1]
+    for number in range(25):
+        cycle, learned = generator.integers([2, 120], [9, 200]).tolist(), int(generator.integers(1, 120))
+        records, steps = generator.integers(1, 30, size=4).tolist(), generator.integers(20, 127, size=4).tolist()
+        places = [((each % cycle[0], each),) for each in records] if number % 2 else None
+        answers = []
+        for of in (int, np.int64, np.longlong):
+            known = places and tuple(tuple((of(batch), of(count)) for batch, count in each) for each in places)
+            sizes = tuple(map(of, records)), tuple(map(of, steps)), of(learned)
+            schedule = Schedule(0.1, *sizes, Cycle(*map(of, cycle)), known)
+            answers.append(told(schedule, dataclasses.replace(batch_problem(cycle[1]), n=of(cycle[1]))))
+        assert answers[0] == answers[1] == answers[2]
     forget()
 
 
@@ -66,14 +87,14 @@ def test_short_floats_are_the_numbers_that_they_are(kind):
 
 
 def test_fields_are_pythons_own_and_do_not_change_with_what_was_given():
-    steps, sizes = [np.int16(3), 4], (np.uint8(1), 2)
-    schedule = Schedule(np.float32(0.5), sizes, steps, np.int64(7), Cycle(np.int8(5), np.int8(9)))
+    steps, sizes = [np.int64(3), 4], (np.int64(1), 2)
+    schedule = Schedule(np.float32(0.5), sizes, steps, np.int64(7), Cycle(np.int64(5), np.int64(9)))
     steps[0] = 0
     assert schedule == Schedule(0.5, (1, 2), (3, 4), 7, Cycle(5, 9))
     fields = [schedule.sigma, *schedule.steps, *schedule.records, schedule.learning_steps]
     fields += [schedule.cycle.batches, schedule.cycle.batch_size]
     assert {type(each) for each in fields} == {int, float}
-    assert type(Schedule(0.1, np.int8(3), (100, 100)).records_per_request) is int
+    assert type(Schedule(0.1, np.int64(3), (100, 100)).records_per_request) is int
     for wrong in ({"steps": (1.5, 2)}, {"steps": (True, 2)}, {"records_per_request": (1, np.float64(2))}):
         with pytest.raises(ParameterError, match="must be a whole number"):
             dataclasses.replace(schedule, **wrong)

@@ -4,25 +4,41 @@ import math
 from collections.abc import Sequence
 from numbers import Integral, Real
 
+import numpy as np
+
 from certified_unlearning.errors import ParameterError
 
 
 def require_positive(**values: float) -> None:
-    """Raise `ParameterError` unless every value is finite and above 0."""
+    """Raise `ParameterError` unless every value is finite and above 0, and no narrow whole number of NumPy's."""
     for name, value in values.items():
         if type(value) is float and 0 < value < math.inf:
             continue  # Here and below: planners check often, and abstract types take time.
+        _refuse_narrow(name, value)
         if isinstance(value, bool) or not (isinstance(value, Real) and math.isfinite(value) and value > 0):
             raise ParameterError(f"{name} must be a finite number above 0, got {value!r}")
 
 
 def require_non_negative(**values: float) -> None:
-    """Raise `ParameterError` unless every value is finite and at least 0."""
+    """Raise `ParameterError` unless every value is finite and at least 0, and no narrow whole number of NumPy's."""
     for name, value in values.items():
         if type(value) is float and 0 <= value < math.inf:
             continue
+        _refuse_narrow(name, value)
         if isinstance(value, bool) or not (isinstance(value, Real) and math.isfinite(value) and value >= 0):
             raise ParameterError(f"{name} must be a finite number, at least 0, got {value!r}")
+
+
+def _refuse_narrow(name: str, value: object) -> None:
+    """Raise `ParameterError` for a whole number of NumPy's that has fewer than 64 bits or no sign.
+
+    What is computed with it wraps around, and an epsilon may come out too small.
+    """
+    if isinstance(value, np.integer) and not (isinstance(value, np.signedinteger) and value.itemsize >= 8):
+        raise ParameterError(
+            f"{name} must be a number of Python's or of 64 bits, for {type(value).__name__} wraps around: give "
+            f"int({value}), got {value!r}"
+        )
 
 
 def require_probability(**values: float) -> None:
@@ -35,10 +51,11 @@ def require_probability(**values: float) -> None:
 
 
 def require_count(*, least: int, **values: float) -> None:
-    """Raise `ParameterError` unless every value is a whole number, at least ``least``."""
+    """Raise `ParameterError` unless every value is a whole number, at least ``least``, and no narrow one of NumPy's."""
     for name, value in values.items():
         if type(value) is int and value >= least:
             continue
+        _refuse_narrow(name, value)
         if isinstance(value, bool) or not isinstance(value, Integral) or value < least:
             raise ParameterError(f"{name} must be a whole number, at least {least}, got {value!r}")
 
@@ -47,7 +64,7 @@ def require_counts(name: str, values: Sequence[int], *, least: int) -> tuple[int
     """Return whole numbers as Python's own.
 
     Raises:
-        ParameterError: There are none, or some are no whole numbers, at least ``least``.
+        ParameterError: There are none, or some are no whole numbers, at least ``least``, or narrow ones of NumPy's.
     """
     if not values:
         raise ParameterError(f"{name} must hold at least one number, got none")
@@ -62,7 +79,7 @@ def require_counts(name: str, values: Sequence[int], *, least: int) -> tuple[int
 def make_plain(constants: object, *names: str) -> None:
     """Replace numbers of a frozen data class, which were checked, by Python's own where they are others.
 
-    NumPy's narrow whole numbers wrap around when they are added, and its short floats round what is computed with them.
+    NumPy's short floats would round what is computed with them.
     """
     for name in names:
         value = getattr(constants, name)

@@ -193,7 +193,7 @@ def were_checked(places: object) -> bool:
 @lru_cache(maxsize=4096)
 def _check_places_of_one(places: Places, records: int, cycle: Cycle) -> None:
     """Raise `ParameterError` unless a request of this size can lie there; planners ask often."""
-    if sum(int(count) for _, count in places) != records:
+    if sum(count for _, count in places) != records:
         raise ParameterError(f"places must hold the request's {records} records, got {places}")
     for batch, count in places:
         require_count(least=0, batch=batch)

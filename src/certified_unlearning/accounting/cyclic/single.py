@@ -47,8 +47,6 @@ def cyclic_curve(
     """
     require_count(least=1, batches=batches, batch_size=batch_size, records=records)
     require_count(least=0, epochs=epochs, steps=steps)
-    # NumPy's narrow whole numbers would wrap around.
-    batches, batch_size, epochs, steps, records = map(int, (batches, batch_size, epochs, steps, records))
     if batches * batch_size != problem.n:
         raise ParameterError(
             f"batches * batch_size must be n = {problem.n}, got {batches} * {batch_size} = {batches * batch_size}"
