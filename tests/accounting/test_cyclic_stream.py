@@ -19,6 +19,18 @@ from certified_unlearning.errors import AssumptionError, InfeasibleError, Parame
 from tests.accounting.cyclic_streams import SMOOTHNESS, STRENGTH, batch_problem, first_of, forget
 
 
+@pytest.fixture(params=[True, False])
+def with_and_without_a_compiler(request, monkeypatch):
+    """Nothing that was counted the other way is kept."""
+    if not request.param:
+        monkeypatch.setattr(single_steps, "takes", lambda steps: False)
+    elif single_steps.library() is None:
+        pytest.skip("no C++ compiler is here")
+    forget()
+    yield
+    forget()
+
+
 def phases_of(problem, schedule, places):
     """Return one phase for each step, the counts taken from the definition."""
     cycle, total = schedule.cycle, schedule.learning_steps + sum(schedule.steps)
@@ -120,14 +132,9 @@ def random_requests(generator):
     return requests, np.cumsum([requests.learning_steps, *requests.earlier_steps])
 
 
-@pytest.mark.parametrize("compiled", [True, False])
-def test_a_step_differs_in_the_records_of_its_batch_that_are_removed_later(compiled, monkeypatch):
-    if not compiled:
-        monkeypatch.setattr(single_steps, "takes", lambda steps: False)
-    elif single_steps.library() is None:
-        pytest.skip("no C++ compiler is here")
+@pytest.mark.usefixtures("with_and_without_a_compiler")
+def test_a_step_differs_in_the_records_of_its_batch_that_are_removed_later():
     generator, late_starts = np.random.default_rng(5), 0
-    forget()
     for _ in range(300):
         requests, ends = random_requests(generator)
         start = int(generator.integers(0, requests.steps + 1))
@@ -146,16 +153,11 @@ def test_a_step_differs_in_the_records_of_its_batch_that_are_removed_later(compi
         assert not stream._differing(requests, start, requests.steps + 40)[len(expected) :].any()
         assert stream._differing(requests, start, end).tolist() == expected[: end - start]
     assert late_starts > 30
-    forget()
 
 
-@pytest.mark.parametrize("compiled", [True, False])
-def test_what_is_cut_off_is_paid_for(compiled, monkeypatch):
+@pytest.mark.usefixtures("with_and_without_a_compiler")
+def test_what_is_cut_off_is_paid_for(monkeypatch):
     """As if little had faded where steps are no longer counted: then the distance put in their place shows."""
-    if not compiled:
-        monkeypatch.setattr(single_steps, "takes", lambda steps: False)
-    elif single_steps.library() is None:
-        pytest.skip("no C++ compiler is here")
     told, found = (stream.curve, stream.largest_curve, stream.joint_curve), []
     schedules = [
         Schedule(0.1, (1, 2), (3, 500), 400, Cycle(7, 40)),
@@ -166,7 +168,6 @@ def test_what_is_cut_off_is_paid_for(compiled, monkeypatch):
         monkeypatch.setattr(stream, "FORGOTTEN", faded)
         forget()
         found.append(np.array([[each(batch_problem(40), schedule).mu for each in told] for schedule in schedules]))
-    forget()
     whole, cut = found
     assert (cut >= whole).all()
     assert (cut[:, 2] > whole[:, 2] * (1 + 1e-6)).all()

@@ -91,7 +91,9 @@ class CyclicObjective:
             classes == 2
             and isinstance(rows, Tensor)
             and rows.device.type == labels.device.type == "cpu"
-            and compiled.takes(rows.numpy(), labels.numpy(), batch_size=batch_size, weighted=class_weights is not None)
+            and compiled.takes(
+                rows.detach().numpy(), labels.numpy(), batch_size=batch_size, weighted=class_weights is not None
+            )
         )
 
     def remove(self, count: int) -> None:

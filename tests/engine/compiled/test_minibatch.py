@@ -223,6 +223,11 @@ def test_weights_of_another_type_or_layout_are_not_touched() -> None:
     assert loss.noisy_steps(torch.zeros(1, 5, dtype=torch.float64), STEP, 0.1, key=1, steps=range(3)) == 3
 
 
+def test_rows_that_require_gradients_are_read_as_others() -> None:
+    due = run(objective(40, 5, 8), 7)
+    assert torch.equal(run(objective(40, 5, 8, rows=rows_of(40, 5).requires_grad_()), 7), due)
+
+
 def test_several_trials_and_balls_are_pytorchs(monkeypatch: pytest.MonkeyPatch) -> None:
     def never(*_: Any, **__: Any) -> int:
         raise AssertionError

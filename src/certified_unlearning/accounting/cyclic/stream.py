@@ -80,8 +80,8 @@ class Requests(NamedTuple):
     def of(cls, schedule: Schedule) -> "Requests":
         """Return the requests of a schedule that has a cycle."""
         assert schedule.cycle is not None
-        # Whatever they were, what is kept must not change.
-        steps, places = tuple(schedule.steps[:-1]), schedule.places and tuple(schedule.places)
+        # Whatever places were, what is kept must not change.
+        steps, places = schedule.steps[:-1], schedule.places and tuple(schedule.places)
         return cls(schedule.cycle, int(schedule.learning_steps), schedule.records, steps, places)
 
     def first(self, number: int) -> "Requests":
@@ -146,7 +146,7 @@ def largest_curve(problem: Problem, schedule: Schedule) -> GaussianCurve:
     """Return the largest `curve` after any request of a schedule: no model was ever easier to tell."""
     _check(problem, schedule)
     requests, kind = Requests.of(schedule), (problem, schedule.sigma)
-    answered = requests._replace(earlier_steps=tuple(schedule.steps))
+    answered = requests._replace(earlier_steps=schedule.steps)
     known, largest = _LARGEST.longest(kind, answered, 0.0)
     if known == len(schedule.steps):
         return GaussianCurve(largest)

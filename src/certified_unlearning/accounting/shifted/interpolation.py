@@ -94,9 +94,7 @@ def schedule_phases(problem: Problem, schedule: Schedule) -> list[Phase]:
         AssumptionError: ``step_size`` exceeds ``2 / L``, or infinitely many steps do not contract.
     """
     # Planners try many numbers of steps for the last request.
-    phases = _all_but_last(
-        problem, schedule.sigma, schedule.learning_steps, tuple(schedule.records), tuple(schedule.steps[:-1])
-    )
+    phases = _all_but_last(problem, schedule.sigma, schedule.learning_steps, schedule.records, schedule.steps[:-1])
     last = phase(problem, sigma=schedule.sigma, records=0, steps=schedule.steps[-1]) if schedule.steps else None
     return [*phases, last] if last else [*phases]
 
