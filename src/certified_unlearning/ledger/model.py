@@ -40,6 +40,7 @@ from certified_unlearning.mechanisms.learners.minibatch import MiniBatchLearner
 from certified_unlearning.mechanisms.refit_plan import RefitPlan
 
 __all__ = [
+    "Learner",
     "StoredModel",
     "method_of",
     "read_secret",
@@ -49,6 +50,8 @@ __all__ = [
     "with_intercept",
     "write_version",
 ]
+
+Learner = LangevinLearner | MiniBatchLearner | RefitPlan | ExactPlan | EnsemblePlan
 
 
 class StoredModel(BaseModel):
@@ -70,7 +73,7 @@ class StoredModel(BaseModel):
     dataset: str
     table: Table
     intercept: bool
-    learner: LangevinLearner | MiniBatchLearner | RefitPlan | ExactPlan | EnsemblePlan
+    learner: Learner
     device: Literal["auto", "cpu", "cuda"]
 
 

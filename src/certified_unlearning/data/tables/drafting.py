@@ -18,6 +18,7 @@ from typing import Any
 import yaml
 
 from certified_unlearning.data.tables.declaration import MOST_CLASSES
+from certified_unlearning.data.tables.spellings import described
 from certified_unlearning.data.tables.survey import Column, survey
 from certified_unlearning.data.tables.table import require_columns
 from certified_unlearning.data.tables.table_values import listed
@@ -188,6 +189,7 @@ def _look_at_identifiers(
         made.notes.append(
             (identifier, f"{_rows(column.missing)} no identifier: leave them out of the file, `init` refuses them")
         )
+    made.notes += [(identifier, sentence) for sentence in described(column.groups)]
     mails = sum("@" in value for value in counts)
     if mails:
         made.notes.append(
@@ -228,6 +230,8 @@ def _reason_against(column: Column) -> str | None:
     texts, distinct = column.words + column.codes, column.distinct
     if column.unreadable is not None:
         return f"it holds {column.stored or 'what is neither text nor numbers'}"
+    if column.is_index:
+        return "it is the index of a data frame"
     if not column.present:
         return "it has no value at all"
     if distinct == 1 and not column.missing:
