@@ -14,8 +14,8 @@ from typing import NamedTuple, Self
 from certified_unlearning.data.tables.declaration import text_of
 from certified_unlearning.text import counted
 
-_PLAIN = re.compile(r"[a-z1-9][a-z0-9_-]*")
-"""Spellings that are their own `folded` form."""
+_PLAIN = re.compile(r"[A-Za-z1-9][A-Za-z0-9_-]*")
+"""Spellings that differ from their `folded` form in case alone."""
 _INVISIBLE = re.compile(r"[\s\u00ad\u200b-\u200f\u202a-\u202e\u2060-\u2064\ufeff]+")
 _LONE_NUMBER = re.compile(r"([+-]?)0*(\d+?)(\.0*)?", re.ASCII)
 
@@ -44,7 +44,7 @@ _DIFFERENCES: tuple[tuple[str, Callable[[str], str]], ...] = (
 def folded(text: str) -> str:
     """Return what all spellings have in common that a person would take for one."""
     if _PLAIN.fullmatch(text):
-        return text
+        return text.lower()
     # Once more, for a letter's lower case may be another combination of characters.
     return _as_number(_without_blanks(_normalised(_without_blanks(_normalised(text)).casefold())))
 
