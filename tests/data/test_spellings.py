@@ -33,7 +33,7 @@ def groups_of(*spellings: str) -> list[Group]:
         ("007", "7", "leading zeros or a trailing .0"),
         ("7.0", "7", "leading zeros or a trailing .0"),
         ("-7.00", "-7", "leading zeros or a trailing .0"),
-        ("Ren\u00e9 ", "RENE\u0301", "blanks, case or encoding"),
+        ("Ren\u00e9 ", "RENE\u0301", "more than one of blanks, case and encoding"),
     ],
 )
 def test_two_spellings_of_one_are_named_with_what_they_differ_in(one: str, other: str, difference: str) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from certified_unlearning.data.tables import csv_file
 from certified_unlearning.data.tables.declaration import text_of
-from certified_unlearning.data.tables.spellings import Group
+from certified_unlearning.data.tables.spellings import ROUNDED, Group
 from certified_unlearning.errors import DataError, ParameterError
 from certified_unlearning.ledger.directory import BusyError, ModelDirectory, read_key
 from certified_unlearning.ledger.state import State, read_state
@@ -56,6 +56,12 @@ def request(path: Path, identifiers: Sequence[str], file: Path | None = None, *,
     with Ledger.opened(directory.ledger) as ledger:
         state = read_state(ledger)
         given = [*identifiers, *([] if file is None else _read_identifiers(file, state.start.id_column))]
+        rounded = next((identifier for identifier in given if ROUNDED.fullmatch(identifier)), None)
+        if rounded is not None:
+            raise ParameterError(
+                f"identifier {rounded!r} is a number that a program has rounded, so it may be somebody else's; export "
+                "identifiers as text; nothing was recorded"
+            )
         named = [str(text_of(identifier)) for identifier in given]
         if not named:
             raise ParameterError("no identifier is named; say --id, or --file with a file of identifiers")

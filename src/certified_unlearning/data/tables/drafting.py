@@ -231,7 +231,7 @@ def _reason_against(column: Column) -> str | None:
     if column.unreadable is not None:
         return f"it holds {column.stored or 'what is neither text nor numbers'}"
     if column.is_index:
-        return "it is the index of a data frame"
+        return "its name says that it is an index"
     if not column.present:
         return "it has no value at all"
     if distinct == 1 and not column.missing:

@@ -14,14 +14,25 @@ from typing import NamedTuple, Self
 from certified_unlearning.data.tables.declaration import text_of
 from certified_unlearning.text import counted
 
+ROUNDED = re.compile(r"\s*[+-]?(\d\.\d+[eE][+-]?\d+|\d{16,}\.0*)\s*", re.ASCII)
+"""How programs write long numbers whose last digits they have lost: 1.23457E+15, 9007199254740992.0."""
 _PLAIN = re.compile(r"[A-Za-z1-9][A-Za-z0-9_-]*")
 """Spellings that differ from their `folded` form in case alone."""
 _INVISIBLE = re.compile(r"[\s\u00ad\u200b-\u200f\u202a-\u202e\u2060-\u2064\ufeff]+")
+_MARKS = str.maketrans(
+    dict.fromkeys("\u2010\u2011\u2012\u2013\u2014\u2015\u2212\ufe63\uff0d", "-")
+    | dict.fromkeys("\u2018\u2019\u201b\u02bc\u2032`", "'")
+    | dict.fromkeys("\u201c\u201d\u201f", '"')
+)
 _LONE_NUMBER = re.compile(r"([+-]?)0*(\d+?)(\.0*)?", re.ASCII)
 
 
 def _without_blanks(text: str) -> str:
     return _INVISIBLE.sub("", text)
+
+
+def _with_plain_marks(text: str) -> str:
+    return text.translate(_MARKS)
 
 
 def _normalised(text: str) -> str:
@@ -37,6 +48,7 @@ _DIFFERENCES: tuple[tuple[str, Callable[[str], str]], ...] = (
     ("blanks", _without_blanks),
     ("Unicode normalisation", _normalised),
     ("case", str.casefold),
+    ("the form of dashes or quotation marks", _with_plain_marks),
     ("leading zeros or a trailing .0", _as_number),
 )
 
@@ -45,8 +57,9 @@ def folded(text: str) -> str:
     """Return what all spellings have in common that a person would take for one."""
     if _PLAIN.fullmatch(text):
         return text.lower()
+    text = _without_blanks(_normalised(_with_plain_marks(text))).casefold()
     # Once more, for a letter's lower case may be another combination of characters.
-    return _as_number(_without_blanks(_normalised(_without_blanks(_normalised(text)).casefold())))
+    return _as_number(_without_blanks(_with_plain_marks(_normalised(text))))
 
 
 class Group(NamedTuple):
@@ -66,7 +79,7 @@ class Group(NamedTuple):
         for name, fold in _DIFFERENCES:
             if len({fold(each) for each in self.spellings}) == 1:
                 return name
-        return "blanks, case or encoding"
+        return "more than one of blanks, case and encoding"
 
     @property
     def people(self) -> tuple[str, ...]:

@@ -37,8 +37,8 @@ __all__ = [
 
 _NUMBERS_AT_ONCE = 1 << 22
 """Features that are held in memory together."""
-_LEAST_COUNTING = 10
-"""In fewer rows a column counts them by chance."""
+_LEAST_RISING = 10
+"""In fewer rows whole numbers may rise by chance."""
 
 
 class Block(NamedTuple):
@@ -90,7 +90,7 @@ def resolve(table: Table) -> Table:
         index = [column for column in index_columns(table.path, columns) if column in features]
         if index:
             raise DataError(
-                f"{table.path}: column {index[0]!r} is the index of a data frame, which numbers rows; write the file "
+                f"{table.path}: column {index[0]!r} is named as an index is, which numbers rows; write the file "
                 "without it, or name the columns that are features"
             )
         if not features:
@@ -123,7 +123,7 @@ def read_blocks(table: Table, *, seed: int = 0, all_columns: bool = False) -> It
         table: The declaration, resolved or not.
         seed: Of the split, where one is drawn: each row is a test record with the declared probability, whatever
             the other rows are.
-        all_columns: Whether nobody chose the features: then a column that counts the rows is refused, after the last.
+        all_columns: Whether nobody chose the features: then a column that numbers the rows is refused, after the last.
 
     Raises:
         ParameterError: The declaration contradicts itself.
@@ -132,7 +132,7 @@ def read_blocks(table: Table, *, seed: int = 0, all_columns: bool = False) -> It
     """
     all_columns |= table.features is None
     table = resolve(table)
-    counting = _Counting(feature_names(table) if all_columns else [])
+    rising = _Rising(feature_names(table) if all_columns else [])
     generator = np.random.Generator(np.random.Philox(seed))
     names = feature_names(table)
     rows_at_once = max(1, _NUMBERS_AT_ONCE // len(names))
@@ -144,20 +144,20 @@ def read_blocks(table: Table, *, seed: int = 0, all_columns: bool = False) -> It
             identifiers, spellings = part.identifiers(table.identifier), part.spellings(table.identifier)
         labels = _labels(part, table)
         unscaled = _features(part, table, len(names))
-        counting.add(unscaled)
+        rising.add(unscaled)
         yield Block(_scaled(part, unscaled, table), labels, identifiers, _test(part, table, generator), spellings)
         first_row += batch.num_rows
     if first_row == 1:
         raise DataError(f"{table.path} holds no records")
-    if counting.names and first_row > _LEAST_COUNTING:
+    if rising.names and first_row > _LEAST_RISING:
         raise DataError(
-            f"{table.path}: column {counting.names[0]!r} counts the rows: each value is one more than that above; "
-            "leave it out, or name the columns that are features"
+            f"{table.path}: column {rising.names[0]!r} numbers the rows: its whole numbers rise from row to row; leave "
+            "it out, or name the columns that are features"
         )
 
 
-class _Counting:
-    """The features that have counted the rows so far: each value is one more than the value above."""
+class _Rising:
+    """The features that have numbered the rows so far: whole numbers, each of them above the last."""
 
     def __init__(self, names: list[str]) -> None:
         self.names = names
@@ -169,13 +169,17 @@ class _Counting:
             return
         values = features[:, self._places]
         above = values if self._last is None else np.vstack([self._last, values])
-        counts = (np.diff(above, axis=0) == 1).all(axis=0)
-        self._places, self._last = self._places[counts], values[-1:, counts]
-        self.names = [name for name, stays in zip(self.names, counts, strict=True) if stays]
+        rises = (np.diff(above, axis=0) > 0).all(axis=0) & (values == np.round(values)).all(axis=0)
+        self._places, self._last = self._places[rises], values[-1:, rises]
+        self.names = [name for name, stays in zip(self.names, rises, strict=True) if stays]
 
 
 def read_records(
-    table: Table, source: "str | Path | pa.Table | pd.DataFrame", *, labelled: bool = False
+    table: Table,
+    source: "str | Path | pa.Table | pd.DataFrame",
+    *,
+    labelled: bool = False,
+    identified: bool = True,
 ) -> Iterator[Records]:
     """Read another table as a resolved declaration says, a few thousand rows at a time.
 
@@ -185,6 +189,7 @@ def read_records(
         table: The declaration, resolved; its ``path`` is not opened.
         source: A CSV or Parquet file, or a table in memory.
         labelled: Whether the label is needed.
+        identified: Whether identifiers are read, where there are any.
 
     Raises:
         DataError: The file cannot be read, a column is missing, or a row has a missing or undeclared value, another
@@ -195,7 +200,7 @@ def read_records(
     columns = within.schema.names if within is not None else column_names(path)
     wanted = [*(table.features or ()), *([table.label] if labelled else [])]
     require_columns(path, columns, wanted)
-    identifier = table.identifier if table.identifier in columns else None
+    identifier = table.identifier if identified and table.identifier in columns else None
     if identifier is not None:
         wanted.append(identifier)
     width = len(feature_names(table))

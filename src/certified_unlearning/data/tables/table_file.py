@@ -16,7 +16,10 @@ from certified_unlearning.errors import DataError
 if TYPE_CHECKING:
     import pandas as pd
 
-_INDEX = re.compile(r"\s*|Unnamed: \d+([._]\w+)*|__index_level_\d+__")
+_INDEX = re.compile(
+    r"\s*|Unnamed: \d+([._]\w+)*|__index_level_\d+__|index|level_\d+|row[._ ]?(names?|numbers?|index|id)", re.IGNORECASE
+)
+"""Names that pandas, R and databases give to an index."""
 _CSV_VALUES_AT_ONCE = 1 << 19
 """Each takes some sixty bytes as Python has it."""
 _PARQUET_ROWS_AT_ONCE = 1 << 16
@@ -77,7 +80,7 @@ def _csv_names(path: str) -> list[str]:
 
 
 def index_columns(path: str, columns: Sequence[str]) -> list[str]:
-    """Return which columns of a file are a data frame's index: by the name that pandas gives it, or by its own word."""
+    """Return which columns of a file are an index: by their name, or by what pandas wrote into the file."""
     own: list[str] = []
     if not is_csv(path):
         with _readable(path):

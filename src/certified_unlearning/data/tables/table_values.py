@@ -8,12 +8,11 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from certified_unlearning.data.tables.declaration import SPACES, text_of
+from certified_unlearning.data.tables.spellings import ROUNDED
 from certified_unlearning.errors import DataError
 
 MISSING = ("", "na", "n/a", "nan", "null", "none")
 """How text says that a value is missing, in lower case."""
-_ROUNDED = r"^\s*[+-]?(\d\.\d+[eE][+-]?\d+|\d{16,}\.0*)\s*$"
-"""How programs write long numbers whose last digits they have lost: 1.23457E+15, 9007199254740992.0."""
 _CONSTANT = "declare a constant for it in missing, or leave out the row, or the column"
 
 
@@ -148,7 +147,7 @@ class Rows:
             )
         if not _is_text(values):
             return
-        rounded = pc.match_substring_regex(values, pattern=_ROUNDED)
+        rounded = pc.match_substring_regex(values, pattern=f"^({ROUNDED.pattern})$")
         if (index := _first(mask_of(pc.fill_null(rounded, False)))) is not None:
             raise DataError(
                 f"{self.where(index)}: the identifier {column} is {values[index].as_py()!r}, a number that a program "
