@@ -1,6 +1,7 @@
 """Certificates of a bounded gradient: written, read, told from the others, recomputed, and found when wrong."""
 
 import json
+from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner
@@ -12,6 +13,7 @@ from certified_unlearning.cli import app
 from certified_unlearning.errors import DataError, UnlearningError
 from certified_unlearning.mechanisms.refit_plan import Counts, RefitPlan
 
+EARLIER = sorted((Path(__file__).parent / "earlier" / "residual").glob("*.json"))
 PLAN = RefitPlan.make(n=300_000, features=21, classes=2, strong_convexity=1 / 160, epsilon=1, delta=1e-6, sigma=1e-3)
 COUNTS = Counts(removed=120, requests=12, since_read=120)
 
@@ -38,6 +40,17 @@ def plan_of(**options: object) -> RefitPlan:
 )
 def test_a_certificate_is_recomputed_from_its_constants(plan: RefitPlan, counts: Counts):
     certificate.verify(stated(plan, counts))
+
+
+@pytest.mark.parametrize("path", EARLIER, ids=lambda path: path.stem)
+def test_certificates_from_before_readings_learned_anew_are_still_verified(path: Path):
+    said = certificate.read_any(path)
+    assert isinstance(said, ResidualCertificate)
+    certificate.verify(said)
+
+
+def test_there_is_an_earlier_certificate_of_each_kind():
+    assert {path.stem for path in EARLIER} == {"certified_refit", "newton_removal", "ridge", "strict", "unscheduled"}
 
 
 def test_what_is_stated():

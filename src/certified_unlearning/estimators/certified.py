@@ -19,8 +19,9 @@ class CertifiedLogisticRegression(NoisyClassifier, CertifiedModel):
 
     It keeps the minimiser secret and publishes it with Gaussian noise. A removal takes one Newton step that reads the
     removed records only, and bounds how far that leaves it from an exact refit on the remaining records; where the
-    bound meets its budget, the data are read again, in a pass or two. With three classes or more, and with more than
-    5000 features, every removal is such a refit, which starts from the old weights.
+    bound meets its budget, the data are read again. With three classes or more, and with more than 5000 features, every
+    removal reads the data. A reading learns anew from the remaining records: nothing of the removed ones stays in the
+    secret state, and it takes as long as `fit`.
 
     The certificate compares with an *exact refit plus the same noise*: it promises nothing towards the records that
     stay. `LangevinLogisticRegression` compares two noisy algorithms. The objective is scikit-learn's with the same
