@@ -34,7 +34,7 @@ def plan_of(**options: object) -> RefitPlan:
         (PLAN, COUNTS),
         (PLAN, Counts(removed=7000, requests=7, since_read=0, scheduled=3, unscheduled=2)),
         (plan_of(classes=7), Counts(removed=3, requests=2, scheduled=2)),
-        (plan_of(strict=True), Counts(removed=3, requests=2, scheduled=1)),
+        (plan_of(strict=True), Counts(removed=6, requests=2, scheduled=1)),
         (plan_of(features=6000), Counts(removed=3, requests=2, scheduled=2)),
     ],
 )

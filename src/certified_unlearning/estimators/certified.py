@@ -54,7 +54,8 @@ class CertifiedLogisticRegression(NoisyClassifier, CertifiedModel):
         random_state: None: noise from the operating system's entropy, which is not kept. A number makes results
             repeatable, but whoever knows it, or tries all 2^32, can subtract the noise.
         records_between_reads: Data are read again for the request with which more records than this were removed
-            since they were read last. None: planned from ``n``, ``C``, ``sigma``, epsilon and delta.
+            since they were read last. None: planned from ``n``, ``C``, ``sigma``, epsilon and delta. It has no effect
+            where every request reads them.
         strict_timing: Whether a bound that holds for all data plans that number, so that the time of reading tells
             nothing of the records. Otherwise data may have to be read earlier, which the certificate then says.
         downdate: Whether a removal takes its records out of the Hessian, which costs ``O(S d^2)`` for ``S`` records

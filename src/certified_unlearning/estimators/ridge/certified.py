@@ -48,7 +48,7 @@ class CertifiedRidge(LinearRegressor, CertifiedModel):
         random_state: None: noise from the operating system's entropy, which is not kept. A number makes results
             repeatable, but whoever knows it, or tries all 2^32, can subtract the noise.
         records_between_reads: Data are read again for the request with which more records than this were removed
-            since they were read last. None: a tenth of ``n``.
+            since they were read last. None: a tenth of ``n``. It has no effect where every request reads.
 
     Attributes:
         n_features_in_: Number of features.
