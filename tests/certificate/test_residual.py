@@ -8,6 +8,7 @@ from typer.testing import CliRunner
 
 from certified_unlearning import certificate
 from certified_unlearning.accounting import epsilon_from_mu
+from certified_unlearning.accounting.residual import release
 from certified_unlearning.certificate import CertificateError, ResidualCertificate, residual
 from certified_unlearning.cli import app
 from certified_unlearning.errors import DataError, UnlearningError
@@ -152,6 +153,16 @@ def test_a_budget_that_float64_cannot_keep_is_refused():
     )
     with pytest.raises(UnlearningError, match="rounding in float64"):
         certificate.verify(wrong)
+
+
+def test_no_certificate_states_an_extra_delta_above_delta():
+    budget = release.budget_of(epsilon=400, delta=1e-6, strong_convexity=PLAN.strong_convexity, sigma=PLAN.sigma)
+    said = stated(PLAN.model_copy(update={"epsilon": 400.0, "budget": budget}))
+    assert said.extra_delta > said.delta
+    with pytest.raises(UnlearningError, match="epsilon = 400 is too large to be guaranteed"):
+        certificate.verify(said)
+    with pytest.raises(UnlearningError, match="epsilon = 400 is too large to be guaranteed"):
+        plan_of(epsilon=400)
 
 
 def test_files_of_both_kinds_are_told_apart(tmp_path):
