@@ -1,17 +1,20 @@
 """Certificates of a bounded gradient: written, read, told from the others, recomputed, and found when wrong."""
 
 import json
+from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner
 
 from certified_unlearning import certificate
 from certified_unlearning.accounting import epsilon_from_mu
+from certified_unlearning.accounting.residual import release
 from certified_unlearning.certificate import CertificateError, ResidualCertificate, residual
 from certified_unlearning.cli import app
 from certified_unlearning.errors import DataError, UnlearningError
 from certified_unlearning.mechanisms.refit_plan import Counts, RefitPlan
 
+EARLIER = sorted((Path(__file__).parent / "earlier" / "residual").glob("*.json"))
 PLAN = RefitPlan.make(n=300_000, features=21, classes=2, strong_convexity=1 / 160, epsilon=1, delta=1e-6, sigma=1e-3)
 COUNTS = Counts(removed=120, requests=12, since_read=120)
 
@@ -32,12 +35,23 @@ def plan_of(**options: object) -> RefitPlan:
         (PLAN, COUNTS),
         (PLAN, Counts(removed=7000, requests=7, since_read=0, scheduled=3, unscheduled=2)),
         (plan_of(classes=7), Counts(removed=3, requests=2, scheduled=2)),
-        (plan_of(strict=True), Counts(removed=3, requests=2, scheduled=1)),
+        (plan_of(strict=True), Counts(removed=6, requests=2, scheduled=1)),
         (plan_of(features=6000), Counts(removed=3, requests=2, scheduled=2)),
     ],
 )
 def test_a_certificate_is_recomputed_from_its_constants(plan: RefitPlan, counts: Counts):
     certificate.verify(stated(plan, counts))
+
+
+@pytest.mark.parametrize("path", EARLIER, ids=lambda path: path.stem)
+def test_certificates_from_before_readings_learned_anew_are_still_verified(path: Path):
+    said = certificate.read_any(path)
+    assert isinstance(said, ResidualCertificate)
+    certificate.verify(said)
+
+
+def test_there_is_an_earlier_certificate_of_each_kind():
+    assert {path.stem for path in EARLIER} == {"certified_refit", "newton_removal", "ridge", "strict", "unscheduled"}
 
 
 def test_what_is_stated():
@@ -139,6 +153,16 @@ def test_a_budget_that_float64_cannot_keep_is_refused():
     )
     with pytest.raises(UnlearningError, match="rounding in float64"):
         certificate.verify(wrong)
+
+
+def test_no_certificate_states_an_extra_delta_above_delta():
+    budget = release.budget_of(epsilon=400, delta=1e-6, strong_convexity=PLAN.strong_convexity, sigma=PLAN.sigma)
+    said = stated(PLAN.model_copy(update={"epsilon": 400.0, "budget": budget}))
+    assert said.extra_delta > said.delta
+    with pytest.raises(UnlearningError, match="epsilon = 400 is too large to be guaranteed"):
+        certificate.verify(said)
+    with pytest.raises(UnlearningError, match="epsilon = 400 is too large to be guaranteed"):
+        plan_of(epsilon=400)
 
 
 def test_files_of_both_kinds_are_told_apart(tmp_path):

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 from scipy.optimize import minimize
 from typer.testing import CliRunner
 
@@ -17,7 +18,7 @@ from certified_unlearning.ledger import load_model, requests
 from certified_unlearning.ledger.application import apply
 from certified_unlearning.ledger.directory import ModelDirectory
 from certified_unlearning.ledger.initialisation import initialise
-from certified_unlearning.ledger.model import read_secret, read_stored, with_intercept
+from certified_unlearning.ledger.model import method_of, read_secret, read_stored, with_intercept
 from certified_unlearning.ledger.store import LedgerError
 from certified_unlearning.ledger.verification import verify
 from certified_unlearning.mechanisms.newton_removal import NewtonRemoval
@@ -107,7 +108,7 @@ def test_a_request_between_reads_reads_its_own_rows_only(model: Path, monkeypatc
     def no_reading(*_: object) -> None:
         pytest.fail("the data were read")
 
-    monkeypatch.setattr(NewtonRemoval, "_read", no_reading)
+    monkeypatch.setattr(NewtonRemoval, "fit", no_reading)
     requests.request(model, ["p3"])
     (version,) = apply(model).versions
     assert version.reading == "none"
@@ -198,6 +199,30 @@ def test_three_classes_are_refitted(original: Original, tmp_path: Path) -> None:
     current = verify(tmp_path / "model").current
     assert isinstance(current, ResidualCertificate)
     assert current.mechanism == "certified-refit"
+
+
+@pytest.mark.parametrize("classes", [2, 3])
+def test_a_reading_leaves_the_secret_that_learning_from_the_remaining_records_gives(
+    original: Original, tmp_path: Path, classes: int
+) -> None:
+    table, path = original.table.copy(), tmp_path / "model"
+    if classes == 3:
+        table.loc[table.index[::3], "ill"] = "perhaps"
+    table.to_csv(tmp_path / "table.csv", index=False)
+    make(path, tmp_path / "table.csv")
+    for person in ("p3", "p4", "p5"):
+        requests.request(path, [person])
+        (version,) = apply(path).versions
+    assert version.reading == "scheduled"
+    directory, state = ModelDirectory(path), requests.status(path).state
+    left, anew = read_secret(directory, state.current), method_of(directory, read_stored(directory, state))
+    learned = anew.learn(torch.device("cpu")).secret
+    assert left is not None
+    assert learned is not None
+    assert left.header == learned.header
+    assert left.arrays.keys() == learned.arrays.keys()
+    for name, array in left.arrays.items():
+        assert (array == learned.arrays[name]).all(), name
 
 
 @pytest.mark.parametrize(

@@ -194,7 +194,8 @@ def _before_removals(
 def verify(certificate: ResidualCertificate) -> None:
     """Recompute what a certificate states, in numbers and in words.
 
-    That the gradient was within the budget, the number of records and the counts of requests are taken as stated.
+    That the gradient was within the budget, the number of records and the counts of requests and readings are taken as
+    stated, where some stream of requests has these counts.
 
     Raises:
         CertificateError: A number differs (the message has both), a constant is impossible, or words are not those of
@@ -298,7 +299,6 @@ def _verify_scope(certificate: ResidualCertificate) -> None:
     squared = loss == "squared"
     requests = certificate.releases - 1
     reads = certificate.scheduled_reads + certificate.unscheduled_reads
-    least_reads = 0 if certificate.records_between_reads else requests
     scope = {
         "mechanism": (certificate.mechanism == mechanism, f"{mechanism!r}"),
         "loss": (certificate.loss == loss, f"{loss!r}"),
@@ -314,7 +314,7 @@ def _verify_scope(certificate: ResidualCertificate) -> None:
         "strict": (not (squared and certificate.strict), "false for ridge regression"),
         "downdate": (certificate.downdate or not squared, "true for ridge regression"),
         "removed": (requests <= certificate.removed < certificate.n, f"{requests} to {certificate.n - 1}"),
-        "scheduled_reads": (least_reads <= reads <= requests, f"{least_reads} to {requests}, with those unscheduled"),
+        "scheduled_reads": (reads <= requests, f"at most {requests}, with those unscheduled"),
         "features": (certificate.features in (DECLARED, GIVEN), f"{DECLARED!r} or {GIVEN!r}"),
     }
     for name, (holds, right) in scope.items():
@@ -324,7 +324,42 @@ def _verify_scope(certificate: ResidualCertificate) -> None:
     if certificate.records_between_reads > most:
         raise CertificateError(
             f"the certificate states records_between_reads = {certificate.records_between_reads}, but its constants "
-            f"allow {most} where reading depends on counts alone"
+            f"allow {most} {'where reading depends on counts alone' if by_newton else 'where every request reads'}"
+        )
+    _verify_readings(certificate)
+
+
+def _verify_readings(certificate: ResidualCertificate) -> None:
+    """Check that a stream of requests can have been read as often as stated, and as its plan says.
+
+    Cut the stream after every reading: a piece that ends with a scheduled reading has more than
+    ``records_between_reads`` records, but no more without its last request, and every other piece, the rest after the
+    last reading included, has at most so many; each request has one record or more, so the sums over all pieces give
+    the three bounds below. Counts within these bounds are those of a stream: the last request before a scheduled
+    reading may be of any size, and without one the pieces have from one record to ``records_between_reads`` each.
+    """
+    most, requests, removed = certificate.records_between_reads, certificate.releases - 1, certificate.removed
+    scheduled, reads = certificate.scheduled_reads, certificate.scheduled_reads + certificate.unscheduled_reads
+    stated = (
+        f"the certificate states records_between_reads = {most}, scheduled_reads = {scheduled} and unscheduled_reads = "
+        f"{certificate.unscheduled_reads}, with which"
+    )
+    least_removed = scheduled * (most + 1) + certificate.unscheduled_reads
+    if removed < least_removed:
+        raise CertificateError(
+            f"{stated} at least {least_removed} records must have been removed, but removed = {removed}"
+        )
+    most_requests = scheduled + most * (reads + 1)
+    if requests > most_requests:
+        raise CertificateError(
+            f"{stated} at most {most_requests} requests can have been answered, but releases = {requests + 1} says "
+            f"{requests}"
+        )
+    pieces = reads + (requests > reads)
+    if not scheduled and removed > most * pieces:
+        raise CertificateError(
+            f"{stated} at most {most * pieces} records can have been removed in {requests} requests, but removed = "
+            f"{removed}"
         )
 
 

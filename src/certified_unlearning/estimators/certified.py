@@ -19,8 +19,9 @@ class CertifiedLogisticRegression(NoisyClassifier, CertifiedModel):
 
     It keeps the minimiser secret and publishes it with Gaussian noise. A removal takes one Newton step that reads the
     removed records only, and bounds how far that leaves it from an exact refit on the remaining records; where the
-    bound meets its budget, the data are read again, in a pass or two. With three classes or more, and with more than
-    5000 features, every removal is such a refit, which starts from the old weights.
+    bound meets its budget, the data are read again. With three classes or more, and with more than 5000 features, every
+    removal reads the data. A reading learns anew from the remaining records: nothing of the removed ones stays in the
+    secret state, and it takes as long as `fit`.
 
     The certificate compares with an *exact refit plus the same noise*: it promises nothing towards the records that
     stay. `LangevinLogisticRegression` compares two noisy algorithms. The objective is scikit-learn's with the same
@@ -53,7 +54,8 @@ class CertifiedLogisticRegression(NoisyClassifier, CertifiedModel):
         random_state: None: noise from the operating system's entropy, which is not kept. A number makes results
             repeatable, but whoever knows it, or tries all 2^32, can subtract the noise.
         records_between_reads: Data are read again for the request with which more records than this were removed
-            since they were read last. None: planned from ``n``, ``C``, ``sigma``, epsilon and delta.
+            since they were read last. None: planned from ``n``, ``C``, ``sigma``, epsilon and delta. It has no effect
+            where every request reads them.
         strict_timing: Whether a bound that holds for all data plans that number, so that the time of reading tells
             nothing of the records. Otherwise data may have to be read earlier, which the certificate then says.
         downdate: Whether a removal takes its records out of the Hessian, which costs ``O(S d^2)`` for ``S`` records

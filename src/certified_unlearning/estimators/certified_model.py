@@ -192,7 +192,7 @@ class CertifiedModel(LinearModel):
         """Return the model without some records, whose rows are zero by now, and whether data were read."""
         plan, rows, labels = self._plan, self._training_rows, self._training_labels
         if isinstance(self._model, Fitted):
-            return refit(plan, objective_of(plan, rows, labels), self._model.weights), "scheduled"
+            return refit(plan, objective_of(plan, rows, labels)), "scheduled"
         since = self._counts.since_read
         return NewtonRemoval(plan).remove(self._model, gone_rows, gone_labels, rows, labels, since_read=since)
 

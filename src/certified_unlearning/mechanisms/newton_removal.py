@@ -2,12 +2,13 @@
 
 Logistic regression of two classes, and ridge regression, of which a step is exact but for rounding. A step against what
 the removed records contributed, by a factor made when data were last read, and a bound on what is left of the gradient
-(`accounting.residual.newton`): if it stays within the budget, no row is read. Otherwise, and when as many records were
-removed as the plan says, data are read and everything is as new.
+(`accounting.residual.newton`): if it stays within the budget, no row is read. Otherwise, and when more records were
+removed than the plan allows, data are read: the model is fitted anew.
 
-Secret, besides the weights and the residual: the matrix and its factor are functions of removed records until data are
-read again. With downdates the matrix is, up to rounding, one of the remaining rows, at weights ``w_B`` that are not;
-the factor only guides the solution, whose remainder is evaluated with the matrix.
+All of a model is secret: until data are read again it is a function of removed records. With downdates the matrix is,
+up to rounding, one of the remaining rows, at weights ``w_B`` that are not; the factor only guides the solution, whose
+remainder is evaluated with the matrix. A reading starts from nothing. A start from the old weights would read the data
+once, not four to ten times, but it would keep those weights as ``w_B``.
 """
 
 import math
@@ -29,16 +30,12 @@ from certified_unlearning.engine.objectives.float64 import (
     removed_gradient,
 )
 from certified_unlearning.errors import AssumptionError, InfeasibleError
-from certified_unlearning.mechanisms.certified_refit import gradient_error, norm_above, objective_of
+from certified_unlearning.mechanisms.certified_refit import gradient_error, norm_above, objective_of, sampled
 from certified_unlearning.mechanisms.refit_plan import RefitPlan
 from certified_unlearning.vocabulary import Reading
 
 Array = NDArray[np.float64]
 Objective = LogisticRegression64 | RidgeRegression64
-SAMPLED = 16
-"""Learning starts from the solution for every so-many-th record."""
-LEAST_SAMPLE = 2000
-"""Fewer records are not worth a solution of their own."""
 _ROUNDS = 60
 _REFINEMENTS = 8
 
@@ -99,7 +96,7 @@ class NewtonRemoval:
     largest_eigenvalue: float | None = field(default=None)
 
     def fit(self, rows: Array, labels: Array) -> Model:
-        """Fit from nothing.
+        """Fit from nothing: read the data until the gradient is small, make the Hessian there, and take a last step.
 
         Args:
             rows: Shape ``(n, d)``, of norm at most 1 (to 1e-6).
@@ -109,12 +106,21 @@ class NewtonRemoval:
             InfeasibleError: The solver did not reach the budget.
             AssumptionError: The Hessian is not positive definite in float64.
         """
-        objective = self._objective(rows, labels)
-        start, factor, every = np.zeros(self.plan.features), None, self._sampled(len(rows))
+        plan, objective = self.plan, self._objective(rows, labels)
+        start, every = np.zeros(plan.features), 1 if self._is_quadratic else sampled(*rows.shape)
         if every > 1:
             start, _, hessian = self._newton(objective.sample(every), start)
-            factor = _factor(hessian)
-        return self._read(objective, start, factor)
+            start = self._chord(objective, start, _factor(hessian))
+        weights, gradient, hessian = self._newton(objective, start)
+        curvature = Curvature(weights, hessian, _factor(hessian), self._hessian_error(plan.n, weights))
+        enough = schedule.REMAINDER * schedule.START_SHARE * plan.budget
+        model = self._step(weights, gradient_error(plan, weights), gradient, curvature, enough)
+        if model.residual > schedule.START_SHARE * plan.budget:
+            raise InfeasibleError(
+                f"after reading the data the gradient's norm is {model.residual:.3g}, but it must be at most a tenth "
+                f"of the budget, {plan.budget:.3g}; a larger sigma, or a smaller C, allows more"
+            )
+        return model
 
     def remove(
         self,
@@ -129,7 +135,7 @@ class NewtonRemoval:
         """Return the model without some records; time ``O(S d + d^2)`` unless data are read.
 
         Args:
-            model: The model. It stays as it is, but its curvature becomes the new model's.
+            model: The model. It stays as it is, but its curvature becomes the new model's unless data are read.
             gone: Rows of the removed records, shape ``(S, d)``.
             gone_labels: Their labels.
             rows: All rows, those of all removed records zero by now; looked at only if data are read.
@@ -140,19 +146,13 @@ class NewtonRemoval:
             InfeasibleError: The solver did not reach the budget.
             AssumptionError: The Hessian is not positive definite in float64.
         """
-        usable = model.curvature.usable
-        if usable:
-            model = self._step_without(model, gone, gone_labels)
-        # The plan knows this one without looking at the step.
         if since_read + len(gone) > self.plan.records_between_reads:
-            reading: Reading = "scheduled"
-        elif usable and model.residual <= self.plan.budget:
-            return Answer(model, "none")
-        else:
-            reading = "unscheduled"
-        near = usable and model.residual <= self._start_gradient
-        factor = None if near else model.curvature.factor
-        return Answer(self._read(self._objective(rows, labels), model.weights, factor), reading)
+            return Answer(self.fit(rows, labels), "scheduled")
+        if model.curvature.usable:
+            model = self._step_without(model, gone, gone_labels)
+            if model.residual <= self.plan.budget:
+                return Answer(model, "none")
+        return Answer(self.fit(rows, labels), "unscheduled")
 
     def _step_without(self, model: Model, gone: Array, gone_labels: Array) -> Model:
         """Return the model after one step, whatever its residual is."""
@@ -236,22 +236,6 @@ class NewtonRemoval:
         )
         return math.sqrt(max(data_part, 0.0) + (error + 4 * rounded) * length**2) * rounding.OUTWARD
 
-    def _read(self, objective: Objective, start: Array, factor: Array | None) -> Model:
-        """Read the data until the gradient is small, make the Hessian there, and take a last step."""
-        plan = self.plan
-        if factor is not None and not self._is_quadratic:
-            start = self._chord(objective, start, factor)
-        weights, gradient, hessian = self._newton(objective, start)
-        curvature = Curvature(weights, hessian, _factor(hessian), self._hessian_error(plan.n, weights))
-        enough = schedule.REMAINDER * schedule.START_SHARE * plan.budget
-        model = self._step(weights, gradient_error(plan, weights), gradient, curvature, enough)
-        if model.residual > schedule.START_SHARE * plan.budget:
-            raise InfeasibleError(
-                f"after reading the data the gradient's norm is {model.residual:.3g}, but it must be at most a tenth "
-                f"of the budget, {plan.budget:.3g}; a larger sigma, or a smaller C, allows more"
-            )
-        return model
-
     def _chord(self, objective: Objective, weights: Array, factor: Array) -> Array:
         """Return weights after Newton steps with one factor, as long as each makes the gradient half as long."""
         enough, before, rate = self._start_gradient, np.inf, 0.05
@@ -285,13 +269,6 @@ class NewtonRemoval:
     @property
     def _start_gradient(self) -> float:
         return schedule.start_gradient(strong_convexity=self.plan.strong_convexity, budget=self.plan.budget)
-
-    def _sampled(self, records: int) -> int:
-        """Return which records a first solution is made of: every so-many-th; 1 where that is not worth it."""
-        if self._is_quadratic:
-            return 1
-        every = records // max(LEAST_SAMPLE, 2 * self.plan.features, records // SAMPLED)
-        return every if every >= 3 else 1
 
     def _hessian_error(self, records: int, at: Array, *, downdated: bool = False) -> float:
         return rounding.hessian_error(

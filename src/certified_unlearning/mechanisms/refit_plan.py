@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, ValidationInfo, field_validator
 
 from certified_unlearning.accounting.core.checks import (
     require_class_weights,
@@ -42,7 +42,7 @@ class RefitPlan(BaseModel):
         downdate: Whether Newton removal takes each record's part out of its matrix.
         strict: Whether a bound that holds for all data says when data are read again.
         records_between_reads: Data are read again for the request with which more records than this were removed since
-            they were read last; 0 where every request reads them.
+            they were read last; 0 where every request reads them, whatever number was given.
         class_weights: What the losses of records of each class are multiplied by, at most 1; None for 1.
     """
 
@@ -60,6 +60,13 @@ class RefitPlan(BaseModel):
     strict: bool
     records_between_reads: int
     class_weights: tuple[float, ...] | None = Field(default=None, exclude_if=lambda weights: weights is None)
+
+    @field_validator("records_between_reads")
+    @classmethod
+    def _without_newton_every_request_reads(cls, records: int, info: ValidationInfo) -> int:
+        """Return 0 where there is no Newton step; stored plans may have the number that was asked for."""
+        # What is missing here was refused.
+        return records if _by_newton(info.data.get("classes", 1), info.data.get("features", 1)) else 0
 
     @classmethod
     def make(
@@ -127,7 +134,7 @@ class RefitPlan(BaseModel):
         most = cls._most_records(n, features, classes, strong_convexity, budget, downdate, strict)
         if records_between_reads is not None:
             require_count(least=0, records_between_reads=records_between_reads)
-            if strict and records_between_reads > most:
+            if strict and _by_newton(classes, features) and records_between_reads > most:
                 raise ParameterError(
                     f"records_between_reads must be at most {most} where strict, for these constants bound the "
                     f"gradient after so many removed records only; got {records_between_reads}"
@@ -151,7 +158,7 @@ class RefitPlan(BaseModel):
     def _most_records(
         n: int, features: int, classes: int, strong_convexity: float, budget: float, downdate: bool, strict: bool
     ) -> int:
-        if classes > 2 or features > LARGEST_FACTOR:
+        if not _by_newton(classes, features):
             return 0
         if classes == 1:
             return max(1, n // SHARE_OF_RIDGE)
@@ -169,7 +176,11 @@ class RefitPlan(BaseModel):
     @property
     def removes_by_newton(self) -> bool:
         """Whether requests may be answered without reading data."""
-        return self.classes <= 2 and self.features <= LARGEST_FACTOR
+        return _by_newton(self.classes, self.features)
+
+
+def _by_newton(classes: int, features: int) -> bool:
+    return classes <= 2 and features <= LARGEST_FACTOR
 
 
 @dataclass(frozen=True)

@@ -54,6 +54,7 @@ def test_a_usual_problem_is_representable():
         ({"sigma": 1e-13}, "sigma = "),  # Its budget is below the rounding of one gradient.
         ({"strong_convexity": 1e-12}, "strong_convexity"),  # The mean enters twice: weights grow, the budget shrinks.
         ({"sigma": 1e4, "delta": 1e-13, "epsilon": 1e-13}, "published"),  # The shift is as small as the last bits.
+        ({"epsilon": 400.0}, "epsilon = 400 is too large .* would add 1 to delta = 1e-06"),
     ],
 )
 def test_what_float64_cannot_keep_to_is_refused(change: dict[str, float], named: str):

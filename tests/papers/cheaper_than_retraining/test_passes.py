@@ -88,7 +88,7 @@ def test_readings_of_a_certified_refit_are_its_evaluations(monkeypatch):
 
 def test_newton_removal_reads_nothing_and_is_counted_so(monkeypatch):
     reads = []
-    monkeypatch.setattr(NewtonRemoval, "_read", counting(NewtonRemoval._read, lambda own: 1, reads))
+    monkeypatch.setattr(NewtonRemoval, "fit", counting(NewtonRemoval.fit, lambda own: 1, reads))
     _, learned, of_request = answered("newton-removal", 30_000)
     assert learned > 30_000
     assert (len(reads), of_request) == (1, 0)

@@ -27,7 +27,7 @@ from certified_unlearning.accounting.core.checks import (
     require_positive,
     require_probability,
 )
-from certified_unlearning.accounting.core.conversion import mu_from_epsilon
+from certified_unlearning.accounting.core.conversion import epsilon_from_mu, mu_from_epsilon
 from certified_unlearning.accounting.core.rounding import FAILURE, UNIT_ROUNDOFF, longest_noise, resolution
 from certified_unlearning.accounting.residual.rounding import OUTWARD, gradient_error
 from certified_unlearning.errors import AssumptionError
@@ -115,7 +115,7 @@ def require_representable(
     """Raise `AssumptionError` where float64 cannot keep to a budget; no data are looked at.
 
     The rounding of one gradient may take `ROUNDING_SHARE` of the budget; the rounding of the published numbers, and
-    what their noise is off by, `RESOLUTION_SHARE` of the shift ``budget / m``.
+    what their noise is off by, `RESOLUTION_SHARE` of the shift ``budget / m``. `noise_delta` may be as much as delta.
 
     Args:
         n: Number of records.
@@ -128,7 +128,8 @@ def require_representable(
 
     Raises:
         ParameterError: A value makes no sense.
-        AssumptionError: ``sigma`` or ``strong_convexity`` is too small; the message names what would be enough.
+        AssumptionError: ``sigma`` or ``strong_convexity`` is too small (the message names what would be enough), or the
+            budget so large that `noise_delta` is more than delta.
     """
     require_count(least=1, n=n, features=features)
     require_positive(sigma=sigma, budget=budget)
@@ -145,6 +146,13 @@ def require_representable(
             f"sigma = {rounded_up(enough)} is enough, and a larger strong_convexity (a smaller C) helps"
         )
     dimension = features * (1 if classes == 2 else classes)
+    epsilon = epsilon_from_mu(mu_of(budget, strong_convexity=strong_convexity, sigma=sigma), delta)
+    left_out = noise_delta(epsilon, dimension=dimension, releases=1)
+    if left_out > delta:
+        raise AssumptionError(
+            f"epsilon = {rounded_up(epsilon)} is too large to be guaranteed: what the sampler of noise leaves out "
+            f"would add {left_out:.2g} to delta = {delta:.3g}; ask for a smaller epsilon"
+        )
     shift = budget / strong_convexity
     published = UNIT_ROUNDOFF["float64"] * weights + noise_resolution(sigma, dimension)
     published += UNIT_ROUNDOFF["float64"] * sigma * longest_noise(dimension)

@@ -17,7 +17,8 @@ class CertifiedRidge(LinearRegressor, CertifiedModel):
     It keeps the minimiser secret and publishes it with Gaussian noise. A quadratic's Newton step is exact: a removal
     solves for the new minimiser with the removed records taken out of the Hessian, and all that is left of the gradient
     is the solution's remainder and rounding, which are bounded. When a tenth of the records has left, or where that
-    bound meets its budget, the data are read again, in one pass. With more than 5000 features every removal is a refit.
+    bound meets its budget, the data are read again, in one pass. With more than 5000 features every removal reads them.
+    A reading learns anew from the remaining records: nothing of the removed ones stays in the secret state.
 
     The certificate is that of `CertifiedLogisticRegression`: compared with an *exact refit plus the same noise*.
 
@@ -47,7 +48,7 @@ class CertifiedRidge(LinearRegressor, CertifiedModel):
         random_state: None: noise from the operating system's entropy, which is not kept. A number makes results
             repeatable, but whoever knows it, or tries all 2^32, can subtract the noise.
         records_between_reads: Data are read again for the request with which more records than this were removed
-            since they were read last. None: a tenth of ``n``.
+            since they were read last. None: a tenth of ``n``. It has no effect where every request reads.
 
     Attributes:
         n_features_in_: Number of features.

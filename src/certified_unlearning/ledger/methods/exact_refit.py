@@ -2,7 +2,7 @@
 
 The minimiser is secret, and so is the matrix that the next Newton step is taken with: both lie beside the published
 weights until the next `apply`. They tell of removed records until data are read again, which the plan lets happen after
-a stated number of them at the latest.
+a stated number of them at the latest. A reading learns anew: it uses nothing of the secret state before it.
 """
 
 import functools
@@ -68,7 +68,7 @@ class ExactRefit(Method):
         left, labels = self._training()
         model = _model_of(secret)
         if not isinstance(model, Model):
-            return self._released(refit(self._plan, objective_of(self._plan, left, labels), model.weights), "scheduled")
+            return self._released(refit(self._plan, objective_of(self._plan, left, labels)), "scheduled")
         if taken is None:
             # What the step needs of the removed records is gone. Only a reading does without.
             model.curvature.usable = False
