@@ -21,9 +21,11 @@ from certified_unlearning.mechanisms.learners.minibatch import MiniBatchLearner
 _ROWS_TIMED = 1 << 15
 _SECONDS_OF_A_STEP = 1e-4
 """What a step takes however few records it reads."""
+_SECONDS_OF_A_BOX = 5e-3
+"""The same of a step with bounds for all parameters."""
 _NEWTON_STEPS = 8
-_REFIT_STEPS = 60
-"""As many as such solvers take, more or less."""
+_REFIT_STEPS = 500
+"""As many as such solvers take, more or less, in passes of single precision."""
 
 
 @dataclass(frozen=True)
@@ -54,7 +56,7 @@ class Contents:
 
 
 def seconds_to_learn(directory: ModelDirectory, learner: Learner) -> float:
-    """Return about how long a plan learns: right to a factor of two or three on a quiet machine.
+    """Return about how long a plan learns: right to a factor of three or so on a quiet machine.
 
     Args:
         directory: Where its training copy lies.
@@ -62,24 +64,28 @@ def seconds_to_learn(directory: ModelDirectory, learner: Learner) -> float:
     """
     scores = scores_per_record(learner.classes)
     steps, passes = _work(learner)
-    return passes * _seconds_of_a_pass(directory, learner.n, learner.features, scores) + steps * _SECONDS_OF_A_STEP
+    of_a_pass = _seconds_of_a_pass(directory, learner.n, learner.features, scores)
+    of_a_step = _SECONDS_OF_A_BOX if isinstance(learner, EnsemblePlan) else _SECONDS_OF_A_STEP
+    return passes * of_a_pass + steps * of_a_step
 
 
 def _work(learner: Learner) -> tuple[float, float]:
     """Return how many steps a plan takes, and how often it reads all records in them."""
     if isinstance(learner, LangevinLearner):
-        return learner.learning_steps, learner.learning_steps
+        # The engine's steps draw noise and keep what a phase of many trials needs.
+        return learner.learning_steps, 3 * learner.learning_steps
     if isinstance(learner, MiniBatchLearner):
         return learner.learning_steps, learner.learning_steps * learner.cycle.batch_size / learner.n
     if isinstance(learner, ExactPlan):
         return learner.steps, learner.steps * learner.batch_size / learner.n
     if isinstance(learner, EnsemblePlan):
         # A shard learns its first slice, then the first two, and so on; boxes take some ten products instead of two.
-        stages = (learner.slices + 1) / 2
-        return learner.epochs * learner.shards * learner.slices, 5 * learner.epochs * stages * len(learner.budgets)
+        stages, width = (learner.slices + 1) / 2, sum(learner.hidden) or 1
+        passes = 5 * learner.epochs * stages * len(learner.budgets) * width
+        return learner.epochs * learner.shards * learner.slices, passes
     if learner.removes_by_newton:
-        # Each of the steps makes a matrix, by products that use a processor better than those of a pass.
-        return _NEWTON_STEPS, _NEWTON_STEPS * (2 + learner.features / 16)
+        # Matrices are made of a sample where there are many records, by products that use a processor well.
+        return _NEWTON_STEPS, _NEWTON_STEPS * (8 + learner.features / 40)
     return _REFIT_STEPS, _REFIT_STEPS
 
 
