@@ -1,4 +1,4 @@
-"""What must not outlive a removal or a publication: labels of removed records, and noise that two models share."""
+"""What tells of records besides weights: labels of removed ones, the list of classes, noise that two models share."""
 
 import inspect
 
@@ -55,6 +55,16 @@ def files_of(fitted, directory):
 
 def test_the_models_here_are_all_estimators():
     assert {type(make()).__name__ for make in MODELS.values()} == set(estimators.__all__)
+
+
+@every_model
+def test_every_certificate_says_that_the_list_of_classes_is_taken_from_the_records(make, people):
+    frame, labels = people
+    fitted = make().fit(frame, labels)
+    certified = fitted.certificate(frame[:5]) if isinstance(fitted, CertifiedMLPClassifier) else fitted.certificate_
+    assert certified.features == "given"
+    said = [each for each in certified.assumptions if each.by.endswith("taken from the records")]
+    assert [each.status for each in said] == ["assumed"]
 
 
 @every_model

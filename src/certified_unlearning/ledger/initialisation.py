@@ -11,6 +11,7 @@ from certified_unlearning.accounting import AccountantName
 from certified_unlearning.accounting.core.checks import require_positive
 from certified_unlearning.accounting.core.losses import regularisation_of
 from certified_unlearning.accounting.core.scale import QUICK_CONDITION
+from certified_unlearning.data.tables.classes import FEWEST_OF_A_CLASS
 from certified_unlearning.data.tables.table import Table, read_blocks, resolve
 from certified_unlearning.engine.devices import pick_device
 from certified_unlearning.errors import DataError, ParameterError, StorageError
@@ -27,7 +28,7 @@ from certified_unlearning.mechanisms.learners.langevin import LangevinLearner
 from certified_unlearning.mechanisms.learners.learner import require_one_of
 from certified_unlearning.mechanisms.learners.minibatch import MiniBatchLearner, plan_learner
 from certified_unlearning.mechanisms.refit_plan import RefitPlan
-from certified_unlearning.vocabulary import DType, ExactMechanism
+from certified_unlearning.vocabulary import ClassesFrom, DType, ExactMechanism
 
 Learner = LangevinLearner | MiniBatchLearner | RefitPlan | ExactPlan | EnsemblePlan
 LedgerMechanism = Literal["langevin", "newton-removal", "certified-ensemble"] | ExactMechanism
@@ -106,7 +107,8 @@ def initialise(
 
     Raises:
         ParameterError: A value makes no sense, or ``path`` is taken.
-        DataError: The table cannot be read or is not what was declared.
+        DataError: The table cannot be read or is not what was declared, or classes that nobody declared have few
+            records.
         InfeasibleError: The target cannot be met.
         StorageError: The directory cannot be written, or another `init` is making it.
     """
@@ -149,7 +151,8 @@ def initialise(
         raise ParameterError("split must be left out: a model directory holds training records only")
     id_column = table.identifier
     place = pick_device(device)
-    table = resolve(table)
+    classes_from: ClassesFrom = "records" if table.classes is None else "declaration"
+    table = resolve(table, fewest=FEWEST_OF_A_CLASS)
     with _whole_or_absent(path) as directory, Ledger.create(directory.ledger) as ledger:
         source = Path(table.path)
         modified = _modified(source)
@@ -224,6 +227,7 @@ def initialise(
             intercept=intercept,
             learner=learner,
             device=device,
+            classes_from=classes_from,
         )
         write_model(directory.model, model)
         method = method_of(directory, model)
