@@ -16,6 +16,15 @@ def counted(number: int, noun: str) -> str:
     return f"{number:,} {noun if number == 1 else plural}"
 
 
+def seconds_in_words(seconds: float) -> str:
+    """Return an estimated duration for people: 1 second, 12 seconds, 3 minutes, 2 hours."""
+    if seconds < 90:
+        return counted(max(1, round(seconds)), "second")
+    if seconds < 90 * 60:
+        return counted(round(seconds / 60), "minute")
+    return counted(round(seconds / 3600), "hour")
+
+
 def unbroken(text: str) -> str:
     """Return a text that no line breaks: a number with its unit."""
     return text.replace(" ", "\N{NO-BREAK SPACE}")

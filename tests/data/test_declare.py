@@ -364,7 +364,7 @@ def test_ranges_are_round(found: tuple[float, float], nice: tuple[float, float])
         ("a,y\nx,0\nx,1\n", ("--label", "y"), "no column that could be a feature .'a': it has the same value"),
         ("y\n0\n1\n", ("--label", "y"), "has no column that could be a feature .there is no other one"),
         ("a,y\n", ("--label", "y"), r"t\.csv holds no records"),
-        ("", ("--label", "y"), "cannot be read as CSV: Empty CSV file"),
+        ("", ("--label", "y"), "is empty, expected a header"),
         ("a;y\n1,5;0\n2,5;1\n", ("--label", "y"), "seems to separate its columns by semicolons, expected commas; "),
         ('"a"\t"y"\n1\t0\n', ("--label", "y"), "seems to separate its columns by tabs, expected commas"),
         ("a,a,y\n1,1,0\n", ("--label", "y"), r"t\.csv has two columns 'a'; rename one"),

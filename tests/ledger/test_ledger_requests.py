@@ -74,9 +74,13 @@ def test_a_file_names_people_in_one_column_or_in_the_column_of_the_data(
         (b"", "ids.csv holds no identifiers"),
         (b"person\n", "ids.csv holds no identifiers"),
         (b"p3,moved\np4,asked\n", "ids.csv has several columns and none of them is called 'person'"),
-        (b"why,person\nmoved\n", "ids.csv is no CSV file of identifiers: line 1 after the header has no 'person'"),
-        (b"\xff\xfe\x00", "ids.csv is no CSV file of identifiers: 'utf-8' codec can't decode"),
-        (b'"p3\n', "ids.csv is no CSV file of identifiers: unexpected end of data"),
+        (b"person,person\np3,p4\n", "ids.csv has two columns 'person'; rename one"),
+        (b"why,person\nmoved\n", r"ids.csv, row 1 \(line 2\) has 1 column, but the header has 2"),
+        (b"why,person\nmoved,\n", "ids.csv, row 1: person is missing; leave out the row"),
+        (b'why,person\n"moved\nto,p3\nmoved,"p4\n', r"row 1 \(line 2\): text follows a closing quote"),
+        (b'why,person\n"moved,p3\nmoved",p4\n', r"row 1 \(line 2\): a quoted value runs on to line 3"),
+        (b"\xff\xfe\x00", "ids.csv, line 1, holds the byte 0xff, which is not UTF-8 text"),
+        (b'"p3\n', "ids.csv, line 1: a quote is opened and not closed before the end of the file"),
         (None, "cannot read .*ids.csv: No such file or directory"),
     ],
 )
@@ -169,5 +173,5 @@ def test_a_line_with_more_columns_than_the_header_is_refused(model: Path, tmp_pa
     with Ledger.opened(ModelDirectory(model).ledger) as ledger:
         column = read_state(ledger).start.id_column
     table.write_text(f"{column}\np3,p4\n")
-    with pytest.raises(DataError, match="line 1 after the header has more columns than the header"):
+    with pytest.raises(DataError, match=r"row 1 \(line 2\) has 2 columns, but the header has 1"):
         requests.request(model, (), table)

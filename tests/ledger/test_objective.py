@@ -10,6 +10,7 @@ from sklearn.linear_model import LogisticRegression
 from certified_unlearning.data.tables.table import Table
 from certified_unlearning.errors import InfeasibleError
 from certified_unlearning.estimators import LangevinLogisticRegression
+from certified_unlearning.ledger.contents import Contents
 from certified_unlearning.ledger.initialisation import initialise
 from certified_unlearning.mechanisms.learners.langevin import LangevinLearner
 from tests.ledger.conftest import Original
@@ -22,7 +23,7 @@ def planned(original: Original, path: Path, **parameters: object) -> tuple[float
     """Return ``C`` and the learner that `initialise` plans, before it learns."""
     found: list[tuple[float, LangevinLearner]] = []
 
-    def stop(C: float, learner: LangevinLearner) -> None:
+    def stop(contents: Contents, C: float, learner: LangevinLearner) -> None:
         found.append((C, learner))
         raise InfeasibleError("enough")
 

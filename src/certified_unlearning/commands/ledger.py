@@ -47,9 +47,16 @@ def request(
         Path | None,
         typer.Option(help="A CSV file of identifiers: one column, or the identifier column among others."),
     ] = None,
+    one_spelling: Annotated[
+        bool,
+        typer.Option(
+            "--one-spelling",
+            help="Other people have the identifiers that differ from the named ones in blanks, case or encoding only.",
+        ),
+    ] = False,
 ) -> None:
     """Record that people's records are to be removed; `apply` removes them. All requests are recorded, or none."""
-    receipt = requests.request(model_dir, identifier or [], file)
+    receipt = requests.request(model_dir, identifier or [], file, one_spelling=one_spelling)
     print(
         f"recorded: {counted(receipt.people, 'request')}, {counted(receipt.records, 'record')}; "
         f"{receipt.pending:,} pending, `unlearn apply {model_dir}` answers them"

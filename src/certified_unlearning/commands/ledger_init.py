@@ -12,12 +12,14 @@ from certified_unlearning.commands.ledger_use import print_quality
 from certified_unlearning.commands.options import WithQuality
 from certified_unlearning.errors import ParameterError
 from certified_unlearning.files import read_yaml
-from certified_unlearning.text import counted, rounded_up
+from certified_unlearning.text import counted, rounded_up, seconds_in_words
 from certified_unlearning.vocabulary import DType
 
 if TYPE_CHECKING:
-    from certified_unlearning.ledger.initialisation import Learner
+    from certified_unlearning.ledger.contents import Contents
+    from certified_unlearning.ledger.model import Learner
 
+_CLASSES_SHOWN = 12
 SLOW = 3
 """From how many times the advised ``C n`` on `init` warns."""
 
@@ -229,7 +231,32 @@ def _batch_size(text: str) -> int | Literal["auto"] | None:
     return int(text)
 
 
-def _announce(C: float, learner: "Learner") -> None:
+def _announce(contents: "Contents", C: float, learner: "Learner") -> None:
+    """Print what was taken from the table, which ``C``, and how long learning will take."""
+    _print_contents(contents)
+    _print_plan(C, learner)
+    print(f"learning takes about {seconds_in_words(contents.seconds)}", flush=True)
+
+
+def _print_contents(contents: "Contents") -> None:
+    from certified_unlearning.data.tables.spellings import described
+    from certified_unlearning.data.tables.table_values import listed
+
+    numbers = f", {counted(contents.numbers, 'number')} a record" if contents.numbers != len(contents.features) else ""
+    print(f"features: {listed(contents.features)} ({counted(len(contents.features), 'column')}{numbers})")
+    shown = list(contents.classes.items())[:_CLASSES_SHOWN]
+    more = f" and {len(contents.classes) - len(shown)} more" if len(contents.classes) > len(shown) else ""
+    print("classes: " + ", ".join(f"{name!r} {count:,}" for name, count in shown) + more)
+    print(
+        f"identifiers: {contents.identifier!r}, {counted(contents.people, 'person')} in "
+        f"{counted(contents.records, 'record')}"
+    )
+    print(f"left out: no rows; {f'columns {listed(contents.left_out)}' if contents.left_out else 'no columns'}")
+    for sentence in described(contents.spellings):
+        print(f"warning: {sentence}", file=sys.stderr)
+
+
+def _print_plan(C: float, learner: "Learner") -> None:
     """Print which ``C`` was taken, and a warning where learning will take long."""
     from certified_unlearning.accounting.core.occupancy import requests_until_all, requests_until_first
     from certified_unlearning.accounting.core.scale import QUICK_CONDITION

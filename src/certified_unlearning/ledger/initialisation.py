@@ -5,32 +5,35 @@ import shutil
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import Any, Literal, NamedTuple, get_args
+
+import numpy as np
 
 from certified_unlearning.accounting import AccountantName
 from certified_unlearning.accounting.core.checks import require_positive
 from certified_unlearning.accounting.core.losses import regularisation_of
 from certified_unlearning.accounting.core.scale import QUICK_CONDITION
 from certified_unlearning.data.tables.classes import FEWEST_OF_A_CLASS
+from certified_unlearning.data.tables.spellings import Group, Spellings
 from certified_unlearning.data.tables.table import Table, read_blocks, resolve
+from certified_unlearning.data.tables.table_file import column_names
 from certified_unlearning.engine.devices import pick_device
 from certified_unlearning.errors import DataError, ParameterError, StorageError
 from certified_unlearning.files import write_model
 from certified_unlearning.ledger import training
+from certified_unlearning.ledger.contents import Contents, seconds_to_learn
 from certified_unlearning.ledger.directory import ModelDirectory, file_sha256, new_key, synchronise
-from certified_unlearning.ledger.model import StoredModel, method_of, with_intercept, write_version
+from certified_unlearning.ledger.model import Learner, StoredModel, method_of, with_intercept, write_version
 from certified_unlearning.ledger.requests import Status, status
 from certified_unlearning.ledger.state import Start
 from certified_unlearning.ledger.store import Ledger, Record
 from certified_unlearning.mechanisms.certified_sgd.ensemble_plan import EnsemblePlan
 from certified_unlearning.mechanisms.exact.plan import ExactPlan
-from certified_unlearning.mechanisms.learners.langevin import LangevinLearner
 from certified_unlearning.mechanisms.learners.learner import require_one_of
-from certified_unlearning.mechanisms.learners.minibatch import MiniBatchLearner, plan_learner
+from certified_unlearning.mechanisms.learners.minibatch import plan_learner
 from certified_unlearning.mechanisms.refit_plan import RefitPlan
 from certified_unlearning.vocabulary import ClassesFrom, DType, ExactMechanism
 
-Learner = LangevinLearner | MiniBatchLearner | RefitPlan | ExactPlan | EnsemblePlan
 LedgerMechanism = Literal["langevin", "newton-removal", "certified-ensemble"] | ExactMechanism
 
 REFIT_SIGMA = 1e-3
@@ -63,7 +66,7 @@ def initialise(
     budgets: Sequence[int] | None = None,
     hidden: Sequence[int] | None = None,
     bound: float | None = None,
-    planned: Callable[[float, Learner], None] | None = None,
+    planned: Callable[[Contents, float, Learner], None] | None = None,
 ) -> Status:
     """Copy a table's records, learn version 1 of a model from them, and begin its ledger.
 
@@ -100,7 +103,7 @@ def initialise(
         budgets: How many records may leave a shard before it is trained again, the largest; rising.
         hidden: Units of each hidden layer; None for none.
         bound: What entries of gradients are clipped to.
-        planned: Called with ``C`` and the learner before learning begins.
+        planned: Called with what was taken from the table, ``C`` and the learner before learning begins.
 
     Returns:
         Where the model stands.
@@ -152,11 +155,13 @@ def initialise(
     id_column = table.identifier
     place = pick_device(device)
     classes_from: ClassesFrom = "records" if table.classes is None else "declaration"
+    all_columns = table.features is None
     table = resolve(table, fewest=FEWEST_OF_A_CLASS)
     with _whole_or_absent(path) as directory, Ledger.create(directory.ledger) as ledger:
         source = Path(table.path)
         modified = _modified(source)
-        n, features = _copy(directory, ledger, table, intercept)
+        copied = _copy(directory, ledger, table, intercept, all_columns=all_columns)
+        n, features = copied.records, copied.features
         C = QUICK_CONDITION / n if C is None else C
         classes = len(table.classes or ())
         regularisation = regularisation_of(C=C, n=n, intercept=intercept)
@@ -246,7 +251,19 @@ def initialise(
         if _modified(source) != modified:
             raise DataError(f"{source} was changed while it was read; try again")
         if planned is not None:
-            planned(C, learner)
+            used = {*table.roles.values(), *(table.features or ())}
+            contents = Contents(
+                features=table.features or (),
+                left_out=[column for column in column_names(table.path) if column not in used],
+                numbers=features - intercept,
+                classes=dict(zip(map(str, table.classes or ()), copied.by_class, strict=True)),
+                identifier=id_column,
+                records=n,
+                people=start.people,
+                spellings=copied.spellings,
+                seconds=seconds_to_learn(directory, learner),
+            )
+            planned(contents, C, learner)
         certified = method.certificate([], start.training_digest)
         version = write_version(directory, model, 1, method.learn(place), certified)
         with ledger.transaction():
@@ -261,16 +278,35 @@ def _require_usual(mechanism: str, **values: tuple[Any, Any]) -> None:
             raise ParameterError(f"{name} means nothing for {mechanism}; leave it out, got {value!r}")
 
 
-def _copy(directory: ModelDirectory, ledger: Ledger, table: Table, intercept: bool) -> tuple[int, int]:
-    """Write rows and labels to the training copy and who has which rows to the ledger; return (n, features)."""
+class _Copied(NamedTuple):
+    """What was copied.
+
+    Attributes:
+        records: Number of rows.
+        features: Number of columns of the training copy.
+        by_class: Number of rows of each class.
+        spellings: Identifiers that a person would take for one.
+    """
+
+    records: int
+    features: int
+    by_class: Sequence[int]
+    spellings: Sequence[Group]
+
+
+def _copy(directory: ModelDirectory, ledger: Ledger, table: Table, intercept: bool, *, all_columns: bool) -> _Copied:
+    """Write rows and labels to the training copy and who has which rows to the ledger."""
     n = features = 0
+    labels = np.array(range(len(table.classes or ())), np.int8) if len(table.classes or ()) > 2 else np.array([-1, 1])
+    by_class = np.zeros(len(labels), np.int64)
     key = new_key(directory.identifier_key)
     with (
+        Spellings() as spellings,
         ledger.transaction(),
         directory.features.open("wb") as feature_file,
         directory.labels.open("wb") as label_file,
     ):
-        for block in read_blocks(table):
+        for block in read_blocks(table, all_columns=all_columns):
             rows = with_intercept(block.features) if intercept else block.features
             feature_file.write(rows.data)
             label_file.write(block.labels.data)
@@ -278,12 +314,16 @@ def _copy(directory: ModelDirectory, ledger: Ledger, table: Table, intercept: bo
                 Record(identifier, row, training.tag(key, identifier, row))
                 for row, identifier in enumerate(block.identifiers or [], n)
             )
+            spellings.add(block.spellings or [])
+            by_class += (block.labels[:, None] == labels).sum(axis=0)
             n, features = n + len(rows), rows.shape[1]
+        groups = list(spellings.groups())
+        ledger.add_spellings(groups)
         for file in (feature_file, label_file):
             file.flush()
             os.fsync(file.fileno())
     synchronise(directory.features.parent)
-    return n, features
+    return _Copied(n, features, by_class.tolist(), groups)
 
 
 def _modified(source: Path) -> int:

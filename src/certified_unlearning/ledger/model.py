@@ -41,6 +41,7 @@ from certified_unlearning.mechanisms.refit_plan import RefitPlan
 from certified_unlearning.vocabulary import ClassesFrom
 
 __all__ = [
+    "Learner",
     "StoredModel",
     "method_of",
     "read_secret",
@@ -50,6 +51,8 @@ __all__ = [
     "with_intercept",
     "write_version",
 ]
+
+Learner = LangevinLearner | MiniBatchLearner | RefitPlan | ExactPlan | EnsemblePlan
 
 
 class StoredModel(BaseModel):
@@ -72,7 +75,7 @@ class StoredModel(BaseModel):
     dataset: str
     table: Table
     intercept: bool
-    learner: LangevinLearner | MiniBatchLearner | RefitPlan | ExactPlan | EnsemblePlan
+    learner: Learner
     device: Literal["auto", "cpu", "cuda"]
     classes_from: ClassesFrom | None = Field(default=None, exclude_if=lambda origin: origin is None)
 

@@ -69,7 +69,7 @@ class LoadedModel:
 
     def rows(self, source: "str | Path | pa.Table | pd.DataFrame") -> NDArray[np.float32]:
         """Return all rows of a table at once, for the methods below; see `read`."""
-        return np.concatenate([records.features for records in self.read(source)])
+        return np.concatenate([records.features for records in read_records(self.table, source, identified=False)])
 
     def decision_function(self, rows: ArrayLike) -> NDArray[Any]:
         """Return scores, shape ``(n,)`` for two classes (from 0 on: the second), else ``(n, classes)``.

@@ -1,6 +1,5 @@
 """Requests to remove somebody's records, and where they stand. Free of heavy imports: neither needs data or model."""
 
-import csv
 import hmac
 from collections import Counter
 from collections.abc import Sequence
@@ -8,14 +7,19 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import get_args
 
+from certified_unlearning.data.tables import csv_file
 from certified_unlearning.data.tables.declaration import text_of
+from certified_unlearning.data.tables.spellings import ROUNDED, Group
 from certified_unlearning.errors import DataError, ParameterError
 from certified_unlearning.files import read_json
 from certified_unlearning.ledger.directory import BusyError, ModelDirectory, read_key
 from certified_unlearning.ledger.state import State, read_state
 from certified_unlearning.ledger.store import Ledger
 from certified_unlearning.ledger.training import digest_of_file
+from certified_unlearning.text import counted
 from certified_unlearning.vocabulary import ClassesFrom
+
+_ROWS_AT_ONCE = 1 << 16
 
 
 @dataclass(frozen=True)
@@ -35,16 +39,19 @@ class Receipt:
     head: str
 
 
-def request(path: Path, identifiers: Sequence[str], file: Path | None = None) -> Receipt:
+def request(path: Path, identifiers: Sequence[str], file: Path | None = None, *, one_spelling: bool = False) -> Receipt:
     """Record that people's records are to be removed: all of them or, when one is wrong, none.
 
     Args:
         path: The model directory.
         identifiers: Whose records, in any writing that the table's rules take for the same (7.0 is 7).
         file: More identifiers: a CSV file of one column, or with the data's identifier column by name.
+        one_spelling: Whether identifiers that a person would take for the named ones, but that differ in blanks, case
+            or encoding, are other people's. Otherwise a request that leaves one out is refused.
 
     Raises:
-        ParameterError: Nobody is named, somebody twice, somebody unknown, or somebody requested before.
+        ParameterError: Nobody is named, somebody twice, somebody unknown, or somebody requested before; or another
+            spelling of an identifier is left out.
         DataError: The file or the model directory cannot be read.
         StorageError: The ledger cannot be written.
     """
@@ -52,6 +59,12 @@ def request(path: Path, identifiers: Sequence[str], file: Path | None = None) ->
     with Ledger.opened(directory.ledger) as ledger:
         state = read_state(ledger)
         given = [*identifiers, *([] if file is None else _read_identifiers(file, state.start.id_column))]
+        rounded = next((identifier for identifier in given if ROUNDED.fullmatch(identifier)), None)
+        if rounded is not None:
+            raise ParameterError(
+                f"identifier {rounded!r} is a number that a program has rounded, so it may be somebody else's; export "
+                "identifiers as text; nothing was recorded"
+            )
         named = [str(text_of(identifier)) for identifier in given]
         if not named:
             raise ParameterError("no identifier is named; say --id, or --file with a file of identifiers")
@@ -63,6 +76,8 @@ def request(path: Path, identifiers: Sequence[str], file: Path | None = None) ->
             with ledger.transaction():
                 state = read_state(ledger)
                 records = _count_records(ledger, state, named)
+                if not one_spelling:
+                    _require_all_spellings(ledger, named)
                 ledger.append_requests(records)
                 head = ledger.head()
         except UnicodeEncodeError as error:
@@ -84,8 +99,25 @@ def _count_records(ledger: Ledger, state: State, named: Sequence[str]) -> dict[s
         records[identifier] = ledger.count_records_of(identifier)
     unknown = [identifier for identifier, count in records.items() if not count]
     if unknown:
-        raise ParameterError(f"{_shown(unknown)} not in the training data; nothing was recorded")
+        like = ledger.like(unknown[0])
+        hint = "" if like is None else f" (did you mean {like!r}?)"
+        raise ParameterError(f"{_shown(unknown)} not in the training data{hint}; nothing was recorded")
     return records
+
+
+def _require_all_spellings(ledger: Ledger, named: Sequence[str]) -> None:
+    """Refuse a request that leaves out what a person would take for another spelling of the same identifier."""
+    chosen = set(named)
+    for identifier in named:
+        others = [each for each in ledger.other_spellings(identifier) if each not in chosen]
+        left_out = [each for each in others if ledger.request_of(each) is None]
+        if left_out:
+            records = counted(ledger.count_records_of(left_out[0]), "record")
+            raise ParameterError(
+                f"{identifier!r} may be {left_out[0]!r} ({records}), which differs only in "
+                f"{Group('', (identifier, left_out[0])).difference}: name both if they are one person, or say "
+                "--one-spelling if they are not; nothing was recorded"
+            )
 
 
 def count_known(path: Path, identifiers: Sequence[str]) -> tuple[int, int]:
@@ -106,30 +138,23 @@ def _shown(identifiers: Sequence[str]) -> str:
 
 
 def _read_identifiers(path: Path, column: str) -> list[str]:
-    try:
-        with path.open(encoding="utf-8-sig", newline="") as file:
-            lines = [line for line in csv.reader(file, strict=True) if line]
-    except OSError as error:
-        raise DataError(f"cannot read {path}: {error.strerror}") from error
-    except (UnicodeDecodeError, csv.Error) as error:
-        raise DataError(f"{path} is no CSV file of identifiers: {error}") from error
-    if lines and column in lines[0]:
-        where, width = lines[0].index(column), len(lines[0])
-        lines = lines[1:]
+    blocks = csv_file.read(path, _ROWS_AT_ONCE)
+    first = next(blocks, [[]])[0]
+    rows = [row for block in blocks for row in block]
+    if first.count(column) > 1:
+        raise DataError(f"{path} has two columns {column!r}; rename one")
+    if column in first:
+        place = first.index(column)
+    elif len(first) > 1:
+        raise DataError(f"{path} has several columns and none of them is called {column!r}")
     else:
-        where, width = 0, 1
-        wide = next((line for line in lines if len(line) > 1), None)
-        if wide is not None:
-            raise DataError(f"{path} has several columns and none of them is called {column!r}")
-    if not lines:
+        place, rows = 0, [first, *rows] if first else rows
+    if not rows:
         raise DataError(f"{path} holds no identifiers")
-    long = next((number for number, line in enumerate(lines, 1) if len(line) > width), None)
-    if long is not None:
-        raise DataError(f"{path}: line {long} after the header has more columns than the header; quote commas")
-    short = next((number for number, line in enumerate(lines, 1) if len(line) <= where), None)
-    if short is not None:
-        raise DataError(f"{path} is no CSV file of identifiers: line {short} after the header has no {column!r}")
-    return [line[where] for line in lines]
+    empty = next((number for number, row in enumerate(rows, 1) if not row[place].strip()), None)
+    if empty is not None:
+        raise DataError(f"{path}, row {empty}: {column} is missing; leave out the row")
+    return [row[place] for row in rows]
 
 
 @dataclass(frozen=True)

@@ -14,6 +14,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
+from certified_unlearning.data.tables.spellings import Group, folded
 from certified_unlearning.errors import DataError, StorageError, UnlearningError
 from certified_unlearning.files import content_key
 
@@ -46,6 +47,11 @@ CREATE TABLE records (
     tag BLOB NOT NULL,
     PRIMARY KEY (identifier, row)
 ) STRICT, WITHOUT ROWID;
+CREATE TABLE spellings (
+    identifier TEXT PRIMARY KEY,
+    folded TEXT NOT NULL
+) STRICT, WITHOUT ROWID;
+CREATE INDEX spellings_by_folded ON spellings (folded);
 """
 _COLUMNS = "sequence, time, kind, subject, payload, previous_hash, hash"
 
@@ -188,6 +194,33 @@ class Ledger:
         """Add rows."""
         self._connection.executemany("INSERT INTO records (identifier, row, tag) VALUES (?, ?, ?)", records)
 
+    def add_spellings(self, groups: Iterable[Group]) -> None:
+        """Add identifiers that a person would take for one, though they count as several people."""
+        pairs = [(identifier, group.folded) for group in groups for identifier in group.people if len(group.people) > 1]
+        self._connection.executemany("INSERT INTO spellings (identifier, folded) VALUES (?, ?)", pairs)
+
+    def other_spellings(self, identifier: str) -> list[str]:
+        """Return the other identifiers that a person would take for this one, of people who still have rows."""
+        if not self._has_spellings():
+            return []
+        query = (
+            "SELECT other.identifier FROM spellings AS this JOIN spellings AS other USING (folded) "
+            "WHERE this.identifier = ? AND other.identifier != ? "
+            "AND EXISTS (SELECT 1 FROM records WHERE records.identifier = other.identifier) ORDER BY other.identifier"
+        )
+        return [str(other) for (other,) in self._connection.execute(query, (identifier, identifier))]
+
+    def like(self, identifier: str) -> str | None:
+        """Return an identifier of somebody's rows that a person would take for this one; reads all of them."""
+        wanted = folded(identifier)
+        identifiers = self._connection.execute("SELECT DISTINCT identifier FROM records")
+        return next((str(each) for (each,) in identifiers if folded(each) == wanted), None)
+
+    def _has_spellings(self) -> bool:
+        """Return whether there is a table of them: in older ledgers there is none."""
+        query = "SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = 'spellings'"
+        return self._connection.execute(query).fetchone() is not None
+
     def count_records_of(self, identifier: str) -> int:
         """Return how many rows are one person's."""
         query = "SELECT count(*) FROM records WHERE identifier = ?"
@@ -226,7 +259,9 @@ class Ledger:
 
     def forget_records(self, after: int, up_to: int) -> None:
         """Delete which rows were those of these requests."""
-        self._connection.execute(f"DELETE FROM records WHERE {_REQUESTED}", (after, up_to))
+        tables = ["records", "spellings"] if self._has_spellings() else ["records"]
+        for table in tables:
+            self._connection.execute(f"DELETE FROM {table} WHERE {_REQUESTED}", (after, up_to))
 
     def empty_log(self) -> None:
         """Move everything from the write-ahead log into the file, so that the log keeps nothing that was deleted.

@@ -19,6 +19,7 @@ import yaml
 
 from certified_unlearning.data.tables.classes import FEWEST_OF_A_CLASS, alike
 from certified_unlearning.data.tables.declaration import MOST_CLASSES
+from certified_unlearning.data.tables.spellings import described
 from certified_unlearning.data.tables.survey import Column, survey
 from certified_unlearning.data.tables.table import require_columns
 from certified_unlearning.data.tables.table_values import listed
@@ -204,6 +205,7 @@ def _look_at_identifiers(
         made.notes.append(
             (identifier, f"{_rows(column.missing)} no identifier: leave them out of the file, `init` refuses them")
         )
+    made.notes += [(identifier, sentence) for sentence in described(column.groups)]
     mails = sum("@" in value for value in counts)
     if mails:
         made.notes.append(
@@ -244,6 +246,8 @@ def _reason_against(column: Column) -> str | None:
     texts, distinct = column.words + column.codes, column.distinct
     if column.unreadable is not None:
         return f"it holds {column.stored or 'what is neither text nor numbers'}"
+    if column.is_index:
+        return "its name says that it is an index"
     if not column.present:
         return "it has no value at all"
     if distinct == 1 and not column.missing:

@@ -12,7 +12,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from certified_unlearning.data.tables.table_file import batches, column_names, is_csv
+from certified_unlearning.data.tables.spellings import Group, Spellings
+from certified_unlearning.data.tables.table_file import batches, column_names, index_columns, is_csv
 from certified_unlearning.data.tables.table_values import MISSING, Rows, mask_of, parses
 from certified_unlearning.errors import DataError
 
@@ -51,6 +52,8 @@ class Column:
         repeated: Whether a value was seen to occur twice.
         stored: What Parquet stores; None for a CSV file.
         unreadable: Why its values cannot be read, if they cannot.
+        groups: Identifiers that a person would take for one; of the identifier only.
+        is_index: Whether it is the index of a data frame.
     """
 
     name: str
@@ -72,6 +75,8 @@ class Column:
     repeated: bool = False
     stored: pa.DataType | None = None
     unreadable: str | None = None
+    groups: list[Group] = field(default_factory=list)
+    is_index: bool = False
 
     @property
     def present(self) -> int:
@@ -160,17 +165,25 @@ def survey(path: str, identifier: str | None = None) -> dict[str, Column]:
         identifier: The column that says whose a row is: all of its values are kept.
 
     Raises:
-        DataError: The file cannot be read, or holds no records.
+        DataError: The file cannot be read, holds no records, or identifiers that were rounded.
     """
     columns = {name: Column(name) for name in column_names(path)}
+    for name in index_columns(path, list(columns)):
+        columns[name].is_index = True
     typed, rows = not is_csv(path), 0
-    for part in _parts(path, list(columns)):
-        rows += part.count
-        for column in columns.values():
-            if typed:
-                column.stored = part.type_of(column.name)
-            if column.unreadable is None:
-                column.add(part, keep_all=column.name == identifier)
+    with Spellings() as spellings:
+        for part in _parts(path, list(columns)):
+            rows += part.count
+            for column in columns.values():
+                if typed:
+                    column.stored = part.type_of(column.name)
+                if column.unreadable is None:
+                    column.add(part, keep_all=column.name == identifier)
+            if identifier in columns and columns[identifier].unreadable is None:
+                part.require_exact(identifier)
+                spellings.add(part.spellings(identifier))
+        if identifier in columns:
+            columns[identifier].groups = list(spellings.groups())
     if not rows:
         raise DataError(f"{path} holds no records")
     return columns

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from certified_unlearning.data.prepared import NORM_TOLERANCE
 from certified_unlearning.data.tables.classes import count_classes, require_common
 from certified_unlearning.data.tables.declaration import Table, check, text_of
-from certified_unlearning.data.tables.table_file import as_arrow, batches, column_names
+from certified_unlearning.data.tables.table_file import as_arrow, batches, column_names, index_columns
 from certified_unlearning.data.tables.table_values import Rows, listed, mask_of
 from certified_unlearning.errors import DataError
 
@@ -38,6 +38,8 @@ __all__ = [
 
 _NUMBERS_AT_ONCE = 1 << 22
 """Features that are held in memory together."""
+_LEAST_RISING = 10
+"""In fewer rows whole numbers may rise by chance."""
 
 
 class Block(NamedTuple):
@@ -48,12 +50,14 @@ class Block(NamedTuple):
         labels: int8, shape ``(rows,)``: -1 or +1 for two classes, else 0, 1, 2, ...
         identifiers: Whose each row is, as text (7.0 is 7); None where no column says so.
         test: Whether each is a test record, shape ``(rows,)``.
+        spellings: The identifiers as the file has them; None where no column says so.
     """
 
     features: NDArray[np.float32]
     labels: NDArray[np.int8]
     identifiers: list[str] | None
     test: NDArray[np.bool_]
+    spellings: list[str] | None = None
 
 
 class Records(NamedTuple):
@@ -89,6 +93,12 @@ def resolve(table: Table, *, fewest: int = 1) -> Table:
     features = table.features
     if features is None:
         features = tuple(column for column in columns if column not in table.roles.values())
+        index = [column for column in index_columns(table.path, columns) if column in features]
+        if index:
+            raise DataError(
+                f"{table.path}: column {index[0]!r} is named as an index is, which numbers rows; write the file "
+                "without it, or name the columns that are features"
+            )
         if not features:
             raise DataError(f"{table.path} has no column that could be a feature")
     for column in (*table.roles.values(), *features, *table.categories, *table.ranges, *table.missing):
@@ -115,7 +125,7 @@ def feature_names(table: Table) -> list[str]:
     ]
 
 
-def read_blocks(table: Table, *, seed: int = 0) -> Iterator[Block]:
+def read_blocks(table: Table, *, seed: int = 0, all_columns: bool = False) -> Iterator[Block]:
     """Read a table from its first row to its last, a few thousand rows at a time.
 
     Messages count rows from 1; a CSV file's header is not counted.
@@ -124,30 +134,63 @@ def read_blocks(table: Table, *, seed: int = 0) -> Iterator[Block]:
         table: The declaration, resolved or not.
         seed: Of the split, where one is drawn: each row is a test record with the declared probability, whatever
             the other rows are.
+        all_columns: Whether nobody chose the features: then a column that numbers the rows is refused, after the last.
 
     Raises:
         ParameterError: The declaration contradicts itself.
         DataError: The file cannot be read, or a row has a missing or undeclared value, another label, or is too long;
             the message names row and column.
     """
+    all_columns |= table.features is None
     table = resolve(table)
+    rising = _Rising(feature_names(table) if all_columns else [])
     generator = np.random.Generator(np.random.Philox(seed))
     names = feature_names(table)
     rows_at_once = max(1, _NUMBERS_AT_ONCE // len(names))
     first_row = 1
     for batch in batches(table.path, [*table.roles.values(), *(table.features or ())], rows_at_once):
         part = Rows(table.path, first_row, batch)
-        identifiers = part.identifiers(table.identifier) if table.identifier is not None else None
+        identifiers = spellings = None
+        if table.identifier is not None:
+            identifiers, spellings = part.identifiers(table.identifier), part.spellings(table.identifier)
         labels = _labels(part, table)
-        features = _scaled(part, _features(part, table, len(names)), table)
-        yield Block(features, labels, identifiers, _test(part, table, generator))
+        unscaled = _features(part, table, len(names))
+        rising.add(unscaled)
+        yield Block(_scaled(part, unscaled, table), labels, identifiers, _test(part, table, generator), spellings)
         first_row += batch.num_rows
     if first_row == 1:
         raise DataError(f"{table.path} holds no records")
+    if rising.names and first_row > _LEAST_RISING:
+        raise DataError(
+            f"{table.path}: column {rising.names[0]!r} numbers the rows: its whole numbers rise from row to row; leave "
+            "it out, or name the columns that are features"
+        )
+
+
+class _Rising:
+    """The features that have numbered the rows so far: whole numbers, each of them above the last."""
+
+    def __init__(self, names: list[str]) -> None:
+        self.names = names
+        self._places = np.arange(len(names))
+        self._last: NDArray[np.float64] | None = None
+
+    def add(self, features: NDArray[np.float64]) -> None:
+        if not self.names:
+            return
+        values = features[:, self._places]
+        above = values if self._last is None else np.vstack([self._last, values])
+        rises = (np.diff(above, axis=0) > 0).all(axis=0) & (values == np.round(values)).all(axis=0)
+        self._places, self._last = self._places[rises], values[-1:, rises]
+        self.names = [name for name, stays in zip(self.names, rises, strict=True) if stays]
 
 
 def read_records(
-    table: Table, source: "str | Path | pa.Table | pd.DataFrame", *, labelled: bool = False
+    table: Table,
+    source: "str | Path | pa.Table | pd.DataFrame",
+    *,
+    labelled: bool = False,
+    identified: bool = True,
 ) -> Iterator[Records]:
     """Read another table as a resolved declaration says, a few thousand rows at a time.
 
@@ -157,6 +200,7 @@ def read_records(
         table: The declaration, resolved; its ``path`` is not opened.
         source: A CSV or Parquet file, or a table in memory.
         labelled: Whether the label is needed.
+        identified: Whether identifiers are read, where there are any.
 
     Raises:
         DataError: The file cannot be read, a column is missing, or a row has a missing or undeclared value, another
@@ -167,7 +211,7 @@ def read_records(
     columns = within.schema.names if within is not None else column_names(path)
     wanted = [*(table.features or ()), *([table.label] if labelled else [])]
     require_columns(path, columns, wanted)
-    identifier = table.identifier if table.identifier in columns else None
+    identifier = table.identifier if identified and table.identifier in columns else None
     if identifier is not None:
         wanted.append(identifier)
     width = len(feature_names(table))

@@ -7,16 +7,21 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
-import pyarrow.csv
 import pyarrow.parquet
 
+from certified_unlearning.data.tables import csv_file
 from certified_unlearning.data.tables.declaration import text_of
 from certified_unlearning.errors import DataError
 
 if TYPE_CHECKING:
     import pandas as pd
 
-_CSV_BYTES_AT_ONCE = 1 << 22
+_INDEX = re.compile(
+    r"\s*|Unnamed: \d+([._]\w+)*|__index_level_\d+__|index|level_\d+|row[._ ]?(names?|numbers?|index|id)", re.IGNORECASE
+)
+"""Names that pandas, R and databases give to an index."""
+_CSV_VALUES_AT_ONCE = 1 << 19
+"""Each takes some sixty bytes as Python has it."""
 _PARQUET_ROWS_AT_ONCE = 1 << 16
 
 
@@ -26,15 +31,26 @@ def batches(path: str, columns: Sequence[str], rows_at_once: int) -> Iterator[pa
     Raises:
         DataError: The file cannot be read.
     """
+    if is_csv(path):
+        yield from _csv_batches(path, columns, rows_at_once)
+        return
     with _readable(path):
-        if is_csv(path):
-            read: Iterator[pa.RecordBatch] = _open_csv(path, columns)
-        else:
-            file = pa.parquet.ParquetFile(path, pre_buffer=False)
-            read = file.iter_batches(batch_size=min(rows_at_once, _PARQUET_ROWS_AT_ONCE), columns=list(columns))
-        for batch in read:
-            for start in range(0, batch.num_rows, rows_at_once):
-                yield batch.slice(start, rows_at_once)
+        file = pa.parquet.ParquetFile(path, pre_buffer=False)
+        for batch in file.iter_batches(batch_size=min(rows_at_once, _PARQUET_ROWS_AT_ONCE), columns=list(columns)):
+            batch.validate(full=True)  # What is stored as text may be none.
+            yield batch
+
+
+def _csv_batches(path: str, columns: Sequence[str], rows_at_once: int) -> Iterator[pa.RecordBatch]:
+    # All text: types guessed from the first rows would depend on them, and 007 would become 7.
+    names = csv_file.header(path)
+    at_once = max(1, min(rows_at_once, _CSV_VALUES_AT_ONCE // max(1, len(names))))
+    places = [names.index(column) for column in columns]
+    blocks = csv_file.read(path, at_once)
+    next(blocks, None)
+    for block in blocks:
+        by_column = list(zip(*block, strict=True))
+        yield pa.record_batch([pa.array(by_column[place], pa.string()) for place in places], list(columns))
 
 
 def column_names(path: str) -> list[str]:
@@ -43,25 +59,34 @@ def column_names(path: str) -> list[str]:
     Raises:
         DataError: It cannot be read, two columns have the same name, or something else than commas separates them.
     """
-    with _readable(path):
-        if is_csv(path):
-            _require_commas(path)
-            names: list[str] = _open_csv(path).schema.names
-        else:
+    if is_csv(path):
+        names = _csv_names(path)
+    else:
+        with _readable(path):
             names = pa.parquet.ParquetFile(path).schema_arrow.names
     _require_distinct(names, path)
     return names
 
 
-def _require_commas(path: str) -> None:
-    with pa.input_stream(path) as stream:
-        first = stream.read(_CSV_BYTES_AT_ONCE).partition(b"\n")[0]
-    for separator, name in ((b";", "semicolons"), (b"\t", "tabs"), (b"|", "vertical bars")):
-        if separator in first and b"," not in first:
-            raise DataError(
-                f"{path} seems to separate its columns by {name}, expected commas; save it as CSV with commas (and "
-                "decimal points) or as Parquet"
-            )
+def _csv_names(path: str) -> list[str]:
+    try:
+        names = csv_file.header(path)
+    except DataError:
+        csv_file.require_commas(path)  # Its sentence helps more, where it is the reason.
+        raise
+    if len(names) == 1:
+        csv_file.require_commas(path)
+    return names
+
+
+def index_columns(path: str, columns: Sequence[str]) -> list[str]:
+    """Return which columns of a file are an index: by their name, or by what pandas wrote into the file."""
+    own: list[str] = []
+    if not is_csv(path):
+        with _readable(path):
+            metadata = pa.parquet.ParquetFile(path).schema_arrow.pandas_metadata or {}
+        own = [each for each in metadata.get("index_columns", []) if isinstance(each, str)]
+    return [column for column in columns if column in own or _INDEX.fullmatch(column)]
 
 
 def as_arrow(table: "pa.Table | pd.DataFrame") -> pa.Table:
@@ -110,29 +135,13 @@ def is_csv(path: str) -> bool:
     raise DataError(f"{path} is neither CSV nor Parquet: its name must end in .csv, .csv.gz, .parquet or .pq")
 
 
-def _open_csv(path: str, columns: Sequence[str] = ()) -> pa.csv.CSVStreamingReader:
-    # All text: types guessed from the first rows would depend on them, and 007 would become 7.
-    return pa.csv.open_csv(
-        path,
-        read_options=pa.csv.ReadOptions(block_size=_CSV_BYTES_AT_ONCE),
-        parse_options=pa.csv.ParseOptions(newlines_in_values=True),
-        convert_options=pa.csv.ConvertOptions(default_column_type=pa.string(), include_columns=list(columns)),
-    )
-
-
 @contextmanager
 def _readable(path: str) -> Iterator[None]:
-    """Turn what goes wrong with a file into one sentence."""
+    """Turn what goes wrong with a Parquet file into one sentence."""
     try:
         with Path(path).open("rb"):  # Its message is a sentence already.
             yield
     except pa.ArrowInvalid as error:
-        kind = "CSV" if is_csv(path) else "Parquet"
-        raise DataError(f"{path} cannot be read as {kind}: {_without_values(str(error))}") from error
+        raise DataError(f"{path} cannot be read as Parquet: {str(error).splitlines()[0]}") from error
     except OSError as error:
         raise DataError(f"cannot read {path}: {error.strerror or error}") from error
-
-
-def _without_values(message: str) -> str:
-    """Return what a reader complains about without the line it quotes: logs outlive records."""
-    return re.sub(r"(Expected \d+ columns, got \d+).*", r"\1", message.splitlines()[0])

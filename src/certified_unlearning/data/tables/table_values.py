@@ -8,6 +8,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from certified_unlearning.data.tables.declaration import SPACES, text_of
+from certified_unlearning.data.tables.spellings import ROUNDED
 from certified_unlearning.errors import DataError
 
 MISSING = ("", "na", "n/a", "nan", "null", "none")
@@ -118,10 +119,40 @@ class Rows:
         return np.asarray(found.to_numpy(zero_copy_only=False), np.int64)
 
     def identifiers(self, column: str) -> list[str]:
-        """Return each value as text; none may be missing."""
+        """Return each value as text; none may be missing.
+
+        Raises:
+            DataError: The column holds numbers that may have been rounded: two people would become one.
+        """
+        self.require_exact(column)
         texts = self.texts(column)
         self._refuse_missing(pc.is_in(texts, value_set=pa.array(["", None], pa.string())), column, "leave out the row")
         return [str(text) for text in texts.to_pylist()]
+
+    def spellings(self, column: str) -> list[str]:
+        """Return each identifier as the file has it, without those that are missing.
+
+        `identifiers` takes several spellings for one: with blanks around them, or 7.0 and 7.
+        """
+        return [str(text) for text in self._decoded(column).cast(pa.string()).drop_null().to_pylist()]
+
+    def require_exact(self, column: str) -> None:
+        """Raise `DataError` unless a column's values are exact: text, or numbers that were not rounded."""
+        values = self._decoded(column)
+        if pa.types.is_floating(values.type):
+            raise DataError(
+                f"{self.path}: the identifier {column} is stored as floating-point numbers ({values.type}), which are "
+                "rounded from 2^53 on and would make one person of several; store whole numbers or text (where one is "
+                'missing, pandas needs the type "Int64")'
+            )
+        if not _is_text(values):
+            return
+        rounded = pc.match_substring_regex(values, pattern=f"^({ROUNDED.pattern})$")
+        if (index := _first(mask_of(pc.fill_null(rounded, False)))) is not None:
+            raise DataError(
+                f"{self.where(index)}: the identifier {column} is {values[index].as_py()!r}, a number that a program "
+                "has rounded; export the column as text"
+            )
 
     def _decoded(self, column: str) -> pa.Array:
         values = self._columns[column]

@@ -1,0 +1,164 @@
+"""A CSV file, read strictly: the rows that Python's `csv` finds, all of one length, or one sentence on what is wrong.
+
+A reader that repairs what it cannot parse loses people: a quote that is not closed swallows the rows below it. Free of
+heavy imports: a request reads its file of identifiers with this, too.
+"""
+
+import csv
+import gzip
+import io
+import re
+import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO
+
+from certified_unlearning.errors import DataError
+from certified_unlearning.text import counted
+
+_UNDECODED = re.compile("[\udc80-\udcff]")
+"""What ``surrogateescape`` makes of bytes that are not UTF-8."""
+_LINE_BREAK = re.compile(r"\r\n|\r|\n")
+
+
+def read(path: str | Path, rows_at_once: int) -> Iterator[list[list[str]]]:
+    """Yield the rows of a CSV file, so many at once; the first block is the header alone. Blank lines are skipped.
+
+    Args:
+        path: The file; one whose name ends in ``.gz``, in upper or lower case, is decompressed.
+        rows_at_once: The largest number of rows in a block.
+
+    Raises:
+        DataError: The file cannot be opened or decompressed, is not UTF-8 text, a quote is not closed, text follows a
+            closing quote, a row has another number of columns than the header, or a quoted value seems to hold whole
+            rows. The message names the row, from 1 after the header, and its line.
+    """
+    row, line = 0, 0  # Of the last row that was read.
+    width: int | None = None
+    block: list[list[str]] = []
+    with _readable(path), _text(path, "strict") as text:
+        reader = csv.reader(text, strict=True)
+        try:
+            for values in reader:
+                first_line, line = line + 1, reader.line_num
+                if not values:
+                    continue
+                if width is None:
+                    width = len(values)
+                    yield [_checked_header(values, path)]
+                    continue
+                row += 1
+                if len(values) != width:
+                    raise DataError(
+                        f"{_where(path, row, first_line)} has {counted(len(values), 'column')}, but the header has "
+                        f"{width}; is a quote or a comma missing, or too many?"
+                    )
+                if line > first_line and _holds_rows(values):
+                    raise DataError(
+                        f"{_where(path, row, first_line)}: a quoted value runs on to line {line}, and each of these "
+                        f"lines has the {width} columns of a row by itself; is a quote missing, or too many? If not, "
+                        "take the line breaks out of the value, or save the table as Parquet"
+                    )
+                block.append(values)
+                if len(block) == rows_at_once:
+                    yield block
+                    block = []
+        except csv.Error as error:
+            if width is None:
+                raise DataError(f"{path}, line {line + 1}: {_explained(error)}") from error
+            raise DataError(f"{_where(path, row + 1, line + 1)}: {_explained(error)}") from error
+    if block:
+        yield block
+
+
+def header(path: str | Path) -> list[str]:
+    """Return the names of the columns of a CSV file.
+
+    Raises:
+        DataError: The file is empty, or see `read`.
+    """
+    first = next(read(path, 1), None)
+    if first is None:
+        raise DataError(f"{path} is empty, expected a header with the names of the columns")
+    return first[0]
+
+
+def require_commas(path: str | Path) -> None:
+    """Raise `DataError` if the first line of a file has another separator and no comma, or see `read`."""
+    with _readable(path), _text(path, "strict") as text:
+        first = text.readline()
+    for separator, name in ((";", "semicolons"), ("\t", "tabs"), ("|", "vertical bars")):
+        if separator in first and "," not in first:
+            raise DataError(
+                f"{path} seems to separate its columns by {name}, expected commas; save it as CSV with commas (and "
+                "decimal points) or as Parquet"
+            )
+
+
+def _checked_header(names: list[str], path: str | Path) -> list[str]:
+    if any("\0" in name for name in names):
+        raise DataError(f"{path} is not UTF-8 text: its header holds zero bytes, as UTF-16 does; save it as UTF-8")
+    return names
+
+
+def _holds_rows(values: list[str]) -> bool:
+    """Return whether each line of a row has as many columns as the row: then two stray quotes have joined rows.
+
+    In a table of one column every line break would look so.
+    """
+    lines = _LINE_BREAK.split(",".join(values))
+    return len(values) > 1 and all(line.count(",") == len(values) - 1 for line in lines)
+
+
+def _where(path: str | Path, row: int, line: int) -> str:
+    return f"{path}, row {row} (line {line})"
+
+
+def _explained(error: csv.Error) -> str:
+    """Return what Python's `csv` complains about, in words of a table's owner; values stay out of it."""
+    message = str(error)
+    if "unexpected end of data" in message:
+        return "a quote is opened and not closed before the end of the file"
+    if "expected after" in message:
+        return "text follows a closing quote; within a quoted value a quote must be doubled"
+    if "field larger than field limit" in message:
+        return f"a value is longer than {csv.field_size_limit():,} characters; is a quote not closed?"
+    return message
+
+
+@contextmanager
+def _text(path: str | Path, errors: str) -> Iterator[IO[str]]:
+    with _binary(path) as binary, io.TextIOWrapper(binary, encoding="utf-8-sig", errors=errors, newline="") as text:
+        yield text
+
+
+def _binary(path: str | Path) -> gzip.GzipFile | io.BufferedReader:
+    return gzip.open(path, "rb") if str(path).lower().endswith(".gz") else Path(path).open("rb")
+
+
+@contextmanager
+def _readable(path: str | Path) -> Iterator[None]:
+    """Turn what goes wrong with the bytes of a file into one sentence."""
+    try:
+        yield
+    except UnicodeDecodeError as error:
+        byte = error.object[error.start]
+        raise DataError(
+            f"{_place_of_bad_text(path)} holds the byte 0x{byte:02x}, which is not UTF-8 text; save it as UTF-8"
+        ) from error
+    except (gzip.BadGzipFile, EOFError, zlib.error) as error:
+        raise DataError(f"{path} cannot be decompressed: {error}") from error
+    except OSError as error:
+        raise DataError(f"cannot read {path}: {error.strerror or error}") from error
+
+
+def _place_of_bad_text(path: str | Path) -> str:
+    """Return what a message calls the first row that is not UTF-8: text is decoded some lines ahead of its rows."""
+    with _text(path, "surrogateescape") as text:
+        rows, row = csv.reader(text), -1
+        for values in rows:
+            row += bool(values)
+            if any(_UNDECODED.search(value) for value in values):
+                return _where(path, row, rows.line_num) if row else f"{path}, line {rows.line_num},"
+    return str(path)
