@@ -14,6 +14,8 @@ Guarantee = Literal["upper bound", "exact", "as published", "heuristic", "none"]
 """Kinds of guarantee. `as published` applies a theorem outside its statement; with `none` there is no epsilon."""
 NoiseSource = Literal["seed", "system entropy"]
 """Where the noise comes from: a seed that can be repeated, or the operating system's entropy, which is not kept."""
+ClassesFrom = Literal["declaration", "records"]
+"""Where the list of classes comes from: what somebody declared, or the labels of the records."""
 
 Reading = Literal["none", "scheduled", "unscheduled"]
 """Whether a removal against an exact refit read the remaining records, and if so, whether as planned."""

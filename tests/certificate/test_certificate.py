@@ -40,6 +40,28 @@ def ten_class_certificates(features: str | None) -> list[certificate.Certificate
     return certified_by(make("fig3a", settings, sweep_of("digits", "fig3a"), TEN_CLASSES))
 
 
+@pytest.mark.parametrize(
+    ("origin", "features"),
+    [
+        ({"classes_from": "records"}, "declared, classes from the records"),
+        ({"classes_from": "declaration"}, "declared"),
+        ({}, "declared"),  # Prepared by an earlier version.
+    ],
+)
+def test_the_pipelines_certificates_say_where_the_classes_of_a_table_come_from(
+    origin: dict[str, str], features: str
+) -> None:
+    sweep, settings = sweep_of("digits", "fig3a"), settings_of("digits", dataset="loans")
+    for certified in certified_by(make("fig3a", settings, sweep, SUMMARY | origin)):
+        certificate.verify(certified)
+        assert certified.features == features
+        said = [each.by for each in certified.assumptions if "list of classes" in each.statement]
+        assert len(said) == (features != "declared")
+        other = "declared" if said else "declared, classes from the records"
+        with pytest.raises(CertificateError, match="states other assumptions than"):
+            certificate.verify(certified.model_copy(update={"features": other}))
+
+
 @pytest.mark.parametrize("experiment", ["fig3a", "fig3b", "fig3c", "fig4", "fig5a"])
 @pytest.mark.parametrize("adjacency", ["replace", "zero-out"])
 def test_every_certificate_of_the_pipeline_verifies(experiment: str, adjacency: str) -> None:

@@ -62,7 +62,7 @@ def test_what_is_stated_is_recomputed(changes: dict[str, object]) -> None:
         ("comparator", "retraining", "other comparator than it must"),
         ("not_promised", (), "other not_promised than it must"),
         ("assumptions", (), "other assumptions than it must"),
-        ("features", "hog", "must be 'declared' or 'given'"),
+        ("features", "hog", "must be one of 'declared', 'declared, classes from the records', 'given'"),
     ],
 )
 def test_a_wrong_certificate_is_found(name: str, value: object, sentence: str) -> None:

@@ -76,6 +76,30 @@ def confirm(draft: Path) -> None:
     draft.write_text(re.sub(r"  # check: from the data.*", "", text), encoding="utf-8")
 
 
+def test_a_draft_names_rare_classes_and_names_that_differ_only_in_case_or_blanks(
+    tmp_path: Path, unlearn: Unlearn
+) -> None:
+    answers = ["yes"] * 200 + ["no"] * 90 + ["No"] * 40 + ["Yes", "New  York"] + ["new york"] * 9 + ["ten"] * 11
+    table = pd.DataFrame({"age": np.arange(len(answers)) / 2, "answer": answers, "person": range(len(answers))})
+    table.to_csv(tmp_path / "t.csv", index=False)
+    declared = unlearn("declare", tmp_path / "t.csv", "--label", "answer", "--id", "person", "-o", tmp_path / "t.yaml")
+    for sentence in (
+        "fewer than 10 records have the class 'new york' (9 records), 'Yes' (1 record), 'New  York' (1 record): to "
+        "list it because of these records tells of them, also after they are removed",
+        "'No', 'no' differ only in case or blanks: one class or several?",
+        "'Yes', 'yes' differ only in case or blanks: one class or several?",
+        "'New  York', 'new york' differ only in case or blanks: one class or several?",
+    ):
+        assert f"note: answer: {sentence}\n" in declared.stderr
+        assert sentence in (tmp_path / "t.yaml").read_text()
+    assert "'ten' (" not in declared.stderr
+    assert re.search(r"^classes: .*  # check: from the data$", (tmp_path / "t.yaml").read_text(), re.MULTILINE)
+    table.assign(answer=["yes", "no"] * (len(table) // 2)).to_csv(tmp_path / "common.csv", index=False)
+    common = unlearn("declare", tmp_path / "common.csv", "--label", "answer", "--id", "person")
+    assert "fewer than" not in common.stderr
+    assert "differ only" not in common.stderr
+
+
 def test_a_messy_csv_file_from_declaration_to_evaluation(tmp_path: Path, unlearn: Unlearn) -> None:
     table = messy_customers(600)
     table.to_csv(tmp_path / "messy.csv", index=False, encoding="utf-8-sig")

@@ -328,6 +328,7 @@ def test_a_prepared_table_is_its_blocks_and_leaves_nothing_behind(many: Path, mo
     np.testing.assert_array_equal(prepared.train_labels, read.labels[~read.test])
     np.testing.assert_array_equal(prepared.test_labels, read.labels[read.test])
     assert (prepared.name, prepared.features, prepared.classes) == ("mine", "declared columns", ("no", "yes"))
+    assert prepared.summary()["classes_from"] == "records"
     assert prepared.preprocessing.endswith(
         "classes as found in the file; each record is a test record with probability 0.3, seed 4"
     )
@@ -342,6 +343,7 @@ def test_several_classes_are_numbered_in_the_declared_order(tmp_path: Path) -> N
         path=write(tmp_path / "t.csv", rows), label="y", classes=["cow", "ant", "bee"], split={"test": 0.4}
     )
     prepared = prepare_table("animals", declared, 0, tmp_path)
+    assert prepared.summary()["classes_from"] == "declaration"
     assert prepared.classes == ("cow", "ant", "bee")
     assert set(prepared.train_labels) == {0, 1, 2}
     assert sum(prepared.summary()["classes"]["train"].values()) == prepared.n

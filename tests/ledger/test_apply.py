@@ -221,8 +221,8 @@ def test_a_table_that_changes_while_it_is_read_is_refused(
     data = tmp_path / "people.csv"
     data.write_bytes(original.data.read_bytes())
 
-    def read_and_write(table: Table) -> object:
-        yield from read_blocks(table)
+    def read_and_write(table: Table, *, all_columns: bool) -> object:
+        yield from read_blocks(table, all_columns=all_columns)
         pd.read_csv(data).to_csv(data)
 
     monkeypatch.setattr(initialisation, "read_blocks", read_and_write)

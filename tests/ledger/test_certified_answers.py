@@ -38,8 +38,8 @@ from tests.ledger.test_residue import found, traces
 from tests.ledger.test_tampering import make_chain_again, sql
 
 
-def make(path: Path, data: Path, **asked: Any) -> None:
-    table = Table(path=str(data), label="ill", identifier="person")
+def make(path: Path, data: Path, *, classes: tuple[str, ...] | None = None, **asked: Any) -> None:
+    table = Table(path=str(data), label="ill", identifier="person", classes=classes)
     initialise(path, table, mechanism="certified-ensemble", **({"budgets": (1, 2)} | asked))
 
 
@@ -143,7 +143,7 @@ def test_an_ensemble_gives_labels_and_no_numbers(model: Path, original: Original
 
 def test_all_but_one_record_can_leave(original: Original, tmp_path: Path) -> None:
     original.table.drop_duplicates("person").head(14).to_csv(tmp_path / "few.csv", index=False)
-    make(tmp_path / "model", tmp_path / "few.csv", shards=2, slices=2)
+    make(tmp_path / "model", tmp_path / "few.csv", classes=("no", "yes"), shards=2, slices=2)
     requests.request(tmp_path / "model", [f"p{each}" for each in range(13)])
     apply(tmp_path / "model")
     verify(tmp_path / "model")

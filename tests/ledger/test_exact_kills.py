@@ -67,7 +67,7 @@ def learned(path: Path, table: pd.DataFrame, steps: int, batch_size: int, sigma:
     """Learn a model, and ask for a removal."""
     data = path.with_suffix(".csv")
     table.to_csv(data, index=False)
-    declared = Table(path=str(data), label="ill", identifier="person")
+    declared = Table(path=str(data), label="ill", identifier="person", classes=("no", "yes"))
     constants = {"steps": steps, "batch_size": batch_size, "sigma": sigma, "step_size": 4.0}
     initialise(path, declared, mechanism="noisy-sgd", C=10 / len(table), **constants)  # type: ignore[arg-type]
     requests.request(path, ["leaving"])

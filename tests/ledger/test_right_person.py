@@ -201,11 +201,21 @@ def test_init_says_what_it_took_before_it_learns(tmp_path: Path, unlearn: Unlear
     lines = unlearn("init", tmp_path / "model", "--data", data, *FLAGS).stdout.splitlines()
     assert lines[:4] == [
         "features: 'age' (1 column)",
-        "classes: 'no' 41, 'yes' 20",
+        "classes: 'no' 41, 'yes' 20 (as found in the records)",
         "identifiers: 'customer', 60 people in 61 records",
         "left out: no rows; columns 'note'",
     ]
     assert any(re.fullmatch(r"learning takes about \d+ seconds?", line) for line in lines)
+
+
+def test_a_class_that_one_person_alone_has_is_not_taken_from_the_records(tmp_path: Path, unlearn: Unlearn) -> None:
+    """However many rows the person has."""
+    data = table(tmp_path / "t.csv", [*ROWS, *(f"60,{20 + n},maybe,x" for n in range(20))])
+    said = refused(unlearn, "init", tmp_path / "model", "--data", data, *FLAGS)
+    assert "fewer than 10 people have the class 'maybe' (1 person) of the label left" in said
+    assert not (tmp_path / "model").exists()
+    declared = ("--class", "no", "--class", "yes", "--class", "maybe")
+    assert unlearn("init", tmp_path / "model", "--data", data, *FLAGS, *declared).exit_code == 0
 
 
 @pytest.mark.parametrize(

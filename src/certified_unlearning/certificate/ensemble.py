@@ -12,7 +12,7 @@ from typing import Any, Literal, Self
 from pydantic import BaseModel, ConfigDict, Field
 
 from certified_unlearning.accounting.accountant import Assumption
-from certified_unlearning.certificate.preprocessing import DECLARED, GIVEN, preprocessing
+from certified_unlearning.certificate.preprocessing import GIVEN, possible_features, preprocessing
 from certified_unlearning.certificate.verification import CertificateError
 from certified_unlearning.errors import ParameterError
 from certified_unlearning.mechanisms.certified_sgd.shards import Places, Sharding, Standing, replayed
@@ -160,10 +160,9 @@ def verify(certificate: EnsembleCertificate) -> None:
         raise CertificateError("the certificate states a request that removed nothing")
     if any(units < 1 for units in certificate.hidden):
         raise CertificateError(f"the certificate states hidden = {certificate.hidden!r}, must be numbers above 0")
-    if certificate.features not in (DECLARED, GIVEN):
-        raise CertificateError(
-            f"the certificate states features = {certificate.features!r}, must be {DECLARED!r} or {GIVEN!r}"
-        )
+    possible, right = possible_features(certificate.features)
+    if not possible:
+        raise CertificateError(f"the certificate states features = {certificate.features!r}, must be {right}")
 
 
 def _standing(standing: Standing) -> dict[str, Any]:

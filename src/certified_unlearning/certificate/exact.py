@@ -13,7 +13,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from certified_unlearning.accounting.accountant import Assumption
 from certified_unlearning.accounting.core.losses import scores_per_record
 from certified_unlearning.accounting.tv.subsampling import subsampling_tv
-from certified_unlearning.certificate.preprocessing import DECLARED, GIVEN, preprocessing
+from certified_unlearning.certificate.preprocessing import GIVEN, possible_features, preprocessing
 from certified_unlearning.certificate.verification import TOLERANCE, CertificateError
 from certified_unlearning.version import code_version
 from certified_unlearning.vocabulary import ExactMechanism, NoiseSource
@@ -167,7 +167,7 @@ def _verify_scope(certificate: ExactCertificate) -> None:
         "quantum": ((certificate.quantum is not None) == quantized, "given for quantized-sgd only"),
         "loss": (certificate.loss in (("logistic", "hinge") if binary else ("softmax",)), "one for its classes"),
         "d": (certificate.d % scores == 0, f"a multiple of the {scores} scores of a record"),
-        "features": (certificate.features in (DECLARED, GIVEN), f"{DECLARED!r} or {GIVEN!r}"),
+        "features": possible_features(certificate.features),
     }
     for name, (holds, right) in scope.items():
         if not holds:

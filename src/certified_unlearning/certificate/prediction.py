@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Literal, Self
 from pydantic import BaseModel, ConfigDict, Field, PrivateAttr
 
 from certified_unlearning.accounting.accountant import Assumption
-from certified_unlearning.certificate.preprocessing import DECLARED, GIVEN, preprocessing
+from certified_unlearning.certificate.preprocessing import GIVEN, possible_features, preprocessing
 from certified_unlearning.certificate.verification import TOLERANCE, CertificateError
 from certified_unlearning.errors import DataError, ParameterError
 from certified_unlearning.files import atomic_path, read_model, write_model
@@ -297,7 +297,7 @@ def _verify_constants(certificate: PredictionCertificate) -> None:
         "classes": (len(certificate.classes) == max(2, outputs), f"{max(2, outputs)} names"),
         "radii": (len(certificate.radii) == inputs >= 1, "one for each prediction"),
         "loss": (certificate.loss != "squared", "a loss of classes"),
-        "features": (certificate.features in (DECLARED, GIVEN), f"{DECLARED!r} or {GIVEN!r}"),
+        "features": possible_features(certificate.features),
     }
     for name, (holds, right) in scope.items():
         if not holds:

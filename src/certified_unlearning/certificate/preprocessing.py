@@ -4,11 +4,11 @@ from collections.abc import Sequence
 
 from certified_unlearning.accounting.accountant import Assumption
 from certified_unlearning.data.sets import built_in
+from certified_unlearning.data.tables.declaration import CLASSES_FROM_RECORDS, DECLARED
 
-DECLARED = "declared"
-"""Features of a certificate where a declaration says how they are made: a table's, or somebody's own data set."""
 GIVEN = "given"
 """Features of a certificate where an estimator was given a matrix as it is."""
+_OF_OWN_DATA = (DECLARED, CLASSES_FROM_RECORDS, GIVEN)
 
 
 def preprocessing(dataset: str, features: str | None) -> Assumption:
@@ -33,9 +33,25 @@ def preprocessing(dataset: str, features: str | None) -> Assumption:
             "records is the declaration's word"
         )
         return Assumption(statement=statement, status="assumed", by=by)
+    if features == CLASSES_FROM_RECORDS:
+        by = (
+            "each record by itself, as declared; that columns, categories and ranges were not chosen by these records "
+            "is the declaration's word; the list of classes, and with it the number of weights, was taken from the "
+            "records: it stays as it is after a removal, and it may show that a removed record existed"
+        )
+        return Assumption(
+            statement="preprocessing, but for the list of classes, does not depend on records that may be removed",
+            status="assumed",
+            by=by,
+        )
     return Assumption(
         statement=statement, status="checked", by="fixed features or scaling, then each record by its own norm"
     )
+
+
+def possible_features(features: str | None) -> tuple[bool, str]:
+    """Return whether a certificate of somebody's own data may name these features, and which it may."""
+    return features in _OF_OWN_DATA, f"one of {', '.join(map(repr, _OF_OWN_DATA))}"
 
 
 def possible_class_weights(stated: Sequence[float] | None, classes: int) -> tuple[bool, str]:

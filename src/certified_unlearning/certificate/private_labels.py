@@ -11,7 +11,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from certified_unlearning.accounting.accountant import Assumption
 from certified_unlearning.accounting.private.stable_labels import LabelRule, composed_labels, delta_of, label_law
-from certified_unlearning.certificate.preprocessing import DECLARED, GIVEN, preprocessing
+from certified_unlearning.certificate.preprocessing import GIVEN, possible_features, preprocessing
 from certified_unlearning.certificate.verification import CertificateError
 from certified_unlearning.errors import ParameterError
 from certified_unlearning.version import code_version
@@ -138,10 +138,9 @@ def verify(certificate: PrivateLabelsCertificate) -> None:
         raise CertificateError(
             f"the certificate states rule = {certificate.rule!r} for {certificate.classes} classes, must be 'stable'"
         )
-    if certificate.features not in (DECLARED, GIVEN):
-        raise CertificateError(
-            f"the certificate states features = {certificate.features!r}, must be {DECLARED!r} or {GIVEN!r}"
-        )
+    possible, right = possible_features(certificate.features)
+    if not possible:
+        raise CertificateError(f"the certificate states features = {certificate.features!r}, must be {right}")
     try:
         due = PrivateLabelsCertificate.of(**{name: getattr(certificate, name) for name in _GIVEN})
     except ParameterError as error:

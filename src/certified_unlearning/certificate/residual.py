@@ -15,7 +15,12 @@ from certified_unlearning.accounting.core.conversion import epsilon_from_mu
 from certified_unlearning.accounting.core.losses import scores_per_record
 from certified_unlearning.accounting.core.rounding import LARGEST_SIGMA
 from certified_unlearning.accounting.residual import release, schedule, statements
-from certified_unlearning.certificate.preprocessing import DECLARED, GIVEN, possible_class_weights, preprocessing
+from certified_unlearning.certificate.preprocessing import (
+    GIVEN,
+    possible_class_weights,
+    possible_features,
+    preprocessing,
+)
 from certified_unlearning.certificate.verification import TOLERANCE, CertificateError
 from certified_unlearning.mechanisms.refit_plan import LARGEST_FACTOR, Counts, RefitPlan
 from certified_unlearning.version import code_version
@@ -315,7 +320,7 @@ def _verify_scope(certificate: ResidualCertificate) -> None:
         "downdate": (certificate.downdate or not squared, "true for ridge regression"),
         "removed": (requests <= certificate.removed < certificate.n, f"{requests} to {certificate.n - 1}"),
         "scheduled_reads": (reads <= requests, f"at most {requests}, with those unscheduled"),
-        "features": (certificate.features in (DECLARED, GIVEN), f"{DECLARED!r} or {GIVEN!r}"),
+        "features": possible_features(certificate.features),
     }
     for name, (holds, right) in scope.items():
         if not holds:

@@ -17,7 +17,7 @@ from certified_unlearning.accounting.guarantees import (
 )
 from certified_unlearning.accounting.langevin.accountants import LangevinAccountant
 from certified_unlearning.certificate.model import Certificate
-from certified_unlearning.certificate.preprocessing import DECLARED, GIVEN, possible_class_weights, preprocessing
+from certified_unlearning.certificate.preprocessing import possible_class_weights, possible_features, preprocessing
 from certified_unlearning.data.sets import built_in
 from certified_unlearning.errors import UnlearningError
 
@@ -204,7 +204,7 @@ def _verify_scope(certificate: Certificate) -> None:
             f"one of {choice}, or null" if choice else "null: the data are no images",
         )
     else:
-        scope["features"] = (certificate.features in (DECLARED, GIVEN), f"{DECLARED!r} or {GIVEN!r}")
+        scope["features"] = possible_features(certificate.features)
     scores = scores_per_record(certificate.classes)
     scope |= _scope_of_targets(certificate)
     scope["class_weights"] = possible_class_weights(certificate.class_weights, certificate.classes)

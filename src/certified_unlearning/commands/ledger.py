@@ -22,6 +22,7 @@ from certified_unlearning.ledger import requests
 from certified_unlearning.ledger.requests import Status
 from certified_unlearning.ledger.state import Batch, State, Version
 from certified_unlearning.text import counted, rounded_up
+from certified_unlearning.vocabulary import ClassesFrom
 
 ANEW = "the same steps from nothing on the records that are left"
 """What a version whose removals are exact is compared with."""
@@ -102,6 +103,7 @@ def status(model_dir: ModelDir, quality: WithQuality = True, as_json: AsJson = F
     print(
         f"{model_dir}: learned from {counted(state.start.records, 'record')} of {counted(state.start.people, 'person')}"
     )
+    print(_classes(found.classes_from))
     print(f"requests: {state.pending:,} pending, {people:,} applied ({counted(records, 'record')} removed)")
     for version in state.versions:
         print(_version(version))
@@ -111,6 +113,18 @@ def status(model_dir: ModelDir, quality: WithQuality = True, as_json: AsJson = F
         print_quality(model_dir)
     _print_notes(found, model_dir)
     _print_receipt(found.head)
+
+
+def _classes(origin: ClassesFrom | None) -> str:
+    """Return where the list of classes comes from."""
+    if origin == "declaration":
+        return "classes: declared"
+    if origin == "records":
+        return (
+            "classes: taken from the records; the list stays as it is after a removal, and may show that a removed "
+            "record existed"
+        )
+    return "classes: declared or taken from the records; the version that made this model did not record which"
 
 
 def _removed(state: State) -> tuple[int, int]:
@@ -132,6 +146,7 @@ def _status_as_json(found: Status, model_dir: Path, with_quality: bool) -> dict[
         "model": str(model_dir),
         "records": state.start.records,
         "people": state.start.people,
+        "classes_from": found.classes_from,
         "requests": {"pending": state.pending, "applied": people, "records_removed": removed},
         "versions": [_version_as_json(version) for version in state.versions],
         "guarantee": _guarantee_as_json(state.current),
@@ -205,6 +220,7 @@ def verify_as_json(model_dir: Path, head: str | None) -> bool:
         "version": state.current.version,
         "certificates": len(state.versions),
         "receipt_in_chain": True if head else None,
+        "classes_from": verified.classes_from,
         "guarantee": _guarantee_as_json(state.current),
         "source": verified.source,
         "not_checked": [str(path) for path in verified.strangers],
@@ -229,6 +245,7 @@ def verify(model_dir: Path, head: str | None) -> None:
         f"{counted(len(state.versions), 'certificate')}, the training copy and who has which rows are as recorded"
         + ("; the receipt is in the chain" if head else "")
     )
+    print(_classes(verified.classes_from))
     print(_epsilon(state.current))
     if verified.source is not None:
         print(f"note: {verified.source}")

@@ -246,7 +246,8 @@ def _print_contents(contents: "Contents") -> None:
     print(f"features: {listed(contents.features)} ({counted(len(contents.features), 'column')}{numbers})")
     shown = list(contents.classes.items())[:_CLASSES_SHOWN]
     more = f" and {len(contents.classes) - len(shown)} more" if len(contents.classes) > len(shown) else ""
-    print("classes: " + ", ".join(f"{name!r} {count:,}" for name, count in shown) + more)
+    origin = "as declared" if contents.classes_from == "declaration" else "as found in the records"
+    print("classes: " + ", ".join(f"{name!r} {count:,}" for name, count in shown) + f"{more} ({origin})")
     print(
         f"identifiers: {contents.identifier!r}, {counted(contents.people, 'person')} in "
         f"{counted(contents.records, 'record')}"

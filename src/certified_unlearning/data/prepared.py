@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from certified_unlearning.data.stored_rows import StoredRows
 from certified_unlearning.errors import DataError
 from certified_unlearning.files import atomic_path
+from certified_unlearning.vocabulary import ClassesFrom
 
 NORM_TOLERANCE = 1e-6
 """How far a stored row norm may exceed 1: float32 rounding stays below, forgotten scaling does not."""
@@ -44,6 +45,7 @@ class PreparedData:
         test_labels: int8, shape ``(n_test,)``.
         preprocessing: What was done to the raw records, in words.
         classes: The names of the classes, in the order of `label_values`.
+        classes_from: Where this list comes from; None where a built-in data set fixes it.
 
     Raises:
         DataError: A value is not finite, a row is longer than 1, a label is none of `label_values`, a class has
@@ -58,6 +60,7 @@ class PreparedData:
     test_labels: NDArray[np.int8]
     preprocessing: str
     classes: tuple[str, ...] = _TWO_CLASSES
+    classes_from: ClassesFrom | None = None
 
     def __post_init__(self) -> None:
         for part, features, labels in (
@@ -126,7 +129,12 @@ class PreparedData:
             "classes": {"train": self._class_counts(self.train_labels), "test": self._class_counts(self.test_labels)},
             "largest_eigenvalue": self.largest_eigenvalue,
             "sha256": self.sha256,
+            **self._origin_of_classes,
         }
+
+    @property
+    def _origin_of_classes(self) -> dict[str, ClassesFrom]:
+        return {} if self.classes_from is None else {"classes_from": self.classes_from}
 
     def save(self, path: str | Path) -> None:
         """Write the data set as safetensors, atomically.
@@ -134,7 +142,7 @@ class PreparedData:
         Raises:
             StorageError: The file cannot be written.
         """
-        strings = {name: getattr(self, name) for name in _STRINGS} | {"sha256": self.sha256}
+        strings = {name: getattr(self, name) for name in _STRINGS} | {"sha256": self.sha256} | self._origin_of_classes
         if self.classes != _TWO_CLASSES:
             strings["classes"] = self.classes
         # One metadata entry: safetensors writes several in random order, and equal data should be equal files.

@@ -52,7 +52,9 @@ class CertifiedLogisticRegression(NoisyClassifier, CertifiedModel):
             are divided by it. With ``feature_ranges``, of the rows that these make. Not together with ``normalize``.
         fit_intercept: Whether there is an intercept, which is regularised.
         random_state: None: noise from the operating system's entropy, which is not kept. A number makes results
-            repeatable, but whoever knows it, or tries all 2^32, can subtract the noise.
+            repeatable, but it is a secret: anybody who knows it, or tries all 2^32, can subtract the noise. Two models
+            that were fitted with the same number have the same noise, and it cancels in their difference, which then
+            shows the record in which their data differ; nobody needs to know the number for that.
         records_between_reads: Data are read again for the request with which more records than this were removed
             since they were read last. None: planned from ``n``, ``C``, ``sigma``, epsilon and delta. It has no effect
             where every request reads them.

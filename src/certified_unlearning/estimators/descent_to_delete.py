@@ -50,7 +50,9 @@ class _DescentToDelete(UnlearningClassifier):
             are divided by it. With ``feature_ranges``, of the rows that these make. Not together with ``normalize``.
         fit_intercept: Whether there is an intercept, which is regularised.
         random_state: None: noise from the operating system's entropy, which is not kept. A number makes results
-            repeatable, but whoever knows it, or tries all 2^32, can subtract the noise.
+            repeatable, but it is a secret: anybody who knows it, or tries all 2^32, can subtract the noise. Two models
+            that were fitted with the same number have the same noise, and it cancels in their difference, which then
+            shows the record in which their data differ; nobody needs to know the number for that.
         device: ``auto``, ``cpu`` or ``cuda``.
         dtype: ``float32``, or ``float64`` where rounding would take more than a tenth of epsilon; or ``float64``.
     """
@@ -113,13 +115,21 @@ class _DescentToDelete(UnlearningClassifier):
 
 
 class SecretStateDescentToDelete(_DescentToDelete):
-    """Descent-to-Delete that keeps the noiseless weights: they must stay secret, in memory and in saved files."""
+    """Descent-to-Delete that keeps the noiseless weights: they must stay secret, in memory and in saved files.
+
+    Leave out ``random_state`` of a model that you publish: two models that were fitted with the same number have the
+    same noise, and it cancels in their difference, which then shows the record in which their data differ.
+    """
 
     _VARIANT = "secret-state"
 
 
 class PublishedStateDescentToDelete(_DescentToDelete):
-    """Descent-to-Delete that keeps nothing but what it published, and goes on from there."""
+    """Descent-to-Delete that keeps nothing but what it published, and goes on from there.
+
+    Leave out ``random_state`` of a model that you publish: two models that were fitted with the same number have the
+    same noise, and it cancels in their difference, which then shows the record in which their data differ.
+    """
 
     _VARIANT = "published-state"
 

@@ -180,6 +180,10 @@ class LinearModel(BaseEstimator):  # type: ignore[misc]
         known = None if self._frame_index is None else self._frame_index.labels
         return None if known is None else known[positions]
 
+    def _index_without(self, positions: NDArray[Any]) -> FrameIndex | None:
+        """Return the fitted frame's index without the labels of removed records; a shallow copy keeps what it had."""
+        return None if self._frame_index is None else self._frame_index.without(positions)
+
     def _label(self, positions: NDArray[Any], labels: NDArray[Any] | None) -> None:
         """Put labels in the place of those of some records, in place: None for records that are removed."""
         if self._frame_index is not None and self._frame_index.labels is not None:

@@ -70,14 +70,13 @@ class FrameIndex:
         labels = np.full(records, None) if more is None or more.labels is None else more.labels
         return FrameIndex(np.concatenate([self.labels, labels]))
 
-    def copy(self) -> "FrameIndex":
-        """Return an index with labels of its own."""
-        return FrameIndex(None if self.labels is None else self.labels.copy())
-
-    def forget(self, positions: NDArray[Any]) -> None:
-        """Take the labels of removed records out of the memory, in place."""
-        if self.labels is not None:
-            self.labels[positions] = None
+    def without(self, positions: NDArray[Any]) -> "FrameIndex":
+        """Return an index that has forgotten the labels of removed records, in an array of its own."""
+        if self.labels is None:
+            return self
+        labels = self.labels.copy()
+        labels[positions] = None
+        return FrameIndex(labels)
 
     def packed(self) -> NDArray[np.uint8] | None:
         """Return the labels for a file, as JSON; None where there are none, or where JSON cannot hold them."""

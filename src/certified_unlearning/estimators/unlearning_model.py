@@ -87,9 +87,7 @@ class UnlearningModel(LinearModel):
         self._unlearn(*self._tensors(rows, labels), records=len(places))
         self.remaining_ = np.delete(self.remaining_, places)
         self._keep(rows, labels)
-        if self._frame_index is not None:
-            self._frame_index = self._frame_index.copy()  # As the other arrays: a shallow copy of this stays as it is.
-            self._frame_index.forget(removed)
+        self._frame_index = self._index_without(removed)
         if self.random_state is not None:
             self._noise_source = "seed"  # It may have been set after `fit`.
         return self._has_an_empty_class()

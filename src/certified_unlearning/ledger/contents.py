@@ -17,6 +17,7 @@ from certified_unlearning.mechanisms.certified_sgd.ensemble_plan import Ensemble
 from certified_unlearning.mechanisms.exact.plan import ExactPlan
 from certified_unlearning.mechanisms.learners.langevin import LangevinLearner
 from certified_unlearning.mechanisms.learners.minibatch import MiniBatchLearner
+from certified_unlearning.vocabulary import ClassesFrom
 
 _ROWS_TIMED = 1 << 15
 _SECONDS_OF_A_STEP = 1e-4
@@ -37,6 +38,7 @@ class Contents:
         left_out: The columns of the table that are used for nothing.
         numbers: How many numbers the features of one record become.
         classes: Number of records of each class.
+        classes_from: Whether they were declared, or taken from the records.
         identifier: The column that says whose a record is.
         records: Number of records: all rows of the table.
         people: Number of identifiers.
@@ -48,6 +50,7 @@ class Contents:
     left_out: Sequence[str]
     numbers: int
     classes: Mapping[str, int]
+    classes_from: ClassesFrom
     identifier: str
     records: int
     people: int

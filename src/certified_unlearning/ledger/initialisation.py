@@ -13,6 +13,7 @@ from certified_unlearning.accounting import AccountantName
 from certified_unlearning.accounting.core.checks import require_positive
 from certified_unlearning.accounting.core.losses import regularisation_of
 from certified_unlearning.accounting.core.scale import QUICK_CONDITION
+from certified_unlearning.data.tables.classes import FEWEST_OF_A_CLASS, require_common
 from certified_unlearning.data.tables.spellings import Group, Spellings
 from certified_unlearning.data.tables.table import Table, read_blocks, resolve
 from certified_unlearning.data.tables.table_file import column_names
@@ -31,7 +32,7 @@ from certified_unlearning.mechanisms.exact.plan import ExactPlan
 from certified_unlearning.mechanisms.learners.learner import require_one_of
 from certified_unlearning.mechanisms.learners.minibatch import plan_learner
 from certified_unlearning.mechanisms.refit_plan import RefitPlan
-from certified_unlearning.vocabulary import DType, ExactMechanism
+from certified_unlearning.vocabulary import ClassesFrom, DType, ExactMechanism
 
 LedgerMechanism = Literal["langevin", "newton-removal", "certified-ensemble"] | ExactMechanism
 
@@ -109,7 +110,8 @@ def initialise(
 
     Raises:
         ParameterError: A value makes no sense, or ``path`` is taken.
-        DataError: The table cannot be read or is not what was declared.
+        DataError: The table cannot be read or is not what was declared, or classes that nobody declared have few
+            records.
         InfeasibleError: The target cannot be met.
         StorageError: The directory cannot be written, or another `init` is making it.
     """
@@ -152,12 +154,16 @@ def initialise(
         raise ParameterError("split must be left out: a model directory holds training records only")
     id_column = table.identifier
     place = pick_device(device)
+    classes_from: ClassesFrom = "records" if table.classes is None else "declaration"
     all_columns = table.features is None
-    table = resolve(table)
+    table = resolve(table, fewest=FEWEST_OF_A_CLASS)
     with _whole_or_absent(path) as directory, Ledger.create(directory.ledger) as ledger:
         source = Path(table.path)
         modified = _modified(source)
         copied = _copy(directory, ledger, table, intercept, all_columns=all_columns)
+        if classes_from == "records":
+            people = dict(zip(map(str, table.classes or ()), copied.people_by_class, strict=True))
+            require_common(table, people, fewest=FEWEST_OF_A_CLASS, noun="person")
         n, features = copied.records, copied.features
         C = QUICK_CONDITION / n if C is None else C
         classes = len(table.classes or ())
@@ -229,6 +235,7 @@ def initialise(
             intercept=intercept,
             learner=learner,
             device=device,
+            classes_from=classes_from,
         )
         write_model(directory.model, model)
         method = method_of(directory, model)
@@ -253,6 +260,7 @@ def initialise(
                 left_out=[column for column in column_names(table.path) if column not in used],
                 numbers=features - intercept,
                 classes=dict(zip(map(str, table.classes or ()), copied.by_class, strict=True)),
+                classes_from=classes_from,
                 identifier=id_column,
                 records=n,
                 people=start.people,
@@ -281,12 +289,14 @@ class _Copied(NamedTuple):
         records: Number of rows.
         features: Number of columns of the training copy.
         by_class: Number of rows of each class.
+        people_by_class: Number of people with rows of each class, counted up to `FEWEST_OF_A_CLASS`.
         spellings: Identifiers that a person would take for one.
     """
 
     records: int
     features: int
     by_class: Sequence[int]
+    people_by_class: Sequence[int]
     spellings: Sequence[Group]
 
 
@@ -295,6 +305,7 @@ def _copy(directory: ModelDirectory, ledger: Ledger, table: Table, intercept: bo
     n = features = 0
     labels = np.array(range(len(table.classes or ())), np.int8) if len(table.classes or ()) > 2 else np.array([-1, 1])
     by_class = np.zeros(len(labels), np.int64)
+    people: list[set[str]] = [set() for _ in labels]
     key = new_key(directory.identifier_key)
     with (
         Spellings() as spellings,
@@ -312,6 +323,10 @@ def _copy(directory: ModelDirectory, ledger: Ledger, table: Table, intercept: bo
             )
             spellings.add(block.spellings or [])
             by_class += (block.labels[:, None] == labels).sum(axis=0)
+            for some, label in zip(people, labels, strict=True):
+                rows_of_class = iter(np.flatnonzero(block.labels == label).tolist())
+                while len(some) < FEWEST_OF_A_CLASS and (row := next(rows_of_class, None)) is not None:
+                    some.add((block.identifiers or [])[row])
             n, features = n + len(rows), rows.shape[1]
         groups = list(spellings.groups())
         ledger.add_spellings(groups)
@@ -319,7 +334,7 @@ def _copy(directory: ModelDirectory, ledger: Ledger, table: Table, intercept: bo
             file.flush()
             os.fsync(file.fileno())
     synchronise(directory.features.parent)
-    return _Copied(n, features, by_class.tolist(), groups)
+    return _Copied(n, features, by_class.tolist(), [len(some) for some in people], groups)
 
 
 def _modified(source: Path) -> int:

@@ -8,7 +8,7 @@ from typing import Any, Literal
 import numpy as np
 import safetensors.numpy
 from numpy.typing import NDArray
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, Field
 
 from certified_unlearning.accounting.core.losses import scores_per_record
 from certified_unlearning.certificate import (
@@ -21,7 +21,7 @@ from certified_unlearning.certificate import (
     kinds,
 )
 from certified_unlearning.certificate.kinds import AnyCertificate
-from certified_unlearning.data.tables.declaration import Table
+from certified_unlearning.data.tables.declaration import CLASSES_FROM_RECORDS, DECLARED, Table
 from certified_unlearning.errors import DataError
 from certified_unlearning.files import atomic_path, read_model
 from certified_unlearning.ledger.directory import ModelDirectory, file_sha256, read_key
@@ -38,6 +38,7 @@ from certified_unlearning.mechanisms.exact.plan import ExactPlan
 from certified_unlearning.mechanisms.learners.langevin import LangevinLearner
 from certified_unlearning.mechanisms.learners.minibatch import MiniBatchLearner
 from certified_unlearning.mechanisms.refit_plan import RefitPlan
+from certified_unlearning.vocabulary import ClassesFrom
 
 __all__ = [
     "Learner",
@@ -65,6 +66,7 @@ class StoredModel(BaseModel):
         learner: The learner, or the plan of one whose removals are exact, or certified against an exact refit, or whose
             answers are certified.
         device: Where noisy steps are taken: auto, cpu or cuda.
+        classes_from: Where the table's list of classes comes from; None where an earlier `init` did not record it.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -75,6 +77,12 @@ class StoredModel(BaseModel):
     intercept: bool
     learner: Learner
     device: Literal["auto", "cpu", "cuda"]
+    classes_from: ClassesFrom | None = Field(default=None, exclude_if=lambda origin: origin is None)
+
+    @property
+    def features(self) -> str:
+        """What certificates call the features."""
+        return CLASSES_FROM_RECORDS if self.classes_from == "records" else DECLARED
 
 
 def with_intercept(rows: NDArray[np.float32]) -> NDArray[np.float32]:
@@ -181,9 +189,9 @@ def _digest_of_secret(directory: ModelDirectory, version: int, content: bytes) -
 def method_of(directory: ModelDirectory, model: StoredModel) -> Method:
     """Return how a directory's model learns and forgets."""
     if isinstance(model.learner, RefitPlan):
-        return ExactRefit(directory, model.learner, model.dataset)
+        return ExactRefit(directory, model.learner, model.dataset, model.features)
     if isinstance(model.learner, ExactPlan):
-        return ExactSteps(directory, model.learner, model.dataset)
+        return ExactSteps(directory, model.learner, model.dataset, model.features)
     if isinstance(model.learner, EnsemblePlan):
-        return CertifiedAnswers(directory, model.learner, model.dataset)
-    return NoisySteps(directory, model.learner, model.dataset)
+        return CertifiedAnswers(directory, model.learner, model.dataset, model.features)
+    return NoisySteps(directory, model.learner, model.dataset, model.features)

@@ -5,16 +5,19 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import get_args
 
 from certified_unlearning.data.tables import csv_file
 from certified_unlearning.data.tables.declaration import text_of
 from certified_unlearning.data.tables.spellings import ROUNDED, Group
 from certified_unlearning.errors import DataError, ParameterError
+from certified_unlearning.files import read_json
 from certified_unlearning.ledger.directory import BusyError, ModelDirectory, read_key
 from certified_unlearning.ledger.state import State, read_state
 from certified_unlearning.ledger.store import Ledger
 from certified_unlearning.ledger.training import digest_of_file
 from certified_unlearning.text import counted
+from certified_unlearning.vocabulary import ClassesFrom
 
 _ROWS_AT_ONCE = 1 << 16
 
@@ -164,6 +167,7 @@ class Status:
         is_busy: Whether an `apply` is at work.
         leftovers: Files that an interrupted `apply` left behind.
         source: What is to be said of the file that the data came from, if anything.
+        classes_from: Where the list of classes comes from; None where an earlier `init` did not record it.
     """
 
     state: State
@@ -171,6 +175,7 @@ class Status:
     is_busy: bool
     leftovers: tuple[Path, ...]
     source: str | None
+    classes_from: ClassesFrom | None
 
 
 def status(path: Path) -> Status:
@@ -187,7 +192,18 @@ def status(path: Path) -> Status:
             leftovers, is_busy = directory.leftovers(state), False
     except BusyError:
         leftovers, is_busy = [], True
-    return Status(state, head, is_busy, tuple(leftovers), source_changed(directory, state))
+    return Status(state, head, is_busy, tuple(leftovers), source_changed(directory, state), _classes_from(directory))
+
+
+def _classes_from(directory: ModelDirectory) -> ClassesFrom | None:
+    """Return what `model.json` says of the classes; read as plain JSON, for its model imports what learns.
+
+    Raises:
+        DataError: It cannot be read.
+    """
+    stored = read_json(directory.model)
+    found = stored.get("classes_from") if isinstance(stored, dict) else None
+    return found if found in get_args(ClassesFrom) else None
 
 
 def source_key(directory: ModelDirectory, state: State) -> bytes | None:

@@ -27,6 +27,7 @@ from certified_unlearning.ledger.model import (
 from certified_unlearning.ledger.requests import source_changed, source_key
 from certified_unlearning.ledger.state import State, Version, read_state
 from certified_unlearning.ledger.store import Ledger, LedgerError, Record
+from certified_unlearning.vocabulary import ClassesFrom
 
 
 @dataclass(frozen=True)
@@ -39,6 +40,7 @@ class Verified:
         head: Its last hash.
         current: The current version's certificate.
         source: What is to be said of the file that the data came from, if anything.
+        classes_from: Where the list of classes comes from; None where an earlier `init` did not record it.
         strangers: Files in the directory that are no part of it, which nobody has checked.
     """
 
@@ -47,6 +49,7 @@ class Verified:
     head: str
     current: AnyCertificate
     source: str | None
+    classes_from: ClassesFrom | None
     strangers: tuple[Path, ...]
 
 
@@ -93,7 +96,8 @@ def verify(path: Path, head: str | None = None) -> Verified:
             raise LedgerError(f"an `apply` was interrupted ({what}); run `unlearn apply {path}` to finish it")
         _check_version(directory, model, state, weights.ravel(), secret, owned)
         source = source_changed(directory, state, source_key(directory, state))
-        return Verified(state, events, ledger.head(), current, source, tuple(directory.strangers()))
+        strangers = tuple(directory.strangers())
+        return Verified(state, events, ledger.head(), current, source, model.classes_from, strangers)
 
 
 def check_data(directory: ModelDirectory, ledger: Ledger, model: StoredModel, state: State) -> None:

@@ -7,6 +7,7 @@ from certified_unlearning import accounting
 from certified_unlearning.accounting.core.checks import require_count
 from certified_unlearning.accounting.core.losses import loss_constants, scores_per_record
 from certified_unlearning.data.sets import built_in
+from certified_unlearning.data.tables.declaration import CLASSES_FROM_RECORDS, DECLARED
 from certified_unlearning.mechanisms.run import Constants
 from certified_unlearning.mechanisms.settings import Settings
 
@@ -44,7 +45,12 @@ def constants_and_problem(
         adjacency=settings.adjacency,
         smoothness=settings.smoothness,
         dataset=settings.dataset,
-        features=settings.features if built_in(settings.dataset) is not None else "declared",
+        features=settings.features if built_in(settings.dataset) is not None else _features_of_own(data),
         data_sha256=data["sha256"],
     )
     return constants, constants.problem(1 / loss.smoothness if settings.step_size == "1/L" else settings.step_size)
+
+
+def _features_of_own(data: Mapping[str, Any]) -> str:
+    """Return what certificates call the features of somebody's own data set."""
+    return CLASSES_FROM_RECORDS if data.get("classes_from") == "records" else DECLARED

@@ -17,7 +17,7 @@ from certified_unlearning.accounting.private.sampled import SampledDescent, requ
 from certified_unlearning.accounting.private.sampled_spider import SampledSpider
 from certified_unlearning.accounting.private.spider import SpiderBoost
 from certified_unlearning.accounting.private.tree_spider import TreeSpider
-from certified_unlearning.certificate.preprocessing import DECLARED, GIVEN
+from certified_unlearning.certificate.preprocessing import GIVEN, possible_features
 from certified_unlearning.certificate.private.constants import (
     ESTIMATED,
     Constants,
@@ -328,7 +328,7 @@ def _verify_scope(certificate: PrivateCertificate) -> None:
             certificate.learned_d < certificate.d if certificate.embedded else certificate.learned_d == certificate.d,
             f"{'below' if certificate.embedded else 'equal to'} d = {certificate.d}",
         ),
-        "features": (certificate.features in (DECLARED, GIVEN), f"{DECLARED!r} or {GIVEN!r}"),
+        "features": possible_features(certificate.features),
     }
     for name, (holds, right) in scope.items():
         if not holds:

@@ -8,6 +8,11 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from certified_unlearning.errors import ParameterError
 
+DECLARED = "declared"
+"""What certificates call features that a declaration makes: a table's, or somebody's own data set's."""
+CLASSES_FROM_RECORDS = "declared, classes from the records"
+"""What they call them where the declaration leaves the list of classes to the records."""
+
 Value = str | bool | int | float
 MOST_CLASSES = 128
 """Labels are 8-bit whole numbers, from 0 on."""
@@ -37,7 +42,7 @@ class Table(_Model):
     classes: tuple[Value, ...] | None = Field(
         None,
         description="the label's values, at least two, in the order of the classes (of two, the second is +1); null: "
-        "those in the file, sorted",
+        "those in the file, sorted, which may show that a removed record existed",
     )
     identifier: str | None = Field(
         None, description="the column that says whose a record is, or null; several records may be one person's"

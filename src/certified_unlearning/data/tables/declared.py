@@ -33,7 +33,8 @@ def prepare_table(name: str, table: Table, seed: int, scratch: Path) -> Prepared
         raise ParameterError(
             f"tables.{name}.split is missing, but the pipeline needs test records: {{test: 0.2}} draws a fifth"
         )
-    found = "" if table.classes else "; classes as found in the file"
+    declared = table.classes is not None
+    found = "" if declared else "; classes as found in the file"
     table = resolve(table)
     d = len(feature_names(table))
     train_labels, test_labels = [np.empty(0, np.int8)], [np.empty(0, np.int8)]
@@ -62,6 +63,7 @@ def prepare_table(name: str, table: Table, seed: int, scratch: Path) -> Prepared
         test_labels=np.concatenate(test_labels),
         preprocessing=f"{preprocessing(table)}{found}; {_split(table, seed)}",
         classes=tuple(str(each) for each in table.classes or ()),
+        classes_from="declaration" if declared else "records",
     )
 
 

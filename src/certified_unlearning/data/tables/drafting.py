@@ -17,6 +17,7 @@ from typing import Any
 
 import yaml
 
+from certified_unlearning.data.tables.classes import FEWEST_OF_A_CLASS, alike
 from certified_unlearning.data.tables.declaration import MOST_CLASSES
 from certified_unlearning.data.tables.spellings import described
 from certified_unlearning.data.tables.survey import Column, survey
@@ -145,6 +146,21 @@ def _look_at_label(column: Column, made: Draft) -> None:
     counts = column.counts or Counter()
     balance = ", ".join(f"{name}: {count:,} ({count / column.present:.1%})" for name, count in counts.most_common(12))
     made.notes.append((column.name, f"the label; rows by class: {balance}"))
+    rare = [
+        f"{name!r} ({counted(count, 'record')})" for name, count in counts.most_common() if count < FEWEST_OF_A_CLASS
+    ]
+    if rare:
+        made.notes.append(
+            (
+                column.name,
+                f"fewer than {FEWEST_OF_A_CLASS} records have the class {', '.join(rare)}: to list it because of these "
+                "records tells of them, also after they are removed",
+            )
+        )
+    made.notes += [
+        (column.name, f"{listed(group)} differ only in case or blanks: one class or several?")
+        for group in alike(sorted(counts))
+    ]
     if not column.missing:
         return
     made.notes.append(

@@ -15,9 +15,10 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from certified_unlearning.data.prepared import NORM_TOLERANCE
-from certified_unlearning.data.tables.declaration import MOST_CLASSES, Table, check, text_of
+from certified_unlearning.data.tables.classes import count_classes, require_common
+from certified_unlearning.data.tables.declaration import Table, check, text_of
 from certified_unlearning.data.tables.table_file import as_arrow, batches, column_names, index_columns
-from certified_unlearning.data.tables.table_values import MISSING, Rows, listed, mask_of, parses
+from certified_unlearning.data.tables.table_values import Rows, listed, mask_of
 from certified_unlearning.errors import DataError
 
 if TYPE_CHECKING:
@@ -75,12 +76,17 @@ class Records(NamedTuple):
     identifiers: list[str] | None
 
 
-def resolve(table: Table) -> Table:
+def resolve(table: Table, *, fewest: int = 1) -> Table:
     """Return the declaration with what it leaves to the file: all feature columns, and the classes as texts.
+
+    Args:
+        table: The declaration.
+        fewest: How many records each class must have where the file is to say which there are.
 
     Raises:
         ParameterError: The declaration contradicts itself.
-        DataError: The file cannot be read, lacks a column, or its label has fewer than 2 or more than 128 values.
+        DataError: The file cannot be read, lacks a column, its label has fewer than 2 or more than 128 values, or a
+            class has too few records.
     """
     check(table, table.path)
     columns = column_names(table.path)
@@ -97,7 +103,12 @@ def resolve(table: Table) -> Table:
             raise DataError(f"{table.path} has no column that could be a feature")
     for column in (*table.roles.values(), *features, *table.categories, *table.ranges, *table.missing):
         require_columns(table.path, columns, [column])
-    classes = [str(text_of(value)) for value in table.classes] if table.classes is not None else _found_classes(table)
+    if table.classes is not None:
+        classes = [str(text_of(value)) for value in table.classes]
+    else:
+        counts = count_classes(table)
+        require_common(table, counts, fewest=fewest)
+        classes = [*counts]
     return table.model_copy(update={"features": features, "classes": tuple(classes)})
 
 
@@ -315,29 +326,6 @@ def _test(rows: Rows, table: Table, generator: np.random.Generator) -> NDArray[n
         return generator.random(rows.count) < float(table.split.test)
     marks = pc.equal(rows.texts(table.split.column), text_of(table.split.test))
     return mask_of(pc.fill_null(marks, False))
-
-
-def _found_classes(table: Table) -> list[str]:
-    """Return the values of the label column, numbers by size before texts."""
-    found: set[str] = set()
-    first_row = 1
-    for batch in batches(table.path, [table.label], _NUMBERS_AT_ONCE):
-        rows = Rows(table.path, first_row, batch)
-        texts = rows.texts(table.label)
-        found |= {text for text in texts.unique().to_pylist() if text is not None and text.lower() not in MISSING}
-        if len(found) > MOST_CLASSES:
-            raise DataError(
-                f"{table.path}: the label {table.label} has more than {MOST_CLASSES} different values; is it a class?"
-            )
-        first_row += batch.num_rows
-    if first_row == 1:
-        raise DataError(f"{table.path} holds no records")
-    if len(found) < 2:
-        raise DataError(
-            f"{table.path}: the label {table.label} has {listed(sorted(found)) or 'no value'} only, expected two or "
-            "more classes"
-        )
-    return sorted(found, key=lambda text: (0, float(text), text) if parses(text) else (1, 0.0, text))
 
 
 def _shown(text: str | None) -> str:

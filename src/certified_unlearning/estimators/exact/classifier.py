@@ -78,7 +78,9 @@ class ExactLogisticRegression(LinearClassifier):
         data_norm: A public norm, as in `LangevinLogisticRegression`.
         fit_intercept: Whether there is an intercept, which is regularised.
         random_state: None: randomness from the operating system, whose seeds are overwritten. A number makes results
-            repeatable, but whoever knows it and the records knows the state.
+            repeatable, but it is a secret: with it and the records anybody can compute the state. Two models that were
+            fitted with the same number have the same batches and noise, which cancels in their difference: that shows
+            the record in which their data differ, and nobody needs to know the number for it.
         device: ``auto``, ``cpu`` or ``cuda``.
 
     Attributes:
@@ -364,11 +366,8 @@ class ExactLogisticRegression(LinearClassifier):
         require_removable(wanted, gone, left=len(self._state.alive))
         labels = self._records.labels
         lost = torch.unique(labels[positions])
-        frame_index = None if self._frame_index is None else self._frame_index.copy()
-        if frame_index is not None:
-            frame_index.forget(wanted)
         try:
-            self._edit(wanted.tolist(), [], frame_index)
+            self._edit(wanted.tolist(), [], self._index_without(wanted))
         finally:
             self._erase()
         left = labels[self._state.alive.ids]

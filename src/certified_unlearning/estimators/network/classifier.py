@@ -65,7 +65,9 @@ class CertifiedMLPClassifier(ClassifierMixin, LinearModel):  # type: ignore[misc
         normalize: Whether every row is divided by its own norm.
         feature_ranges: Public bounds of the features, as in `LangevinLogisticRegression`.
         data_norm: A public norm, as in `LangevinLogisticRegression`.
-        random_state: Of the start and of the batches; None: from the operating system.
+        random_state: Of the start and of the batches; None: from the operating system. Two networks that were fitted
+            with the same number share both, and no noise hides anything: the difference of their parameters shows the
+            record in which their data differ.
         device: ``auto``, ``cpu`` or ``cuda``.
 
     Attributes:
@@ -469,9 +471,7 @@ class CertifiedMLPClassifier(ClassifierMixin, LinearModel):  # type: ignore[misc
             # What is erased here is never read again: its place stays empty.
             rows[positions], labels[positions] = 0, 0
             self._present, self._train_rows, self._train_labels = left, rows, labels
-            if self._frame_index is not None:
-                self._frame_index = self._frame_index.copy()  # As the other arrays: what was there before stays.
-                self._frame_index.forget(wanted)
+            self._frame_index = self._index_without(wanted)
             self._pending += len(wanted)
             free = self._spent() <= self._learned.budgets[-1]
             if not free:

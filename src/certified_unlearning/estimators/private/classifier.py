@@ -51,7 +51,9 @@ class PrivateLogisticRegression(LinearClassifier, PrivateModel):
         data_norm: Rows that are longer are scaled down to this norm; all are divided by it.
         fit_intercept: Whether there is an intercept, which is in the ball as well.
         random_state: None: noise from the operating system's entropy, which is not kept. A number makes results
-            repeatable, but whoever knows it, or tries all 2^32, can subtract the noise.
+            repeatable, but it is a secret: anybody who knows it, or tries all 2^32, can subtract the noise. Two models
+            that were fitted with the same number have the same noise, and it cancels in their difference, which then
+            shows the record in which their data differ; nobody needs to know the number for that.
 
     Attributes:
         classes_: The two classes, sorted; that there are these two is taken from the records.

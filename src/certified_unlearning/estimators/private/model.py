@@ -243,7 +243,7 @@ class PrivateModel(LinearModel):
         require_removable(wanted, self._removed[wanted], left=int((~self._removed).sum()))
         removed = self._removed.copy()
         removed[wanted] = True
-        self._removed = removed
+        self.__dict__.update(_removed=removed, _frame_index=self._index_without(wanted))
         return False
 
     @property
@@ -325,6 +325,9 @@ class PrivateModel(LinearModel):
         self._selected = int(header["selected"])
         self._weights = arrays["weights"]
         self._removed = arrays.get("removed")
+        if self._removed is not None:
+            # Earlier versions wrote the labels of deleted records into their files.
+            self._frame_index = self._index_without(np.flatnonzero(self._removed))
 
     @classmethod
     def _from_file(cls, header: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> Self:

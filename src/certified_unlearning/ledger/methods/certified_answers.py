@@ -32,8 +32,8 @@ class CertifiedAnswers(Method):
 
     stays_on_the_cpu = True
 
-    def __init__(self, directory: ModelDirectory, plan: EnsemblePlan, dataset: str) -> None:
-        self._directory, self._plan, self._dataset = directory, plan, dataset
+    def __init__(self, directory: ModelDirectory, plan: EnsemblePlan, dataset: str, features: str) -> None:
+        self._directory, self._plan, self._dataset, self._features = directory, plan, dataset, features
 
     def deal(self) -> None:
         """Leave the training copy as it is: slices name rows of the table."""
@@ -91,7 +91,7 @@ class CertifiedAnswers(Method):
         return EnsembleCertificate.of(
             removed=[[(place, count) for place, count in batch.places or ()] for batch, _ in answered],
             dataset=self._dataset,
-            features="declared",
+            features=self._features,
             n_learned=plan.n,
             features_in=plan.features,
             hidden=plan.hidden,

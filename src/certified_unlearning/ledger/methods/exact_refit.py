@@ -35,8 +35,8 @@ class ExactRefit(Method):
     needs_what_it_removes = True
     stays_on_the_cpu = True
 
-    def __init__(self, directory: ModelDirectory, plan: RefitPlan, dataset: str) -> None:
-        self._directory, self._plan, self._dataset = directory, plan, dataset
+    def __init__(self, directory: ModelDirectory, plan: RefitPlan, dataset: str, features: str) -> None:
+        self._directory, self._plan, self._dataset, self._features = directory, plan, dataset, features
 
     def deal(self) -> None:
         """Leave the training copy as it is: solvers read it in any order."""
@@ -91,7 +91,7 @@ class ExactRefit(Method):
     def certificate(self, answered: Sequence[Answered], data_digest: str) -> ResidualCertificate:
         """Return the certificate of the version that these batches led to; it states no digest."""
         return certificates.of(
-            self._plan, _counts(answered), noise_source="system entropy", dataset=self._dataset, features="declared"
+            self._plan, _counts(answered), noise_source="system entropy", dataset=self._dataset, features=self._features
         )
 
     def is_of(self, certificate: AnyCertificate, answered: Sequence[Answered]) -> bool:

@@ -46,8 +46,8 @@ class ExactSteps(Method):
 
     stays_on_the_cpu = True
 
-    def __init__(self, directory: ModelDirectory, plan: ExactPlan, dataset: str) -> None:
-        self._directory, self._plan, self._dataset = directory, plan, dataset
+    def __init__(self, directory: ModelDirectory, plan: ExactPlan, dataset: str, features: str) -> None:
+        self._directory, self._plan, self._dataset, self._features = directory, plan, dataset, features
 
     def deal(self) -> None:
         """Leave the training copy as it is: batches name rows of the table."""
@@ -104,7 +104,7 @@ class ExactSteps(Method):
         return ExactCertificate.of(
             noise_source="system entropy",
             dataset=self._dataset,
-            features="declared",
+            features=self._features,
             mechanism=plan.mechanism,
             loss=plan.loss,
             d=plan.dimension,

@@ -27,8 +27,10 @@ from certified_unlearning.mechanisms.learners.minibatch import MiniBatchLearner
 class NoisySteps(Method):
     """Langevin learning and unlearning; what is published is all that a request starts from."""
 
-    def __init__(self, directory: ModelDirectory, learner: LangevinLearner | MiniBatchLearner, dataset: str) -> None:
-        self._directory, self._learner, self._dataset = directory, learner, dataset
+    def __init__(
+        self, directory: ModelDirectory, learner: LangevinLearner | MiniBatchLearner, dataset: str, features: str
+    ) -> None:
+        self._directory, self._learner, self._dataset, self._features = directory, learner, dataset, features
 
     def deal(self) -> None:
         """Bring the training copy into the order in which it is read."""
@@ -80,7 +82,7 @@ class NoisySteps(Method):
         """Return the certificate of the version that these batches led to."""
         learner, history = self._learner, removals(answered)
         return certificate.of(
-            learner.run(history, dataset=self._dataset, features="declared", data_digest=data_digest),
+            learner.run(history, dataset=self._dataset, features=self._features, data_digest=data_digest),
             key=learner.run_key(history, data_digest),
             noise_source="system entropy",
             all_published=learner.all_published_is_known,
@@ -88,9 +90,11 @@ class NoisySteps(Method):
         )
 
     def is_of(self, certificate: AnyCertificate, answered: Sequence[Answered]) -> bool:
-        """Return whether a certificate speaks of these batches."""
-        return isinstance(certificate, Certificate) and certificate.schedule == self._learner.schedule(
-            removals(answered)
+        """Return whether a certificate speaks of these batches, and of where the classes come from."""
+        return (
+            isinstance(certificate, Certificate)
+            and certificate.features == self._features
+            and certificate.schedule == self._learner.schedule(removals(answered))
         )
 
 

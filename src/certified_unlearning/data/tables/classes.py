@@ -1,0 +1,95 @@
+"""The classes that a label column holds, how many records each has, and which of them may give a record away."""
+
+import json
+import shlex
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from typing import Literal
+
+from certified_unlearning.data.tables.declaration import MOST_CLASSES, Table
+from certified_unlearning.data.tables.table_file import batches
+from certified_unlearning.data.tables.table_values import MISSING, Rows, listed, parses
+from certified_unlearning.errors import DataError
+from certified_unlearning.text import counted
+
+FEWEST_OF_A_CLASS = 10
+"""A class that is taken from fewer records tells of each of them: the list of classes stays when they leave."""
+_ROWS_AT_ONCE = 1 << 22
+_MOST_NAMED = 12
+
+
+def count_classes(table: Table) -> dict[str, int]:
+    """Return how many records have each value of the label; numbers by size before texts.
+
+    Raises:
+        DataError: The file cannot be read, or its label has fewer than 2 or more than 128 values.
+    """
+    counts: Counter[str] = Counter()
+    first_row = 1
+    for batch in batches(table.path, [table.label], _ROWS_AT_ONCE):
+        texts = Rows(table.path, first_row, batch).texts(table.label)
+        for each in texts.value_counts().to_pylist():
+            text = each["values"]
+            if text is not None and text.lower() not in MISSING:
+                counts[text] += each["counts"]
+        if len(counts) > MOST_CLASSES:
+            raise DataError(
+                f"{table.path}: the label {table.label} has more than {MOST_CLASSES} different values; is it a class?"
+            )
+        first_row += batch.num_rows
+    if first_row == 1:
+        raise DataError(f"{table.path} holds no records")
+    if len(counts) < 2:
+        raise DataError(
+            f"{table.path}: the label {table.label} has {listed(sorted(counts)) or 'no value'} only, expected two or "
+            "more classes"
+        )
+    return {
+        text: counts[text]
+        for text in sorted(counts, key=lambda text: (0, float(text), text) if parses(text) else (1, 0.0, text))
+    }
+
+
+def require_common(
+    table: Table, counts: Mapping[str, int], *, fewest: int, noun: Literal["record", "person"] = "record"
+) -> None:
+    """Raise `DataError` if a class has fewer records, or people: the message names it, and what to declare instead."""
+    rare = [text for text in sorted(counts, key=counts.__getitem__) if counts[text] < fewest]
+    if not rare:
+        return
+    misspelt = {text: common for text in rare if (common := _more_common_spelling(text, counts)) is not None}
+    named = ", ".join(
+        f"{text!r} ({counted(counts[text], noun)}"
+        + (f", probably a misspelling of {misspelt[text]!r})" if text in misspelt else ")")
+        for text in rare[:_MOST_NAMED]
+    )
+    if len(rare) > _MOST_NAMED:
+        named += f" and {len(rare) - _MOST_NAMED} more"
+    flags = " ".join(f"--class {shlex.quote(text)}" for text in counts)
+    correct = "correct the misspelling, or " if misspelt else ""
+    one = len(rare) == 1
+    its, who = ("its" if one else "their"), ("this person is" if one and counts[rare[0]] == 1 else "these people are")
+    raise DataError(
+        f"{table.path}: fewer than {counted(fewest, noun)} have the {'class' if one else 'classes'} {named} of the "
+        f"label {table.label}, and nobody has declared the classes: taken from the records, {its} presence "
+        f"would show in the model even after {who} removed; {correct}declare the classes that you know without these records: {flags} (in a YAML file: classes: "
+        f"{json.dumps([*counts], ensure_ascii=False)})"
+    )
+
+
+def alike(texts: Iterable[str]) -> list[list[str]]:
+    """Return the texts that differ only in case or blanks, two or more together."""
+    groups: dict[str, list[str]] = {}
+    for text in texts:
+        groups.setdefault(_folded(text), []).append(text)
+    return [group for group in groups.values() if len(group) > 1]
+
+
+def _more_common_spelling(text: str, counts: Mapping[str, int]) -> str | None:
+    """Return the most common class that differs from this one only in case or blanks, if one is more common."""
+    others = [other for other in counts if _folded(other) == _folded(text) and counts[other] > counts[text]]
+    return max(others, key=counts.__getitem__, default=None)
+
+
+def _folded(text: str) -> str:
+    return "".join(text.split()).casefold()
