@@ -72,8 +72,8 @@ def require_common(
     raise DataError(
         f"{table.path}: fewer than {counted(fewest, noun)} have the {'class' if one else 'classes'} {named} of the "
         f"label {table.label}, and nobody has declared the classes: taken from the records, {its} presence "
-        f"would show in the model even after {who} removed; {correct}declare the classes that you know without these records: {flags} (in a YAML file: classes: "
-        f"{json.dumps([*counts], ensure_ascii=False)})"
+        f"would show in the model even after {who} removed; {correct}declare the classes that you know "
+        f"without these records: {flags} (in a YAML file: classes: {json.dumps([*counts], ensure_ascii=False)})"
     )
 
 
