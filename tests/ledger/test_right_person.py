@@ -7,6 +7,8 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from certified_unlearning.data.tables import table_file
@@ -258,3 +260,23 @@ def test_a_column_that_numbers_the_rows_is_no_feature_unless_it_is_named(
     assert "column 'place' numbers the rows: its whole numbers rise from row to row" in said
     assert not (tmp_path / "model").exists()
     assert unlearn("init", tmp_path / "m2", "--data", data, *flags, "--feature", "place").exit_code == 0
+
+
+def test_numbers_that_rise_within_each_block_only_are_a_feature(
+    tmp_path: Path, unlearn: Unlearn, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(table_file, "_CSV_VALUES_AT_ONCE", 80)  # 20 rows of 4 columns
+    rows = [f"{place % 20},c{place},{('no', 'yes')[place % 2]},1" for place in range(60)]
+    data = table(tmp_path / "t.csv", rows, "a,customer,left,b")
+    flags = ("--label", "left", "--id", "customer", "--epsilon", "1", "--no-quality")
+    assert unlearn("init", tmp_path / "model", "--data", data, *flags).exit_code == 0
+
+
+def test_text_of_a_parquet_file_that_is_not_utf8_is_one_sentence(tmp_path: Path, unlearn: Unlearn) -> None:
+    latin = pa.array([b"Ren\xe9"] * 60, pa.binary())
+    identifiers = pa.Array.from_buffers(pa.string(), 60, latin.buffers())
+    rows = {"customer": identifiers, "age": pa.array(range(60)), "left": pa.array(["no", "yes"] * 30)}
+    pq.write_table(pa.table(rows), tmp_path / "t.parquet")
+    said = refused(unlearn, "init", tmp_path / "model", "--data", tmp_path / "t.parquet", *FLAGS)
+    assert "t.parquet cannot be read as Parquet: " in said
+    assert "UTF8" in said
