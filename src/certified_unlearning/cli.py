@@ -40,6 +40,7 @@ def main() -> None:
             print("; ".join(filter(None, ["interrupted", known])), file=sys.stderr)
         sys.exit(128 + signal.SIGINT)
     finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)  # What comes too late to interrupt anything must not end Python's exit.
         atexit.unregister(_end_undisturbed)
         atexit.register(_end_undisturbed)
         signal.signal(signal.SIGINT, before[0])
