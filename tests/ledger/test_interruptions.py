@@ -55,8 +55,9 @@ def run(*arguments: object, interrupted_after: float = SECONDS, again_after: flo
         preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
     )
     os.close(told)
-    os.read(ready, 1)
+    begun = os.read(ready, 1)
     os.close(ready)
+    assert begun == b".", "the program ended without a handler of Ctrl-C"
     began = time.monotonic()
     try:
         process.wait(interrupted_after)
