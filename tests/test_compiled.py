@@ -75,3 +75,24 @@ def test_a_place_that_cannot_be_written_is_told_of(
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
     with pytest.warns(UserWarning, match="so nothing is computed, more slowly: cannot write"):
         assert library(source, instead=INSTEAD) is None
+
+
+@needs_a_compiler
+def test_a_user_without_a_home_directory_is_told_of_it(source: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def no_home() -> Path:
+        raise RuntimeError("Could not determine home directory.")
+
+    monkeypatch.delenv("XDG_CACHE_HOME")
+    monkeypatch.setattr(compiling.Path, "home", no_home)
+    with pytest.warns(UserWarning, match="so nothing is computed, more slowly: there is no home directory; set HOME"):
+        assert library(source, instead=INSTEAD) is None
+
+
+@needs_a_compiler
+def test_a_compiler_that_writes_another_encoding_is_understood(source: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    compiler = source.with_name("c++")
+    compiler.write_bytes(b"#!/bin/sh\nprintf 'f\\374r C++'; printf 'f\\374r C++' >&2; exit 1\n")
+    compiler.chmod(0o755)
+    monkeypatch.setattr(compiling.shutil, "which", lambda _: str(compiler))
+    with pytest.warns(UserWarning, match="more slowly: f.r C"):
+        assert library(source, instead=INSTEAD) is None

@@ -9,7 +9,6 @@ What most programs need is here by name: the estimators, `load_model` for the cu
 """
 
 from importlib import import_module
-from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -28,7 +27,8 @@ if TYPE_CHECKING:
     )
     from certified_unlearning.ledger import load_model
 
-__version__ = version("certified-unlearning")
+    __version__: str
+
 __all__ = [
     "CertifiedLogisticRegression",
     "CertifiedMLPClassifier",
@@ -65,6 +65,8 @@ def __getattr__(name: str) -> Any:
     """Import what is asked for, and what it needs, when it is asked for."""
     if name == "certificate":
         return import_module(f"{__name__}.certificate")
+    if name == "__version__":
+        return import_module("importlib.metadata").version("certified-unlearning")
     if name in _MODULES:
         return getattr(import_module(f"{__name__}.{_MODULES[name]}"), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

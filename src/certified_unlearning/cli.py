@@ -1,13 +1,16 @@
-"""The program `unlearn`: its commands, and how a mistake of the user's ends."""
+"""The program `unlearn`: its commands, and how a mistake of the user's and Ctrl-C end."""
 
+# Whatever takes long to import is imported in `_run`, where Ctrl-C is one sentence.
+import atexit
 import gc
 import io
 import os
+import signal
 import sys
+from types import FrameType
+from typing import Any
 
-from certified_unlearning.commands import app
-from certified_unlearning.engine.processes import tell_launcher
-from certified_unlearning.errors import UnlearningError
+from certified_unlearning.errors import Interrupted, UnlearningError
 
 _PACKAGES = {
     "jinja2": "jinja2",
@@ -19,23 +22,60 @@ _PACKAGES = {
     "sqlalchemy": "mlflow",
 }
 """Which package of the extra `workflow` brings a module."""
+_LATER = 0.02
+"""Seconds until an interrupt that came at a bad moment is tried again."""
 
 
 def main() -> None:
-    """Run the command line; a mistake of the user's ends with one sentence and exit status 1."""
+    """Run the command line; a mistake of the user's ends with one sentence and exit status 1, Ctrl-C with 130."""
+    before = signal.getsignal(signal.SIGINT), sys.unraisablehook
+    if before[0] is signal.default_int_handler:  # Otherwise Ctrl-C is ignored, as in the background of a script.
+        signal.signal(signal.SIGINT, _interrupt)
+        sys.unraisablehook = _interrupt_later
+    try:
+        _run()
+    except (Interrupted, KeyboardInterrupt) as interrupt:
+        if "WORLD_SIZE" not in os.environ:  # The launcher of several processes says it for them.
+            known = interrupt.known if isinstance(interrupt, Interrupted) else ""
+            print("; ".join(filter(None, ["interrupted", known])), file=sys.stderr)
+        sys.exit(128 + signal.SIGINT)
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)  # What comes too late to interrupt anything must not end Python's exit.
+        atexit.unregister(_end_undisturbed)
+        atexit.register(_end_undisturbed)
+        signal.signal(signal.SIGINT, before[0])
+        sys.unraisablehook = before[1]
+
+
+def __getattr__(name: str) -> Any:
+    """Return the commands, as ``app``."""
+    if name == "app":
+        from certified_unlearning.commands import app
+
+        return app
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def _run() -> None:
+    _open_standard_streams()
+    _require_working_directory()
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
-            # A terminal that lacks a character gets a question mark, not a traceback.
+            # A terminal that lacks a character gets a question mark, not a traceback; data go another way.
             stream.reconfigure(errors="replace")
     # PyTorch's import makes objects by the hundred thousand, all of which stay:
     # to search them for garbage again and again, and once more at exit, takes a third of a short command's time.
     gc.set_threshold(100_000)
+    from certified_unlearning.commands import app
+    from certified_unlearning.commands.output import discard_output
+    from certified_unlearning.engine.processes import tell_launcher
+
     try:
         try:
             app()
         finally:
             gc.freeze()
-            print(end="", flush=True)
+            sys.stdout.flush()
     except UnlearningError as error:
         if not tell_launcher(error):
             print(f"error: {error}", file=sys.stderr)
@@ -49,10 +89,65 @@ def main() -> None:
         sys.exit(1)
     except OSError as error:
         if error.filename is not None:
-            raise
-        # It was standard output. What is left of it goes nowhere; otherwise Python complains once more at exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        # Whoever closed a pipe has seen enough.
+            print(f"error: cannot use {error.filename}: {error.strerror}", file=sys.stderr)
+            sys.exit(1)
+        # It was standard output.
+        discard_output()
+        # The reader who closed a pipe has seen enough.
         if not isinstance(error, BrokenPipeError):
             print(f"error: cannot write to standard output: {error.strerror}", file=sys.stderr)
         sys.exit(1)
+
+
+def _open_standard_streams() -> None:
+    """Open those streams that the caller closed: else the next file, such as a ledger, would be standard output."""
+    for descriptor in range(3):
+        try:
+            os.fstat(descriptor)
+        except OSError:
+            os.open(os.devnull, os.O_RDONLY)  # The lowest free number. Writing fails, as it should.
+    if sys.stdout is None:
+        sys.stdout = open(1, "w", encoding="utf-8", closefd=False)  # noqa: SIM115
+    if sys.stderr is None:
+        sys.stderr = open(os.devnull, "w", encoding="utf-8")  # noqa: PTH123, SIM115
+
+
+def _require_working_directory() -> None:
+    """End where the working directory was deleted: PyTorch's libraries end the process without a sentence there."""
+    try:
+        os.getcwd()  # noqa: PTH109
+    except FileNotFoundError:
+        print("error: the working directory was deleted; change to another one", file=sys.stderr)
+        sys.exit(1)
+
+
+def _interrupt(_: int, frame: FrameType | None) -> None:
+    """Raise `Interrupted`, once; the next Ctrl-C ends the process at once, as `kill -9` does.
+
+    Half an import cannot be undone, and libraries in C end the process with messages of their own: those are left to
+    finish.
+    """
+    while frame is not None:
+        if frame.f_code.co_filename.startswith("<frozen importlib"):
+            _interrupt_soon()
+            return
+        frame = frame.f_back
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    raise Interrupted
+
+
+def _interrupt_soon() -> None:
+    signal.signal(signal.SIGALRM, _interrupt)
+    signal.setitimer(signal.ITIMER_REAL, _LATER)
+
+
+def _interrupt_later(unraisable: Any) -> None:
+    """Interrupt again after a destructor was interrupted, which goes no further; print what else cannot be raised."""
+    if issubclass(unraisable.exc_type, Interrupted):
+        _interrupt_soon()
+    else:
+        sys.__unraisablehook__(unraisable)
+
+
+def _end_undisturbed() -> None:
+    signal.signal(signal.SIGINT, signal.SIG_IGN)

@@ -52,26 +52,44 @@ def _built(compiler: str, source: Path, flags: tuple[str, ...]) -> Path:
         with tempfile.TemporaryDirectory() as directory:
             built = Path(directory) / path.name
             command = [compiler, *flags, str(source), "-o", str(built)]
-            subprocess.run(command, capture_output=True, text=True, timeout=SECONDS, check=True)
+            _run(command)
             with atomic_path(path) as temporary:
                 temporary.write_bytes(built.read_bytes())
     return path
 
 
 def _cache() -> Path:
-    """Return where built libraries lie."""
-    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "certified-unlearning"
+    """Return where built libraries lie.
+
+    Raises:
+        StorageError: The user has no home directory, as in a container with a user number of its own.
+    """
+    try:
+        return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "certified-unlearning"
+    except RuntimeError as error:
+        raise StorageError("there is no home directory; set HOME or XDG_CACHE_HOME to a directory") from error
 
 
 def _key(compiler: str, source: Path, flags: tuple[str, ...]) -> str:
     """Return a name for source, compiler and processor: a library for one processor may not run on another."""
-    asked = subprocess.run([compiler, "--version"], capture_output=True, text=True, timeout=SECONDS, check=True)
-    parts = (source.read_text(encoding="utf-8"), *flags, asked.stdout, platform.machine(), _processor())
+    parts = (
+        source.read_text(encoding="utf-8"),
+        *flags,
+        _run([compiler, "--version"]),
+        platform.machine(),
+        _processor(),
+    )
     return hashlib.sha256("\n".join(parts).encode()).hexdigest()[:16]
+
+
+def _run(command: list[str]) -> str:
+    """Return what a command prints; a compiler may print in another encoding than Python's."""
+    done = subprocess.run(command, capture_output=True, text=True, errors="replace", timeout=SECONDS, check=True)
+    return done.stdout
 
 
 def _processor() -> str:
     """Return what the processor can do, as far as the system says it."""
     described = Path("/proc/cpuinfo")
-    lines = described.read_text().splitlines() if described.exists() else [platform.processor()]
-    return next((line for line in lines if line.startswith(("flags", "Features"))), lines[0])
+    lines = described.read_text(errors="replace").splitlines() if described.exists() else []
+    return next((line for line in lines if line.startswith(("flags", "Features"))), platform.processor())

@@ -39,3 +39,17 @@ class ProcessError(UnlearningError):
 
 class DivergedError(ProcessError):
     """The processes that share a run do not compute the same."""
+
+
+class OutputError(UnlearningError):
+    """Standard output cannot be written, after something was done."""
+
+
+class Interrupted(BaseException):
+    """Somebody pressed Ctrl-C: no mistake, and nothing that `except Exception` may catch.
+
+    Attributes:
+        known: What the user must know, as a sentence without its full stop; empty for nothing.
+    """
+
+    known = ""

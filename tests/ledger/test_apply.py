@@ -171,6 +171,24 @@ def test_init_refuses_a_directory_that_is_not_empty_and_takes_one_that_is(origin
             make_model(path, original.data)
 
 
+def test_init_refuses_the_working_directory_and_a_mount_point_before_it_writes(
+    original: Original, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place = tmp_path / "model"
+    place.mkdir()
+    (tmp_path / "link").symlink_to(place)
+    monkeypatch.chdir(place)
+    for path in (Path(), Path("../model"), place, tmp_path / "link"):
+        with pytest.raises(ParameterError, match="is the working directory, which `init` would replace; run it from"):
+            make_model(path, original.data)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(Path, "is_mount", lambda path: path == place)
+    with pytest.raises(ParameterError, match="is a mount point, which `init` cannot replace; name a directory inside"):
+        make_model(place, original.data)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["link", "model"]
+    assert list(place.iterdir()) == []
+
+
 def test_what_a_killed_init_left_is_deleted_by_the_next(original: Original, tmp_path: Path) -> None:
     left = tmp_path / ".model.unfinished" / "training"
     left.mkdir(parents=True)

@@ -503,15 +503,11 @@ def write_results(directory: Path, records: pd.DataFrame) -> None:
     write_json(directory / "smoke" / "data.json", {"n_test": TEST_RECORDS})
 
 
-def test_what_was_accepted_does_not_move(
-    tmp_path: Path, records: pd.DataFrame, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_what_was_accepted_does_not_move(tmp_path: Path, records: pd.DataFrame) -> None:
     write_results(tmp_path, records)
     baseline = tmp_path / "baselines" / "smoke.json"
-    regression.run(tmp_path, "smoke", baseline, accept=True)
-    assert capsys.readouterr().out == f"accepted: 7 points, in {baseline}\n"
-    regression.run(tmp_path, "smoke", baseline, accept=False)
-    assert capsys.readouterr().out == "nothing moved: 7 points compared\n"
+    assert regression.run(tmp_path, "smoke", baseline, accept=True) == f"accepted: 7 points, in {baseline}"
+    assert regression.run(tmp_path, "smoke", baseline, accept=False) == "nothing moved: 7 points compared"
 
 
 def test_what_moved_is_shown_and_counted(

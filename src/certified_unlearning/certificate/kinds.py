@@ -1,6 +1,7 @@
 """Certificates of every kind: read, written and verified by what they say they are."""
 
 from pathlib import Path
+from typing import Any
 
 from certified_unlearning.certificate import (
     ensemble,
@@ -19,6 +20,7 @@ from certified_unlearning.certificate.prediction import PredictionCertificate
 from certified_unlearning.certificate.private import PrivateCertificate
 from certified_unlearning.certificate.private_labels import PrivateLabelsCertificate
 from certified_unlearning.certificate.residual import ResidualCertificate
+from certified_unlearning.certificate.verification import CertificateError
 from certified_unlearning.files import read_json, read_model, write_model
 
 AnyCertificate = (
@@ -46,6 +48,9 @@ _NAMED: dict[
     "private-labels": PrivateLabelsCertificate,
 }
 
+LARGEST = 10**18
+"""Of any count. More steps than this are refused by planning, too."""
+
 
 def verify(certificate: AnyCertificate) -> None:
     """Recompute what a certificate states, in numbers and in words.
@@ -54,6 +59,29 @@ def verify(certificate: AnyCertificate) -> None:
         CertificateError: The certificate states what its constants do not give.
         AssumptionError: What its statement needs does not hold for its constants.
     """
+    _require_sizes(certificate.model_dump())
+    try:
+        _verify(certificate)
+    except (OverflowError, ZeroDivisionError) as error:
+        raise CertificateError(f"the certificate's constants are impossible: {error}") from error
+
+
+def _require_sizes(stated: Any, name: str = "") -> None:
+    """Raise `CertificateError` if a whole number is so large that no float holds it: JSON sets no bound."""
+    if isinstance(stated, dict):
+        for key, value in stated.items():
+            _require_sizes(value, key)
+    elif isinstance(stated, list | tuple):
+        for value in stated:
+            _require_sizes(value, name)
+    elif isinstance(stated, int) and abs(stated) > LARGEST:
+        raise CertificateError(
+            f"the certificate's constants are impossible: {name} has {len(str(abs(stated)))} digits, must be at most "
+            f"{LARGEST:.0e}"
+        )
+
+
+def _verify(certificate: AnyCertificate) -> None:
     if isinstance(certificate, ResidualCertificate):
         residual.verify(certificate)
     elif isinstance(certificate, ExactCertificate):

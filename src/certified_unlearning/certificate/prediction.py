@@ -230,12 +230,13 @@ def read(path: str | Path) -> PredictionCertificate:
         DataError: The file is missing or is no certificate, or its evidence cannot be read.
     """
     found = read_model(path, PredictionCertificate, "a certificate")
-    evidence = Path(path).with_name(found.evidence.file)
-    if evidence.exists():
-        try:
-            found._evidence = evidence.read_bytes()
-        except OSError as error:
-            raise DataError(f"cannot read {evidence}: {error.strerror or error}") from error
+    try:
+        found._evidence = Path(path).with_name(found.evidence.file).read_bytes()
+    except FileNotFoundError:
+        return found  # `verify` says that it is missing.
+    except (OSError, ValueError) as error:  # Others' certificates may name anything, such as "." or a directory.
+        reason = error.strerror if isinstance(error, OSError) else str(error)
+        raise DataError(f"cannot read the evidence {found.evidence.file!r} beside {path}: {reason}") from error
     return found
 
 

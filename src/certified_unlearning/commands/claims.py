@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from certified_unlearning.commands.options import Results, active, made, require_baseline
+from certified_unlearning.commands.output import after
 from certified_unlearning.errors import ChangedVerdictsError, ParameterError
 
 
@@ -39,7 +40,8 @@ def show_claims(
     verdicts = claims.ranked(claims.read(made(results, name, "claims.json")))
     if accept:
         claims.accept(claims.read(results / name / "claims.json"), baseline)
-        print(f"accepted in {baseline}: {claims.counts(verdicts)}")
+        with after(f"{baseline} was written"):
+            print(f"accepted in {baseline}: {claims.counts(verdicts)}")
         return
     if brief:
         made(results, name, "findings.json")

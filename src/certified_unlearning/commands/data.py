@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from certified_unlearning.commands.options import OthersPapers
+from certified_unlearning.commands.output import after
 
 if TYPE_CHECKING:
     from certified_unlearning.data.dataset import DataSet
@@ -26,10 +27,12 @@ def fetch(
     from certified_unlearning.data import fetch
 
     data_set = _data_set(dataset, other)
-    for path in fetch.fetch(data_set, raw):
-        print(path)
+    paths = fetch.fetch(data_set, raw)
     if manifest is not None:
         fetch.write_manifest(data_set, raw, manifest)
+    with after(f"the raw files of {dataset} are in {raw}"):
+        for path in paths:
+            print(path)
 
 
 @app.command("prepare")

@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from certified_unlearning.commands.output import after, print_data
 from certified_unlearning.errors import ParameterError
 from certified_unlearning.text import counted
 
@@ -40,11 +41,12 @@ def declare(
     for column, sentence in made.notes:
         print(f"note: {column}: {sentence}", file=sys.stderr)
     if output is None:
-        print(made.text, end="")
+        print_data(made.text)
         return
     write_text(output, made.text)
-    print(
-        f"{output}: {counted(len(made.features), 'feature')}, {counted(len(made.left_out), 'column')} left out; read "
-        "it, put in what you know where it is marked, and delete the marks; then "
-        f"`unlearn init MODEL_DIR --table {shlex.quote(str(output))} --epsilon 1`"
-    )
+    with after(f"{output} was written"):
+        print(
+            f"{output}: {counted(len(made.features), 'feature')}, {counted(len(made.left_out), 'column')} left out; "
+            "read it, put in what you know where it is marked, and delete the marks; then "
+            f"`unlearn init MODEL_DIR --table {shlex.quote(str(output))} --epsilon 1`"
+        )

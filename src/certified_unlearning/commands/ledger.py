@@ -3,7 +3,7 @@
 import json
 from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -17,12 +17,16 @@ from certified_unlearning.commands.ledger_use import (
     warnings_about,
 )
 from certified_unlearning.commands.options import AsJson, ModelDir, WithQuality
+from certified_unlearning.commands.output import after, interruptible
 from certified_unlearning.errors import UnlearningError
 from certified_unlearning.ledger import requests
 from certified_unlearning.ledger.requests import Status
 from certified_unlearning.ledger.state import Batch, State, Version
 from certified_unlearning.text import counted, rounded_up
 from certified_unlearning.vocabulary import ClassesFrom
+
+if TYPE_CHECKING:
+    from certified_unlearning.ledger.application import Applied
 
 ANEW = "the same steps from nothing on the records that are left"
 """What a version whose removals are exact is compared with."""
@@ -56,12 +60,15 @@ def request(
     ] = False,
 ) -> None:
     """Record that people's records are to be removed; `apply` removes them. All requests are recorded, or none."""
-    receipt = requests.request(model_dir, identifier or [], file, one_spelling=one_spelling)
-    print(
-        f"recorded: {counted(receipt.people, 'request')}, {counted(receipt.records, 'record')}; "
-        f"{receipt.pending:,} pending, `unlearn apply {model_dir}` answers them"
-    )
-    _print_receipt(receipt.head)
+    with interruptible(lambda: f"`unlearn status {model_dir}` says whether the request was recorded"):
+        receipt = requests.request(model_dir, identifier or [], file, one_spelling=one_spelling)
+        said = "the request was" if receipt.people == 1 else f"all {receipt.people:,} requests were"
+        with after(f"{said} recorded (receipt: {receipt.head})"):
+            print(
+                f"recorded: {counted(receipt.people, 'request')}, {counted(receipt.records, 'record')}; "
+                f"{receipt.pending:,} pending, `unlearn apply {model_dir}` answers them"
+            )
+            _print_receipt(receipt.head)
 
 
 def apply(
@@ -75,7 +82,14 @@ def apply(
     """
     from certified_unlearning.ledger.application import apply as apply_requests
 
-    applied = apply_requests(model_dir, device=device)
+    with interruptible(lambda: f"nothing is lost; `unlearn apply {model_dir}` goes on"):
+        applied = apply_requests(model_dir, device=device)
+        made = f"version {applied.versions[-1].version} was made" if applied.versions else "no request is pending"
+        with after(f"{made} (receipt: {applied.head})"):
+            _print_applied(applied, model_dir, quality)
+
+
+def _print_applied(applied: "Applied", model_dir: Path, quality: bool) -> None:
     if applied.source is not None:
         print(f"note: {applied.source}")
     if applied.deleted:

@@ -1,5 +1,6 @@
 """The command `init`: flags become a table's declaration and a learner's parameters."""
 
+import functools
 import json
 import sys
 from pathlib import Path
@@ -10,6 +11,7 @@ import typer
 from certified_unlearning.accounting import ACCOUNTANTS
 from certified_unlearning.commands.ledger_use import print_quality
 from certified_unlearning.commands.options import WithQuality
+from certified_unlearning.commands.output import after, interruptible
 from certified_unlearning.errors import ParameterError
 from certified_unlearning.files import read_yaml
 from certified_unlearning.text import counted, rounded_up, seconds_in_words
@@ -186,7 +188,8 @@ def init(
         "norm": norm,
     }
     declared = _from_flags(flags) if table is None else _from_file(table, flags)
-    made = initialise(
+    learn = functools.partial(
+        initialise,
         model_dir,
         declaration.parse(json.dumps(declared), "the table" if table is None else str(table)),
         epsilon=epsilon,
@@ -213,12 +216,26 @@ def init(
         bound=bound,
         planned=_announce,
     )
-    start = made.state.start
-    print(f"{model_dir}: version 1 learned from {start.records:,} records of {start.people:,} people")
-    if quality:
-        print_quality(model_dir)
-    print(f"{start.source} is still there: what is removed from the model must be removed there too")
-    print(f"receipt: {made.head}")
+    with interruptible(lambda: _what_init_left(model_dir)):
+        made = learn()
+        start = made.state.start
+        with after(f"{model_dir} was made (receipt: {made.head})"):
+            print(f"{model_dir}: version 1 learned from {start.records:,} records of {start.people:,} people")
+            if quality:
+                print_quality(model_dir)
+            print(f"{start.source} is still there: what is removed from the model must be removed there too")
+            print(f"receipt: {made.head}")
+
+
+def _what_init_left(model_dir: Path) -> str:
+    """Return in words what an interrupted `init` made."""
+    from certified_unlearning.ledger.directory import ModelDirectory
+    from certified_unlearning.ledger.initialisation import unfinished
+
+    if ModelDirectory(model_dir).ledger.exists():
+        return f"{model_dir} was made; `unlearn status {model_dir}` prints its receipt"
+    left = unfinished(model_dir)
+    return f"nothing was made, but {left} is left; the next `init` deletes it" if left.exists() else "nothing was made"
 
 
 def _batch_size(text: str) -> int | Literal["auto"] | None:
@@ -233,9 +250,10 @@ def _batch_size(text: str) -> int | Literal["auto"] | None:
 
 def _announce(contents: "Contents", C: float, learner: "Learner") -> None:
     """Print what was taken from the table, which ``C``, and how long learning will take."""
-    _print_contents(contents)
-    _print_plan(C, learner)
-    print(f"learning takes about {seconds_in_words(contents.seconds)}", flush=True)
+    with after("nothing was made"):
+        _print_contents(contents)
+        _print_plan(C, learner)
+        print(f"learning takes about {seconds_in_words(contents.seconds)}", flush=True)
 
 
 def _print_contents(contents: "Contents") -> None:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Protocol
 import typer
 
 from certified_unlearning.commands.options import AsJson, ModelDir
+from certified_unlearning.commands.output import after
 from certified_unlearning.errors import ParameterError, UnlearningError
 from certified_unlearning.text import counted
 
@@ -48,7 +49,9 @@ def predict(
     model = load_model(model_dir)
     with _written(output) as write:
         count = sum(_write_predictions(model, file, write))
-    if output is not None:
+    if output is None:
+        return
+    with after(f"{output} was written"):
         print(f"{output}: {counted(count, 'prediction')} by version {model.version} of {model_dir}")
 
 
@@ -230,7 +233,10 @@ def _written(output: Path | None) -> Iterator[_Write]:
             with _csv(spool) as write:
                 yield write
             spool.seek(0)
-            shutil.copyfileobj(io.TextIOWrapper(spool, encoding="utf-8", newline=""), sys.stdout)
+            sys.stdout.flush()
+            # As bytes: no character of an identifier may become another, whatever the terminal's encoding is.
+            shutil.copyfileobj(spool, sys.stdout.buffer)
+            sys.stdout.buffer.flush()
         return
     with atomic_path(output) as temporary:
         if output.suffix == ".csv":

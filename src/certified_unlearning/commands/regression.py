@@ -6,6 +6,7 @@ from typing import Annotated
 import typer
 
 from certified_unlearning.commands.options import Results, active, made, require_baseline
+from certified_unlearning.commands.output import after
 
 
 def check_regression(
@@ -22,4 +23,9 @@ def check_regression(
     baseline = baselines / f"{name}.json"
     if not accept:
         require_baseline(baseline, "regression", name)
-    regression.run(results, name, baseline, accept)
+    found = regression.run(results, name, baseline, accept)
+    if not accept:
+        print(found)
+        return
+    with after(f"{baseline} was written"):
+        print(found)

@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from certified_unlearning.commands.options import OthersPapers
+from certified_unlearning.commands.output import after
 
 
 def schema(
@@ -20,4 +21,5 @@ def schema(
     from certified_unlearning.papers import all, parameters
 
     write_text(output, json.dumps(parameters.schema(all.papers(other or ())), indent=2, ensure_ascii=False) + "\n")
-    print(f"written: {output}")
+    with after(f"{output} was written"):
+        print(f"written: {output}")

@@ -6,6 +6,7 @@ from typing import Annotated
 import typer
 
 from certified_unlearning.commands.options import OthersPapers
+from certified_unlearning.commands.output import after
 from certified_unlearning.errors import ParameterError, TrackingError
 
 
@@ -21,7 +22,8 @@ def track(
     if not sync:
         raise ParameterError("the pipeline tracks by itself; say `unlearn track --sync` to send what was missed")
     tracked = tracking.sync(all.papers(other or ()), results, patience=tracking.PATIENCE_SECONDS)
-    print(f"{tracked.added} runs added, {tracked.updated} updated, {tracked.unchanged} unchanged")
+    with after("MLflow was brought in line"):
+        print(f"{tracked.added} runs added, {tracked.updated} updated, {tracked.unchanged} unchanged")
     if tracked.warning is not None:
         raise TrackingError(tracked.warning)
     for preset, page in tracking.pages(results).items():

@@ -14,7 +14,7 @@ from certified_unlearning.engine.addresses import address
 from certified_unlearning.engine.normal_numbers import normal_numbers
 from certified_unlearning.errors import DataError
 from certified_unlearning.estimators import storage
-from certified_unlearning.estimators.linear import LinearModel
+from certified_unlearning.estimators.linear import LinearModel, writeable
 from certified_unlearning.estimators.requests import distinct, require_removable
 from certified_unlearning.estimators.scaling import Array
 from certified_unlearning.mechanisms.certified_refit import Fitted, objective_of, refit
@@ -39,6 +39,7 @@ class CertifiedModel(LinearModel):
 
     def _remove(self, indices: Any) -> bool:
         gone, counts = self._present(indices), self._counts
+        self._make_writeable()
         rows, labels = self._training_rows, self._training_labels
         gone_rows, gone_labels, names = rows[gone], labels[gone], self._labels_at(gone)
         try:
@@ -164,6 +165,13 @@ class CertifiedModel(LinearModel):
         if self._plan.removes_by_newton:
             matrix, factor = np.asfortranarray(arrays["matrix"]), np.asfortranarray(arrays["factor"])
             self._model = Model(*self._model, Curvature(arrays["at"], matrix, factor, *header["curvature"]))
+
+    def _make_writeable(self) -> None:
+        """Take private copies of those arrays that a removal writes to, where they are read-only."""
+        for name in ("_training_rows", "_training_labels", "_removed"):
+            setattr(self, name, writeable(getattr(self, name)))
+        if isinstance(self._model, Model):
+            self._model.curvature.matrix = writeable(self._model.curvature.matrix)
 
     def _learned(self, plan: RefitPlan, rows: Array, labels: NDArray[Any]) -> None:
         """Learn from checked rows, and publish."""

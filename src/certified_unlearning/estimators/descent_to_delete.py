@@ -99,7 +99,7 @@ class _DescentToDelete(UnlearningClassifier):
         removal = self._learner.plan_removal(self.removals_, records)
         history = [*self.removals_, removal]
         weights = self._learner.unlearn(
-            torch.as_tensor(self._state, device=rows.device),
+            torch.tensor(self._state, device=rows.device),
             rows,
             labels,
             history,

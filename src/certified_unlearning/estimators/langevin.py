@@ -12,7 +12,7 @@ from certified_unlearning.engine.devices import pick_device
 from certified_unlearning.engine.minibatch import dealt_order, places_in
 from certified_unlearning.estimators.base import UnlearningClassifier
 from certified_unlearning.estimators.class_weights import ClassWeights
-from certified_unlearning.estimators.linear import ROWS_AT_ONCE
+from certified_unlearning.estimators.linear import ROWS_AT_ONCE, writeable
 from certified_unlearning.estimators.requests import distinct, require_removable
 from certified_unlearning.estimators.unlearning_model import LangevinModel, shown_progress
 from certified_unlearning.mechanisms.learners.history import Removal, answered
@@ -179,6 +179,8 @@ class LangevinLogisticRegression(UnlearningClassifier, LangevinModel):
 
     def _remove_in_place(self, indices: Any, position: NDArray[np.int64]) -> bool:
         """Put zeros, or others, in the places of records and carry on with the cycle: nothing else is touched."""
+        self._position = position = writeable(position)
+        self._training_rows, self._training_labels = writeable(self._training_rows), writeable(self._training_labels)
         removed, learner, done = distinct(indices, self._learner.n), self._learner, self.removals_
         places = position[removed]
         require_removable(removed, places < 0, left=learner.n - sum(answered(done).records))

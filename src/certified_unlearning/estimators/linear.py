@@ -307,6 +307,11 @@ class LinearModel(BaseEstimator):  # type: ignore[misc]
             check_is_fitted(self)
 
 
+def writeable(array: NDArray[Any]) -> NDArray[Any]:
+    """Return the array, or a private copy where it must not be written to: a map of a file, shared by processes."""
+    return array if array.flags.writeable else np.array(array)
+
+
 ROWS_AT_ONCE = 8192
 """Rows that stay in a processor's cache."""
 

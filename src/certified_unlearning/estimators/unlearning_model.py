@@ -216,7 +216,7 @@ class LangevinModel(UnlearningModel):
     def _after_steps(self, rows: torch.Tensor, labels: torch.Tensor, history: list[Removal]) -> NDArray[Any]:
         """Return the weights after the last removal of a history."""
         weights: torch.Tensor = self._learner.unlearn(
-            torch.as_tensor(self._weights, device=rows.device),
+            torch.tensor(self._weights, device=rows.device),
             rows,
             labels,
             history,

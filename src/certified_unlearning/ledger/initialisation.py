@@ -71,7 +71,8 @@ def initialise(
     """Copy a table's records, learn version 1 of a model from them, and begin its ledger.
 
     Args:
-        path: The model directory, which must not exist yet, or be empty.
+        path: The model directory, which must not exist yet, or be empty and neither the working directory nor a mount
+            point.
         table: The records: where they lie, and how they become rows, labels and identifiers. All are training
             records, so it must have no split.
         epsilon: The target after every removal; None where removals are exact, or answers are certified.
@@ -344,6 +345,12 @@ def _modified(source: Path) -> int:
         raise DataError(f"cannot read {source}: {error.strerror}") from error
 
 
+def unfinished(path: Path) -> Path:
+    """Return where a model directory lies while it is made."""
+    path = path.resolve()
+    return path.with_name(f".{path.name}.unfinished")
+
+
 @contextmanager
 def _whole_or_absent(path: Path) -> Iterator[ModelDirectory]:
     """Yield a directory beside ``path`` that becomes ``path`` when the block succeeds, and is deleted when it fails.
@@ -352,22 +359,22 @@ def _whole_or_absent(path: Path) -> Iterator[ModelDirectory]:
     """
     path = path.resolve()
     _require_vacant(path)
-    unfinished = ModelDirectory(path.with_name(f".{path.name}.unfinished"))
+    directory = ModelDirectory(unfinished(path))
     try:
         # For the owner's eyes only: it holds people's records.
-        unfinished.path.mkdir(mode=0o700, parents=True, exist_ok=True)
-        unfinished.lock.touch()
-        with unfinished.locked():
+        directory.path.mkdir(mode=0o700, parents=True, exist_ok=True)
+        directory.lock.touch()
+        with directory.locked():
             _require_vacant(path)  # Another `init` may have finished meanwhile.
             try:
-                _empty(unfinished)
-                unfinished.features.parent.mkdir()
-                yield unfinished
-                synchronise(unfinished.path)
-                unfinished.path.rename(path)
+                _empty(directory)
+                directory.features.parent.mkdir()
+                yield directory
+                synchronise(directory.path)
+                directory.path.rename(path)
                 synchronise(path.parent)
             except BaseException:
-                shutil.rmtree(unfinished.path, ignore_errors=True)
+                shutil.rmtree(directory.path, ignore_errors=True)
                 raise
     except StorageError:
         raise
@@ -377,6 +384,14 @@ def _whole_or_absent(path: Path) -> Iterator[ModelDirectory]:
 
 def _require_vacant(path: Path) -> None:
     if path.is_dir() and not any(path.iterdir()):
+        # The finished directory is renamed over this one, which ceases to exist.
+        if path.samefile(Path.cwd()):
+            raise ParameterError(
+                f"{path} is the working directory, which `init` would replace; run it from another one, such as "
+                f"{path.parent}"
+            )
+        if path.is_mount():
+            raise ParameterError(f"{path} is a mount point, which `init` cannot replace; name a directory inside it")
         return
     if path.exists() or path.is_symlink():
         raise ParameterError(f"{path} exists already and is not an empty directory; a new model needs one of its own")

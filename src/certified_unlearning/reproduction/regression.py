@@ -104,8 +104,8 @@ class Move:
     chance: float | None = None
 
 
-def run(results: Path, preset: str, baseline: Path, accept: bool) -> None:
-    """Compare a preset's records with its baseline and print what moved, or make them the baseline.
+def run(results: Path, preset: str, baseline: Path, accept: bool) -> str:
+    """Compare a preset's records with its baseline, or make them the baseline.
 
     Args:
         results: Directory of all results.
@@ -113,8 +113,11 @@ def run(results: Path, preset: str, baseline: Path, accept: bool) -> None:
         baseline: The baseline's file (JSON).
         accept: Write the baseline instead of comparing with it.
 
+    Returns:
+        What was accepted, or that nothing moved, in words.
+
     Raises:
-        RegressionError: Something moved.
+        RegressionError: Something moved, which is printed.
         DataError: A file is missing or damaged, or the records cannot be a baseline.
     """
     records = read_table(results / preset / "records.parquet", RUN_ROWS)
@@ -122,13 +125,11 @@ def run(results: Path, preset: str, baseline: Path, accept: bool) -> None:
         test_records = read_json(results / preset / "data.json", keys=("n_test",))["n_test"]
         accepted = make_baseline(records, test_records)
         write_baseline(baseline, accepted)
-        print(f"accepted: {len(accepted.points)} points, in {baseline}")
-        return
+        return f"accepted: {len(accepted.points)} points, in {baseline}"
     expected = read_model(baseline, Baseline, "a baseline of `unlearn regression --accept`")
     moves = compare(records, expected)
     if not moves:
-        print(f"nothing moved: {len(expected.points)} points compared")
-        return
+        return f"nothing moved: {len(expected.points)} points compared"
     show(moves)
     count = "1 quantity" if len(moves) == 1 else f"{len(moves)} quantities"
     raise RegressionError(f"{count} moved away from {baseline}; if that is right, use --accept and commit the file")

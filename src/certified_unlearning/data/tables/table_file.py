@@ -6,6 +6,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet
 
@@ -93,7 +94,7 @@ def as_arrow(table: "pa.Table | pd.DataFrame") -> pa.Table:
     """Return a table in memory as Arrow has it, without an index.
 
     Raises:
-        DataError: It is something else, or two columns have the same name.
+        DataError: It is something else, two columns have the same name, or one holds neither text nor numbers.
     """
     if not isinstance(table, pa.Table):
         columns = getattr(table, "columns", None)
@@ -102,17 +103,41 @@ def as_arrow(table: "pa.Table | pd.DataFrame") -> pa.Table:
                 f"a table must be a file, a pandas.DataFrame or a pyarrow.Table, got {type(table).__name__}"
             )
         names = [str(name) for name in columns]
-        table = pa.Table.from_arrays([_column(table.iloc[:, place]) for place in range(len(names))], names)
+        arrays = [_column(table.iloc[:, place], name) for place, name in enumerate(names)]
+        table = pa.Table.from_arrays(arrays, names)
     _require_distinct(table.schema.names, "the table")
     return table
 
 
-def _column(values: "pd.Series") -> pa.Array:
+def _column(values: "pd.Series", name: str) -> pa.Array:
+    kept = values.dtype
+    if isinstance(kept, np.dtype) and not kept.isnative:  # Arrow has no other order of bytes.
+        values = values.astype(kept.newbyteorder("="))
     try:
         array = pa.Array.from_pandas(values)
-    except (pa.ArrowInvalid, pa.ArrowTypeError):  # A mixture, such as of numbers and texts.
-        return pa.array([text_of(value) for value in values], pa.string())
+    except pa.ArrowNotImplementedError as error:
+        raise DataError(f"the table: column {name} holds {kept}, expected text or numbers") from error
+    except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError, UnicodeEncodeError):
+        # A mixture, such as of numbers and texts, or whole numbers above 64 bits.
+        return _texts(values, name)
     return array.combine_chunks() if isinstance(array, pa.ChunkedArray) else array
+
+
+def _texts(values: "pd.Series", name: str) -> pa.Array:
+    """Return the text of each value, whatever its type is, as long as it is one value."""
+    import pandas as pd
+
+    texts = []
+    for row, value in enumerate(values, 1):
+        if not pd.api.types.is_scalar(value):
+            kind = type(value).__name__
+            raise DataError(f"the table, row {row}: {name} is of type {kind}, expected text or a number")
+        try:
+            texts.append(None if pd.isna(value) else text_of(value))
+            pa.scalar(texts[-1], pa.string())
+        except (ValueError, ArithmeticError) as error:  # Surrogates, millions of digits, signalling NaNs.
+            raise DataError(f"the table, row {row}: {name} cannot be read as text: {error}") from error
+    return pa.array(texts, pa.string())
 
 
 def _require_distinct(names: Sequence[str], path: str) -> None:

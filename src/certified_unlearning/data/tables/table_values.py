@@ -42,6 +42,8 @@ class Rows:
     def texts(self, column: str) -> pa.StringArray:
         """Return `declaration.text_of` of each value."""
         values = self._decoded(column)
+        if isinstance(values.type, pa.BaseExtensionType):  # Their storage is no text of theirs: a UUID's are 16 bytes.
+            raise DataError(f"{self.path}: column {column} holds {values.type}, expected text or numbers")
         if pa.types.is_floating(values.type):
             return pa.array([text_of(value) for value in values.to_pylist()], pa.string())
         try:

@@ -310,7 +310,7 @@ class MiniBatchLearner(NoisyLearner):
             or weights.shape != (1, rows.shape[1])
             or not compiled.takes(rows, labels, batch_size=self.batch_size, weighted=weighted)
         ):
-            start, given, of = (torch.as_tensor(each) for each in (weights, rows, labels))
+            start, given, of = (torch.as_tensor(each) for each in (weights.copy(), rows, labels))
             by_pytorch: NDArray[Any] = super().unlearn(start, given, of, history, [key], progress=progress).numpy()
             return by_pytorch
         known, problem, moved = answered(history), self.exact_problem, weights.copy()
