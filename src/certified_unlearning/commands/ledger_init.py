@@ -2,13 +2,14 @@
 
 import json
 import sys
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
 from certified_unlearning.accounting import ACCOUNTANTS
-from certified_unlearning.commands.ledger_use import print_quality
+from certified_unlearning.commands.ledger_use import print_quality, print_warnings
 from certified_unlearning.commands.options import WithQuality
 from certified_unlearning.errors import ParameterError
 from certified_unlearning.files import read_yaml
@@ -16,6 +17,8 @@ from certified_unlearning.text import counted, rounded_up
 from certified_unlearning.vocabulary import DType
 
 if TYPE_CHECKING:
+    from certified_unlearning.data.advice.shares import Largest
+    from certified_unlearning.data.tables.declaration import Table
     from certified_unlearning.ledger.initialisation import Learner
 
 SLOW = 3
@@ -210,6 +213,7 @@ def init(
         hidden=hidden or None,
         bound=bound,
         planned=_announce,
+        drowned=partial(_warn_of_a_drowning_column, table),
     )
     start = made.state.start
     print(f"{model_dir}: version 1 learned from {start.records:,} records of {start.people:,} people")
@@ -271,6 +275,13 @@ def _announce(C: float, learner: "Learner") -> None:
         )
     of = f" of {learner.cycle.batch_size:,} records" if learner.cycle is not None else ""
     print(f"C = {C:.4g}, C n = {condition:,.0f}: learning takes {learner.learning_steps:,} steps{of}", flush=True)
+
+
+def _warn_of_a_drowning_column(file: Path | None, table: "Table", largest: "Largest") -> None:
+    """Print which column leaves the others nothing to say, and which lines of the declaration help."""
+    from certified_unlearning.data.advice.ranges import warning_about
+
+    print_warnings([warning_about(table, largest, None if file is None else str(file))])
 
 
 def _from_flags(flags: dict[str, Any]) -> dict[str, Any]:

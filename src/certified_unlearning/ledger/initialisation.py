@@ -11,6 +11,8 @@ from certified_unlearning.accounting import AccountantName
 from certified_unlearning.accounting.core.checks import require_positive
 from certified_unlearning.accounting.core.losses import regularisation_of
 from certified_unlearning.accounting.core.scale import QUICK_CONDITION
+from certified_unlearning.data.advice.ranges import shares_of
+from certified_unlearning.data.advice.shares import Largest, Shares
 from certified_unlearning.data.tables.table import Table, read_blocks, resolve
 from certified_unlearning.engine.devices import pick_device
 from certified_unlearning.errors import DataError, ParameterError, StorageError
@@ -63,6 +65,7 @@ def initialise(
     hidden: Sequence[int] | None = None,
     bound: float | None = None,
     planned: Callable[[float, Learner], None] | None = None,
+    drowned: Callable[[Table, Largest], None] | None = None,
 ) -> Status:
     """Copy a table's records, learn version 1 of a model from them, and begin its ledger.
 
@@ -100,6 +103,8 @@ def initialise(
         hidden: Units of each hidden layer; None for none.
         bound: What entries of gradients are clipped to.
         planned: Called with ``C`` and the learner before learning begins.
+        drowned: Called before that with the resolved table and the column that carries nearly all of a row's norm, if
+            one does.
 
     Returns:
         Where the model stands.
@@ -153,7 +158,11 @@ def initialise(
     with _whole_or_absent(path) as directory, Ledger.create(directory.ledger) as ledger:
         source = Path(table.path)
         modified = _modified(source)
-        n, features = _copy(directory, ledger, table, intercept)
+        shares = shares_of(table)
+        n, features = _copy(directory, ledger, table, intercept, shares)
+        largest = shares.largest()
+        if largest is not None and drowned is not None:
+            drowned(table, largest)
         C = QUICK_CONDITION / n if C is None else C
         classes = len(table.classes or ())
         regularisation = regularisation_of(C=C, n=n, intercept=intercept)
@@ -257,8 +266,11 @@ def _require_usual(mechanism: str, **values: tuple[Any, Any]) -> None:
             raise ParameterError(f"{name} means nothing for {mechanism}; leave it out, got {value!r}")
 
 
-def _copy(directory: ModelDirectory, ledger: Ledger, table: Table, intercept: bool) -> tuple[int, int]:
-    """Write rows and labels to the training copy and who has which rows to the ledger; return (n, features)."""
+def _copy(directory: ModelDirectory, ledger: Ledger, table: Table, intercept: bool, shares: Shares) -> tuple[int, int]:
+    """Write rows and labels to the training copy and who has which rows to the ledger; return (n, features).
+
+    What each column carries of a row's norm is counted in ``shares``, which are for the operator's eyes.
+    """
     n = features = 0
     key = new_key(directory.identifier_key)
     with (
@@ -267,6 +279,7 @@ def _copy(directory: ModelDirectory, ledger: Ledger, table: Table, intercept: bo
         directory.labels.open("wb") as label_file,
     ):
         for block in read_blocks(table):
+            shares.add(block.features)
             rows = with_intercept(block.features) if intercept else block.features
             feature_file.write(rows.data)
             label_file.write(block.labels.data)

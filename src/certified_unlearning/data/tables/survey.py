@@ -12,6 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from certified_unlearning.data.advice.magnitudes import Magnitudes
 from certified_unlearning.data.tables.table_file import batches, column_names, is_csv
 from certified_unlearning.data.tables.table_values import MISSING, Rows, mask_of, parses
 from certified_unlearning.errors import DataError
@@ -45,6 +46,7 @@ class Column:
         whole: Whether all numbers are whole.
         low: The least number.
         high: The largest number.
+        magnitudes: How large its numbers are.
         first_word: The row of the first value that is no number, from 1.
         counts: How often each value occurs; None if there are more than `MOST_DISTINCT`.
         missing_words: The words by which it says that a value is missing.
@@ -66,6 +68,7 @@ class Column:
     whole: bool = True
     low: float = np.inf
     high: float = -np.inf
+    magnitudes: Magnitudes = field(default_factory=Magnitudes)
     first_word: int | None = None
     counts: Counter[str] | None = field(default_factory=Counter)
     missing_words: set[str] = field(default_factory=set)
@@ -142,6 +145,7 @@ class Column:
         if len(finite):
             self.low, self.high = min(self.low, float(finite.min())), max(self.high, float(finite.max()))
             self.whole &= bool((finite == np.round(finite)).all())
+            self.magnitudes.add(finite)
 
     def _odd(self, text: str) -> str | None:
         """Return which count a text that is no number belongs to; None for a number."""
