@@ -1,13 +1,20 @@
-"""Whether a plan's noise leaves anything of what is learned: a warning before learning, from the plan alone.
+"""Warnings of usefulness before learning: the guarantee holds either way.
 
-No record is looked at, so the warning tells nothing of them. It is one of usefulness: the guarantee holds either way.
+Whether a plan's noise leaves anything of what is learned follows from the plan alone: no record is looked at, so that
+warning tells nothing of them. Whether one column drowns the others is computed from the records.
 """
 
+import sys
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
+import numpy as np
+
+from certified_unlearning.data.advice.shares import Largest
 from certified_unlearning.errors import UnlearningError
+from certified_unlearning.text import counted
 
 DROWNED = 1.0
 """From this noise on, in units of the largest score that the noiseless optimum can have, a user is warned. Measured on
@@ -72,6 +79,39 @@ def warn_if_drowned(
         f"epsilon = {epsilon:g}: {trouble}; {advice}",
         stacklevel=stacklevel,
     )
+
+
+def warn_of_a_drowning_column(largest: Largest, *, ranges: Any, records: int) -> None:
+    """Warn whoever called `fit` of a column that drowns the others, and say what to give.
+
+    This one is computed from the records, without noise.
+
+    Args:
+        largest: The column.
+        ranges: The ``feature_ranges`` that were given, if any.
+        records: From how many records its share is computed.
+    """
+    if ranges is None:
+        advice = "; give feature_ranges, a pair (low, high) for each column, known without these records"
+    elif np.ndim(ranges) == 1:
+        advice = "; give feature_ranges a pair (low, high) for each column, instead of one for all"
+    else:
+        advice = (
+            ": most of their values lie near the middle of their ranges; give narrower pairs in feature_ranges, which "
+            "need not hold the rarest values, or leave this column out"
+        )
+    warnings.warn(
+        f"{largest.in_words()}{advice} (computed from {counted(records, 'record')} without noise: not for publication)",
+        stacklevel=_callers_level(),
+    )
+
+
+def _callers_level() -> int:
+    """Return the stacklevel, of a warning in the function that calls this, of whoever called this package."""
+    frame, level, package = sys._getframe(1), 1, __name__.partition(".")[0]
+    while frame.f_back is not None and frame.f_globals["__name__"].partition(".")[0] == package:
+        frame, level = frame.f_back, level + 1
+    return level
 
 
 def _is_good(value: float, relative_noise: Callable[[float], float]) -> bool:

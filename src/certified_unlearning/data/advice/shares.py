@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 DROWNING = 0.9
 """A column that carries more than this share drowns the others."""
-_SAMPLE = 10_000
+_SAMPLE = 2_500
 _NUMBERS = 1 << 22
 
 
@@ -69,7 +69,7 @@ class Shares:
 
 
 def sampled(records: int, features: int) -> NDArray[np.int64] | slice:
-    """Return which records tell of all: at most 10,000, fewer where rows are long, the same ones every time."""
+    """Return which records tell of all: at most 2,500, fewer where rows are long, the same ones every time."""
     most = max(100, min(_SAMPLE, _NUMBERS // features))
     if records <= most:
         return slice(None)

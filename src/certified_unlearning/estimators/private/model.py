@@ -65,6 +65,7 @@ class PrivateModel(LinearModel):
         require_one_of(get_args(Relation), relation=self.relation)
         rows = self._rows(features)
         plan = self._planned(len(rows), rows.shape[1])
+        self._warn_if_a_column_drowns(features)
         key = self._noise_key()
         # A matrix that no record was looked at for; it may be known to everybody.
         projection = (
