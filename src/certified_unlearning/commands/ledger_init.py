@@ -218,7 +218,7 @@ def init(
     start = made.state.start
     print(f"{model_dir}: version 1 learned from {start.records:,} records of {start.people:,} people")
     if quality:
-        print_quality(model_dir)
+        print_quality(model_dir, names_columns=False)  # That was said before the model was learned.
     print(f"{start.source} is still there: what is removed from the model must be removed there too")
     print(f"receipt: {made.head}")
 
