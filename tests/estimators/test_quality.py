@@ -161,7 +161,7 @@ class TestDrowning:
 
     def test_where_no_c_would_do_it_says_so(self, parity, monkeypatch):
         monkeypatch.setattr(LangevinLearner, "learn", nothing_learned)
-        with pytest.warns(UserWarning, match="no C would do: it takes more records, a larger epsilon, or less noise"):
+        with pytest.warns(UserWarning, match="no C would do: it takes less noise than sigma = 50"):
             LangevinLogisticRegression(sigma=50.0).fit(*parity)
 
     @pytest.mark.parametrize("classes", [2, 10])
