@@ -105,15 +105,16 @@ def advised(warning: str, asked: dict[str, Any]) -> list[tuple[dict[str, Any], d
     """Every flag that a warning names, as arguments of `initialise`, with what is declared besides."""
     refit = {key: value for key, value in asked.items() if key in ("epsilon", "C")} | {"mechanism": "newton-removal"}
     found: list[tuple[dict[str, Any], dict[str, Any]]] = []
-    for flag, number in re.findall(r"--(C|epsilon|sigma) ([\d.e-]+)", warning):
-        with_refit = "and --mechanism newton-removal" in warning
-        found.append(((refit if with_refit else asked) | {flag: float(number)}, {}))
+    planned = {key: value for key, value in asked.items() if key not in ("sigma", "steps")}
+    for flag, number, without in re.findall(r"--(C|epsilon|sigma) ([\d.e-]+)( without --sigma)?", warning):
+        usual = refit if "and --mechanism newton-removal" in warning else planned if without else asked
+        found.append((usual | {flag: float(number)}, {}))
     if " --mechanism newton-removal (" in warning:
         found.append((refit, {}))
-    if "without --sigma and --steps" in warning:
-        found.append(({key: value for key, value in asked.items() if key not in ("sigma", "steps")}, {}))
-    if "more --steps" in warning:
-        found.append((asked | {"steps": 8 * asked["steps"]}, {}))
+    if "the usual noise without --sigma" in warning:
+        found.append((planned, {}))
+    if "more --steps together with a smaller --sigma" in warning:
+        found.append((asked | {"steps": 8 * asked["steps"], "sigma": asked["sigma"] / 10}, {}))
     if "--range" in warning:
         found.append((asked, {"ranges": RANGES}))
     return found
@@ -127,7 +128,8 @@ def test_whoever_follows_an_advice_has_a_better_model(case: str, tmp_path: Path)
     fact, *said = warnings_about(quality, model)
     assert fact == quality.fact
     assert any(each.startswith(trouble_is) for each in said), said
-    before = (quality.balanced_accuracy, quality.auc)
+    # Others with the same flags are better than a poor one already, where its noise had bad luck.
+    before = max((quality.balanced_accuracy, quality.auc or 0.5), models.quality(asked), key=sum)
     followed = 0
     for warning in said:
         assert "not for publication" in warning or "hardly count" in warning
@@ -138,7 +140,7 @@ def test_whoever_follows_an_advice_has_a_better_model(case: str, tmp_path: Path)
         for threshold, promised in re.findall(r"above ([\d.]+), its mean.*balanced accuracy is ([\d.]+)", warning):
             found = models.rows_at_the_threshold(model, float(threshold))
             assert found == pytest.approx(float(promised), abs=0.02)
-            assert found > before[0] + 0.02
+            assert found > quality.balanced_accuracy + 0.02
             followed += 1
     assert followed or kind == "nothing"
 

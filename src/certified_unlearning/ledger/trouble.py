@@ -5,6 +5,7 @@ computed here comes from the records without noise, so it is written nowhere. It
 PyTorch are loaded for it: it is for where a warning is due.
 """
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -31,6 +32,7 @@ from certified_unlearning.mechanisms.learners.minibatch import MiniBatchLearner,
 from certified_unlearning.mechanisms.refit_plan import RefitPlan
 
 Noisy = LangevinLearner | MiniBatchLearner
+WITHOUT = " without --sigma and --steps"
 RANKS = 0.6
 """From which AUC on a model says something."""
 MORE = 10
@@ -119,9 +121,9 @@ class _Look:
             return
         learner = self.model.learner
         if isinstance(learner, ExactPlan):
-            less = "a smaller --sigma, " if learner.sigma is not None else ""
-            less = "a smaller --quantum, " if learner.quantum is not None else less
-            helps = f"more --steps, {less}or a larger --batch-size"
+            less = " together with a smaller --sigma" if learner.sigma is not None else ""
+            less = " together with a smaller --quantum" if learner.quantum is not None else less
+            helps = f"more --steps{less}"
         elif isinstance(learner, RefitPlan):
             sigmas = [learner.sigma / times for times in (10, 100, 1000, 10_000)]
             options = [self._with(f"--sigma {sigma:.2g}", self._strength(), Noise(sigma)) for sigma in sigmas]
@@ -137,31 +139,45 @@ class _Look:
 
     def _against_noise(self, learner: Noisy) -> str:
         """Return what is better than the version of a learner with too much noise."""
+        usual = self._option(f"the usual noise{WITHOUT}")
+        without = self._without(learner, usual)
         same_weights = [
-            self._option("the usual noise, without --sigma and --steps"),
-            self._option(f"--epsilon {MORE * learner.epsilon:g}", epsilon=MORE),
-            self._option(f"{MORE} times as many records", C=1 / MORE, records=MORE),
+            usual,
+            self._option(f"--epsilon {MORE * learner.epsilon:g}{without}", epsilon=MORE),
+            self._option(f"{MORE} times as many records{without}", C=1 / MORE, records=MORE),
         ]
         options = [each for each in same_weights if each is not None and each.noise < learner.sigma / 2]
-        weaker = [self._option(f"--C {self._C(1 / times):.2g}", C=1 / times) for times in STRONGER]
+        weaker = [self._option(f"--C {self._C(1 / times):.2g}{without}", C=1 / times) for times in STRONGER]
         options += [each for each in weaker if each is not None]
         options.append(self._refit("--mechanism newton-removal"))
-        helpful = [each for each in options if each.expected.is_better_than(self.worth)]
+        # A version may have had bad luck: what helps is also better than others with its noise.
+        own = self._with("", self._strength(), Noise(learner.sigma, learner.exact_problem.step_size)).expected
+        helpful = [
+            each for each in options if each.expected.is_better_than(self.worth) and each.expected.is_better_than(own)
+        ]
         return (
             ", ".join(f"{each.words} ({each.expected.in_words()})" for each in helpful)
             or "nothing that was tried, so far more records"
         )
 
+    def _without(self, learner: Noisy, usual: Option | None) -> str:
+        """Return which flags must be left out for what is planned here, which has the usual noise."""
+        return WITHOUT if usual is None or not math.isclose(usual.noise, learner.sigma, rel_tol=0.01) else ""
+
     def _regulariser(self, same: Worth) -> Iterator[str]:
         """Yield a larger ``C`` if a model with it is better, both without noise and with the noise that it needs."""
         if not self.trial.expected(self._strength() / MORE).is_better_than(same):
             return
-        flag = f"--C {self._C(MORE):.2g}, {MORE} times as large,"
+        learner, usual = self.model.learner, self._option("")
+        without = self._without(learner, usual) if isinstance(learner, Noisy) else ""
+        flag = f"--C {self._C(MORE):.2g}{without}, {MORE} times as large,"
         options = [self._option(flag, C=MORE)]
-        if isinstance(self.model.learner, Noisy):
+        if isinstance(learner, Noisy):
             options.append(self._refit(f"{flag} and --mechanism newton-removal", C=MORE))
+        # Not better because of less noise alone.
+        least = [self.worth] if usual is None else [self.worth, usual.expected]
         for option in options:
-            if option is not None and option.expected.is_better_than(self.worth):
+            if option is not None and all(option.expected.is_better_than(each) for each in least):
                 yield (
                     f"the regulariser is the trouble: a new `unlearn init` with {option.words} has "
                     f"{option.expected.in_words()} in place of {self.worth.in_words()}"
