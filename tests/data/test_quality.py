@@ -54,7 +54,7 @@ def test_classes_in_any_order_and_extremes() -> None:
 def test_what_a_class_without_records_leaves_out() -> None:
     found = quality_of([[0.9, 0.1], [0.2, 0.8]], [0, 0], [0, 1])
     assert found == Quality(
-        0.5, 0.5, None, pytest.approx(-(np.log(0.9) + np.log(0.2)) / 2), 1.0, 2, "no record of class 1"
+        0.5, 0.5, None, pytest.approx(-(np.log(0.9) + np.log(0.2)) / 2), 1.0, 2, "no record of class 1", 1
     )
     assert not found.beats_majority
 

@@ -55,7 +55,9 @@ def people(records: int, **columns: object) -> pd.DataFrame:
 
 def test_the_ledger_of_readme(tmp_path: Path) -> None:
     # Rows are divided by their norm: with one column alone all would be the same.
-    table = people(1000, visits=50, customer_id=np.arange(5000, 6000)).rename(columns={"older": "churned"})
+    table = people(1000, visits=np.arange(1000) % 100, customer_id=np.arange(5000, 6000)).rename(
+        columns={"older": "churned"}
+    )
     table.loc[0, "customer_id"] = 1234
     table.to_parquet(tmp_path / "customers.parquet")
     table.assign(customer_id=-1).to_parquet(tmp_path / "newcomers.parquet")

@@ -289,7 +289,7 @@ class TestAdvice:
 
     def test_where_no_alpha_would_do_that_is_said(self, monkeypatch):
         monkeypatch.setattr(LangevinRidge, "_learn_from", lambda *_: None)
-        with pytest.warns(UserWarning, match="no alpha would do: it takes more records, a larger epsilon"):
+        with pytest.warns(UserWarning, match="no alpha would do: it takes less noise than sigma = 2"):
             model(sigma=2.0, alpha=30.0).fit(*records())
 
     def test_what_it_warns_of_is_worth_nothing(self):

@@ -13,7 +13,6 @@ import pytest
 from typer.testing import CliRunner
 
 from certified_unlearning.cli import app
-from certified_unlearning.commands.ledger_use import warnings_about
 from certified_unlearning.data.quality import Quality, quality_of
 from certified_unlearning.data.tables.table import Table
 from certified_unlearning.errors import DataError, ParameterError, UnlearningError
@@ -193,17 +192,15 @@ def test_evaluate_warns_of_people_that_the_model_knows(original: Original, model
     assert "warning: 2 of the records belong to people whose removal was requested\n" in result.stderr
 
 
-def test_evaluate_warns_of_a_model_that_is_no_better_than_the_most_frequent_class(
-    fresh: Path, model: Path, unlearn: Unlearn
-) -> None:
+def test_evaluate_warns_of_records_that_are_all_of_one_class(fresh: Path, model: Path, unlearn: Unlearn) -> None:
     table = pd.read_csv(fresh)
     table["ill"] = "no"
     table.to_csv(fresh, index=False)
     result = unlearn("evaluate", model, fresh)
     assert "no AUC (" in result.stdout
-    sentence = "the model is right no more often than always saying the most frequent class (0."
-    assert result.stderr.startswith(f"warning: {sentence}")
-    assert json.loads(unlearn("evaluate", model, fresh, "--json").stdout)["warnings"][0].startswith(sentence)
+    sentence = "all records are of one class, so nothing here says whether the model tells the classes apart"
+    assert result.stderr.startswith(f"warning: {sentence}\n")
+    assert json.loads(unlearn("evaluate", model, fresh, "--json").stdout)["warnings"][0] == sentence
 
 
 def test_evaluate_needs_labels(fresh: Path, model: Path, unlearn: Unlearn) -> None:
@@ -297,18 +294,37 @@ def test_a_model_that_is_no_better_than_the_most_frequent_class_is_warned_of(
 ) -> None:
     monkeypatch.setattr(quality, "quality_left", lambda path: Quality(0.93, 0.5, 0.6, 0.3, 0.93, 100))
     result = unlearn("status", model)
-    sentence = "the model is right no more often than always saying the most frequent class (0.930 against 0.930)"
-    assert result.stderr == f"warning: {sentence}\n"
+    sentence = (
+        "the model hardly tells the classes apart: balanced accuracy 0.500 against 0.500, accuracy 0.930 against 0.930 "
+        "for always saying the most frequent class"
+    )
+    assert result.stderr.startswith(f"warning: {sentence}\n")
     found = unlearn("status", model, "--json")
-    assert json.loads(found.stdout)["warnings"] == [sentence]
+    assert json.loads(found.stdout)["warnings"][0] == sentence
     assert found.stderr == ""
 
 
-@pytest.mark.parametrize(("auc", "advised"), [(0.9, True), (0.6, False), (None, False)])
-def test_a_model_that_ranks_but_always_says_one_class_is_told_what_to_try(auc: float | None, *, advised: bool) -> None:
-    (warning,) = warnings_about(Quality(0.93, 0.5, auc, 0.3, 0.93, 100))
-    assert ("ranks them (AUC 0.900): `unlearn init` with a --C ten times as large" in warning) == advised
-    assert warnings_about(Quality(0.94, 0.6, auc, 0.3, 0.93, 100)) == []
+@pytest.mark.parametrize(
+    ("accuracy", "balanced", "classes", "says"),
+    [
+        (0.93, 0.5, 2, "the model hardly tells the classes apart: balanced accuracy 0.500 against 0.500"),
+        (0.931, 0.51, 2, "the model hardly tells the classes apart: balanced accuracy 0.510 against 0.500"),
+        (0.93, 0.34, 3, "the model hardly tells the classes apart: balanced accuracy 0.340 against 0.333"),
+        (0.90, 0.7, 2, "the model is right no more often than always saying the most frequent class, and yet it tells"),
+        (
+            0.93,
+            0.51,
+            3,
+            "the model is right no more often than always saying the most frequent class, and yet it tells",
+        ),
+        (0.94, 0.6, 2, None),
+    ],
+)
+def test_balanced_accuracy_counts_not_accuracy_alone(
+    accuracy: float, balanced: float, classes: int, says: str | None
+) -> None:
+    fact = Quality(accuracy, balanced, 0.9, 0.3, 0.93, 100, None, classes).fact
+    assert fact is None if says is None else fact is not None and fact.startswith(says)
 
 
 def test_while_an_apply_is_unfinished_nothing_is_computed(

@@ -170,7 +170,7 @@ def _status_as_json(found: Status, model_dir: Path, with_quality: bool) -> dict[
         "busy": found.is_busy,
         "interrupted": not found.is_busy and (state.planned is not None or bool(found.leftovers)),
         "source": found.source,
-        "warnings": [] if known is None else warnings_about(known),
+        "warnings": [] if known is None else warnings_about(known, model_dir),
         "receipt": found.head,
     }
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from certified_unlearning.accounting import ACCOUNTANTS
-from certified_unlearning.commands.ledger_use import print_quality
+from certified_unlearning.commands.ledger_use import print_quality, print_warnings
 from certified_unlearning.commands.options import WithQuality
 from certified_unlearning.commands.output import after, interruptible
 from certified_unlearning.errors import ParameterError
@@ -214,7 +214,7 @@ def init(
         budgets=budget or None,
         hidden=hidden or None,
         bound=bound,
-        planned=_announce,
+        planned=functools.partial(_announce, table),
     )
     with interruptible(lambda: _what_init_left(model_dir)):
         made = learn()
@@ -222,7 +222,7 @@ def init(
         with after(f"{model_dir} was made (receipt: {made.head})"):
             print(f"{model_dir}: version 1 learned from {start.records:,} records of {start.people:,} people")
             if quality:
-                print_quality(model_dir)
+                print_quality(model_dir, names_columns=False)  # They were named before the model was learned.
             print(f"{start.source} is still there: what is removed from the model must be removed there too")
             print(f"receipt: {made.head}")
 
@@ -248,31 +248,35 @@ def _batch_size(text: str) -> int | Literal["auto"] | None:
     return int(text)
 
 
-def _announce(contents: "Contents", C: float, learner: "Learner") -> None:
+def _announce(file: Path | None, contents: "Contents", C: float, learner: "Learner") -> None:
     """Print what was taken from the table, which ``C``, and how long learning will take."""
     with after("nothing was made"):
-        _print_contents(contents)
+        _print_contents(file, contents)
         _print_plan(C, learner)
         print(f"learning takes about {seconds_in_words(contents.seconds)}", flush=True)
 
 
-def _print_contents(contents: "Contents") -> None:
+def _print_contents(file: Path | None, contents: "Contents") -> None:
+    from certified_unlearning.data.advice.ranges import warning_about
     from certified_unlearning.data.tables.spellings import described
     from certified_unlearning.data.tables.table_values import listed
 
-    numbers = f", {counted(contents.numbers, 'number')} a record" if contents.numbers != len(contents.features) else ""
-    print(f"features: {listed(contents.features)} ({counted(len(contents.features), 'column')}{numbers})")
+    features = contents.table.features or ()
+    numbers = f", {counted(contents.numbers, 'number')} a record" if contents.numbers != len(features) else ""
+    print(f"features: {listed(features)} ({counted(len(features), 'column')}{numbers})")
     shown = list(contents.classes.items())[:_CLASSES_SHOWN]
     more = f" and {len(contents.classes) - len(shown)} more" if len(contents.classes) > len(shown) else ""
     origin = "as declared" if contents.classes_from == "declaration" else "as found in the records"
     print("classes: " + ", ".join(f"{name!r} {count:,}" for name, count in shown) + f"{more} ({origin})")
     print(
-        f"identifiers: {contents.identifier!r}, {counted(contents.people, 'person')} in "
+        f"identifiers: {contents.table.identifier!r}, {counted(contents.people, 'person')} in "
         f"{counted(contents.records, 'record')}"
     )
     print(f"left out: no rows; {f'columns {listed(contents.left_out)}' if contents.left_out else 'no columns'}")
-    for sentence in described(contents.spellings):
-        print(f"warning: {sentence}", file=sys.stderr)
+    warnings = described(contents.spellings)
+    if contents.drowning is not None:
+        warnings.append(warning_about(contents.table, contents.drowning, None if file is None else str(file)))
+    print_warnings(warnings)
 
 
 def _print_plan(C: float, learner: "Learner") -> None:

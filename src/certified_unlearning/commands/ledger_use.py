@@ -24,8 +24,6 @@ if TYPE_CHECKING:
     from certified_unlearning.ledger import LoadedModel
 
 NOT_BETTER = "the model is right no more often than always saying the most frequent class"
-RANKS = 0.6
-"""From which AUC on a model that always says the same class is one that could say more."""
 NOT_FOR_PUBLICATION = "on the training records that are left, without noise: not for publication"
 _WITHOUT_NOISE = "These numbers are computed from the records without noise: the guarantee does not cover them."
 _MEMORY = 1 << 24
@@ -87,7 +85,7 @@ def evaluate(
         some = count_known(model_dir, records.identifiers or [])
         trained, removed = trained + some[0], removed + some[1]
     quality = tally.quality()
-    warnings = [*warnings_about(quality), *_warnings_about_people(trained, removed)]
+    warnings = [*warnings_about(quality, model_dir), *_warnings_about_people(trained, removed)]
     if as_json:
         found = {"model": str(model_dir), "file": str(file), "version": model.version, **asdict(quality)}
         print(json.dumps(found | {"covered_by_guarantee": False, "warnings": warnings}, indent=2))
@@ -153,17 +151,25 @@ def in_words(quality: "Quality") -> str:
     )
 
 
-def warnings_about(quality: "Quality") -> list[str]:
-    """Return what a user must be warned of."""
-    if quality.beats_majority:
+def warnings_about(quality: "Quality", model_dir: Path, *, names_columns: bool = True) -> list[str]:
+    """Return what a user must be warned of, and what helps, as tried on the training records that are left.
+
+    Args:
+        quality: What was found.
+        model_dir: The model directory.
+        names_columns: Whether to say which column drowns the others.
+    """
+    if quality.fact is None:
         return []
-    warning = f"{NOT_BETTER} ({quality.accuracy:.3f} against {quality.majority:.3f})"
-    if quality.auc is not None and quality.auc > RANKS:
-        warning += (
-            f"; yet it ranks them (AUC {quality.auc:.3f}): `unlearn init` with a --C ten times as large regularises "
-            "less, and probabilities may be compared with another threshold than one half"
-        )
-    return [warning]
+    if quality.classes < 2:
+        return [quality.fact]
+    # Not at the top: it takes seconds, and is only for where a warning is due.
+    from certified_unlearning.ledger.trouble import trouble_left
+
+    try:
+        return [quality.fact, *trouble_left(model_dir, quality, names_columns=names_columns)]
+    except UnlearningError as error:
+        return [quality.fact, f"what helps cannot be said now: {error}"]
 
 
 def print_warnings(warnings: list[str]) -> None:
@@ -182,15 +188,15 @@ def look_at_quality(model_dir: Path) -> "Quality | str":
         return str(error)
 
 
-def print_quality(model_dir: Path) -> None:
-    """Print how good a model is on the training records that are left, for who operates it."""
+def print_quality(model_dir: Path, *, names_columns: bool = True) -> None:
+    """Print how good a model is on the training records that are left, for its operator; see `warnings_about`."""
     quality = look_at_quality(model_dir)
     if isinstance(quality, str):
         print(f"quality: not computed, for {quality}")
         return
     print(f"quality {NOT_FOR_PUBLICATION}")
     print(f"  {in_words(quality)} ({counted(quality.records, 'record')})")
-    print_warnings(warnings_about(quality))
+    print_warnings(warnings_about(quality, model_dir, names_columns=names_columns))
 
 
 def _require_place(output: Path, model_dir: Path, file: Path) -> None:

@@ -13,6 +13,8 @@ from certified_unlearning.errors import DataError, ParameterError
 
 MOST_SCORES = 1 << 23
 """Scores that are kept for the AUC of more than two classes, 64 MB; of two classes one of each record is kept."""
+HARDLY = 0.02
+"""By how much balanced accuracy must be above that of always saying the same class."""
 _LEAST_PROBABILITY = float(np.finfo(np.float64).eps)
 
 
@@ -30,6 +32,7 @@ class Quality:
         majority: The majority line: the share of the most frequent class, which is what always saying it would reach.
         records: How many there were.
         no_auc: Why there is no ``auc``; None where there is one.
+        classes: How many classes have records.
     """
 
     accuracy: float
@@ -39,11 +42,33 @@ class Quality:
     majority: float
     records: int
     no_auc: str | None = None
+    classes: int = 2
 
     @property
     def beats_majority(self) -> bool:
         """Whether the predictions are right more often than the most frequent class alone."""
         return self.accuracy > self.majority
+
+    @property
+    def hardly_tells(self) -> bool:
+        """Whether balanced accuracy is near that of always saying the same class."""
+        return self.balanced_accuracy < 1 / self.classes + HARDLY
+
+    @property
+    def fact(self) -> str | None:
+        """What a user must be warned of; None if there is nothing."""
+        if self.classes < 2:
+            return "all records are of one class, so nothing here says whether the model tells the classes apart"
+        against = f"accuracy {self.accuracy:.3f} against {self.majority:.3f} for always saying the most frequent class"
+        balanced = f"balanced accuracy {self.balanced_accuracy:.3f} against {1 / self.classes:.3f}"
+        if self.hardly_tells:
+            return f"the model hardly tells the classes apart: {balanced}, {against}"
+        if not self.beats_majority:
+            return (
+                f"the model is right no more often than always saying the most frequent class, and yet it tells the "
+                f"classes apart: {balanced}, {against}; where classes are rare, judge it by balanced accuracy or AUC"
+            )
+        return None
 
     def in_words(self) -> list[str]:
         """Return a line for a report, and a warning where the predictions are worth nothing."""
@@ -53,11 +78,8 @@ class Quality:
             f"{self.balanced_accuracy:.3f}, {auc}, log loss {self.log_loss:.3f}; the most frequent class alone makes "
             f"{self.majority:.3f}."
         ]
-        if not self.beats_majority:
-            said.append(
-                f"Warning: the model is no better than naming the most frequent class always, with accuracy "
-                f"{self.accuracy:.3f} against {self.majority:.3f}."
-            )
+        if self.fact is not None:
+            said.append(f"Warning: {self.fact}.")
         return said
 
 
@@ -155,6 +177,7 @@ class Tally:
             log_loss=self._loss / records,
             majority=int(self._all.max()) / records,
             records=records,
+            classes=int(present.sum()),
         )
 
     def _auc(self) -> float | None:

@@ -128,6 +128,7 @@ class CertifiedLogisticRegression(NoisyClassifier, CertifiedModel):
             self._warn_if_drowned(plan, **sizes, stacklevel=5)
             # Whatever is done to rows is done in float64: the bounds know how long a row is to 1.1e-6 only.
             rows = self._rows(X.astype(np.float64, copy=False))
+            self._warn_if_a_column_drowns(X)
             labels = labels.astype(np.float64 if len(classes) == 2 else np.int64)
             self.classes_ = classes
             self._class_sizes = np.unique(labels, return_counts=True)[1]

@@ -15,7 +15,7 @@ from certified_unlearning.accounting.core.checks import require_positive
 from certified_unlearning.accounting.core.scale import weights_bound
 from certified_unlearning.data.quality import Quality, quality_of
 from certified_unlearning.errors import DataError
-from certified_unlearning.estimators.advice import ADVISED, Strength, warn_if_drowned
+from certified_unlearning.estimators.advice import ADVISED, GOOD, NEAR_BEST, Strength, warn_if_drowned
 from certified_unlearning.estimators.class_weights import ClassWeights
 from certified_unlearning.estimators.linear import LinearModel
 from certified_unlearning.estimators.scaling import Array, dense
@@ -173,8 +173,10 @@ class NoisyClassifier(LinearClassifier):
                 self.C,
                 [each / (n * weights.largest) for each in ADVISED],
                 lambda C: f"C n = {C * n:.3g}",
+                noises=(NEAR_BEST, GOOD),
             ),
             epsilon=self.epsilon,
+            sigma=self.sigma,
             noise=noise,
             score=score,
             trouble=f"the noise in a score has a standard deviation of up to {noise:.3g}, and no score of the model "

@@ -158,6 +158,7 @@ class LangevinLogisticRegression(UnlearningClassifier, LangevinModel):
             super()._learn_from(X, labels)
             return
         self._require_short(X)
+        self._warn_if_a_column_drowns(X)
         X = np.ascontiguousarray(X)
         order = dealt_order(len(X), self._noise_key())
         labels = labels[order]

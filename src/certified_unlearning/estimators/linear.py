@@ -14,9 +14,11 @@ from sklearn.base import BaseEstimator
 from sklearn.utils import Tags, check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from certified_unlearning.data.advice.shares import Shares, sampled
 from certified_unlearning.data.prepared import NORM_TOLERANCE
 from certified_unlearning.errors import DataError, ParameterError
 from certified_unlearning.estimators import storage
+from certified_unlearning.estimators.advice import warn_of_a_drowning_column
 from certified_unlearning.estimators.requests import FrameIndex, positions_named, warn_of_an_empty_class
 from certified_unlearning.estimators.scaling import Array, PublicScaling, dense, unit
 
@@ -142,6 +144,23 @@ class LinearModel(BaseEstimator):  # type: ignore[misc]
         if scaling is not None:
             return scaling(features)
         return unit(features) if self.normalize else features
+
+    def _warn_if_a_column_drowns(self, features: Array) -> None:
+        """Warn whoever called `fit` if one column carries nearly all of a row's squared norm.
+
+        So much is computed from 2,500 of the records at most, the same ones every time.
+
+        Args:
+            features: Checked features that are not refused for their length.
+        """
+        count = features.shape[1]
+        some = self._seen(features[sampled(len(features), count)].astype(np.float64))
+        names = getattr(self, "feature_names_in_", None)
+        shares = Shares([f"column {place} of X" for place in range(count)] if names is None else names.tolist())
+        shares.add(some)
+        largest = shares.largest()
+        if largest is not None:
+            warn_of_a_drowning_column(largest, ranges=self.feature_ranges, records=len(some))
 
     def _scaling(self) -> PublicScaling | None:
         """Return the map to ranges or to a norm; None where neither is given.
@@ -328,6 +347,6 @@ def require_short_rows(features: Array, why: str) -> None:
     if longer:
         raise DataError(
             f"row {worst} of X has norm {norms[worst]:.7g}, the longest of {longer} rows above 1, but {why}; "
-            "divide X by a public constant, or say normalize=True to divide every row by its "
-            "own norm"
+            "give feature_ranges, a pair (low, high) for each column, known without these "
+            "records; or divide X by a public constant, or say normalize=True to divide every row by its own norm"
         )

@@ -64,6 +64,7 @@ class UnlearningModel(LinearModel):
     def _learn_from(self, X: NDArray[Any], labels: NDArray[Any]) -> None:
         """Learn from records, and keep them as rows."""
         rows = self._rows(X)
+        self._warn_if_a_column_drowns(X)
         self._learn(*self._tensors(rows, labels))
         self.remaining_ = np.arange(len(rows))
         self._keep(rows, labels)

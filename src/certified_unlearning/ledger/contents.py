@@ -10,6 +10,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from certified_unlearning.accounting.core.losses import scores_per_record
+from certified_unlearning.data.advice.shares import Largest
+from certified_unlearning.data.tables.declaration import Table
 from certified_unlearning.data.tables.spellings import Group
 from certified_unlearning.ledger.directory import ModelDirectory
 from certified_unlearning.ledger.model import Learner
@@ -34,24 +36,24 @@ class Contents:
     """What a model is made from.
 
     Attributes:
-        features: The columns that are features.
+        table: The declaration, resolved.
+        drowning: The column that carries nearly all of a row's norm, if one does.
         left_out: The columns of the table that are used for nothing.
         numbers: How many numbers the features of one record become.
         classes: Number of records of each class.
         classes_from: Whether they were declared, or taken from the records.
-        identifier: The column that says whose a record is.
         records: Number of records: all rows of the table.
         people: Number of identifiers.
         spellings: Identifiers that a person would take for one.
         seconds: About how long learning takes.
     """
 
-    features: Sequence[str]
+    table: Table
+    drowning: Largest | None
     left_out: Sequence[str]
     numbers: int
     classes: Mapping[str, int]
     classes_from: ClassesFrom
-    identifier: str
     records: int
     people: int
     spellings: Sequence[Group]

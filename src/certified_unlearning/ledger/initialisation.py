@@ -13,6 +13,8 @@ from certified_unlearning.accounting import AccountantName
 from certified_unlearning.accounting.core.checks import require_positive
 from certified_unlearning.accounting.core.losses import regularisation_of
 from certified_unlearning.accounting.core.scale import QUICK_CONDITION
+from certified_unlearning.data.advice.ranges import shares_of
+from certified_unlearning.data.advice.shares import Shares
 from certified_unlearning.data.tables.classes import FEWEST_OF_A_CLASS, require_common
 from certified_unlearning.data.tables.spellings import Group, Spellings
 from certified_unlearning.data.tables.table import Table, read_blocks, resolve
@@ -161,7 +163,8 @@ def initialise(
     with _whole_or_absent(path) as directory, Ledger.create(directory.ledger) as ledger:
         source = Path(table.path)
         modified = _modified(source)
-        copied = _copy(directory, ledger, table, intercept, all_columns=all_columns)
+        shares = shares_of(table)
+        copied = _copy(directory, ledger, table, intercept, shares, all_columns=all_columns)
         if classes_from == "records":
             people = dict(zip(map(str, table.classes or ()), copied.people_by_class, strict=True))
             require_common(table, people, fewest=FEWEST_OF_A_CLASS, noun="person")
@@ -257,12 +260,12 @@ def initialise(
         if planned is not None:
             used = {*table.roles.values(), *(table.features or ())}
             contents = Contents(
-                features=table.features or (),
+                table=table,
+                drowning=shares.largest(),
                 left_out=[column for column in column_names(table.path) if column not in used],
                 numbers=features - intercept,
                 classes=dict(zip(map(str, table.classes or ()), copied.by_class, strict=True)),
                 classes_from=classes_from,
-                identifier=id_column,
                 records=n,
                 people=start.people,
                 spellings=copied.spellings,
@@ -301,8 +304,13 @@ class _Copied(NamedTuple):
     spellings: Sequence[Group]
 
 
-def _copy(directory: ModelDirectory, ledger: Ledger, table: Table, intercept: bool, *, all_columns: bool) -> _Copied:
-    """Write rows and labels to the training copy and who has which rows to the ledger."""
+def _copy(
+    directory: ModelDirectory, ledger: Ledger, table: Table, intercept: bool, shares: Shares, *, all_columns: bool
+) -> _Copied:
+    """Write rows and labels to the training copy and who has which rows to the ledger.
+
+    What each column carries of a row's norm is counted in ``shares``, which are for the operator's eyes.
+    """
     n = features = 0
     labels = np.array(range(len(table.classes or ())), np.int8) if len(table.classes or ()) > 2 else np.array([-1, 1])
     by_class = np.zeros(len(labels), np.int64)
@@ -315,6 +323,7 @@ def _copy(directory: ModelDirectory, ledger: Ledger, table: Table, intercept: bo
         directory.labels.open("wb") as label_file,
     ):
         for block in read_blocks(table, all_columns=all_columns):
+            shares.add(block.features)
             rows = with_intercept(block.features) if intercept else block.features
             feature_file.write(rows.data)
             label_file.write(block.labels.data)

@@ -40,23 +40,25 @@ def quality_left(path: Path) -> Quality:
     directory = ModelDirectory(path)
     with Ledger.opened(directory.ledger, read_only=True) as ledger:
         state = read_state(ledger)
-        _require_whole(path, state)
+        require_whole(path, state)
         try:
             quality = _quality(directory, ledger, state)
         except (DataError, LedgerError):
-            _require_same(path, state, read_state(ledger))  # An `apply` may have deleted what was to be read.
+            require_same(path, state, read_state(ledger))  # An `apply` may have deleted what was to be read.
             raise
-        _require_same(path, state, read_state(ledger))
+        require_same(path, state, read_state(ledger))
     return quality
 
 
-def _require_whole(path: Path, state: State) -> None:
+def require_whole(path: Path, state: State) -> None:
+    """Raise `BusyError` if an `apply` has begun and not finished."""
     if state.planned is not None:
         raise BusyError(f"an `apply` on {path} has begun and not finished")
 
 
-def _require_same(path: Path, before: State, after: State) -> None:
-    _require_whole(path, after)
+def require_same(path: Path, before: State, after: State) -> None:
+    """Raise `BusyError` if an `apply` has begun or finished between two states."""
+    require_whole(path, after)
     if before.current != after.current:
         raise BusyError(f"an `apply` on {path} has finished meanwhile")
 
@@ -65,30 +67,64 @@ def _quality(directory: ModelDirectory, ledger: Ledger, state: State) -> Quality
     weights = read_weights(directory, state.current)
     if not weights.size:
         raise DataError("its parameters are secret; `unlearn evaluate` says how good its answers are on other records")
-    n, names = state.start.records, _classes(directory, state)
-    classes = len(names)
-    try:
-        rows = StoredRows(directory.features, 0, (n, weights.shape[1]))
-        labels = np.fromfile(directory.labels, np.int8)
-    except OSError as error:
-        raise DataError(f"cannot read {error.filename}: {error.strerror}") from error
-    if len(labels) != n:
-        raise DataError(f"{directory.labels} is damaged: it holds {len(labels)} labels of {n} records")
-    left = labels != 0 if classes == 2 else _left(directory, ledger, n)
-    signed = classes == 2 and directory.places.exists()
-    tally = Tally(classes, names)
-    at_once = max(1, _NUMBERS_AT_ONCE // weights.shape[1])
-    for start in range(0, n, at_once):
-        some = slice(start, start + at_once)
-        kept = left[some]
-        block, right = rows[some][kept], labels[some][kept]
-        if signed:
-            # Dealt rows of two classes are stored as -label x.
-            block *= -right[:, None].astype(np.float32)
+    names, width = _classes(directory, state), weights.shape[1]
+    tally, records = Tally(len(names), names), RecordsLeft(directory, ledger, state.start.records, width, len(names))
+    at_once = max(1, _NUMBERS_AT_ONCE // width)
+    for start in range(0, state.start.records, at_once):
+        block, positions = records.block(slice(start, start + at_once))
         scores = scores_of(block, weights)
-        positions = right > 0 if classes == 2 else right
         tally.add(np.exp(log_probabilities(scores)), positions, predicted(scores))
     return tally.quality()
+
+
+class RecordsLeft:
+    """The training copy's rows that are somebody's, with the number of each one's class, from 0.
+
+    Attributes:
+        left: Which rows they are.
+
+    Args:
+        directory: The model directory.
+        ledger: Its ledger.
+        records: How many rows there were at the start.
+        features: Columns of a row.
+        classes: How many classes there are.
+
+    Raises:
+        DataError: The training copy cannot be read, or is damaged.
+    """
+
+    def __init__(self, directory: ModelDirectory, ledger: Ledger, records: int, features: int, classes: int) -> None:
+        try:
+            self._rows = StoredRows(directory.features, 0, (records, features))
+            self._labels = np.fromfile(directory.labels, np.int8)
+        except OSError as error:
+            raise DataError(f"cannot read {error.filename}: {error.strerror}") from error
+        if len(self._labels) != records:
+            raise DataError(f"{directory.labels} is damaged: it holds {len(self._labels)} labels of {records} records")
+        self.left = self._labels != 0 if classes == 2 else _left(directory, ledger, records)
+        self._classes = classes
+        # Dealt rows of two classes are stored as -label x.
+        self._signed = classes == 2 and directory.places.exists()
+
+    def block(self, some: slice) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
+        """Return those among some rows, and their classes."""
+        return self._of(self._rows[some][self.left[some]], self._labels[some][self.left[some]])
+
+    def sample(self, most: int) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
+        """Return at most so many, drawn at random but the same ones every time, and their classes."""
+        places = np.flatnonzero(self.left)
+        if len(places) > most:
+            places = np.sort(np.random.default_rng(0).choice(places, most, replace=False))
+        rows = np.empty((len(places), self._rows.shape[1]), np.float32)
+        for number, place in enumerate(places.tolist()):
+            self._rows.read_into(rows[number : number + 1], place)
+        return self._of(rows, self._labels[places])
+
+    def _of(self, rows: NDArray[np.float32], labels: NDArray[np.int8]) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
+        if self._signed:
+            rows *= -labels[:, None].astype(np.float32)
+        return rows, np.asarray(labels > 0 if self._classes == 2 else labels, np.int64)
 
 
 def _left(directory: ModelDirectory, ledger: Ledger, n: int) -> NDArray[np.bool_]:

@@ -17,6 +17,7 @@ from typing import Any
 
 import yaml
 
+from certified_unlearning.data.advice.shares import DROWNING, hardly_count, percent
 from certified_unlearning.data.tables.classes import FEWEST_OF_A_CLASS, alike
 from certified_unlearning.data.tables.declaration import MOST_CLASSES
 from certified_unlearning.data.tables.spellings import described
@@ -108,6 +109,8 @@ def draft(path: str, label: str | None, identifier: str | None = None, *, beside
         made.notes.append(
             ("norm", "at-most-1, for there is one column of numbers: divided by its own norm each would become -1 or 1")
         )
+    elif len(made.features) > 1:
+        _look_at_shares(columns, made)
     made.text = "".join(f"{line}\n" for line in _lines(path, columns[label], identifier, made, beside))
     return made
 
@@ -323,6 +326,38 @@ def _take_numbers(column: Column, made: Draft) -> None:
                 f"{column.distinct} different whole numbers only: if they are codes, declare categories instead",
             )
         )
+
+
+def _look_at_shares(columns: dict[str, Column], made: Draft) -> None:
+    """Say which columns would drown the others without their range, and whether one still does with it."""
+    squares = {
+        name: columns[name].magnitudes.mean_square(*made._ranges[name], columns[name].rows)
+        if ("ranges", name) in made._checked
+        else 1.0  # A one-hot row, or an end of the range of a boolean.
+        for name in made.features
+    }
+    others = len(squares) - 1
+    for name, square in squares.items():
+        rest = sum(squares.values()) - square
+        if square > DROWNING * (square + rest):
+            made.notes.append(
+                (
+                    name,
+                    f"it carries about {percent(square / (square + rest))} of a row's squared norm, so "
+                    f"{hardly_count(others)}: most of their values lie near the middle of their ranges; narrower ones, "
+                    "which need not hold the rarest values, help",
+                )
+            )
+        if ("ranges", name) in made._checked and rest > 0:
+            share = columns[name].magnitudes.share(rest, columns[name].rows, made._missing.get(name, 0.0))
+            if share > DROWNING:
+                made.notes.append(
+                    (
+                        name,
+                        f"keep a range: without one it would carry about {percent(share)} of a row's squared norm, and "
+                        f"{hardly_count(others, 'would hardly count')}",
+                    )
+                )
 
 
 def nice_range(low: float, high: float) -> tuple[float, float]:

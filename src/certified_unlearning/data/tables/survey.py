@@ -12,6 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from certified_unlearning.data.advice.magnitudes import Magnitudes
 from certified_unlearning.data.tables.spellings import Group, Spellings
 from certified_unlearning.data.tables.table_file import batches, column_names, index_columns, is_csv
 from certified_unlearning.data.tables.table_values import MISSING, Rows, mask_of, parses
@@ -46,6 +47,7 @@ class Column:
         whole: Whether all numbers are whole.
         low: The least number.
         high: The largest number.
+        magnitudes: How large its numbers are.
         first_word: The row of the first value that is no number, from 1.
         counts: How often each value occurs; None if there are more than `MOST_DISTINCT`.
         missing_words: The words by which it says that a value is missing.
@@ -69,6 +71,7 @@ class Column:
     whole: bool = True
     low: float = np.inf
     high: float = -np.inf
+    magnitudes: Magnitudes = field(default_factory=Magnitudes)
     first_word: int | None = None
     counts: Counter[str] | None = field(default_factory=Counter)
     missing_words: set[str] = field(default_factory=set)
@@ -147,6 +150,7 @@ class Column:
         if len(finite):
             self.low, self.high = min(self.low, float(finite.min())), max(self.high, float(finite.max()))
             self.whole &= bool((finite == np.round(finite)).all())
+            self.magnitudes.add(finite)
 
     def _odd(self, text: str) -> str | None:
         """Return which count a text that is no number belongs to; None for a number."""

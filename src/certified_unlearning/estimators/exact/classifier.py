@@ -150,6 +150,7 @@ class ExactLogisticRegression(LinearClassifier):
             settings = self._settings(len(rows))
             strength = len(rows) * regularisation_of(C=self.C, n=len(rows), intercept=self.fit_intercept)
             require_stable_steps(settings.step_size, strength)
+            self._warn_if_a_column_drowns(X)
             self._records = LinearRecords(
                 torch.as_tensor(rows, device=device),
                 torch.as_tensor(labels, device=device),

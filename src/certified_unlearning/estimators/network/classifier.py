@@ -142,10 +142,12 @@ class CertifiedMLPClassifier(ClassifierMixin, LinearModel):  # type: ignore[misc
                     f"y holds one class only ({self.classes_.item(0)!r}); a classifier needs samples of two"
                 )
             device = pick_device(self.device)
-            self._train_rows: Any = self._inputs(dense(X), device)
+            X = dense(X)
+            self._train_rows: Any = self._inputs(X, device)
             self._train_labels = torch.as_tensor(labels, device=device)
             self._present = torch.ones(len(labels), dtype=torch.bool, device=device)
             self._settings = self._settings_for(len(labels))
+            self._warn_if_a_column_drowns(X)
             generator = torch.Generator().manual_seed(self._noise_key() % 2**63)
             self._places = self._settings.places(len(labels), generator).to(device)
             self._start = tuple(each.to(device) for each in self._settings.start(generator))

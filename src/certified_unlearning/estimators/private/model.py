@@ -45,6 +45,9 @@ Method = Literal["output-perturbation", "noisy-gradient-descent", "embedding"]
 class PrivateModel(LinearModel):
     """Learns with noise that hides each record, and keeps none of them.
 
+    A warning of `fit` that one column drowns the others is computed from the records without noise: epsilon does not
+    cover it, and it is not for publication.
+
     Subclasses have the parameters ``method``, ``epsilon``, ``delta``, ``relation``, ``radius``, ``boosting``,
     ``strong_convexity``, ``steps`` and ``dimension``, and those of `LinearModel`.
     """
@@ -65,6 +68,7 @@ class PrivateModel(LinearModel):
         require_one_of(get_args(Relation), relation=self.relation)
         rows = self._rows(features)
         plan = self._planned(len(rows), rows.shape[1])
+        self._warn_if_a_column_drowns(features)
         key = self._noise_key()
         # A matrix that no record was looked at for; it may be known to everybody.
         projection = (

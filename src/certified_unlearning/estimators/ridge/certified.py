@@ -108,7 +108,9 @@ class CertifiedRidge(LinearRegressor, CertifiedModel):
         with self._all_or_nothing():
             X, targets = self._validated(X, y)
             plan = self._planned(len(X), X.shape[1] + self.fit_intercept)
-            self._learned(plan, self._rows(X.astype(np.float64, copy=False)), targets)
+            rows = self._rows(X.astype(np.float64, copy=False))
+            self._warn_if_a_column_drowns(X)
+            self._learned(plan, rows, targets)
         return self
 
     def _planned(self, n: int, features: int) -> RefitPlan:

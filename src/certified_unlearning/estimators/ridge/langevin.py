@@ -11,7 +11,7 @@ from sklearn.base import clone
 from certified_unlearning.accounting.core.losses import ridge_radius
 from certified_unlearning.accounting.core.scale import score_noise
 from certified_unlearning.errors import ParameterError
-from certified_unlearning.estimators.advice import ADVISED, Strength, warn_if_drowned
+from certified_unlearning.estimators.advice import ADVISED, GOOD, Strength, warn_if_drowned
 from certified_unlearning.estimators.linear import without_sample_weight
 from certified_unlearning.estimators.ridge.regressor import LinearRegressor
 from certified_unlearning.estimators.unlearning_model import LangevinModel
@@ -184,8 +184,15 @@ class LangevinRidge(LinearRegressor, LangevinModel):
 
         noise, score = noise_and_score(learner)
         warn_if_drowned(
-            Strength("alpha", self.alpha, [n / each for each in ADVISED], lambda alpha: f"alpha / n = {alpha / n:.3g}"),
+            Strength(
+                "alpha",
+                self.alpha,
+                [n / each for each in ADVISED],
+                lambda alpha: f"alpha / n = {alpha / n:.3g}",
+                noises=(GOOD,),
+            ),
             epsilon=self.epsilon,
+            sigma=self.sigma,
             noise=noise,
             score=score,
             trouble="with target_range mapped to [-1, 1] the noise in a prediction has a standard deviation of up to "

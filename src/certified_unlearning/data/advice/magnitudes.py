@@ -1,0 +1,62 @@
+"""How large the numbers of a column are, in little memory: its share of a row's norm, with and without a range."""
+
+from collections import Counter
+
+import numpy as np
+from numpy.typing import NDArray
+
+_BINS = 8
+"""Bins of a factor of 2: a square is known to a tenth, a share of 90 % to a hundredth."""
+
+
+class Magnitudes:
+    """A tally of a column's finite numbers."""
+
+    def __init__(self) -> None:
+        self._count = 0
+        self._bins: Counter[int] = Counter()
+        self._first = 0.0
+        self._sum = 0.0
+        self._squares = 0.0
+
+    def add(self, numbers: NDArray[np.float64]) -> None:
+        """Count some numbers, at least one."""
+        if not self._count:
+            self._first = float(numbers[0])
+        self._count += len(numbers)
+        bins, counts = np.unique(np.floor(_BINS * np.log2(np.abs(numbers[numbers != 0]))), return_counts=True)
+        self._bins.update(dict(zip(bins.astype(int).tolist(), counts.tolist(), strict=True)))
+        # Of the distances from a number among them: squares of years would hide how little they differ.
+        with np.errstate(over="ignore", invalid="ignore"):
+            distances = numbers - self._first
+            self._sum += float(distances.sum())
+            self._squares += float(np.square(distances).sum())
+
+    def mean_square(self, low: float, high: float, rows: int) -> float:
+        """Return the mean over rows of the square of what a range from ``low`` to ``high`` makes of a number.
+
+        A row without a number counts as 0, the middle of the range. At most 1, which also stands for what overflows.
+        """
+        middle, half = low / 2 + high / 2, high / 2 - low / 2
+        shift = (self._first - middle) / half
+        with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+            squares = np.float64(self._squares) / half / half + 2 * shift * np.float64(self._sum) / half
+            mean = float((squares + self._count * shift**2) / rows)
+        return min(max(mean, 0.0), 1.0) if np.isfinite(mean) else 1.0
+
+    def share(self, others: float, rows: int, constant: float = 0.0) -> float:
+        """Return the mean over rows of the share of a row's squared norm that the numbers carry as they are.
+
+        Args:
+            others: The mean of what all other columns add to the squared norm, above 0.
+            rows: How many rows there are.
+            constant: What stands in a row without a number.
+        """
+        bins = np.array([*self._bins], dtype=np.float64)
+        counts = np.array([*self._bins.values()], dtype=np.float64)
+        logarithms = np.append(2 * (bins + 0.5) / _BINS, 2 * np.log2(abs(constant)) if constant else -np.inf)
+        counts = np.append(counts, rows - self._count)
+        # By the ratio, for the square of a large number is infinite; and so may the ratio be, whose share is 0.
+        with np.errstate(over="ignore"):
+            shares = 1 / (1 + np.exp2(np.log2(others) - logarithms))
+        return float(shares @ counts) / rows

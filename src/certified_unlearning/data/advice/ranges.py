@@ -1,0 +1,61 @@
+"""What to declare so that no column of a table drowns the others."""
+
+import json
+import re
+import shlex
+from collections.abc import Sequence
+
+from certified_unlearning.data.advice.shares import Largest, Shares
+from certified_unlearning.data.tables.declaration import Table
+
+MOST_SHOWN = 8
+"""So many columns are shown in a line to add."""
+_PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]*")
+
+
+def shares_of(table: Table) -> Shares:
+    """Return an empty tally for the rows of a resolved table."""
+    columns = table.features or ()
+    return Shares([column for column in columns for _ in table.categories.get(column, (None,))])
+
+
+def warning_about(table: Table, largest: Largest, file: str | None = None) -> str:
+    """Return what a column costs, and which lines to add.
+
+    Args:
+        table: The declaration, resolved.
+        largest: The column that drowns the others.
+        file: The YAML file that the declaration is in; None where it was given by flags, or is not at hand.
+    """
+    columns = [column for column in table.features or () if column not in table.categories]
+    bare = [column for column in columns if column not in table.ranges]
+    if largest.column in bare:
+        # The column that drowns stands first.
+        bare.sort(key=lambda column: column != largest.column)
+        ranges = "its range" if len(bare) == 1 else "its range, and those of the other columns of numbers"
+    else:
+        ranges = "the ranges of the other columns"
+    if not bare:
+        return (
+            f"{largest.in_words()}: most of their values lie near the middle of their ranges; declare narrower ranges, "
+            f"which need not hold the rarest values, or leave {largest.column} out"
+        )
+    return f"{largest.in_words()}; declare {ranges}: {_lines(bare, table, file)}"
+
+
+def _lines(columns: Sequence[str], table: Table, file: str | None) -> str:
+    shown, left = columns[:MOST_SHOWN], len(columns) - MOST_SHOWN
+    more = f", and so on for {left} more" if left > 0 else ""
+    known = "two numbers known beforehand" + ("" if len(columns) == 1 else " for each")
+    if file is None:
+        flags = " ".join(f"--range {shlex.quote(f'{column}=LOW:HIGH')}" for column in shown)
+        without = ", without --norm at-most-1" if table.norm == "at-most-1" else ""
+        return f"{flags}{more}, {known}{without}"
+    lines = ", ".join(f"{_key(column)}: [LOW, HIGH]" for column in shown)
+    instead = ", with norm: unit" if table.norm == "at-most-1" else ""
+    return f"{lines}{more}, below `ranges` in {file}, {known}{instead}"
+
+
+def _key(column: str) -> str:
+    """Return a column's name as a key of YAML."""
+    return column if _PLAIN.fullmatch(column) else json.dumps(column, ensure_ascii=False)

@@ -1,0 +1,186 @@
+"""What a model could be worth with another regulariser or other noise, tried on some training records.
+
+Models without noise are fitted on one half of the records and judged on the other, both ways, so that one that learns
+by heart is not taken for a better one. Rows are those of the model, with the intercept's constant if it has one.
+"""
+
+import warnings
+from functools import cache
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import expit, softmax
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.linear_model import LogisticRegression
+
+from certified_unlearning.data.quality import Tally
+
+GAIN = 0.03
+"""By so much balanced accuracy and AUC together must be larger to count as better."""
+MOST_RECORDS = 10_000
+_LEAST_RECORDS = 500
+_NUMBERS = 1 << 23
+_DRAWS = 5
+_ITERATIONS = 200
+_MOST_COLUMNS = 1000
+
+Array = NDArray[np.float64]
+
+
+class Worth(NamedTuple):
+    """How good predictions are.
+
+    Attributes:
+        balanced: Balanced accuracy.
+        auc: The area under the curve; one half where a class has no records.
+        by_mean: Balanced accuracy when each class' probability is divided by its mean over the records before they are
+            compared: of two classes that is another threshold than one half.
+    """
+
+    balanced: float
+    auc: float
+    by_mean: float
+
+    def is_better_than(self, other: "Worth") -> bool:
+        """Return whether it is better by `GAIN`."""
+        return self.balanced + self.auc >= other.balanced + other.auc + GAIN
+
+    def in_words(self) -> str:
+        """Return both numbers."""
+        return f"balanced accuracy {self.balanced:.3f}, AUC {self.auc:.3f}"
+
+
+class Noise(NamedTuple):
+    """Noise on weights.
+
+    Attributes:
+        sigma: Its standard deviation on each weight; or, with a step size, the noise scale of the steps that leave it:
+            there is less of it in directions in which the objective is curved.
+        step_size: Of these steps; None where noise was added to weights at once.
+    """
+
+    sigma: float
+    step_size: float | None = None
+
+
+def most_records(features: int, classes: int) -> int:
+    """Return how many records are tried at most: 10,000, fewer where a model has many weights."""
+    return max(_LEAST_RECORDS, min(MOST_RECORDS, _NUMBERS // (features * (1 if classes == 2 else classes))))
+
+
+class Trial:
+    """Models tried on some records.
+
+    Args:
+        rows: Shape ``(n, features)``.
+        positions: Number of the class of each, from 0, shape ``(n,)``.
+        classes: How many classes there are.
+        of_all: Which share of the objective's normaliser all the records are that these stand for: 1 unless some were
+            removed.
+    """
+
+    def __init__(self, rows: NDArray[np.floating], positions: NDArray[np.int64], classes: int, of_all: float) -> None:
+        self._rows = rows.astype(np.float64)
+        self._positions = positions
+        self._classes = classes
+        self._of_all = of_all
+        # Every second one of each class.
+        order = np.argsort(positions, kind="stable")
+        self._halves = order[::2], order[1::2]
+        self._fitted = cache(self._fit)
+        self._curvature = cache(self._find_curvature)
+
+    @property
+    def is_possible(self) -> bool:
+        """Whether both halves have two classes."""
+        return all(len(np.unique(self._positions[half])) > 1 for half in self._halves)
+
+    def published(self, weights: NDArray[np.floating]) -> Worth:
+        """Return the worth of weights that are there, shape ``(scores of a record, features)``."""
+        everything = np.arange(len(self._rows))
+        return self._worth([(everything, weights.astype(np.float64))])
+
+    def mean_probabilities(self, weights: NDArray[np.floating]) -> Array:
+        """Return the mean over the records of each class' probability by such weights."""
+        return np.asarray(self._probabilities(self._rows, weights.astype(np.float64)).mean(axis=0))
+
+    def expected(self, strong_convexity: float, noise: Noise | None = None) -> Worth:
+        """Return the expected worth of a model.
+
+        Args:
+            strong_convexity: ``m`` of the objective ``mean loss + m ||w||^2 / 2``.
+            noise: On its weights.
+        """
+        halves = self._fitted(strong_convexity)
+        if noise is None:
+            return self._worth(halves)
+        draw = np.random.default_rng(0)
+        spread = self._spread(strong_convexity, noise)
+        worths = [
+            self._worth([(half, weights + draw.standard_normal(weights.shape) @ spread) for half, weights in halves])
+            for _ in range(_DRAWS)
+        ]
+        return Worth(*np.mean(worths, axis=0).tolist())
+
+    def _fit(self, strong_convexity: float) -> list[tuple[NDArray[np.int64], Array]]:
+        """Return each half with the weights of a fit to the other one."""
+        first, second = self._halves
+        return [(first, self._minimiser(second, strong_convexity)), (second, self._minimiser(first, strong_convexity))]
+
+    def _spread(self, strong_convexity: float, noise: Noise) -> Array:
+        """Return what standard normal numbers are multiplied by, shape ``(features, features)``."""
+        if noise.step_size is None:
+            return noise.sigma * np.eye(self._rows.shape[1])
+        curvatures, directions = self._curvature(strong_convexity)
+        contractions = 1 - noise.step_size * curvatures
+        # What each step adds and the later ones contract.
+        deviations = noise.sigma * np.sqrt(2 * noise.step_size / (1 - contractions**2))
+        return np.asarray(deviations[:, None] * directions.T)
+
+    def _find_curvature(self, strong_convexity: float) -> tuple[Array, Array]:
+        """Return the eigenvalues and eigenvectors of the Hessian of a score's weights, of many columns its diagonal."""
+        hessian = strong_convexity * np.eye(self._rows.shape[1])
+        for half, weights in self._fitted(strong_convexity):
+            rows = self._rows[half]
+            probabilities = self._probabilities(rows, weights)
+            curved = rows * (probabilities * (1 - probabilities)).mean(axis=1)[:, None]
+            hessian += self._of_all * (curved.T @ rows) / len(self._rows)
+        if len(hessian) > _MOST_COLUMNS:
+            return np.diag(hessian).copy(), np.eye(len(hessian))
+        return np.linalg.eigh(hessian)
+
+    def _minimiser(self, some: NDArray[np.int64], strong_convexity: float) -> Array:
+        model = LogisticRegression(
+            C=self._of_all / (strong_convexity * len(some)), fit_intercept=False, max_iter=_ITERATIONS
+        )
+        with warnings.catch_warnings():
+            # A fit that stops early is still one that could be had.
+            warnings.simplefilter("ignore", ConvergenceWarning)
+            model.fit(self._rows[some], self._positions[some])
+        if self._classes == 2:
+            return np.asarray(model.coef_)
+        weights = np.zeros((self._classes, self._rows.shape[1]))
+        found = model.coef_ if len(model.coef_) > 1 else np.vstack([-model.coef_, model.coef_]) / 2
+        weights[model.classes_] = found
+        return weights
+
+    def _worth(self, models: list[tuple[NDArray[np.int64], Array]]) -> Worth:
+        plain, by_mean = Tally(self._classes), Tally(self._classes)
+        for some, weights in models:
+            probabilities = self._probabilities(self._rows[some], weights)
+            plain.add(probabilities, self._positions[some])
+            divided = probabilities / probabilities.mean(axis=0)
+            by_mean.add(probabilities, self._positions[some], divided.argmax(axis=1))
+        quality = plain.quality()
+        return Worth(
+            quality.balanced_accuracy,
+            0.5 if quality.auc is None else quality.auc,
+            by_mean.quality().balanced_accuracy,
+        )
+
+    def _probabilities(self, rows: Array, weights: Array) -> Array:
+        scores = rows @ weights.T
+        if self._classes == 2:
+            return np.hstack([expit(-scores), expit(scores)])
+        return np.asarray(softmax(scores, axis=1))
