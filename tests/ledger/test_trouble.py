@@ -231,7 +231,7 @@ def test_too_few_records_to_try_anything(tmp_path: Path) -> None:
     models = Models(tmp_path, "third", 300)
     table = pd.read_csv(models.table).groupby("ill").head(1)
     table.to_csv(models.table, index=False)
-    model = models.make({"epsilon": 1, "C": 1.0, "batch_size": None})
+    model = models.make({"epsilon": 1, "C": 1.0, "batch_size": None}, classes=("no", "yes"))
     assert len(warnings_about(Quality(0.5, 0.5, 0.5, 0.7, 0.5, 2), model)) == 1
 
 
