@@ -96,7 +96,7 @@ def resolve(table: Table, *, fewest: int = 1) -> Table:
         index = [column for column in index_columns(table.path, columns) if column in features]
         if index:
             raise DataError(
-                f"{table.path}: column {index[0]!r} is named as an index is, which numbers rows; write the file "
+                f"{table.path}: column {index[0]!r} seems to be an index, which numbers rows; write the file "
                 "without it, or name the columns that are features"
             )
         if not features:
