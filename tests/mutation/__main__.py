@@ -6,8 +6,8 @@ nothing of the fault.
 """
 
 import argparse
+import json
 import os
-import re
 import signal
 import subprocess
 import sys
@@ -24,15 +24,17 @@ from tests.mutation.fault import Fault, chosen_faults
 from tests.workflow.working_tree import WorkingTree, copy_working_tree
 
 SIZES: dict[str, list[str]] = {
-    "quick": ["-m", "not workflow"],
+    "quick": ["-m", "not statistical and not exhaustive and not workflow"],
     "default": [],
     "all": [],
 }
 """Arguments of pytest that select the tests of each size, as the Makefile gives them."""
 # The checks of these very faults would fail in every copy with a fault.
-PYTEST = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", "--ignore=tests/mutation"]
-PASSED, FAILED, NONE_SELECTED = 0, 1, 5
+PYTEST = [sys.executable, "-m", "pytest", "-x", "-q", "--ignore=tests/mutation"]
+PASSED, NONE_SELECTED = 0, 5
 """Exit codes of pytest."""
+LAST_FAILED = Path(".pytest_cache") / "v" / "cache" / "lastfailed"
+"""Where pytest writes the names of the tests that failed."""
 SECONDS = 3 * 3600
 """A run of pytest that takes longer is stopped, and counts as a failure: a fault may make a loop endless."""
 RUNNING: set["subprocess.Popen[bytes]"] = set()
@@ -71,10 +73,11 @@ def first_failure(tree: WorkingTree, arguments: Sequence[str]) -> str | None:
         PytestError: Pytest could not run the tests.
     """
     # Without its own package first, a copy would test the installed one.
-    environment = tree.environment | {"OMP_NUM_THREADS": "1", "COLUMNS": "200"}
+    environment = tree.environment | {"OMP_NUM_THREADS": "1"}
     if "UNLEARNING_DATA" in os.environ:
         environment["UNLEARNING_DATA"] = os.environ["UNLEARNING_DATA"]
-    log = tree.root.with_suffix(".log")
+    log, last_failed = tree.root.with_suffix(".log"), tree.root / LAST_FAILED
+    last_failed.unlink(missing_ok=True)
     with log.open("wb") as out:
         process = subprocess.Popen(
             [*PYTEST, *arguments],
@@ -95,11 +98,10 @@ def first_failure(tree: WorkingTree, arguments: Sequence[str]) -> str | None:
             RUNNING.discard(process)
     if code in (PASSED, NONE_SELECTED):
         return None
-    said = log.read_text(encoding="utf-8", errors="replace")
-    failed = re.findall(r"^(?:FAILED|ERROR) (.+?)(?: - .*)?$", said, re.MULTILINE)
-    if code != FAILED or not failed:
+    if not last_failed.exists():
+        said = log.read_text(encoding="utf-8", errors="replace")
         raise PytestError(f"pytest ended with code {code} in a copy with {' '.join(arguments)}:\n{said[-2000:]}")
-    return str(failed[0])
+    return str(next(iter(json.loads(last_failed.read_text(encoding="utf-8")))))
 
 
 def stop(process: "subprocess.Popen[bytes]") -> None:
@@ -124,10 +126,11 @@ def copied(to: Path) -> WorkingTree:
 
 def verdict_of(fault: Fault, size: str, *, nearest_only: bool) -> Verdict:
     """Plant a fault in a copy and return what became of it."""
-    selected, begun = SIZES[size], time.monotonic()
+    selected = SIZES[size]
     with TemporaryDirectory(prefix="mutation-") as directory:
         tree = copied(Path(directory) / "planted")
         tree.edit(fault.file, fault.old, fault.new)
+        begun = time.monotonic()
         caught_by = first_failure(tree, [*selected, *fault.nearest])
         if caught_by is None and not nearest_only:
             caught_by = first_failure(tree, selected)

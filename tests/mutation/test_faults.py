@@ -2,10 +2,13 @@
 
 import ast
 from collections import Counter
+from pathlib import Path
 
 import pytest
 
+from tests.mutation.__main__ import first_failure
 from tests.mutation.fault import ROOMS, ROOT, Fault, chosen_faults, read_faults
+from tests.workflow.working_tree import WorkingTree
 
 FAULTS = read_faults()
 
@@ -36,3 +39,12 @@ def test_only_chooses_faults_by_a_part_of_their_names() -> None:
     assert chosen_faults([]) == FAULTS
     with pytest.raises(ValueError, match=r"--only 'no such fault' is in the name of no fault"):
         chosen_faults(["resumed run", "no such fault"])
+
+
+def test_the_first_test_that_fails_is_named_and_tests_that_pass_are_not(tmp_path: Path) -> None:
+    tree = WorkingTree(tmp_path / "tree")
+    tree.root.mkdir()
+    tests = "import pytest\n@pytest.mark.parametrize('x', ['a', 'b - c'])\ndef test(x): assert x == 'a'\n"
+    (tree.root / "test_x.py").write_text(tests)
+    assert first_failure(tree, ["test_x.py"]) == "test_x.py::test[b - c]"
+    assert first_failure(tree, ["test_x.py::test[a]"]) is None
