@@ -24,7 +24,7 @@ from tests.mutation.fault import Fault, chosen_faults
 from tests.workflow.working_tree import WorkingTree, copy_working_tree
 
 SIZES: dict[str, list[str]] = {
-    "quick": ["-m", "not statistical and not exhaustive and not workflow"],
+    "quick": ["-m", "not workflow"],
     "default": [],
     "all": [],
 }
@@ -48,18 +48,18 @@ class Verdict:
     Attributes:
         caught_by: The first test that failed; None where the fault survived.
         seconds: How long tests ran until then.
-        is_sound: Whether that test passes without the fault.
+        trouble: Why the run says nothing of the fault; None where it does.
     """
 
     caught_by: str | None
     seconds: float
-    is_sound: bool = True
+    trouble: str | None = None
 
     @property
     def in_words(self) -> str:
-        if self.caught_by is None:
-            return "SURVIVED"
-        return f"`{self.caught_by}`" if self.is_sound else f"NOTHING: `{self.caught_by}` fails without the fault, too"
+        if self.trouble is not None:
+            return f"UNKNOWN: {self.trouble}"
+        return "SURVIVED" if self.caught_by is None else f"`{self.caught_by}`"
 
 
 class PytestError(Exception):
@@ -100,7 +100,7 @@ def first_failure(tree: WorkingTree, arguments: Sequence[str]) -> str | None:
         return None
     if not last_failed.exists():
         said = log.read_text(encoding="utf-8", errors="replace")
-        raise PytestError(f"pytest ended with code {code} in a copy with {' '.join(arguments)}:\n{said[-2000:]}")
+        raise PytestError(f"pytest ended with code {code}: {said.strip().rpartition(os.linesep)[2]}")
     return str(next(iter(json.loads(last_failed.read_text(encoding="utf-8")))))
 
 
@@ -126,7 +126,13 @@ def copied(to: Path) -> WorkingTree:
 
 def verdict_of(fault: Fault, size: str, *, nearest_only: bool) -> Verdict:
     """Plant a fault in a copy and return what became of it."""
-    selected = SIZES[size]
+    try:
+        return _planted(fault, SIZES[size], nearest_only=nearest_only)
+    except PytestError as error:
+        return Verdict(None, 0.0, str(error))
+
+
+def _planted(fault: Fault, selected: Sequence[str], *, nearest_only: bool) -> Verdict:
     with TemporaryDirectory(prefix="mutation-") as directory:
         tree = copied(Path(directory) / "planted")
         tree.edit(fault.file, fault.old, fault.new)
@@ -137,17 +143,24 @@ def verdict_of(fault: Fault, size: str, *, nearest_only: bool) -> Verdict:
         seconds = time.monotonic() - begun
         if caught_by is None or "::" not in caught_by:
             return Verdict(caught_by, seconds)
-        is_sound = first_failure(copied(Path(directory) / "clean"), [*selected, caught_by]) is None
-        return Verdict(caught_by, seconds, is_sound)
+        clean = copied(Path(directory) / "clean")
+        fails_anyway = first_failure(clean, [*selected, caught_by]) is not None
+        return Verdict(caught_by, seconds, f"{caught_by} fails without the fault, too" if fails_anyway else None)
 
 
 def table_of(verdicts: dict[Fault, Verdict], size: str, *, nearest_only: bool) -> str:
     """Return the verdicts as a table in Markdown, with a sentence that counts them."""
     rows = [
-        [fault.room, fault.name, "yes" if fault.blind else "no", verdict.in_words, duration(verdict.seconds)]
+        [
+            fault.room,
+            fault.name,
+            "yes" if fault.blind else "no",
+            verdict.in_words.replace("|", r"\|"),
+            duration(verdict.seconds),
+        ]
         for fault, verdict in verdicts.items()
     ]
-    caught = sum(verdict.caught_by is not None and verdict.is_sound for verdict in verdicts.values())
+    caught = sum(verdict.caught_by is not None and verdict.trouble is None for verdict in verdicts.values())
     tests = "the nearest tests" if nearest_only else "the tests"
     lines = table_lines(["room", "fault", "blind", "caught by", "after"], rows)
     return "\n".join([*lines, "", f"{caught} of {len(verdicts)} faults are caught by {tests} of the size {size}."])
@@ -190,6 +203,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
         print(table)
     else:
         given.output.write_text(f"{table}\n", encoding="utf-8")
+    if any(verdict.trouble for verdict in verdicts.values()):
+        sys.exit(1)
 
 
 if __name__ == "__main__":
