@@ -3,6 +3,7 @@
 import hashlib
 import json
 import os
+import re
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -67,7 +68,18 @@ def read_yaml(path: str | Path) -> Any:
         raise DataError(f"{path} is not valid YAML: {' '.join(str(error).split())}") from error
 
 
+_ODD_NUMBER = re.compile(r"[-+]?(0\d|0[xob]|\d*_|\d+:).*", re.IGNORECASE)
+"""Numbers that YAML reads as others than are written: 010 is 8, 12:30 is 750."""
+
+
 class _UniqueKeys(yaml.SafeLoader):
+    def construct_object(self, node: yaml.Node, deep: bool = False) -> Any:
+        number = node.tag in ("tag:yaml.org,2002:int", "tag:yaml.org,2002:float")
+        if number and _ODD_NUMBER.fullmatch(str(node.value)):
+            line = node.start_mark.line + 1
+            raise yaml.YAMLError(f"{node.value} in line {line} would be read as another number; put quotes around it")
+        return super().construct_object(node, deep)
+
     def compose_mapping_node(self, anchor: Any) -> yaml.MappingNode:
         node = super().compose_mapping_node(anchor)
         lines: dict[tuple[str, str], int] = {}

@@ -18,7 +18,8 @@ from typing import Any
 from certified_unlearning.data.tables import csv_file, table_file
 from certified_unlearning.errors import DataError
 
-ALPHABET = ["a", "b", "1", ",", ",", '"', '"', "\n", "\r\n", "\r", " ", "é", "𝄞", ";", "\t", "'"]
+ALPHABET = [*"abcdefghijklm12340", ",", ",", '"', '"', "\n", "\r\n", "\r", " ", "é", "𝄞", ";", "\t", "'"]
+NO_BREAKS = str.maketrans("\r\n", "xx")
 Rows = list[list[str]]
 
 
@@ -63,7 +64,8 @@ def _written(draw: random.Random) -> str:
     def value() -> str:
         return "".join(draw.choices(ALPHABET, k=draw.choice([0, 1, 2, 3, 8])))
 
-    header = [f"{place}{value()}" for place in range(width)] if width > 1 else ["name"]
+    # A name over several lines is refused.
+    header = [f"{place}{value()}".translate(NO_BREAKS) for place in range(width)] if width > 1 else ["name"]
     rows = [[value() for _ in range(width)] for _ in range(draw.randint(0, 8))]
     text = io.StringIO(newline="")
     quoting = draw.choice([csv.QUOTE_MINIMAL, csv.QUOTE_ALL, csv.QUOTE_NONNUMERIC])

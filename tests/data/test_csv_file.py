@@ -49,6 +49,32 @@ def test_two_stray_quotes_never_make_a_row_vanish(tmp_path: Path) -> None:
     assert min(outcomes.values()) > 50, outcomes
 
 
+@pytest.mark.parametrize(
+    "rows",
+    [
+        '2,37,"hello, dear,no\n3,26,world",yes\n',
+        '2,37,"hello,no\n3,26,dear, world",yes\n',
+        '2,37,"hello,no\n\n3,26,world",yes\n',
+        '2,37,"hello,no\n# a comment, and more\n3,26,world",yes\n',
+        '2,37,"hello,no\n3,26,wor\nld",yes\n',
+        '2,37,"hello,no\n3,26,x, y,yes\n4,27,world",no\n',
+        '"2, 3",37,"hello,no\n3,26,world",yes\n',
+        '2,37,hello,"no\n3,26,world,yes"\n',
+        '"2,37,hello,no\n3",26,world,yes\n',
+    ],
+)
+def test_rows_between_two_stray_quotes_are_refused_whatever_else_stands_there(tmp_path: Path, rows: str) -> None:
+    (tmp_path / "t.csv").write_text(f"id,age,note,left\n1,20,x,no\n{rows}5,30,y,no\n")
+    with pytest.raises(DataError, match=r"row 2 \(line 3\): a quoted value runs on to line"):
+        read(tmp_path / "t.csv", 2)
+
+
+@pytest.mark.parametrize("text", ["Dear all,\nthank you", "Main Street 7\n10115 Berlin, Germany", "one\ntwo\nthree"])
+def test_text_over_several_lines_is_read(tmp_path: Path, text: str) -> None:
+    (tmp_path / "t.csv").write_text(f'id,age,note,left\n1,20,"{text}",no\n', newline="")
+    assert read(tmp_path / "t.csv", 2)[1] == ["1", "20", text, "no"]
+
+
 PLAIN = "id,age,left\n1,20,no\n2,21,yes\n3,22,no\n"
 
 
@@ -72,6 +98,9 @@ PLAIN = "id,age,left\n1,20,no\n2,21,yes\n3,22,no\n"
         (b"id;age\n1;20\n", " seems to separate its columns by semicolons, expected commas"),
         (b'"id"\t"age"\n1\t20\n', " seems to separate its columns by tabs, expected commas"),
         (b"id,id\n1,2\n", " has two columns 'id'; rename one"),
+        (b'id,"note\n0,n0"\n1,n1\n', ", line 1: the name of a column runs over several lines"),
+        (b"PAR1\x15\x04\xff", " is Parquet, not CSV; give it the name of what it is"),
+        (gzip.compress(b"id,age\n1,20\n"), " is compressed (gzip), not CSV; give it the name of what it is"),
     ],
 )
 def test_what_is_no_table_is_one_sentence_that_names_the_row(tmp_path: Path, content: bytes, sentence: str) -> None:
@@ -92,7 +121,7 @@ def test_compressed_files_are_known_by_their_name_in_any_case(tmp_path: Path, na
 @pytest.mark.parametrize("content", [PLAIN.encode(), gzip.compress(PLAIN.encode())[:-12]])
 def test_what_cannot_be_decompressed_is_one_sentence(tmp_path: Path, content: bytes) -> None:
     (tmp_path / "t.csv.gz").write_bytes(content)
-    with pytest.raises(DataError, match=r"t\.csv\.gz cannot be decompressed: "):
+    with pytest.raises(DataError, match=r"t\.csv\.gz cannot be decompressed \(.*\); is it complete, and compressed\?"):
         read(tmp_path / "t.csv.gz", 2)
 
 

@@ -1,6 +1,7 @@
 """The commands of the request ledger: `init`, `request`, `apply`, `status`, and `verify` for a model directory."""
 
 import json
+import shlex
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -60,13 +61,13 @@ def request(
     ] = False,
 ) -> None:
     """Record that people's records are to be removed; `apply` removes them. All requests are recorded, or none."""
-    with interruptible(lambda: f"`unlearn status {model_dir}` says whether the request was recorded"):
+    with interruptible(lambda: f"`unlearn status {shlex.quote(str(model_dir))}` says whether the request was recorded"):
         receipt = requests.request(model_dir, identifier or [], file, one_spelling=one_spelling)
         said = "the request was" if receipt.people == 1 else f"all {receipt.people:,} requests were"
         with after(f"{said} recorded (receipt: {receipt.head})"):
             print(
                 f"recorded: {counted(receipt.people, 'request')}, {counted(receipt.records, 'record')}; "
-                f"{receipt.pending:,} pending, `unlearn apply {model_dir}` answers them"
+                f"{receipt.pending:,} pending, `unlearn apply {shlex.quote(str(model_dir))}` answers them"
             )
             _print_receipt(receipt.head)
 
@@ -82,7 +83,7 @@ def apply(
     """
     from certified_unlearning.ledger.application import apply as apply_requests
 
-    with interruptible(lambda: f"nothing is lost; `unlearn apply {model_dir}` goes on"):
+    with interruptible(lambda: f"nothing is lost; `unlearn apply {shlex.quote(str(model_dir))}` goes on"):
         applied = apply_requests(model_dir, device=device)
         made = f"version {applied.versions[-1].version} was made" if applied.versions else "no request is pending"
         with after(f"{made} (receipt: {applied.head})"):
@@ -329,7 +330,7 @@ def _print_notes(found: Status, model_dir: Path) -> None:
     if found.is_busy:
         print("an `apply` is at work")
     elif found.state.planned is not None or found.leftovers:
-        print(f"an `apply` was interrupted: `unlearn apply {model_dir}` finishes it")
+        print(f"an `apply` was interrupted: `unlearn apply {shlex.quote(str(model_dir))}` finishes it")
     if found.source is not None:
         print(f"note: {found.source}")
 

@@ -3,6 +3,7 @@
 import functools
 import json
 import sys
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -182,16 +183,16 @@ def init(
         "identifier": identifier,
         "features": feature or None,
         "classes": label_value or None,
-        "categories": dict(_category(text) for text in category or []),
-        "ranges": dict(_range(text) for text in bounds or []),
-        "missing": dict(_missing(text) for text in missing or []),
+        "categories": _by_column("--category", map(_category, category or [])),
+        "ranges": _by_column("--range", map(_range, bounds or [])),
+        "missing": _by_column("--missing", map(_missing, missing or [])),
         "norm": norm,
     }
     declared = _from_flags(flags) if table is None else _from_file(table, flags)
     learn = functools.partial(
         initialise,
         model_dir,
-        declaration.parse(json.dumps(declared), "the table" if table is None else str(table)),
+        declaration.parse(json.dumps(declared, default=_refuse_date), "the table" if table is None else str(table)),
         epsilon=epsilon,
         C=inverse_strength,
         delta="1/n" if delta == "1/n" else _number("--delta", delta, "1/n or a number"),
@@ -258,7 +259,7 @@ def _announce(file: Path | None, contents: "Contents", C: float, learner: "Learn
 
 def _print_contents(file: Path | None, contents: "Contents") -> None:
     from certified_unlearning.data.advice.ranges import warning_about
-    from certified_unlearning.data.tables.spellings import described
+    from certified_unlearning.data.tables.spellings import described, groups_of
     from certified_unlearning.data.tables.table_values import listed
 
     features = contents.table.features or ()
@@ -274,6 +275,15 @@ def _print_contents(file: Path | None, contents: "Contents") -> None:
     )
     print(f"left out: no rows; {f'columns {listed(contents.left_out)}' if contents.left_out else 'no columns'}")
     warnings = described(contents.spellings)
+    if contents.absent:
+        warnings.append(
+            f"the identifier {contents.table.identifier} is {listed(contents.absent)} in one row each: leave these "
+            "rows out if that means that it is missing"
+        )
+    warnings += [
+        f"the classes {listed(group.spellings)} differ only in {group.difference}: are they one class?"
+        for group in groups_of(map(str, contents.table.classes or ()))
+    ]
     if contents.drowning is not None:
         warnings.append(warning_about(contents.table, contents.drowning, None if file is None else str(file)))
     print_warnings(warnings)
@@ -351,6 +361,20 @@ def _from_file(path: Path, flags: dict[str, Any]) -> dict[str, Any]:
     if not isinstance(declared, dict) or not isinstance(declared.get("path"), str):
         raise ParameterError(f"{path} is no declaration of a table: it must be a mapping with at least path and label")
     return declared | {"path": str(path.parent / declared["path"])}
+
+
+def _refuse_date(value: object) -> None:
+    """Refuse what YAML makes of words that look like a date."""
+    raise ParameterError(f"the declaration has the {type(value).__name__} {value}; put quotes around it")
+
+
+def _by_column(flag: str, pairs: Iterable[tuple[str, Any]]) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for column, value in pairs:
+        if column in found:
+            raise ParameterError(f"{flag} is given twice for {column!r}; give it once")
+        found[column] = value
+    return found
 
 
 def _category(text: str) -> tuple[str, list[str | None]]:

@@ -45,6 +45,7 @@ class Contents:
         records: Number of records: all rows of the table.
         people: Number of identifiers.
         spellings: Identifiers that a person would take for one.
+        absent: Identifiers of one row each that say that there is none.
         seconds: About how long learning takes.
     """
 
@@ -57,6 +58,7 @@ class Contents:
     records: int
     people: int
     spellings: Sequence[Group]
+    absent: Sequence[str]
     seconds: float
 
 

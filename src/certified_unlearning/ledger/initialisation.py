@@ -2,7 +2,8 @@
 
 import os
 import shutil
-from collections.abc import Callable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, get_args
@@ -16,8 +17,8 @@ from certified_unlearning.accounting.core.scale import QUICK_CONDITION
 from certified_unlearning.data.advice.ranges import shares_of
 from certified_unlearning.data.advice.shares import Shares
 from certified_unlearning.data.tables.classes import FEWEST_OF_A_CLASS, require_common
-from certified_unlearning.data.tables.spellings import Group, Spellings
-from certified_unlearning.data.tables.table import Table, read_blocks, resolve
+from certified_unlearning.data.tables.spellings import ABSENT, Group, Spellings
+from certified_unlearning.data.tables.table import Table, read_blocks, require_known, resolve
 from certified_unlearning.data.tables.table_file import column_names
 from certified_unlearning.engine.devices import pick_device
 from certified_unlearning.errors import DataError, ParameterError, StorageError
@@ -165,6 +166,7 @@ def initialise(
         modified = _modified(source)
         shares = shares_of(table)
         copied = _copy(directory, ledger, table, intercept, shares, all_columns=all_columns)
+        require_known(table, copied.absent)
         if classes_from == "records":
             people = dict(zip(map(str, table.classes or ()), copied.people_by_class, strict=True))
             require_common(table, people, fewest=FEWEST_OF_A_CLASS, noun="person")
@@ -269,6 +271,7 @@ def initialise(
                 records=n,
                 people=start.people,
                 spellings=copied.spellings,
+                absent=[*copied.absent],
                 seconds=seconds_to_learn(directory, learner),
             )
             planned(contents, C, learner)
@@ -295,6 +298,7 @@ class _Copied(NamedTuple):
         by_class: Number of rows of each class.
         people_by_class: Number of people with rows of each class, counted up to `FEWEST_OF_A_CLASS`.
         spellings: Identifiers that a person would take for one.
+        absent: Identifiers that say that there is none, and how many rows have each.
     """
 
     records: int
@@ -302,6 +306,7 @@ class _Copied(NamedTuple):
     by_class: Sequence[int]
     people_by_class: Sequence[int]
     spellings: Sequence[Group]
+    absent: Mapping[str, int]
 
 
 def _copy(
@@ -315,6 +320,7 @@ def _copy(
     labels = np.array(range(len(table.classes or ())), np.int8) if len(table.classes or ()) > 2 else np.array([-1, 1])
     by_class = np.zeros(len(labels), np.int64)
     people: list[set[str]] = [set() for _ in labels]
+    absent: Counter[str] = Counter()
     key = new_key(directory.identifier_key)
     with (
         Spellings() as spellings,
@@ -332,6 +338,7 @@ def _copy(
                 for row, identifier in enumerate(block.identifiers or [], n)
             )
             spellings.add(block.spellings or [])
+            absent.update(each for each in block.identifiers or [] if each.lower() in ABSENT)
             by_class += (block.labels[:, None] == labels).sum(axis=0)
             for some, label in zip(people, labels, strict=True):
                 rows_of_class = iter(np.flatnonzero(block.labels == label).tolist())
@@ -344,7 +351,7 @@ def _copy(
             file.flush()
             os.fsync(file.fileno())
     synchronise(directory.features.parent)
-    return _Copied(n, features, by_class.tolist(), [len(some) for some in people], groups)
+    return _Copied(n, features, by_class.tolist(), [len(some) for some in people], groups, absent)
 
 
 def _modified(source: Path) -> int:

@@ -1,6 +1,7 @@
 """Requests to remove somebody's records, and where they stand. Free of heavy imports: neither needs data or model."""
 
 import hmac
+import re
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -138,6 +139,8 @@ def _shown(identifiers: Sequence[str]) -> str:
 
 
 def _read_identifiers(path: Path, column: str) -> list[str]:
+    if path.suffix.lower() in (".parquet", ".pq"):
+        raise DataError(f"{path} is named like Parquet, but identifiers are read from CSV; export them as CSV")
     blocks = csv_file.read(path, _ROWS_AT_ONCE)
     first = next(blocks, [[]])[0]
     rows = [row for block in blocks for row in block]
@@ -145,6 +148,9 @@ def _read_identifiers(path: Path, column: str) -> list[str]:
         raise DataError(f"{path} has two columns {column!r}; rename one")
     if column in first:
         place = first.index(column)
+    elif len(first) == 1 and column in re.split(r"[;\t|]", first[0]):
+        csv_file.require_commas(path)
+        raise DataError(f"{path} has one column, {first[0]!r}, but none that is called {column!r}")
     elif len(first) > 1:
         raise DataError(f"{path} has several columns and none of them is called {column!r}")
     else:

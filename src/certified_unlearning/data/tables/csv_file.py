@@ -19,6 +19,8 @@ from certified_unlearning.text import counted
 
 _UNDECODED = re.compile("[\udc80-\udcff]")
 """What ``surrogateescape`` makes of bytes that are not UTF-8."""
+_MAGIC = {b"PAR1": "Parquet", b"\x1f\x8b": "compressed (gzip)", b"PK": "a zip archive or an Excel workbook"}
+"""How files begin that are no text."""
 _LINE_BREAK = re.compile(r"\r\n|\r|\n")
 
 
@@ -56,9 +58,9 @@ def read(path: str | Path, rows_at_once: int) -> Iterator[list[list[str]]]:
                     )
                 if line > first_line and _holds_rows(values):
                     raise DataError(
-                        f"{_where(path, row, first_line)}: a quoted value runs on to line {line}, and each of these "
-                        f"lines has the {width} columns of a row by itself; is a quote missing, or too many? If not, "
-                        "take the line breaks out of the value, or save the table as Parquet"
+                        f"{_where(path, row, first_line)}: a quoted value runs on to line {line}, over lines with as "
+                        "many commas as rows have; is a quote missing, or too many? If not, take the line breaks out "
+                        "of the value, or save the table as Parquet"
                     )
                 block.append(values)
                 if len(block) == rows_at_once:
@@ -99,16 +101,26 @@ def require_commas(path: str | Path) -> None:
 def _checked_header(names: list[str], path: str | Path) -> list[str]:
     if any("\0" in name for name in names):
         raise DataError(f"{path} is not UTF-8 text: its header holds zero bytes, as UTF-16 does; save it as UTF-8")
+    broken = next((name for name in names if _LINE_BREAK.search(name)), None)
+    if broken is not None:
+        raise DataError(
+            f"{path}, line 1: the name of a column runs over several lines; is a quote missing, or too many?"
+        )
     return names
 
 
 def _holds_rows(values: list[str]) -> bool:
-    """Return whether each line of a row has as many columns as the row: then two stray quotes have joined rows.
+    """Return whether a quoted value may have swallowed rows, between two stray quotes.
 
-    In a table of one column every line break would look so.
+    Its first line then ends as a row does, and a later line begins as one: both have the commas for that. In a table of
+    one column every line break would look so.
     """
-    lines = _LINE_BREAK.split(",".join(values))
-    return len(values) > 1 and all(line.count(",") == len(values) - 1 for line in lines)
+    for place, value in enumerate(values):
+        first, *later = _LINE_BREAK.split(value)
+        ends = first.count(",") >= len(values) - 1 - place
+        if ends and len(values) > 1 and any(line.strip() and line.count(",") >= place for line in later):
+            return True
+    return False
 
 
 def _where(path: str | Path, row: int, line: int) -> str:
@@ -144,17 +156,32 @@ def _readable(path: str | Path) -> Iterator[None]:
         yield
     except UnicodeDecodeError as error:
         byte = error.object[error.start]
+        if (kind := _kind_of(path)) is not None:
+            raise DataError(
+                f"{path} is {kind}, not CSV; give it the name of what it is, or export it as CSV"
+            ) from error
         raise DataError(
             f"{_place_of_bad_text(path)} holds the byte 0x{byte:02x}, which is not UTF-8 text; save it as UTF-8"
         ) from error
     except (gzip.BadGzipFile, EOFError, zlib.error) as error:
-        raise DataError(f"{path} cannot be decompressed: {error}") from error
+        raise DataError(f"{path} cannot be decompressed ({error}); is it complete, and compressed?") from error
     except OSError as error:
         raise DataError(f"cannot read {path}: {error.strerror or error}") from error
 
 
+def _kind_of(path: str | Path) -> str | None:
+    """Return what a file is by its first bytes, if it is known not to be text."""
+    if not Path(path).is_file():
+        return None  # What comes from a pipe cannot be read twice.
+    with Path(path).open("rb") as file:
+        start = file.read(4)
+    return next((kind for magic, kind in _MAGIC.items() if start.startswith(magic)), None)
+
+
 def _place_of_bad_text(path: str | Path) -> str:
     """Return what a message calls the first row that is not UTF-8: text is decoded some lines ahead of its rows."""
+    if not Path(path).is_file():
+        return str(path)
     with _text(path, "surrogateescape") as text:
         rows, row = csv.reader(text), -1
         for values in rows:

@@ -177,6 +177,8 @@ def text_of(value: Value | None) -> str | None:
 
 
 def _check_distinct(values: tuple[Value | None, ...], where: str) -> None:
+    if any(isinstance(value, float) and not math.isfinite(value) for value in values):
+        raise ParameterError(f"{where} lists a number that is not finite; put quotes around it if it is a word")
     texts = [text_of(value) for value in values]
     for value, text in zip(values, texts, strict=True):
         if texts.count(text) > 1:

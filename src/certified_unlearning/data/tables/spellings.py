@@ -14,17 +14,27 @@ from typing import NamedTuple, Self
 from certified_unlearning.data.tables.declaration import text_of
 from certified_unlearning.text import counted
 
-ROUNDED = re.compile(r"\s*[+-]?(\d\.\d+[eE][+-]?\d+|\d{16,}\.0*)\s*", re.ASCII)
-"""How programs write long numbers whose last digits they have lost: 1.23457E+15, 9007199254740992.0."""
+ROUNDED = re.compile(r"\s*[+-]?(\d\.\d+[eE][+-]?\d+|\d[eE]\+\d+|\d{16,}\.0*)\s*", re.ASCII)
+"""How programs write long numbers whose last digits they have lost: 1.23457E+15, 1E+11, 9007199254740992.0."""
+ABSENT = frozenset(["na", "n/a", "#n/a", "nan", "null", "none", "nil", "\\n", "-", ".", "?", "unknown", "missing"])
+"""Words, in lower case, by which programs and people say that an identifier is missing."""
 _PLAIN = re.compile(r"[A-Za-z1-9][A-Za-z0-9_-]*")
 """Spellings that differ from their `folded` form in case alone."""
-_INVISIBLE = re.compile(r"[\s\u00ad\u200b-\u200f\u202a-\u202e\u2060-\u2064\ufeff]+")
+_INVISIBLE = re.compile(r"[\s\x00-\x1f\u00ad\u200b-\u200f\u202a-\u202e\u2060-\u2064\ufe00-\ufe0f\ufeff]+")
 _MARKS = str.maketrans(
     dict.fromkeys("\u2010\u2011\u2012\u2013\u2014\u2015\u2212\ufe63\uff0d", "-")
     | dict.fromkeys("\u2018\u2019\u201b\u02bc\u2032`", "'")
     | dict.fromkeys("\u201c\u201d\u201f", '"')
 )
-_LONE_NUMBER = re.compile(r"([+-]?)0*(\d+?)(\.0*)?", re.ASCII)
+_LONE_NUMBER = re.compile(r"\+?(-?)0*(\d+?)(?:\.0*|(\.\d*[1-9])0*)?", re.ASCII)
+_GROUPED = re.compile(r"[+-]?\d{1,3}([,.' ]\d{3})+", re.ASCII)
+_UUID = re.compile(r"\{?([0-9a-f]{8})-?([0-9a-f]{4})-?([0-9a-f]{4})-?([0-9a-f]{4})-?([0-9a-f]{12})\}?", re.IGNORECASE)
+_QUOTED = re.compile(r"""=?"(.*)"|'(.*)'?""", re.DOTALL)
+_ALIKE = str.maketrans(
+    "\u0410\u0412\u0415\u041a\u041c\u041d\u041e\u0420\u0421\u0422\u0425\u0430\u0435\u043e\u0440\u0441\u0443\u0445\u0391\u0392\u0395\u0396\u0397\u0399\u039a\u039c\u039d\u039f\u03a1\u03a4\u03a7\u03bf\u0131",
+    "ABEKMHOPCTXaeopcyxABEZHIKMNOPTXoi",
+)
+"""Cyrillic and Greek letters that look like Latin ones, and the dotless i."""
 
 
 def _without_blanks(text: str) -> str:
@@ -40,16 +50,38 @@ def _normalised(text: str) -> str:
 
 
 def _as_number(text: str) -> str:
-    number = _LONE_NUMBER.fullmatch(text)
-    return text if number is None else f"{number[1]}{number[2]}"
+    number = _LONE_NUMBER.fullmatch(re.sub(r"[,.' ]", "", text) if _GROUPED.fullmatch(text) else text)
+    if number is None:
+        return text
+    digits = f"{number[2]}{number[3] or ''}"
+    return digits if digits == "0" else f"{number[1]}{digits}"
+
+
+def _unwrapped(text: str) -> str:
+    """Return a text without the marks that programs put around it: an identifier's braces, a spreadsheet's quotes."""
+    if parts := _UUID.fullmatch(text):
+        return "".join(parts.groups())
+    quoted = _QUOTED.fullmatch(text)
+    return text if quoted is None else quoted[1] if quoted[1] is not None else quoted[2]
+
+
+def _in_latin(text: str) -> str:
+    return text.translate(_ALIKE)
+
+
+def _in_one_case(text: str) -> str:
+    # The dotted capital I becomes an i and a dot.
+    return text.casefold().replace("i\u0307", "i")
 
 
 _DIFFERENCES: tuple[tuple[str, Callable[[str], str]], ...] = (
     ("blanks", _without_blanks),
     ("Unicode normalisation", _normalised),
-    ("case", str.casefold),
+    ("case", _in_one_case),
     ("the form of dashes or quotation marks", _with_plain_marks),
-    ("leading zeros or a trailing .0", _as_number),
+    ("how a number is written", _as_number),
+    ("what stands around them, such as quotes or braces", _unwrapped),
+    ("letters of another alphabet that look alike", _in_latin),
 )
 
 
@@ -57,9 +89,12 @@ def folded(text: str) -> str:
     """Return what all spellings have in common that a person would take for one."""
     if _PLAIN.fullmatch(text):
         return text.lower()
-    text = _without_blanks(_normalised(_with_plain_marks(text))).casefold()
-    # Once more, for a letter's lower case may be another combination of characters.
-    return _as_number(_without_blanks(_with_plain_marks(_normalised(text))))
+    before = None
+    while text != before:  # One rule may make room for another: a letter's lower case, a number within quotes.
+        before = text
+        for _, fold in _DIFFERENCES:
+            text = fold(text)
+    return text
 
 
 class Group(NamedTuple):
@@ -79,7 +114,7 @@ class Group(NamedTuple):
         for name, fold in _DIFFERENCES:
             if len({fold(each) for each in self.spellings}) == 1:
                 return name
-        return "more than one of blanks, case and encoding"
+        return "blanks, case and the like"
 
     @property
     def people(self) -> tuple[str, ...]:
@@ -129,20 +164,27 @@ class Spellings:
             yield Group(key, tuple(members))
 
 
+def groups_of(spellings: Iterable[str]) -> list[Group]:
+    """Return the groups among a few spellings."""
+    with Spellings() as seen:
+        seen.add(spellings)
+        return list(seen.groups())
+
+
 def described(groups: Sequence[Group]) -> list[str]:
-    """Return sentences that name the groups, one for each difference, and say what becomes of them."""
-    sentences = []
-    for merged in (False, True):
-        for difference in dict.fromkeys(group.difference for group in groups):
-            some = [group for group in groups if group.difference == difference and (len(group.people) == 1) == merged]
-            if not some:
-                continue
-            count = counted(sum(len(group.spellings) for group in some), "identifier")
-            example = " and ".join(map(repr, some[0].spellings[:3]))
-            means = (
-                "they count as one person"
-                if merged
-                else "they count as different people, so a request for one must name the others, too"
-            )
-            sentences.append(f"{count} differ only in {difference}, such as {example}: {means}")
-    return sentences
+    """Return sentences that name the groups, by what they differ in and what becomes of them."""
+    by_kind: dict[tuple[str, str], list[Group]] = {}
+    for group in groups:
+        by_kind.setdefault((group.difference, _becomes(group)), []).append(group)
+    return [
+        f"{counted(sum(len(group.spellings) for group in some), 'identifier')} differ only in {difference}, such as "
+        f"{' and '.join(map(repr, some[0].spellings[:3]))}: {becomes}"
+        for (difference, becomes), some in by_kind.items()
+    ]
+
+
+def _becomes(group: Group) -> str:
+    if len(group.people) == 1:
+        return "they count as one person"
+    people = "different people" if len(group.people) == len(group.spellings) else "one person in part"
+    return f"they count as {people}, so a request for one must name the others, too"

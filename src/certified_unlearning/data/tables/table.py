@@ -5,7 +5,8 @@ norm. Nothing is fitted to other rows, so preparation costs no privacy, and remo
 """
 
 import difflib
-from collections.abc import Iterator, Sequence
+import re
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -33,13 +34,15 @@ __all__ = [
     "read_blocks",
     "read_records",
     "require_columns",
+    "require_known",
     "resolve",
 ]
 
 _NUMBERS_AT_ONCE = 1 << 22
 """Features that are held in memory together."""
-_LEAST_RISING = 10
-"""In fewer rows whole numbers may rise by chance."""
+_LEAST_ROWS = 10
+"""In fewer rows whole numbers may rise, or go with the label, by chance."""
+_IDENTIFIES = re.compile(r"(.*[_ .-])?(?i:id|uuid|guid)|.*[a-z](Id|ID|Uuid|UUID)")
 
 
 class Block(NamedTuple):
@@ -90,6 +93,8 @@ def resolve(table: Table, *, fewest: int = 1) -> Table:
     """
     check(table, table.path)
     columns = column_names(table.path)
+    for column in table.roles.values():
+        require_columns(table.path, columns, [column])
     features = table.features
     if features is None:
         features = tuple(column for column in columns if column not in table.roles.values())
@@ -99,9 +104,11 @@ def resolve(table: Table, *, fewest: int = 1) -> Table:
                 f"{table.path}: column {index[0]!r} seems to be an index, which numbers rows; write the file "
                 "without it, or name the columns that are features"
             )
+        for column in features:
+            _refuse_by_name(table, column)
         if not features:
             raise DataError(f"{table.path} has no column that could be a feature")
-    for column in (*table.roles.values(), *features, *table.categories, *table.ranges, *table.missing):
+    for column in (*features, *table.categories, *table.ranges, *table.missing):
         require_columns(table.path, columns, [column])
     if table.classes is not None:
         classes = [str(text_of(value)) for value in table.classes]
@@ -110,6 +117,27 @@ def resolve(table: Table, *, fewest: int = 1) -> Table:
         require_common(table, counts, fewest=fewest)
         classes = [*counts]
     return table.model_copy(update={"features": features, "classes": tuple(classes)})
+
+
+def _refuse_by_name(table: Table, column: str) -> None:
+    """Refuse a column that nobody chose as a feature and whose name says that it is none."""
+    name = _plain_name(column)
+    copied = next((role for role, other in table.roles.items() if _plain_name(other) == name), None)
+    if copied is not None:
+        raise DataError(
+            f"{table.path}: column {column!r} is named like the {copied} {table.roles[copied]!r}; leave it out of the "
+            "file, or name the columns that are features"
+        )
+    if _IDENTIFIES.fullmatch(column.strip()):
+        raise DataError(
+            f"{table.path}: column {column!r} seems to say whose a row is, or which; leave it out of the file, or name "
+            "the columns that are features"
+        )
+
+
+def _plain_name(column: str) -> str:
+    """Return a name without case, blanks and the number by which programs tell copies apart."""
+    return re.sub(r"[._]\d+$", "", column.strip().casefold())
 
 
 def feature_names(table: Table) -> list[str]:
@@ -143,7 +171,7 @@ def read_blocks(table: Table, *, seed: int = 0, all_columns: bool = False) -> It
     """
     all_columns |= table.features is None
     table = resolve(table)
-    rising = _Rising(feature_names(table) if all_columns else [])
+    suspects = _Suspects(feature_names(table) if all_columns else [], len(table.classes or ()))
     generator = np.random.Generator(np.random.Philox(seed))
     names = feature_names(table)
     rows_at_once = max(1, _NUMBERS_AT_ONCE // len(names))
@@ -153,36 +181,62 @@ def read_blocks(table: Table, *, seed: int = 0, all_columns: bool = False) -> It
         identifiers = spellings = None
         if table.identifier is not None:
             identifiers, spellings = part.identifiers(table.identifier), part.spellings(table.identifier)
-        labels = _labels(part, table)
+        classes = _classes(part, table)
         unscaled = _features(part, table, len(names))
-        rising.add(unscaled)
-        yield Block(_scaled(part, unscaled, table), labels, identifiers, _test(part, table, generator), spellings)
+        suspects.add(unscaled, classes)
+        labels, features = _label_values(table)[classes], _scaled(part, unscaled, table)
+        yield Block(features, labels, identifiers, _test(part, table, generator), spellings)
         first_row += batch.num_rows
     if first_row == 1:
         raise DataError(f"{table.path} holds no records")
-    if rising.names and first_row > _LEAST_RISING:
-        raise DataError(
-            f"{table.path}: column {rising.names[0]!r} numbers the rows: its whole numbers rise from row to row; leave "
-            "it out, or name the columns that are features"
-        )
+    if first_row > _LEAST_ROWS and (reason := suspects.reason()) is not None:
+        raise DataError(f"{table.path}: {reason}; leave it out, or name the columns that are features")
 
 
-class _Rising:
-    """The features that have numbered the rows so far: whole numbers, each of them above the last."""
+class _Suspects:
+    """Features that number the rows, or copy the label, as far as rows were read.
 
-    def __init__(self, names: list[str]) -> None:
-        self.names = names
-        self._places = np.arange(len(names))
-        self._last: NDArray[np.float64] | None = None
+    Args:
+        names: Of all features; none where somebody chose them.
+        classes: Number of classes.
+    """
 
-    def add(self, features: NDArray[np.float64]) -> None:
-        if not self.names:
+    def __init__(self, names: list[str], classes: int) -> None:
+        self._names = names
+        self._rises = np.ones(len(names), np.bool_)
+        self._last = np.full((1, len(names)), -np.inf)
+        self._least = np.full((classes, len(names)), np.inf)
+        self._most = -self._least
+
+    def add(self, features: NDArray[np.float64], classes: NDArray[np.int64]) -> None:
+        """Look at some rows: their unscaled features, and the number of each one's class."""
+        if not self._names:
             return
-        values = features[:, self._places]
-        above = values if self._last is None else np.vstack([self._last, values])
-        rises = (np.diff(above, axis=0) > 0).all(axis=0) & (values == np.round(values)).all(axis=0)
-        self._places, self._last = self._places[rises], values[-1:, rises]
-        self.names = [name for name, stays in zip(self.names, rises, strict=True) if stays]
+        if self._rises.any():
+            above = np.vstack([self._last, features])
+            self._rises &= (np.diff(above, axis=0) > 0).all(axis=0) & (features == np.round(features)).all(axis=0)
+            self._last = features[-1:]
+        if self._copies().any():
+            for label in np.unique(classes):
+                some = features[classes == label]
+                self._least[label] = np.minimum(self._least[label], some.min(axis=0))
+                self._most[label] = np.maximum(self._most[label], some.max(axis=0))
+
+    def reason(self) -> str | None:
+        """Return what is wrong with the first feature that should be none."""
+        for names_which, what in (
+            (self._rises, "numbers the rows: its whole numbers rise from row to row"),
+            (self._copies(), "is a copy of the label: each class has one value of it"),
+        ):
+            if names_which.any():
+                return f"column {self._names[int(names_which.argmax())]!r} {what}"
+        return None
+
+    def _copies(self) -> NDArray[np.bool_]:
+        """Return which features have one value for each class, another for each, so far."""
+        values = np.sort(self._least, axis=0)  # Infinite where no row of a class was read yet.
+        apart = np.isinf(values[1:]) | (values[1:] > values[:-1])
+        return np.asarray((self._least >= self._most).all(axis=0) & apart.all(axis=0))
 
 
 def read_records(
@@ -241,6 +295,21 @@ def require_columns(path: str, columns: Sequence[str], wanted: Sequence[str]) ->
         raise DataError(f"{path} has no {noun} {listed(missing)}; {hint}")
 
 
+def require_known(table: Table, absent: Mapping[str, int]) -> None:
+    """Raise `DataError` if a word that says that an identifier is missing stands in several rows: whose would they be?
+
+    Args:
+        table: The declaration.
+        absent: Such words, and in how many rows they stand.
+    """
+    several = next((word for word, count in absent.items() if count > 1), None)
+    if several is not None:
+        raise DataError(
+            f"{table.path}: the identifier {table.identifier} is {several!r} in {absent[several]:,} rows, as if it "
+            "were missing there, and they would be one person's; leave out these rows, or write their identifiers"
+        )
+
+
 def preprocessing(table: Table) -> str:
     """Return in words what is done to the rows of a resolved table."""
     values = dict(zip(_label_values(table), table.classes or (), strict=True))
@@ -261,10 +330,6 @@ def preprocessing(table: Table) -> str:
             "nothing is fitted to the records",
         ]
     )
-
-
-def _labels(rows: Rows, table: Table) -> NDArray[np.int8]:
-    return _label_values(table)[_classes(rows, table)]
 
 
 def _classes(rows: Rows, table: Table) -> NDArray[np.int64]:

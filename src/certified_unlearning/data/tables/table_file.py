@@ -18,9 +18,11 @@ if TYPE_CHECKING:
     import pandas as pd
 
 _INDEX = re.compile(
-    r"\s*|Unnamed: \d+([._]\w+)*|__index_level_\d+__|index|level_\d+|row[._ ]?(names?|numbers?|index|id)", re.IGNORECASE
+    r"\s*|Unnamed: \d+([._]\w+)*|__index_level_\d+__|index|level_\d+"
+    r"|row[._ ]?(names?|numbers?|num|index|id)|obs|_n_|#|\.\.\.\d+|(lfd\.? ?)?nr\.?",
+    re.IGNORECASE,
 )
-"""Names that pandas, R and databases give to an index."""
+"""Names that pandas, R, SAS and databases give to an index."""
 _CSV_VALUES_AT_ONCE = 1 << 19
 """Each takes some sixty bytes as Python has it."""
 _PARQUET_ROWS_AT_ONCE = 1 << 16
@@ -58,8 +60,11 @@ def column_names(path: str) -> list[str]:
     """Return the columns of a file.
 
     Raises:
-        DataError: It cannot be read, two columns have the same name, or something else than commas separates them.
+        DataError: It is a pipe, cannot be read, two columns have the same name, or something else than commas separates
+            them.
     """
+    if Path(path).is_fifo():
+        raise DataError(f"{path} is a pipe, which can be read once only; write what comes from it into a file")
     if is_csv(path):
         names = _csv_names(path)
     else:
@@ -81,7 +86,7 @@ def _csv_names(path: str) -> list[str]:
 
 
 def index_columns(path: str, columns: Sequence[str]) -> list[str]:
-    """Return which columns of a file are an index: by their name, or by what pandas wrote into the file."""
+    """Return which columns of a file are an index: by name, or by what pandas wrote into the file."""
     own: list[str] = []
     if not is_csv(path):
         with _readable(path):

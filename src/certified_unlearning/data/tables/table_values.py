@@ -69,6 +69,7 @@ class Rows:
             if missing is None:
                 self._refuse_missing(absent, column, _CONSTANT)
             values = pc.if_else(absent, pa.scalar(None, pa.string()), values)
+            self._refuse_truth_among_numbers(lower, absent, column)
             values = pc.if_else(pc.equal(lower, "true"), "1", pc.if_else(pc.equal(lower, "false"), "0", values))
         elif not (pa.types.is_null(values.type) or _is_number(values.type)):
             raise DataError(
@@ -149,11 +150,24 @@ class Rows:
             )
         if not _is_text(values):
             return
+        values = values.cast(pa.string())  # Not every function takes views.
         rounded = pc.match_substring_regex(values, pattern=f"^({ROUNDED.pattern})$")
         if (index := _first(mask_of(pc.fill_null(rounded, False)))) is not None:
             raise DataError(
                 f"{self.where(index)}: the identifier {column} is {values[index].as_py()!r}, a number that a program "
                 "has rounded; export the column as text"
+            )
+
+    def _refuse_truth_among_numbers(self, lower: pa.StringArray, absent: pa.BooleanArray, column: str) -> None:
+        truth = mask_of(pc.fill_null(pc.is_in(lower, value_set=pa.array(["true", "false"])), False))
+        if not truth.any():
+            return
+        known = mask_of(pc.is_in(lower, value_set=pa.array(["true", "false", "0", "1"])))
+        if (index := _first(~known & ~mask_of(absent))) is not None:
+            place = int(truth.argmax())
+            raise DataError(
+                f"{self.where(place)}: {column} is {lower[place].as_py()}, but in row {self.first_row + index} it is "
+                f"{lower[index].as_py()!r}; a column holds truth values or numbers, not both"
             )
 
     def _decoded(self, column: str) -> pa.Array:
