@@ -106,7 +106,7 @@ def test_apply_goes_on_after_it_was_interrupted_at_any_moment(model: Path, tmp_p
         apply(tmp_path / f"copy-{number}")
         assert [batch.requests for batch in verify(tmp_path / f"copy-{number}").state.batches] == [2]
 
-    interrupt(10, arguments, check)
+    interrupt(6, arguments, check)
 
 
 def test_init_that_was_interrupted_at_any_moment_made_a_whole_model_or_nothing(
@@ -123,7 +123,7 @@ def test_init_that_was_interrupted_at_any_moment_made_a_whole_model_or_nothing(
         if made:
             verify(tmp_path / f"model-{number}")
 
-    interrupt(10, arguments, check)
+    interrupt(6, arguments, check)
 
 
 def test_a_request_that_was_interrupted_says_whether_it_was_recorded_or_how_to_see_it(
@@ -137,7 +137,7 @@ def test_a_request_that_was_interrupted_says_whether_it_was_recorded_or_how_to_s
         if "says whether" not in ended.errors:
             assert recorded == ("receipt: " in ended.printed or "the request was recorded" in ended.errors)
 
-    interrupt(10, arguments, check)
+    interrupt(6, arguments, check)
 
 
 @pytest.mark.parametrize("command", ["predict", "evaluate", "status"])
@@ -153,7 +153,7 @@ def test_commands_that_only_read_say_in_one_line_that_they_were_interrupted(
     def check(number: int, ended: Ended) -> None:
         assert {path.name for path in tmp_path.iterdir()} <= {"model", "predictions.csv"}
 
-    interrupt(4, lambda _: arguments, check)
+    interrupt(3, lambda _: arguments, check)
 
 
 def test_a_second_ctrl_c_prints_no_traceback(original: Original, tmp_path: Path) -> None:
