@@ -61,6 +61,8 @@ def test_two_stray_quotes_never_make_a_row_vanish(tmp_path: Path) -> None:
         '"2, 3",37,"hello,no\n3,26,world",yes\n',
         '2,37,hello,"no\n3,26,world,yes"\n',
         '"2,37,hello,no\n3",26,world,yes\n',
+        '",37,hello,no\n",26,world,yes\n',
+        '"x,37,hello,no\n\n",26,world,yes\n',
     ],
 )
 def test_rows_between_two_stray_quotes_are_refused_whatever_else_stands_there(tmp_path: Path, rows: str) -> None:
@@ -98,6 +100,8 @@ PLAIN = "id,age,left\n1,20,no\n2,21,yes\n3,22,no\n"
         (b"id;age\n1;20\n", " seems to separate its columns by semicolons, expected commas"),
         (b'"id"\t"age"\n1\t20\n', " seems to separate its columns by tabs, expected commas"),
         (b"id,id\n1,2\n", " has two columns 'id'; rename one"),
+        (b"id,age\n1,20\nid,age\n2,21\n", ", row 2 (line 3) is the header once more"),
+        (b"sep=,\nid,age\n1,20\n", ", line 1: sep= is for spreadsheets, not a header; leave out the line"),
         (b'id,"note\n0,n0"\n1,n1\n', ", line 1: the name of a column runs over several lines"),
         (b"PAR1\x15\x04\xff", " is Parquet, not CSV; give it the name of what it is"),
         (gzip.compress(b"id,age\n1,20\n"), " is compressed (gzip), not CSV; give it the name of what it is"),

@@ -99,7 +99,7 @@ def test_identifiers_that_were_rounded_are_refused(
     assert not (tmp_path / "model").exists()
 
 
-@pytest.mark.parametrize("rounded", ["1.23457E+15", "1E+11", "9.00719925474099e15", "9007199254740992.0"])
+@pytest.mark.parametrize("rounded", ["1.23457E+15", "1E+11", "1.2x10^15", "9.00719925474099e15", "9007199254740992.0"])
 def test_identifiers_of_a_text_file_that_a_spreadsheet_has_rounded_are_refused(
     tmp_path: Path, unlearn: Unlearn, rounded: str
 ) -> None:
@@ -119,6 +119,20 @@ def test_a_request_for_a_number_that_was_rounded_is_refused(
         said = refused(unlearn, "request", model, *arguments)
         assert f"identifier {rounded!r} is a number that a program has rounded" in said
     assert requests.status(model).state.pending == 0
+
+
+@pytest.mark.parametrize("stored", ["text", "whole numbers"])
+def test_numbers_that_a_spreadsheet_has_cut_to_15_digits_are_refused(
+    tmp_path: Path, unlearn: Unlearn, stored: str
+) -> None:
+    numbers = [123456789012340000 + 10000 * (n // 2) for n in range(60)]
+    frame = pd.DataFrame({"customer": numbers, "age": range(60), "left": ["no", "yes"] * 30})
+    frame.astype({"customer": str} if stored == "text" else {}).to_parquet(tmp_path / "t.parquet")
+    said = refused(unlearn, "init", tmp_path / "model", "--data", tmp_path / "t.parquet", *FLAGS)
+    assert "all long ones end in zeros after 15 digits" in said
+    frame.loc[0, "customer"] += 7
+    frame.to_parquet(tmp_path / "u.parquet")
+    assert unlearn("init", tmp_path / "model", "--data", tmp_path / "u.parquet", *FLAGS).exit_code == 0
 
 
 def test_whole_numbers_of_64_bits_are_exact_identifiers(tmp_path: Path, unlearn: Unlearn) -> None:
@@ -291,6 +305,7 @@ def test_text_of_a_parquet_file_that_is_not_utf8_is_one_sentence(tmp_path: Path,
     [
         'person,why\np1,"left\n\np2,sad"\np3,x\n',
         'why,person\n"left,p1\nsad",p2\nx,p3\n',
+        'why,person\nmoved,p1\n",p2\n",p3\nother,p4\n',
         'person,why,date\np1,"left, angry,2020\np2,sad",2020\np3,x,2020\n',
     ],
 )
@@ -316,7 +331,9 @@ def test_a_request_file_of_another_kind_is_named(
     assert sentence in refused(unlearn, "request", model, "--file", tmp_path / name)
 
 
-@pytest.mark.parametrize("word", ["NULL", "\\N", "NA", "n/a", "nan", "None", "#N/A", "-"])
+@pytest.mark.parametrize(
+    "word", ["NULL", "\\N", "NA", "n/a", "nan", "None", "#N/A", "-", "####", "(null)", "n.a.", "#REF!"]
+)
 def test_words_for_a_missing_identifier_are_nobodys(tmp_path: Path, unlearn: Unlearn, word: str) -> None:
     once = table(tmp_path / "once.csv", [*ROWS, f"{word},40,no,x"])
     twice = table(tmp_path / "twice.csv", [*ROWS, f"{word},40,no,x", f"{word},41,yes,y"])

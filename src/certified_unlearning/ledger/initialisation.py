@@ -17,7 +17,7 @@ from certified_unlearning.accounting.core.scale import QUICK_CONDITION
 from certified_unlearning.data.advice.ranges import shares_of
 from certified_unlearning.data.advice.shares import Shares
 from certified_unlearning.data.tables.classes import FEWEST_OF_A_CLASS, require_common
-from certified_unlearning.data.tables.spellings import ABSENT, Group, Spellings
+from certified_unlearning.data.tables.spellings import Group, Spellings, is_absent
 from certified_unlearning.data.tables.table import Table, read_blocks, require_known, resolve
 from certified_unlearning.data.tables.table_file import column_names
 from certified_unlearning.engine.devices import pick_device
@@ -338,7 +338,7 @@ def _copy(
                 for row, identifier in enumerate(block.identifiers or [], n)
             )
             spellings.add(block.spellings or [])
-            absent.update(each for each in block.identifiers or [] if each.lower() in ABSENT)
+            absent.update(each for each in block.identifiers or [] if is_absent(each))
             by_class += (block.labels[:, None] == labels).sum(axis=0)
             for some, label in zip(people, labels, strict=True):
                 rows_of_class = iter(np.flatnonzero(block.labels == label).tolist())

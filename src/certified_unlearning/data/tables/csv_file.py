@@ -38,6 +38,7 @@ def read(path: str | Path, rows_at_once: int) -> Iterator[list[list[str]]]:
     """
     row, line = 0, 0  # Of the last row that was read.
     width: int | None = None
+    names: list[str] = []
     block: list[list[str]] = []
     with _readable(path), _text(path, "strict") as text:
         reader = csv.reader(text, strict=True)
@@ -47,20 +48,25 @@ def read(path: str | Path, rows_at_once: int) -> Iterator[list[list[str]]]:
                 if not values:
                     continue
                 if width is None:
-                    width = len(values)
-                    yield [_checked_header(values, path)]
+                    width, names = len(values), _checked_header(values, path)
+                    yield [names]
                     continue
                 row += 1
                 if len(values) != width:
                     raise DataError(
                         f"{_where(path, row, first_line)} has {counted(len(values), 'column')}, but the header has "
-                        f"{width}; is a quote or a comma missing, or too many?"
+                        f"{width}; is a quote or a comma missing, or too many, or is it no row?"
+                    )
+                if values == names and width > 1:
+                    raise DataError(
+                        f"{_where(path, row, first_line)} is the header once more; leave out the line, and look "
+                        "whether two files were joined"
                     )
                 if line > first_line and _holds_rows(values):
                     raise DataError(
                         f"{_where(path, row, first_line)}: a quoted value runs on to line {line}, over lines with as "
                         "many commas as rows have; is a quote missing, or too many? If not, take the line breaks out "
-                        "of the value, or save the table as Parquet"
+                        "of the value, or leave out its column"
                     )
                 block.append(values)
                 if len(block) == rows_at_once:
@@ -101,6 +107,8 @@ def require_commas(path: str | Path) -> None:
 def _checked_header(names: list[str], path: str | Path) -> list[str]:
     if any("\0" in name for name in names):
         raise DataError(f"{path} is not UTF-8 text: its header holds zero bytes, as UTF-16 does; save it as UTF-8")
+    if names[0].strip().lower().startswith("sep="):
+        raise DataError(f"{path}, line 1: {names[0].strip()} is for spreadsheets, not a header; leave out the line")
     broken = next((name for name in names if _LINE_BREAK.search(name)), None)
     if broken is not None:
         raise DataError(
@@ -118,7 +126,7 @@ def _holds_rows(values: list[str]) -> bool:
     for place, value in enumerate(values):
         first, *later = _LINE_BREAK.split(value)
         ends = first.count(",") >= len(values) - 1 - place
-        if ends and len(values) > 1 and any(line.strip() and line.count(",") >= place for line in later):
+        if ends and len(values) > 1 and any(line.count(",") >= place for line in later):
             return True
     return False
 

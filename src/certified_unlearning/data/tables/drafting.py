@@ -20,7 +20,7 @@ import yaml
 from certified_unlearning.data.advice.shares import DROWNING, hardly_count, percent
 from certified_unlearning.data.tables.classes import FEWEST_OF_A_CLASS, alike
 from certified_unlearning.data.tables.declaration import MOST_CLASSES
-from certified_unlearning.data.tables.spellings import ABSENT, described
+from certified_unlearning.data.tables.spellings import described, is_absent
 from certified_unlearning.data.tables.survey import Column, survey
 from certified_unlearning.data.tables.table import require_columns
 from certified_unlearning.data.tables.table_values import listed
@@ -209,7 +209,7 @@ def _look_at_identifiers(
         what = f"{_rows(column.missing)} no identifier{words}: leave them out of the file, `init` refuses them"
         made.notes.append((identifier, what))
     made.notes += [(identifier, sentence) for sentence in described(column.groups)]
-    absent = {value: count for value, count in counts.items() if value.lower() in ABSENT}
+    absent = {value: count for value, count in counts.items() if is_absent(value)}
     for value, count in absent.items():
         made.notes.append(
             (identifier, f"{value!r} in {counted(count, 'row')}: if it means that there is none, leave the rows out")

@@ -14,10 +14,40 @@ from typing import NamedTuple, Self
 from certified_unlearning.data.tables.declaration import text_of
 from certified_unlearning.text import counted
 
-ROUNDED = re.compile(r"\s*[+-]?(\d\.\d+[eE][+-]?\d+|\d[eE]\+\d+|\d{16,}\.0*)\s*", re.ASCII)
+ROUNDED = re.compile(
+    r"\s*[+-]?(\d[.,]\d+[eE][+-]?\d+|\d[eE]\+\d+|\d([.,]\d+)?\s?[x*×]\s?10\^?\d+|\d{16,}\.0*)\s*", re.ASCII
+)
 """How programs write long numbers whose last digits they have lost: 1.23457E+15, 1E+11, 9007199254740992.0."""
-ABSENT = frozenset(["na", "n/a", "#n/a", "nan", "null", "none", "nil", "\\n", "-", ".", "?", "unknown", "missing"])
-"""Words, in lower case, by which programs and people say that an identifier is missing."""
+_ABSENT = frozenset(
+    [
+        "na",
+        "n/a",
+        "n.a.",
+        "nan",
+        "-nan",
+        "nat",
+        "null",
+        "(null)",
+        "[null]",
+        "none",
+        "nil",
+        "\\n",
+        "#n/a",
+        "#value!",
+        "#ref!",
+        "#name?",
+        "#num!",
+        "#div/0!",
+        "1.#qnan",
+        "tbd",
+        "unknown",
+        "missing",
+        "(blank)",
+        "''",
+        "00000000-0000-0000-0000-000000000000",
+    ]
+)
+_PLACEHOLDER = re.compile(r"[#\-\u2013\u2014._?*]+|not available|not applicable")
 _PLAIN = re.compile(r"[A-Za-z1-9][A-Za-z0-9_-]*")
 """Spellings that differ from their `folded` form in case alone."""
 _INVISIBLE = re.compile(r"[\s\x00-\x1f\u00ad\u200b-\u200f\u202a-\u202e\u2060-\u2064\ufe00-\ufe0f\ufeff]+")
@@ -35,6 +65,12 @@ _ALIKE = str.maketrans(
     "ABEKMHOPCTXaeopcyxABEZHIKMNOPTXoi",
 )
 """Cyrillic and Greek letters that look like Latin ones, and the dotless i."""
+
+
+def is_absent(identifier: str) -> bool:
+    """Return whether programs and people write this for an identifier that is missing."""
+    text = _INVISIBLE.sub(" ", identifier).strip().lower()
+    return not text or text in _ABSENT or _PLACEHOLDER.fullmatch(text) is not None
 
 
 def _without_blanks(text: str) -> str:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 _INDEX = re.compile(
     r"\s*|Unnamed: \d+([._]\w+)*|__index_level_\d+__|index|level_\d+"
-    r"|row[._ ]?(names?|numbers?|num|index|id)|obs|_n_|#|\.\.\.\d+|(lfd\.? ?)?nr\.?",
+    r"|row[._ ]?(names?|numbers?|num|index|id)|obs|_n_|#|\.\.\.\d+|lfd\.? ?nr\.?",
     re.IGNORECASE,
 )
 """Names that pandas, R, SAS and databases give to an index."""

@@ -13,6 +13,8 @@ from certified_unlearning.errors import DataError
 
 MISSING = ("", "na", "n/a", "nan", "null", "none")
 """How text says that a value is missing, in lower case."""
+_MANY_LONG = 10
+"""So many long numbers do not end in a zero by chance."""
 _CONSTANT = "declare a constant for it in missing, or leave out the row, or the column"
 
 
@@ -148,14 +150,27 @@ class Rows:
                 "rounded from 2^53 on and would make one person of several; store whole numbers or text (where one is "
                 'missing, pandas needs the type "Int64")'
             )
-        if not _is_text(values):
+        if not _is_text(values) and not pa.types.is_integer(values.type):
             return
         values = values.cast(pa.string())  # Not every function takes views.
+        self._refuse_cut(values, column)
         rounded = pc.match_substring_regex(values, pattern=f"^({ROUNDED.pattern})$")
         if (index := _first(mask_of(pc.fill_null(rounded, False)))) is not None:
             raise DataError(
                 f"{self.where(index)}: the identifier {column} is {values[index].as_py()!r}, a number that a program "
                 "has rounded; export the column as text"
+            )
+
+    def _refuse_cut(self, values: pa.StringArray, column: str) -> None:
+        long, cut = (
+            mask_of(pc.fill_null(pc.match_substring_regex(values, pattern), False))
+            for pattern in (r"^\s*\d{16,}\s*$", r"^\s*\d{15}0+\s*$")
+        )
+        if long.sum() >= _MANY_LONG and not (long & ~cut).any():
+            place = int(long.argmax())
+            raise DataError(
+                f"{self.where(place)}: the identifier {column} is {values[place].as_py()}, and all long ones end in "
+                "zeros after 15 digits, which is what a spreadsheet leaves of longer numbers; export the column as text"
             )
 
     def _refuse_truth_among_numbers(self, lower: pa.StringArray, absent: pa.BooleanArray, column: str) -> None:
