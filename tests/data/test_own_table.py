@@ -449,7 +449,8 @@ def test_as_many_classes_as_labels_have_room_for(tmp_path: Path) -> None:
         (b"id,age,colour,weight,y\n", "holds no records"),
         (
             b"id,age,colour,weight,y\n1,2,red\n",
-            ", row 1 (line 2) has 3 columns, but the header has 5; is a quote or a comma missing, or too many, or is it no row?",
+            ", row 1 (line 2) has 3 columns, but the header has 5; is a quote or a comma missing, or too many, or "
+            "is it no row?",
         ),
         (
             b"id,age,colour,weight,y\n1,2,\xff,3,no\n",
