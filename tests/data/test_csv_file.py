@@ -62,6 +62,7 @@ def test_two_stray_quotes_never_make_a_row_vanish(tmp_path: Path) -> None:
         '2,37,hello,"no\n3,26,world,yes"\n',
         '"2,37,hello,no\n3",26,world,yes\n',
         '",37,hello,no\n",26,world,yes\n',
+        '2,37,"hello,no\n3,""26\n"",world",yes\n',
         '"x,37,hello,no\n\n",26,world,yes\n',
     ],
 )

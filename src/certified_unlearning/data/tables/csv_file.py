@@ -120,13 +120,13 @@ def _checked_header(names: list[str], path: str | Path) -> list[str]:
 def _holds_rows(values: list[str]) -> bool:
     """Return whether a quoted value may have swallowed rows, between two stray quotes.
 
-    Its first line then ends as a row does, and a later line begins as one: both have the commas for that. In a table of
-    one column every line break would look so.
+    Its first line then ends as a row does, and a later line begins as one: both have the commas for that. Where there
+    are quotes, the row that begins may be broken into lines. In a table of one column every line break would look so.
     """
     for place, value in enumerate(values):
-        first, *later = _LINE_BREAK.split(value)
-        ends = first.count(",") >= len(values) - 1 - place
-        if ends and len(values) > 1 and any(line.count(",") >= place for line in later):
+        first, *later = (line.count(",") for line in _LINE_BREAK.split(value))
+        begins = bool(later) and (sum(later) if '"' in value else max(later)) >= place
+        if begins and first >= len(values) - 1 - place and len(values) > 1:
             return True
     return False
 
