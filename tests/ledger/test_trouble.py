@@ -1,4 +1,4 @@
-"""Warnings advise what helps: whoever follows one has a model with a better balanced accuracy, or AUC.
+"""Warnings advise what helps: following one gives a model with a better balanced accuracy, or AUC.
 
 Noise of steps is drawn from seeds here, so that a test that passes passes always. That of a refit comes from the
 system: of ten models with its noise none is poor once in 10^8 runs.

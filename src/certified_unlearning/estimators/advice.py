@@ -92,7 +92,7 @@ def warn_if_drowned(
 
 
 def warn_of_a_drowning_column(largest: Largest, *, ranges: Any, records: int) -> None:
-    """Warn whoever called `fit` of a column that drowns the others, and say what to give.
+    """Warn the caller of `fit` of a column that drowns the others, and say what to give.
 
     This one is computed from the records, without noise.
 
@@ -117,7 +117,7 @@ def warn_of_a_drowning_column(largest: Largest, *, ranges: Any, records: int) ->
 
 
 def _callers_level() -> int:
-    """Return the stacklevel, of a warning in the function that calls this, of whoever called this package."""
+    """Return the stacklevel, of a warning in the function that calls this, of the caller of this package."""
     frame, level, package = sys._getframe(1), 1, __name__.partition(".")[0]
     while frame.f_back is not None and frame.f_globals["__name__"].partition(".")[0] == package:
         frame, level = frame.f_back, level + 1

@@ -146,7 +146,7 @@ class LinearModel(BaseEstimator):  # type: ignore[misc]
         return unit(features) if self.normalize else features
 
     def _warn_if_a_column_drowns(self, features: Array) -> None:
-        """Warn whoever called `fit` if one column carries nearly all of a row's squared norm.
+        """Warn the caller of `fit` if one column carries nearly all of a row's squared norm.
 
         So much is computed from 2,500 of the records at most, the same ones every time.
 
