@@ -86,9 +86,9 @@ def test_a_draft_names_rare_classes_and_names_that_differ_only_in_case_or_blanks
     for sentence in (
         "fewer than 10 records have the class 'new york' (9 records), 'Yes' (1 record), 'New  York' (1 record): to "
         "list it because of these records tells of them, also after they are removed",
-        "'No', 'no' differ only in case or blanks: one class or several?",
-        "'Yes', 'yes' differ only in case or blanks: one class or several?",
-        "'New  York', 'new york' differ only in case or blanks: one class or several?",
+        "'No', 'no' differ only in case: one class or several?",
+        "'Yes', 'yes' differ only in case: one class or several?",
+        "'New  York', 'new york' differ only in blanks, case and the like: one class or several?",
     ):
         assert f"note: answer: {sentence}\n" in declared.stderr
         assert sentence in (tmp_path / "t.yaml").read_text()

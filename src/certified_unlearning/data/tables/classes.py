@@ -3,10 +3,11 @@
 import json
 import shlex
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Literal
 
 from certified_unlearning.data.tables.declaration import MOST_CLASSES, Table
+from certified_unlearning.data.tables.spellings import folded
 from certified_unlearning.data.tables.table_file import batches
 from certified_unlearning.data.tables.table_values import MISSING, Rows, listed, parses
 from certified_unlearning.errors import DataError
@@ -77,19 +78,7 @@ def require_common(
     )
 
 
-def alike(texts: Iterable[str]) -> list[list[str]]:
-    """Return the texts that differ only in case or blanks, two or more together."""
-    groups: dict[str, list[str]] = {}
-    for text in texts:
-        groups.setdefault(_folded(text), []).append(text)
-    return [group for group in groups.values() if len(group) > 1]
-
-
 def _more_common_spelling(text: str, counts: Mapping[str, int]) -> str | None:
-    """Return the most common class that differs from this one only in case or blanks, if one is more common."""
-    others = [other for other in counts if _folded(other) == _folded(text) and counts[other] > counts[text]]
+    """Return the most common class that a person may take for this one, if one is more common."""
+    others = [other for other in counts if folded(other) == folded(text) and counts[other] > counts[text]]
     return max(others, key=counts.__getitem__, default=None)
-
-
-def _folded(text: str) -> str:
-    return "".join(text.split()).casefold()

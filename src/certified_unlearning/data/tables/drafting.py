@@ -18,9 +18,9 @@ from typing import Any
 import yaml
 
 from certified_unlearning.data.advice.shares import DROWNING, hardly_count, percent
-from certified_unlearning.data.tables.classes import FEWEST_OF_A_CLASS, alike
+from certified_unlearning.data.tables.classes import FEWEST_OF_A_CLASS
 from certified_unlearning.data.tables.declaration import MOST_CLASSES
-from certified_unlearning.data.tables.spellings import described, is_absent
+from certified_unlearning.data.tables.spellings import described, groups_of, is_absent
 from certified_unlearning.data.tables.survey import Column, survey
 from certified_unlearning.data.tables.table import require_columns
 from certified_unlearning.data.tables.table_values import listed
@@ -161,8 +161,8 @@ def _look_at_label(column: Column, made: Draft) -> None:
             )
         )
     made.notes += [
-        (column.name, f"{listed(group)} differ only in case or blanks: one class or several?")
-        for group in alike(sorted(counts))
+        (column.name, f"{listed(group.spellings)} differ only in {group.difference}: one class or several?")
+        for group in groups_of(counts)
     ]
     if not column.missing:
         return
