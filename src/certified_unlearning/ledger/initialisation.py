@@ -18,7 +18,7 @@ from certified_unlearning.data.advice.ranges import shares_of
 from certified_unlearning.data.advice.shares import Shares
 from certified_unlearning.data.tables.classes import FEWEST_OF_A_CLASS, require_common
 from certified_unlearning.data.tables.spellings import Group, Spellings, is_absent
-from certified_unlearning.data.tables.table import Table, read_blocks, require_known, resolve
+from certified_unlearning.data.tables.table import Table, label_values, read_blocks, require_known, resolve
 from certified_unlearning.data.tables.table_file import column_names
 from certified_unlearning.engine.devices import pick_device
 from certified_unlearning.errors import DataError, ParameterError, StorageError
@@ -317,7 +317,7 @@ def _copy(
     What each column carries of a row's norm is counted in ``shares``, which are for the operator's eyes.
     """
     n = features = 0
-    labels = np.array(range(len(table.classes or ())), np.int8) if len(table.classes or ()) > 2 else np.array([-1, 1])
+    labels = label_values(table)
     by_class = np.zeros(len(labels), np.int64)
     people: list[set[str]] = [set() for _ in labels]
     absent: Counter[str] = Counter()

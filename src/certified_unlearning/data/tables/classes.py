@@ -43,7 +43,7 @@ def count_classes(table: Table) -> dict[str, int]:
     if len(counts) < 2:
         raise DataError(
             f"{table.path}: the label {table.label} has {listed(sorted(counts)) or 'no value'} only, expected two or "
-            f"more classes (words such as NA and None count as missing, unless classes are declared)"
+            "more classes (words such as NA and None count as missing, unless classes are declared)"
         )
     return {
         text: counts[text]

@@ -30,6 +30,7 @@ __all__ = [
     "Records",
     "Table",
     "feature_names",
+    "label_values",
     "preprocessing",
     "read_blocks",
     "read_records",
@@ -184,7 +185,7 @@ def read_blocks(table: Table, *, seed: int = 0, all_columns: bool = False) -> It
         classes = _classes(part, table)
         unscaled = _features(part, table, len(names))
         suspects.add(unscaled, classes)
-        labels, features = _label_values(table)[classes], _scaled(part, unscaled, table)
+        labels, features = label_values(table)[classes], _scaled(part, unscaled, table)
         yield Block(features, labels, identifiers, _test(part, table, generator), spellings)
         first_row += batch.num_rows
     if first_row == 1:
@@ -312,7 +313,7 @@ def require_known(table: Table, absent: Mapping[str, int]) -> None:
 
 def preprocessing(table: Table) -> str:
     """Return in words what is done to the rows of a resolved table."""
-    values = dict(zip(_label_values(table), table.classes or (), strict=True))
+    values = dict(zip(label_values(table), table.classes or (), strict=True))
     columns = table.features or ()
     numbers = len(columns) - len(table.categories) - len(table.ranges)
     kinds = {
@@ -337,7 +338,8 @@ def _classes(rows: Rows, table: Table) -> NDArray[np.int64]:
     return rows.positions(table.label, classes, "classes", "leave out the row, or list it in classes")
 
 
-def _label_values(table: Table) -> NDArray[np.int8]:
+def label_values(table: Table) -> NDArray[np.int8]:
+    """Return the label that each class of a resolved table becomes: -1 and +1 for two classes, else 0, 1, 2, ..."""
     count = len(table.classes or ())
     return np.array([-1, 1] if count == 2 else range(count), np.int8)
 
