@@ -70,6 +70,13 @@ def test_a_wrong_certificate_is_found(name: str, value: object, sentence: str) -
         certificate.verify(stated().model_copy(update={name: value}))
 
 
+def test_boxes_of_additions_or_removals_say_nothing_of_replacement() -> None:
+    """To replace a record is to change two; every other number and word is what the certificate must state."""
+    said = stated(relation="replace-one", changes="additions or removals")
+    with pytest.raises(CertificateError, match="whose radii say nothing under replace-one"):
+        certificate.verify(said)
+
+
 def test_noise_on_two_labels_is_for_two_classes() -> None:
     said = stated(rule="cauchy", delta_label=0.0).model_copy(update={"classes": 3})
     with pytest.raises(CertificateError, match="for 3 classes, must be 'stable'"):

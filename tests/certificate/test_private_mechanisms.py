@@ -106,6 +106,15 @@ def test_a_delta_below_what_can_be_accounted_for_has_no_certificate() -> None:
         PrivateCertificate.of(SAMPLED, delta=1e-20, noise_source="system entropy")
 
 
+@pytest.mark.parametrize("name", ["spider-boost", "phased-descent"])
+def test_an_extra_delta_above_delta_is_refused_though_the_constants_give_it(name: str) -> None:
+    """At such a delta the event on which nothing is guaranteed is likelier than all that delta allows."""
+    said = PrivateCertificate.of(PLANS[name], delta=1e-200, features=50, row_norm=1.0, noise_source="system entropy")
+    assert said.extra_delta > said.delta
+    with pytest.raises(CertificateError, match=r"states extra_delta = .*, must be at most delta = 1e-200"):
+        certificate.verify(said)
+
+
 def test_a_file_that_states_two_epsilons_is_refused(tmp_path: Path) -> None:
     """Whoever reads the first, and whoever recomputes the last, would not speak of the same statement."""
     path = tmp_path / "certificate.json"

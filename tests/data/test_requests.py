@@ -41,6 +41,18 @@ def test_applying_leaves_the_original_alone(small: PreparedData) -> None:
     assert replace(small).sha256 == digest
 
 
+def test_the_choice_the_replacements_and_their_labels_have_streams_of_their_own(small: PreparedData) -> None:
+    """From one stream, the record that is chosen would tell which one comes in its place."""
+    streams = [np.random.Generator(np.random.Philox(each)) for each in np.random.SeedSequence(3).spawn(3)]
+    choice, gaussian, coin = streams
+    drawn = draw_removals(small, records=40, adjacency="replace", seed=3)
+    assert np.array_equal(drawn.indices, choice.permutation(40))
+    normal = gaussian.standard_normal((40, small.d))
+    np.testing.assert_allclose(drawn.features, normal / np.linalg.norm(normal, axis=1, keepdims=True), atol=1e-6)
+    assert np.array_equal(drawn.labels, np.array(small.label_values)[coin.integers(2, size=40)])
+    assert len({each.integers(2**63) for each in streams}) == 3
+
+
 @pytest.mark.parametrize("adjacency", ["replace", "zero-out"])
 def test_the_first_removals_are_the_same_however_many_are_drawn(small: PreparedData, adjacency: str) -> None:
     most = draw_removals(small, records=40, adjacency=adjacency, seed=3)

@@ -5,6 +5,7 @@ import itertools
 import json
 import tracemalloc
 import warnings
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -74,6 +75,20 @@ def test_removals_end_where_exact_refits_do(fit_intercept: bool, downdate: bool)
     assert apart <= said.budget / said.strong_convexity + 1e-7
     assert said.releases == 21
     assert said.removed == 60
+
+
+def test_a_saved_model_knows_how_many_removals_its_matrix_still_holds(tmp_path: Path):
+    """Otherwise its next step would seem nearer to the minimiser than it is."""
+    rows, labels = clouds(3000)
+    model = CertifiedLogisticRegression(1, 1e-6, C=80 / 3000, downdate=False, random_state=0).fit(rows, labels)
+    model.unlearn([1, 2]).unlearn([3])
+    model.save(tmp_path / "model.safetensors", training_data=True)
+    again = CertifiedLogisticRegression.load(tmp_path / "model.safetensors")
+    model.unlearn([4])
+    again.unlearn([4])
+    assert again._model.residual == model._model.residual
+    assert again.coef_.tobytes() == model.coef_.tobytes()
+    assert again.certificate_ == model.certificate_
 
 
 def test_a_removal_reads_nothing_and_makes_nothing_of_the_data_s_size(monkeypatch: pytest.MonkeyPatch):

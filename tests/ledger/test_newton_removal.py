@@ -1,5 +1,6 @@
 """A ledger whose removals are certified against an exact refit: by Newton steps, or by reading the data again."""
 
+import itertools
 import json
 import shutil
 from pathlib import Path
@@ -83,6 +84,18 @@ def test_learned_weights_are_the_minimiser_with_noise_of_the_declared_size(origi
     noise = load_model(model).weights.ravel() - secret_weights(model)
     # 4 numbers: their norm is 0 or above 7 sigma with probability below 1e-9.
     assert 0 < np.linalg.norm(noise) < 7 * plan.sigma
+
+
+def test_every_version_has_noise_of_its_own(model: Path) -> None:
+    """Equal noise would cancel in the difference of two versions, which would show the removed records."""
+    noise = [load_model(model).weights.ravel() - secret_weights(model)]
+    for person in ("p3", "p4"):
+        requests.request(model, [person])
+        apply(model)
+        noise.append(load_model(model).weights.ravel() - secret_weights(model))
+    apart = [np.abs(one - other).min() for one, other in itertools.combinations(noise, 2)]
+    # Of 12 differences of normal numbers none is that small but with probability below 1e-7.
+    assert min(apart) > 1e-8 * SIGMA
 
 
 def test_requests_stay_within_the_budget_of_an_exact_refit(original: Original, model: Path) -> None:

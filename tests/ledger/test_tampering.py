@@ -149,6 +149,18 @@ def test_a_chain_that_was_made_again_is_found_with_a_receipt(used: Path) -> None
         verify(used, receipt)
 
 
+def test_a_replaced_event_with_a_hash_of_its_own_does_not_fit_the_event_after_it(used: Path) -> None:
+    """The event's own hash is right; only the next event says that another one stood there."""
+    connection = sqlite3.connect(ModelDirectory(used).ledger)
+    (row,) = connection.execute("SELECT * FROM events WHERE sequence = 3").fetchall()
+    entry = (row[0], "today", *row[2:6])
+    assert entry != row[:6]
+    connection.close()
+    sql(used, f"UPDATE events SET time = 'today', hash = '{content_key(entry)}' WHERE sequence = 3")
+    with pytest.raises(UnlearningError, match="event 4 is not what was recorded"):
+        verify(used)
+
+
 def test_weights_of_another_model_are_found(used: Path, model: Path, tmp_path: Path) -> None:
     other = Path(shutil.copytree(model, tmp_path / "other"))
     apply(other)

@@ -1,5 +1,6 @@
 """Fresh draws: uniform subsets, addresses, streams that nobody can repeat."""
 
+import secrets
 from itertools import combinations, permutations
 
 import pytest
@@ -42,6 +43,13 @@ def test_an_address_gives_the_same_numbers_and_fresh_ones_differ() -> None:
     assert torch.equal(Draws.at("a", 1).normal(3, 2), Draws.at("a", 1).normal(3, 2))
     assert not torch.equal(Draws.at("a", 1).uniform(9), Draws.at("a", 2).uniform(9))
     assert not torch.equal(Draws.fresh().uniform(9), Draws.fresh().uniform(9))
+
+
+def test_fresh_draws_take_their_whole_seed_from_the_operating_system(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Few bits could all be tried: they would tell which records were in which batch."""
+    seed = (1 << SEED_BITS) - 5
+    monkeypatch.setattr(secrets, "randbits", lambda bits: seed % (1 << bits))
+    assert torch.equal(Draws.fresh().uniform(9), Draws(seed).uniform(9))
 
 
 def test_a_seed_counts_with_all_its_bits() -> None:
