@@ -1,8 +1,8 @@
-"""Plant faults, one at a time, and see which tests catch them: `python -m tests.mutation --size default`.
+"""Plant faults, one at a time, and see which size of the suite catches each: `python -m tests.mutation --size all`.
 
-Each fault is planted in a copy of the working tree, so this tree stays as it is. The nearest tests run first, and only
-if they pass all tests of the size. A test that fails must pass in a copy without the fault: otherwise its failure says
-nothing of the fault.
+Each fault is planted in a copy of the working tree, so this tree stays as it is. The smallest size runs first, and a
+larger one only where it catches nothing; of a size, the nearest tests run first. Larger sizes hold the tests of the
+smaller ones. A test that fails must pass in a copy without the fault: otherwise its failure says nothing of the fault.
 """
 
 import argparse
@@ -12,7 +12,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,12 +23,16 @@ from certified_unlearning.text import table_lines
 from tests.mutation.fault import Fault, chosen_faults
 from tests.workflow.working_tree import WorkingTree, copy_working_tree
 
+CHOSEN = "not statistical and not exhaustive and not workflow"
+QUICK = ["tests/accounting", "tests/certificate", "tests/engine", "tests/mechanisms"]
 SIZES: dict[str, list[str]] = {
-    "quick": ["-m", "not workflow"],
-    "default": [],
-    "all": [],
+    "quick": ["-m", CHOSEN, "--hypothesis-profile=quick", "--one-case", "--case-seed=1"],
+    "default": ["-m", CHOSEN, "--case-seed=1"],
+    "all": ["--hypothesis-profile=full"],
 }
-"""Arguments of pytest that select the tests of each size, as the Makefile gives them."""
+"""Arguments of pytest that select the tests of each size, the smallest first, as the Makefile gives them."""
+ROOMS = {"quick": QUICK}
+"""Where a size's tests lie; everywhere, if it is not named."""
 # The checks of these very faults would fail in every copy with a fault.
 PYTEST = [sys.executable, "-m", "pytest", "-x", "-q", "--ignore=tests/mutation"]
 PASSED, NONE_SELECTED = 0, 5
@@ -46,11 +50,13 @@ class Verdict:
     """What became of a planted fault.
 
     Attributes:
+        size: The smallest size that catches it; None where the fault survived.
         caught_by: The first test that failed; None where the fault survived.
         seconds: How long tests ran until then.
         trouble: Why the run says nothing of the fault; None where it does.
     """
 
+    size: str | None
     caught_by: str | None
     seconds: float
     trouble: str | None = None
@@ -124,52 +130,76 @@ def copied(to: Path) -> WorkingTree:
     return tree
 
 
-def verdict_of(fault: Fault, size: str, *, nearest_only: bool) -> Verdict:
+def verdict_of(fault: Fault, largest: str, *, nearest_only: bool) -> Verdict:
     """Plant a fault in a copy and return what became of it."""
     try:
-        return _planted(fault, SIZES[size], nearest_only=nearest_only)
+        return _planted(fault, largest, nearest_only=nearest_only)
     except PytestError as error:
-        return Verdict(None, 0.0, str(error))
+        return Verdict(None, None, 0.0, str(error))
 
 
-def _planted(fault: Fault, selected: Sequence[str], *, nearest_only: bool) -> Verdict:
+def sizes_up_to(largest: str) -> list[str]:
+    """Return the sizes to try, in order."""
+    return list(SIZES)[: list(SIZES).index(largest) + 1]
+
+
+def attempts(fault: Fault, largest: str, *, nearest_only: bool) -> Iterator[tuple[str, list[str]]]:
+    """Yield the sizes, the smallest first, each with tests to run: the nearest to a fault, and then all of the size."""
+    for size in sizes_up_to(largest):
+        rooms = ROOMS.get(size, [])
+        nearest = [each for each in fault.nearest if each.startswith(tuple(rooms) or "")]
+        if nearest:
+            yield size, nearest
+        if not nearest_only:
+            yield size, rooms
+
+
+def _planted(fault: Fault, largest: str, *, nearest_only: bool) -> Verdict:
     with TemporaryDirectory(prefix="mutation-") as directory:
         tree = copied(Path(directory) / "planted")
         tree.edit(fault.file, fault.old, fault.new)
         begun = time.monotonic()
-        caught_by = first_failure(tree, [*selected, *fault.nearest])
-        if caught_by is None and not nearest_only:
-            caught_by = first_failure(tree, selected)
-        seconds = time.monotonic() - begun
-        if caught_by is None or "::" not in caught_by:
-            return Verdict(caught_by, seconds)
-        clean = copied(Path(directory) / "clean")
-        fails_anyway = first_failure(clean, [*selected, caught_by]) is not None
-        return Verdict(caught_by, seconds, f"{caught_by} fails without the fault, too" if fails_anyway else None)
+        seconds = 0.0
+        for size, tests in attempts(fault, largest, nearest_only=nearest_only):
+            caught_by = first_failure(tree, [*SIZES[size], *tests])
+            seconds = time.monotonic() - begun
+            if caught_by is None:
+                continue
+            if "::" not in caught_by:
+                return Verdict(size, caught_by, seconds)
+            clean = copied(Path(directory) / "clean")
+            fails_anyway = first_failure(clean, [*SIZES[size], caught_by]) is not None
+            trouble = f"{caught_by} fails without the fault, too" if fails_anyway else None
+            return Verdict(size, caught_by, seconds, trouble)
+        return Verdict(None, None, seconds)
 
 
-def table_of(verdicts: dict[Fault, Verdict], size: str, *, nearest_only: bool) -> str:
-    """Return the verdicts as a table in Markdown, with a sentence that counts them."""
+def table_of(verdicts: dict[Fault, Verdict], largest: str, *, nearest_only: bool) -> str:
+    """Return the verdicts as a table in Markdown, with a sentence for each size that counts them."""
     rows = [
         [
             fault.room,
             fault.name,
             "yes" if fault.blind else "no",
+            verdict.size or "none",
             verdict.in_words.replace("|", r"\|"),
             duration(verdict.seconds),
         ]
         for fault, verdict in verdicts.items()
     ]
-    caught = sum(verdict.caught_by is not None and verdict.trouble is None for verdict in verdicts.values())
+    lines = table_lines(["room", "fault", "blind", "smallest size", "caught by", "after"], rows)
     tests = "the nearest tests" if nearest_only else "the tests"
-    lines = table_lines(["room", "fault", "blind", "caught by", "after"], rows)
-    return "\n".join([*lines, "", f"{caught} of {len(verdicts)} faults are caught by {tests} of the size {size}."])
+    caught = 0
+    for size in sizes_up_to(largest):
+        caught += sum(verdict.size == size and verdict.trouble is None for verdict in verdicts.values())
+        lines += ["", f"{caught} of {len(verdicts)} faults are caught by {tests} of the size {size}."]
+    return "\n".join(lines)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Plant faults as the command line says, and write the table."""
     parser = argparse.ArgumentParser(prog="python -m tests.mutation", description=__doc__)
-    parser.add_argument("--size", choices=SIZES, default="default", help="which tests; default: those of `make test`")
+    parser.add_argument("--size", choices=SIZES, default="default", help="the largest to try; default: of `make test`")
     parser.add_argument("--only", nargs="+", metavar="TEXT", default=[], help="faults whose names hold a text")
     parser.add_argument("--nearest-only", action="store_true", help="run each fault's nearest tests and no others")
     parser.add_argument("--jobs", type=int, default=1, metavar="N", help="how many faults are tried side by side")

@@ -1,12 +1,14 @@
 """The faults can be planted: each changes one place that is there, and names tests that are there."""
 
 import ast
+import re
+import shlex
 from collections import Counter
 from pathlib import Path
 
 import pytest
 
-from tests.mutation.__main__ import first_failure
+from tests.mutation.__main__ import QUICK, SIZES, first_failure
 from tests.mutation.fault import ROOMS, ROOT, Fault, chosen_faults, read_faults
 from tests.workflow.working_tree import WorkingTree
 
@@ -48,3 +50,12 @@ def test_the_first_test_that_fails_is_named_and_tests_that_pass_are_not(tmp_path
     (tree.root / "test_x.py").write_text(tests)
     assert first_failure(tree, ["test_x.py"]) == "test_x.py::test[b - c]"
     assert first_failure(tree, ["test_x.py::test[a]"]) is None
+
+
+def test_the_sizes_are_those_of_the_makefile() -> None:
+    makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
+    for size, target in {"quick": "test-quick", "default": "test", "all": "test-all"}.items():
+        (command,) = re.findall(rf"^{target}:.*\n\t\$\(PYTEST\)(.*)$", makefile, re.MULTILINE)
+        words = [word for word in shlex.split(command.replace("$(QUICK)", "")) if not word.startswith("--case-seed")]
+        assert words == [word for word in SIZES[size] if not word.startswith("--case-seed")]
+    assert re.findall(r"^QUICK := (.*)$", makefile, re.MULTILINE) == [" ".join(QUICK)]
