@@ -1,4 +1,4 @@
-# Two commands: `make reproduce` and `make test`. Each first installs into .venv what it needs, from the pinned constraints.
+# Two commands: `make reproduce` and `make test`. Each target first installs into .venv what it needs, from the pinned constraints.
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
@@ -7,16 +7,32 @@ INSTALL := $(BIN)/python -m pip install --quiet --constraint constraints.txt
 CORES ?= all
 export PATH := $(abspath $(BIN)):$(PATH)
 
-.PHONY: reproduce test cluster lint format benchmark regression report docs pictures clean
+.PHONY: reproduce test test-quick test-all test-rest cluster lint format benchmark regression report docs pictures clean
 
 # The ending is printed here rather than by Snakemake, so that it comes last, and also when there was nothing to do.
 reproduce: $(READY)
 	snakemake --cores $(CORES) --no-hooks
 	@unlearn claims --brief
 
-# Two workers of one thread each: threads of several processes wait for each other.
+# Sizes of one suite, by the markers in pyproject.toml. Two workers of one thread each: threads of several processes
+# wait for each other.
+PYTEST := OMP_NUM_THREADS=1 pytest --numprocesses 2 --dist loadfile
+QUICK := tests/accounting tests/certificate tests/engine tests/mechanisms
+
+# What a change can break: 8 minutes at most.
 test: $(VENV)/.ready-test
-	OMP_NUM_THREADS=1 pytest --numprocesses 2 --dist loadfile
+	$(PYTEST) -m "not statistical and not exhaustive and not workflow"
+
+# While writing: one case of each test, a minute at most. Of other tests: make test-quick QUICK=tests/ledger
+test-quick: $(VENV)/.ready-test
+	$(PYTEST) -m "not statistical and not exhaustive and not workflow" --hypothesis-profile=quick --one-case $(QUICK)
+
+test-all: $(VENV)/.ready-test
+	$(PYTEST) --hypothesis-profile=full
+
+# What `make test` leaves out: the two together are `make test-all`.
+test-rest: $(VENV)/.ready-test
+	$(PYTEST) -m "statistical or exhaustive or workflow or sampled or hypothesis" --hypothesis-profile=full
 
 # SLURM on several nodes, PostgreSQL, SSH and S3, started by the scripts of a directory: UNLEARNING_SCALE=... make cluster
 cluster: $(VENV)/.ready-cluster

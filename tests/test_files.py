@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from certified_unlearning.errors import DataError, StorageError
 from certified_unlearning.files import atomic_path, content_key, read_json, write_json, write_text
+from tests.support.waiting import PATIENCE
 
 
 def content_of(directory: Path) -> dict[str, str]:
@@ -71,7 +72,7 @@ def test_a_killed_writer_leaves_the_old_content(tmp_path: Path) -> None:
         "    temporary.write_text('half of the n')\n"
         "    os.kill(os.getpid(), signal.SIGKILL)\n"
     )
-    killed = subprocess.run([sys.executable, "-c", code, str(tmp_path / "result.txt")], timeout=60)
+    killed = subprocess.run([sys.executable, "-c", code, str(tmp_path / "result.txt")], timeout=PATIENCE)
     assert killed.returncode == -signal.SIGKILL
     assert (tmp_path / "result.txt").read_text() == "old"
 
@@ -136,7 +137,7 @@ def test_two_processes_that_write_the_same_file_do_not_mix(tmp_path: Path) -> No
     )
     path = tmp_path / "result.txt"
     writers = [subprocess.Popen([sys.executable, "-c", code, str(path), letter]) for letter in "ab"]
-    assert [writer.wait(timeout=100) for writer in writers] == [0, 0]
+    assert [writer.wait(timeout=PATIENCE) for writer in writers] == [0, 0]
     assert path.read_text() in {"a" * 100_000, "b" * 100_000}
     assert list(tmp_path.iterdir()) == [path]
 

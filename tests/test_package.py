@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 import yaml
 
+from tests.support.waiting import PATIENCE
 from tests.workflow.working_tree import copy_working_tree
 
 ROOT = Path(__file__).parents[1]
@@ -49,7 +50,7 @@ def built(*command: str | Path, directory: Path) -> None:
         cwd=directory,
         capture_output=True,
         text=True,
-        timeout=300,
+        timeout=PATIENCE,
         check=False,
     )
     assert done.returncode == 0, done.stdout + done.stderr
@@ -84,7 +85,7 @@ class Installed:
             env=environment | {"PATH": f"{self.bin}{os.pathsep}{environment['PATH']}"},
             capture_output=True,
             text=True,
-            timeout=300,
+            timeout=PATIENCE,
             check=False,
         )
 
@@ -115,6 +116,7 @@ def test_a_command_runs_in_an_empty_directory(installed: Installed, command: str
     assert printed in done.stdout
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("code", [ESTIMATOR, PACKAGE_DATA])
 def test_code_runs_in_an_empty_directory(installed: Installed, code: str) -> None:
     done = installed.run("python", "-c", code)

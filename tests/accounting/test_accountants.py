@@ -5,7 +5,7 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from certified_unlearning.accounting import (
@@ -191,7 +191,6 @@ def test_nothing_learned_is_nothing_told(name):
 
 
 @given(problem=problems(), sigma=SIGMAS, records=RECORDS, steps=STEPS, delta=st.floats(1e-12, 0.1))
-@settings(max_examples=150, deadline=None)
 def test_no_accountant_is_below_a_sharper_one_or_the_truth_on_quadratics(problem, sigma, records, steps, delta):
     schedule = removal(records, *steps, sigma=sigma)
     lsi_epsilon, tight_epsilon, shifted_epsilon = (

@@ -2,7 +2,7 @@ import dataclasses
 import math
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from certified_unlearning.accounting import (
@@ -171,7 +171,6 @@ DELTAS = st.floats(-15, -0.5).map(lambda exponent: 10**exponent)
 
 
 @given(problem=descent_problems(), target=TARGETS, delta=DELTAS, steps=st.integers(1, 50))
-@settings(max_examples=200, deadline=None)
 def test_secret_state_epsilon_inverts_sigma(problem, target, delta, steps):
     sigma = secret_state_sigma(problem, epsilon=target, delta=delta, steps=steps)
     if sigma > 1e-300:
@@ -179,7 +178,6 @@ def test_secret_state_epsilon_inverts_sigma(problem, target, delta, steps):
 
 
 @given(problem=descent_problems(), target=TARGETS, delta=DELTAS, dimension=st.integers(1, 10_000))
-@settings(max_examples=200, deadline=None)
 def test_published_state_epsilon_inverts_the_plan(problem, target, delta, dimension):
     planned = published_state_plan(problem, epsilon=target, delta=delta, dimension=dimension, request_count=20)
     recomputed = published_state_epsilon(

@@ -7,7 +7,7 @@ import mpmath
 import numpy as np
 import pytest
 from dp_accounting import gaussian_mechanism, rdp
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from certified_unlearning.accounting.core.conversion import (
@@ -37,7 +37,6 @@ def decaying(scale, decay=0.0, orders=None):
 
 
 @given(scale=SCALES, delta=DELTAS)
-@settings(max_examples=200, deadline=None)
 def test_a_linear_curve_gives_the_closed_form_minimum(scale, delta):
     # Spec, section 4: A + 2 sqrt(A l) at alpha = 1 + sqrt(l / A).
     log_inverse_delta = -math.log(delta)
@@ -48,7 +47,6 @@ def test_a_linear_curve_gives_the_closed_form_minimum(scale, delta):
 
 
 @given(scale=st.floats(-6, 2).map(lambda exponent: 10**exponent), delta=DELTAS)
-@settings(max_examples=100, deadline=None)
 def test_the_delta_of_a_linear_curve_is_the_closed_form(scale, delta):
     # (alpha - 1) (A alpha - epsilon) is least at alpha - 1 = (epsilon - A) / (2 A).
     epsilon = scale + 2 * math.sqrt(scale * -math.log(delta))
@@ -87,7 +85,6 @@ def test_the_overhead_is_the_papers_at_all_orders(log_excess, delta, conversion)
 
 
 @given(scale=SCALES, decay=st.floats(0, 50), delta=DELTAS, conversion=st.sampled_from(CONVERSIONS))
-@settings(max_examples=150, deadline=None)
 def test_no_order_of_a_fine_grid_does_better(scale, decay, delta, conversion):
     curve = decaying(scale, decay)
     epsilon, alpha = epsilon_from_renyi(curve, delta, conversion=conversion)
@@ -139,7 +136,6 @@ def test_the_tight_conversion_is_below_the_papers_and_is_the_default():
     delta=st.floats(-15, -1).map(lambda exponent: 10**exponent),
     conversion=st.sampled_from(CONVERSIONS),
 )
-@settings(max_examples=150, deadline=None)
 def test_delta_from_renyi_undoes_epsilon_from_renyi(scale, decay, delta, conversion):
     curve = decaying(scale, decay)
     epsilon = epsilon_from_renyi(curve, delta, conversion=conversion).epsilon
@@ -275,7 +271,6 @@ def assert_epsilon_is_exact(mu, delta):
 
 
 @given(mu=MUS, delta=DELTAS)
-@settings(max_examples=250, deadline=None)
 def test_epsilon_of_mu_is_exact_and_never_too_small(mu, delta):
     assert_epsilon_is_exact(mu, delta)
 
@@ -292,7 +287,6 @@ def test_epsilon_of_mu_is_exact_far_beyond(mu, delta):
 
 
 @given(mu=MUS, standard=st.floats(-8, 6))
-@settings(max_examples=250, deadline=None)
 def test_delta_of_mu_is_exact(mu, standard):
     epsilon = max(0.0, mu * (mu / 2 - standard))
     with mpmath.workdps(60):
@@ -318,7 +312,6 @@ def assert_is_largest(mu, epsilon, delta):
 
 
 @given(epsilon=st.floats(-6, 4).map(lambda exponent: 10**exponent), delta=DELTAS)
-@settings(max_examples=250, deadline=None)
 def test_mu_from_epsilon_is_the_largest_that_meets_it(epsilon, delta):
     assert_is_largest(mu_from_epsilon(epsilon, delta), epsilon, delta)
 
@@ -330,7 +323,6 @@ def test_mu_from_epsilon_is_the_largest_far_beyond(epsilon, delta):
 
 
 @given(mu=MUS, delta=DELTAS)
-@settings(max_examples=200, deadline=None)
 def test_mu_survives_the_way_to_epsilon_and_back(mu, delta):
     epsilon = epsilon_from_mu(mu, delta)
     assume(epsilon > 0)
@@ -369,7 +361,6 @@ def test_a_curve_is_converted_by_its_kind():
 
 
 @given(mu=st.floats(0.01, 20), delta=DELTAS)
-@settings(max_examples=50, deadline=None)
 def test_the_exact_conversion_is_below_that_of_the_gaussians_renyi_curve(mu, delta):
     # D_alpha = alpha mu^2 / 2 is exact for the two Gaussians, so any conversion of it is looser.
     tight = epsilon_from_renyi(decaying(mu**2 / 2), delta).epsilon

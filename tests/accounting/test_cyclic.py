@@ -5,7 +5,7 @@ from itertools import pairwise, product
 
 import pytest
 from dp_accounting.gaussian_mechanism import get_epsilon_gaussian
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from certified_unlearning.accounting.core.problem import Problem
@@ -115,7 +115,6 @@ def test_mnist_needs_the_published_steps_for_a_hundred_records(epsilon, steps):
     position=st.integers(1, 12),
     steps=st.integers(0, 15),
 )
-@settings(max_examples=300, deadline=None)
 def test_one_record_has_one_block_or_two(gap, batches, epochs, position, steps):
     position = min(position, batches)
     c, silent = 1 - gap, steps + batches - position
@@ -154,6 +153,7 @@ def by_counts(counts, epochs, steps, gap):
     return pooled_mu([*cycle * epochs, Phase(steps, gap, 0, 1)])
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("gap", [0.0, 0.003, 0.1, 0.6])
 @pytest.mark.parametrize(("epochs", "steps"), [(1, 0), (5, 0), (5, 1), (3, 7)])
 @pytest.mark.parametrize("records", range(1, 13))

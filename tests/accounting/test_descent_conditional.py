@@ -5,7 +5,7 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy.optimize import brentq
 from scipy.stats import binom, chi2, ncx2
@@ -126,7 +126,6 @@ def case_of(requests, adjacency, learning_steps, start, sigma, dimension):
 
 
 @given(**STREAMS)
-@settings(max_examples=300, deadline=None)
 def test_on_quadratics_no_epsilon_is_below_the_truth(
     requests, adjacency, learning_steps, start, sigma, dimension, delta
 ):
@@ -137,7 +136,6 @@ def test_on_quadratics_no_epsilon_is_below_the_truth(
 
 
 @given(**STREAMS)
-@settings(max_examples=100, deadline=None)
 def test_a_mu_and_its_beta_bound_every_delta(requests, adjacency, learning_steps, start, sigma, dimension, delta):
     problem, asked, law = case_of(requests, adjacency, learning_steps, start, sigma, dimension)
     mu = conditional_mu(problem, **asked, beta=delta)
@@ -343,7 +341,6 @@ def test_where_m_is_l_one_step_forgets_everything():
     sigma=st.floats(-3, 2).map(lambda exponent: 10**exponent),
     rounding_distance=st.sampled_from([0.0, 1e-9]),
 )
-@settings(max_examples=200, deadline=None)
 def test_one_step_less_than_planned_misses_the_target(
     requests, adjacency, next_records, epsilon, sigma, rounding_distance
 ):
@@ -377,7 +374,6 @@ def test_one_step_less_than_planned_misses_the_target(
     learning_steps=st.sampled_from([5, 60, math.inf]),
     rounding_distance=st.sampled_from([0.0, 1e-9, 1e-3]),
 )
-@settings(max_examples=200, deadline=None)
 def test_a_little_less_noise_than_planned_misses_the_target(
     adjacency, records, steps, epsilon, learning_steps, rounding_distance
 ):

@@ -4,7 +4,7 @@ import dataclasses
 import math
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from certified_unlearning.accounting.core.problem import Problem
@@ -35,7 +35,6 @@ def noiseless_gap(problem, records, steps, learning_steps):
 
 
 @given(requests=REQUESTS, adjacency=st.sampled_from(ADJACENCIES), learning_steps=st.sampled_from([0, 1, 7, 300]))
-@settings(max_examples=200, deadline=None)
 def test_on_quadratics_the_distance_after_any_history_is_exact(requests, adjacency, learning_steps):
     records, steps = zip(*requests, strict=True)
     problem = dataclasses.replace(SMALL, adjacency=adjacency)
@@ -48,7 +47,6 @@ def test_on_quadratics_the_distance_after_any_history_is_exact(requests, adjacen
 
 
 @given(requests=REQUESTS, adjacency=st.sampled_from(["replace", "zero-out"]))
-@settings(max_examples=100, deadline=None)
 def test_after_converged_learning_the_distance_is_the_recursion_over_requests(requests, adjacency):
     problem = dataclasses.replace(SMALL, adjacency=adjacency)
     distance = 0.0
@@ -117,7 +115,6 @@ def test_on_quadratics_a_published_state_is_exact_for_sizes_of_each_request(adja
     next_records=st.integers(1, 20),
     mu=st.floats(-12, 1).map(lambda exponent: 10**exponent),
 )
-@settings(max_examples=200, deadline=None)
 def test_one_step_less_than_planned_misses_the_target(requests, adjacency, learning_steps, next_records, mu):
     problem = dataclasses.replace(SMALL, adjacency=adjacency)
     records, steps = [size for size, _ in requests], [count for _, count in requests]

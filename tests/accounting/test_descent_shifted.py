@@ -4,7 +4,7 @@ import sys
 from decimal import Decimal
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from certified_unlearning.accounting.core.problem import Problem
@@ -118,7 +118,6 @@ def test_the_adjacency_decides_the_distance():
 @given(
     requests=st.integers(1, 6), records=st.integers(1, 3), steps=st.integers(1, 4), learning_steps=st.integers(0, 30)
 )
-@settings(max_examples=100, deadline=None)
 def test_against_retraining_of_its_own_the_ball_bounds_both_rests(requests, records, steps, learning_steps):
     run, _, optimum = noiseless_runs(requests, records, steps, learning_steps)
     asked = {"sigma": 0.7, "steps": steps, "records_per_request": records, "request": requests}

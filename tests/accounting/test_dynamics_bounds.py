@@ -5,7 +5,7 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from mpmath import mp
 
@@ -160,7 +160,6 @@ def test_the_best_constant_gamma_is_a_half_in_the_end():
     assert value(theorem_2_best, paper(), math.inf) == equal(0.016)
 
 
-@settings(max_examples=50, deadline=None)
 @given(st.integers(1, 3000), st.floats(0.01, 1))
 def test_no_gamma_beats_the_best(steps, gamma):
     best = value(theorem_2_best, paper(), steps)

@@ -4,7 +4,7 @@ import dataclasses
 import math
 
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from certified_unlearning.accounting.core.gaussians import (
@@ -180,7 +180,6 @@ STEPS = st.integers(0, 10**4)
 BOUND_NAMES = st.sampled_from(sorted(BOUNDS))
 
 
-@settings(max_examples=150, deadline=None)
 @given(BOUND_NAMES, problems(unit=True), SIGMAS, STEPS, st.floats(1.01, 1000), st.integers(1, 10))
 def test_bounds_start_at_0_and_scale_as_their_formula(name, problem, sigma, steps, alpha, records):
     bound = BOUNDS[name].curve
@@ -200,7 +199,6 @@ def test_bounds_start_at_0_and_scale_as_their_formula(name, problem, sigma, step
     )
 
 
-@settings(max_examples=150, deadline=None)
 @given(BOUND_NAMES, problems(unit=True), SIGMAS, STEPS, st.integers(1, 10**4))
 def test_bounds_grow_with_the_steps_until_they_saturate(name, problem, sigma, steps, more):
     first, second = (value(BOUNDS[name].curve, problem, k, sigma=sigma) for k in (steps, steps + more))
@@ -209,7 +207,6 @@ def test_bounds_grow_with_the_steps_until_they_saturate(name, problem, sigma, st
         assert first < second
 
 
-@settings(max_examples=100, deadline=None)
 @given(BOUND_NAMES.filter(lambda name: name != "composition"), problems(unit=True), SIGMAS)
 def test_damped_bounds_reach_their_limits(name, problem, sigma):
     late = math.ceil(60 / problem.step_size) + 1
@@ -218,7 +215,6 @@ def test_damped_bounds_reach_their_limits(name, problem, sigma):
     assert value(BOUNDS[name].curve, problem, late, sigma=sigma) == pytest.approx(limit, rel=1e-12)
 
 
-@settings(max_examples=150, deadline=None)
 @given(problems(), SIGMAS, st.integers(1, 10**4))
 def test_bounds_are_in_order(problem, sigma, steps):
     def at(bound):
@@ -239,14 +235,12 @@ def test_bounds_are_in_order(problem, sigma, steps):
     )
 
 
-@settings(max_examples=50, deadline=None)
 @given(problems(), SIGMAS, st.integers(1, 1000), st.floats(0, 0.99))
 def test_corollary_1_decreases_in_the_strong_convexity(problem, sigma, steps, share):
     flatter = dataclasses.replace(problem, strong_convexity=problem.strong_convexity * (0.01 + share * 0.99))
     assert value(corollary_1, problem, steps, sigma=sigma) < value(corollary_1, flatter, steps, sigma=sigma)
 
 
-@settings(max_examples=100, deadline=None)
 @given(problems(), SIGMAS, st.integers(1, 1000), st.floats(0, 10))
 def test_a_spread_out_start_diverges_by_less(problem, sigma, steps, start):
     variance = start * sigma**2 / problem.strong_convexity
@@ -256,7 +250,6 @@ def test_a_spread_out_start_diverges_by_less(problem, sigma, steps, start):
     assert limits[0] == limits[1]
 
 
-@settings(max_examples=100, deadline=None)
 @given(problems(), st.floats(1e-6, 30))
 def test_corollary_1_and_composition_cross_once(problem, exponent):
     assume(abs(exponent - CROSSOVER) > 1e-6)
@@ -270,7 +263,6 @@ def test_corollary_1_and_composition_cross_once(problem, exponent):
         assert ratio == pytest.approx(2, rel=1e-3)
 
 
-@settings(max_examples=100, deadline=None)
 @given(problems(), SIGMAS, st.integers(0, 1000), st.integers(1, 1000))
 def test_the_tracked_constant_never_falls_below_lemma_5s(problem, sigma, steps, more):
     start = 2 * sigma**2 / problem.strong_convexity

@@ -3,7 +3,7 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy.optimize import minimize, minimize_scalar
 
@@ -115,14 +115,12 @@ def test_the_bound_agrees_with_the_recursion_on_a_grid_of_orders(records, steps)
 
 
 @given(problem=problems(), alpha=ORDERS, sigma=SIGMAS, records=RECORDS, steps=STEPS)
-@settings(max_examples=300, deadline=None)
 def test_the_bound_is_never_below_the_exact_divergence_on_quadratics(problem, alpha, sigma, records, steps):
     arguments = {"sigma": sigma, "records_per_request": records, "steps": steps}
     assert bound(alpha, problem, **arguments) >= exact_stream_renyi(alpha, problem, **arguments) * (1 - 1e-9)
 
 
 @given(problem=problems(), alpha=ORDERS, sigma=SIGMAS, records=RECORDS, steps=STEPS)
-@settings(max_examples=300, deadline=None)
 def test_the_bound_never_exceeds_the_one_with_exponents_two(problem, alpha, sigma, records, steps):
     schedule = Schedule(sigma, records, tuple(steps))
     log_ours = hoelder.curve(problem, schedule).log_divergence(np.array([alpha]))
@@ -131,7 +129,6 @@ def test_the_bound_never_exceeds_the_one_with_exponents_two(problem, alpha, sigm
 
 
 @given(problem=problems(), sigma=SIGMAS, records=RECORDS, steps=st.integers(0, 10**6))
-@settings(max_examples=100, deadline=None)
 def test_a_single_request_has_the_published_bound(problem, sigma, records, steps):
     orders = 1 + np.logspace(-15, 30, 200)
     ours, published = (module.curve(problem, Schedule(sigma, records, (steps,))) for module in (hoelder, lsi))
@@ -139,7 +136,6 @@ def test_a_single_request_has_the_published_bound(problem, sigma, records, steps
 
 
 @given(problem=problems(), sigma=SIGMAS, records=RECORDS, requests=st.integers(1, 10), steps=st.integers(0, 1000))
-@settings(max_examples=100, deadline=None)
 def test_requests_without_steps_are_one_request_of_all_their_records(problem, sigma, records, requests, steps):
     orders = 1 + np.logspace(-4, 12, 50)
     one_by_one = hoelder.curve(problem, Schedule(sigma, records, (0,) * (requests - 1) + (steps,)))

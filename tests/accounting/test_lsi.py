@@ -4,7 +4,7 @@ import math
 import mpmath
 import numpy as np
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 from scipy.special import log_ndtr, ndtr
 
@@ -65,13 +65,11 @@ def assert_bounds_the_exact_divergence(bound, problem, alpha, sigma, records, st
 
 
 @given(problem=problems(), alpha=ORDERS, sigma=SIGMAS, records=RECORDS, steps=STEPS)
-@settings(max_examples=300, deadline=None)
 def test_the_bound_is_never_below_the_exact_divergence_on_quadratics(problem, alpha, sigma, records, steps):
     assert_bounds_the_exact_divergence(sequential_renyi, problem, alpha, sigma, records, steps)
 
 
 @given(problem=problems(), alpha=ORDERS, sigma=SIGMAS, records=RECORDS, steps=st.integers(0, 2000))
-@settings(max_examples=100, deadline=None)
 def test_the_bound_on_finite_learning_is_never_below_the_exact_divergence(problem, alpha, sigma, records, steps):
     contraction = 1 - problem.step_size * problem.strong_convexity
     gap, variance = 0.0, 0.0
@@ -84,7 +82,6 @@ def test_the_bound_on_finite_learning_is_never_below_the_exact_divergence(proble
 
 
 @given(problem=problems(), alpha=ORDERS, sigma=SIGMAS, records=RECORDS, steps=STEPS)
-@settings(max_examples=300, deadline=None)
 def test_the_bound_equals_the_papers_recursion(problem, alpha, sigma, records, steps):
     arguments = {"sigma": sigma, "records_per_request": records, "steps": steps}
     assert sequential_renyi(alpha, problem, **arguments) == pytest.approx(
@@ -93,7 +90,6 @@ def test_the_bound_equals_the_papers_recursion(problem, alpha, sigma, records, s
 
 
 @given(problem=problems(), sigma=SIGMAS, steps=st.integers(0, 300), delta=st.floats(1e-12, 0.5))
-@settings(max_examples=200, deadline=None)
 def test_epsilon_covers_the_exact_trade_off_on_quadratics(problem, sigma, steps, delta):
     certified = epsilon(problem, sigma=sigma, delta=delta, records=1, steps=[steps])
     assume(certified < 700)
@@ -288,7 +284,6 @@ def test_the_sensitivities_of_a_stream_are_those_of_its_requests(adjacency, requ
 
 
 @given(problem=problems(), sigma=SIGMAS, records=st.integers(1, 10), steps=st.integers(0, 1000))
-@settings(max_examples=100, deadline=None)
 def test_epsilon_falls_with_steps_sigma_and_delta_and_grows_with_records(problem, sigma, records, steps):
     base = {"sigma": sigma, "delta": 1e-5, "records": records, "steps": [steps]}
     value = epsilon(problem, **base)

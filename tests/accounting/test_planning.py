@@ -5,7 +5,7 @@ import math
 import re
 
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from certified_unlearning.accounting import (
@@ -41,7 +41,6 @@ ACCOUNTANTS = st.sampled_from(NAMES)
 
 
 @given(problem=problems(), sigma=SIGMAS, target=TARGETS, delta=DELTAS, records=RECORDS, accountant=ACCOUNTANTS)
-@settings(max_examples=300, deadline=None)
 def test_least_steps_meet_the_target_and_one_less_does_not(problem, sigma, target, delta, records, accountant):
     arguments = {"sigma": sigma, "delta": delta, "records": records, "accountant": accountant}
     steps = least_steps(problem, **arguments, epsilon=target)
@@ -59,7 +58,6 @@ def test_least_steps_meet_the_target_and_one_less_does_not(problem, sigma, targe
     requests=st.integers(2, 6),
     minimum=st.integers(0, 2),
 )
-@settings(max_examples=100, deadline=None)
 def test_streams_meet_the_target_after_every_request_and_with_no_step_to_spare(
     problem, sigma, target, delta, records, accountant, requests, minimum
 ):
@@ -94,7 +92,6 @@ def test_streams_meet_the_target_after_every_request_and_with_no_step_to_spare(
     records=RECORDS,
     accountant=ACCOUNTANTS,
 )
-@settings(max_examples=200, deadline=None)
 def test_least_sigma_meets_the_target_and_less_does_not(problem, steps, target, delta, records, accountant):
     arguments = {"delta": delta, "records": records, "accountant": accountant}
     sigma = least_sigma(problem, **arguments, steps=steps, epsilon=target)
@@ -111,7 +108,6 @@ def test_least_sigma_meets_the_target_and_less_does_not(problem, steps, target, 
     delta=DELTAS,
     accountant=ACCOUNTANTS,
 )
-@settings(max_examples=200, deadline=None)
 def test_most_records_meet_the_target_and_one_more_does_not(problem, sigma, steps, target, delta, accountant):
     arguments = {"sigma": sigma, "delta": delta, "accountant": accountant}
     try:
@@ -124,7 +120,6 @@ def test_most_records_meet_the_target_and_one_more_does_not(problem, sigma, step
 
 
 @given(problem=problems(), sigma=SIGMAS, target=TARGETS, delta=DELTAS, records=st.integers(1, 20), data=st.data())
-@settings(max_examples=60, deadline=None)
 def test_a_plan_by_the_exact_accountant_holds_after_any_number_of_learning_steps(
     problem, sigma, target, delta, records, data
 ):
@@ -141,7 +136,6 @@ def test_a_plan_by_the_exact_accountant_holds_after_any_number_of_learning_steps
 
 
 @given(problem=problems(), target=TARGETS, delta=DELTAS, records=RECORDS)
-@settings(max_examples=100, deadline=None)
 def test_least_sigma_without_steps_is_the_closed_form(problem, target, delta, records):
     # A + 2 sqrt(A l) = epsilon gives sqrt(A) = sqrt(l + epsilon) - sqrt(l), and A is proportional to 1 / sigma^2.
     sigma = least_sigma(problem, steps=0, epsilon=target, delta=delta, records=records)
@@ -151,7 +145,6 @@ def test_least_sigma_without_steps_is_the_closed_form(problem, target, delta, re
 
 
 @given(problem=problems(), sigma=SIGMAS, target=TARGETS, delta=DELTAS, records=RECORDS)
-@settings(max_examples=100, deadline=None)
 def test_sharper_accountants_ask_for_less(problem, sigma, target, delta, records):
     arguments = {"epsilon": target, "delta": delta, "records": records}
     steps = [least_steps(problem, **arguments, sigma=sigma, accountant=name) for name in NAMES]

@@ -5,7 +5,7 @@ import math
 import re
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from certified_unlearning.accounting import (
@@ -42,6 +42,7 @@ def assert_least(problem, schedule, plan, *, records, accountant, epsilon, delta
 # --- The least steps are the least. --------------------------------------------------------------------------
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("accountant", NAMES)
 @pytest.mark.parametrize("adjacency", ["replace", "zero-out", "remove"])
 @pytest.mark.parametrize("sizes", [(), (1,), (300, 2, 40), (2, 40, 300)])
@@ -69,7 +70,6 @@ def test_one_step_less_than_planned_misses_the_target(accountant, adjacency, siz
     minimum=st.integers(0, 2),
     accountant=st.sampled_from(NAMES),
 )
-@settings(max_examples=200, deadline=None)
 def test_after_any_history_the_plan_is_the_least(
     problem, sigma, requests, learning_steps, records, epsilon, delta, minimum, accountant
 ):

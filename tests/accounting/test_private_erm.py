@@ -5,7 +5,7 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from certified_unlearning.accounting.core.conversion import epsilon_from_renyi
@@ -92,7 +92,6 @@ def test_composition_asks_a_quarter_of_the_logarithm_more_noise():
     assert math.exp(CROSSOVER) == pytest.approx(24.2, rel=2e-3)
 
 
-@settings(max_examples=100, deadline=None)
 @given(
     st.integers(1, 10**5),
     st.integers(1, 100),
@@ -123,7 +122,6 @@ def test_a_recipe_meets_its_target_and_its_risk_bound(n, dimension, lipschitz, c
     assert risk <= recipe.risk_bound * (1 + 1e-12)
 
 
-@settings(max_examples=100, deadline=None)
 @given(st.integers(1, 10**5), st.floats(0.1, 10), st.floats(0.01, 2), st.floats(1e-9, 0.5), st.floats(0.001, 1))
 def test_a_dp_recipe_meets_its_target_and_its_risk_bound(n, lipschitz, convexity, delta, share):
     smoothness, epsilon = 3 * convexity, -2 * math.log(delta) * share
@@ -203,7 +201,6 @@ def test_calibration_has_the_sheets_values():
     assert calibrated_sigma(PAPER, **target, steps=500, records=3) ** 2 == quoted(9 * 6.35688e-04)
 
 
-@settings(max_examples=100, deadline=None)
 @given(
     st.sampled_from([name for name, bound in BOUNDS.items() if bound.is_guarantee]),
     st.floats(1.01, 1000),

@@ -6,7 +6,7 @@ import math
 import numpy as np
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from mpmath import mp, mpf
 from scipy.stats import norm
@@ -53,7 +53,6 @@ def tables(draw):
 
 
 @given(table=tables(), strength=STRENGTHS)
-@settings(max_examples=300, deadline=None)
 def test_the_ball_holds_the_minimiser_of_every_table_before_and_after_removals(table, strength):
     rows, targets = table
     radius = ridge_radius(strength) * (1 + 1e-9)
@@ -75,7 +74,6 @@ def test_one_record_attains_the_ball_so_no_smaller_one_would_do(strength):
 
 
 @given(table=tables(), strength=STRENGTHS, seed=st.integers(0, 2**32))
-@settings(max_examples=300, deadline=None)
 def test_in_the_ball_gradients_are_below_m_and_curvature_lies_between_strong_convexity_and_l(table, strength, seed):
     rows, targets = table
     constants = ridge_constants(n=len(rows), regularisation=strength / len(rows))

@@ -6,7 +6,7 @@ import math
 import mpmath
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
@@ -45,7 +45,6 @@ def arguments(**changed):
     return {**usual, **changed}
 
 
-@settings(max_examples=200, deadline=None)
 @given(
     st.integers(1, 10**6),
     st.integers(1, 1000),
@@ -184,6 +183,7 @@ def test_with_the_noise_that_an_error_names_a_plan_passes(learner):
 # The triangle.
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("epsilon", [0.0, 0.1, 1.0, 5.0, 20.0])
 @pytest.mark.parametrize("delta", [1e-9, 1e-5, 1e-2])
 @pytest.mark.parametrize("mu", [1e-12, 1e-6, 1e-3, 0.1, 1.0])

@@ -2,7 +2,7 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from certified_unlearning.accounting.core.search import least_whole, minimise
@@ -32,7 +32,6 @@ def counted(function):
     left=st.floats(-2, 3).map(lambda exponent: 10**exponent),
     right=st.floats(-2, 3).map(lambda exponent: 10**exponent),
 )
-@settings(max_examples=150, deadline=None)
 def test_a_kink_is_found_to_the_tolerance_wherever_it_lies(bottom, left, right):
     kinked = counted(lambda points: np.maximum(left * (bottom - points), right * (points - bottom)))
     where, value = minimise(kinked, -30.0, 60.0)
@@ -42,7 +41,6 @@ def test_a_kink_is_found_to_the_tolerance_wherever_it_lies(bottom, left, right):
 
 
 @given(bottom=st.floats(-25, 55), steepness=st.floats(-3, 3).map(lambda exponent: 10**exponent))
-@settings(max_examples=100, deadline=None)
 def test_a_parabola_is_at_its_bottom_after_the_grid_and_three_rounds(bottom, steepness):
     parabola = counted(lambda points: steepness * (points - bottom) ** 2)
     where, value = minimise(parabola, -30.0, 60.0)
@@ -52,7 +50,6 @@ def test_a_parabola_is_at_its_bottom_after_the_grid_and_three_rounds(bottom, ste
 
 
 @given(scale=st.floats(-20, 20), rise=st.floats(0.3, 3), fall=st.floats(0.3, 3))
-@settings(max_examples=150, deadline=None)
 def test_a_smooth_valley_with_steep_sides_takes_a_few_rounds(scale, rise, fall):
     # What a linear Rényi curve and its overhead look like: least where the derivative vanishes.
     valley = counted(lambda points: np.exp(rise * (points - scale)) + np.exp(-fall * (points - scale)))
@@ -128,7 +125,6 @@ def test_an_estimate_that_is_off_gives_the_least_whole_number_all_the_same(estim
 
 
 @given(least=st.integers(0, 10**12), error=st.integers(-(10**6), 10**6), minimum=st.integers(0, 10))
-@settings(max_examples=300)
 def test_the_least_whole_number_is_found_without_asking_below_the_minimum(least, error, minimum):
     asked = []
 

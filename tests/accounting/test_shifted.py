@@ -5,7 +5,7 @@ from decimal import Decimal
 
 import pytest
 from dp_accounting.gaussian_mechanism import get_epsilon_gaussian
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from mpmath import mpf, sqrt, workdps
 
@@ -340,7 +340,6 @@ GAPS = st.one_of(st.sampled_from([0.0, 1.0]), st.floats(-4, -0.1).map(lambda exp
     learning=st.integers(1, 60), unlearning=st.integers(0, 20), gap=GAPS, sensitivity=SIZES, noise_std=SIZES,
     radius=SIZES, start=st.sampled_from([0.0, 0.1, 50.0])
 )  # fmt: skip
-@settings(max_examples=100, deadline=None)
 def test_after_learning_and_unlearning_the_best_start_on_the_ball_is_found(
     learning, unlearning, gap, sensitivity, noise_std, radius, start
 ):
@@ -484,7 +483,6 @@ def summed(problem, asked):
     adjacency=st.sampled_from(["replace", "zero-out", "remove"]),
     gap=st.one_of(st.floats(-9, -0.01).map(lambda exponent: 10**exponent), st.sampled_from([0.5, 1.0])),
 )
-@settings(max_examples=300, deadline=None)
 def test_a_schedule_has_the_value_of_sums_over_its_phases(steps, learning_steps, records, adjacency, gap):
     problem = Problem(70, gap, 1.0, 1.5, 1.0, adjacency)
     asked = schedule(*steps, records=records, learning_steps=learning_steps)

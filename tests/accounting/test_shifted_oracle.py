@@ -5,7 +5,7 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 from mpmath import matrix, mp, mpf
 from mpmath import sqrt as root
@@ -139,7 +139,6 @@ def runs(draw):
 
 
 @given(run=runs())
-@settings(max_examples=500, deadline=None)
 def test_on_quadratics_the_pooled_value_is_the_true_mu(run):
     assert pooled_mu(run.phases(), starting_distance=run.start) == pytest.approx(run.true_mu(), rel=1e-12, abs=0)
 
@@ -156,14 +155,12 @@ def constant_runs(draw):
 
 
 @given(case=constant_runs())
-@settings(max_examples=200, deadline=None)
 def test_on_quadratics_a_schedule_has_the_true_mu(case):
     run, schedule = case
     assert curve(run.problem, schedule).mu == pytest.approx(run.true_mu(), rel=1e-12, abs=0)
 
 
 @given(case=constant_runs(), learned_published=st.booleans())
-@settings(max_examples=200, deadline=None)
 def test_on_quadratics_all_published_models_have_the_true_joint_mu(case, learned_published):
     run, schedule = case
     value = joint_curve(run.problem, schedule, learned_published=learned_published).mu
@@ -173,7 +170,6 @@ def test_on_quadratics_all_published_models_have_the_true_joint_mu(case, learned
 
 
 @given(problem=problems(), sigma=powers(-1.5, 0.5), records=st.integers(1, 10), steps=st.integers(1, 40))
-@settings(max_examples=100, deadline=None)
 def test_on_quadratics_stationary_learning_has_the_true_mu(problem, sigma, records, steps):
     m, eta = mpf(problem.strong_convexity), mpf(problem.step_size)
     c = 1 - eta * m
@@ -219,7 +215,6 @@ def phases_in_one_block(draw):
 
 
 @given(phases=phases_in_one_block(), start=st.sampled_from([0.0, 1.0, 1e6]))
-@settings(max_examples=300, deadline=None)
 def test_of_linear_maps_that_obey_the_condition_the_pooled_value_is_the_true_mu(phases, start):
     assert pooled_mu(phases, starting_distance=start) == pytest.approx(truth(phases, start), rel=1e-13, abs=0)
 
@@ -261,7 +256,6 @@ def true_mu_of_diagonal(parts, start):
 
 
 @given(case=diagonal_cases())
-@settings(max_examples=500, deadline=None)
 def test_on_diagonal_quadratics_the_pooled_value_is_never_below_the_true_mu(case):
     parts, start = case
     # Other than numpy's norm, hypot does not underflow.
@@ -326,20 +320,17 @@ STARTS = st.sampled_from([0.0, 0.1, 4.0])
 
 
 @given(phases=ANY_PHASES, start=STARTS)
-@settings(max_examples=300, deadline=None)
 def test_pooling_by_phases_is_the_greatest_convex_minorant_over_steps(phases, start):
     assert pooled_mu(phases, starting_distance=start) == pytest.approx(by_convex_minorant(phases, start), rel=1e-11)
 
 
 @given(phases=st.lists(ANY_PHASE, min_size=1, max_size=3), start=STARTS)
-@settings(max_examples=60, deadline=None)
 def test_pooling_is_the_least_cost_of_a_coupling(phases, start):
     assume(start or any(part.sensitivity for part in phases))
     assert pooled_mu(phases, starting_distance=start) == pytest.approx(by_minimising(phases, start), rel=1e-5)
 
 
 @given(phases=ANY_PHASES, start=STARTS, data=st.data())
-@settings(max_examples=200, deadline=None)
 def test_no_linear_maps_of_smaller_contraction_exceed_the_pooled_value(phases, start, data):
     steps = [dataclasses.replace(part, steps=1) for part in phases for _ in range(part.steps)]
     factors = [data.draw(st.one_of(st.sampled_from([0.0, 1.0]), st.floats(-1, 1))) for _ in steps]

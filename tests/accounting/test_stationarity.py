@@ -2,7 +2,7 @@ import dataclasses
 import math
 
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 from scipy.special import log_ndtr, ndtr
 from scipy.stats import chi2
@@ -68,7 +68,6 @@ def stationary_variance(problem, sigma):
 
 
 @given(problem=problems(), sigma=SIGMAS, distance=st.floats(0, 1000), steps=st.integers(1, 500))
-@settings(max_examples=200, deadline=None)
 def test_residual_mu_is_exact_on_quadratics(problem, sigma, distance, steps):
     gap, variance = followed(problem, sigma, steps, mean=distance, minimiser=0.0)
     exact = gap / math.sqrt(variance)
@@ -83,7 +82,6 @@ def test_residual_mu_is_exact_on_quadratics(problem, sigma, distance, steps):
     start_norm=st.floats(0, 100),
     start_std=st.sampled_from([0.0, 0.1, 3.0]),
 )
-@settings(max_examples=200, deadline=None)
 def test_the_start_is_farther_from_a_stationary_draw_with_probability_below_its_beta(
     problem, sigma, dimension, beta, start_norm, start_std
 ):
@@ -105,7 +103,6 @@ def test_the_start_is_farther_from_a_stationary_draw_with_probability_below_its_
     start_norm=st.floats(0, 1e6),
     mu_tolerance=st.floats(-9, 1).map(lambda exponent: 10**exponent),
 )
-@settings(max_examples=200, deadline=None)
 def test_learned_steps_meet_the_tolerance_and_one_less_does_not(problem, sigma, start_norm, mu_tolerance):
     start = {"sigma": sigma, "dimension": 10, "start_norm": start_norm, "start_std": 0.5, "beta": 1e-9}
     steps = learned_steps(problem, **start, mu_tolerance=mu_tolerance)
@@ -206,7 +203,6 @@ def residual(problem, *, sigma, start, beta, learning):
     epsilon=st.floats(0.01, 10),
     beta=st.floats(-12, -2).map(lambda exponent: 10**exponent),
 )
-@settings(max_examples=500, deadline=None)
 def test_with_the_extra_delta_the_stationary_guarantee_holds_after_finite_learning(
     problem, sigma, start, shift_share, side, learning, unlearning, epsilon, beta
 ):

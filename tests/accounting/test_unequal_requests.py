@@ -5,7 +5,7 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from certified_unlearning.accounting import (
@@ -83,7 +83,6 @@ def test_sizes_that_make_no_sense_are_refused(sizes, steps, message):
 @given(
     problem=problems(), size=st.integers(1, 40), steps=unequal_requests(), learning_steps=st.sampled_from([7, math.inf])
 )
-@settings(max_examples=100, deadline=None)
 def test_equal_sizes_one_by_one_give_the_very_same_values(problem, size, steps, learning_steps):
     _, steps = steps
     at_once = Schedule(0.03, size, steps, learning_steps)
@@ -108,7 +107,6 @@ def test_equal_sizes_one_by_one_give_the_very_same_values(problem, size, steps, 
     requests=unequal_requests(),
     learning_steps=st.one_of(st.integers(1, 100), st.just(math.inf)),
 )
-@settings(max_examples=200, deadline=None)
 def test_on_quadratics_shifted_interpolation_is_exact(problem, sigma, requests, learning_steps):
     records, steps = requests
     schedule = Schedule(sigma, records, steps, learning_steps)
@@ -132,7 +130,6 @@ def test_on_quadratics_shifted_interpolation_is_exact(problem, sigma, requests, 
 
 @pytest.mark.parametrize("curve", [lsi.curve, hoelder.curve])
 @given(problem=problems(), alpha=ORDERS, sigma=SIGMAS, requests=unequal_requests())
-@settings(max_examples=200, deadline=None)
 def test_no_renyi_bound_is_below_the_exact_divergence_on_quadratics(curve, problem, alpha, sigma, requests):
     records, steps = requests
     value = value_at(curve(problem, Schedule(sigma, records, steps)), alpha)
@@ -144,7 +141,6 @@ def test_no_renyi_bound_is_below_the_exact_divergence_on_quadratics(curve, probl
 
 
 @given(problem=problems(), sigma=SIGMAS, requests=unequal_requests(), delta=st.floats(1e-12, 0.1))
-@settings(max_examples=100, deadline=None)
 def test_no_accountant_is_below_a_sharper_one(problem, sigma, requests, delta):
     schedule = Schedule(sigma, *requests)
     epsilons = [unlearning_epsilon(problem, schedule, delta=delta, accountant=name) for name in NAMES]
@@ -156,7 +152,6 @@ def test_no_accountant_is_below_a_sharper_one(problem, sigma, requests, delta):
 
 
 @given(problem=problems(), sigma=SIGMAS, requests=unequal_requests(), alpha=ORDERS)
-@settings(max_examples=200, deadline=None)
 def test_the_paper_s_bound_is_its_recursion(problem, sigma, requests, alpha):
     records, steps = requests
     met = zip(problem_of_each_request(problem, records), records, strict=True)

@@ -28,6 +28,7 @@ from certified_unlearning.papers.all import PAPERS
 from certified_unlearning.reproduction import jobs
 from certified_unlearning.reproduction.rows import write_table
 from tests.support.planning import ROOT, experiment_called, make, settings_of, sweep_of
+from tests.support.waiting import PATIENCE
 
 SETTINGS: dict[str, Any] = settings_of("smoke").model_dump(mode="json")
 STYLE: dict[str, Any] = parameters.load(ROOT / "params.yaml").figures.model_dump(mode="json")
@@ -437,6 +438,7 @@ def test_a_missing_baseline_is_named_with_the_command_that_makes_one(
 # Packages that are not there.
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize(
     ("module", "package", "command"),
     [
@@ -497,7 +499,7 @@ def test_a_full_disk_leaves_what_was_there_and_no_temporary_file(inputs: Inputs,
     def limit() -> None:
         resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000))
 
-    ended = subprocess.run(command_line(arguments), preexec_fn=limit, capture_output=True, text=True, timeout=100)
+    ended = subprocess.run(command_line(arguments), preexec_fn=limit, capture_output=True, text=True, timeout=PATIENCE)
     assert_one_sentence((ended.returncode, ended.stderr), f"cannot write {output}/", "File too large")
     assert {str(path) for path in output.iterdir()} == targets
     assert all(Path(target).read_text() == "old" for target in targets)
@@ -520,13 +522,13 @@ def test_ctrl_c_ends_a_job_without_a_traceback(inputs: Inputs, output: Path, tmp
     command = [sys.executable, "-c", code, *arguments]
     job = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, preexec_fn=heeds_ctrl_c)
     checkpoint = output / "model.group-0.checkpoint"
-    deadline = time.monotonic() + 100
+    deadline = time.monotonic() + PATIENCE
     while not checkpoint.exists():
         assert job.poll() is None
         assert time.monotonic() < deadline
         time.sleep(0.02)
     job.send_signal(signal.SIGINT)
-    _, errors = job.communicate(timeout=60)
+    _, errors = job.communicate(timeout=PATIENCE)
     assert job.returncode == 128 + signal.SIGINT
     assert errors == "interrupted\n"
     assert list(output.iterdir()) == [checkpoint]
@@ -540,11 +542,11 @@ def test_a_reader_that_closes_the_pipe_causes_no_traceback(inputs: Inputs) -> No
     job.stdout.close()
     assert job.stderr is not None
     assert job.stderr.read() == ""
-    assert job.wait(timeout=100) == 1
+    assert job.wait(timeout=PATIENCE) == 1
 
 
 def test_the_installed_command_says_what_it_can_do() -> None:
     command = Path(sys.executable).with_name("unlearn")
-    shown = subprocess.run([command, "--help"], capture_output=True, text=True, timeout=100)
+    shown = subprocess.run([command, "--help"], capture_output=True, text=True, timeout=PATIENCE)
     assert shown.returncode == 0
     assert all(word in shown.stdout for word in ("data", "pipeline", "track", "verify", "plan", "claims", "regression"))

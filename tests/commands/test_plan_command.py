@@ -17,6 +17,7 @@ from certified_unlearning.accounting import Problem, Schedule
 from certified_unlearning.accounting.langevin.calibration import Calibration, Stream, calibrate, recuperation
 from certified_unlearning.errors import ParameterError
 from tests.commands.conftest import Plan
+from tests.support.waiting import PATIENCE
 
 MNIST = ["--n", "11982", "--strong-convexity", "0.011982", "--smoothness", "0.261982", "--lipschitz", "1"]
 PROBLEM = Problem(11_982, 0.011982, 0.261982, 1.0, 1 / 0.261982)
@@ -26,7 +27,7 @@ NAMES = ["lsi", "lsi-tight", "shifted"]
 
 def executable(*arguments: str, **options: Any) -> subprocess.CompletedProcess[str]:
     command = [Path(sys.executable).with_name("unlearn"), "plan", "removal", *arguments]
-    return subprocess.run(command, text=True, timeout=100, **options)
+    return subprocess.run(command, text=True, timeout=PATIENCE, **options)
 
 
 def planned(plan: Plan, *arguments: str | Path) -> list[dict[str, Any]]:
@@ -505,6 +506,6 @@ def test_the_command_loads_no_torch() -> None:
         [sys.executable, "-c", script.format(["plan", "removal", *QUESTION, *MNIST])],
         capture_output=True,
         text=True,
-        timeout=100,
+        timeout=PATIENCE,
     )
     assert (ended.returncode, ended.stderr) == (0, "False\n")

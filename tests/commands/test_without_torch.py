@@ -10,6 +10,7 @@ import pytest
 from certified_unlearning import certificate
 from certified_unlearning.data.digits import DIGITS
 from tests.support.planning import ROOT, make, settings_of, sweep_of
+from tests.support.waiting import PATIENCE
 
 BLOCKED = "import sys; sys.modules['torch'] = None; from certified_unlearning.cli import main; main()"
 CONSTANTS = "--n 1500 --strong-convexity 0.01 --smoothness 0.26 --lipschitz 1"
@@ -17,7 +18,7 @@ CONSTANTS = "--n 1500 --strong-convexity 0.01 --smoothness 0.26 --lipschitz 1"
 
 def without_torch(directory: Path, *arguments: str | Path) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-c", BLOCKED, *map(str, arguments)]
-    return subprocess.run(command, cwd=directory, capture_output=True, text=True, timeout=120, check=False)
+    return subprocess.run(command, cwd=directory, capture_output=True, text=True, timeout=PATIENCE, check=False)
 
 
 def test_torch_is_really_blocked(tmp_path: Path) -> None:

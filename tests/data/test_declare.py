@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import yaml
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 from typer.testing import CliRunner, Result
 
@@ -308,7 +308,6 @@ CELLS = st.one_of(
 )
 
 
-@settings(deadline=None, max_examples=150)
 @given(st.lists(st.tuples(CELLS, CELLS, CELLS), min_size=4, max_size=25), st.text("aé :#'\"-\n", max_size=4))
 def test_a_draft_is_read_as_it_was_meant_or_there_is_one_sentence(
     tmp_path_factory: pytest.TempPathFactory, rows: list[tuple[str, ...]], name: str

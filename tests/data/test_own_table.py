@@ -12,7 +12,7 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from certified_unlearning.data.adult import COLUMNS, NUMERIC_COLUMNS
@@ -204,7 +204,6 @@ def test_texts_of_parquet_may_be_stored_in_any_way(tmp_path: Path, kind: pa.Data
     np.testing.assert_array_equal(read.features, whole(made(tmp_path, ROWS)).features)
 
 
-@settings(deadline=None)
 @given(
     st.one_of(
         st.tuples(st.just(pa.float64()), st.lists(st.floats() | st.none())),
@@ -233,7 +232,6 @@ RECORDS = st.fixed_dictionaries({
 })  # fmt: skip
 
 
-@settings(max_examples=50, deadline=None)
 @given(st.lists(RECORDS, min_size=3, max_size=8), st.data())
 def test_a_record_becomes_the_same_whatever_the_others_are(
     tmp_path_factory: pytest.TempPathFactory, rows: list[dict[str, Any]], data: st.DataObject

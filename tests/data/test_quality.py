@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.metrics import balanced_accuracy_score, log_loss, roc_auc_score
 
@@ -18,7 +18,6 @@ def drawn(n: int, classes: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
     return probabilities, np.concatenate([np.arange(classes), draw.integers(0, classes, n - classes)])
 
 
-@settings(deadline=None)
 @given(st.integers(2, 60).map(lambda n: n * 4), st.integers(0, 99), st.integers(2, 4))
 def test_the_numbers_are_those_of_scikit_learn(n: int, seed: int, classes: int) -> None:
     probabilities, labels = drawn(n, classes, seed)

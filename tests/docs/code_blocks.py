@@ -13,8 +13,7 @@ from typing import Any
 
 from markdown_it import MarkdownIt
 
-SECONDS = 120
-"""The longest that a command on a page may take."""
+from tests.support.waiting import PATIENCE
 
 
 @dataclass(frozen=True)
@@ -87,7 +86,7 @@ def _run_command(command: str, directory: Path, page: Path) -> str:
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
-        timeout=SECONDS,
+        timeout=PATIENCE,
         check=False,
     )
     assert done.returncode == 0, f"{page}: `{command}` ended with {done.returncode}:\n{done.stdout}"

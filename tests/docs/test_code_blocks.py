@@ -12,11 +12,18 @@ PAGES = [
     for page in (ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md")))
     if {"python", "console"} & {block.language for block in blocks(page)}
 ]
+LONG = (ROOT / "docs" / "tutorial.md", ROOT / "docs" / "howto" / "certified-predictions.md")
+"""Pages that learn larger models."""
 FENCE = "```"
 
 
-@pytest.mark.parametrize("page", PAGES, ids=[str(page.relative_to(ROOT)) for page in PAGES])
+@pytest.mark.parametrize(
+    "page",
+    [pytest.param(page, marks=[pytest.mark.exhaustive] * (page in LONG)) for page in PAGES],
+    ids=[str(page.relative_to(ROOT)) for page in PAGES],
+)
 def test_every_block_runs_and_prints_what_is_shown(page: Path, tmp_path: Path, monkeypatch):
+    """The tutorial learns on real data; a page runs whole, as a reader would run it."""
     monkeypatch.chdir(tmp_path)
     run_page(page, tmp_path)
 

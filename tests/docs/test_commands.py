@@ -1,5 +1,6 @@
 """Commands that are shown but take too long to run in a test: what they name exists."""
 
+import functools
 import re
 import shlex
 import tomllib
@@ -41,10 +42,16 @@ def shown_commands() -> list[tuple[str, list[str]]]:
     ]
 
 
+@functools.cache
 def presets_of_pages() -> set[str]:
     """Return the presets that pages declare as examples."""
     declared = (yaml.safe_load(block.text) for page in PAGES for block in blocks(page) if block.language == "yaml")
     return {name for content in declared for name in content.get("presets", {})}
+
+
+@functools.cache
+def committed() -> parameters.Parameters:
+    return parameters.load(ROOT / "params.yaml")
 
 
 def unknown_names(command: list[str]) -> list[str]:
@@ -56,10 +63,12 @@ def unknown_names(command: list[str]) -> list[str]:
     if program == "unlearn":
         return _unknown_to_typer(words)
     if program == "make":
-        targets = set(re.findall(r"^([a-z]+):", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE))
-        return [word for word in words if word not in targets]
+        makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
+        targets = set(re.findall(r"^([a-z-]+):", makefile, re.MULTILINE))
+        variables = set(re.findall(r"^([A-Z]+) :?\??=", makefile, re.MULTILINE))
+        return [word for word in words if word not in targets and word.partition("=")[0] not in variables]
     if program == "snakemake":
-        known = parameters.load(ROOT / "params.yaml")
+        known = committed()
         named = [word.removeprefix("preset=") for word in words if word.startswith("preset=")]
         return [name for name in named if name not in (*known.presets, *known.collections, *presets_of_pages())]
     if program == "pip":

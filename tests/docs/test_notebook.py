@@ -7,6 +7,9 @@ from pathlib import Path
 import pytest
 
 from tests.docs.building import ROOT
+from tests.support.waiting import PATIENCE
+
+pytestmark = pytest.mark.exhaustive
 
 NOTEBOOK = ROOT / "docs" / "own-table.ipynb"
 
@@ -29,7 +32,7 @@ def outputs() -> dict[str, list]:
 
     notebook = nbformat.read(NOTEBOOK, as_version=4)
     nbformat.validate(notebook)
-    NotebookClient(notebook, timeout=300).execute()
+    NotebookClient(notebook, timeout=PATIENCE).execute()
     return {cell["id"]: cell["outputs"] for cell in notebook.cells if cell["cell_type"] == "code"}
 
 

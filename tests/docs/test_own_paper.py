@@ -12,6 +12,8 @@ import yaml
 
 from tests.workflow.working_tree import WorkingTree, copy_working_tree
 
+pytestmark = pytest.mark.workflow
+
 PAGE = (Path(__file__).parents[2] / "docs" / "howto" / "own-paper.md").read_text()
 
 
@@ -40,6 +42,7 @@ def tree(tmp_path_factory: pytest.TempPathFactory) -> WorkingTree:
 
 
 def test_the_figure_the_report_and_the_rows_are_there(tree: WorkingTree) -> None:
+    """Its setup runs a pipeline with a paper of one's own, as the page says."""
     results = tree.root / "results" / "moons"
     rows = pd.read_parquet(results / "moons" / "finetuning" / "fine-tuning.rows.parquet")
     assert sorted(rows["unlearning_steps"].unique()) == [1, 2, 5, 10, 100]

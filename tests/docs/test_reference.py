@@ -5,6 +5,8 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
+import pytest
+
 from tests.docs.building import ROOT
 from tests.docs.links import Page
 
@@ -41,6 +43,25 @@ def public_names(module: str, path: Path) -> Iterator[str]:
                     yield f"{module}.{node.name}.{member.name}"
 
 
+def test_every_public_module_is_named_and_everything_in_it_has_a_docstring():
+    """What the built reference is made of; the next test builds it."""
+    pages = "\n".join(page.read_text(encoding="utf-8") for page in (ROOT / "docs" / "api").glob("*.rst"))
+    named = set(re.findall(r"^\.\. auto(?:module|class|function):: (\S+)", pages, re.MULTILINE))
+    assert len(named) > 100
+    for module, path in public_modules():
+        nodes = [node for node in ast.parse(path.read_text(encoding="utf-8")).body if public(node)]
+        assert not nodes or module in named or EXPORTED.match(f"{module}.x"), module
+        # What overrides a method has its docstring.
+        classes = [node for node in nodes if isinstance(node, ast.ClassDef) and not node.bases]
+        for node in [*nodes, *(each for own in classes for each in own.body if public(each))]:
+            assert ast.get_docstring(node), f"{module}: {node.name}"
+
+
+def public(node: ast.AST) -> bool:
+    return isinstance(node, ast.ClassDef | ast.FunctionDef) and not node.name.startswith("_")
+
+
+@pytest.mark.exhaustive
 def test_everything_public_is_in_the_reference(site: Path):
     anchors = {anchor for page in (site / "api").glob("*.html") for anchor in Page(page).anchors}
     names = {name for module, path in public_modules() for name in public_names(module, path)}

@@ -13,6 +13,7 @@ import pandas as pd
 import pytest
 
 from tests.docs.code_blocks import blocks
+from tests.support.waiting import PATIENCE
 
 ROOT = Path(__file__).parents[2]
 README = ROOT / "README.md"
@@ -39,7 +40,7 @@ def run(script: str, directory: Path) -> str:
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
-        timeout=300,
+        timeout=PATIENCE,
     )
     assert done.returncode == 0, f"{script}\n{done.stdout}"
     return done.stdout
@@ -68,7 +69,9 @@ def test_the_ledger_of_readme(tmp_path: Path) -> None:
     assert "requests: 0 pending, 2 applied (2 records removed)" in printed
 
 
+@pytest.mark.exhaustive
 def test_the_page_of_the_ledger(tmp_path: Path) -> None:
+    """All commands of the page, each a process, as a reader would type them."""
     records = 40_000
     job = np.resize(["clerk", "nurse", "teacher", None], records)
     table = people(records, job=job, customer=np.arange(records)).rename(columns={"older": "left"})
@@ -108,6 +111,7 @@ def test_a_declaration_is_drafted_as_the_page_of_own_data_says(tmp_path: Path) -
     assert "part: [holdout, train]  # check: from the data" in (tmp_path / "customers.yaml").read_text()
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("text", PLANS)
 def test_the_plans_of_the_documents(tmp_path: Path, text: str) -> None:
     block = block_with(PLANS[text], text)
@@ -124,6 +128,7 @@ def test_plans_from_what_people_know(tmp_path: Path) -> None:
     assert printed.count("score noise") == printed.count("est. time") == 2
 
 
+@pytest.mark.exhaustive
 def test_the_page_of_claims(tmp_path: Path) -> None:
     shutil.copy(ROOT / "params.yaml", tmp_path)
     shutil.copytree(ROOT / "workflow" / "baselines", tmp_path / "workflow" / "baselines")
@@ -149,6 +154,7 @@ def test_raw_files_are_fetched_as_the_page_of_dvc_says(tmp_path: Path) -> None:
     assert len(list((tmp_path / "data" / "raw" / "mnist").glob("*.gz"))) == 4
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize(("page", "text"), [("gpu.md", "torch.cuda.is_available"), ("mlflow.md", "track --sync")])
 def test_small_commands_of_the_how_tos(tmp_path: Path, page: str, text: str) -> None:
     block = block_with(ROOT / "docs" / "howto" / page, text)

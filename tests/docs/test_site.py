@@ -13,7 +13,9 @@ from tests.support.browser import chromium
 OF_THE_REPOSITORY = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "benchmarks").glob("*.md"))]
 
 
+@pytest.mark.exhaustive
 def test_every_page_is_built_and_no_link_is_broken(site: Path):
+    """Its setup builds the documents whole, once for all tests that look at them: Sphinx imports every module."""
     sources = {
         page.relative_to(ROOT / "docs") for ending in ("*.md", "*.rst") for page in (ROOT / "docs").rglob(ending)
     }
@@ -23,10 +25,12 @@ def test_every_page_is_built_and_no_link_is_broken(site: Path):
     assert broken_links(site) == []
 
 
+@pytest.mark.exhaustive
 def test_no_tag_and_no_style_sheet_loads_anything_from_elsewhere(site: Path):
     assert loaded_from_elsewhere(site) == []
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("page", ["index.html", "guarantees.html", "api/accounting.html", "search.html?q=adjacency"])
 def test_a_page_opened_as_a_file_asks_no_other_machine_and_logs_no_error(page: str, site: Path):
     requests: list[str] = []
@@ -71,6 +75,7 @@ def few_pages(tmp_path: Path) -> Path:
     return source
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize(
     ("file", "planted", "complaint"),
     [

@@ -47,6 +47,7 @@ def worth(make: Any, X: Any, y: Any, **options: Any) -> tuple[np.ndarray, set[st
     return np.mean(found, axis=0), said
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize(
     ("n", "condition", "epsilon", "kind"),
     [

@@ -68,6 +68,7 @@ def test_it_is_a_scikit_learn_regressor(estimator, check):
     check(estimator)
 
 
+@pytest.mark.sampled
 @parametrize_with_checks(
     [
         LangevinRidge(sigma=1e-4, data_norm=5, target_range=(-400, 400)),

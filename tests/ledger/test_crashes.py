@@ -14,7 +14,6 @@ from certified_unlearning.ledger.directory import ModelDirectory, file_sha256
 from certified_unlearning.ledger.verification import verify
 from tests.ledger.conftest import Forks, Original
 
-RANDOM_KILLS = 200
 KILLED = -signal.SIGKILL
 
 
@@ -36,6 +35,7 @@ def require_consistent(model: Path, requested: int) -> int:
     return state.pending
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize(("accident", "ends_with"), [("kill_at", KILLED), ("fail_at", 1)])
 def test_apply_that_is_killed_or_finds_the_disk_full_at_any_of_its_changes_is_finished_once(
     original: Original, model: Path, tmp_path: Path, fork: Forks, accident: str, ends_with: int
@@ -78,8 +78,9 @@ def test_init_without_room_leaves_nothing_behind(
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.parametrize("kills", [40, pytest.param(200, marks=pytest.mark.exhaustive)])
 def test_apply_killed_at_random_moments_loses_no_request_and_applies_none_twice(
-    original: Original, model: Path, fork: Forks
+    original: Original, model: Path, fork: Forks, kills: int
 ) -> None:
     moments, people = random.Random(1), iter(range(300))
     requests.request(model, ["p299"])
@@ -88,7 +89,7 @@ def test_apply_killed_at_random_moments_loses_no_request_and_applies_none_twice(
     assert fork("apply", model) == 0
     seconds = time.monotonic() - started
     killed = 0
-    while killed < RANDOM_KILLS:
+    while killed < kills:
         # One more request now and then, also while an interrupted batch waits.
         if require_consistent(model, len(requested)) < 2:
             person = f"p{next(people)}"

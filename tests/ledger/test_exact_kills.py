@@ -37,7 +37,6 @@ from tests.support.laws import told_apart
 
 LEVEL = 1e-8
 RELEARNED = 20_000
-KILLS = 100
 MOST_KILLS = 12
 """Of one request, before it is let through."""
 
@@ -118,11 +117,13 @@ def seconds_of(path: Path, fork: Forks) -> float:
     return time.monotonic() - started
 
 
-def test_one_hundred_kills_at_random_moments_lose_nothing_and_change_no_law(scratch: Path, fork: Forks) -> None:
+@pytest.mark.parametrize("kills", [25, pytest.param(100, marks=pytest.mark.statistical)])
+def test_kills_at_random_moments_lose_nothing_and_change_no_law(scratch: Path, fork: Forks, kills: int) -> None:
+    """Kills at random moments, each of a model of its own that is verified afterwards."""
     moments, left, killed = random.Random(2), [], 0
     first = learned(scratch / "first", SIX, steps=4, batch_size=2, sigma=0.3)
     seconds = seconds_of(first, fork)
-    while killed < KILLS:
+    while killed < kills:
         path = learned(scratch / f"model-{len(left)}", SIX, steps=4, batch_size=2, sigma=0.3)
         status = fork("apply", path, kill_after=moments.uniform(0, seconds))
         assert status in (0, KILLED)
@@ -139,6 +140,7 @@ def test_one_hundred_kills_at_random_moments_lose_nothing_and_change_no_law(scra
     assert differing(left, first) == []
 
 
+@pytest.mark.statistical
 @pytest.mark.parametrize("fault", [False, True])
 def test_what_kills_long_requests_changes_no_law_unless_they_draw_anew(
     scratch: Path, fork: Forks, monkeypatch: pytest.MonkeyPatch, fault: bool

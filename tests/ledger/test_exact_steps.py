@@ -211,6 +211,7 @@ def test_nothing_that_is_shown_or_recorded_tells_what_a_request_cost(
 # What was killed ends alike.
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize(("accident", "ends_with", "step"), [("kill_at", KILLED, 1), ("fail_at", 1, 6)])
 def test_apply_that_is_killed_or_finds_the_disk_full_at_its_changes_ends_with_the_same_bits(
     original: Original, model: Path, tmp_path: Path, fork: Forks, accident: str, ends_with: int, step: int

@@ -18,6 +18,7 @@ from certified_unlearning.ledger.application import apply
 from certified_unlearning.ledger.verification import verify
 from tests.ledger.conftest import Original
 from tests.ledger.test_ledger_commands import FLAGS
+from tests.support.waiting import PATIENCE
 
 PROGRAM = """
 import os, signal
@@ -33,7 +34,6 @@ from certified_unlearning.cli import main
 main()
 """
 """The program, which says when it has begun: what Python does before that is not the program's."""
-SECONDS = 100
 
 
 class Ended(NamedTuple):
@@ -43,7 +43,7 @@ class Ended(NamedTuple):
     seconds: float
 
 
-def run(*arguments: object, interrupted_after: float = SECONDS, again_after: float | None = None) -> Ended:
+def run(*arguments: object, interrupted_after: float = PATIENCE, again_after: float | None = None) -> Ended:
     ready, told = os.pipe()
     process = subprocess.Popen(
         [sys.executable, "-c", PROGRAM.format(ready=told), *map(str, arguments)],
@@ -66,7 +66,7 @@ def run(*arguments: object, interrupted_after: float = SECONDS, again_after: flo
         if again_after is not None:
             time.sleep(again_after)
             process.send_signal(signal.SIGINT)
-    printed, errors = process.communicate(timeout=SECONDS)
+    printed, errors = process.communicate(timeout=PATIENCE)
     return Ended(process.returncode, printed, errors, time.monotonic() - began)
 
 
@@ -78,7 +78,7 @@ def interrupt(count: int, arguments: Callable[[int], list[object]], check: Calla
         arguments: Returns the arguments of the next run, by its number.
         check: Is called with the number of an interrupted or finished run, and how it ended.
     """
-    moments, seconds, interruptions, number = random.Random(1), float(SECONDS), 0, 0
+    moments, seconds, interruptions, number = random.Random(1), float(PATIENCE), 0, 0
     while interruptions < count:
         # The first is finished, so that it says how long others take.
         after = moments.uniform(0, seconds) if number else seconds
@@ -94,7 +94,9 @@ def interrupt(count: int, arguments: Callable[[int], list[object]], check: Calla
         number += 1
 
 
-def test_apply_goes_on_after_it_was_interrupted_at_any_moment(model: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize("count", [1, pytest.param(6, marks=pytest.mark.exhaustive)])
+def test_apply_goes_on_after_it_was_interrupted_at_any_moment(model: Path, tmp_path: Path, count: int) -> None:
+    """Six interruptions at random moments, between which the program starts anew each time."""
     requests.request(model, ["p3", "p4"])
 
     def arguments(number: int) -> list[object]:
@@ -106,12 +108,15 @@ def test_apply_goes_on_after_it_was_interrupted_at_any_moment(model: Path, tmp_p
         apply(tmp_path / f"copy-{number}")
         assert [batch.requests for batch in verify(tmp_path / f"copy-{number}").state.batches] == [2]
 
-    interrupt(6, arguments, check)
+    interrupt(count, arguments, check)
 
 
+@pytest.mark.parametrize("count", [1, pytest.param(6, marks=pytest.mark.exhaustive)])
 def test_init_that_was_interrupted_at_any_moment_made_a_whole_model_or_nothing(
-    original: Original, tmp_path: Path
+    original: Original, tmp_path: Path, count: int
 ) -> None:
+    """Six interruptions at random moments, between which the program starts anew each time."""
+
     def arguments(number: int) -> list[object]:
         return ["init", tmp_path / f"model-{number}", "--data", original.data, *FLAGS, "--no-quality"]
 
@@ -123,11 +128,12 @@ def test_init_that_was_interrupted_at_any_moment_made_a_whole_model_or_nothing(
         if made:
             verify(tmp_path / f"model-{number}")
 
-    interrupt(6, arguments, check)
+    interrupt(count, arguments, check)
 
 
+@pytest.mark.parametrize("count", [1, pytest.param(6, marks=pytest.mark.exhaustive)])
 def test_a_request_that_was_interrupted_says_whether_it_was_recorded_or_how_to_see_it(
-    model: Path, tmp_path: Path
+    model: Path, tmp_path: Path, count: int
 ) -> None:
     def arguments(number: int) -> list[object]:
         return ["request", shutil.copytree(model, tmp_path / f"copy-{number}"), "--id", "p3"]
@@ -137,13 +143,17 @@ def test_a_request_that_was_interrupted_says_whether_it_was_recorded_or_how_to_s
         if "says whether" not in ended.errors:
             assert recorded == ("receipt: " in ended.printed or "the request was recorded" in ended.errors)
 
-    interrupt(6, arguments, check)
+    interrupt(count, arguments, check)
 
 
-@pytest.mark.parametrize("command", ["predict", "evaluate", "status"])
+@pytest.mark.parametrize(
+    "command",
+    ["status", *(pytest.param(each, marks=pytest.mark.exhaustive) for each in ("predict", "evaluate"))],
+)
 def test_commands_that_only_read_say_in_one_line_that_they_were_interrupted(
     original: Original, model: Path, tmp_path: Path, command: str
 ) -> None:
+    """Three interruptions at random moments, between which the program starts anew each time."""
     arguments: list[object] = [command, model]
     if command != "status":
         arguments.append(original.data)
@@ -156,11 +166,12 @@ def test_commands_that_only_read_say_in_one_line_that_they_were_interrupted(
     interrupt(3, lambda _: arguments, check)
 
 
-def test_a_second_ctrl_c_prints_no_traceback(original: Original, tmp_path: Path) -> None:
+@pytest.mark.sampled
+@pytest.mark.parametrize("wait", [0, 0.01, 0.1])
+def test_a_second_ctrl_c_prints_no_traceback(original: Original, tmp_path: Path, wait: float) -> None:
     # 45,000 steps and more, so that the first one comes while it learns.
     long = ["init", tmp_path / "model", "--data", original.data, *FLAGS[:6], "--C", 1000, "--batch-size", "all"]
-    for wait in (0, 0.01, 0.1):
-        ended = run(*long, interrupted_after=2, again_after=wait)
-        assert ended.status in (130, -signal.SIGINT)
-        assert "Traceback" not in ended.errors
-        assert not (tmp_path / "model").exists()
+    ended = run(*long, interrupted_after=2, again_after=wait)
+    assert ended.status in (130, -signal.SIGINT)
+    assert "Traceback" not in ended.errors
+    assert not (tmp_path / "model").exists()

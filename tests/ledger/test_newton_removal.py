@@ -181,6 +181,7 @@ def test_an_interrupted_apply_reads_the_data_for_what_it_lost(
     assert current.unscheduled_reads == 1
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("accident", ["kill_at", "fail_at"])
 def test_apply_that_is_killed_or_finds_the_disk_full_at_any_of_its_changes_is_finished_once(
     original: Original, model: Path, tmp_path: Path, fork: Forks, accident: str

@@ -15,6 +15,7 @@ from certified_unlearning.ledger import requests
 from certified_unlearning.ledger.verification import verify
 from tests.ledger.conftest import Original, Unlearn
 from tests.ledger.test_ledger_commands import FLAGS
+from tests.support.waiting import PATIENCE
 
 PROGRAM = (sys.executable, "-c", "from certified_unlearning.cli import main; main()")
 ENCODINGS = (
@@ -30,7 +31,7 @@ def run_with(redirection: str, *arguments: object) -> tuple[int, str]:
     if redirection.startswith("|"):
         script += "; exit ${PIPESTATUS[0]}"
     command = ["bash", "-c", script, "bash", *PROGRAM, *map(str, arguments)]
-    ended = subprocess.run(command, capture_output=True, text=True, timeout=100)
+    ended = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE)
     return ended.returncode, ended.stderr
 
 
@@ -60,6 +61,7 @@ def test_a_recorded_request_whose_receipt_cannot_be_printed_is_said_on_standard_
     verify(model, found[1])
 
 
+@pytest.mark.sampled
 @needs_full
 def test_whatever_was_done_is_said_where_standard_output_is_full(
     original: Original, model: Path, tmp_path: Path
@@ -112,6 +114,7 @@ def test_errors_of_files_are_not_taken_for_those_of_standard_output(error: OSErr
     assert not isinstance(ended.value, OutputError)
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("locale", ENCODINGS, ids=lambda locale: " ".join(locale))
 def test_data_are_printed_as_utf_8_whatever_the_terminal_is(
     original: Original, tmp_path: Path, unlearn: Unlearn, locale: dict[str, str]
@@ -126,7 +129,7 @@ def test_data_are_printed_as_utf_8_whatever_the_terminal_is(
 
     def printed(*arguments: object) -> bytes:
         ended = subprocess.run(
-            [*PROGRAM, *map(str, arguments)], env=environment, capture_output=True, check=True, timeout=100
+            [*PROGRAM, *map(str, arguments)], env=environment, capture_output=True, check=True, timeout=PATIENCE
         )
         return ended.stdout
 

@@ -120,6 +120,7 @@ def advised(warning: str, asked: dict[str, Any]) -> list[tuple[dict[str, Any], d
     return found
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("case", CASES)
 def test_whoever_follows_an_advice_has_a_better_model(case: str, tmp_path: Path) -> None:
     kind, rows, asked, trouble_is = CASES[case]

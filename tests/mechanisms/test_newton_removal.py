@@ -46,6 +46,7 @@ def removed(draw: np.random.Generator, stream: Stream, requests: int = REQUESTS)
     return stream
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("seed", range(8))
 def test_the_bound_is_never_below_the_true_gradient(seed: int):
     """2000 streams of 50 requests in all, in which nearly all records leave."""

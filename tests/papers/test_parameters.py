@@ -168,19 +168,31 @@ SAID_OF_A_PRESET = {
 }
 
 
-@pytest.mark.parametrize(
-    ("key", "value"),
-    [
+SECTIONS = sorted({key.rpartition(".")[0] or key for key in KEYS})
+
+
+def with_value(content: Any, key: str, value: Any) -> dict[str, Any]:
+    """Return the content with another value of a key, or without the key with ``...``; it shares all the rest."""
+    first, _, rest = key.partition(".")
+    if rest:
+        return {**content, first: with_value(content[first], rest, value)}
+    return {name: own for name, own in content.items() if name != first} | ({} if value is ... else {first: value})
+
+
+def wrong_values(section: str) -> list[tuple[str, Any]]:
+    """Return the keys of a section, each with all values that are wrong for it."""
+    return [
         (key, value)
         for key, value in product(KEYS, WRONG)
-        if (key, value) not in ALLOWED and not (value is ... and key.startswith(OF_SMOKE))
-    ],
-)
-def test_a_wrong_value_of_any_key_is_named(key: str, value: Any) -> None:
-    content = copy.deepcopy(WHOLE)
-    change(content, key, value)
+        if section == (key.rpartition(".")[0] or key)
+        and (key, value) not in ALLOWED
+        and not (value is ... and key.startswith(OF_SMOKE))
+    ]
+
+
+def require_named(key: str, value: Any) -> None:
     with pytest.raises(ParameterError) as refused:
-        parameters.check(content)
+        parameters.check(with_value(WHOLE, key, value))
     sentence = str(refused.value)
     said = key
     if isinstance(value, str):
@@ -191,12 +203,32 @@ def test_a_wrong_value_of_any_key_is_named(key: str, value: Any) -> None:
     assert wanted in sentence
 
 
-@pytest.mark.parametrize("key", [key for key in KEYS if key.startswith(OF_SMOKE)])
-def test_a_preset_may_leave_out_any_key(key: str) -> None:
-    content = copy.deepcopy(WHOLE)
-    change(content, f"{LANGEVIN}.fig3b.records", 100)
-    change(content, key, ...)
-    parameters.check(content)
+@pytest.mark.parametrize("section", SECTIONS)
+def test_a_wrong_value_of_any_key_is_named(section: str) -> None:
+    """One value of each key, another kind for the next key: about one in seven of all pairs."""
+    of_key: dict[str, list[Any]] = {}
+    for key, value in wrong_values(section):
+        of_key.setdefault(key, []).append(value)
+    for number, (key, values) in enumerate(of_key.items()):
+        require_named(key, values[(number + len(section)) % len(values)])
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("section", SECTIONS)
+def test_every_wrong_value_of_any_key_is_named(section: str) -> None:
+    for key, value in wrong_values(section):
+        require_named(key, value)
+
+
+@pytest.mark.sampled
+@pytest.mark.parametrize("section", [section for section in SECTIONS if f"{section}.".startswith(OF_SMOKE)])
+def test_a_preset_may_leave_out_any_key(section: str) -> None:
+    # Other presets would be merged and checked each time, too.
+    alone = {"digits": CONTENT["presets"]["digits"], "smoke": WHOLE["presets"]["smoke"]}
+    whole = with_value(WHOLE | {"presets": alone, "collections": {}}, f"{LANGEVIN}.fig3b.records", 100)
+    for key in KEYS:
+        if key.rpartition(".")[0] == section:
+            parameters.check(with_value(whole, key, ...))
 
 
 @pytest.mark.parametrize(

@@ -350,6 +350,7 @@ def p_values(law: str, trials: int, simulations: int, p_value: Callable[..., flo
     return np.array([p_value(each) for each in now - before])
 
 
+@pytest.mark.statistical
 @pytest.mark.parametrize("law", LAWS)
 def test_fresh_random_numbers_raise_a_false_alarm_no_more_often_than_said(law: str) -> None:
     p = p_values(law, TRIALS, 3000, chance)
@@ -362,6 +363,7 @@ def test_that_test_sees_a_p_value_that_is_half_of_what_it_should_be() -> None:
     assert exceeds(np.count_nonzero(p <= 0.1), p.size, 0.1)
 
 
+@pytest.mark.statistical
 def test_all_sweep_points_together_raise_false_alarms_no_more_often_than_said(
     monkeypatch: pytest.MonkeyPatch, records: pd.DataFrame, baseline: Baseline
 ) -> None:
@@ -396,6 +398,7 @@ def alarms_together(simulations: int, rate: float, shared: bool) -> int:
     return alarms
 
 
+@pytest.mark.statistical
 @pytest.mark.parametrize("shared", [True, False], ids=["points share random numbers", "each has its own"])
 def test_all_points_together_raise_a_false_alarm_no_more_often_than_said(shared: bool) -> None:
     assert not exceeds(alarms_together(400, 0.1, shared), 400, 0.1)

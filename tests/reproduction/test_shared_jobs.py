@@ -28,6 +28,7 @@ from certified_unlearning.reproduction.rows import CURVE_ROWS, RUN_ROWS, read_ta
 from certified_unlearning.reproduction.simulation.job import require_shards
 from tests.support.planning import make, settings_of, sweep_of
 from tests.support.ranks import in_ranks
+from tests.support.waiting import PATIENCE
 
 SWEEPS: dict[str, dict[str, Any]] = {
     "fig3c": {"sigma": [0.1, 0.3], "records": 600},
@@ -150,16 +151,20 @@ def children(parent: int) -> list[int]:
 
 
 def wait(condition: Any, what: str) -> None:
-    deadline = time.monotonic() + 120
+    deadline = time.monotonic() + PATIENCE
     while not condition():
         assert time.monotonic() < deadline, what
         time.sleep(0.02)
 
 
+@pytest.mark.workflow
 def test_killed_processes_end_the_run_with_one_sentence_and_the_next_start_goes_on(
     data: PreparedData, tmp_path: Path
 ) -> None:
-    """First one of two processes is killed at a random step, then what started them."""
+    """First one of two processes is killed at a random step, then what started them.
+
+    Two processes learn together, long enough to be killed, and again to the end.
+    """
     whole = plan(data, learning_steps=6000, trials=2)
     whole.write(tmp_path / "plan.json")
     data.save(tmp_path / "data.safetensors")
@@ -189,7 +194,7 @@ def test_killed_processes_end_the_run_with_one_sentence_and_the_next_start_goes_
     assert len(ranks) == 2
     killed = random.randrange(2)
     os.kill(ranks[killed], signal.SIGKILL)
-    said, error = launcher.communicate(timeout=120)
+    said, error = launcher.communicate(timeout=PATIENCE)
     assert launcher.returncode == 1
     assert error.splitlines()[-1].startswith("error: process ")
     assert error.count("error") == 1, error
@@ -208,7 +213,7 @@ def test_killed_processes_end_the_run_with_one_sentence_and_the_next_start_goes_
     assert not (tmp_path / "learned").exists()
 
     launcher = start()
-    _, error = launcher.communicate(timeout=240)
+    _, error = launcher.communicate(timeout=PATIENCE)
     assert launcher.returncode == 0, error
     assert (tmp_path / "learned").read_bytes() == (tmp_path / "undisturbed").read_bytes()
     assert not checkpoint.exists()

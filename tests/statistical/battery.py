@@ -30,14 +30,14 @@ from certified_unlearning.mechanisms.exact.queries.lloyd import Lloyd
 from certified_unlearning.mechanisms.exact.sisa import Sisa
 from certified_unlearning.mechanisms.exact.subsample_gd import SubsampleDescent, SubsampleGd
 
-PAIRS = 400_000
-"""Edited runs, and as many retrainings, of every comparison that must agree."""
-FEWER = 50_000
-"""Of each, where a fault must be caught."""
+RUNS = 50_000
+"""Edited runs, and as many retrainings: of every comparison that must agree, and of every fault that must be caught."""
+MANY_RUNS = 400_000
+"""Of each, where a comparison that must agree is repeated with more."""
 FALSE_ALARMS = 1e-6
-"""How likely a correct program fails somewhere, all comparisons together."""
+"""How likely a correct program fails somewhere, all comparisons of so many runs together."""
 COMPARISONS = 600
-"""At least as many distances as are looked at."""
+"""At least as many distances as are looked at with so many runs."""
 
 Edit = tuple[str, int]
 LEFT = [0, 1, 5, 3, 6]
@@ -79,7 +79,7 @@ class Mechanism:
             self.edit(state, kind, record, Draws.at("battery", scenario, number))
         return state
 
-    def afresh(self, runs: int = PAIRS, order: list[int] = LEFT) -> dict[str, Tensor]:
+    def afresh(self, runs: int, order: list[int] = LEFT) -> dict[str, Tensor]:
         """Return the functionals of runs that learned what is left."""
         return self.functionals(self.learn(order, runs, Draws.at("battery", "afresh", *order)))
 
@@ -93,14 +93,15 @@ def critical(runs: int) -> float:
 
 
 def distances(ours: dict[str, Tensor], theirs: dict[str, Tensor]) -> dict[str, float]:
-    """Return the Kolmogorov-Smirnov distance of each functional; of the others' runs the first as many as of ours.
+    """Return the Kolmogorov-Smirnov distance of each functional between as many runs of one and of the other.
 
     Numbers are rounded to 9 decimals: one that is updated and one that is computed anew differ in their last bits.
     """
     found = {}
     for name, values in ours.items():
         runs = len(values)
-        both = torch.cat([values, theirs[name][:runs]]).round(decimals=9)
+        assert len(theirs[name]) == runs
+        both = torch.cat([values, theirs[name]]).round(decimals=9)
         ascending, order = both.sort()
         steps = torch.where(order < runs, 1, -1).cumsum(0)
         last = torch.ones_like(order, dtype=torch.bool)

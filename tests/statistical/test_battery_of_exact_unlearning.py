@@ -1,8 +1,10 @@
 """Every mechanism of exact unlearning, model and state, against retraining by the battery; and every wrong variant.
 
-All comparisons that must agree raise a false alarm with probability `battery.FALSE_ALARMS`, together.
+All comparisons of `RUNS` runs that must agree raise a false alarm with probability `battery.FALSE_ALARMS`, together; so
+do those of `MANY_RUNS`. Faults are planted at the smaller size, and must be as far as that size tells.
 """
 
+from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
@@ -24,17 +26,17 @@ from certified_unlearning.mechanisms.exact.sisa import Shards
 from tests.engine.exact import wrong_steps
 from tests.mechanisms.exact import wrong_descents
 from tests.statistical import battery
-from tests.statistical.battery import ACCELERATED, FEWER, LEFT, MEANS, MECHANISMS, PAIRS, PLAIN, QUANTIZED
+from tests.statistical.battery import ACCELERATED, LEFT, MANY_RUNS, MEANS, MECHANISMS, PLAIN, QUANTIZED, RUNS
 from tests.support import couplings as wrong_couplings
 
-AFRESH: dict[str, dict[str, Tensor]] = {}
-"""Runs that learned what is left, of each mechanism: made once for all tests of this module."""
+AFRESH: dict[tuple[str, int], dict[str, Tensor]] = {}
+"""Runs that learned what is left, of each mechanism and so many: made once for all tests of this module."""
 
 
-def afresh(name: str) -> dict[str, Tensor]:
-    if name not in AFRESH:
-        AFRESH[name] = MECHANISMS[name]().afresh()
-    return AFRESH[name]
+def afresh(name: str, runs: int = RUNS) -> dict[str, Tensor]:
+    if (name, runs) not in AFRESH:
+        AFRESH[name, runs] = MECHANISMS[name]().afresh(runs)
+    return AFRESH[name, runs]
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -43,17 +45,19 @@ def _forget():
     AFRESH.clear()
 
 
-looked_at: list[int] = []
+looked_at: Counter[int] = Counter()
+"""How many distances, by the number of runs."""
 
 
+@pytest.mark.parametrize("runs", [RUNS, pytest.param(MANY_RUNS, marks=pytest.mark.statistical)])
 @pytest.mark.parametrize("scenario", battery.SCENARIOS)
 @pytest.mark.parametrize("name", MECHANISMS)
-def test_model_and_state_have_the_law_of_retraining(name: str, scenario: str) -> None:
+def test_model_and_state_have_the_law_of_retraining(name: str, scenario: str, runs: int) -> None:
     own = MECHANISMS[name]()
-    found = battery.distances(own.functionals(own.edited(scenario, PAIRS)), afresh(name))
-    looked_at.append(len(found))
-    assert sum(looked_at) <= battery.COMPARISONS
-    assert max(found.values()) < battery.critical(PAIRS), found
+    found = battery.distances(own.functionals(own.edited(scenario, runs)), afresh(name, runs))
+    looked_at[runs] += len(found)
+    assert looked_at[runs] <= battery.COMPARISONS
+    assert max(found.values()) < battery.critical(runs), found
 
 
 Patch = Callable[[pytest.MonkeyPatch], Any]
@@ -241,7 +245,7 @@ FAULTS: dict[str, tuple[str, str, Patch]] = {
 
 
 def largest(own: battery.Mechanism, scenario: str, theirs: dict[str, Tensor]) -> float:
-    return max(battery.distances(own.functionals(own.edited(scenario, FEWER)), theirs).values())
+    return max(battery.distances(own.functionals(own.edited(scenario, RUNS)), theirs).values())
 
 
 @pytest.mark.parametrize("fault", FAULTS)
@@ -249,7 +253,7 @@ def test_a_wrong_variant_is_caught(fault: str, monkeypatch: pytest.MonkeyPatch) 
     name, scenario, patch = FAULTS[fault]
     theirs = afresh(name)
     patch(monkeypatch)
-    assert largest(MECHANISMS[name](), scenario, theirs) > 1.1 * battery.critical(FEWER)
+    assert largest(MECHANISMS[name](), scenario, theirs) > 1.1 * battery.critical(RUNS)
 
 
 @pytest.mark.parametrize(
@@ -266,15 +270,15 @@ def test_a_wrong_variant_is_caught(fault: str, monkeypatch: pytest.MonkeyPatch) 
 )
 def test_a_wrong_descent_is_caught(wrong: type[ExactDescent], settings: Any, name: str, scenario: str) -> None:
     found = largest(battery.descent(wrong(settings, MEANS)), scenario, afresh(name))
-    assert found > 1.1 * battery.critical(FEWER)
+    assert found > 1.1 * battery.critical(RUNS)
 
 
 def test_the_battery_does_not_see_a_step_from_elsewhere_but_the_invariant_does() -> None:
     """Algorithm 10 steps from ``w`` instead of ``y``: the laws are too close, each run is wrong."""
     own = wrong_descents.WithoutExtrapolation(ACCELERATED, MEANS)
-    state = battery.descent(own).edited(DELETION, FEWER)
+    state = battery.descent(own).edited(DELETION, RUNS)
     found = battery.distances(battery.descent(own).functionals(state), afresh("accelerated noisy SGD"))
-    assert max(found.values()) < battery.critical(FEWER)
+    assert max(found.values()) < battery.critical(RUNS)
     with pytest.raises(DataError, match="weights after iteration"):
         own.check(state)
 
@@ -284,5 +288,5 @@ def test_weak_unlearning_has_the_law_of_the_swapped_order_and_not_of_the_closed_
     first, ((_, deleted),) = battery.SCENARIOS[DELETION]
     closed = [record for record in first if record != deleted]
     assert sorted(closed) == sorted(LEFT) != closed
-    found = largest(own, DELETION, own.afresh(FEWER, closed))
-    assert found > 1.1 * battery.critical(FEWER)
+    found = largest(own, DELETION, own.afresh(RUNS, closed))
+    assert found > 1.1 * battery.critical(RUNS)

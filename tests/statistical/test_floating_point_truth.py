@@ -273,6 +273,7 @@ def planted_case(number, rng):
     return Audited(rows, labels, strength / n, 0.1, 1 / n, 0, 1)
 
 
+@pytest.mark.sampled
 @DTYPES
 def test_small_cases_are_certified_no_lower_than_the_truth(dtype):
     rng = np.random.default_rng(11 if dtype == "float32" else 12)
@@ -526,6 +527,7 @@ def mu_of(case, problem):
     return curve(problem, Schedule(case.sigma, 1, tuple(requests), learning)).mu
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize(("requests", "count"), [(1, 200), (2, 100)])
 def test_the_law_of_a_noisy_run_in_few_digits(requests, count, toy_rounding):
     rng = np.random.default_rng(20 + requests)
@@ -560,8 +562,12 @@ def renyi(one, other, alpha):
     return max(values)
 
 
+@pytest.mark.exhaustive
 def test_the_law_of_data_deletion_in_few_digits(toy_rounding):
-    """From a Gaussian start, a replaced record, Rényi divergences; of every form."""
+    """From a Gaussian start, a replaced record, Rényi divergences; of every form.
+
+    Three hundred cases, whose laws on all numbers of few digits are computed exactly.
+    """
     rng = np.random.default_rng(31)
     finite = 0
     above_exact, worst = dict.fromkeys(get_args(DeletionForm), 0), dict.fromkeys(get_args(DeletionForm), 0.0)
@@ -601,6 +607,7 @@ def noiseless(case, law, data, steps):
     return law, seen
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize(("requests", "count"), [(1, 200), (2, 100)])
 @pytest.mark.parametrize("variant", VARIANTS)
 def test_the_law_of_descent_to_delete_in_few_digits(variant, requests, count, toy_rounding):

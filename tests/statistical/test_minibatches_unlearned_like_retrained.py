@@ -4,6 +4,7 @@
 """
 
 import numpy as np
+import pytest
 import torch
 
 from certified_unlearning.mechanisms.learners.minibatch import MiniBatchLearner
@@ -47,6 +48,7 @@ def test_unlearned_models_cannot_be_told_from_retrained_ones() -> None:
     assert not differ(unlearned, retrained, seed=1, flips=FLIPS)
 
 
+@pytest.mark.statistical
 def test_models_that_did_not_unlearn_influential_records_are_told_apart() -> None:
     learned, unlearned, retrained = laws(influential=True)
     assert differ(learned, retrained, seed=2, flips=FLIPS)

@@ -4,6 +4,7 @@ The false alarms are those of `differ`: one in a million.
 """
 
 import numpy as np
+import pytest
 import torch
 
 from certified_unlearning.mechanisms.learners.history import Removal
@@ -54,6 +55,7 @@ def test_unlearned_models_cannot_be_told_from_retrained_ones_though_the_ball_is_
     assert not differ(unlearned, retrained, seed=1)
 
 
+@pytest.mark.statistical
 def test_models_that_did_not_unlearn_influential_records_are_told_apart() -> None:
     learned, unlearned, retrained, _ = laws(influential=True)
     assert differ(learned, retrained, seed=2)

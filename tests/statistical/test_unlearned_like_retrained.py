@@ -12,6 +12,8 @@ from certified_unlearning.mechanisms.learners.langevin import LangevinLearner
 from tests.statistical.energy import differ
 from tests.support.adult_table import adult
 
+pytestmark = pytest.mark.statistical
+
 TRIALS = 1000
 RECORDS = 6000
 REMOVED = 100
@@ -52,6 +54,7 @@ def test_unlearned_models_cannot_be_told_from_retrained_ones() -> None:
 
 
 def test_models_that_did_not_unlearn_influential_records_are_told_apart() -> None:
+    """A million sign flips of a thousand pairs, twice: that is the test's rate of false alarms."""
     learned, unlearned, retrained = laws(influential=True)
     assert differ(learned, retrained, seed=2)
     assert not differ(unlearned, retrained, seed=3)

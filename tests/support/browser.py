@@ -8,6 +8,8 @@ from contextlib import contextmanager
 import pytest
 from playwright.sync_api import Page, sync_playwright
 
+from tests.support.waiting import PATIENCE
+
 EXECUTABLES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 ARGUMENTS = (
     "--headless",
@@ -33,4 +35,6 @@ def chromium(width: int = 1600, height: int = 1000) -> Iterator[Page]:
         sync_playwright() as playwright,
         playwright.chromium.launch(executable_path=executable, args=list(ARGUMENTS), env=environment) as browser,
     ):
-        yield browser.new_page(viewport={"width": width, "height": height})
+        page = browser.new_page(viewport={"width": width, "height": height})
+        page.context.set_default_timeout(1000 * PATIENCE)
+        yield page

@@ -139,6 +139,7 @@ def test_after_snakemake_one_commit_leaves_dvc_nothing_to_do(committed: Reposito
 
 
 def test_an_experiment_with_another_preset_runs_and_is_compared(after_snakemake: Repository, tmp_path: Path) -> None:
+    """An experiment of DVC runs the stages of all records."""
     repository = after_snakemake.copy(tmp_path / "repository")
     printed = repository.dvc("exp", "run", "--name", "short", "--set-param", "preset=smoke", "records")
     assert jobs(printed) == {("prepare", ""), ("collect", ""), ("metrics", "")}
@@ -152,6 +153,7 @@ def test_an_experiment_with_another_preset_runs_and_is_compared(after_snakemake:
 def test_a_temporary_experiment_leaves_everything_as_it_was(
     request: pytest.FixtureRequest, tmp_path: Path, state: str
 ) -> None:
+    """DVC makes a copy of the repository, and runs a stage there."""
     repository = request.getfixturevalue(state).copy(tmp_path / "repository")
     before = repository.digests("**/*")
     # As the page prints it, but for the first stage only.
@@ -164,6 +166,7 @@ def test_a_temporary_experiment_leaves_everything_as_it_was(
 
 
 def test_an_experiment_in_place_is_undone_as_the_page_says(short: Repository) -> None:
+    """An experiment of DVC runs a pipeline, and is undone by DVC, which reads every file of it."""
     repository = short
     twin = {"extends": "smoke", "shows": ["dynamics2"]}
     repository.change_parameter("presets", lambda presets: presets | {"twin": twin})
@@ -242,6 +245,7 @@ def page(printed: str) -> str:
 
 
 def test_a_changed_plot_parameter_redraws_the_figures_and_reruns_nothing_else(short: Repository) -> None:
+    """All figures are drawn anew, each by a process."""
     repository = short
     kept = (
         "data.*",
@@ -277,6 +281,7 @@ def test_a_changed_plot_parameter_redraws_the_figures_and_reruns_nothing_else(sh
 
 
 def test_records_and_metrics_are_their_parameters_own(short: Repository) -> None:
+    """A figure is learned anew, by Snakemake, and put in place twice, by DVC."""
     repository = short
     before, points = repository.digests("records.parquet"), read_json(repository.results / "metrics.json")
     repository.change_parameter(EPSILON, lambda _: [1.0, 4.0])
@@ -296,6 +301,7 @@ def test_records_and_metrics_are_their_parameters_own(short: Repository) -> None
 
 
 def test_presets_are_compared_by_the_same_few_numbers(short: Repository) -> None:
+    """An experiment of DVC runs a pipeline from nothing, and DVC starts four times more."""
     repository = short
     other = {"extends": "smoke", "shows": ["fig3a", "table2"], "seed": 124}
     repository.change_parameter("presets", lambda presets: presets | {"other": other})
@@ -322,6 +328,7 @@ def test_presets_are_compared_by_the_same_few_numbers(short: Repository) -> None
 
 
 def test_a_wiped_cache_is_pulled_back_byte_for_byte(repository: Repository, tmp_path: Path) -> None:
+    """DVC pushes, pulls and compares every file of a run."""
     shown = ("claims.json", "findings.json", "report.html", "figures/*/*", "plots/*/*")
     results = ("data.*", "records.parquet", "metrics.json", *shown)
     before = repository.digests(*results)

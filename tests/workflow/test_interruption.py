@@ -27,6 +27,7 @@ from certified_unlearning.mechanisms.run import Plan
 from certified_unlearning.reproduction import jobs
 from certified_unlearning.reproduction.rows import CURVE_ROWS, RUN_ROWS, read_table
 from tests.support.planning import make, settings_of, sweep_of
+from tests.support.waiting import PATIENCE
 from tests.workflow.working_tree import ROOT, WorkingTree, copy_working_tree
 
 pytestmark = pytest.mark.workflow
@@ -88,7 +89,7 @@ def kill_while_learning(process: subprocess.Popen[bytes], signal_number: int, ch
     """Send a signal to a process group once learning has got further; return how far it had got at least."""
     steps = wait_while_learning(process, checkpoint)
     os.killpg(process.pid, signal_number)
-    process.wait(timeout=60)
+    process.wait(timeout=PATIENCE)
     assert 0 < steps < LEARNING_STEPS
     return steps
 
@@ -96,7 +97,7 @@ def kill_while_learning(process: subprocess.Popen[bytes], signal_number: int, ch
 def wait_while_learning(process: subprocess.Popen[bytes], checkpoint: Path) -> int:
     """Return how many steps a checkpoint holds once learning has got further."""
     before = steps_done(checkpoint)
-    deadline = time.monotonic() + 300
+    deadline = time.monotonic() + PATIENCE
     while (steps := steps_done(checkpoint)) <= before:
         assert process.poll() is None, "it ended before it could be killed"
         assert time.monotonic() < deadline, "it never learned"
@@ -121,6 +122,7 @@ def results_of(tree: WorkingTree) -> dict[str, pd.DataFrame]:
 def test_a_pipeline_killed_twice_while_learning_ends_with_the_records_of_an_undisturbed_run(
     planned: WorkingTree, watched: WorkingTree, tmp_path: Path
 ) -> None:
+    """Two runs of one figure, one of them in three parts, and long enough to be killed while they learn."""
     undisturbed, killed = planned.copy(tmp_path / "undisturbed"), watched
     finished = undisturbed.snakemake(*TARGETS)
     assert finished.returncode == 0, finished.stdout
@@ -156,8 +158,8 @@ def test_a_run_in_the_background_is_stopped_with_its_jobs_as_the_page_says(watch
     page = (ROOT / "docs" / "howto" / "presets.md").read_text(encoding="utf-8")
     (command,) = re.findall(r"^kill .*$", page, re.MULTILINE)
     subprocess.run(["bash", "-c", command.replace("PID", str(process.pid))], check=True)
-    process.wait(timeout=30)
-    deadline = time.monotonic() + 30
+    process.wait(timeout=PATIENCE)
+    deadline = time.monotonic() + PATIENCE
     while running(process.pid):
         assert time.monotonic() < deadline, "a job goes on"
         time.sleep(0.1)

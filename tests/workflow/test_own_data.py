@@ -86,6 +86,7 @@ def own_tree(finished: WorkingTree, tmp_path: Path) -> WorkingTree:
 
 
 def test_a_table_becomes_a_report_with_verified_certificates(finished: WorkingTree) -> None:
+    """Its setup runs a whole preset on a table of one's own: every job is a process."""
     results = finished.root / "results/own"
     summary = json.loads((results / "data.json").read_text())
     assert summary["name"] == "loans"
@@ -155,6 +156,7 @@ def rerun(tree: WorkingTree) -> set[str]:
 def test_a_changed_file_and_a_changed_declaration_are_prepared_again_and_another_table_is_nothing(
     own_tree: WorkingTree,
 ) -> None:
+    """Five starts of Snakemake, which take three seconds each."""
     assert rerun(own_tree) == set()
     own_tree.change_parameter("own_data", lambda tables: tables | {"other": TABLE | {"path": "data/tables/other.csv"}})
     assert rerun(own_tree) == set()

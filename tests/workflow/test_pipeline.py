@@ -155,6 +155,7 @@ def test_the_log_of_a_job_says_how_to_repeat_it_by_hand(finished, tmp_path: Path
 
 
 def test_a_run_that_failed_fails_again_and_never_passes_for_up_to_date(smoke_tree: WorkingTree) -> None:
+    """Three starts of Snakemake that each run a job until it fails."""
     smoke_tree.change_parameter("presets.smoke.step_size", lambda _: 10.0)
     for _ in range(3):
         failed = smoke_tree.snakemake()
@@ -183,6 +184,7 @@ def test_a_preset_without_a_baseline_gets_one_as_the_page_says(smoke_tree: Worki
 
 
 def test_the_report_shows_figures_captions_and_parameters(smoke_tree: WorkingTree) -> None:
+    """Snakemake puts all results into one file, and a browser opens each figure."""
     written = smoke_tree.run("snakemake", "--config", "preset=smoke", "--report", "report.html")
     assert written.returncode == 0, written.stdout
     with chromium() as page:
@@ -215,87 +217,3 @@ def test_the_report_shows_figures_captions_and_parameters(smoke_tree: WorkingTre
         sigma = preset.papers["langevin_unlearning"]["fig3c"].sigma
         assert values["papers.langevin_unlearning.fig3c.sigma"] == str(sigma)
         assert failed == []
-
-
-def test_snakemakes_own_linter_has_nothing_to_say(fresh_tree: WorkingTree) -> None:
-    linted = fresh_tree.run("snakemake", "--lint")
-    assert linted.returncode == 0, linted.stdout
-    assert "good condition" in linted.stdout
-
-
-def test_snakemake_run_in_a_fresh_clone_shows_its_plan_for_every_preset(fresh_tree: WorkingTree) -> None:
-    presets = list(load(fresh_tree.root / "params.yaml").presets)
-    fresh_tree.change_parameter("collections.every", lambda _: presets)
-    reports = [f"results/{preset}/report.html" for preset in presets]
-    dry = fresh_tree.run("snakemake", "--dry-run", "--quiet", "--config", "preset=every", "--", "all", *reports)
-    assert dry.returncode == 0, dry.stdout
-
-
-# What a user sees of a mistake.
-
-
-def test_an_unknown_preset_is_named_beside_the_known_ones(fresh_tree: WorkingTree) -> None:
-    refused = fresh_tree.run("snakemake", "--cores", "2", "--config", "preset=digit")
-    assert refused.returncode == 1
-    known = load(fresh_tree.root / "params.yaml")
-    names = ", ".join([*known.presets, *known.collections])
-    assert f"params.yaml: preset is 'digit', but must be one of {names}\n" in refused.stdout
-    assert "Traceback" not in refused.stdout
-    assert not (fresh_tree.root / "results").exists()
-
-
-@pytest.mark.parametrize(
-    ("key", "value", "sentence"),
-    [
-        (f"{LANGEVIN}.fig3b.epsilon", 0, "epsilon is 0, but must be a number above 0"),
-        (f"{LANGEVIN}.fig3b.epsilon", float("nan"), "epsilon is nan, but must be a number above 0"),
-        ("presets.smoke.delta", 1.5, 'delta is 1.5, but must be "1/n" or a number strictly between 0 and 1'),
-        (f"{LANGEVIN}.fig3c.sigma", [0.0], "sigma contains 0.0, but must be"),
-    ],
-)
-def test_a_value_outside_its_range_stops_snakemake_before_any_job(
-    fresh_tree: WorkingTree, key: str, value: object, sentence: str
-) -> None:
-    fresh_tree.change_parameter(key, lambda _: value)
-    refused = fresh_tree.snakemake()
-    assert refused.returncode == 1
-    assert f"params.yaml: {key.rpartition('.')[0]}.{sentence}" in refused.stdout
-    assert "Traceback" not in refused.stdout
-    assert not (fresh_tree.root / "results").exists()
-
-
-def test_a_misspelt_key_stops_snakemake_with_the_right_one(fresh_tree: WorkingTree) -> None:
-    path = fresh_tree.root / "params.yaml"
-    path.write_text(path.read_text().replace("trials:", "trails:", 1))
-    refused = fresh_tree.snakemake()
-    assert refused.returncode == 1
-    assert "settings.trails is not a known key; did you mean trials?\n" in refused.stdout
-
-
-def test_a_key_that_stands_twice_stops_snakemake(fresh_tree: WorkingTree) -> None:
-    path = fresh_tree.root / "params.yaml"
-    path.write_text(f"{path.read_text()}\nown_data: {{}}\n")
-    refused = fresh_tree.snakemake()
-    assert refused.returncode == 1
-    assert "params.yaml is not valid YAML: the key 'own_data' stands in lines " in refused.stdout
-
-
-@pytest.mark.parametrize(
-    ("key", "value", "sentence"),
-    [
-        ("presets.smoke.step_size", 5.0, "need step_size <= 1 / smoothness = 3.58"),
-        (f"{LANGEVIN}.fig3c.records", 5000, "records must be at most n = 1437, got 5000"),
-    ],
-)
-def test_what_only_the_data_can_tell_stops_the_job_with_its_sentence_on_the_terminal(
-    smoke_tree: WorkingTree, key: str, value: object, sentence: str
-) -> None:
-    smoke_tree.change_parameter(key, lambda _: value)
-    refused = smoke_tree.snakemake("results/smoke/langevin_unlearning/fig3c/plan.json")
-    assert refused.returncode == 1
-    (line,) = [line for line in refused.stdout.splitlines() if line.startswith("error: ")]
-    assert sentence in line
-    assert "Traceback" not in refused.stdout
-    assert not (smoke_tree.of("fig3c") / "plan.json").exists()
-    assert not list(smoke_tree.of("fig3c").glob(".*"))
-    assert line in (smoke_tree.root / "logs/smoke/langevin_unlearning/fig3c/plan.log").read_text()

@@ -46,6 +46,7 @@ ALL_BUT_DATA = EVERY_JOB - of(*WITHOUT_DATA) - {("fetch", ""), ("prepare", ""), 
 
 
 def test_a_second_run_has_nothing_to_do(smoke_tree: WorkingTree) -> None:
+    """Its setup runs smoke, once for all tests that look at it: more than a hundred jobs, two minutes."""
     again = smoke_tree.snakemake()
     assert again.returncode == 0
     assert "Nothing to be done" in again.stdout
@@ -107,6 +108,7 @@ def test_cosmetic_edits_of_the_parameters_rerun_nothing(smoke_tree: WorkingTree)
 
 
 def test_a_figure_parameter_reruns_the_figures_and_what_shows_them(smoke_tree: WorkingTree) -> None:
+    """Three starts of Snakemake on all jobs, which take three seconds each, and one figure."""
     smoke_tree.change_parameter("figures.dots_per_inch", lambda dots: dots // 4)
     assert smoke_tree.jobs_to_run() == DRAWING | TRACKING | {("page", "")}
     figure, records = "figures/langevin_unlearning/fig3a.png", smoke_tree.results / "records.parquet"

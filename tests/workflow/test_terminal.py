@@ -3,11 +3,7 @@
 import re
 import stat
 
-import pytest
-
 from tests.workflow.working_tree import ROOT, WorkingTree
-
-pytestmark = pytest.mark.workflow
 
 
 def test_every_rule_says_what_it_does() -> None:

@@ -11,6 +11,7 @@ from typing import Any, Self
 import yaml
 
 from certified_unlearning.papers import parameters
+from tests.support.waiting import PATIENCE
 from tests.workflow.jobs import PAPER_OF, ROOT, Job, Name, jobs_in
 
 
@@ -47,7 +48,7 @@ class WorkingTree:
         """Run a command to its end; what it prints on both streams is in ``stdout``."""
         return subprocess.run(
             [str(part) for part in command],
-            **{"cwd": self.root, "env": self.environment, "text": True, "timeout": 600, **options},
+            **{"cwd": self.root, "env": self.environment, "text": True, "timeout": PATIENCE, **options},
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
         )

@@ -4,7 +4,7 @@ import math
 from dataclasses import replace
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from certified_unlearning.accounting.core.conversion import epsilon_from_mu
@@ -133,7 +133,6 @@ PROBLEMS = st.builds(
 
 
 @given(problem=PROBLEMS, epsilon=st.floats(0.05, 8), runs=st.integers(1, 7), steps=st.integers(2, 5000))
-@settings(max_examples=80, deadline=None)
 def test_what_is_planned_is_within_what_was_asked_and_hardly_less(problem, epsilon, runs, steps):
     for planned, slack in (
         (NoisyDescent.plan(problem, epsilon=epsilon, delta=1e-6, steps=steps, runs=runs), 1e-6),
@@ -190,7 +189,6 @@ def test_too_fine_a_demand_on_float64_is_refused():
 
 
 @given(mu=st.floats(1e-3, 1), records=st.integers(1, 30))
-@settings(max_examples=100, deadline=None)
 def test_a_group_of_gaussian_releases_has_a_multiple_of_mu_which_is_less_than_the_usual_rule(mu, records):
     guarantee = PrivateGuarantee(mu=mu)
     found = guarantee.epsilon(1e-6, records=records)

@@ -6,7 +6,7 @@ import mpmath
 import pytest
 from dp_accounting import GaussianDpEvent, SelfComposedDpEvent
 from dp_accounting.pld import pld_privacy_accountant
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from certified_unlearning.accounting.core.conversion import epsilon_from_mu, mu_from_epsilon
@@ -75,7 +75,6 @@ def test_theorem_8_is_private_up_to_about_eight(delta, limit):
 
 
 @given(epsilon=EPSILONS, delta=DELTAS)
-@settings(max_examples=150, deadline=None)
 def test_the_multiplier_is_enough_to_the_last_digit_and_no_more_than_enough(epsilon, delta):
     multiplier = noise_multiplier(epsilon, delta)
     assert exact_delta(multiplier, epsilon) <= delta
@@ -87,7 +86,6 @@ def test_a_multiplier_that_is_a_millionth_too_small_would_be_found():
 
 
 @given(epsilon=EPSILONS, delta=DELTAS, sensitivity=st.floats(1e-6, 1e3), releases=st.integers(1, 10**6))
-@settings(max_examples=150, deadline=None)
 def test_planned_noise_is_certified_within_what_was_asked(epsilon, delta, sensitivity, releases):
     sigma = sigma_for(sensitivity, epsilon=epsilon, delta=delta, releases=releases)
     mu = mu_of(sensitivity, sigma=sigma, releases=releases)
@@ -111,7 +109,6 @@ def test_unequal_releases_add_up_by_their_squares():
 
 
 @given(mu=st.floats(1e-3, 5), delta=DELTAS)
-@settings(max_examples=100, deadline=None)
 def test_zcdp_is_never_below_the_exact_epsilon(mu, delta):
     rho = zcdp_of(mu, sigma=1.0)
     assert epsilon_from_zcdp(rho, delta) >= epsilon_from_mu(mu, delta)

@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from certified_unlearning.accounting.private.selections import (
@@ -50,7 +50,6 @@ CANDIDATES = st.lists(st.tuples(NUMBERS, st.floats(0, 0.3), st.floats(-1, 1)), m
 
 
 @given(candidates=CANDIDATES, epsilon=st.floats(0.05, 4), beta=st.floats(0.01, 0.5))
-@settings(max_examples=300, deadline=None)
 def test_scores_move_by_one_and_probabilities_by_e_to_the_epsilon(candidates, epsilon, beta):
     losses, widths, moves = map(np.array, zip(*candidates, strict=True))
     others = losses + widths * moves
@@ -66,7 +65,6 @@ def test_scores_move_by_one_and_probabilities_by_e_to_the_epsilon(candidates, ep
 
 
 @given(st.lists(st.tuples(NUMBERS, st.floats(-1, 1)), min_size=2, max_size=7), st.floats(0.05, 4))
-@settings(max_examples=200, deadline=None)
 def test_the_exponential_mechanism_is_private(candidates, epsilon):
     scores, moves = map(np.array, zip(*candidates, strict=True))
     p = exponential_probabilities(scores, epsilon=epsilon, sensitivity=0.2)

@@ -42,6 +42,7 @@ def both_ways(factors: Factors, most: int, bound: torch.Tensor, monkeypatch: pyt
         return [*found, extremes.summed(factors, most, bound, TIGHTEST)]
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("kind", ["any", "not negative", "point", "points"])
 @pytest.mark.parametrize("most", [0, 1, 2, 9])
 @pytest.mark.parametrize(("outputs", "inputs"), [(1, 1), (3, 1), (1, 40), (5, 16), (2, 37), (16, 17)])

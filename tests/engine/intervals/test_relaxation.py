@@ -79,6 +79,7 @@ def violations(sizes: tuple[int, ...], radius: float, dtype: torch.dtype, seed: 
     return count, share
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("sizes", DEEP)
 @pytest.mark.parametrize("radius", RADII)
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
@@ -216,6 +217,7 @@ def test_underflow_is_counted_where_a_large_coefficient_multiplies_it(units: int
         torch.set_flush_denormal(False)
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("depth", [600, 1400, 2000])
 def test_rounding_of_many_layers_is_counted(depth: int) -> None:
     network, large = Network.dense(1, *[1] * depth, 2), 2.0**20

@@ -196,6 +196,7 @@ SCENARIOS: dict[str, list[Request]] = {
 }
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("name", SCENARIOS)
 @pytest.mark.parametrize("settings", [replace(PLAIN, radius=1.0), replace(ACCELERATED, radius=1.0)])
 def test_the_whole_state_has_the_law_of_retraining(settings: NoisySgd, name: str) -> None:

@@ -34,6 +34,7 @@ SCENARIOS: dict[str, list[Request]] = {
 RECORDS = GivenRecords(lambda w, z: w[:, None, :] - z[..., None], torch.tensor(Z, dtype=torch.float64), dimension=1)
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("name", SCENARIOS)
 @pytest.mark.parametrize("settings", [FINE, replace(COARSE, radius=1.0)])
 def test_the_whole_state_has_the_law_of_retraining(settings: QuantizedSgd, name: str) -> None:

@@ -6,7 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 from scipy.optimize import minimize
@@ -80,7 +80,6 @@ def test_the_distance_that_is_certified_holds(loss):
     radius=st.sampled_from([0.3, 1.0, 30.0]),
     strength=st.sampled_from([0.05, 0.5]),
 )
-@settings(max_examples=40, deadline=None)
 def test_a_replaced_record_moves_the_minimiser_by_no_more_than_stated(seed, loss, radius, strength):
     generator = torch.Generator().manual_seed(seed)
     rows = torch.randn(6, 2, generator=generator, dtype=torch.float64)

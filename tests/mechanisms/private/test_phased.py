@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
@@ -37,7 +37,6 @@ def end(plan: OnePass, rows: torch.Tensor, targets: torch.Tensor) -> torch.Tenso
     share=st.sampled_from([0.1, 0.9, 0.999999]),
     place=st.integers(0, 5),
 )
-@settings(max_examples=60, deadline=None)
 def test_a_replaced_record_moves_the_end_by_no_more_than_stated(seed, loss, share, place):
     generator = torch.Generator().manual_seed(seed)
     rows = torch.randn(6, 2, generator=generator, dtype=torch.float64) * 3

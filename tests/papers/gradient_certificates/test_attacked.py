@@ -22,6 +22,8 @@ from certified_unlearning.mechanisms.certified_sgd.sgd import CertifiedSgd
 from certified_unlearning.papers.gradient_certificates.learning import uniform_start
 from certified_unlearning.papers.gradient_certificates.tasks import Task, task_of
 
+pytestmark = pytest.mark.exhaustive
+
 GAMMA = 0.08
 DESCENT = Descent(step_size=2.0, decay=0.6, weight_decay=0.02, clipping="clamp", bound=GAMMA)
 SEED = 123

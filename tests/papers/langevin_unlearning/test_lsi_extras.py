@@ -3,7 +3,7 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy.special import ndtr
 
@@ -68,7 +68,6 @@ def exact_early_stop(problem, alpha, *, sigma, records, learning_steps, steps, s
     steps=st.integers(0, 500),
     start=st.floats(-10, 10),
 )
-@settings(max_examples=300, deadline=None)
 def test_insufficient_training_is_never_below_the_exact_divergence_on_quadratics(
     problem, alpha, sigma, records, learning_steps, steps, start
 ):
@@ -207,7 +206,6 @@ def two_sided_renyi(alpha, p, q):
     temperature=st.floats(0.05, 3),
     extreme=st.booleans(),
 )
-@settings(max_examples=200, deadline=None)
 def test_the_gibbs_bound_holds_for_laws_on_a_few_points(seed, adjacency, records, alpha, temperature, extreme):
     rng = np.random.default_rng(seed)
     n, points, loss_range = 5, 4, 2.0
@@ -269,7 +267,6 @@ def test_saved_steps_are_the_papers_two_formulas(problem, alpha):
 
 
 @given(problem=problems(), alpha=ORDERS, sigma=SIGMAS, records=RECORDS, target=st.floats(1e-3, 0.9))
-@settings(max_examples=100, deadline=None)
 def test_saved_steps_are_what_retraining_takes_more_to_the_same_divergence(problem, alpha, sigma, records, target):
     initial = value_at(lsi.initial_curve(problem, sigma=sigma, records=records), alpha)
     start = 50 * initial

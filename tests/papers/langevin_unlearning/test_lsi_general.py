@@ -4,7 +4,7 @@ import math
 import mpmath
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy.special import gammaln, ndtr
 
@@ -132,7 +132,6 @@ def test_convex_learning_from_a_point_is_the_closed_form(steps):
     sigma=st.floats(0.01, 10),
     step_size=st.floats(1e-6, 1.0),
 )
-@settings(max_examples=200, deadline=None)
 def test_recuperation_telescopes_below_saturation(steps, log_constant, sigma, step_size):
     """Convex: log(C_K / C_0). Non-convex: log(C_K / (g^K C_0)), which stays bounded however large K is."""
     problem = dataclasses.replace(PROBLEM, step_size=step_size)
@@ -235,7 +234,6 @@ def quadratics(draw):
     steps=st.lists(st.integers(0, 40), min_size=1, max_size=4),
     start_constant=st.sampled_from([0.0, 1e-3, 1.0, 100.0]),
 )
-@settings(max_examples=400, deadline=None)
 def test_the_bound_is_never_below_the_exact_divergence_on_quadratics(
     case, alpha, sigma, records, learning_steps, steps, start_constant
 ):

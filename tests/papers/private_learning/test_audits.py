@@ -36,14 +36,19 @@ def rows() -> list[dict[str, object]]:
     return audits.rows(runs=1500, epsilon=8.0, with_sampling=False) + found
 
 
+@pytest.mark.statistical
 def test_no_mechanism_shows_more_than_is_stated_and_every_planted_fault_is_caught(rows):
-    """False alarms: at most 1e-6 a row that samples, 3e-5 in all."""
+    """False alarms: at most 1e-6 a row that samples, 3e-5 in all.
+
+    Its setup audits every mechanism, and every planted fault, with thousands of runs.
+    """
     assert {row["planted"] for row in rows} >= OF_THE_ISSUE
     assert {row["false_alarm"] for row in rows} == {0.0, 1e-6}
     for row in rows:
         assert row["caught"] == bool(row["planted"]), row
 
 
+@pytest.mark.statistical
 def test_each_fault_of_the_issue_is_caught_by_runs_of_a_mechanism_and_by_its_recomputed_guarantee(rows):
     for fault in OF_THE_ISSUE:
         ways = {row["method"] == "recomputed guarantee" for row in rows if row["planted"] == fault}

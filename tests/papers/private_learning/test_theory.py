@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from certified_unlearning.accounting.core.conversion import epsilon_from_mu, mu_from_epsilon
@@ -227,7 +227,6 @@ def test_columns_that_a_public_rank_allows():
     smoothness=st.floats(0.1, 10),
     reach=st.floats(0, 5),
 )
-@settings(max_examples=200, deadline=None)
 def test_gradients_of_the_hard_instance_of_theorem_17(seed, d, n, lipschitz, smoothness, reach):
     """Invariant 7: linear where no record is cut; at least G / 2 from G / (2 H) off the mean on."""
     generator = np.random.default_rng(seed)
@@ -303,7 +302,6 @@ def test_gradients_of_linear_models_keep_their_length_under_a_projection():
 
 
 @given(seed=st.integers(0, 2**31), d=st.integers(1, 4), stages=st.integers(1, 5), strength=st.floats(0.01, 1))
-@settings(max_examples=60, deadline=None)
 def test_minimisers_of_recursive_regularisation_stay_near(seed, d, stages, strength):
     """Invariant 6: at most 2^((t + 1) / 2) |w*| for centres anywhere in the balls, and |w*| for exact solves."""
     generator = np.random.default_rng(seed)

@@ -16,6 +16,8 @@ from tests.reproduction.figures import figure_reading
 from tests.reproduction.figures.figure_reading import BOUND_FIGURES, BOUNDS, check_layout, legend, lines
 from tests.support.planning import experiment_called
 
+pytestmark = pytest.mark.sampled
+
 Bounds = dict[str, pd.DataFrame]
 EXPERIMENTS = pytest.mark.parametrize("experiment", BOUND_FIGURES)
 EXACT = "exact on quadratics"

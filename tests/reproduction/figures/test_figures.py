@@ -32,6 +32,8 @@ from tests.reproduction.figures.figure_reading import (
 from tests.reproduction.row_names import named, names_of
 from tests.support.planning import ANEW, experiment_called, make, settings_of, sweep_of
 
+pytestmark = pytest.mark.sampled
+
 Simulated = Callable[[int], pd.DataFrame]
 DATA = {
     "features": "pixels", "n": 11982, "d": 784, "classes": {"train": {"-1": 5851, "+1": 6131}},

@@ -17,6 +17,8 @@ from certified_unlearning.reproduction.summaries import summarise
 from tests.reproduction.figures.figure_reading import FIGURES, NOISELESS, REFITS, draw, in_legend, legend
 from tests.reproduction.row_names import named
 
+pytestmark = pytest.mark.sampled
+
 Simulated = Callable[[int], pd.DataFrame]
 EXPERIMENTS = pytest.mark.parametrize("experiment", FIGURES)
 LANGEVIN = ("Langevin (lsi)", "Langevin (lsi-tight)", "Langevin (shifted)")

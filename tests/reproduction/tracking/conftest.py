@@ -26,6 +26,7 @@ from certified_unlearning.reproduction.tracking import StoreStatus, prepare_stor
 from certified_unlearning.reproduction.tracking.store import why_unreachable
 from tests.support.planning import experiment_called, make
 from tests.support.rating import MAJORITY, rated
+from tests.support.waiting import PATIENCE
 
 os.environ["MLFLOW_DISABLE_TELEMETRY"] = "true"  # before any test loads MLflow
 
@@ -150,7 +151,7 @@ class Store:
             process = subprocess.Popen(command, env=environment, stdout=output, stderr=output, start_new_session=True)
         try:
             uri = f"http://127.0.0.1:{port}"
-            deadline = time.monotonic() + 60
+            deadline = time.monotonic() + PATIENCE
             while why_unreachable(uri):
                 assert process.poll() is None, log.read_text()
                 assert time.monotonic() < deadline, log.read_text()
@@ -158,7 +159,7 @@ class Store:
             yield uri
         finally:
             os.killpg(process.pid, signal.SIGTERM)
-            process.wait(timeout=30)
+            process.wait(timeout=PATIENCE)
 
 
 @pytest.fixture(autouse=True)

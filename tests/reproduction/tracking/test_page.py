@@ -14,6 +14,8 @@ from tests.reproduction.tracking.conftest import Store
 from tests.reproduction.tracking.of_langevin import track
 from tests.support.browser import chromium
 
+pytestmark = pytest.mark.workflow
+
 PLOTS = """[...document.querySelectorAll('.js-plotly-plot')].map(plot => ({
     x: plot.data.flatMap(trace => [...trace.x]), y: plot.data.flatMap(trace => [...trace.y]),
 }))"""
@@ -36,6 +38,7 @@ def status(server, results, plan) -> StoreStatus:
 def test_a_server_is_tracked_to_and_its_page_shows_the_sweep_and_compares_two_runs(
     server, status, store, results, plan, tmp_path: Path
 ):
+    """A server of MLflow starts, and a browser opens its pages."""
     again = track(results, "fig3a", status, server)
     assert (again.added, again.updated, again.unchanged) == (0, 0, len(plan.runs))
     contents = store.contents(status)
@@ -44,7 +47,6 @@ def test_a_server_is_tracked_to_and_its_page_shows_the_sweep_and_compares_two_ru
     runs = {run.data.tags["certified_unlearning.run_key"]: run for run in store.runs(status)}
     (parent,) = [run for run in runs.values() if run.data.tags["kind"] == "experiment"]
     with chromium() as page:
-        page.set_default_timeout(60_000)
         page.goto(f"{server}/{address(status.experiment_id)}")
         header = page.get_by_role("columnheader")
         for name in ("mechanism", "accountant", "epsilon", "K", "accuracy"):
@@ -71,7 +73,6 @@ def test_a_server_is_tracked_to_and_its_page_shows_the_sweep_and_compares_two_ru
         with page.context.expect_page() as opened:
             page.get_by_role("link", name="charts of accuracy and K against epsilon").click()
         charts = opened.value
-        charts.set_default_timeout(60_000)
         for name in ("epsilon vs. accuracy", "epsilon vs. K"):
             charts.get_by_text(name, exact=True).wait_for()
         drawn = [runs[plan.key(each)].data.metrics for each in plan.runs if each.variant != "warm start"]

@@ -22,6 +22,7 @@ from certified_unlearning.reproduction.tracking.runs import PARENT_TAG
 from certified_unlearning.reproduction.tracking.store import Artifacts
 from tests.reproduction.tracking.of_langevin import sync, track
 from tests.support.planning import experiment_called
+from tests.support.waiting import PATIENCE
 
 TRACK = """
 import sys
@@ -144,6 +145,7 @@ def test_another_sweep_gets_its_own_parent_and_takes_over_the_points_it_shares(s
     assert sorted(parents.values()) == sorted([2, len(wider.runs), len(plan.runs) - len(shared)])
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("method", ["create_run", "log_batch", "log_inputs", "log", "set_terminated"])
 def test_a_run_that_was_interrupted_anywhere_is_finished(store, results, write_experiment, method, monkeypatch):
     class Interrupted(BaseException):
@@ -196,10 +198,11 @@ def test_a_server_that_stops_for_a_while_loses_no_run_and_doubles_none(
     assert {each["status"] for each in store.contents(status).values()} == {"FINISHED"}
 
 
+@pytest.mark.workflow
 def test_a_killed_process_leaves_a_run_that_the_next_one_finishes(store, results, plan):
     status = store.prepare()
     process = start(KILL_BEFORE_THE_THIRD_RUN_IS_FINISHED + TRACK, results, "fig3a", store, status)
-    process.communicate(timeout=60)
+    process.communicate(timeout=PATIENCE)
     assert process.returncode == -signal.SIGKILL
     (left,) = store.runs(status, "attributes.status = 'RUNNING'")
     result = track(results, "fig3a", status, store.uri)
@@ -225,12 +228,14 @@ def test_duplicates_of_two_callers_at_once_are_cleaned_up(store, results, plan):
     assert store.contents(status) == before
 
 
+@pytest.mark.workflow
 def test_four_processes_at_once_fill_a_fresh_store_without_losing_a_run(store, results, write_experiment):
+    """Four processes write to one store at once; each imports MLflow."""
     plans = {name: write_experiment(name) for name in ("fig3a", "fig3b", "fig3c", "fig4")}
     status = store.prepare()
     processes = [start(TRACK, results, name, store, status) for name in plans]
     for plan, process in zip(plans.values(), processes, strict=True):
-        output, errors = process.communicate(timeout=120)
+        output, errors = process.communicate(timeout=PATIENCE)
         assert process.returncode == 0, errors
         assert counts(TrackResult.model_validate_json(output)) == (len(plan.runs), 0, 0)
         assert not errors, "MLflow is not quiet"
@@ -259,6 +264,7 @@ def test_a_data_set_that_another_process_recorded_at_the_same_moment_is_no_failu
     assert result.added == (len(plan.runs) if tracked else 0)
 
 
+@pytest.mark.exhaustive
 def test_a_stream_of_more_numbers_than_one_batch_takes_is_logged_whole(store, results, write_experiment):
     plan = write_experiment("fig3b", records=250, records_per_request=[1])
     status = store.prepare()
