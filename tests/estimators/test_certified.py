@@ -79,13 +79,14 @@ def test_removals_end_where_exact_refits_do(fit_intercept: bool, downdate: bool)
 
 def test_a_saved_model_knows_how_many_removals_its_matrix_still_holds(tmp_path: Path):
     """Otherwise its next step would seem nearer to the minimiser than it is."""
-    rows, labels = clouds(3000)
-    model = CertifiedLogisticRegression(1, 1e-6, C=80 / 3000, downdate=False, random_state=0).fit(rows, labels)
+    rows, labels = clouds(30_000)
+    model = CertifiedLogisticRegression(1, 1e-6, C=80 / 30_000, downdate=False, random_state=0).fit(rows, labels)
     model.unlearn([1, 2]).unlearn([3])
     model.save(tmp_path / "model.safetensors", training_data=True)
     again = CertifiedLogisticRegression.load(tmp_path / "model.safetensors")
     model.unlearn([4])
     again.unlearn([4])
+    assert model._model.curvature.not_downdated == 4, "no request read the data"
     assert again._model.residual == model._model.residual
     assert again.coef_.tobytes() == model.coef_.tobytes()
     assert again.certificate_ == model.certificate_
