@@ -194,7 +194,10 @@ def main() -> None:
         found = compared(table, frame)
         print(f"{name}: {len(frame)} records, {SPLITS} splits; fit takes {np.median(found.pop('seconds')):.3f} s")
         for system, values in found.items():
-            print(f"  {system:>17}: " + ", ".join(f"{each} {mean:.3f}" for each, mean in zip(MEASURES, values.mean(0))))
+            print(
+                f"  {system:>17}: "
+                + ", ".join(f"{each} {mean:.3f}" for each, mean in zip(MEASURES, values.mean(0), strict=True))
+            )
         wrong += [f"{name}, {sentence}" for sentence in shortfalls(found)]
     print("\n".join(wrong) if wrong else "nothing falls short")
     sys.exit(bool(wrong))
