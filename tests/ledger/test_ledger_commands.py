@@ -97,6 +97,25 @@ def test_flags_and_a_yaml_file_declare_the_same_table(original: Original, tmp_pa
     assert (by_flags.learner.features, by_flags.learner.delta) == (3, 0.001)
 
 
+def test_a_flag_gives_a_run_of_columns_one_range_and_the_ledger_keeps_each_column(
+    original: Original, tmp_path: Path, unlearn: Unlearn
+) -> None:
+    (tmp_path / "table.yaml").write_text(
+        f"path: {original.data}\nlabel: ill\nidentifier: person\nclasses: ['no', 'yes']\n"
+        "features: [height to age]\nranges: {height to age: [-2, 2]}\n"
+    )
+    flags = ("--data", original.data, "--label", "ill", "--id", "person", "--class", "no", "--class", "yes")
+    unlearn("init", tmp_path / "by-flags", *flags, "--range", "height to age=-2:2", "--epsilon", 1, "--C", 0.1)
+    unlearn("init", tmp_path / "by-file", "--table", tmp_path / "table.yaml", "--epsilon", 1, "--C", 0.1)
+    for model in (tmp_path / "by-flags", tmp_path / "by-file"):
+        stored = read_stored(ModelDirectory(model), requests.status(model).state).table
+        assert stored.features == ("height", "weight", "age")
+        assert stored.ranges == dict.fromkeys(("height", "weight", "age"), (-2, 2))
+        unlearn("request", model, "--id", "p3")
+        unlearn("apply", model, "--no-quality")
+        assert unlearn("verify", model).exit_code == 0
+
+
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [

@@ -46,7 +46,11 @@ def init(
         str | None, typer.Option("--id", help="The column that says whose a record is; several may be one person's.")
     ] = None,
     feature: Annotated[
-        list[str] | None, typer.Option(help="A column to predict from; repeatable; by default all others.")
+        list[str] | None,
+        typer.Option(
+            help="A column to predict from, or a run of columns, 'pixel_0 to pixel_767'; repeatable; by default all "
+            "others."
+        ),
     ] = None,
     category: Annotated[
         list[str] | None,
@@ -56,7 +60,11 @@ def init(
     ] = None,
     bounds: Annotated[
         list[str] | None,
-        typer.Option("--range", help="column=low:high, a range known beforehand, which becomes -1 to 1; repeatable."),
+        typer.Option(
+            "--range",
+            help="column=low:high, a range known beforehand, which becomes -1 to 1; repeatable. One for a run of "
+            "columns: 'pixel_0 to pixel_767=0:255'.",
+        ),
     ] = None,
     missing: Annotated[
         list[str] | None,
@@ -354,9 +362,9 @@ def _from_file(path: Path, flags: dict[str, Any]) -> dict[str, Any]:
     if left:
         columns = listed(list(dict.fromkeys(left)))
         raise ParameterError(
-            f'{path} is a draft: {counted(len(left), "value")} marked "{MARK}" ({columns}) would pass for public, '
-            "and no guarantee covers what is taken from the records; put in what you know without the file, and delete "
-            "the mark to confirm it"
+            f'{path} is a draft: it has {counted(len(left), "mark")} "{MARK}" ({columns}), and no guarantee covers '
+            "what is read off the records; write what each mark asks for, from what you know without the file, and "
+            "remove the mark when that is written"
         )
     if not isinstance(declared, dict) or not isinstance(declared.get("path"), str):
         raise ParameterError(f"{path} is no declaration of a table: it must be a mapping with at least path and label")
