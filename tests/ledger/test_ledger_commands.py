@@ -72,6 +72,38 @@ def test_verify_names_files_that_are_no_part_of_the_model(model: Path, unlearn: 
         assert f"note: {path} is no part of the model; what it holds was not checked\n" in result.stdout
 
 
+@pytest.mark.parametrize("mechanism", ["newton-removal", "certified-ensemble"])
+def test_one_of_anything_is_singular_wherever_it_is_printed(
+    original: Original, tmp_path: Path, unlearn: Unlearn, mechanism: str
+) -> None:
+    model, single = tmp_path / "model", tmp_path / "single.csv"
+    original.table.drop_duplicates("person").to_csv(tmp_path / "people.csv", index=False)
+    original.table[original.table["person"] == "p3"].head(1).to_csv(single, index=False)
+    flags = ("--data", tmp_path / "people.csv", "--label", "ill", "--id", "person", "--mechanism", mechanism)
+    if mechanism == "newton-removal":
+        flags += ("--epsilon", 1, "--records-between-reads", 1, "--feature", "height")
+    else:
+        flags += ("--shards", 2, "--slices", 1, "--budget", 1, "--steps", 1)
+    said = [
+        unlearn(*arguments).output
+        for arguments in (
+            ("init", model, *flags),
+            ("request", model, "--id", "p3"),
+            ("status", model),
+            ("apply", model),
+            ("status", model),
+            ("verify", model),
+            ("verify", model / "certificate-2.json"),
+            ("evaluate", model, single),
+        )
+    ]
+    printed = "\n".join(said)
+    assert "removed 1 record of 1 person" in printed
+    assert "1 of the records belongs to a person whose removal was requested" in printed
+    many = r"(?<![\d.,])1 (?:[a-z]+ )?(records|people|requests|classes|shards|slices|steps|columns|releases|versions)\b"
+    assert re.findall(many, printed) == []
+
+
 def test_a_certificate_has_no_head(model: Path, unlearn: Unlearn) -> None:
     with pytest.raises(UnlearningError, match="--head is a receipt of a model directory; a certificate has none"):
         unlearn("verify", model / "certificate-1.json", "--head", "0" * 64)
