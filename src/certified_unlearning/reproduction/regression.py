@@ -158,7 +158,7 @@ def make_baseline(records: pd.DataFrame, test_records: int) -> Baseline:
             raise DataError(f"{name} has the trials {', '.join(map(str, trials))}, which are not numbered from 0")
         if len(trials) < needed:
             raise DataError(
-                f"{name} has {counted(len(trials), 'trial')}, but its {counted(len(rows_of), 'point')} need "
+                f"{name} has {counted(len(trials), 'trial')}, but a baseline of {counted(len(rows_of), 'point')} needs "
                 f"{needed}: with fewer, no change of "
                 f"an accuracy is as unlikely as the false-alarm rate {FALSE_ALARM_RATE:g}"
             )
