@@ -12,8 +12,20 @@ def rounded_up(value: float, digits: int = 6) -> str:
 
 def counted(number: int, noun: str) -> str:
     """Return a number with its noun: 1 record, 2,000 people."""
-    plural = "people" if noun == "person" else f"{noun}s"
-    return f"{number:,} {noun if number == 1 else plural}"
+    return f"{number:,} {noun_of(number, noun)}"
+
+
+def noun_of(number: float, noun: str) -> str:
+    """Return a noun as it stands behind a number: record behind 1, records, classes, queries, people behind 2."""
+    if number == 1:
+        return noun
+    if noun.endswith("person"):
+        return f"{noun.removesuffix('person')}people"
+    if noun.endswith(("s", "x", "ch", "sh")):
+        return f"{noun}es"
+    if noun.endswith("y") and noun[-2] not in "aeiou":
+        return f"{noun[:-1]}ies"
+    return f"{noun}s"
 
 
 def seconds_in_words(seconds: float) -> str:

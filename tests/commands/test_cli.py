@@ -550,3 +550,24 @@ def test_the_installed_command_says_what_it_can_do() -> None:
     shown = subprocess.run([command, "--help"], capture_output=True, text=True, timeout=PATIENCE)
     assert shown.returncode == 0
     assert all(word in shown.stdout for word in ("data", "pipeline", "track", "verify", "plan", "claims", "regression"))
+
+
+@pytest.mark.parametrize(
+    ("tried", "meant"),
+    [
+        *((name, "unlearn request MODEL_DIR --id ID") for name in ("delete", "remove", "forget", "erase", "unlearn")),
+        *((name, "unlearn init MODEL_DIR") for name in ("train", "fit", "learn", "create", "new")),
+        ("check", "unlearn verify PATH"),
+    ],
+)
+def test_a_command_that_people_try_in_vain_is_answered_with_the_one_that_they_mean(
+    tried: str, meant: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(sys, "argv", ["unlearn", tried, "model", "--id", "3"])
+    with pytest.raises(SystemExit) as ended:
+        cli.main()
+    said = capsys.readouterr()
+    assert ended.value.code == 1
+    assert said.out == ""
+    assert said.err.startswith(f"error: there is no command {tried!r}; you may mean `{meant}`, ")
+    assert said.err.count("\n") == 1

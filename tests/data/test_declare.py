@@ -18,6 +18,7 @@ from typer.testing import CliRunner, Result
 from certified_unlearning.cli import app
 from certified_unlearning.data.tables import declaration, survey
 from certified_unlearning.data.tables.drafting import draft, marked, nice_range
+from certified_unlearning.data.tables.notes import grouped
 from certified_unlearning.data.tables.table import read_blocks, resolve
 from certified_unlearning.errors import DataError, ParameterError, UnlearningError
 
@@ -93,7 +94,11 @@ def test_a_draft_names_rare_classes_and_names_that_differ_only_in_case_or_blanks
         assert f"note: answer: {sentence}\n" in declared.stderr
         assert sentence in (tmp_path / "t.yaml").read_text()
     assert "'ten' (" not in declared.stderr
-    assert re.search(r"^classes: .*  # check: from the data$", (tmp_path / "t.yaml").read_text(), re.MULTILINE)
+    assert re.search(
+        r"^classes: .*  # check: from the data; list the classes that there can be$",
+        (tmp_path / "t.yaml").read_text(),
+        re.MULTILINE,
+    )
     table.assign(answer=["yes", "no"] * (len(table) // 2)).to_csv(tmp_path / "common.csv", index=False)
     common = unlearn("declare", tmp_path / "common.csv", "--label", "answer", "--id", "person")
     assert "fewer than" not in common.stderr
@@ -107,8 +112,8 @@ def test_a_messy_csv_file_from_declaration_to_evaluation(tmp_path: Path, unlearn
     yaml_file, model = tmp_path / "table.yaml", tmp_path / "model"
     declared = unlearn("declare", tmp_path / "messy.csv", "--label", "churned", "--id", "customer id", "-o", yaml_file)
     assert (
-        f"{yaml_file}: 8 features, 8 columns left out; read it, put in what you know where it is marked"
-        in declared.stdout
+        f"{yaml_file}: 8 features, 8 columns left out; read it, and write what the marks of ranges and missing ask for "
+        "in their place; then `unlearn init MODEL_DIR" in declared.stdout
     )
     drafted = read_draft(yaml_file)
     assert drafted.path == "messy.csv"
@@ -124,7 +129,7 @@ def test_a_messy_csv_file_from_declaration_to_evaluation(tmp_path: Path, unlearn
     for sentence in (
         f"note: churned: the label; rows by class: no: {1200 - positive:,}",
         "note: customer id: 600 identifiers in 1,200 rows: one person's rows, or a mistake?",
-        f"note: age: {table['age'].isna().sum()} rows have no number: 80, the middle of the range, stands there",
+        f"note: age: {table['age'].isna().sum()} rows have no number: the middle of the range stands there",
         "note: row: left out: it has a different whole number in every row: identifiers, or row numbers?",
         "note: signup: left out: dates or times; make a number of them that matters, such as a year or an age",
         "note: constant: left out: it has the same value in every row",
@@ -138,7 +143,7 @@ def test_a_messy_csv_file_from_declaration_to_evaluation(tmp_path: Path, unlearn
         assert sentence in declared.stderr
         assert sentence.rpartition(": left out: ")[2].removeprefix("note: ").split(": ", 1)[-1] in yaml_file.read_text()
     with pytest.raises(
-        ParameterError, match=r"is a draft: 8 values marked .*'classes', 'job title', .*delete the mark"
+        ParameterError, match=r"has 2 marks \"check: from the data\" .'ranges', 'missing'., and no guarantee"
     ):
         unlearn("init", model, "--table", yaml_file, "--epsilon", 1)
     assert not model.exists()
@@ -210,13 +215,14 @@ def test_the_draft_is_printed_where_no_file_is_named(tmp_path: Path, unlearn: Un
 
 def test_every_mark_that_is_left_is_found_and_nothing_else(tmp_path: Path) -> None:
     table = messy_customers(100)
+    table.loc[7, ["churned", "job title"]] = "rare"
     table["# check: from the data"] = np.resize(["a: # check: from the data", "b"], len(table))
     table.to_csv(tmp_path / "t.csv", index=False)
     text = draft(str(tmp_path / "t.csv"), "churned", "customer id").text
-    ending = [line for line in text.splitlines() if re.search(r"# check: from the data(; the second is \+1)?$", line)]
-    assert len(marked(text)) == len(ending) > 5
-    assert marked(text)[0] == "classes"
-    confirmed = re.sub(r"(?m)  # check: from the data(; the second is \+1)?$", "", text)
+    ending = [line for line in text.splitlines() if re.search(r"# check: from the data; [a-z0-9,+; ]+$", line)]
+    assert len(marked(text)) == len(ending) == 4
+    assert marked(text) == ["classes", "job title", "ranges", "missing"]
+    confirmed = re.sub(r"(?m)  # check: from the data; [a-z0-9,+; ]+$", "", text)
     assert "# check: from the data" in confirmed  # A column and one of its values are called so.
     assert marked(confirmed) == []
 
@@ -229,16 +235,130 @@ def test_a_column_that_says_whose_a_row_is_is_no_feature_unless_it_has_few_value
     assert "room number" in made.features
 
 
-def test_everything_that_is_taken_from_the_data_is_marked(tmp_path: Path) -> None:
-    messy_customers(100).to_csv(tmp_path / "t.csv", index=False)
+def test_what_is_read_off_the_data_is_marked_and_what_is_sure_is_not(tmp_path: Path) -> None:
+    messy_customers(600).to_csv(tmp_path / "t.csv", index=False)
     lines = draft(str(tmp_path / "t.csv"), "churned", "customer id").text.splitlines()
-    start = lines.index("categories:")
-    taken = [line for line in lines[start:] if line.startswith("  ")]
-    unmarked = [line for line in taken if not line.endswith("# check: from the data")]
-    assert unmarked == ['  newsletter: ["true", "false", null]', "  active: [0, 1]"]
-    assert next(line for line in lines if line.startswith("classes")).endswith(
-        "# check: from the data; the second is +1"
-    )
+    marked_lines = [line for line in lines if "  # check: from the data" in line]
+    assert marked_lines == [
+        "ranges:  # check: from the data; write the lowest and the highest value that you know without the file, such "
+        "as 0 and 120 of an age",
+        "missing:  # check: from the data; write a number that you would take without the file",
+    ]
+    assert '  newsletter: ["true", "false", null]' in lines
+    assert "  active: [0, 1]  # true or false" in lines
+    assert next(line for line in lines if line.startswith("classes")).endswith("]  # the second is +1")
+    assert any("has only" in line for line in lines)
+    assert "# values of at least 10 people each. " in "\n".join(lines)
+
+
+@pytest.mark.parametrize(
+    ("cells", "identifiers", "is_marked"),
+    [
+        (["a"] * 10 + ["b"] * 30, range(40), False),
+        (["a"] * 9 + ["b"] * 31, range(40), True),
+        (["a"] * 19 + ["b"] * 21, [row // 2 for row in range(40)], True),  # They may be ten people's, or nine.
+        (["a"] * 20 + ["b"] * 20, [row // 2 for row in range(40)], False),
+        (["a"] * 20 + ["A"] * 20, range(40), True),
+        (["01"] * 20 + ["02"] * 20, range(40), True),
+        (["a"] * 20 + ["none"] * 20, range(40), True),
+        (["a"] * 35 + [""] * 5, range(40), True),
+        (["a"] * 30 + [""] * 10, range(40), False),
+    ],
+)
+def test_a_list_of_values_is_marked_where_few_people_have_one_or_its_values_are_unclear(
+    tmp_path: Path, cells: list[str], identifiers: Any, is_marked: bool
+) -> None:
+    rows = pd.DataFrame({"word": cells, "y": ["no", "yes"] * 20, "id": identifiers, "x": np.arange(40) / 8})
+    rows.to_csv(tmp_path / "t.csv", index=False)
+    made = draft(str(tmp_path / "t.csv"), "y", "id")
+    assert marked(made.text) == [*(["word"] if is_marked else []), "ranges"]
+    assert ("categories" in dict(made.marks)) == is_marked
+    rows["y"], rows["word"] = cells, ["no", "yes"] * 20
+    rows.to_csv(tmp_path / "t.csv", index=False)
+    if not {"", "01", "none"} & {*cells}:
+        assert ("classes" in marked(draft(str(tmp_path / "t.csv"), "y", "id").text)) == is_marked
+
+
+def wide(columns: int, rows: int = 60) -> pd.DataFrame:
+    """A table of like columns of numbers, with a label and an identifier."""
+    draw = np.random.default_rng(4)
+    numbers = {f"pixel_{column}": draw.integers(0, 256, rows) / 255 for column in range(columns)}
+    return pd.DataFrame(numbers | {"y": np.resize(["no", "yes"], rows), "person": range(rows)})
+
+
+def test_768_like_columns_are_one_run_with_one_range_and_one_mark(tmp_path: Path, unlearn: Unlearn) -> None:
+    table = wide(768)
+    table.to_csv(tmp_path / "t.csv", index=False)
+    declared = unlearn("declare", tmp_path / "t.csv", "--label", "y", "--id", "person", "-o", tmp_path / "t.yaml")
+    text = (tmp_path / "t.yaml").read_text()
+    assert len(text.splitlines()) <= 16
+    assert "  - pixel_0 to pixel_767\n" in text
+    assert "  pixel_0 to pixel_767: [0, 1]\n" in text
+    assert declared.stderr.splitlines()[2:] == [
+        "marked: ranges: 768 columns (pixel_0, pixel_1, ... pixel_767): write the lowest and the highest value that "
+        "you know without the file, such as 0 and 120 of an age"
+    ]
+    confirm(tmp_path / "t.yaml")
+    table = resolve(read_draft(tmp_path / "t.yaml").model_copy(update={"path": str(tmp_path / "t.csv")}))
+    assert table.features == tuple(f"pixel_{column}" for column in range(768))
+    assert table.ranges == {f"pixel_{column}": (0, 1) for column in range(768)}
+
+
+def test_notes_that_say_the_same_of_many_columns_are_one_note(tmp_path: Path, unlearn: Unlearn) -> None:
+    draw = np.random.default_rng(5)
+    rows = 300
+    codes = {f"c{column}": draw.integers(0, 6 + column % 5, rows) for column in range(83)}
+    dates = {f"d{column}": pd.date_range("2020-01-01", periods=rows).strftime("%d.%m.%Y") for column in range(5)}
+    lacks = {f"l{column}": np.where(draw.random(rows) < 0.2, np.nan, draw.normal(size=rows)) for column in range(5)}
+    table = pd.DataFrame(codes | dates | lacks | {"y": np.resize(["no", "yes"], rows)})
+    table.loc[0, "c40"] = np.nan
+    table.to_csv(tmp_path / "t.csv", index=False)
+    declared = unlearn("declare", tmp_path / "t.csv", "--label", "y", "-o", tmp_path / "t.yaml")
+    text = (tmp_path / "t.yaml").read_text()
+    same = "83 columns (c0, c1, ... c82): 6 to 10 different whole numbers only: if they are codes, declare categories"
+    assert f"note: {same}" in declared.stderr
+    assert f"  # {same}" in text
+    assert "  - c40  # 1 row has no number: the middle of the range stands there\n" in text
+    assert re.search(r"note: 5 columns \(l0, l1, ... l4\): \d\d to \d\d rows have no number", declared.stderr)
+    assert "#   5 columns (d0, d1, ... d4): dates or times; make a number" in text
+    assert len(declared.stderr.splitlines()) == 8
+    assert len(text.splitlines()) < 40
+
+
+@pytest.mark.parametrize(
+    ("notes", "said"),
+    [
+        ([("a", "3 rows"), ("b", "3 rows")], [(["a", "b"], "3 rows")]),
+        ([("a", "12,345 rows"), ("b", "4 rows"), ("c", "40 rows")], [(["a", "b", "c"], "4 to 12,345 rows")]),
+        ([("a", "about 94.9 % of 2"), ("b", "about 99.9 % of 2")], [(["a", "b"], "about 94.9 to 99.9 % of 2")]),
+        ([("a", "int64"), ("b", "int32"), ("a", "x")], [(["a"], "int64"), (["b"], "int32"), (["a"], "x")]),
+    ],
+)
+def test_sentences_are_one_where_their_numbers_alone_differ(
+    notes: list[tuple[str, str]], said: list[tuple[list[str], str]]
+) -> None:
+    assert grouped(notes) == said
+
+
+def test_columns_are_one_run_only_where_their_ranges_are_alike(tmp_path: Path) -> None:
+    table = wide(12).drop(columns=["person"])
+    table["pixel_5"] *= 100
+    table.to_csv(tmp_path / "t.csv", index=False)
+    made = draft(str(tmp_path / "t.csv"), "y")
+    assert yaml.safe_load(made.text)["ranges"] == {
+        "pixel_0 to pixel_4": [0, 1], "pixel_5": [0, 100], "pixel_6 to pixel_11": [0, 1],
+    }  # fmt: skip
+
+
+def test_a_run_is_written_only_where_it_is_read_as_it_is_meant(tmp_path: Path) -> None:
+    table = wide(20).rename(columns={"pixel_0": "a to b", "pixel_19": "pixel_1 to pixel_18"})
+    table.insert(10, "constant", 1)
+    table.to_csv(tmp_path / "t.csv", index=False)
+    made = draft(str(tmp_path / "t.csv"), "y", "person")
+    table = resolve(declaration.parse(json.dumps(yaml.safe_load(made.text)), "draft"))
+    assert list(table.features or ()) == made.features
+    assert "constant" not in made.features
+    assert len(table.ranges) == 20
 
 
 def test_left_out_values_are_not_quoted(tmp_path: Path) -> None:
@@ -255,7 +375,8 @@ def test_rare_categories_and_codes_are_pointed_out(tmp_path: Path) -> None:
     rows = [f"{'rare' if row == 5 else 'common'},{row % 4:03d},{row % 2}" for row in range(40)]
     (tmp_path / "t.csv").write_text("\n".join(["kind,code,y", *rows]) + "\n")
     made = draft(str(tmp_path / "t.csv"), "y")
-    assert ("kind", "a category that one row alone has: to list it because of this row tells of it") in made.notes
+    rare = "fewer than 10 records have one of its values: to list it because of these records tells of these records"
+    assert ("kind", rare) in made.notes
     assert ("code", "40 numbers with zeros in front: taken for codes") in made.notes
     assert yaml.safe_load(made.text)["categories"]["code"] == ["000", "001", "002", "003"]
 

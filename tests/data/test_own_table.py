@@ -29,7 +29,7 @@ from certified_unlearning.data.tables.table import (
     resolve,
 )
 from certified_unlearning.data.tables.table_values import Rows
-from certified_unlearning.errors import DataError, ParameterError
+from certified_unlearning.errors import DataError, ParameterError, UnlearningError
 
 ROWS: list[dict[str, Any]] = [
     {"id": 7, "age": 20, "colour": "red", "weight": 1.5, "y": "no"},
@@ -501,6 +501,110 @@ def test_a_column_that_is_not_there_is_named_with_the_one_that_is_meant(
     tmp_path: Path, declared: dict[str, Any], sentence: str
 ) -> None:
     assert f"t.csv {sentence}" in refused(tmp_path, ROWS, **declared)
+
+
+# Runs of columns.
+
+RUNS = pd.DataFrame(
+    {"a": [1.0, 2], "who": [1, 2], "b": [2.0, 3], "job": ["x", "y"], "c": [3.0, 4], "y": ["no", "yes"], "d": [4.0, 5]}
+)
+
+
+def of_runs(directory: Path, rows: pd.DataFrame = RUNS, **declared: Any) -> Table:
+    return Table(path=write(directory / "t.csv", rows), label="y", identifier="who", **declared)
+
+
+def test_a_run_stands_for_all_features_from_one_column_to_another(tmp_path: Path) -> None:
+    words = {"job": ["x", "y"]}
+    read = resolve(
+        of_runs(tmp_path, categories=words, ranges={"a to b": [0, 9], "c to d": [0, 5]}, missing={"c to d": 1})
+    )
+    assert read.features == ("a", "b", "job", "c", "d")
+    assert read.ranges == {"a": (0, 9), "b": (0, 9), "c": (0, 5), "d": (0, 5)}
+    assert read.missing == {"c": 1, "d": 1}
+    one_by_one = of_runs(tmp_path, categories=words, ranges={"a": [0, 9], "b": [0, 9], "c": [0, 5], "d": [0, 5]})
+    runs = of_runs(tmp_path, categories=words, ranges={"a to b": [0, 9], "c to d": [0, 5]})
+    np.testing.assert_array_equal(whole(runs).features, whole(one_by_one).features)
+    assert resolve(runs) == resolve(one_by_one) == resolve(resolve(runs))
+
+
+def test_features_are_listed_by_runs_that_pass_over_label_and_identifier(tmp_path: Path) -> None:
+    assert resolve(of_runs(tmp_path, features=["c to d", "a to b"])).features == ("c", "d", "a", "b")
+    # What a range covers are the features between, so a column of words that is none may lie there.
+    read = resolve(of_runs(tmp_path, features=["a to b", "d"], ranges={"a to d": [0, 9]}))
+    assert read.ranges == {"a": (0, 9), "b": (0, 9), "d": (0, 9)}
+    words = RUNS.assign(word=["x", "y"])
+    read = resolve(of_runs(tmp_path, words[["a", "job", "word", "y", "who"]], categories={"job to word": ["x", "y"]}))
+    assert read.categories == {"job": ("x", "y"), "word": ("x", "y")}
+
+
+def test_a_column_that_is_called_like_a_run_is_that_column(tmp_path: Path) -> None:
+    rows = RUNS[["a", "b", "c", "y", "who"]].assign(**{"a to c": [7.0, 8]})
+    read = resolve(of_runs(tmp_path, rows, ranges={"a to c": [0, 9]}))
+    assert read.ranges == {"a to c": (0, 9)}
+    read = resolve(of_runs(tmp_path, rows, features=["a to c", "b"], ranges={"b to a to c": [0, 9]}))
+    assert read.features == ("a to c", "b")
+    assert read.ranges == {"b": (0, 9), "a to c": (0, 9)}
+    assert resolve(read) == read
+
+
+@pytest.mark.parametrize(
+    ("declared", "sentence"),
+    [
+        (
+            {"ranges": {"a to z": [0, 1]}},
+            "ranges has the run 'a to z', but the file has no column 'z'",
+        ),
+        ({"ranges": {"pix_*": [0, 1]}}, "ranges has 'pix_*', but the file has no such column; write many columns as "),
+        ({"features": ["b to q"]}, "features has the run 'b to q', but the file has no column 'q'"),
+        (
+            {"ranges": {"a to c": [0, 1], "b to d": [0, 2]}, "features": ["a to b", "c", "d"]},
+            "ranges gives 'b' [0.0, 1.0] by 'a to c' and [0.0, 2.0] by 'b to d'; name it once: end a run before it",
+        ),
+        (
+            {"ranges": {"a to b": [0, 1], "b": [0, 2]}, "features": ["a", "b"]},
+            "ranges gives 'b' [0.0, 1.0] by 'a to b' and [0.0, 2.0] by 'b'; name it once",
+        ),
+        (
+            {"ranges": {"a to d": [0, 9]}, "categories": {"job": ["x", "y"]}},
+            "ranges has the run 'a to d', which covers 'job', but that has categories and is no column of numbers; end "
+            "the run before it, and begin another after it",
+        ),
+        (
+            {"missing": {"a to d": 1}, "categories": {"job": ["x", "y"]}},
+            "missing has the run 'a to d', which covers 'job', but that has categories",
+        ),
+        ({"ranges": {"a to d": [0, 9]}}, "row 1: job is 'x', expected a number; declare categories for job"),
+        (
+            {"ranges": {"d to a": [0, 1]}},
+            "ranges has the run 'd to a', but 'a' stands before 'd' in the file; write 'a",
+        ),
+        (
+            {"ranges": {"a to y": [0, 1]}},
+            "ranges has the run 'a to y', but 'y' is no feature; a run begins and ends at",
+        ),
+        ({"features": ["a to b", "b"]}, "features lists 'b' twice"),
+        ({"features": ["a to b"], "ranges": {"c": [0, 1]}}, "ranges speaks of 'c', which is not among the features"),
+        ({"ranges": {"a to b": [2, 1]}}, "ranges.a to b is [2, 1], but must be two numbers, the lowest value first"),
+        ({"features": ["a", "b"], "ranges": {"a to b": [0, 1]}, "missing": {"b": 3}}, "must lie in the range of 'b'"),
+    ],
+)
+def test_a_run_that_may_be_misread_is_refused_in_one_sentence(
+    tmp_path: Path, declared: dict[str, Any], sentence: str
+) -> None:
+    with pytest.raises(UnlearningError) as caught:
+        whole(of_runs(tmp_path, **declared))
+    assert sentence in str(caught.value)
+    assert "t.csv" in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_run_that_can_be_read_in_two_ways_is_refused(tmp_path: Path) -> None:
+    rows = pd.DataFrame({"a": [1.0], "a to b": [1.0], "b to c": [1.0], "c": [1.0], "y": ["no"], "who": [1]})
+    with pytest.raises(
+        ParameterError, match="may be from 'a' to 'b to c' or from 'a to b' to 'c'; list the columns one"
+    ):
+        resolve(of_runs(tmp_path, rows, classes=["no", "yes"], ranges={"a to b to c": [0, 1]}))
 
 
 # Another table with the same columns.

@@ -150,6 +150,7 @@ def test_what_was_not_scheduled_is_said():
     model.unlearn(np.arange(40))
     assert model.certificate_.unscheduled_reads == 1
     assert "1 time earlier, which depends on the data" in model.privacy_report()
+    assert "Quality on 1 record: " in model.privacy_report(rows[:1], labels[:1])
     certificate.verify(model.certificate_)
 
 

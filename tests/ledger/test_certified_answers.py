@@ -383,7 +383,10 @@ def test_commands(original: Original, tmp_path: Path, unlearn: Unlearn) -> None:
     assert "certified: every answer" in unlearn("verify", path).stdout
     assert json.loads(unlearn("verify", path, "--json").stdout)["verified"]
     certified = ModelDirectory(path).certificate(2)
-    assert "of 3 shards trained on the 447 records that are left; 3 of 3" in unlearn("verify", certified).stdout
+    assert (
+        "of 3 shards trained on the 447 records that are left; of 3 removed records 3"
+        in unlearn("verify", certified).stdout
+    )
     as_json = json.loads(unlearn("verify", certified, "--json").stdout)
     assert (as_json["verified"], as_json["epsilon"], as_json["mechanism"]) == (True, None, "certified-ensemble")
     unlearn("predict", path, original.data, "--output", tmp_path / "out.csv")

@@ -72,6 +72,38 @@ def test_verify_names_files_that_are_no_part_of_the_model(model: Path, unlearn: 
         assert f"note: {path} is no part of the model; what it holds was not checked\n" in result.stdout
 
 
+@pytest.mark.parametrize("mechanism", ["newton-removal", "certified-ensemble"])
+def test_one_of_anything_is_singular_wherever_it_is_printed(
+    original: Original, tmp_path: Path, unlearn: Unlearn, mechanism: str
+) -> None:
+    model, single = tmp_path / "model", tmp_path / "single.csv"
+    original.table.drop_duplicates("person").to_csv(tmp_path / "people.csv", index=False)
+    original.table[original.table["person"] == "p3"].head(1).to_csv(single, index=False)
+    flags = ("--data", tmp_path / "people.csv", "--label", "ill", "--id", "person", "--mechanism", mechanism)
+    if mechanism == "newton-removal":
+        flags += ("--epsilon", 1, "--records-between-reads", 1, "--feature", "height")
+    else:
+        flags += ("--shards", 2, "--slices", 1, "--budget", 1, "--steps", 1)
+    said = [
+        unlearn(*arguments).output
+        for arguments in (
+            ("init", model, *flags),
+            ("request", model, "--id", "p3"),
+            ("status", model),
+            ("apply", model),
+            ("status", model),
+            ("verify", model),
+            ("verify", model / "certificate-2.json"),
+            ("evaluate", model, single),
+        )
+    ]
+    printed = "\n".join(said)
+    assert "removed 1 record of 1 person" in printed
+    assert "1 of the records belongs to a person whose removal was requested" in printed
+    many = r"(?<![\d.,])1 (?:[a-z]+ )?(records|people|requests|classes|shards|slices|steps|columns|releases|versions)\b"
+    assert re.findall(many, printed) == []
+
+
 def test_a_certificate_has_no_head(model: Path, unlearn: Unlearn) -> None:
     with pytest.raises(UnlearningError, match="--head is a receipt of a model directory; a certificate has none"):
         unlearn("verify", model / "certificate-1.json", "--head", "0" * 64)
@@ -95,6 +127,25 @@ def test_flags_and_a_yaml_file_declare_the_same_table(original: Original, tmp_pa
     )
     assert by_flags == by_file
     assert (by_flags.learner.features, by_flags.learner.delta) == (3, 0.001)
+
+
+def test_a_flag_gives_a_run_of_columns_one_range_and_the_ledger_keeps_each_column(
+    original: Original, tmp_path: Path, unlearn: Unlearn
+) -> None:
+    (tmp_path / "table.yaml").write_text(
+        f"path: {original.data}\nlabel: ill\nidentifier: person\nclasses: ['no', 'yes']\n"
+        "features: [height to age]\nranges: {height to age: [-2, 2]}\n"
+    )
+    flags = ("--data", original.data, "--label", "ill", "--id", "person", "--class", "no", "--class", "yes")
+    unlearn("init", tmp_path / "by-flags", *flags, "--range", "height to age=-2:2", "--epsilon", 1, "--C", 0.1)
+    unlearn("init", tmp_path / "by-file", "--table", tmp_path / "table.yaml", "--epsilon", 1, "--C", 0.1)
+    for model in (tmp_path / "by-flags", tmp_path / "by-file"):
+        stored = read_stored(ModelDirectory(model), requests.status(model).state).table
+        assert stored.features == ("height", "weight", "age")
+        assert stored.ranges == dict.fromkeys(("height", "weight", "age"), (-2, 2))
+        unlearn("request", model, "--id", "p3")
+        unlearn("apply", model, "--no-quality")
+        assert unlearn("verify", model).exit_code == 0
 
 
 @pytest.mark.parametrize(

@@ -464,7 +464,10 @@ def test_no_and_all_test_records_are_possible(records: pd.DataFrame, accuracy: f
     ("change", "sentence"),
     [
         (lambda rows: rows[:0], "there are no records"),
-        (lambda rows: rows[rows["trial"] < TRIALS - 1], f"has {TRIALS - 1} trials, but 7 points need {TRIALS}"),
+        (
+            lambda rows: rows[rows["trial"] < TRIALS - 1],
+            f"has {TRIALS - 1} trials, but a baseline of 7 points needs {TRIALS}",
+        ),
         (lambda rows: rows[rows["trial"] > 0], "has the trials 1, 2, .* not numbered from 0"),
         (lambda rows: pd.concat([rows, rows[:1]]), "hold a trial twice"),
         (lambda rows: pd.concat([rows, rows[:TRIALS].assign(run_key="copy")]), "more than one run called 'fig3a: Lang"),

@@ -14,6 +14,7 @@ from certified_unlearning.papers.all import data_sets
 from certified_unlearning.reproduction import cluster, declared
 from certified_unlearning.reproduction.claims.ending import ending
 from certified_unlearning.reproduction.code import digest
+from certified_unlearning.text import counted
 
 digest = cache(digest)
 PACKAGE = "certified_unlearning"
@@ -211,8 +212,8 @@ def unconfirmed():
     from certified_unlearning.data.tables.drafting import MARK, marked
 
     return [
-        f'warning: {configfile} has {len(left)} values marked "{MARK}": no guarantee covers what is taken from the '
-        "records; put in what you know without the file, and delete the mark to confirm it"
+        f'warning: {configfile} has {counted(len(left), "mark")} "{MARK}": no guarantee covers what is read off the '
+        "records; write what each mark asks for, from what you know without the file, and remove the mark then"
         for configfile in workflow.configfiles
         if (left := marked(Path(configfile).read_text(encoding="utf-8")))
     ]

@@ -18,6 +18,7 @@ from certified_unlearning.accounting.langevin.accountants import ACCOUNTANTS, Ac
 from certified_unlearning.accounting.shifted import interpolation as shifted
 from certified_unlearning.accounting.shifted.arithmetic import computed, failure_delta
 from certified_unlearning.errors import AssumptionError, ParameterError
+from certified_unlearning.text import noun_of
 
 BETA_OF_BEFORE = 1e-12
 """Probability that `learning_start` used before it was derived from epsilon and delta."""
@@ -229,7 +230,8 @@ def require_stationarity(
     )
     if extra > delta:
         raise AssumptionError(
-            f"after {learning_steps} learning steps at sigma = {sigma:.6g} the model is so far from its stationary "
+            f"after {learning_steps} learning {noun_of(learning_steps, 'step')} at sigma = {sigma:.6g} the model is "
+            "so far from its stationary "
             f"law that {extra:.2g} would be added to delta = {delta:.2g} at epsilon = {epsilon:.6g}; use "
             "learning_steps: learned, more steps, or the accountant shifted, which needs no stationarity"
         )

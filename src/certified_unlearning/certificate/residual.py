@@ -23,6 +23,7 @@ from certified_unlearning.certificate.preprocessing import (
 )
 from certified_unlearning.certificate.verification import TOLERANCE, CertificateError
 from certified_unlearning.mechanisms.refit_plan import LARGEST_FACTOR, Counts, RefitPlan
+from certified_unlearning.text import counted
 from certified_unlearning.version import code_version
 from certified_unlearning.vocabulary import NoiseSource
 
@@ -352,18 +353,20 @@ def _verify_readings(certificate: ResidualCertificate) -> None:
     least_removed = scheduled * (most + 1) + certificate.unscheduled_reads
     if removed < least_removed:
         raise CertificateError(
-            f"{stated} at least {least_removed} records must have been removed, but removed = {removed}"
+            f"{stated} at least {counted(least_removed, 'record')} must have been removed, but removed = {removed}"
         )
     most_requests = scheduled + most * (reads + 1)
     if requests > most_requests:
         raise CertificateError(
-            f"{stated} at most {most_requests} requests can have been answered, but releases = {requests + 1} says "
+            f"{stated} at most {counted(most_requests, 'request')} can have been answered, but releases = "
+            f"{requests + 1} says "
             f"{requests}"
         )
     pieces = reads + (requests > reads)
     if not scheduled and removed > most * pieces:
         raise CertificateError(
-            f"{stated} at most {most * pieces} records can have been removed in {requests} requests, but removed = "
+            f"{stated} at most {counted(most * pieces, 'record')} can have been removed in "
+            f"{counted(requests, 'request')}, but removed = "
             f"{removed}"
         )
 

@@ -2,9 +2,10 @@
 
 import shlex
 import sys
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
+from typer.core import TyperGroup
 
 from certified_unlearning.commands import (
     claims,
@@ -19,8 +20,32 @@ from certified_unlearning.commands import (
     verify,
 )
 from certified_unlearning.engine.processes import is_launched
+from certified_unlearning.errors import ParameterError
 
-app = typer.Typer(no_args_is_help=True, pretty_exceptions_enable=False)
+_MEANT = {
+    **dict.fromkeys(
+        ("delete", "erase", "forget", "remove", "unlearn"),
+        "`unlearn request MODEL_DIR --id ID`, and then `unlearn apply MODEL_DIR`, which removes the records",
+    ),
+    **dict.fromkeys(
+        ("create", "fit", "learn", "new", "train"),
+        "`unlearn init MODEL_DIR`, which learns a model that records can be removed from",
+    ),
+    "check": "`unlearn verify PATH`, which recomputes what a certificate or a model directory states",
+}
+"""What people look for, by what they type."""
+
+
+class _Commands(TyperGroup):
+    """The commands; names that people try in vain are answered with the command that does it."""
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        if args and args[0] in _MEANT and args[0] not in self.commands:
+            raise ParameterError(f"there is no command {args[0]!r}; you may mean {_MEANT[args[0]]}")
+        return super().resolve_command(ctx, args)
+
+
+app = typer.Typer(cls=_Commands, no_args_is_help=True, pretty_exceptions_enable=False)
 app.add_typer(data.app, name="data")
 app.add_typer(pipeline.app, name="pipeline")
 app.add_typer(plan.app, name="plan")

@@ -3,13 +3,16 @@
 import shlex
 import sys
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from certified_unlearning.commands.output import after, print_data
 from certified_unlearning.errors import ParameterError
 from certified_unlearning.text import counted
+
+if TYPE_CHECKING:
+    from certified_unlearning.data.tables.drafting import Draft
 
 
 def declare(
@@ -27,9 +30,11 @@ def declare(
 ) -> None:
     """Draft the declaration of a table for `init --table` or own_data, and say all that you must look at in the table.
 
-    Ranges and lists of categories in a draft are taken from the data, so they are not public: each is marked.
+    Ranges and constants in a draft are read off the data, so they are not public: they are marked, as are lists of
+    values that few people have. Each mark says what to write there.
     """
     from certified_unlearning.data.tables.drafting import draft
+    from certified_unlearning.data.tables.notes import which
     from certified_unlearning.files import write_text
 
     if output is not None:
@@ -38,8 +43,10 @@ def declare(
         if output.exists():
             raise ParameterError(f"--output is {output}, which exists already; name another file, or delete it")
     made = draft(str(file), label, identifier, beside=None if output is None else output.parent)
-    for column, sentence in made.notes:
-        print(f"note: {column}: {sentence}", file=sys.stderr)
+    for columns, sentence in made.said:
+        print(f"note: {which(columns)}: {sentence}", file=sys.stderr)
+    for key, need in made.marks:
+        print(f"marked: {key}: {need}", file=sys.stderr)
     if output is None:
         print_data(made.text)
         return
@@ -47,6 +54,12 @@ def declare(
     with after(f"{output} was written"):
         print(
             f"{output}: {counted(len(made.features), 'feature')}, {counted(len(made.left_out), 'column')} left out; "
-            "read it, put in what you know where it is marked, and delete the marks; then "
-            f"`unlearn init MODEL_DIR --table {shlex.quote(str(output))} --epsilon 1`"
+            f"{_next(made)}`unlearn init MODEL_DIR --table {shlex.quote(str(output))} --epsilon 1`"
         )
+
+
+def _next(made: "Draft") -> str:
+    if not made.marks:
+        return "read it, then "
+    keys = " and ".join(key for key, _ in made.marks)
+    return f"read it, and write what the marks of {keys} ask for in their place; then "

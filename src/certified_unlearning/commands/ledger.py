@@ -286,7 +286,7 @@ def _means(version: Version, batch: Batch) -> str:
     if version.is_of_answers:
         return "bounding what shards answer without them, and training those again whose budget was spent"
     if version.reading is None:
-        return f"K = {batch.steps:,} steps"
+        return f"K = {counted(batch.steps, 'step')}"
     how = {
         "none": "a Newton step",
         "scheduled": "reading the data again, as planned",

@@ -46,7 +46,11 @@ def init(
         str | None, typer.Option("--id", help="The column that says whose a record is; several may be one person's.")
     ] = None,
     feature: Annotated[
-        list[str] | None, typer.Option(help="A column to predict from; repeatable; by default all others.")
+        list[str] | None,
+        typer.Option(
+            help="A column to predict from, or a run of columns, 'pixel_0 to pixel_767'; repeatable; by default all "
+            "others."
+        ),
     ] = None,
     category: Annotated[
         list[str] | None,
@@ -56,7 +60,11 @@ def init(
     ] = None,
     bounds: Annotated[
         list[str] | None,
-        typer.Option("--range", help="column=low:high, a range known beforehand, which becomes -1 to 1; repeatable."),
+        typer.Option(
+            "--range",
+            help="column=low:high, a range known beforehand, which becomes -1 to 1; repeatable. One for a run of "
+            "columns: 'pixel_0 to pixel_767=0:255'.",
+        ),
     ] = None,
     missing: Annotated[
         list[str] | None,
@@ -221,7 +229,10 @@ def init(
         made = learn()
         start = made.state.start
         with after(f"{model_dir} was made (receipt: {made.head})"):
-            print(f"{model_dir}: version 1 learned from {start.records:,} records of {start.people:,} people")
+            print(
+                f"{model_dir}: version 1 learned from {counted(start.records, 'record')} of "
+                f"{counted(start.people, 'person')}"
+            )
             if quality:
                 print_quality(model_dir, names_columns=False)  # They were named before the model was learned.
             print(f"{start.source} is still there: what is removed from the model must be removed there too")
@@ -301,8 +312,10 @@ def _print_plan(C: float, learner: "Learner") -> None:
     if isinstance(learner, EnsemblePlan):
         hits = learner.budgets[-1] + 1
         print(
-            f"{learner.shards} shards of {learner.slices} slices: the first one is trained again after about "
-            f"{requests_until_first(learner.shards, hits):.0f} requests for single records at random, and each once "
+            f"{counted(learner.shards, 'shard')} of {counted(learner.slices, 'slice')}: the first one is trained "
+            "again after about "
+            f"{counted(round(requests_until_first(learner.shards, hits)), 'request')} for single records at random, "
+            "and each once "
             f"after about {requests_until_all(learner.shards, hits):.0f}; whoever knows who lies where needs {hits}",
             flush=True,
         )
@@ -310,13 +323,13 @@ def _print_plan(C: float, learner: "Learner") -> None:
     condition, quick = C * learner.n, QUICK_CONDITION / learner.n
     if isinstance(learner, RefitPlan):
         reads = learner.records_between_reads
-        often = f"after {reads:,} removed records at the latest" if reads else "for every request"
+        often = f"after {counted(reads, 'removed record')} at the latest" if reads else "for every request"
         print(f"C = {C:.4g}, C n = {condition:,.0f}: data are read again {often}", flush=True)
         return
     if isinstance(learner, ExactPlan):
         again = subsampling_tv(n=learner.n, batch_size=learner.batch_size, steps=learner.steps)
         print(
-            f"C = {C:.4g}, C n = {condition:,.0f}: learning takes {learner.steps:,} steps of "
+            f"C = {C:.4g}, C n = {condition:,.0f}: learning takes {counted(learner.steps, 'step')} of "
             f"{counted(learner.batch_size, 'record')}, and removing one record takes steps again with probability at "
             f"most {rounded_up(again, 3)} while all {learner.n:,} are there, and more likely with fewer",
             flush=True,
@@ -324,13 +337,16 @@ def _print_plan(C: float, learner: "Learner") -> None:
         return
     if condition > SLOW * QUICK_CONDITION:
         print(
-            f"warning: with C = {C:.4g}, C n is {condition:,.0f} and learning takes {learner.learning_steps:,} steps; "
+            f"warning: with C = {C:.4g}, C n is {condition:,.0f} and learning takes "
+            f"{counted(learner.learning_steps, 'step')}; "
             f"C = {quick:.4g} ({QUICK_CONDITION} / n) would be quick",
             file=sys.stderr,
             flush=True,
         )
-    of = f" of {learner.cycle.batch_size:,} records" if learner.cycle is not None else ""
-    print(f"C = {C:.4g}, C n = {condition:,.0f}: learning takes {learner.learning_steps:,} steps{of}", flush=True)
+    of = f" of {counted(learner.cycle.batch_size, 'record')}" if learner.cycle is not None else ""
+    print(
+        f"C = {C:.4g}, C n = {condition:,.0f}: learning takes {counted(learner.learning_steps, 'step')}{of}", flush=True
+    )
 
 
 def _from_flags(flags: dict[str, Any]) -> dict[str, Any]:
@@ -354,9 +370,9 @@ def _from_file(path: Path, flags: dict[str, Any]) -> dict[str, Any]:
     if left:
         columns = listed(list(dict.fromkeys(left)))
         raise ParameterError(
-            f'{path} is a draft: {counted(len(left), "value")} marked "{MARK}" ({columns}) would pass for public, '
-            "and no guarantee covers what is taken from the records; put in what you know without the file, and delete "
-            "the mark to confirm it"
+            f'{path} is a draft: it has {counted(len(left), "mark")} "{MARK}" ({columns}), and no guarantee covers '
+            "what is read off the records; write what each mark asks for, from what you know without the file, and "
+            "remove the mark when that is written"
         )
     if not isinstance(declared, dict) or not isinstance(declared.get("path"), str):
         raise ParameterError(f"{path} is no declaration of a table: it must be a mapping with at least path and label")

@@ -101,12 +101,16 @@ def _warnings_about_people(trained: int, removed: int) -> list[str]:
     warnings = []
     if trained:
         warnings.append(
-            f"{trained:,} of the records belong to people whose records the model was made from: if they are the same "
-            "records, these numbers are too good"
+            f"{trained:,} of the records {_belongs(trained)} whose records the model was made from: if "
+            "they are the same records, these numbers are too good"
         )
     if removed:
-        warnings.append(f"{removed:,} of the records belong to people whose removal was requested")
+        warnings.append(f"{removed:,} of the records {_belongs(removed)} whose removal was requested")
     return warnings
+
+
+def _belongs(records: int) -> str:
+    return "belongs to a person" if records == 1 else "belong to people"
 
 
 def _evaluate_answers(model: "LoadedModel", model_dir: Path, file: Path, as_json: bool) -> None:

@@ -11,6 +11,7 @@ from typing import Annotated, Any
 import typer
 
 from certified_unlearning.commands.options import OthersPapers, Results
+from certified_unlearning.text import counted
 
 app = typer.Typer(no_args_is_help=True, help="The jobs of the workflow, one command each.")
 
@@ -427,7 +428,10 @@ def _inputs(
     fitted = inputs.fitted(defaults)
     changed = _differences(inputs.settings, fitted.settings) + _differences(inputs.sweep, fitted.sweep)
     if changed:
-        print(f"{preset}: {experiment.name} fitted to {int(inputs.data['n']):,} training records: {'; '.join(changed)}")
+        print(
+            f"{preset}: {experiment.name} fitted to {counted(int(inputs.data['n']), 'training record')}: "
+            f"{'; '.join(changed)}"
+        )
     return fitted
 
 

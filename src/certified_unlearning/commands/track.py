@@ -8,6 +8,7 @@ import typer
 from certified_unlearning.commands.options import OthersPapers
 from certified_unlearning.commands.output import after
 from certified_unlearning.errors import ParameterError, TrackingError
+from certified_unlearning.text import counted
 
 
 def track(
@@ -23,7 +24,7 @@ def track(
         raise ParameterError("the pipeline tracks by itself; say `unlearn track --sync` to send what was missed")
     tracked = tracking.sync(all.papers(other or ()), results, patience=tracking.PATIENCE_SECONDS)
     with after("MLflow was brought in line"):
-        print(f"{tracked.added} runs added, {tracked.updated} updated, {tracked.unchanged} unchanged")
+        print(f"{counted(tracked.added, 'run')} added, {tracked.updated} updated, {tracked.unchanged} unchanged")
     if tracked.warning is not None:
         raise TrackingError(tracked.warning)
     for preset, page in tracking.pages(results).items():

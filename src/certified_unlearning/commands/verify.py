@@ -9,6 +9,7 @@ import typer
 
 from certified_unlearning.commands import ledger
 from certified_unlearning.errors import ParameterError, UnlearningError
+from certified_unlearning.text import counted, rounded_up
 
 if TYPE_CHECKING:
     from certified_unlearning.certificate import PrivateCertificate
@@ -26,7 +27,6 @@ def verify(
 ) -> None:
     """Recompute what certificates and model directories state; exit with 1 when something is not as stated."""
     from certified_unlearning import certificate
-    from certified_unlearning.text import rounded_up
 
     if head is not None and not all(path.is_dir() for path in paths):
         raise ParameterError("--head is a receipt of a model directory; a certificate has none")
@@ -56,15 +56,16 @@ def verify(
             print(
                 f"{path}: epsilon = {rounded_up(certified.epsilon)} at delta = {rounded_up(certified.delta)} against "
                 f"an exact refit with the same noise, {'nothing' if every is None else rounded_up(every)} for all "
-                f"{certified.releases} releases or adaptive requests ({certified.guarantee} by {certified.mechanism}; "
-                f"{assumed} assumptions not checked)"
+                f"{counted(certified.releases, 'release')} or adaptive requests ({certified.guarantee} by "
+                f"{certified.mechanism}; "
+                f"{counted(assumed, 'assumption')} not checked)"
             )
             continue
         if isinstance(certified, certificate.ExactCertificate):
             print(
-                f"{path}: equal in law to a run on the {certified.n} records that are left ({certified.guarantee} by "
+                f"{path}: equal in law to a run on {_left(certified.n)} ({certified.guarantee} by "
                 f"{certified.mechanism}; a deletion computes again with probability at most "
-                f"{rounded_up(certified.recompute_probability)}; {assumed} assumptions not checked)"
+                f"{rounded_up(certified.recompute_probability)}; {counted(assumed, 'assumption')} not checked)"
             )
             continue
         if isinstance(certified, certificate.PredictionCertificate):
@@ -72,8 +73,9 @@ def verify(
                 f"{share:.1%} at k = {k}" for k, share in zip(certified.budgets, certified.shares, strict=True)
             )
             print(
-                f"{path}: of {len(certified.predictions)} predictions certified: {shares} ({certified.changes} in each "
-                f"batch; {certified.guarantee} by {certified.mechanism}; {assumed} assumptions not checked)"
+                f"{path}: of {counted(len(certified.predictions), 'prediction')} certified: {shares} "
+                f"({certified.changes} in each "
+                f"batch; {certified.guarantee} by {certified.mechanism}; {counted(assumed, 'assumption')} not checked)"
             )
             continue
         if isinstance(certified, certificate.PrivateCertificate):
@@ -82,15 +84,17 @@ def verify(
         if isinstance(certified, certificate.PrivateLabelsCertificate):
             print(
                 f"{path}: epsilon = {rounded_up(certified.epsilon)} at delta = {rounded_up(certified.delta)} under "
-                f"{certified.relation} for {certified.queries} labels together, each by the rule {certified.rule} "
-                f"({certified.guarantee} by {certified.mechanism}; {assumed} assumptions not checked)"
+                f"{certified.relation} for {counted(certified.queries, 'label')} together, each by the rule "
+                f"{certified.rule} "
+                f"({certified.guarantee} by {certified.mechanism}; {counted(assumed, 'assumption')} not checked)"
             )
             continue
         if isinstance(certified, certificate.EnsembleCertificate):
             print(
-                f"{path}: answers are those of {certified.shards} shards trained on the {certified.n} records that are "
-                f"left; {sum(certified.pending)} of {certified.deleted} removed records are still in parameters, which "
-                f"must stay secret ({certified.guarantee} by {certified.mechanism}; {assumed} assumptions not checked)"
+                f"{path}: answers are those of {counted(certified.shards, 'shard')} trained on {_left(certified.n)}; "
+                f"of {counted(certified.deleted, 'removed record')} {sum(certified.pending)} "
+                f"{'is' if sum(certified.pending) == 1 else 'are'} still in parameters, which must stay secret "
+                f"({certified.guarantee} by {certified.mechanism}; {counted(assumed, 'assumption')} not checked)"
             )
             continue
         if not certified.unlearning_steps:
@@ -102,15 +106,17 @@ def verify(
         print(
             f"{path}: epsilon = {rounded_up(certified.epsilon)}{rounding} at delta = {rounded_up(delta)} "
             f"under {certified.adjacency} ({certified.guarantee} by {certified.accountant}; "
-            f"{assumed} assumptions not checked)"
+            f"{counted(assumed, 'assumption')} not checked)"
         )
     if wrong:
         raise typer.Exit(1)
 
 
-def _private_in_words(certified: "PrivateCertificate") -> str:
-    from certified_unlearning.text import rounded_up
+def _left(n: int) -> str:
+    return "the one record that is left" if n == 1 else f"the {n} records that are left"
 
+
+def _private_in_words(certified: "PrivateCertificate") -> str:
     assumed = sum(each.status == "assumed" for each in certified.assumptions)
     several = "; ".join(f"{each.records}: {rounded_up(each.epsilon, 3)}" for each in certified.deletions[1:])
     worth = f"unchanged after deletions of several records, epsilon of {several}" if several else "of one record"
@@ -118,7 +124,7 @@ def _private_in_words(certified: "PrivateCertificate") -> str:
     return (
         f"epsilon = {rounded_up(certified.epsilon)} at delta = {rounded_up(certified.delta + certified.extra_delta)} "
         f"under {certified.relation}, towards everybody who sees the model{secret}; {worth} "
-        f"(private by {certified.mechanism}; {assumed} assumptions not checked)"
+        f"(private by {certified.mechanism}; {counted(assumed, 'assumption')} not checked)"
     )
 
 

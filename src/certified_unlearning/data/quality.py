@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from certified_unlearning.errors import DataError, ParameterError
+from certified_unlearning.text import noun_of
 
 MOST_SCORES = 1 << 23
 """Scores that are kept for the AUC of more than two classes, 64 MB; of two classes one of each record is kept."""
@@ -74,7 +75,8 @@ class Quality:
         """Return a line for a report, and a warning where the predictions are worth nothing."""
         auc = f"AUC {self.auc:.3f}" if self.auc is not None else f"no AUC ({self.no_auc})"
         said = [
-            f"Quality on {self.records} records: accuracy {self.accuracy:.3f}, balanced accuracy "
+            f"Quality on {self.records} {noun_of(self.records, 'record')}: accuracy {self.accuracy:.3f}, balanced "
+            "accuracy "
             f"{self.balanced_accuracy:.3f}, {auc}, log loss {self.log_loss:.3f}; the most frequent class alone makes "
             f"{self.majority:.3f}."
         ]
@@ -227,7 +229,8 @@ class TargetQuality:
         """Return a line for a report, and a warning where the predictions are worth nothing."""
         r2 = "no R^2 (all targets are the same)" if self.r2 is None else f"R^2 {self.r2:.3f}"
         said = [
-            f"Quality on {self.records} records: {r2}, root mean squared error {self.root_mean_squared_error:.4g}, "
+            f"Quality on {self.records} {noun_of(self.records, 'record')}: {r2}, root mean squared error "
+            f"{self.root_mean_squared_error:.4g}, "
             f"mean absolute error {self.mean_absolute_error:.4g}; their mean alone makes {self.mean_line:.4g}."
         ]
         if self.root_mean_squared_error >= self.mean_line:

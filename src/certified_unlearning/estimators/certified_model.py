@@ -20,7 +20,7 @@ from certified_unlearning.estimators.scaling import Array
 from certified_unlearning.mechanisms.certified_refit import Fitted, objective_of, refit
 from certified_unlearning.mechanisms.newton_removal import Curvature, Model, NewtonRemoval
 from certified_unlearning.mechanisms.refit_plan import Counts, RefitPlan
-from certified_unlearning.text import counted, rounded_up
+from certified_unlearning.text import counted, noun_of, rounded_up
 from certified_unlearning.vocabulary import NoiseSource, Reading
 
 
@@ -92,7 +92,7 @@ class CertifiedModel(LinearModel):
             read += f", {counted(counts.unscheduled, 'time')} earlier, which depends on the data"
         return "\n".join(
             [
-                f"Learned from {stated.n} records; {counts.removed} removed since, in "
+                f"Learned from {stated.n} {noun_of(stated.n, 'record')}; {counts.removed} removed since, in "
                 f"{counted(counts.requests, 'request')}. For these, data were read again {read}.",
                 f"Guaranteed ({stated.guarantee}, by {stated.mechanism}): epsilon = {rounded_up(stated.epsilon)} at "
                 f"delta = {rounded_up(stated.delta)}, adjacency {stated.adjacency}, of the model published last, "

@@ -21,6 +21,7 @@ from certified_unlearning.estimators import storage
 from certified_unlearning.estimators.advice import warn_of_a_drowning_column
 from certified_unlearning.estimators.requests import FrameIndex, positions_named, warn_of_an_empty_class
 from certified_unlearning.estimators.scaling import Array, PublicScaling, dense, unit
+from certified_unlearning.text import counted
 
 Fit = TypeVar("Fit", bound=Callable[..., Any])
 
@@ -346,7 +347,8 @@ def require_short_rows(features: Array, why: str) -> None:
     worst, longer = int(norms.argmax()), int((norms > 1 + NORM_TOLERANCE).sum())
     if longer:
         raise DataError(
-            f"row {worst} of X has norm {norms[worst]:.7g}, the longest of {longer} rows above 1, but {why}; "
+            f"row {worst} of X has norm {norms[worst]:.7g}, the longest of {counted(longer, 'row')} above 1, but "
+            f"{why}; "
             "give feature_ranges, a pair (low, high) for each column, known without these "
             "records; or divide X by a public constant, or say normalize=True to divide every row by its own norm"
         )

@@ -8,7 +8,7 @@ from certified_unlearning.mechanisms.learners.descent import DescentLearner
 from certified_unlearning.mechanisms.learners.history import Removal
 from certified_unlearning.mechanisms.learners.langevin import LangevinLearner
 from certified_unlearning.mechanisms.learners.minibatch import MiniBatchLearner
-from certified_unlearning.text import rounded_up
+from certified_unlearning.text import noun_of, rounded_up
 
 Learner = LangevinLearner | MiniBatchLearner | DescentLearner
 
@@ -17,8 +17,9 @@ def in_words(certificate: Certificate, learner: Learner, history: Sequence[Remov
     """Return what is guaranteed of a model now, and what the next removal takes."""
     removed = sum(removal.records for removal in history)
     lines = [
-        f"Learned from {learner.n} records in {learner.learning_steps} steps; {removed} removed since, in "
-        f"{len(history)} request{'s' * (len(history) != 1)} ({sum(removal.steps for removal in history)} steps)."
+        f"Learned from {_of(learner.n, 'record')} in {_of(learner.learning_steps, 'step')}; {removed} removed since, "
+        "in "
+        f"{_of(len(history), 'request')} ({_of(sum(removal.steps for removal in history), 'step')})."
     ]
     lines += guarantee(certificate)
     if certificate.epsilon_all_published:
@@ -60,9 +61,13 @@ def rests_on(certificate: Certificate) -> list[str]:
     return ["Assumed, not checked:", *assumed]
 
 
+def _of(number: int, noun: str) -> str:
+    return f"{number} {noun_of(number, noun)}"
+
+
 def _next(learner: Learner, history: Sequence[Removal]) -> str:
     try:
-        takes = f"takes {learner.plan_removal(history, 1).steps} steps"
+        takes = f"takes {_of(learner.plan_removal(history, 1).steps, 'step')}"
     except (InfeasibleError, ParameterError) as error:
         takes = f"is not possible: {error}"
     return f"Removing one more record, with epsilon at most {learner.epsilon:g}, {takes}."

@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import issparse
 
 from certified_unlearning.errors import DataError, ParameterError
+from certified_unlearning.text import counted
 
 Array = NDArray[np.float64]
 COPIES = 2
@@ -129,7 +130,8 @@ def _checked_norm(data_norm: float, normalize: bool) -> float:
 
 def _too_large(records: int, features: int, needed: int, memory: int) -> DataError:
     return DataError(
-        f"X is sparse, with {records} records of {features} features, and becomes dense rows, as weights and noise "
+        f"X is sparse, with {counted(records, 'record')} of {counted(features, 'feature')}, and becomes dense rows, "
+        "as weights and noise "
         f"are: that takes {needed / 1e9:.3g} GB, but this machine has {memory / 1e9:.3g} GB of memory; take fewer "
         "features, by hashing or a projection that was chosen without these records"
     )

@@ -19,6 +19,7 @@ from certified_unlearning.ledger.directory import BusyError, ModelDirectory, fil
 from certified_unlearning.ledger.state import State, read_state
 from certified_unlearning.ledger.store import Ledger, LedgerError
 from certified_unlearning.ledger.weights import log_probabilities, predicted, read_weights, scores_of
+from certified_unlearning.text import counted
 
 _NUMBERS_AT_ONCE = 1 << 22
 """Features that are held in memory together."""
@@ -101,7 +102,10 @@ class RecordsLeft:
         except OSError as error:
             raise DataError(f"cannot read {error.filename}: {error.strerror}") from error
         if len(self._labels) != records:
-            raise DataError(f"{directory.labels} is damaged: it holds {len(self._labels)} labels of {records} records")
+            raise DataError(
+                f"{directory.labels} is damaged: it holds {counted(len(self._labels), 'label')} of "
+                f"{counted(records, 'record')}"
+            )
         self.left = self._labels != 0 if classes == 2 else _left(directory, ledger, records)
         self._classes = classes
         # Dealt rows of two classes are stored as -label x.

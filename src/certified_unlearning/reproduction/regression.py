@@ -25,6 +25,7 @@ from certified_unlearning.errors import DataError, UnlearningError
 from certified_unlearning.files import read_json, read_model, write_text
 from certified_unlearning.reproduction.rows import RUN_ROWS, read_table
 from certified_unlearning.reproduction.summaries import CONSTANTS, summarise
+from certified_unlearning.text import counted
 
 FALSE_ALARM_RATE = 1e-6
 """Most probability of an alarm from the accuracies of all sweep points together when their laws did not change."""
@@ -125,14 +126,16 @@ def run(results: Path, preset: str, baseline: Path, accept: bool) -> str:
         test_records = read_json(results / preset / "data.json", keys=("n_test",))["n_test"]
         accepted = make_baseline(records, test_records)
         write_baseline(baseline, accepted)
-        return f"accepted: {len(accepted.points)} points, in {baseline}"
+        return f"accepted: {counted(len(accepted.points), 'point')}, in {baseline}"
     expected = read_model(baseline, Baseline, "a baseline of `unlearn regression --accept`")
     moves = compare(records, expected)
     if not moves:
-        return f"nothing moved: {len(expected.points)} points compared"
+        return f"nothing moved: {counted(len(expected.points), 'point')} compared"
     show(moves)
-    count = "1 quantity" if len(moves) == 1 else f"{len(moves)} quantities"
-    raise RegressionError(f"{count} moved away from {baseline}; if that is right, use --accept and commit the file")
+    raise RegressionError(
+        f"{counted(len(moves), 'quantity')} moved away from {baseline}; if that is right, use --accept and commit "
+        "the file"
+    )
 
 
 def make_baseline(records: pd.DataFrame, test_records: int) -> Baseline:
@@ -155,7 +158,8 @@ def make_baseline(records: pd.DataFrame, test_records: int) -> Baseline:
             raise DataError(f"{name} has the trials {', '.join(map(str, trials))}, which are not numbered from 0")
         if len(trials) < needed:
             raise DataError(
-                f"{name} has {len(trials)} trials, but {len(rows_of)} points need {needed}: with fewer, no change of "
+                f"{name} has {counted(len(trials), 'trial')}, but a baseline of {counted(len(rows_of), 'point')} needs "
+                f"{needed}: with fewer, no change of "
                 f"an accuracy is as unlikely as the false-alarm rate {FALSE_ALARM_RATE:g}"
             )
         points[name] = SweepPoint(

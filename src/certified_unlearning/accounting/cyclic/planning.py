@@ -13,6 +13,7 @@ from certified_unlearning.accounting.cyclic import stream
 from certified_unlearning.accounting.shifted.arithmetic import langevin_floor
 from certified_unlearning.accounting.shifted.interpolation import contraction_gap, phase
 from certified_unlearning.errors import InfeasibleError
+from certified_unlearning.text import counted
 
 MOST_ROUNDS = 1000
 """Of a search for noise that converges geometrically, or not at all."""
@@ -65,7 +66,8 @@ def least_steps_after(
     estimate = math.log(ratio) / -math.log1p(-gap) if 0 < gap < 1 else float(minimum_steps)
     if estimate > MOST_STEPS or (gap == 0 and mu(int(MOST_STEPS)) > target):
         raise InfeasibleError(
-            f"removing {records} records with epsilon = {epsilon} and sigma = {schedule.sigma:.6g} takes more than "
+            f"removing {counted(records, 'record')} with epsilon = {epsilon} and sigma = {schedule.sigma:.6g} takes "
+            "more than "
             f"{MOST_STEPS:.0e} steps; raise sigma, epsilon or step_size * strong_convexity"
         )
     return least_whole(estimate, lambda steps: mu(steps) <= target, minimum=minimum_steps)

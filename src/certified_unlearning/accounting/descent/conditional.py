@@ -49,6 +49,7 @@ from certified_unlearning.accounting.descent.published import ROUNDING, require_
 from certified_unlearning.accounting.descent.shifted import request_schedule
 from certified_unlearning.accounting.shifted.interpolation import Phase, contraction_gap
 from certified_unlearning.errors import InfeasibleError
+from certified_unlearning.text import counted
 
 # The part of delta that is spent on distances that may fail.
 BETA_SHARE = 0.01
@@ -226,7 +227,8 @@ def least_conditional_steps(
     room = mu * sigma - learned.bound(beta) - rounding_distance
     if room <= ROUNDING * mu * sigma:
         raise InfeasibleError(
-            f"no number of steps removes {next_records} records with epsilon = {epsilon} at delta = {delta}: learning "
+            f"no number of steps removes {counted(next_records, 'record')} with epsilon = {epsilon} at delta = "
+            f"{delta}: learning "
             f"and rounding alone leave {learned.bound(beta) + rounding_distance}, which sigma = {sigma} does not hide; "
             "raise sigma, epsilon or learning_steps"
         )
@@ -238,7 +240,7 @@ def least_conditional_steps(
     estimate = math.log(to_forget / room) / rate if rate > 0 else math.inf
     if estimate > MOST_STEPS:
         raise InfeasibleError(
-            f"removing {next_records} records with epsilon = {epsilon} and sigma = {sigma} takes more than "
+            f"removing {counted(next_records, 'record')} with epsilon = {epsilon} and sigma = {sigma} takes more than "
             f"{MOST_STEPS:.0e} steps; raise sigma, epsilon or step_size * strong_convexity"
         )
     return least_whole(estimate, is_enough, minimum=1)

@@ -25,6 +25,7 @@ from certified_unlearning.accounting.core.rounding import EXACT
 from certified_unlearning.accounting.shifted.arithmetic import FREE, Price, descent_floor, triangle_price
 from certified_unlearning.accounting.shifted.interpolation import contraction_gap
 from certified_unlearning.errors import AssumptionError, InfeasibleError
+from certified_unlearning.text import counted
 
 # How far rounding may move a step size or a number of steps away from its formula, relatively.
 ROUNDING = 1e-12
@@ -179,7 +180,9 @@ def published_state_epsilon(
         for request, total in enumerate(steps_per_request, start=1)
     )
     if steps < 1:
-        raise AssumptionError(f"Theorem N.2 needs {1 - steps} more steps in a request than steps_per_request grants")
+        raise AssumptionError(
+            f"Theorem N.2 needs {counted(1 - steps, 'more step')} in a request than steps_per_request grants"
+        )
     difference = 8 * _residual_distance(problem, steps) / sigma
     offset = 2 * math.log(2 / delta)
     # Solves sqrt(l + 3 epsilon) - sqrt(l + 2 epsilon) = difference.

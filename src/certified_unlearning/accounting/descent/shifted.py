@@ -16,6 +16,7 @@ from certified_unlearning.accounting.core.search import MOST_STEPS, least_whole
 from certified_unlearning.accounting.descent.published import require_descent_step_size
 from certified_unlearning.accounting.shifted.interpolation import Phase, contraction_gap, pooled_mu, schedule_phases
 from certified_unlearning.errors import AssumptionError, InfeasibleError
+from certified_unlearning.text import counted
 
 
 def secret_state_mu(
@@ -152,7 +153,8 @@ def least_secret_state_steps(
     estimate = math.log(at_once / mu) / -replace(unlearning, steps=1).log_decay
     if estimate > MOST_STEPS:
         raise InfeasibleError(
-            f"removing {next_records} records with mu = {mu} and sigma = {sigma} takes more than {MOST_STEPS:.0e} "
+            f"removing {counted(next_records, 'record')} with mu = {mu} and sigma = {sigma} takes more than "
+            f"{MOST_STEPS:.0e} "
             "steps; raise sigma, mu or step_size * strong_convexity"
         )
     return least_whole(estimate, lambda steps: mu_after(steps) <= mu, minimum=1)

@@ -27,6 +27,7 @@ from certified_unlearning.accounting.langevin.accountants import (
 )
 from certified_unlearning.accounting.shifted.arithmetic import langevin_floor
 from certified_unlearning.errors import InfeasibleError
+from certified_unlearning.text import counted
 
 # The conversion searches orders up to 5e34, and the best one may lie well above the least feasible.
 LARGEST_EXCESS = 1e25
@@ -272,7 +273,7 @@ def _plan_next(schedule: Schedule, records: int, target: "_Target", minimum: int
     estimate = target.steps_needed(schedule.followed_by(records=records, steps=0))
     if estimate > MOST_STEPS:
         raise InfeasibleError(
-            f"removing {records} records at a time with epsilon = {target.epsilon} and "
+            f"removing {counted(records, 'record')} at a time with epsilon = {target.epsilon} and "
             f"sigma = {schedule.sigma} takes more than {MOST_STEPS:.0e} unlearning steps; raise sigma, epsilon or "
             "step_size * strong_convexity"
         )

@@ -30,6 +30,7 @@ from certified_unlearning.certificate.private.runs import Run
 from certified_unlearning.certificate.private.statement import DISJOINT, SAMPLED, Told, words
 from certified_unlearning.certificate.verification import TOLERANCE, CertificateError
 from certified_unlearning.errors import AssumptionError, ParameterError
+from certified_unlearning.text import counted
 from certified_unlearning.version import code_version
 from certified_unlearning.vocabulary import NoiseSource, Relation
 
@@ -289,8 +290,8 @@ def _compare(name: str, stated: Any, computed: Any, tolerance: float) -> None:
         if [each.records for each in stated] != [each.records for each in computed]:
             raise CertificateError(f"the certificate must speak of {[each.records for each in computed]} deletions")
         for said, due in zip(stated, computed, strict=True):
-            _compare(f"epsilon of {due.records} deletions", said.epsilon, due.epsilon, tolerance)
-            _compare(f"extra_delta of {due.records} deletions", said.extra_delta, due.extra_delta, tolerance)
+            _compare(f"epsilon of {counted(due.records, 'deletion')}", said.epsilon, due.epsilon, tolerance)
+            _compare(f"extra_delta of {counted(due.records, 'deletion')}", said.extra_delta, due.extra_delta, tolerance)
     elif stated != computed and (
         stated is None or computed is None or not math.isclose(stated, computed, rel_tol=tolerance)
     ):

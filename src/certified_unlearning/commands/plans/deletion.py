@@ -192,7 +192,8 @@ def _print(calibrations: Sequence[DeletionCalibration], wish: DeletionWish) -> N
     saving = "" if first.gradients_saved > 0 else " Retraining is cheaper."
     console.print(
         f"{counted(first.requests, 'request')} of {counted(first.records, 'record')}. "
-        f"Learn with K_A = {first.learning_steps:,} steps of size {first.step_size:.6g} and sigma = {first.sigma:.6g}, "
+        f"Learn with K_A = {counted(first.learning_steps, 'step')} of size {first.step_size:.6g} and sigma = "
+        f"{first.sigma:.6g}, "
         f"from a Gaussian start of variance {first.start_variance:.6g}; answer every request with K steps. "
         "epsilon_dd is a Rényi divergence of order "
         f"{wish.alpha:g} for one deleted record, under requests fixed in advance; adaptive, where they depend on the "

@@ -8,7 +8,7 @@ from rich.console import Console
 from rich.table import Table
 
 from certified_unlearning.commands.plans.exact import ExactPlan, ExactWish, exact_plans
-from certified_unlearning.text import rounded_up
+from certified_unlearning.text import counted, rounded_up
 
 
 def run(wish: ExactWish, *, as_json: bool) -> None:
@@ -70,7 +70,8 @@ def _print(plans: list[ExactPlan], wish: ExactWish) -> None:
         bounded += f" and {wish.smoothness:g}-Lipschitz in a set of diameter {wish.diameter:g}"
     console.print(
         f"Exact, whatever these numbers are: they say what edits of {wish.mechanism} cost while there are at "
-        f"{'most' if one_pass else 'least'} {wish.n:,} records{bounded}. Computes again: the probability, at most, "
+        f"{'most' if one_pass else 'least'} {counted(wish.n, 'record')}{bounded}. Computes again: the probability, "
+        "at most, "
         "that a deletion runs part of learning again; as printed: what the source says of it. Learning, a deletion: "
         "gradients of single records' losses, of a deletion on average, at most, with those of its tests. Keep "
         "steps, batches and noise over all edits."

@@ -16,6 +16,8 @@ CLASSES_FROM_RECORDS = "declared, classes from the records"
 Value = str | bool | int | float
 MOST_CLASSES = 128
 """Labels are 8-bit whole numbers, from 0 on."""
+RUN = " to "
+"""Stands between the first and the last column of a run: ``pixel_0 to pixel_767``."""
 SPACES = " \t\r\n"
 """Characters that may surround a value without being a part of it."""
 
@@ -35,7 +37,11 @@ class Split(_Model):
 
 
 class Table(_Model):
-    """A CSV or Parquet file of labelled records, and how each row becomes features: by itself, never by other rows."""
+    """A CSV or Parquet file of labelled records, and how each row becomes features: by itself, never by other rows.
+
+    In ``features``, and as a key of ``categories``, ``ranges`` and ``missing``, a run such as ``pixel_0 to pixel_767``
+    stands for many columns; `table.resolve` writes them out.
+    """
 
     path: str = Field(description="a .csv, .csv.gz or .parquet file, relative to the directory of params.yaml")
     label: str = Field(description="the column to predict")
@@ -47,21 +53,26 @@ class Table(_Model):
     identifier: str | None = Field(
         None, description="the column that says whose a record is, or null; several records may be one person's"
     )
-    features: tuple[str, ...] | None = Field(None, description="a list of columns, or null: all other columns")
+    features: tuple[str, ...] | None = Field(
+        None,
+        description="a list of columns, or of runs such as 'pixel_0 to pixel_767' (all columns from the one to the "
+        "other, in the file's order); null: all other columns",
+    )
     categories: dict[str, Annotated[tuple[Value | None, ...], Field(min_length=1)]] = Field(
         {},
-        description="a list of possible values for each column (null: a missing one); each value becomes a feature of "
-        "0 or 1",
+        description="a list of possible values for each column, or for a run of columns such as 'q1 to q20' (null: a "
+        "missing one); each value becomes a feature of 0 or 1",
     )
     ranges: dict[str, tuple[float, float]] = Field(
         {},
-        description="[lowest, highest] for each column, two numbers known beforehand and not taken from this file: "
-        "they become -1 and 1, and what lies outside counts as the nearer one",
+        description="[lowest, highest] for each column, or for a run of columns such as 'pixel_0 to pixel_767', two "
+        "numbers known beforehand and not taken from this file: they become -1 and 1, and what lies outside counts as "
+        "the nearer one",
     )
     missing: dict[str, float] = Field(
         {},
-        description="a number for columns of numbers, known beforehand and not taken from this file: it stands where a "
-        "value is missing; it must lie in the column's range, where there is one",
+        description="a number for columns of numbers, or for runs of them, known beforehand and not taken from this "
+        "file: it stands where a value is missing; it must lie in the column's range, where there is one",
     )
     norm: Literal["unit", "at-most-1"] = Field(
         "unit",
@@ -82,12 +93,14 @@ class Table(_Model):
         return {role: column for role, column in roles.items() if column is not None}
 
 
-def check(table: Table, where: str) -> None:
+def check(table: Table, where: str, *, written_out: bool = False) -> None:
     """Check that the parts of a declaration fit together.
 
     Args:
         table: The declaration.
         where: What an error message calls it.
+        written_out: Whether it has no runs of columns any more. What only the file's columns tell of a run is not
+            checked otherwise.
 
     Raises:
         ParameterError: They do not; the message names the key.
@@ -102,8 +115,11 @@ def check(table: Table, where: str) -> None:
     if table.features is not None and not table.features:
         raise ParameterError(f"{where}.features is empty, but must list at least one column, or be null")
     _check_distinct(table.features or (), f"{where}.features")
+    open_ended = not written_out and any(RUN in name for name in table.features or ())
     for key in ("categories", "ranges", "missing"):
         for column in getattr(table, key):
+            if open_ended or (RUN in column and not written_out):
+                continue
             if table.features is not None and column not in table.features:
                 raise ParameterError(f"{where}.{key} speaks of {column!r}, which is not among the features")
             if key == "ranges" and column in table.categories:

@@ -1,7 +1,9 @@
 """A draft of a table's declaration, made from what its file holds, and everything that its author must look at.
 
-A range, a list of categories or a constant that is taken from the records is not public: no guarantee covers it. So
-each is marked in the draft, and nothing is guessed without a word.
+A range or a constant that is taken from the records is not public: no guarantee covers it. So these are marked in the
+draft, one mark for all ranges and one for all constants. A list of classes or categories is marked where it has a value
+that few people have, or where it is not sure which values are meant. What is sure has no mark, so that each mark is
+worth a look.
 """
 
 import decimal
@@ -10,7 +12,7 @@ import os
 import re
 import sys
 from collections import Counter
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -19,7 +21,8 @@ import yaml
 
 from certified_unlearning.data.advice.shares import DROWNING, hardly_count, percent
 from certified_unlearning.data.tables.classes import FEWEST_OF_A_CLASS
-from certified_unlearning.data.tables.declaration import MOST_CLASSES
+from certified_unlearning.data.tables.declaration import MOST_CLASSES, RUN
+from certified_unlearning.data.tables.notes import grouped, which
 from certified_unlearning.data.tables.spellings import described, groups_of, is_absent
 from certified_unlearning.data.tables.survey import Column, survey
 from certified_unlearning.data.tables.table import require_columns
@@ -37,16 +40,29 @@ LIKELY_CLASSES = 10
 """A column with so few different values could be the label."""
 MARK = "check: from the data"
 """Stands at the end of a line whose value was taken from the data, until somebody confirms that it is public."""
+_ENOUGH_ALIKE = 4
+"""So many columns in a row become one run."""
+_LISTED_ALONE = 12
+"""Up to so many features each have a line of their own."""
+_AS_WIDE = 2.5
+"""Columns have one range if it is at most so many times as wide as that of each."""
 _MARKED = re.compile(rf"^ *(?P<key>\"(?:[^\"\\]|\\.)*\"|[^ :#\"][^:#\n]*):.*#\s*{MARK}[^\[\]{{}}\"'\n]*$", re.MULTILINE)
+_NEEDS = {
+    "classes": "list the classes that there can be",
+    "categories": "list the values that there can be",
+    "ranges": "write the lowest and the highest value that you know without the file, such as 0 and 120 of an age",
+    "missing": "write a number that you would take without the file",
+}
+"""What must be written in the place of what is marked."""
 _HEAD = (
-    'What is marked "check: from the data" is not public: a range, a list of categories or a constant that is',
-    "taken from the records may tell of one that is removed later, and no guarantee covers that. Put in what you",
-    "know without the file, then delete the mark: `unlearn init` refuses what is marked. The counts in comments are",
-    "from the data, too: delete them before you hand this on. For `unlearn init MODEL_DIR --table THIS_FILE",
-    "--epsilon 1`; for the pipeline, below own_data and a name.",
+    'What is marked "check: from the data" is not public: it may tell of a record that is removed later, and no',
+    "guarantee covers that. Each mark says what to write there from what you know without the file. Remove a mark when",
+    "that is written: `unlearn init` refuses what is marked. A list of classes or categories without a mark has only",
+    "values of at least {fewest} each. The counts in comments are from the data, too: delete them before you hand this",
+    "on. For `unlearn init MODEL_DIR --table THIS_FILE --epsilon 1`; for the pipeline, below own_data and a name.",
 )
 _NAME_OF_IDENTIFIER = re.compile(r"(.*[_ -])?(id|uuid|guid|key|number|nr|no)", re.IGNORECASE)
-_PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_.]*")
+_PLAIN = re.compile(rf"[A-Za-z_][A-Za-z0-9_.]*({RUN}[A-Za-z_][A-Za-z0-9_.]*)?")
 
 
 @dataclass
@@ -66,10 +82,33 @@ class Draft:
     features: list[str] = field(default_factory=list)
     left_out: dict[str, str] = field(default_factory=dict)
     norm: str | None = None
+    _least: int = FEWEST_OF_A_CLASS
+    _of_people: bool = False
     _categories: dict[str, list[str | None]] = field(default_factory=dict)
     _ranges: dict[str, tuple[float, float]] = field(default_factory=dict)
     _missing: dict[str, float] = field(default_factory=dict)
     _checked: set[tuple[str, str]] = field(default_factory=set)
+
+    @property
+    def said(self) -> list[tuple[list[str], str]]:
+        """The notes, those that say the same of several features as one: of which columns, and a sentence."""
+        others = {*self.features, *self.left_out}
+        alone = [([name], sentence) for name, sentence in self.notes if name not in others]
+        return alone + grouped((name, sentence) for name, sentence in self.notes if name in others)
+
+    @property
+    def marks(self) -> list[tuple[str, str]]:
+        """What is marked in the text: the key, and what must be written there."""
+        return [
+            (key, f"{which(columns)}: {need}" if columns[0] != key else need)
+            for key, need in _NEEDS.items()
+            if (columns := [name for marked_key, name in self._marks if marked_key == key])
+        ]
+
+    @property
+    def _marks(self) -> list[tuple[str, str]]:
+        order = {name: place for place, name in enumerate(self.features)}
+        return sorted(self._checked, key=lambda mark: order.get(mark[1], -1))
 
 
 def draft(path: str, label: str | None, identifier: str | None = None, *, beside: Path | None = None) -> Draft:
@@ -95,6 +134,10 @@ def draft(path: str, label: str | None, identifier: str | None = None, *, beside
             f"--label is missing: which column of {path} is to be predicted? {_could_be_label(columns)}"
         )
     made = Draft()
+    if identifier is not None:
+        # So many rows hold a value of enough people, whoever they are.
+        made._least *= max((columns[identifier].counts or Counter()).values(), default=1)
+        made._of_people = True
     _check_label(path, columns[label])
     _look_at_label(columns[label], made)
     likely = _look_at_identifiers(columns, label, identifier, made)
@@ -104,6 +147,7 @@ def draft(path: str, label: str | None, identifier: str | None = None, *, beside
     if not made.features:
         reasons = "; ".join(f"{name!r}: {reason}" for name, reason in made.left_out.items()) or "there is no other one"
         raise DataError(f"{path} has no column that could be a feature ({reasons})")
+    _take_ranges(columns, made)
     if len(made.features) == 1 and not made._categories:
         made.norm = "at-most-1"
         made.notes.append(
@@ -111,7 +155,7 @@ def draft(path: str, label: str | None, identifier: str | None = None, *, beside
         )
     elif len(made.features) > 1:
         _look_at_shares(columns, made)
-    made.text = "".join(f"{line}\n" for line in _lines(path, columns[label], identifier, made, beside))
+    made.text = "".join(f"{line}\n" for line in _lines(path, columns, label, identifier, made, beside))
     return made
 
 
@@ -149,21 +193,23 @@ def _look_at_label(column: Column, made: Draft) -> None:
     counts = column.counts or Counter()
     balance = ", ".join(f"{name}: {count:,} ({count / column.present:.1%})" for name, count in counts.most_common(12))
     made.notes.append((column.name, f"the label; rows by class: {balance}"))
-    rare = [
-        f"{name!r} ({counted(count, 'record')})" for name, count in counts.most_common() if count < FEWEST_OF_A_CLASS
-    ]
+    rare = [f"{name!r} ({counted(count, 'record')})" for name, count in counts.most_common() if count < made._least]
     if rare:
+        few = f"{FEWEST_OF_A_CLASS} {'records' if made._least == FEWEST_OF_A_CLASS else 'people may'} have"
         made.notes.append(
             (
                 column.name,
-                f"fewer than {FEWEST_OF_A_CLASS} records have the class {', '.join(rare)}: to list it because of these "
+                f"fewer than {few} the class {', '.join(rare)}: to list it because of these "
                 "records tells of them, also after they are removed",
             )
         )
+    alike = groups_of(counts)
     made.notes += [
         (column.name, f"{listed(group.spellings)} differ only in {group.difference}: one class or several?")
-        for group in groups_of(counts)
+        for group in alike
     ]
+    if rare or alike or column.missing_words:
+        made._checked.add(("classes", "classes"))
     if not column.missing:
         return
     made.notes.append(
@@ -300,30 +346,32 @@ def _take_categories(column: Column, made: Draft) -> None:
     if column.booleans == column.present:
         made._categories[column.name] = ["true", "false", *([None] if column.missing else [])]
         return
-    made._checked.add(("categories", column.name))
+    counts = column.counts or Counter()
     if column.codes:
         made.notes.append((column.name, f"{counted(column.codes, 'number')} with zeros in front: taken for codes"))
-    rare = sum(count == 1 for count in (column.counts or {}).values())
+    rare = sum(count < made._least for count in counts.values())
     if rare:
-        what = "a category that one row alone has" if rare == 1 else f"{rare} categories that one row alone has"
-        made.notes.append((column.name, f"{what}: to list it because of this row tells of it"))
+        few = f"fewer than {FEWEST_OF_A_CLASS} {'records' if made._least == FEWEST_OF_A_CLASS else 'people may'} have"
+        which_values = "one of its values: to list it" if rare == 1 else f"{rare} of its values: to list them"
+        made.notes.append((column.name, f"{few} {which_values} because of these records tells of these records"))
+    alike = groups_of(counts)
+    if alike:
+        spellings = "; ".join(f"{listed(group.spellings)} differ only in {group.difference}" for group in alike)
+        made.notes.append((column.name, f"{spellings}: one category or several?"))
+    if rare or alike or column.codes or column.missing_words or 0 < column.missing < made._least:
+        made._checked.add(("categories", column.name))
 
 
 def _take_numbers(column: Column, made: Draft) -> None:
     if column.booleans:
         made._ranges[column.name] = (0.0, 1.0)
         return
-    made._ranges[column.name] = low, high = nice_range(column.low, column.high)
     made._checked.add(("ranges", column.name))
     if column.is_text:
         made.notes.append((column.name, "numbers that are stored as text; they are read as numbers"))
     if column.missing:
-        middle = _short(low / 2 + high / 2)
-        made._missing[column.name] = middle
         made._checked.add(("missing", column.name))
-        made.notes.append(
-            (column.name, f"{_rows(column.missing)} no number: {middle:.12g}, the middle of the range, stands there")
-        )
+        made.notes.append((column.name, f"{_rows(column.missing)} no number: the middle of the range stands there"))
     if column.whole and column.distinct is not None and column.distinct <= FEW_NUMBERS:
         made.notes.append(
             (
@@ -331,6 +379,44 @@ def _take_numbers(column: Column, made: Draft) -> None:
                 f"{column.distinct} different whole numbers only: if they are codes, declare categories instead",
             )
         )
+
+
+def _take_ranges(columns: Mapping[str, Column], made: Draft) -> None:
+    """Give each column of numbers a range, and those in a row that have nearly the same one range."""
+    for some in _alike(columns, made):
+        together = len(some) >= _ENOUGH_ALIKE
+        for column in some:
+            of = some if together else [column]
+            low, high = nice_range(min(each.low for each in of), max(each.high for each in of))
+            made._ranges[column.name] = low, high
+            if ("missing", column.name) in made._checked:
+                made._missing[column.name] = _short(low / 2 + high / 2)
+    # In the order of the features, with those of truth values.
+    made._ranges = {name: made._ranges[name] for name in made.features if name in made._ranges}
+
+
+def _alike(columns: Mapping[str, Column], made: Draft) -> Iterator[list[Column]]:
+    """Yield the columns whose ranges are read off the data, those together that follow each other and are alike."""
+    some: list[Column] = []
+    low, high, narrowest = math.inf, -math.inf, math.inf
+    for name in made.features:
+        if ("ranges", name) not in made._checked:
+            yield some
+            some, low, high, narrowest = [], math.inf, -math.inf, math.inf
+            continue
+        column = columns[name]
+        width = _width(column.low, column.high)
+        low, high, narrowest = min(low, column.low), max(high, column.high), min(narrowest, width)
+        if _width(low, high) > _AS_WIDE * narrowest:
+            yield some
+            some, low, high, narrowest = [], column.low, column.high, width
+        some.append(column)
+    yield some
+
+
+def _width(low: float, high: float) -> float:
+    first, last = nice_range(low, high)
+    return last - first
 
 
 def _look_at_shares(columns: dict[str, Column], made: Draft) -> None:
@@ -397,40 +483,98 @@ def _rows(count: int) -> str:
 # What is written.
 
 
-def _lines(path: str, label: Column, identifier: str | None, made: Draft, beside: Path | None) -> Iterator[str]:
-    yield f"# A draft, made by `unlearn declare` from {_in_comment(Path(path).name)} ({counted(label.rows, 'row')})."
-    yield from (f"# {line}" for line in _HEAD)
+def _lines(
+    path: str, columns: Mapping[str, Column], label: str, identifier: str | None, made: Draft, beside: Path | None
+) -> Iterator[str]:
+    target = columns[label]
+    yield f"# A draft, made by `unlearn declare` from {_in_comment(Path(path).name)} ({counted(target.rows, 'row')})."
+    fewest = counted(FEWEST_OF_A_CLASS, "person" if made._of_people else "record")
+    yield from (f"# {line.format(fewest=fewest)}" for line in _HEAD)
     yield f"path: {_scalar(_shown_path(path, beside))}"
-    yield f"label: {_scalar(label.name)}{_comment(made, label.name)}"
-    classes = sorted(label.counts or (), key=_by_size)
-    of_two = "; the second is +1" if len(classes) == 2 else ""
-    yield f"classes: {_sequence(classes)}  # {MARK}{of_two}"
+    yield f"label: {_scalar(label)}{_comment(made, label)}"
+    classes = sorted(target.counts or (), key=_by_size)
+    remarks = [_mark("classes")] if ("classes", "classes") in made._checked else []
+    remarks += ["the second is +1"] if len(classes) == 2 else []
+    yield f"classes: {_sequence(classes)}" + (f"  # {'; '.join(remarks)}" if remarks else "")
     if identifier is None:
         yield f"# identifier: FILL_IN{_comment(made, 'identifier')}"
     else:
         yield f"identifier: {_scalar(identifier)}{_comment(made, identifier)}"
     yield "features:"
-    for name in made.features:
+    for several, sentence in made.said:
+        if len(several) > 1 and several[0] in made.features:
+            yield f"  # {_in_comment(f'{which(several)}: {sentence}')}"
+    for name in _feature_lines(columns, made):
         yield f"  - {_scalar(name)}{_comment(made, name)}"
     for key in ("categories", "ranges", "missing"):
-        values: dict[str, Any] = getattr(made, f"_{key}")
-        if values:
-            yield f"{key}:"
-        for name, value in values.items():
-            shown = _sequence(value) if isinstance(value, list | tuple) else _scalar(value)
-            mark = f"  # {MARK}" if (key, name) in made._checked else ""
-            yield f"  {_scalar(name)}: {shown}{mark}"
+        yield from _section(key, columns, made)
     if made.norm is not None:
         yield f"norm: {made.norm}{_comment(made, 'norm')}"
     if made.left_out:
         yield "# Left out of the features:"
-    for name, reason in made.left_out.items():
-        yield f"#   {_in_comment(name)}: {_in_comment(reason)}"
+    for several, reason in grouped(made.left_out.items()):
+        yield f"#   {_in_comment(f'{which(several)}: {reason}')}"
     yield "# split: {test: 0.2}  # only for the pipeline, which needs test records; `unlearn init` takes none"
 
 
+def _section(key: str, columns: Collection[str], made: Draft) -> Iterator[str]:
+    """Yield what the draft gives columns by a key.
+
+    Of lists each that is not sure is marked; of numbers all at once, beside the key.
+    """
+    values: dict[str, Any] = getattr(made, f"_{key}")
+    if not values:
+        return
+    unsure = {name for name in values if (key, name) in made._checked}
+    each = key == "categories"
+    yield f"{key}:{f'  # {_mark(key)}' if unsure and not each else ''}"
+    places = {name: place for place, name in enumerate(made.features)}
+    for some in _runs(values, places, lambda name: (values[name], name in unsure)):
+        value = values[some[0]]
+        comment = ""
+        if each and some[0] in unsure:
+            comment = f"  # {_mark(key)}"
+        elif key == "ranges" and some[0] not in unsure:
+            comment = "  # true or false"
+        shown = _sequence(value) if isinstance(value, list | tuple) else _scalar(value)
+        yield from (f"  {_scalar(name)}: {shown}{comment}" for name in _as_run(some, columns))
+
+
+def _mark(key: str) -> str:
+    return f"{MARK}; {_NEEDS[key]}"
+
+
+def _feature_lines(columns: Mapping[str, Column], made: Draft) -> list[str]:
+    """Return what the list of features names: many as runs, but alone what a comment stands beside."""
+    if len(made.features) <= _LISTED_ALONE:
+        return made.features
+    places = {name: place for place, name in enumerate(columns)}
+    alone = {several[0] for several, _ in made.said if len(several) == 1}
+    runs = _runs(made.features, places, lambda name: name if name in alone else name in made._categories)
+    return [name for some in runs for name in _as_run(some, columns)]
+
+
+def _runs(names: Iterable[str], places: Mapping[str, int], kind: Callable[[str], object]) -> Iterator[list[str]]:
+    """Yield names in a row: their places follow each other, and their kinds are equal."""
+    some: list[str] = []
+    for name in names:
+        if some and (places[name] != places[some[-1]] + 1 or kind(name) != kind(some[-1])):
+            yield some
+            some = []
+        some.append(name)
+    if some:
+        yield some
+
+
+def _as_run(names: Sequence[str], columns: Collection[str]) -> Sequence[str]:
+    """Return names as one run, if they are enough and it is read as it is meant."""
+    run = f"{names[0]}{RUN}{names[-1]}"
+    unclear = run in columns or RUN in names[0] or RUN in names[-1]
+    return names if len(names) < _ENOUGH_ALIKE or unclear else [run]
+
+
 def _comment(made: Draft, name: str) -> str:
-    sentences = [sentence for column, sentence in made.notes if column == name]
+    sentences = [sentence for several, sentence in made.said if several == [name]]
     return f"  # {_in_comment('; '.join(sentences))}" if sentences else ""
 
 

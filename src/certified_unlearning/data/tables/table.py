@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from certified_unlearning.data.prepared import NORM_TOLERANCE
 from certified_unlearning.data.tables.classes import count_classes, require_common
 from certified_unlearning.data.tables.declaration import Table, check, text_of
+from certified_unlearning.data.tables.runs import chosen_features, written_out
 from certified_unlearning.data.tables.table_file import as_arrow, batches, column_names, index_columns
 from certified_unlearning.data.tables.table_values import Rows, listed, mask_of
 from certified_unlearning.errors import DataError
@@ -81,7 +82,7 @@ class Records(NamedTuple):
 
 
 def resolve(table: Table, *, fewest: int = 1) -> Table:
-    """Return the declaration with what it leaves to the file: all feature columns, and the classes as texts.
+    """Return the declaration with what it leaves to the file: all columns by name, and the classes as texts.
 
     Args:
         table: The declaration.
@@ -96,8 +97,9 @@ def resolve(table: Table, *, fewest: int = 1) -> Table:
     columns = column_names(table.path)
     for column in table.roles.values():
         require_columns(table.path, columns, [column])
-    features = table.features
-    if features is None:
+    if table.features is not None:
+        features = chosen_features(table, columns)
+    else:
         features = tuple(column for column in columns if column not in table.roles.values())
         index = [column for column in index_columns(table.path, columns) if column in features]
         if index:
@@ -109,15 +111,17 @@ def resolve(table: Table, *, fewest: int = 1) -> Table:
             _refuse_by_name(table, column)
         if not features:
             raise DataError(f"{table.path} has no column that could be a feature")
+    table = written_out(table.model_copy(update={"features": features}), columns)
     for column in (*features, *table.categories, *table.ranges, *table.missing):
         require_columns(table.path, columns, [column])
+    check(table, table.path, written_out=True)
     if table.classes is not None:
         classes = [str(text_of(value)) for value in table.classes]
     else:
         counts = count_classes(table)
         require_common(table, counts, fewest=fewest)
         classes = [*counts]
-    return table.model_copy(update={"features": features, "classes": tuple(classes)})
+    return table.model_copy(update={"classes": tuple(classes)})
 
 
 def _refuse_by_name(table: Table, column: str) -> None:

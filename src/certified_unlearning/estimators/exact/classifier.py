@@ -37,7 +37,7 @@ from certified_unlearning.mechanisms.exact.plan import (
 )
 from certified_unlearning.mechanisms.exact.trajectory import Descent, Trajectory
 from certified_unlearning.mechanisms.learners.learner import require_one_of
-from certified_unlearning.text import counted, rounded_up
+from certified_unlearning.text import counted, noun_of, rounded_up
 from certified_unlearning.vocabulary import ExactMechanism, NoiseSource
 
 
@@ -248,8 +248,8 @@ class ExactLogisticRegression(LinearClassifier):
         stated = self.certificate_
         return "\n".join(
             [
-                f"Learned from {stated.n_learned} records; {stated.deleted} deleted and {stated.inserted} inserted "
-                f"since, in {counted(stated.requests, 'request')}.",
+                f"Learned from {stated.n_learned} {noun_of(stated.n_learned, 'record')}; {stated.deleted} deleted and "
+                f"{stated.inserted} inserted since, in {counted(stated.requests, 'request')}.",
                 f"Guaranteed ({stated.guarantee}, by {stated.mechanism}): epsilon = 0 at delta = 0.",
                 f"Equal in law to: {stated.comparator}.",
                 "Deleting one more record takes steps again with probability at most "

@@ -301,7 +301,9 @@ class CertifiedMLPClassifier(ClassifierMixin, LinearModel):  # type: ignore[misc
         spent = self._spent()
         lines = [
             f"Certified labels are those of a network trained without them, and without any k more of each batch; "
-            f"{learned.budgets[-1] - spent} of {learned.budgets[-1]} are left.",
+            f"{learned.budgets[-1] - spent} of {learned.budgets[-1]} "
+            f"{'is' if learned.budgets[-1] - spent == 1 else 'are'} "
+            "left.",
             "Labels that are not certified come from a network that is trained anew when it is first asked for one.",
         ]
         if self._pending:

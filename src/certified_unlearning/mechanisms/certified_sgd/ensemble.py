@@ -26,6 +26,7 @@ from certified_unlearning.errors import DataError, ParameterError
 from certified_unlearning.mechanisms.certified_sgd.sgd import initial_parameters
 from certified_unlearning.mechanisms.certified_sgd.shards import Sharding, Standing
 from certified_unlearning.mechanisms.certified_sgd.votes import Votes, decided
+from certified_unlearning.text import counted
 
 ROWS_AT_ONCE = 4096
 """Records that are voted on together."""
@@ -300,7 +301,9 @@ class CertifiedShards:
             box = self._boxes([shard], [budget])
             for what, values in (("trained again, ", without), ("", kept)):
                 if not all(bool(one.holds(two).all()) for one, two in zip(box, values, strict=True)):
-                    raise DataError(f"{what}shard {shard} has parameters outside its box of {budget} removals")
+                    raise DataError(
+                        f"{what}shard {shard} has parameters outside its box of {counted(budget, 'removal')}"
+                    )
 
     def _train(self, shard: int, first: int) -> None:
         """Train a shard from a stage on; its standing says that nothing is pending."""

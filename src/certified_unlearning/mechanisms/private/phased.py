@@ -15,6 +15,7 @@ from certified_unlearning.engine.private.bounded_records import BoundedRecords
 from certified_unlearning.engine.randomness import normal_rows
 from certified_unlearning.errors import ParameterError
 from certified_unlearning.mechanisms.private.fitting import require_fitting
+from certified_unlearning.text import counted
 
 
 def learn(plan: PhasedDescent, records: BoundedRecords, keys: Sequence[int]) -> Tensor:
@@ -33,7 +34,7 @@ def learn(plan: PhasedDescent, records: BoundedRecords, keys: Sequence[int]) -> 
     """
     due = sum(phase.problem.n for phase in plan.phases) + plan.unused
     if len(records) != due:
-        raise ParameterError(f"the plan is for {due} records, got {len(records)}")
+        raise ParameterError(f"the plan is for {counted(due, 'record')}, got {len(records)}")
     weights = records.rows.new_zeros(len(keys), records.features)
     start = 0
     for number, phase in enumerate(plan.phases):

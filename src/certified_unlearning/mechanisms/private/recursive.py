@@ -14,6 +14,7 @@ from certified_unlearning.engine.addresses import address
 from certified_unlearning.engine.private.bounded_records import BoundedRecords
 from certified_unlearning.errors import ParameterError
 from certified_unlearning.mechanisms.private.noisy_descent import iterates
+from certified_unlearning.text import counted
 
 
 def learn(plan: RecursiveRegularisation, records: BoundedRecords, keys: Sequence[int]) -> Tensor:
@@ -38,7 +39,7 @@ def found_by_stage(plan: RecursiveRegularisation, records: BoundedRecords, keys:
     size = plan.problem.n
     due = len(plan.stages) * size + plan.unused
     if len(records) != due:
-        raise ParameterError(f"the plan is for {due} records, got {len(records)}")
+        raise ParameterError(f"the plan is for {counted(due, 'record')}, got {len(records)}")
     pull = records.rows.new_zeros(len(keys), records.features)
     found: list[Tensor] = []
     for number, stage in enumerate(plan.stages):

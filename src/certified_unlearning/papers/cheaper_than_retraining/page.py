@@ -23,7 +23,7 @@ _COLUMNS = [
     "compared with",
     "for whom",
     "adaptive requests",
-    "epsilon of one who stays",
+    "epsilon of a record that stays",
 ]
 
 

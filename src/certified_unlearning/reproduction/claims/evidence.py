@@ -17,6 +17,7 @@ from certified_unlearning.reproduction.layout import Layout
 from certified_unlearning.reproduction.paper import Paper
 from certified_unlearning.reproduction.rows import RUN_ROWS, concatenate, read_table
 from certified_unlearning.reproduction.summaries import summarise
+from certified_unlearning.text import counted
 
 
 class MissingEvidence(Exception):
@@ -114,7 +115,8 @@ class Evidence:
                         raise MissingEvidence(
                             f"{self.layout.directory} lacks trials of request {number} of a planned run: "
                             f"{run.experiment}, {run.mechanism} ({run.accountant}), epsilon = {run.epsilon_target:g}, "
-                            f"sigma = {run.sigma:g}, {run.requests[-1].records_removed} records; {self.remedy}"
+                            f"sigma = {run.sigma:g}, {counted(run.requests[-1].records_removed, 'record')}; "
+                            f"{self.remedy}"
                         )
         return rows
 

@@ -10,6 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field, FiniteFloat, model_validator
 
 from certified_unlearning.errors import ParameterError
 from certified_unlearning.reproduction.claims.severity import Miss, missed_bound, missed_range, missed_value
+from certified_unlearning.text import counted
 
 # Values may sit on the edge of a truncation interval: lambda = 1e-6 * 50 000 is one rounding below 0.05 in binary.
 ROUNDING = 1e-12
@@ -244,7 +245,7 @@ class Between(_Relation):
         widest = max(each.uncertainty for each in measured)
         sampled = f", each ± {widest:.2g} or less" if widest else ""
         ends = " to ".join(f"{end:.4g}" if widest else formatted(end) for end in (min(values), max(values)))
-        return f"{ends} ({len(values)} values{sampled})"
+        return f"{ends} ({counted(len(values), 'value')}{sampled})"
 
     def tolerance_text(self) -> str:
         """Return why the range is what it is."""

@@ -18,6 +18,7 @@ from certified_unlearning.reproduction.claims.evidence import Evidence, MissingE
 from certified_unlearning.reproduction.claims.model import CheckableClaim
 from certified_unlearning.reproduction.claims.relations import Finding, Quantity
 from certified_unlearning.reproduction.claims.severity import Miss, Severity, badness, worst
+from certified_unlearning.text import counted
 
 VerdictName = Literal["reproduced", "contradicted", "not run"]
 NARROWEST_TABLE = 60
@@ -182,7 +183,9 @@ def severities(verdicts: Sequence[Verdict]) -> dict[Severity, int]:
 
 def counts(verdicts: Sequence[Verdict]) -> str:
     """Return how many claims have which verdict: ``3 claims: 2 reproduced, 1 contradicted, 0 not run``."""
-    return f"{len(verdicts)} claims: " + ", ".join(f"{count} {name}" for name, count in numbers(verdicts).items())
+    return f"{counted(len(verdicts), 'claim')}: " + ", ".join(
+        f"{count} {name}" for name, count in numbers(verdicts).items()
+    )
 
 
 def numbers(verdicts: Sequence[Verdict]) -> dict[VerdictName, int]:

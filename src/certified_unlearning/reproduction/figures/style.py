@@ -24,6 +24,7 @@ from certified_unlearning.reproduction.figure_style import FigureStyle
 from certified_unlearning.reproduction.figures import line_ends
 from certified_unlearning.reproduction.figures.looks import Look
 from certified_unlearning.reproduction.figures.wording import Numbers, number
+from certified_unlearning.text import counted
 
 _LEAST_ACCURACY_SPAN = 0.02
 """An accuracy axis shows at least this much: noise of a few test records must not look like an effect."""
@@ -292,4 +293,4 @@ def save(figure: Figure, style: FigureStyle, output_stem: str | Path) -> list[Pa
 
 def records(count: int) -> str:
     """Return ``1 record``, ``2 records``, ... for a title."""
-    return f"{count:,} record" if count == 1 else f"{count:,} records"
+    return counted(count, "record")

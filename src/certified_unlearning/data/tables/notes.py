@@ -1,0 +1,41 @@
+"""Sentences about columns: those that say the same of many columns, but for their numbers, become one."""
+
+import re
+from collections.abc import Iterable, Sequence
+
+_NUMBER = re.compile(r"(?<![\w.,'\"])\d+(?:,\d{3})*(?:\.\d+)?(?![\w'\"])")
+_NAMED = 4
+"""Of more columns only the first ones and the last are named."""
+
+
+def which(columns: Sequence[str]) -> str:
+    """Return columns as a subject: how many they are, and the first ones and the last."""
+    if len(columns) == 1:
+        return columns[0]
+    named = columns if len(columns) <= _NAMED else [*columns[: _NAMED - 2], f"... {columns[-1]}"]
+    return f"{len(columns):,} columns ({', '.join(named)})"
+
+
+def grouped(notes: Iterable[tuple[str, str]]) -> list[tuple[list[str], str]]:
+    """Return sentences with all columns that they are said of, in the order in which they come first.
+
+    Sentences that differ in their numbers only become one with the least and the largest of each: 2 to 10.
+    """
+    alike: dict[str, list[tuple[str, str]]] = {}
+    for column, sentence in notes:
+        alike.setdefault(_NUMBER.sub("#", sentence), []).append((column, sentence))
+    return [
+        (list(dict.fromkeys(column for column, _ in same)), _joined([sentence for _, sentence in same]))
+        for same in alike.values()
+    ]
+
+
+def _joined(sentences: Sequence[str]) -> str:
+    """Return sentences that are alike but for their numbers as one."""
+    spreads = iter([_spread(numbers) for numbers in zip(*map(_NUMBER.findall, sentences), strict=True)])
+    return _NUMBER.sub(lambda _: next(spreads), sentences[0])
+
+
+def _spread(numbers: Sequence[str]) -> str:
+    least, most = (by(numbers, key=lambda text: float(text.replace(",", ""))) for by in (min, max))
+    return least if least == most else f"{least} to {most}"
