@@ -8,6 +8,9 @@ PipelineAdjacency = Literal["replace", "zero-out"]
 """Those that the pipeline's objectives know: the normaliser stays."""
 Smoothness = Literal["bound", "spectral", "spectral-with-margin"]
 """Where the smoothness constant comes from (`accounting.core.losses`)."""
+NamedDelta = Literal["auto", "1/n"]
+Delta = float | NamedDelta
+"""Delta of a target: a number, or what follows from the number of records (`accounting.core.checks.required_delta`)."""
 DType = Literal["float32", "float64"]
 """The type of weights and rows, coarsest first."""
 Guarantee = Literal["upper bound", "exact", "as published", "heuristic", "none"]

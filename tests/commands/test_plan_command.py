@@ -356,7 +356,7 @@ MISTAKES = {
     "delta 2": ([*QUESTION, "--delta", "2", *MNIST], "--delta must lie strictly between 0 and 1, got 2.0"),
     "delta as a word": (
         [*QUESTION, "--delta", "sigma", *MNIST],
-        "--delta must be a number or 1/n, got 'sigma'",
+        "--delta must be auto, 1/n or a number, got 'sigma'",
     ),
     "step size as a word": (
         [*QUESTION, "--step-size", "1/n", *MNIST],

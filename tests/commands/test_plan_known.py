@@ -32,7 +32,7 @@ def test_the_constants_are_those_of_an_estimator(plan, classes: int, intercept: 
         classes=classes,
         regularisation=1 / (0.05 * 1500**2 * (2 if intercept else 1)),
         epsilon=1,
-        delta="1/n",
+        delta="auto",
         steps=10,
     )
     problem = learner.exact_problem

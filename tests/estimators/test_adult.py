@@ -25,7 +25,7 @@ def test_it_is_as_accurate_as_scikit_learn_and_unlearns_a_hundred_records_in_a_t
     """
     rows, labels, test_rows, test_labels = adult()
     theirs = LogisticRegression(C=C).fit(rows, labels).score(test_rows, test_labels)
-    model = LangevinLogisticRegression(C=C, records=100, steps=STEPS, batch_size=None, random_state=0)
+    model = LangevinLogisticRegression(delta="1/n", C=C, records=100, steps=STEPS, batch_size=None, random_state=0)
     fitted = model.fit(rows, labels)
     learner = fitted._learner
     assert learner.epsilon == 1

@@ -73,7 +73,7 @@ def test_published_state_keeps_nothing_but_what_it_published(parity):
 
 
 def test_the_published_noise_is_theorem_n1s(parity):
-    fitted = model(SecretStateDescentToDelete, accountant="as published", steps=7).fit(*parity)
+    fitted = model(SecretStateDescentToDelete, accountant="as published", delta="1/n", steps=7).fit(*parity)
     problem = fitted._learner.problem
     assert fitted._learner.sigma == accounting.secret_state_sigma(problem, epsilon=1.0, delta=1 / 600, steps=7)
     assert fitted._learner.learning_steps >= accounting.least_learning_steps(
@@ -82,7 +82,7 @@ def test_the_published_noise_is_theorem_n1s(parity):
 
 
 def test_steps_for_a_given_noise_are_the_least(parity):
-    planned = model(SecretStateDescentToDelete, accountant="as published", sigma=2.0).fit(*parity)._learner
+    planned = model(SecretStateDescentToDelete, accountant="as published", delta="1/n", sigma=2.0).fit(*parity)._learner
     sigma = [
         accounting.secret_state_sigma(planned.problem, epsilon=1.0, delta=1 / 600, steps=steps)
         for steps in (planned.steps - 1, planned.steps)

@@ -37,8 +37,10 @@ def known_to_fail(estimator) -> dict[str, str]:
     [
         CertifiedLogisticRegression(normalize=True),
         CertifiedLogisticRegression(normalize=True, C=0.1, strict_timing=True, fit_intercept=False),
-        LangevinLogisticRegression(normalize=True, C=0.1),
-        LangevinLogisticRegression(normalize=True, C=0.01, accountant="lsi", adjacency="replace", epsilon=10),
+        LangevinLogisticRegression(delta="1/n", normalize=True, C=0.1),
+        LangevinLogisticRegression(
+            delta="1/n", normalize=True, C=0.01, accountant="lsi", adjacency="replace", epsilon=10
+        ),
         CertifiedMLPClassifier(),
         CertifiedMLPClassifier((), clipping="l2", bound=1.0, normalize=True),
         ExactLogisticRegression(normalize=True),

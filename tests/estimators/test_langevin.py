@@ -102,7 +102,9 @@ class TestUnlearning:
 
     @pytest.mark.parametrize("accountant", ["lsi", "lsi-tight"])
     def test_the_papers_accountants_add_their_extra_delta(self, parity, accountant):
-        fitted = model(accountant=accountant, adjacency="replace").fit(*parity).unlearn([5]).unlearn([6, 7])
+        fitted = (
+            model(delta="1/n", accountant=accountant, adjacency="replace").fit(*parity).unlearn([5]).unlearn([6, 7])
+        )
         certificate.verify(fitted.certificate_)
         # Learning takes a hundredth of delta, rounding in float32 what it takes of epsilon.
         assert 1e-7 < fitted.certificate_.extra_delta < 0.11 / 600
@@ -254,7 +256,7 @@ class TestMistakes:
         [
             ({"epsilon": 0}, "epsilon must be .* above 0, got 0"),
             ({"epsilon": 0, "sigma": 0.1}, "epsilon must be .* above 0, got 0"),
-            ({"delta": "1/N"}, 'delta must be "1/n" or a number'),
+            ({"delta": "1/N"}, 'delta must be "auto", "1/n" or a number'),
             ({"delta": 0}, "delta must lie strictly between 0 and 1, got 0"),
             ({"C": -1}, "C must be .* above 0, got -1"),
             ({"sigma": -0.1}, "sigma must be .* above 0"),
@@ -276,13 +278,13 @@ class TestMistakes:
             model(sigma=1e-12).fit(*parity)
 
     def test_a_type_in_which_rounding_takes_little_is_kept_and_else_float64_is_taken(self, parity):
-        assert model(sigma=0.5).fit(*parity)._weights.dtype == np.float32
+        assert model(delta="1/n", sigma=0.5).fit(*parity)._weights.dtype == np.float32
         fitted = model(sigma=0.005).fit(*parity)
         assert fitted._weights.dtype == np.float64
         assert fitted.unlearn([3]).certificate_.dtype == "float64"
 
     def test_what_rounding_adds_is_said_where_it_matters(self, parity, tmp_path):
-        fitted = model(sigma=0.5, epsilon=1.0).fit(*parity)
+        fitted = model(delta="1/n", sigma=0.5).fit(*parity)
         assert fitted._weights.dtype == np.float32
         stated = fitted.unlearn(range(40)).certificate_
         assert 1.01 * stated.epsilon_in_exact_arithmetic < stated.epsilon <= 1.0

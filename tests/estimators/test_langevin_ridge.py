@@ -275,7 +275,7 @@ class TestAccuracy:
 
 
 class TestAdvice:
-    @pytest.mark.parametrize(("n", "alpha", "advised"), [(442, 1.0, "alpha = 44"), (20_000, 20.0, "alpha = 200")])
+    @pytest.mark.parametrize(("n", "alpha", "advised"), [(442, 1.0, "alpha = 150"), (20_000, 20.0, "alpha = 200")])
     def test_drowned_noise_is_said_and_the_alpha_advised_does(self, n, alpha, advised, monkeypatch):
         # Planned, not learned: that would take long, and comes after.
         monkeypatch.setattr(LangevinRidge, "_learn_from", lambda *_: None)

@@ -116,7 +116,7 @@ def said_of(number):
 
 class TestDrowning:
     @pytest.mark.parametrize("make", CLASSIFIERS)
-    @pytest.mark.parametrize("parameters", [{}, {"epsilon": 0.1}, {"C": 0.1}, {"C": 1e-3}, {"C": 3}])
+    @pytest.mark.parametrize("parameters", [{}, {"epsilon": 0.1, "delta": "1/n"}, {"C": 0.1}, {"C": 1e-3}, {"C": 3}])
     def test_reasonable_models_do_not_warn(self, make, parameters):
         """Planned, not fitted, with the sizes of ordinary tables."""
         for n in (150, 1000, 30_000):

@@ -1,6 +1,7 @@
 """A small table of people, some of them with two rows, and a model made from it."""
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -11,6 +12,7 @@ from certified_unlearning.ledger.requests import Status
 
 FEATURES = ("height", "weight", "age")
 PEOPLE = 300
+LANGEVIN: dict[str, Any] = {"mechanism": "langevin", "epsilon": 1.0, "delta": "1/n"}
 
 
 def write_table(path: Path) -> pd.DataFrame:
@@ -25,6 +27,6 @@ def write_table(path: Path) -> pd.DataFrame:
 
 
 def make_model(path: Path, data: Path, batch_size: int | None = None) -> Status:
-    """Make a model directory whose removals take a few steps."""
+    """Make a model directory whose removals take a few noisy steps."""
     table = Table(path=str(data), label="ill", identifier="person")
-    return initialise(path, table, epsilon=1.0, C=0.1, steps=5, records=3, device="cpu", batch_size=batch_size)
+    return initialise(path, table, **LANGEVIN, C=0.1, steps=5, records=3, device="cpu", batch_size=batch_size)

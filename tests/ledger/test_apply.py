@@ -29,7 +29,7 @@ from certified_unlearning.ledger.verification import verify
 from certified_unlearning.mechanisms.learners.history import Removal
 from certified_unlearning.mechanisms.learners.langevin import LangevinLearner
 from tests.ledger.conftest import Original
-from tests.ledger.tables import make_model
+from tests.ledger.tables import LANGEVIN, make_model
 
 
 def test_apply_takes_the_planned_noisy_steps_on_the_data_without_the_records(
@@ -137,7 +137,7 @@ def test_three_classes_and_no_intercept(original: Original, tmp_path: Path) -> N
     table.to_parquet(tmp_path / "people.parquet")
     model = tmp_path / "model"
     declared = Table(path=str(tmp_path / "people.parquet"), label="ill", identifier="person")
-    initialise(model, declared, epsilon=1, C=0.1, steps=5, records=3, intercept=False, dtype="float64")
+    initialise(model, declared, **LANGEVIN, C=0.1, steps=5, records=3, intercept=False, dtype="float64")
     requests.request(model, ["p1"])
     apply(model)
     verify(model)
@@ -217,8 +217,8 @@ def test_two_inits_of_one_model_do_not_mix(original: Original, tmp_path: Path) -
         ({"features": ["height", "ill"]}, {}, "which is the label and so no feature"),
         ({}, {"C": 0}, "C must be a finite number above 0, got 0"),
         ({}, {"epsilon": -1}, "epsilon must be"),
-        ({}, {"sigma": 1, "steps": 1}, "give sigma or steps, not both"),
-        ({}, {"sigma": 1e-12}, "rounding in float64 would take more than 10% of epsilon"),
+        ({}, {"mechanism": "langevin", "sigma": 1, "steps": 1}, "give sigma or steps, not both"),
+        ({}, {"mechanism": "langevin", "sigma": 1e-12}, "rounding in float64 would take more than 10% of epsilon"),
     ],
 )
 def test_a_mistake_at_init_is_one_sentence_and_leaves_nothing(
@@ -264,7 +264,8 @@ def test_what_the_papers_accountant_plans_is_published_with_a_certificate_that_v
     """Learning was too short for so small a delta, and rounding too much for so large an epsilon."""
     table = Table(path=str(original.data), label="ill", identifier="person")
     path = tmp_path / "model"
-    initialise(path, table, epsilon=epsilon, delta=delta, C=0.1, steps=steps, accountant="lsi", device="cpu")
+    asked = LANGEVIN | {"epsilon": epsilon, "delta": delta, "steps": steps, "accountant": "lsi"}
+    initialise(path, table, **asked, C=0.1, device="cpu")
     requests.request(path, ["p3"])
     apply(path)
     stated = verify(path).current

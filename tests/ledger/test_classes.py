@@ -24,7 +24,7 @@ from tests.ledger.conftest import Original, Unlearn
 
 FROM_RECORDS = "declared, classes from the records"
 MECHANISMS: dict[str, dict[str, Any]] = {
-    "langevin": {"epsilon": 1.0, "C": 0.1, "steps": 5},
+    "langevin": {"epsilon": 1.0, "delta": "1/n", "C": 0.1, "steps": 5},
     "newton-removal": {"epsilon": 1.0, "C": 0.1},
     "noisy-sgd": {"steps": 20, "sigma": 0.02},
     "certified-ensemble": {"budgets": (1, 2)},

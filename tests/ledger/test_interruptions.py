@@ -170,7 +170,7 @@ def test_commands_that_only_read_say_in_one_line_that_they_were_interrupted(
 @pytest.mark.parametrize("wait", [0, 0.01, 0.1])
 def test_a_second_ctrl_c_prints_no_traceback(original: Original, tmp_path: Path, wait: float) -> None:
     # 45,000 steps and more, so that the first one comes while it learns.
-    long = ["init", tmp_path / "model", "--data", original.data, *FLAGS[:6], "--C", 1000, "--batch-size", "all"]
+    long = ["init", tmp_path / "model", "--data", original.data, *FLAGS[:10], "--C", 1000, "--batch-size", "all"]
     ended = run(*long, interrupted_after=2, again_after=wait)
     assert ended.status in (130, -signal.SIGINT)
     assert "Traceback" not in ended.errors

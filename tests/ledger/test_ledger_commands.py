@@ -16,7 +16,10 @@ from certified_unlearning.mechanisms.learners.langevin import LangevinLearner
 from certified_unlearning.text import rounded_up
 from tests.ledger.conftest import Original, Unlearn
 
-FLAGS = ("--label", "ill", "--id", "person", "--epsilon", 1, "--C", 0.1, "--steps", 5, "--records", 3)
+FLAGS = (
+    "--label", "ill", "--id", "person", "--mechanism", "langevin", "--epsilon", 1, "--delta", "1/n",
+    "--C", 0.1, "--steps", 5, "--records", 3,
+)  # fmt: skip
 
 
 def test_init_request_apply_status_verify(original: Original, tmp_path: Path, unlearn: Unlearn) -> None:
@@ -159,7 +162,10 @@ def test_a_flag_gives_a_run_of_columns_one_range_and_the_ledger_keeps_each_colum
         (("--category", "town"), "--category is 'town', but must be like colour=red,green,null"),
         (("--range", "age=5"), "--range is 'age=5', but must be like age=0:100"),
         (("--range", "age=old:5"), "--range has 'old', but must be like age=0:100"),
-        (("--data", "{data}", "--label", "ill", "--id", "person", "--delta", "n"), "--delta has 'n', but must be 1/n"),
+        (
+            ("--data", "{data}", "--label", "ill", "--id", "person", "--delta", "n"),
+            "--delta must be auto, 1/n or a number, got 'n'",
+        ),
         (("--data", "{data}", "--label", "ill", "--id", "ill"), "label and identifier are the same column 'ill'"),
     ],
 )
@@ -185,7 +191,7 @@ def test_the_quick_commands_import_neither_torch_nor_pandas_nor_sklearn(model: P
 
 
 def test_init_says_which_C_it_took(original: Original, tmp_path: Path, unlearn: Unlearn) -> None:
-    result = unlearn("init", tmp_path / "model", "--data", original.data, *FLAGS[:6])
+    result = unlearn("init", tmp_path / "model", "--data", original.data, *FLAGS[:10])
     assert result.exit_code == 0
     assert re.search(r"^C = 0\.2222, C n = 100: learning takes [\d,]+ steps$", result.stdout, re.MULTILINE)
     assert result.stderr == ""
@@ -198,7 +204,7 @@ def test_init_warns_before_it_learns_for_long(
         raise KeyboardInterrupt
 
     monkeypatch.setattr(LangevinLearner, "learn", interrupted)
-    result = unlearn("init", tmp_path / "model", "--data", original.data, *FLAGS[:6], "--C", 100)
+    result = unlearn("init", tmp_path / "model", "--data", original.data, *FLAGS[:10], "--C", 100)
     assert re.fullmatch(
         r"warning: with C = 100, C n is 45,000 and learning takes \d{3},\d{3} steps; "
         r"C = 0\.2222 \(100 / n\) would be quick\n",

@@ -14,7 +14,7 @@ from certified_unlearning.ledger.contents import Contents
 from certified_unlearning.ledger.initialisation import initialise
 from certified_unlearning.mechanisms.learners.langevin import LangevinLearner
 from tests.ledger.conftest import Original
-from tests.ledger.tables import FEATURES
+from tests.ledger.tables import FEATURES, LANGEVIN
 
 C = 0.2
 
@@ -29,7 +29,7 @@ def planned(original: Original, path: Path, **parameters: object) -> tuple[float
 
     table = Table(path=str(original.data), label="ill", identifier="person")
     with pytest.raises(InfeasibleError, match="enough"):
-        initialise(path, table, epsilon=1, planned=stop, **parameters)  # type: ignore[arg-type]
+        initialise(path, table, **LANGEVIN, planned=stop, **parameters)  # type: ignore[arg-type]
     return found[0]
 
 

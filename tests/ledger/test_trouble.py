@@ -26,6 +26,7 @@ from certified_unlearning.ledger.initialisation import initialise
 from certified_unlearning.ledger.quality import quality_left
 from certified_unlearning.ledger.requests import request
 from tests.ledger.conftest import Unlearn
+from tests.ledger.tables import LANGEVIN
 
 FITS = 3
 RANGES = {"a": (0, 1500), "b": (-1, 1), "c": (-1, 1), "d": (-1, 1), "e": (1.9e6, 2.1e6)}
@@ -81,6 +82,8 @@ class Models:
     def make(self, asked: dict[str, Any], **declared: Any) -> Path:
         self._made += 1
         path = self.table.parent / f"model{self._made}"
+        if "mechanism" not in asked:
+            asked = LANGEVIN | asked
         initialise(path, Table(path=str(self.table), label="ill", identifier="person", **declared), **asked)
         return path
 
@@ -106,11 +109,11 @@ def advised(warning: str, asked: dict[str, Any]) -> list[tuple[dict[str, Any], d
     refit = {key: value for key, value in asked.items() if key in ("epsilon", "C")} | {"mechanism": "newton-removal"}
     found: list[tuple[dict[str, Any], dict[str, Any]]] = []
     planned = {key: value for key, value in asked.items() if key not in ("sigma", "steps")}
-    for flag, number, without in re.findall(r"--(C|epsilon|sigma) ([\d.e-]+)( without --sigma)?", warning):
-        usual = refit if "and --mechanism newton-removal" in warning else planned if without else asked
+    named = r"(--mechanism newton-removal )?--(C|epsilon|sigma) ([\d.e-]+)( without --sigma)?"
+    for newton, flag, number, without in re.findall(named, warning):
+        by_newton = newton or "and --mechanism newton-removal" in warning
+        usual = refit if by_newton else planned if without else asked
         found.append((usual | {flag: float(number)}, {}))
-    if " --mechanism newton-removal (" in warning:
-        found.append((refit, {}))
     if "the usual noise without --sigma" in warning:
         found.append((planned, {}))
     if "more --steps together with a smaller --sigma" in warning:

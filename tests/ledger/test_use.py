@@ -22,7 +22,7 @@ from certified_unlearning.ledger.directory import BusyError, ModelDirectory
 from certified_unlearning.ledger.initialisation import initialise
 from certified_unlearning.ledger.quality import quality_left
 from tests.ledger.conftest import Original, Unlearn
-from tests.ledger.tables import make_model
+from tests.ledger.tables import LANGEVIN, make_model
 
 
 @pytest.fixture
@@ -230,8 +230,10 @@ def test_quality_is_that_of_the_records_that_are_left(
     table.loc[table.index[10:16], ["height", "weight", "age"]] = 0
     table.to_csv(tmp_path / "t.csv", index=False)
     asked: dict[str, Any] = {"epsilon": 1.0, "C": 0.1, "device": "cpu", "intercept": intercept}
-    asked |= {"mechanism": "newton-removal", "sigma": 0.03} if kind == "newton" else {}
-    asked |= {"batch_size": 60 if kind == "mini-batches" else None} if kind != "newton" else {}
+    if kind == "newton":
+        asked |= {"sigma": 0.03}
+    else:
+        asked |= LANGEVIN | {"batch_size": 60 if kind == "mini-batches" else None}
     declared = Table(path=str(tmp_path / "t.csv"), label="ill", identifier="person")
     initialise(tmp_path / "model", declared, **asked)
     for gone in ([], ["p3", "p4", "p17"]):
@@ -257,7 +259,8 @@ def test_requests_that_wait_are_still_in_the_model(model: Path) -> None:
 
 def test_init_apply_and_status_say_it_and_keep_it_nowhere(original: Original, tmp_path: Path, unlearn: Unlearn) -> None:
     model = tmp_path / "model"
-    flags = ("--label", "ill", "--id", "person", "--epsilon", 1, "--C", 0.1, "--steps", 5, "--records", 3)
+    flags = ("--label", "ill", "--id", "person", "--mechanism", "langevin", "--epsilon", 1)
+    flags += ("--C", 0.1, "--steps", 5, "--records", 3)
     heading = "quality on the training records that are left, without noise: not for publication\n  accuracy 0."
     assert heading in unlearn("init", model, "--data", original.data, *flags).stdout
     unlearn("request", model, "--id", "p3")

@@ -11,7 +11,7 @@ import typer
 
 from certified_unlearning.accounting import ACCOUNTANTS
 from certified_unlearning.commands.ledger_use import print_quality, print_warnings
-from certified_unlearning.commands.options import WithQuality
+from certified_unlearning.commands.options import DELTA_HELP, WithQuality, delta_of, target
 from certified_unlearning.commands.output import after, interruptible
 from certified_unlearning.errors import ParameterError
 from certified_unlearning.files import read_yaml
@@ -30,14 +30,16 @@ SLOW = 3
 def init(
     model_dir: Annotated[Path, typer.Argument(metavar="MODEL_DIR", help="Where the model goes: a new directory.")],
     epsilon: Annotated[
-        float | None, typer.Option(help="The target after every removal; left out where removals are exact.")
+        float | None,
+        typer.Option(help="The target after every removal; left out where removals are exact.", callback=target),
     ] = None,
     inverse_strength: Annotated[
         float | None,
         typer.Option(
             "--C",
             help="Inverse strength of the regulariser, as in scikit-learn, but the intercept is regularised too; by "
-            "default 100 / n. With C n of 30 to 100 removals are short and noise is small.",
+            "default 1, as there. Of langevin and exact mechanisms 100 / n by default: with C n of 30 to 100 removals "
+            "by langevin are short and its noise is small.",
         ),
     ] = None,
     data: Annotated[Path | None, typer.Option(help="The records: a .csv, .csv.gz or .parquet file.")] = None,
@@ -85,35 +87,41 @@ def init(
         typer.Option(help="A YAML file with the whole declaration, as `own_data` has it in params.yaml, instead."),
     ] = None,
     intercept: Annotated[bool, typer.Option(help="Whether the model has an intercept.")] = True,
-    delta: Annotated[str, typer.Option(help="1/n, or a number strictly between 0 and 1.")] = "1/n",
+    delta: Annotated[str, typer.Option(help=f"{DELTA_HELP}.")] = "auto",
     sigma: Annotated[
         float | None,
         typer.Option(
-            help="Noise scale; by default the least that does, for --steps and --records; of noisy-sgd and "
-            "accelerated-noisy-sgd 0.01."
+            help="Noise scale; by default 0.001, of langevin the least that does, for --steps and --records, of "
+            "noisy-sgd and accelerated-noisy-sgd 0.01."
         ),
     ] = None,
     steps: Annotated[
         int | None,
         typer.Option(
-            help="Steps that shall remove --records records; not together with --sigma. Of exact mechanisms: steps of "
+            help="Of langevin: steps that shall remove --records records; not together with --sigma. Of exact "
+            "mechanisms: steps of "
             "learning, all of which are kept; by default 256. Of certified-ensemble: updates of each stage; by default "
             "5."
         ),
     ] = None,
-    records: Annotated[int, typer.Option(help="Records that --steps steps shall be able to remove at once.")] = 1,
-    accountant: Annotated[str, typer.Option(help=f"Which analysis: {', '.join(ACCOUNTANTS)}.")] = "shifted",
+    records: Annotated[
+        int, typer.Option(help="Of langevin: records that --steps steps shall be able to remove at once.")
+    ] = 1,
+    accountant: Annotated[
+        str, typer.Option(help=f"Of langevin: which analysis: {', '.join(ACCOUNTANTS)}.")
+    ] = "shifted",
     batch_size: Annotated[
         str,
         typer.Option(
-            help="Records of a mini-batch, which is what a step reads; auto: mini-batches where there are enough "
-            "records (of exact mechanisms always, of 8 records); all: every step reads all records."
+            help="Of langevin and exact mechanisms: records of a mini-batch, which is what a step reads; auto: "
+            "mini-batches where there are enough records (of exact mechanisms always, of 8 records); all: every step "
+            "reads all records."
         ),
     ] = "auto",
     mechanism: Annotated[
         Literal[
-            "langevin",
             "newton-removal",
+            "langevin",
             "noisy-sgd",
             "accelerated-noisy-sgd",
             "quantized-sgd",
@@ -121,14 +129,15 @@ def init(
             "certified-ensemble",
         ],
         typer.Option(
-            help="langevin: noisy steps, compared with learning anew by noisy steps; newton-removal: a request reads "
-            "its own records only, compared with an exact refit plus the same noise, for two classes (with more: a "
-            "certified refit); certified-ensemble: shards of networks that answer labels, or none, and are trained "
-            "again when a budget is spent: answers are those of the ensemble trained without the removed records; "
-            "the others are exact: epsilon is 0, compared with the same steps from nothing, for requests that do not "
+            help="newton-removal: a request reads its own records only, compared with an exact refit plus the same "
+            "noise, for two classes and at most 5000 numbers a record (with more: a certified refit, which reads all); "
+            "langevin: noisy steps, compared with learning anew by noisy steps; certified-ensemble: shards of "
+            "networks that answer labels, or none, and are trained again when a budget is spent: answers are those of "
+            "the ensemble trained without the removed records; the others are exact: epsilon is 0, compared with the "
+            "same steps from nothing, for requests that do not "
             "depend on models, with a state that must stay secret."
         ),
-    ] = "langevin",
+    ] = "newton-removal",
     step_size: Annotated[
         float | None,
         typer.Option(
@@ -203,7 +212,7 @@ def init(
         declaration.parse(json.dumps(declared, default=_refuse_date), "the table" if table is None else str(table)),
         epsilon=epsilon,
         C=inverse_strength,
-        delta="1/n" if delta == "1/n" else _number("--delta", delta, "1/n or a number"),
+        delta=delta_of(delta),
         sigma=sigma,
         steps=steps,
         records=records,

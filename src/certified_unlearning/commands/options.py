@@ -1,11 +1,13 @@
 """Options that several commands share, and where results and baselines lie."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, cast, get_args
 
 import typer
 
-from certified_unlearning.errors import DataError
+from certified_unlearning.accounting.core.checks import require_positive
+from certified_unlearning.errors import DataError, ParameterError
+from certified_unlearning.vocabulary import Delta, NamedDelta
 
 Results = Annotated[Path, typer.Option(help="Directory of all results.")]
 ModelDir = Annotated[Path, typer.Argument(metavar="MODEL_DIR", help="The model directory.")]
@@ -21,6 +23,48 @@ OthersPapers = Annotated[
     list[str] | None,
     typer.Option("--other", help="A paper of others, such as my_package.my_paper:PAPER; repeatable."),
 ]
+
+DELTA_HELP = "auto, which is min(1e-6, 1 / (10 n)), 1/n, or a number strictly between 0 and 1"
+LARGEST_EPSILON = 350
+"""The sampler of noise leaves out a probability of 2^-512, which adds exp(epsilon) times as much to delta."""
+
+
+def positive(option: typer.CallbackParam, value: float | None) -> float | None:
+    """Return an option's value, as typer's callback: before the command does anything.
+
+    Raises:
+        ParameterError: It is no finite number above 0.
+    """
+    if value is not None:
+        require_positive(**{option.opts[0]: value})
+    return value
+
+
+def target(option: typer.CallbackParam, value: float | None) -> float | None:
+    """Return an option's value as `positive` does, refused where no noise can meet it, whatever the data are.
+
+    Raises:
+        ParameterError: It is no number above 0, or above `LARGEST_EPSILON`.
+    """
+    if value is not None and value > LARGEST_EPSILON:
+        raise ParameterError(
+            f"{option.opts[0]} must be at most {LARGEST_EPSILON}, got {value!r}: above that nothing can be guaranteed"
+        )
+    return positive(option, value)
+
+
+def delta_of(text: str) -> Delta:
+    """Return what ``--delta`` says.
+
+    Raises:
+        ParameterError: It is no number and none of the words.
+    """
+    if text in get_args(NamedDelta):
+        return cast(NamedDelta, text)
+    try:
+        return float(text)
+    except ValueError as error:
+        raise ParameterError(f"--delta must be auto, 1/n or a number, got {text!r}") from error
 
 
 def active(preset: str | None) -> str:

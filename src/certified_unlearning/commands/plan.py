@@ -7,6 +7,7 @@ import typer
 import typer.core
 
 from certified_unlearning.accounting import ACCOUNTANTS
+from certified_unlearning.commands.options import DELTA_HELP, delta_of, positive
 from certified_unlearning.errors import ParameterError
 from certified_unlearning.vocabulary import Adjacency
 
@@ -48,7 +49,9 @@ Table = Annotated[Path | None, typer.Option(help="A YAML file with a table's dec
 StrongConvexity = Annotated[float | None, typer.Option(help="m, of each record's loss with its regulariser.")]
 Smoothness = Annotated[float | None, typer.Option(help="L, of each record's loss with its regulariser.")]
 Lipschitz = Annotated[float | None, typer.Option(help="M, bounds each record's data-loss gradient.")]
-Delta = Annotated[str, typer.Option(help="1/n, or a number strictly between 0 and 1.")]
+Delta = Annotated[
+    str | None, typer.Option(help=f"{DELTA_HELP}. By default 1/n, with --C or --data auto, as estimators and ledgers.")
+]
 StreamOfRequests = Annotated[
     str | None,
     typer.Option("--stream", help="5x20: 5 requests, one after another, of 20 records each; replaces --records."),
@@ -73,12 +76,12 @@ def removal(
     smoothness: Smoothness = None,
     lipschitz: Lipschitz = None,
     records: Annotated[int | None, typer.Option(help="Records removed at once.")] = None,
-    epsilon: Annotated[float | None, typer.Option(help="The target.")] = None,
+    epsilon: Annotated[float | None, typer.Option(help="The target.", callback=positive)] = None,
     sigma: Annotated[
         float | None, typer.Option(help="Noise scale: a step adds noise of standard deviation sqrt(2 step_size) sigma.")
     ] = None,
     steps: Annotated[int | None, typer.Option(help="Unlearning steps K.")] = None,
-    delta: Delta = "1/n",
+    delta: Delta = None,
     step_size: Annotated[str, typer.Option(help="1/L, or a number.")] = "1/L",
     adjacency: Annotated[
         Adjacency | None,
@@ -120,8 +123,12 @@ def removal(
     )
     if adjacency is None:
         adjacency = "replace" if known is None else "zero-out"
+    if delta is None:
+        delta = "1/n" if known is None else "auto"
     planned.run(
-        planned.Constants(n, loss.strong_convexity, loss.smoothness, loss.lipschitz, step_size, adjacency, delta),
+        planned.Constants(
+            n, loss.strong_convexity, loss.smoothness, loss.lipschitz, step_size, adjacency, delta_of(delta)
+        ),
         accountant or tuple(ACCOUNTANTS),
         planned.Wish(records=records, epsilon=epsilon, sigma=sigma, steps=steps, stream=stream),
         as_json=as_json,
@@ -148,8 +155,8 @@ def deletion(
         int | None, typer.Option(help="d, the number of parameters; with --data or --features it is known.")
     ] = None,
     alpha: Annotated[float | None, typer.Option(help="The Rényi order.")] = None,
-    epsilon_dp: Annotated[float | None, typer.Option(help="Target for present records.")] = None,
-    epsilon_dd: Annotated[float | None, typer.Option(help="Target for deleted records.")] = None,
+    epsilon_dp: Annotated[float | None, typer.Option(help="Target for present records.", callback=positive)] = None,
+    epsilon_dd: Annotated[float | None, typer.Option(help="Target for deleted records.", callback=positive)] = None,
     records: Annotated[int | None, typer.Option(help="Records replaced by a single request.")] = None,
     stream: StreamOfRequests = None,
     as_json: AsJson = False,
@@ -241,9 +248,11 @@ def exact(
 def private(
     n: Count = None,
     features: Annotated[int | None, typer.Option(help="Columns of a row of norm at most 1.")] = None,
-    epsilon: Annotated[float | None, typer.Option(help="For as many deleted records as --records says.")] = None,
+    epsilon: Annotated[
+        float | None, typer.Option(help="For as many deleted records as --records says.", callback=positive)
+    ] = None,
     radius: Annotated[float | None, typer.Option(help="The largest norm of weights.")] = None,
-    delta: Delta = "1/n",
+    delta: Annotated[str, typer.Option(help=f"{DELTA_HELP}.")] = "auto",
     loss: Annotated[str, typer.Option(help="logistic, squared, absolute, huber or tanh.")] = "logistic",
     relation: Annotated[str, typer.Option(help="replace-one or add-remove.")] = "replace-one",
     records: Annotated[int, typer.Option(help="Deletions that it shall cover with no work.")] = 1,
@@ -263,7 +272,7 @@ def private(
         n=n,
         features=features,
         epsilon=epsilon,
-        delta=delta,
+        delta=delta_of(delta),
         radius=radius,
         loss=loss,
         relation=relation,

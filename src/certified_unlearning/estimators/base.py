@@ -1,7 +1,7 @@
 """Base class of the classifiers that learn by noisy steps."""
 
 from collections.abc import Mapping
-from typing import Any, Literal, Self, get_args
+from typing import Any, Self, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -10,7 +10,7 @@ from certified_unlearning.estimators.classifier import NoisyClassifier
 from certified_unlearning.estimators.linear import without_sample_weight
 from certified_unlearning.estimators.unlearning_model import UnlearningModel
 from certified_unlearning.mechanisms.learners.learner import require_one_of
-from certified_unlearning.vocabulary import DType
+from certified_unlearning.vocabulary import Delta, DType
 
 
 class UnlearningClassifier(NoisyClassifier, UnlearningModel):
@@ -19,7 +19,7 @@ class UnlearningClassifier(NoisyClassifier, UnlearningModel):
     def __init__(
         self,
         epsilon: float = 1.0,
-        delta: float | Literal["1/n"] = "1/n",
+        delta: Delta = "auto",
         *,
         sigma: float | None = None,
         steps: int | None = None,

@@ -1,7 +1,7 @@
 """Logistic and softmax regression whose removals are certified against an exact refit."""
 
 from collections.abc import Mapping
-from typing import Any, Literal, Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -12,6 +12,7 @@ from certified_unlearning.estimators.class_weights import ClassWeights
 from certified_unlearning.estimators.classifier import NoisyClassifier
 from certified_unlearning.estimators.linear import without_sample_weight
 from certified_unlearning.mechanisms.refit_plan import RefitPlan
+from certified_unlearning.vocabulary import Delta
 
 
 class CertifiedLogisticRegression(NoisyClassifier, CertifiedModel):
@@ -34,7 +35,8 @@ class CertifiedLogisticRegression(NoisyClassifier, CertifiedModel):
     Args:
         epsilon: The target for the model published last, requests fixed in advance. `certificate_` also states that for
             all releases together, which holds for adaptive requests, too.
-        delta: Of the target: a number strictly between 0 and 1, or ``"1/n"``.
+        delta: Of the target: a number strictly between 0 and 1; or ``"auto"``, which is ``min(1e-6, 1 / (10 n))``; or
+            ``"1/n"``, as in the papers.
         sigma: Standard deviation of the noise on the published weights (scikit-learn's times ``sqrt(2)``, with an
             intercept). The more, the more records leave before data are read again.
         C: Inverse strength of the regulariser, as in scikit-learn.
@@ -72,7 +74,7 @@ class CertifiedLogisticRegression(NoisyClassifier, CertifiedModel):
     def __init__(
         self,
         epsilon: float = 1.0,
-        delta: float | Literal["1/n"] = "1/n",
+        delta: Delta = "auto",
         *,
         sigma: float = 1e-3,
         C: float = 1.0,

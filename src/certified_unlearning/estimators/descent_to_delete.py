@@ -1,7 +1,7 @@
 """Logistic and softmax regression by the two variants of Descent-to-Delete."""
 
 from collections.abc import Mapping
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
@@ -13,6 +13,7 @@ from certified_unlearning.estimators.class_weights import ClassWeights
 from certified_unlearning.estimators.unlearning_model import shown_progress
 from certified_unlearning.mechanisms.learners.descent import DescentLearner, DescentVariant
 from certified_unlearning.mechanisms.learners.history import Removal
+from certified_unlearning.vocabulary import Delta
 
 
 class _DescentToDelete(UnlearningClassifier):
@@ -23,7 +24,8 @@ class _DescentToDelete(UnlearningClassifier):
 
     Args:
         epsilon: The target after every `unlearn`.
-        delta: Of the target: a number strictly between 0 and 1, or ``"1/n"``.
+        delta: Of the target: a number strictly between 0 and 1; or ``"auto"``, which is ``min(1e-6, 1 / (10 n))``; or
+            ``"1/n"``, as in the papers.
         sigma: Standard deviation of the published noise. None: the least with which ``steps`` steps unlearn
             ``records`` records in the first request.
         steps: Steps of that request. Not together with ``sigma``. With neither, as many as it takes for what was
@@ -136,7 +138,7 @@ class PublishedStateDescentToDelete(_DescentToDelete):
     def __init__(
         self,
         epsilon: float = 1.0,
-        delta: float | Literal["1/n"] = "1/n",
+        delta: Delta = "auto",
         *,
         sigma: float | None = None,
         steps: int | None = None,

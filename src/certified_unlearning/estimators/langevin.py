@@ -18,6 +18,7 @@ from certified_unlearning.estimators.unlearning_model import LangevinModel, show
 from certified_unlearning.mechanisms.learners.history import Removal, answered
 from certified_unlearning.mechanisms.learners.langevin import LangevinLearner
 from certified_unlearning.mechanisms.learners.minibatch import MiniBatchLearner, plan_learner
+from certified_unlearning.vocabulary import Delta
 
 
 class LangevinLogisticRegression(UnlearningClassifier, LangevinModel):
@@ -35,7 +36,8 @@ class LangevinLogisticRegression(UnlearningClassifier, LangevinModel):
 
     Args:
         epsilon: The target after every `unlearn`.
-        delta: Of the target: a number strictly between 0 and 1, or ``"1/n"``.
+        delta: Of the target: a number strictly between 0 and 1; or ``"auto"``, which is ``min(1e-6, 1 / (10 n))``; or
+            ``"1/n"``, as in the papers.
         sigma: Noise scale: a step adds noise of standard deviation ``sqrt(2 step_size) sigma``. None: the least with
             which ``steps`` steps unlearn ``records`` records.
         steps: Steps that unlearning ``records`` records at once shall take. Not together with ``sigma``. With neither,
@@ -79,7 +81,7 @@ class LangevinLogisticRegression(UnlearningClassifier, LangevinModel):
     def __init__(
         self,
         epsilon: float = 1.0,
-        delta: float | Literal["1/n"] = "1/n",
+        delta: Delta = "auto",
         *,
         sigma: float | None = None,
         steps: int | None = None,

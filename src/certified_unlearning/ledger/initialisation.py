@@ -35,7 +35,7 @@ from certified_unlearning.mechanisms.exact.plan import ExactPlan
 from certified_unlearning.mechanisms.learners.learner import require_one_of
 from certified_unlearning.mechanisms.learners.minibatch import plan_learner
 from certified_unlearning.mechanisms.refit_plan import RefitPlan
-from certified_unlearning.vocabulary import ClassesFrom, DType, ExactMechanism
+from certified_unlearning.vocabulary import ClassesFrom, Delta, DType, ExactMechanism
 
 LedgerMechanism = Literal["langevin", "newton-removal", "certified-ensemble"] | ExactMechanism
 
@@ -49,7 +49,7 @@ def initialise(
     *,
     epsilon: float | None = None,
     C: float | None = None,
-    delta: float | Literal["1/n"] = "1/n",
+    delta: Delta = "auto",
     sigma: float | None = None,
     steps: int | None = None,
     records: int = 1,
@@ -58,7 +58,7 @@ def initialise(
     device: Literal["auto", "cpu", "cuda"] = "auto",
     intercept: bool = True,
     batch_size: int | Literal["auto"] | None = "auto",
-    mechanism: LedgerMechanism = "langevin",
+    mechanism: LedgerMechanism = "newton-removal",
     records_between_reads: int | None = None,
     strict_timing: bool = False,
     step_size: float | None = None,
@@ -80,8 +80,9 @@ def initialise(
             records, so it must have no split.
         epsilon: The target after every removal; None where removals are exact, or answers are certified.
         C: Inverse strength of the regulariser, as in scikit-learn: the objective is
-            ``C sum_i loss_i + ||(coef, intercept)||^2 / 2``. None: 100 / n.
-        delta: Of the target.
+            ``C sum_i loss_i + ||(coef, intercept)||^2 / 2``. None: 1, scikit-learn's; of mechanisms that learn by
+            steps 100 / n.
+        delta: Of the target: a number, ``"auto"`` or ``"1/n"`` (`required_delta`).
         sigma: Noise scale. None: the least with which ``steps`` steps remove ``records`` records. With Newton removal
             the deviation of the noise on published weights; None: `REFIT_SIGMA`. Of exact mechanisms see `ExactPlan`.
         steps: Steps that a removal of ``records`` records shall take. None: as the learner chooses. Of exact mechanisms
@@ -93,10 +94,10 @@ def initialise(
         intercept: Whether rows ``x`` become ``(x, 1) / sqrt(2)``, which gives the model an intercept.
         batch_size: Records of a mini-batch; ``"auto"`` for mini-batches where there are enough records, None for all
             records in every step.
-        mechanism: Noisy steps, compared with learning anew by noisy steps; or Newton removal (with three classes or
-            more certified refit), compared with an exact refit; or a descent that forgets exactly: equal in law to
-            learning anew; or an ensemble whose answers are those of one that never knew the removed records. An
-            argument that means nothing for it is refused.
+        mechanism: Newton removal (with three classes or more, or more than `LARGEST_FACTOR` columns, certified refit),
+            compared with an exact refit; or noisy steps, compared with learning anew by noisy steps; or a descent that
+            forgets exactly: equal in law to learning anew; or an ensemble whose answers are those of one that never
+            knew the removed records. An argument that means nothing for it is refused.
         records_between_reads: Of Newton removal: see `RefitPlan`. None: planned.
         strict_timing: Of Newton removal: whether counts alone decide when data are read again.
         step_size: Of exact mechanisms: see `ExactPlan`, as the next two; of certified-ensemble: see `EnsemblePlan`.
@@ -121,16 +122,19 @@ def initialise(
     """
     if C is not None:
         require_positive(C=C)
+    if epsilon is not None:
+        require_positive(epsilon=epsilon)
     known = ("langevin", "newton-removal", "certified-ensemble", *get_args(ExactMechanism))
     require_one_of(known, mechanism=mechanism)
     if mechanism == "newton-removal":
-        _require_usual(mechanism, steps=(steps, None), batch_size=(batch_size, "auto"))
+        _require_usual(mechanism, "langevin", steps=(steps, None), batch_size=(batch_size, "auto"))
     else:
         _require_usual(
             mechanism, records_between_reads=(records_between_reads, None), strict_timing=(strict_timing, False)
         )
     if mechanism != "langevin":
-        _require_usual(mechanism, records=(records, 1), dtype=(dtype, "float32"), accountant=(accountant, "shifted"))
+        of_langevin = {"records": (records, 1), "dtype": (dtype, "float32"), "accountant": (accountant, "shifted")}
+        _require_usual(mechanism, "langevin", **of_langevin)
     if mechanism == "certified-ensemble":
         _require_usual(
             mechanism, batch_size=(batch_size, "auto"), intercept=(intercept, True), C=(C, None), sigma=(sigma, None)
@@ -139,9 +143,9 @@ def initialise(
         intercept = False
     else:
         own = {"shards": shards, "slices": slices, "budgets": budgets, "hidden": hidden, "bound": bound}
-        _require_usual(mechanism, **{name: (value, None) for name, value in own.items()})
+        _require_usual(mechanism, "certified-ensemble", **{name: (value, None) for name, value in own.items()})
     if mechanism in (*get_args(ExactMechanism), "certified-ensemble"):
-        _require_usual(mechanism, epsilon=(epsilon, None), delta=(delta, "1/n"))
+        _require_usual(mechanism, epsilon=(epsilon, None), delta=(delta, "auto"))
         if device == "cuda":
             raise ParameterError(f"device must be left out: {mechanism} computes on the CPU, got 'cuda'")
         if batch_size is None:
@@ -171,7 +175,8 @@ def initialise(
             people = dict(zip(map(str, table.classes or ()), copied.people_by_class, strict=True))
             require_common(table, people, fewest=FEWEST_OF_A_CLASS, noun="person")
         n, features = copied.records, copied.features
-        C = QUICK_CONDITION / n if C is None else C
+        if C is None:
+            C = 1.0 if mechanism == "newton-removal" else QUICK_CONDITION / n
         classes = len(table.classes or ())
         regularisation = regularisation_of(C=C, n=n, intercept=intercept)
         learner: Learner
@@ -282,11 +287,18 @@ def initialise(
     return status(path)
 
 
-def _require_usual(mechanism: str, **values: tuple[Any, Any]) -> None:
-    """Raise `ParameterError` if a value is another than the usual one, which is the second: it would do nothing."""
+def _require_usual(mechanism: str, other: str | None = None, **values: tuple[Any, Any]) -> None:
+    """Raise `ParameterError` if a value is another than the usual one, which is the second: it would do nothing.
+
+    Args:
+        mechanism: The one that was chosen.
+        other: The one for which the values mean something.
+        values: By their names.
+    """
+    instead = "" if other is None else f", or add --mechanism {other}"
     for name, (value, usual) in values.items():
         if value != usual:
-            raise ParameterError(f"{name} means nothing for {mechanism}; leave it out, got {value!r}")
+            raise ParameterError(f"{name} means nothing for {mechanism}; leave it out{instead}, got {value!r}")
 
 
 class _Copied(NamedTuple):

@@ -149,7 +149,7 @@ class _Look:
         options = [each for each in same_weights if each is not None and each.noise < learner.sigma / 2]
         weaker = [self._option(f"--C {self._C(1 / times):.2g}{without}", C=1 / times) for times in STRONGER]
         options += [each for each in weaker if each is not None]
-        options.append(self._refit("--mechanism newton-removal"))
+        options.append(self._refit(f"--mechanism newton-removal --C {self._C(1):.2g}"))
         # A version may have had bad luck: what helps is also better than others with its noise.
         own = self._with("", self._strength(), Noise(learner.sigma, learner.exact_problem.step_size)).expected
         helpful = [

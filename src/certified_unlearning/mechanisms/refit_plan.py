@@ -1,7 +1,7 @@
 """The plan of certified refits and Newton removal, made before anything is learned, and the counts of what happened."""
 
 from dataclasses import dataclass
-from typing import Literal, Self
+from typing import Self
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationInfo, field_validator
 
@@ -9,13 +9,13 @@ from certified_unlearning.accounting.core.checks import (
     require_class_weights,
     require_count,
     require_positive,
-    require_probability,
+    required_delta,
 )
 from certified_unlearning.accounting.core.losses import scores_per_record
 from certified_unlearning.accounting.core.rounding import required_sigma
 from certified_unlearning.accounting.residual import release, schedule
 from certified_unlearning.errors import ParameterError
-from certified_unlearning.vocabulary import Reading
+from certified_unlearning.vocabulary import Delta, Reading
 
 LARGEST_FACTOR = 5000
 """Most columns of a row for which a Hessian is made and factored."""
@@ -77,7 +77,7 @@ class RefitPlan(BaseModel):
         classes: int,
         strong_convexity: float,
         epsilon: float,
-        delta: float | Literal["1/n"],
+        delta: Delta,
         sigma: float,
         strict: bool = False,
         records_between_reads: int | None = None,
@@ -92,7 +92,7 @@ class RefitPlan(BaseModel):
             classes: Number of classes; 1 for ridge regression.
             strong_convexity: ``m``.
             epsilon: The target.
-            delta: Strictly between 0 and 1, or ``"1/n"``.
+            delta: Strictly between 0 and 1, or ``"auto"`` or ``"1/n"`` (`required_delta`).
             sigma: Standard deviation of the published noise.
             strict: Whether the time of reading shall depend on counts alone.
             records_between_reads: None: `schedule.strict_records` if ``strict``, else `schedule.usual_records`.
@@ -115,8 +115,7 @@ class RefitPlan(BaseModel):
                 f"{STRONGEST:g}, got {strong_convexity:.3g}"
             )
         sigma = required_sigma(sigma)
-        delta = 1 / n if delta == "1/n" else delta
-        require_probability(delta=delta)
+        delta = required_delta(delta, n)
         budget = release.budget_of(
             epsilon=float(epsilon), delta=float(delta), strong_convexity=strong_convexity, sigma=sigma
         )

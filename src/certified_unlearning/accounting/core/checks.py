@@ -7,6 +7,7 @@ from numbers import Integral, Real
 import numpy as np
 
 from certified_unlearning.errors import ParameterError
+from certified_unlearning.vocabulary import Delta
 
 
 def require_positive(**values: float) -> None:
@@ -48,6 +49,24 @@ def require_probability(**values: float) -> None:
             continue
         if not (isinstance(value, Real) and 0 < value < 1):
             raise ParameterError(f"{name} must lie strictly between 0 and 1, got {value!r}")
+
+
+def required_delta(delta: Delta, n: int, name: str = "delta") -> float:
+    """Return delta as a number of Python's, for ``n`` records: ``min(1e-6, 1 / (10 n))`` for "auto", or ``1 / n``.
+
+    With a delta of ``1 / n`` an algorithm may publish one of its records, drawn at random, and keep the promise: "auto"
+    stays ten times below. "1/n" is what the papers take.
+
+    Raises:
+        ParameterError: It is neither of these nor a number strictly between 0 and 1.
+    """
+    if isinstance(delta, str):
+        named = {"auto": min(1e-6, 1 / (10 * n)), "1/n": 1 / n}
+        delta = named.get(delta, delta)
+    if not isinstance(delta, Real):
+        raise ParameterError(f'{name} must be "auto", "1/n" or a number strictly between 0 and 1, got {delta!r}')
+    require_probability(**{name: delta})
+    return float(delta)
 
 
 def require_count(*, least: int, **values: float) -> None:

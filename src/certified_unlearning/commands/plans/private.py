@@ -9,7 +9,7 @@ from typing import get_args
 from rich.console import Console
 from rich.table import Table
 
-from certified_unlearning.accounting.core.checks import require_count, require_positive, require_probability
+from certified_unlearning.accounting.core.checks import require_count, require_positive, required_delta
 from certified_unlearning.accounting.core.conversion import epsilon_from_mu, mu_from_epsilon
 from certified_unlearning.accounting.private.guarantee import PrivateGuarantee, extra_delta
 from certified_unlearning.accounting.private.learners import LinearProblem
@@ -17,7 +17,7 @@ from certified_unlearning.accounting.private.losses import LossName, ScalarLoss
 from certified_unlearning.commands.plans.private_methods import Asked, Plan, for_gradients, for_loss, noise
 from certified_unlearning.errors import AssumptionError, ParameterError
 from certified_unlearning.text import counted, rounded_up
-from certified_unlearning.vocabulary import Relation
+from certified_unlearning.vocabulary import Delta, Relation
 
 WIDTH = 0.05
 """Of the parabola of the absolute and the Huber loss, as in the estimators."""
@@ -50,7 +50,7 @@ class PrivateWish:
         n: Number of records.
         features: Columns of a row of norm at most 1.
         epsilon: For as many deleted records.
-        delta: A number, or ``1/n``.
+        delta: A number, ``auto`` or ``1/n``.
         radius: Of the ball of weights.
         loss: Of a score and a target of size at most 1.
         relation: When data sets are neighbours.
@@ -63,7 +63,7 @@ class PrivateWish:
     n: int | None
     features: int | None
     epsilon: float | None
-    delta: str
+    delta: Delta
     radius: float | None
     loss: str
     relation: str
@@ -166,8 +166,7 @@ def _calibrations(wish: PrivateWish) -> tuple[list[PrivateCalibration], list[str
             )
     if wish.batch is not None and not 1 <= wish.batch <= wish.n:
         raise ParameterError(f"--batch-size must be from 1 to --n = {wish.n}, got {wish.batch}")
-    delta, records = _delta(wish.delta, wish.n), wish.records
-    require_probability(**{"--delta": delta})
+    delta, records = required_delta(wish.delta, wish.n, "--delta"), wish.records
     if not 1 <= records <= wish.n:
         raise ParameterError(f"--records must be from 1 to --n = {wish.n}, got {records}")
     one = epsilon_from_mu(mu_from_epsilon(wish.epsilon, delta) / records, delta) if records > 1 else wish.epsilon
@@ -232,13 +231,6 @@ def _calibration(method: str, learner: Plan, records: int, delta: float) -> Priv
         cost=found.cost if math.isfinite(found.cost) else None,
         gradient=found.gradient if math.isfinite(found.gradient) else None,
     )
-
-
-def _delta(given: str, n: int) -> float:
-    try:
-        return 1 / n if given == "1/n" else float(given)
-    except ValueError as error:
-        raise ParameterError(f"--delta must be 1/n or a number, got {given!r}") from error
 
 
 def _print(calibrations: list[PrivateCalibration], goal: str) -> None:

@@ -13,6 +13,7 @@ from rich.console import Console
 from rich.table import Table
 
 from certified_unlearning.accounting import AccountantName, Adjacency, Problem
+from certified_unlearning.accounting.core.checks import required_delta
 from certified_unlearning.accounting.langevin.accountants import accountant_called
 from certified_unlearning.accounting.langevin.calibration import (
     Calibration,
@@ -23,6 +24,7 @@ from certified_unlearning.accounting.langevin.calibration import (
 )
 from certified_unlearning.errors import AssumptionError, InfeasibleError, ParameterError
 from certified_unlearning.text import counted, rounded_up
+from certified_unlearning.vocabulary import Delta
 
 if TYPE_CHECKING:
     from certified_unlearning.commands.plans.known import Known
@@ -32,7 +34,7 @@ PLOT_POINTS = 60
 
 @dataclass(frozen=True)
 class Constants:
-    """The constants as the flags give them; ``step_size`` and ``delta`` are a number or ``1/L`` and ``1/n``."""
+    """The constants as the flags give them; ``step_size`` is a number or ``1/L``."""
 
     n: int
     strong_convexity: float
@@ -40,7 +42,7 @@ class Constants:
     lipschitz: float
     step_size: str
     adjacency: Adjacency
-    delta: str
+    delta: Delta
 
 
 @dataclass(frozen=True)
@@ -151,7 +153,7 @@ def _problem(constants: Constants) -> tuple[Problem, float]:
         step_size=step_size,
         adjacency=constants.adjacency,
     )
-    return problem, 1 / problem.n if constants.delta == "1/n" else _number("delta", constants.delta, "1/n")
+    return problem, required_delta(constants.delta, problem.n)
 
 
 def _number(name: str, text: str, word: str) -> float:

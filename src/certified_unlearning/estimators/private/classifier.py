@@ -1,7 +1,7 @@
 """Differentially private logistic regression."""
 
 from collections.abc import Sequence
-from typing import Any, Literal, Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -12,7 +12,7 @@ from certified_unlearning.errors import DataError
 from certified_unlearning.estimators.classifier import LinearClassifier
 from certified_unlearning.estimators.linear import without_sample_weight
 from certified_unlearning.estimators.private.model import Method, PrivateModel
-from certified_unlearning.vocabulary import Relation
+from certified_unlearning.vocabulary import Delta, Relation
 
 
 class PrivateLogisticRegression(LinearClassifier, PrivateModel):
@@ -35,7 +35,8 @@ class PrivateLogisticRegression(LinearClassifier, PrivateModel):
     Args:
         method: How it is made private.
         epsilon: Of one record.
-        delta: Of the same: a number strictly between 0 and 1, or ``"1/n"``.
+        delta: Of the same: a number strictly between 0 and 1; or ``"auto"``, which is ``min(1e-6, 1 / (10 n))``; or
+            ``"1/n"``, as in the papers.
         relation: What epsilon is of: ``replace-one``, where a record is replaced by any other, or ``add-remove``, where
             its place is left empty, with half of the noise. The one is no epsilon of the other.
         radius: Largest norm of coefficients and intercept together, as the model sees features. Several: half of the
@@ -66,7 +67,7 @@ class PrivateLogisticRegression(LinearClassifier, PrivateModel):
         method: Method = "output-perturbation",
         *,
         epsilon: float = 1.0,
-        delta: float | Literal["1/n"] = 1e-6,
+        delta: Delta = "auto",
         relation: Relation = "replace-one",
         radius: float | Sequence[float] = 5.0,
         boosting: float | None = None,

@@ -11,7 +11,12 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from certified_unlearning.accounting.core.checks import require_count, require_positive, require_probability
+from certified_unlearning.accounting.core.checks import (
+    require_count,
+    require_positive,
+    require_probability,
+    required_delta,
+)
 from certified_unlearning.accounting.private.guarantee import extra_delta, require_met
 from certified_unlearning.accounting.private.learners import (
     Learner,
@@ -92,7 +97,7 @@ class PrivateModel(LinearModel):
             _selected=int(learned.selected[0]),
             _certificate=PrivateCertificate.of(
                 plan,
-                delta=self._delta(len(rows)),
+                delta=required_delta(self.delta, len(rows)),
                 features=rows.shape[1],
                 row_norm=1.0,
                 noise_source="system entropy" if self.random_state is None else "seed",
@@ -103,7 +108,7 @@ class PrivateModel(LinearModel):
     def _planned(self, n: int, features: int) -> PrivateLearner:
         """Return the plan for so many records and columns of a row."""
         require_positive(epsilon=self.epsilon)
-        delta, radii = self._delta(n), self._radii()
+        delta, radii = required_delta(self.delta, n), self._radii()
         problem = LinearProblem(
             n=n, features=features, row_norm=1.0, loss=self._loss(), radius=radii[0], relation=self.relation
         )
@@ -157,13 +162,6 @@ class PrivateModel(LinearModel):
         for each in given:
             require_positive(radius=each)  # type: ignore[arg-type]
         return [float(each) * (math.sqrt(2) if self.fit_intercept else 1.0) for each in given]
-
-    def _delta(self, n: int) -> float:
-        delta = 1 / n if self.delta == "1/n" else self.delta
-        if isinstance(delta, str):
-            raise ParameterError(f"delta must be a number strictly between 0 and 1, or '1/n', got {delta!r}")
-        require_probability(delta=delta)
-        return float(delta)
 
     def _require_short(self, features: Array) -> None:
         """Raise `ParameterError` where nothing bounds rows: an error that depends on them would tell of them."""

@@ -11,7 +11,7 @@ from certified_unlearning.estimators.linear import without_sample_weight
 from certified_unlearning.estimators.private.model import Method, PrivateModel
 from certified_unlearning.estimators.ridge.regressor import LinearRegressor
 from certified_unlearning.mechanisms.learners.learner import require_one_of
-from certified_unlearning.vocabulary import Relation
+from certified_unlearning.vocabulary import Delta, Relation
 
 
 class PrivateLinearRegression(LinearRegressor, PrivateModel):
@@ -23,7 +23,8 @@ class PrivateLinearRegression(LinearRegressor, PrivateModel):
     Args:
         method: How it is made private.
         epsilon: Of one record.
-        delta: Of the same: a number strictly between 0 and 1, or ``"1/n"``.
+        delta: Of the same: a number strictly between 0 and 1; or ``"auto"``, which is ``min(1e-6, 1 / (10 n))``; or
+            ``"1/n"``, as in the papers.
         loss: ``squared``; ``absolute``, for medians, made smooth by a parabola near 0; or ``huber``, squared near 0 and
             linear beyond.
         width: Half the width of that parabola.
@@ -58,7 +59,7 @@ class PrivateLinearRegression(LinearRegressor, PrivateModel):
         method: Method = "output-perturbation",
         *,
         epsilon: float = 1.0,
-        delta: float | Literal["1/n"] = 1e-6,
+        delta: Delta = "auto",
         loss: Literal["squared", "absolute", "huber"] = "squared",
         width: float = 0.05,
         relation: Relation = "replace-one",

@@ -1,6 +1,6 @@
 """Ridge regression whose removals are certified against an exact refit."""
 
-from typing import Any, Literal, Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -9,6 +9,7 @@ from certified_unlearning.estimators.certified_model import CertifiedModel
 from certified_unlearning.estimators.linear import without_sample_weight
 from certified_unlearning.estimators.ridge.regressor import LinearRegressor
 from certified_unlearning.mechanisms.refit_plan import RefitPlan
+from certified_unlearning.vocabulary import Delta
 
 
 class CertifiedRidge(LinearRegressor, CertifiedModel):
@@ -34,7 +35,8 @@ class CertifiedRidge(LinearRegressor, CertifiedModel):
     Args:
         epsilon: The target for the model published last, requests fixed in advance. `certificate_` also states that for
             all releases together, which holds for adaptive requests, too.
-        delta: Of the target: a number strictly between 0 and 1, or ``"1/n"``.
+        delta: Of the target: a number strictly between 0 and 1; or ``"auto"``, which is ``min(1e-6, 1 / (10 n))``; or
+            ``"1/n"``, as in the papers.
         sigma: Standard deviation of the noise on the published weights, of targets in [-1, 1] (and times ``sqrt(2)``,
             with an intercept).
         alpha: Strength of the regulariser, as in scikit-learn; above 0.
@@ -60,7 +62,7 @@ class CertifiedRidge(LinearRegressor, CertifiedModel):
     def __init__(
         self,
         epsilon: float = 1.0,
-        delta: float | Literal["1/n"] = "1/n",
+        delta: Delta = "auto",
         *,
         sigma: float = 1e-3,
         alpha: float = 1.0,

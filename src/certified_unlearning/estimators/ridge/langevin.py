@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Mapping
-from typing import Any, Literal, Self, get_args
+from typing import Any, Self, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -17,7 +17,7 @@ from certified_unlearning.estimators.ridge.regressor import LinearRegressor
 from certified_unlearning.estimators.unlearning_model import LangevinModel
 from certified_unlearning.mechanisms.learners.langevin import LangevinLearner
 from certified_unlearning.mechanisms.learners.learner import require_one_of
-from certified_unlearning.vocabulary import DType
+from certified_unlearning.vocabulary import Delta, DType
 
 SPREAD_EVENLY = 1 / math.sqrt(3)
 """Standard deviation of targets that are spread evenly over [-1, 1]: of as much noise R^2 is lower by 1."""
@@ -45,7 +45,8 @@ class LangevinRidge(LinearRegressor, LangevinModel):
 
     Args:
         epsilon: The target after every `unlearn`.
-        delta: Of the target: a number strictly between 0 and 1, or ``"1/n"``.
+        delta: Of the target: a number strictly between 0 and 1; or ``"auto"``, which is ``min(1e-6, 1 / (10 n))``; or
+            ``"1/n"``, as in the papers.
         sigma: Noise scale: a step adds noise of standard deviation ``sqrt(2 step_size) sigma`` to the weights, of
             targets in [-1, 1]. None: the least with which ``steps`` steps unlearn ``records`` records.
         steps: Steps that unlearning ``records`` records at once shall take. Not together with ``sigma``. With neither,
@@ -82,7 +83,7 @@ class LangevinRidge(LinearRegressor, LangevinModel):
     def __init__(
         self,
         epsilon: float = 1.0,
-        delta: float | Literal["1/n"] = "1/n",
+        delta: Delta = "auto",
         *,
         sigma: float | None = None,
         steps: int | None = None,

@@ -14,7 +14,12 @@ from torch import Tensor
 
 from certified_unlearning import accounting
 from certified_unlearning.accounting import Problem
-from certified_unlearning.accounting.core.checks import require_class_weights, require_count, require_positive
+from certified_unlearning.accounting.core.checks import (
+    require_class_weights,
+    require_count,
+    require_positive,
+    required_delta,
+)
 from certified_unlearning.accounting.core.rounding import required_sigma
 from certified_unlearning.accounting.core.search import least_whole
 from certified_unlearning.accounting.descent import shifted as descent_shifted
@@ -32,14 +37,9 @@ from certified_unlearning.engine.progress import Progress
 from certified_unlearning.errors import InfeasibleError, ParameterError
 from certified_unlearning.mechanisms import descent_to_delete
 from certified_unlearning.mechanisms.learners.history import Removal
-from certified_unlearning.mechanisms.learners.learner import (
-    LinearLearner,
-    require_one_of,
-    require_one_to_plan,
-    required_delta,
-)
+from certified_unlearning.mechanisms.learners.learner import LinearLearner, require_one_of, require_one_to_plan
 from certified_unlearning.mechanisms.run import Run
-from certified_unlearning.vocabulary import DType
+from certified_unlearning.vocabulary import Delta, DType
 
 DescentVariant = Literal["secret-state", "published-state"]
 DescentAccountant = Literal["shifted", "conditional", "as published"]
@@ -77,7 +77,7 @@ class DescentLearner(LinearLearner):
         classes: int,
         regularisation: float,
         epsilon: float,
-        delta: float | Literal["1/n"],
+        delta: Delta,
         variant: DescentVariant,
         sigma: float | None = None,
         steps: int | None = None,
@@ -95,7 +95,7 @@ class DescentLearner(LinearLearner):
             classes: Number of classes.
             regularisation: ``lambda / n``.
             epsilon: The target, above 0.
-            delta: Strictly between 0 and 1, or ``"1/n"``.
+            delta: Strictly between 0 and 1, or ``"auto"`` or ``"1/n"`` (`required_delta`).
             variant: ``secret-state`` or ``published-state``.
             sigma: Standard deviation of the published noise. None: the least with which ``steps`` steps remove
                 ``records`` records in the first request.

@@ -5,13 +5,18 @@ Source: Chien, Wang, Chen, Li, Langevin unlearning (NeurIPS 2024).
 
 import math
 from collections.abc import Sequence
-from typing import Any, ClassVar, Literal, get_args
+from typing import Any, ClassVar, get_args
 
 from pydantic import field_validator
 
 from certified_unlearning import accounting
 from certified_unlearning.accounting import Problem
-from certified_unlearning.accounting.core.checks import require_class_weights, require_count, require_positive
+from certified_unlearning.accounting.core.checks import (
+    require_class_weights,
+    require_count,
+    require_positive,
+    required_delta,
+)
 from certified_unlearning.accounting.core.rounding import required_sigma
 from certified_unlearning.accounting.guarantees import added_to_delta
 from certified_unlearning.accounting.langevin.accountants import ACCOUNTANTS, accountant_called
@@ -25,10 +30,9 @@ from certified_unlearning.mechanisms.learners.learner import (
     NoisyLearner,
     require_one_of,
     require_one_to_plan,
-    required_delta,
 )
 from certified_unlearning.mechanisms.run import Run
-from certified_unlearning.vocabulary import Adjacency, DType
+from certified_unlearning.vocabulary import Adjacency, Delta, DType
 
 
 class LangevinLearner(NoisyLearner):
@@ -58,7 +62,7 @@ class LangevinLearner(NoisyLearner):
         classes: int,
         regularisation: float,
         epsilon: float,
-        delta: float | Literal["1/n"],
+        delta: Delta,
         sigma: float | None = None,
         steps: int | None = None,
         records: int = 1,
@@ -77,7 +81,7 @@ class LangevinLearner(NoisyLearner):
             classes: Number of classes; 1 for ridge regression.
             regularisation: ``lambda / n``.
             epsilon: The target, above 0.
-            delta: Strictly between 0 and 1, or ``"1/n"``.
+            delta: Strictly between 0 and 1, or ``"auto"`` or ``"1/n"`` (`required_delta`).
             sigma: Noise scale. None: the least with which ``steps`` steps remove ``records`` records and which rounding
                 does not swallow.
             steps: Steps that a removal of ``records`` records shall take, at least 1. None, with no ``sigma`` either:

@@ -8,7 +8,6 @@ from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import lru_cache, partial
-from numbers import Real
 from typing import Any, ClassVar, Self, cast, get_args
 
 import torch
@@ -16,7 +15,6 @@ from pydantic import BaseModel, ConfigDict, Field
 from torch import Tensor
 
 from certified_unlearning.accounting import Problem, Schedule, assumptions
-from certified_unlearning.accounting.core.checks import require_probability
 from certified_unlearning.accounting.core.curves import Cycle
 from certified_unlearning.accounting.core.kept import Kept
 from certified_unlearning.accounting.core.losses import loss_constants, ridge_radius, scores_per_record
@@ -385,20 +383,6 @@ def _begun(
 def _stated(learner: LinearLearner) -> str:
     """Return a learner as canonical JSON."""
     return canonical(learner.model_dump(mode="json"))
-
-
-def required_delta(delta: float | str, n: int) -> float:
-    """Return delta as a number of Python's: ``1 / n`` for "1/n".
-
-    Raises:
-        ParameterError: It is neither that nor a number strictly between 0 and 1.
-    """
-    if delta == "1/n":
-        return 1 / n
-    if not isinstance(delta, Real):
-        raise ParameterError(f'delta must be "1/n" or a number strictly between 0 and 1, got {delta!r}')
-    require_probability(delta=delta)
-    return float(delta)
 
 
 def require_one_to_plan(sigma: float | None, steps: int | None) -> None:

@@ -13,7 +13,12 @@ from pydantic import Field
 from torch import Tensor
 
 from certified_unlearning.accounting import Problem, Schedule
-from certified_unlearning.accounting.core.checks import require_class_weights, require_count, require_positive
+from certified_unlearning.accounting.core.checks import (
+    require_class_weights,
+    require_count,
+    require_positive,
+    required_delta,
+)
 from certified_unlearning.accounting.core.curves import Cycle, Places
 from certified_unlearning.accounting.core.losses import regularisation_of
 from certified_unlearning.accounting.core.rounding import required_sigma
@@ -29,14 +34,9 @@ from certified_unlearning.mechanisms import minibatch_langevin
 from certified_unlearning.mechanisms.batch import own_key
 from certified_unlearning.mechanisms.learners.history import Removal, answered
 from certified_unlearning.mechanisms.learners.langevin import LangevinLearner
-from certified_unlearning.mechanisms.learners.learner import (
-    NoisyLearner,
-    require_one_of,
-    require_one_to_plan,
-    required_delta,
-)
+from certified_unlearning.mechanisms.learners.learner import NoisyLearner, require_one_of, require_one_to_plan
 from certified_unlearning.mechanisms.run import Run
-from certified_unlearning.vocabulary import DType
+from certified_unlearning.vocabulary import Delta, DType
 
 SCORE_NOISE = 0.05
 """Standard deviation that the noise gives the score of a row of norm 1 at most, where nobody says how much."""
@@ -124,7 +124,7 @@ class MiniBatchLearner(NoisyLearner):
         classes: int,
         regularisation: float,
         epsilon: float,
-        delta: float | Literal["1/n"],
+        delta: Delta,
         batch_size: int,
         step_share: float = 1.0,
         sigma: float | None = None,
@@ -143,7 +143,7 @@ class MiniBatchLearner(NoisyLearner):
             classes: Number of classes.
             regularisation: ``lambda / n``.
             epsilon: The target, above 0.
-            delta: Strictly between 0 and 1, or ``"1/n"``.
+            delta: Strictly between 0 and 1, or ``"auto"`` or ``"1/n"`` (`required_delta`).
             batch_size: ``b``.
             step_share: Which share of ``2 / (L + m)`` the step size is, above 0 and at most 1.
             sigma: Noise scale. None: the least with which ``steps`` steps remove ``records`` records wherever they lie;
