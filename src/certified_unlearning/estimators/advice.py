@@ -1,4 +1,4 @@
-"""Warnings of usefulness before learning: the guarantee holds either way.
+"""Warnings before learning, of usefulness and of time: the guarantee holds either way.
 
 Whether a plan's noise leaves anything of what is learned follows from the plan alone: no record is looked at, so that
 warning tells nothing of them. Whether one column drowns the others is computed from the records.
@@ -11,10 +11,12 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from certified_unlearning.data.advice.shares import Largest
 from certified_unlearning.errors import UnlearningError
-from certified_unlearning.text import counted
+from certified_unlearning.mechanisms.learners.duration import Stepwise, is_quick, seconds_to_learn
+from certified_unlearning.text import counted, seconds_in_words
 
 DROWNED = 1.0
 """From this noise on, in units of the largest score that the noiseless optimum can have, a user is warned. Measured on
@@ -27,6 +29,9 @@ NEAR_BEST = 0.05
 to 0.2 lower at `GOOD`, and there hardly higher than with the noise that is warned of."""
 ADVISED = (100.0, 30.0, 10.0, 3.0, 1.0, 0.3, 0.1)
 """Values of ``C n``, or of ``n / alpha``, that a warning may advise, best first."""
+
+SLOW = 10.0
+"""From so many seconds of learning on a user is warned."""
 
 
 @dataclass(frozen=True)
@@ -112,6 +117,29 @@ def warn_of_a_drowning_column(largest: Largest, *, ranges: Any, records: int) ->
         )
     warnings.warn(
         f"{largest.in_words()}{advice} (computed from {counted(records, 'record')} without noise: not for publication)",
+        stacklevel=_callers_level(),
+    )
+
+
+def warn_if_slow(plan: Stepwise, rows: NDArray[Any], *, given: str, quicker: str | None, instead: str) -> None:
+    """Warn the caller of `fit` if learning will take more than `SLOW` seconds, and say what takes less.
+
+    Args:
+        plan: What is learned by.
+        rows: The records: how long a step takes is measured with some of them.
+        given: The strength of the regulariser that was asked for, in words.
+        quicker: What takes few steps, in words; None if the strength that was asked for does.
+        instead: What else to take.
+    """
+    if is_quick(plan, SLOW):
+        return
+    seconds = seconds_to_learn(rows, plan)
+    if seconds <= SLOW:
+        return
+    advice = "" if quicker is None else f"{quicker} takes fewer, and "
+    warnings.warn(
+        f"learning will take about {seconds_in_words(seconds)}, for {given} takes {plan.learning_steps:,} steps; "
+        f"{advice}{instead}",
         stacklevel=_callers_level(),
     )
 

@@ -6,9 +6,14 @@ from typing import Any, Self, get_args
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from certified_unlearning.accounting.core.scale import QUICK_CONDITION
+from certified_unlearning.engine.devices import pick_device
+from certified_unlearning.estimators.advice import warn_if_slow
+from certified_unlearning.estimators.class_weights import ClassWeights
 from certified_unlearning.estimators.classifier import NoisyClassifier
 from certified_unlearning.estimators.linear import without_sample_weight
 from certified_unlearning.estimators.unlearning_model import UnlearningModel
+from certified_unlearning.mechanisms.learners.duration import Stepwise
 from certified_unlearning.mechanisms.learners.learner import require_one_of
 from certified_unlearning.vocabulary import Delta, DType
 
@@ -84,9 +89,22 @@ class UnlearningClassifier(NoisyClassifier, UnlearningModel):
         sizes = self._sizes(X, classes)
         learner = self._planned(**sizes)
         self._warn_if_drowned(learner, **sizes, stacklevel=6)
+        if pick_device(self.device).type == "cpu":
+            self._warn_if_slow(learner, X, sizes["weights"])
         self.classes_ = classes
         self._begin(learner)
         self._learn_from(X, labels.astype(np.int64, copy=False))
+
+    def _warn_if_slow(self, learner: Stepwise, X: NDArray[Any], weights: ClassWeights) -> None:
+        n = len(X)
+        quick = QUICK_CONDITION / (n * weights.largest)
+        warn_if_slow(
+            learner,
+            X,
+            given=f"C = {self.C:.3g} (C n = {self.C * n:,.0f})",
+            quicker=f"C n of 30 to 100, such as C = {quick:.2g}," if quick < self.C else None,
+            instead="CertifiedLogisticRegression needs no small C",
+        )
 
     def _drawn_labels(self, generator: np.random.Generator, records: int) -> NDArray[np.int64]:
         labels = generator.integers(len(self.classes_), size=records)

@@ -26,8 +26,8 @@ class CertifiedLogisticRegression(NoisyClassifier, CertifiedModel):
 
     The certificate compares with an *exact refit plus the same noise*: it promises nothing towards the records that
     stay. `LangevinLogisticRegression` compares two noisy algorithms. The objective is scikit-learn's with the same
-    ``C`` (see `LinearClassifier` on the intercept). Its strong convexity is about ``1 / (C n)``: ``C n`` of 30 to 100
-    is a good first choice.
+    ``C`` (see `LinearClassifier` on the intercept), and scikit-learn's ``C = 1`` is a good first choice here, too. A
+    smaller ``C`` lets more records leave before data are read again.
 
     A failed or interrupted call leaves the estimator as it was, but for the time of the next one. Removals work in
     place, so a copy must be a deep one.

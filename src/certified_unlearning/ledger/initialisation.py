@@ -24,7 +24,7 @@ from certified_unlearning.engine.devices import pick_device
 from certified_unlearning.errors import DataError, ParameterError, StorageError
 from certified_unlearning.files import write_model
 from certified_unlearning.ledger import training
-from certified_unlearning.ledger.contents import Contents, seconds_to_learn
+from certified_unlearning.ledger.contents import Contents
 from certified_unlearning.ledger.directory import ModelDirectory, file_sha256, new_key, synchronise
 from certified_unlearning.ledger.model import Learner, StoredModel, method_of, with_intercept, write_version
 from certified_unlearning.ledger.requests import Status, status
@@ -32,6 +32,7 @@ from certified_unlearning.ledger.state import Start
 from certified_unlearning.ledger.store import Ledger, Record
 from certified_unlearning.mechanisms.certified_sgd.ensemble_plan import EnsemblePlan
 from certified_unlearning.mechanisms.exact.plan import ExactPlan
+from certified_unlearning.mechanisms.learners.duration import seconds_to_learn
 from certified_unlearning.mechanisms.learners.learner import require_one_of
 from certified_unlearning.mechanisms.learners.minibatch import plan_learner
 from certified_unlearning.mechanisms.refit_plan import RefitPlan
@@ -266,6 +267,7 @@ def initialise(
             raise DataError(f"{source} was changed while it was read; try again")
         if planned is not None:
             used = {*table.roles.values(), *(table.features or ())}
+            training_rows = np.memmap(directory.features, np.float32, "r").reshape(-1, features)
             contents = Contents(
                 table=table,
                 drowning=shares.largest(),
@@ -277,7 +279,7 @@ def initialise(
                 people=start.people,
                 spellings=copied.spellings,
                 absent=[*copied.absent],
-                seconds=seconds_to_learn(directory, learner),
+                seconds=seconds_to_learn(training_rows, learner),
             )
             planned(contents, C, learner)
         certified = method.certificate([], start.training_digest)

@@ -9,9 +9,10 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import clone
 
 from certified_unlearning.accounting.core.losses import ridge_radius
-from certified_unlearning.accounting.core.scale import score_noise
+from certified_unlearning.accounting.core.scale import QUICK_CONDITION, score_noise
+from certified_unlearning.engine.devices import pick_device
 from certified_unlearning.errors import ParameterError
-from certified_unlearning.estimators.advice import ADVISED, GOOD, Strength, warn_if_drowned
+from certified_unlearning.estimators.advice import ADVISED, GOOD, Strength, warn_if_drowned, warn_if_slow
 from certified_unlearning.estimators.linear import without_sample_weight
 from certified_unlearning.estimators.ridge.regressor import LinearRegressor
 from certified_unlearning.estimators.unlearning_model import LangevinModel
@@ -143,6 +144,8 @@ class LangevinRidge(LinearRegressor, LangevinModel):
             require_one_of(get_args(DType), dtype=self.dtype)
             learner = self._planned(len(X), X.shape[1] + self.fit_intercept)
             self._warn_if_drowned(learner, stacklevel=5)
+            if pick_device(self.device).type == "cpu":
+                self._warn_if_slow(learner, X)
             self._begin(learner)
             self._learn_from(X, targets)
         return self
@@ -200,6 +203,17 @@ class LangevinRidge(LinearRegressor, LangevinModel):
             f"{noise:.3g}, and what can be learned of targets spread evenly there has one of {score:.3g}",
             relative_noise=relative_noise,
             stacklevel=stacklevel,
+        )
+
+    def _warn_if_slow(self, learner: LangevinLearner, X: NDArray[Any]) -> None:
+        n = len(X)
+        quick = n / QUICK_CONDITION
+        warn_if_slow(
+            learner,
+            X,
+            given=f"alpha = {self.alpha:.3g} (alpha / n = {self.alpha / n:.2g})",
+            quicker=f"alpha / n of 0.01 to 0.1, such as alpha = {quick:.3g}," if quick > self.alpha else None,
+            instead="CertifiedRidge needs no large alpha",
         )
 
     def _drawn_labels(self, generator: np.random.Generator, records: int) -> NDArray[np.float64]:

@@ -14,12 +14,14 @@ from certified_unlearning.mechanisms.learners.langevin import LangevinLearner
 from certified_unlearning.mechanisms.learners.minibatch import MiniBatchLearner
 from certified_unlearning.mechanisms.refit_plan import RefitPlan
 
-Planned = LangevinLearner | MiniBatchLearner | DescentLearner | RefitPlan | ExactPlan | EnsemblePlan
+Stepwise = LangevinLearner | MiniBatchLearner | DescentLearner
+Planned = Stepwise | RefitPlan | ExactPlan | EnsemblePlan
 
 _ROWS_TIMED = 1 << 15
 _NUMBERS_TIMED = 1 << 24
+_SECONDS_OF_A_NOISY_STEP = 5e-5
+"""What a step takes however few records it reads; measured: 2e-5 on a quiet machine, 2e-4 on a very busy one."""
 _SECONDS_OF_A_STEP = 1e-4
-"""What a step takes however few records it reads."""
 _SECONDS_OF_A_BOX = 5e-3
 """The same of a step with bounds for all parameters."""
 _SLOWEST = 1e8
@@ -36,38 +38,35 @@ def seconds_to_learn(rows: NDArray[Any], learner: Planned) -> float:
         rows: The rows that it learns from, of which some are timed; their values do not matter.
         learner: The plan.
     """
-    steps, passes = _work(learner)
-    of_a_step = _SECONDS_OF_A_BOX if isinstance(learner, EnsemblePlan) else _SECONDS_OF_A_STEP
-    return passes * _seconds_of_a_pass(rows, learner) + steps * of_a_step
+    of_steps, passes = _work(learner)
+    return of_steps + passes * _seconds_of_a_pass(rows, learner)
 
 
 def is_quick(learner: Planned, seconds: float) -> bool:
     """Return whether a plan surely learns in so many seconds, without a look at the rows."""
-    steps, passes = _work(learner)
+    of_steps, passes = _work(learner)
     numbers = learner.n * learner.features * scores_per_record(learner.classes)
-    return passes * numbers / _SLOWEST + steps * _SECONDS_OF_A_STEP < seconds
+    return of_steps + passes * numbers / _SLOWEST < seconds
 
 
 def _work(learner: Planned) -> tuple[float, float]:
-    """Return how many steps a plan takes, and how often it reads all records in them."""
-    if isinstance(learner, LangevinLearner):
-        # The engine's steps draw noise and keep what a phase of many trials needs.
-        return learner.learning_steps, 3 * learner.learning_steps
-    if isinstance(learner, DescentLearner):
-        return learner.learning_steps, learner.learning_steps
+    """Return the seconds of a plan's steps without their records, and how often they read all records."""
+    if isinstance(learner, LangevinLearner | DescentLearner):
+        return learner.learning_steps * _SECONDS_OF_A_NOISY_STEP, 2 * learner.learning_steps
     if isinstance(learner, MiniBatchLearner):
-        return learner.learning_steps, learner.learning_steps * learner.cycle.batch_size / learner.n
+        passes = 2 * learner.learning_steps * learner.cycle.batch_size / learner.n
+        return learner.learning_steps * _SECONDS_OF_A_NOISY_STEP, passes
     if isinstance(learner, ExactPlan):
-        return learner.steps, learner.steps * learner.batch_size / learner.n
+        return learner.steps * _SECONDS_OF_A_STEP, learner.steps * learner.batch_size / learner.n
     if isinstance(learner, EnsemblePlan):
         # A shard learns its first slice, then the first two, and so on; boxes take some ten products instead of two.
         stages, width = (learner.slices + 1) / 2, sum(learner.hidden) or 1
         passes = 5 * learner.epochs * stages * len(learner.budgets) * width
-        return learner.epochs * learner.shards * learner.slices, passes
+        return learner.epochs * learner.shards * learner.slices * _SECONDS_OF_A_BOX, passes
     if learner.removes_by_newton:
         # Matrices are made of a sample where there are many records, by products that use a processor well.
-        return _NEWTON_STEPS, _NEWTON_STEPS * (8 + learner.features / 40)
-    return _REFIT_STEPS, _REFIT_STEPS
+        return _NEWTON_STEPS * _SECONDS_OF_A_STEP, _NEWTON_STEPS * (8 + learner.features / 40)
+    return _REFIT_STEPS * _SECONDS_OF_A_STEP, _REFIT_STEPS
 
 
 def _seconds_of_a_pass(rows: NDArray[Any], learner: Planned) -> float:
