@@ -73,7 +73,7 @@ def measure(root: Path, n: int, d: int, people: int, regularisation: float) -> d
     write_table(data, n, d)
     init = unlearn(
         *("init", model, "--data", data, "--label", "label", "--id", "customer"),
-        *("--epsilon", 1, "--C", 1 / (regularisation * n), "--device", "cpu"),
+        *("--mechanism", "langevin", "--epsilon", 1, "--C", 1 / (regularisation * n), "--device", "cpu"),
     )
     request = []
     for first in range(0, people, REQUESTS_AT_ONCE):

@@ -57,6 +57,21 @@ def test_a_table_is_counted(plan, tmp_path: Path) -> None:
     assert [row | timed for row in planned(plan, "--table", declaration, *QUESTION)] == [row | timed for row in rows]
 
 
+def test_a_target_of_0_is_refused_before_a_table_is_read(plan) -> None:
+    data = ["--data", "nowhere.csv", "--label", "y"]
+    for kind, flag in (("removal", "--epsilon"), ("deletion", "--epsilon-dp"), ("deletion", "--epsilon-dd")):
+        status, out, err = plan(*data, flag, "0", kind=kind)
+        assert (status, out, err) == (1, "", f"error: {flag} must be a finite number above 0, got 0.0\n")
+
+
+def test_delta_is_auto_for_a_model_and_the_papers_for_constants(plan) -> None:
+    model = ["--C", "0.05", "--n", "1500", "--accountant", "shifted", *QUESTION]
+    assert planned(plan, *model)[0]["delta"] == planned(plan, *model, "--delta", "auto")[0]["delta"] == 1e-6
+    assert planned(plan, *model, "--delta", "1/n")[0]["delta"] == 1 / 1500
+    constants = ["--n", "1500", "--strong-convexity", "0.01", "--smoothness", "0.26", "--lipschitz", "1"]
+    assert planned(plan, *constants, *QUESTION)[0]["delta"] == 1 / 1500
+
+
 def test_the_table_says_what_the_numbers_mean(plan) -> None:
     status, out, _ = plan("--C", "0.05", "--n", "1500", "--features", "64", *QUESTION)
     assert status == 0

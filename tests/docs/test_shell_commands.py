@@ -64,7 +64,7 @@ def test_the_ledger_of_readme(tmp_path: Path) -> None:
     table.assign(customer_id=-1).to_parquet(tmp_path / "newcomers.parquet")
     printed = run(block_with(README, "unlearn init model"), tmp_path)
     assert "newcomers.parquet: 1,000 records, version 2 of the model" in printed
-    assert "C = 0.1, C n = 100: learning takes" in printed
+    assert "C = 1, C n = 1,000: data are read again" in printed
     assert "warning" not in printed
     assert "requests: 0 pending, 2 applied (2 records removed)" in printed
 
@@ -85,6 +85,7 @@ def test_the_page_of_the_ledger(tmp_path: Path) -> None:
 
     assert "warning" not in run(here(block_with(LEDGER, "models/churn --table")), tmp_path)
     assert "data are read again after" in run(here(block_with(LEDGER, "newton-removal")), tmp_path)
+    assert "C = 0.0025, C n = 100: learning takes" in run(here(block_with(LEDGER, "--mechanism langevin")), tmp_path)
     assert "removing one record takes steps again" in run(here(block_with(LEDGER, "noisy-sgd")), tmp_path)
     receipt = run(here(block_with(LEDGER, "unlearn request")), tmp_path).split()[-1]
     (weekly,) = (block.text for block in blocks(LEDGER) if "* * 1" in block.text)

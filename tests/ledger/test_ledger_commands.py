@@ -5,14 +5,18 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
+from sklearn.linear_model import LogisticRegression
 
 from certified_unlearning import certificate
 from certified_unlearning.errors import UnlearningError
-from certified_unlearning.ledger import requests
+from certified_unlearning.ledger import load_model, requests
 from certified_unlearning.ledger.directory import ModelDirectory
+from certified_unlearning.ledger.initialisation import REFIT_SIGMA
 from certified_unlearning.ledger.model import read_stored
 from certified_unlearning.mechanisms.learners.langevin import LangevinLearner
+from certified_unlearning.mechanisms.refit_plan import RefitPlan
 from certified_unlearning.text import rounded_up
 from tests.ledger.conftest import Original, Unlearn
 
@@ -188,6 +192,56 @@ def test_the_quick_commands_import_neither_torch_nor_pandas_nor_sklearn(model: P
     )
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_init_takes_newton_removal_at_scikit_learns_C_and_a_small_delta(
+    original: Original, tmp_path: Path, unlearn: Unlearn
+) -> None:
+    model = tmp_path / "model"
+    asked = ("--label", "ill", "--id", "person", "--epsilon", 1, "--norm", "unit")
+    printed = unlearn("init", model, "--data", original.data, *asked).stdout
+    assert "\nC = 1, C n = 450: data are read again " in printed
+    learner = read_stored(ModelDirectory(model), requests.status(model).state).learner
+    assert isinstance(learner, RefitPlan)
+    assert (learner.delta, learner.sigma) == (1e-6, REFIT_SIGMA)
+    found = load_model(model)
+    rows = found.rows(original.table)
+    # Its solver liblinear regularises the intercept.
+    theirs = LogisticRegression(C=1, solver="liblinear", tol=1e-9).fit(rows, original.table["ill"])
+    # Published weights have noise of a thousandth.
+    np.testing.assert_allclose(found.predict_proba(rows), theirs.predict_proba(rows), atol=0.005)
+
+
+@pytest.mark.parametrize(
+    "flags",
+    [("--steps", 5), ("--records", 3), ("--batch-size", "all"), ("--accountant", "lsi"), ("--dtype", "float64")],
+)
+def test_a_flag_of_noisy_steps_without_their_mechanism_names_it(
+    original: Original, tmp_path: Path, unlearn: Unlearn, flags: tuple[str, object]
+) -> None:
+    asked = ("--data", original.data, "--label", "ill", "--id", "person", "--epsilon", 1)
+    name = flags[0][2:].replace("-", "_")
+    sentence = f"^{name} means nothing for newton-removal; leave it out, or add --mechanism langevin, got "
+    with pytest.raises(UnlearningError, match=sentence):
+        unlearn("init", tmp_path / "model", *asked, *flags)
+    assert unlearn("init", tmp_path / "model", *asked, *flags, "--mechanism", "langevin", "--C", 0.01).exit_code == 0
+
+
+@pytest.mark.parametrize(
+    ("epsilon", "wrong"),
+    [
+        ("0", "a finite number above 0, got 0.0"),
+        ("-1", "a finite number above 0, got -1.0"),
+        ("nan", "a finite number above 0, got nan"),
+        ("inf", "at most 350, got inf: above that nothing can be guaranteed"),
+        ("1e6", "at most 350, got 1000000.0: above that nothing can be guaranteed"),
+    ],
+)
+def test_a_target_that_nothing_meets_is_refused_before_data_are_read(
+    tmp_path: Path, unlearn: Unlearn, epsilon: str, wrong: str
+) -> None:
+    with pytest.raises(UnlearningError, match=f"^--epsilon must be {wrong}$"):
+        unlearn("init", tmp_path / "model", "--data", "nowhere.csv", "--label", "y", "--id", "p", "--epsilon", epsilon)
 
 
 def test_init_says_which_C_it_took(original: Original, tmp_path: Path, unlearn: Unlearn) -> None:

@@ -40,7 +40,7 @@ class LangevinRidge(LinearRegressor, LangevinModel):
     then at most ``R = 1 / (2 sqrt(m))``, or ``1 / (1 + m)`` where ``m`` is above 1: whatever the records are, it lies
     in the ball of that radius, on which every step projects. A record's gradient, ``(x.w - y) x``, has no bound
     elsewhere; in the ball it is at most ``R + 1``. So a weak regulariser costs noise twice: by what one record can do
-    to the minimiser, and by the size of the ball. ``alpha / n`` of 0.1 is a good first choice for some hundred records,
+    to the minimiser, and by the size of the ball. ``alpha / n`` of 0.3 is a good first choice for some hundred records,
     0.01 for some ten thousand; `fit` warns where there would be little but noise. ``alpha = 0``, linear regression, is
     refused: then there is no ball.
 
