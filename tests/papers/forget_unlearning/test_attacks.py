@@ -277,6 +277,16 @@ def test_fixed_requests_learn_nothing_of_the_key():
     assert adaptive.measure(500, ("control",)).interval(FALSE_ALARM).low > 0.5
 
 
+def test_only_the_call_that_counts_publishes_a_count():
+    service, databases = KeyedService(0.5, 2), np.zeros((4, 3), dtype=np.uint8)
+    model = service.learn(databases, ("key",))
+    answers = []
+    for call in range(5):
+        model = service.answer(databases, one_record(databases[:, 0], index=0), model, ("call", call))
+        answers.append(model.answer)
+    assert [bool(each.any()) for each in answers] == [False, False, True, False, False]
+
+
 def test_halved_noise_is_caught_exceeding_the_bound():
     case = CASES["encode-then-delete", "noisy-gradient-deletion"]
     quiet = replace(PLAN, sigma=PLAN.sigma / 2, start_variance=PLAN.start_variance / 4)

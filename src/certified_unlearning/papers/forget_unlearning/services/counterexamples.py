@@ -88,7 +88,7 @@ class KeyedModel(NamedTuple):
     Attributes:
         bits: The key, of which every call replaces one bit by its response, shape ``(interactions, m)``.
         calls: Requests answered.
-        answer: Of the last call; 0 before.
+        answer: Of the last call; 0 where it counted nothing.
     """
 
     bits: Array
@@ -127,7 +127,7 @@ class KeyedService:
             differ = (model.bits ^ after[:, :-1]).sum(axis=1, dtype=np.int64)
             noise = random.laplace(scale=1 / self.epsilon, size=len(after))
             return KeyedModel(model.bits, call + 1, differ + noise)
-        return model._replace(calls=call + 1)
+        return model._replace(calls=call + 1, answer=np.zeros(len(after)))
 
 
 @dataclass(frozen=True)
