@@ -174,6 +174,16 @@ def test_the_formulas_take_less_than_two_seconds():
     assert time.process_time() - start < 2
 
 
+@pytest.mark.parametrize(
+    ("dataset", "smoothness", "lipschitz"),
+    [("mnist-3-vs-8", 0.261982, 1), ("cifar10-cat-vs-ship", 0.26, 1), ("cifar10", 1.05, 2), ("adult", 0.279304, 1)],
+)
+def test_the_formulas_take_the_smoothness_and_the_gradient_bound_of_table_1(dataset, smoothness, lipschitz):
+    problem = paper.paper_problem([], dataset, "bound")
+    assert (problem.smoothness, problem.lipschitz) == (pytest.approx(smoothness, rel=1e-12), lipschitz)
+    assert problem.step_size == 1 / problem.smoothness
+
+
 def test_another_regularisation_contradicts(monkeypatch):
     monkeypatch.setattr(paper, "REGULARISATION", 1.01e-6)
     assert verdict_of("table-2-cifar10-i1-bound").verdict == "contradicted"
