@@ -66,17 +66,17 @@ def test_accepted_verdicts_have_not_changed(verdicts, tmp_path):
     accept(verdicts, tmp_path / "baselines" / "smoke.json")
     assert compare_with_baseline(verdicts, tmp_path / "baselines" / "smoke.json") == []
     content = json.loads((tmp_path / "baselines" / "smoke.json").read_text())
-    assert content["table-1-lipschitz"] == "reproduced"
+    assert content["table-1-delta"] == "reproduced"
 
 
 def test_changed_missing_and_new_verdicts_are_named(verdicts, tmp_path):
     accept(verdicts[:-1], tmp_path / "baseline.json")
-    now = [with_verdict(verdicts[0], "contradicted"), *verdicts[2:]]
+    now = [with_verdict(verdicts[0], "reproduced"), *verdicts[2:]]
     changes = compare_with_baseline(now, tmp_path / "baseline.json")
     assert [str(change) for change in changes] == [
-        "table-1-smoothness: reproduced -> contradicted",
+        "table-1-strong-convexity: contradicted -> reproduced",
         f"{verdicts[-1].id}: not in the baseline -> not run",
-        "table-1-strong-convexity: contradicted -> no longer claimed",
+        "table-1-delta: reproduced -> no longer claimed",
     ]
 
 
