@@ -59,14 +59,14 @@ def section(papers: Sequence[Paper], claims: Mapping[str, Sequence[Claim]], pres
     lines = [
         *table_lines(["paper", "in the results", f"its own claims, by `{DEFAULT_PRESET}`", "by all presets"], own),
         "",
-        "Presets decide together what none of them can alone; a claim that one of them contradicts counts as contradicted.",
-        "Each contradiction is shown with both numbers, what the paper assumes there, the setting, and what would make it",
+        "Presets decide together what none of them decides alone; what one of them contradicts counts as contradicted.",
+        "Beside each contradiction stand both numbers, what the paper assumes, the setting, and what would make it",
         "right. What no paper claims is counted apart, here by all presets:",
         "",
         *table_lines(["about", "results of authors' code", "questions of ours"], apart),
         "",
-        "No verdict is written by hand. `unlearn claims` prints those of a run, and CI fails when one of the preset `smoke`",
-        "changes ([claims](howto/claims.md)). `python workflow/scripts/papers_table.py --write` counts anew.",
+        "No verdict is written by hand. `unlearn claims` prints those of a run, and CI fails when one of the preset",
+        "`smoke` changes ([claims](howto/claims.md)). `python workflow/scripts/papers_table.py --write` counts anew.",
     ]
     return "\n".join(lines) + "\n"
 

@@ -66,7 +66,7 @@ def show_claims(
         print(claims.counts(verdicts))
     else:
         Console().print(claims.as_table(verdicts))
-        print(claims.counts(verdicts))
+        print(*claims.counted_by_owner(verdicts), sep="\n")
     if changed:
         raise ChangedVerdictsError(
             f"{len(changed)} verdicts differ from {baseline}; if that is right, say --accept and commit the file"

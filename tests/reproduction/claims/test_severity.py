@@ -139,6 +139,7 @@ def test_the_papers_own_are_counted_and_others_apart() -> None:
         "ours: 1 reproduced, 1 contradicted (1 different in kind), 0 not run"
     )
     assert tallies(VERDICTS)["paper"].total == 8
+    assert tallies([VERDICTS[-2]] * 2)["paper"].kinds == "2 misprints"
     assert counts([]) == "no claims"
 
 

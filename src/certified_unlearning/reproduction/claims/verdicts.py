@@ -210,13 +210,15 @@ class Tally:
         return sum(self.counts.values())
 
     @property
-    def found_severities(self) -> dict[Severity, int]:
-        """The severities that occur."""
-        return {name: number for name, number in self.severities.items() if number}
+    def kinds(self) -> str:
+        """How many of the contradicted ones have which severity: ``2 different in kind, 3 misprints``."""
+        found = {name: number for name, number in self.severities.items() if number}
+        return ", ".join(
+            f"{number} {'misprints' if name == 'misprint' and number > 1 else name}" for name, number in found.items()
+        )
 
     def __str__(self) -> str:
-        kinds = ", ".join(f"{number} {name}" for name, number in self.found_severities.items())
-        explained = {"contradicted": f" ({kinds})"} if kinds else {}
+        explained = {"contradicted": f" ({self.kinds})"} if self.kinds else {}
         return ", ".join(f"{number} {name}{explained.get(name, '')}" for name, number in self.counts.items())
 
 
