@@ -45,7 +45,8 @@ def test_no_two_papers_have_an_experiment_of_one_name():
 @pytest.mark.parametrize("paper", WITH_CLAIMS, ids=lambda paper: paper.name)
 def test_no_verdict_is_written_by_hand(paper):
     keys = {key for entry in yaml.safe_load(paper.claims.read_text(encoding="utf-8")) for key in entry}
-    assert keys - {"data"} == {"id", "source", "statement", "measure", "arguments", "expected", "note"}
+    always = {"id", "source", "statement", "measure", "arguments", "expected"}
+    assert always <= keys <= always | {"data", "note", "whose", "misprint", "reading"}
 
 
 @pytest.mark.parametrize("paper", PAPERS, ids=lambda paper: paper.name)
