@@ -24,11 +24,11 @@ def show_claims(
     results: Results = Path("results"),
     baselines: Annotated[Path, typer.Option(help="Directory of the baselines.")] = Path("workflow/baselines/claims"),
 ) -> None:
-    """Print every claim of the papers with its verdict: contradicted (the worst first), not run or reproduced."""
+    """Print every claim with its verdict: contradicted (the worst first, ours last), not run or reproduced."""
     from rich.console import Console
 
     from certified_unlearning.reproduction import claims
-    from certified_unlearning.reproduction.claims.ending import ending, severity_counts
+    from certified_unlearning.reproduction.claims.ending import ending
 
     chosen = [flag for flag, given in {"--check": check, "--accept": accept, "--brief": brief}.items() if given]
     if len(chosen) > 1:
@@ -52,10 +52,11 @@ def show_claims(
         require_baseline(baseline, "claims", name)
         changed = claims.compare_with_baseline(verdicts, baseline)
     if as_json:
+        tallies = claims.tallies(verdicts)
         found = {
             "name": name,
-            "counts": claims.numbers(verdicts),
-            "severities": claims.severities(verdicts),
+            "counts": {whose: tally.counts for whose, tally in tallies.items()},
+            "severities": {whose: tally.severities for whose, tally in tallies.items()},
             "claims": [verdict.model_dump() for verdict in verdicts],
         }
         print(json.dumps(found | ({"changes": [each._asdict() for each in changed]} if check else {}), indent=2))
@@ -65,9 +66,7 @@ def show_claims(
         print(claims.counts(verdicts))
     else:
         Console().print(claims.as_table(verdicts))
-        print(claims.counts(verdicts))
-        if any(verdict.severity for verdict in verdicts):
-            print(f"contradicted are {severity_counts(verdicts)}")
+        print(*claims.counted_by_owner(verdicts), sep="\n")
     if changed:
         raise ChangedVerdictsError(
             f"{len(changed)} verdicts differ from {baseline}; if that is right, say --accept and commit the file"

@@ -260,14 +260,15 @@ def headline(
     from certified_unlearning.reproduction.rows import RUN_ROWS, read_table
 
     rows = read_table(records, RUN_ROWS)
-    together = {name.replace(" ", "_"): count for name, count in verdicts.numbers(verdicts.read(claims)).items()}
+    own = [verdict for verdict in verdicts.read(claims) if verdict.whose == "paper"]
+    together = {name.replace(" ", "_"): count for name, count in verdicts.numbers(own).items()}
     for reference in numbers or []:
-        own = declared.function(reference)(rows)
-        if taken := sorted(own.keys() & together.keys()):
+        named = declared.function(reference)(rows)
+        if taken := sorted(named.keys() & together.keys()):
             raise ParameterError(
                 f"{reference} calls a number {taken[0]!r}, as another paper does; it needs its own name"
             )
-        together |= own
+        together |= named
     write_json(output, together)
 
 

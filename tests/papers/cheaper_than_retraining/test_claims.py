@@ -48,6 +48,11 @@ def test_claims_share_no_names_with_those_of_other_papers():
     assert set(MEASURES) == {each.claim.measure for each in CLAIMS}
 
 
+def test_all_are_ours_and_what_is_contradicted_has_a_second_reading():
+    assert {each.claim.whose for each in CLAIMS} == {"ours"}
+    assert {each.claim.id for each in CLAIMS if each.claim.reading} == CONTRADICTED
+
+
 SECONDS = {
     "langevin-full": 1.0,
     "lbfgs-cold": 0.03,

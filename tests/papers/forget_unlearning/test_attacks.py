@@ -20,6 +20,7 @@ from certified_unlearning.papers.forget_unlearning.names import ATTACKS, MECHANI
 from certified_unlearning.papers.forget_unlearning.services.attacked import attacked
 from certified_unlearning.papers.forget_unlearning.services.construction_cases import construction_cases
 from certified_unlearning.papers.forget_unlearning.services.counterexamples import (
+    CopyThenRepeat,
     KeyedService,
     WriteKey,
     last_bit_databases,
@@ -275,6 +276,25 @@ def test_fixed_requests_learn_nothing_of_the_key():
     assert low < 0 < high
     adaptive = replace(scenario, requester=lambda count, key: WriteKey(length, count))
     assert adaptive.measure(500, ("control",)).interval(FALSE_ALARM).low > 0.5
+
+
+def test_after_the_count_a_keyed_service_publishes_none():
+    """Else a fixed stream would reveal what it deletes after the count, and Theorem 4.3's condition would not hold."""
+    service, request = KeyedService(0.5, 2), one_record(np.zeros(4, dtype=np.uint8), index=0)
+    data = np.ones((4, 3), dtype=np.uint8)
+    model = service.learn(data, ("key", 0))
+    counts = []
+    for call in range(1, 6):
+        model = service.answer(data, request, model, ("key", call))
+        counts.append(model.answer.any())
+    assert counts == [False, False, True, False, False]
+
+
+def test_after_the_deletion_the_copying_requester_does_not_look_at_what_was_published():
+    requester = CopyThenRepeat(3)
+    for number in (3, 4, 50):
+        asked = [requester.request(number, {0: np.full((2, 3), bit)}, []) for bit in (0, 1)]
+        assert all((one.indices == 2).all() and (one.records == 0).all() for one in asked)
 
 
 def test_halved_noise_is_caught_exceeding_the_bound():

@@ -353,6 +353,37 @@ def test_planned_requests_meet_the_target_and_one_epoch_less_does_not():
         assert count == 1 or after(count - 1) > 1
 
 
+def test_plans_of_the_published_constants_have_their_numbers_of_epochs():
+    def planned(size, **options):
+        return sequential_epochs(problem_of(size), cycle_of(size), sigma=SIGMA, delta=DELTA, **options)
+
+    assert [planned(size, epsilon=0.1, requests=1, factor=1.0)[0] for size in (32, 128, 512, N)] == [1, 1, 2, 22]
+    stream_of_100 = planned(N, epsilon=1.0, requests=100)
+    assert [stream_of_100[each - 1] for each in (1, 2, 3, 10, 50, 100)] == [2, 5, 7, 9, 9, 9]
+
+
+@pytest.mark.parametrize(("records", "steps"), [(1, 10), (10, 52), (100, 100)])
+def test_their_bound_asks_for_more_steps_than_the_6_51_and_98_of_ours(records, steps):
+    problem = Problem(500, 1 / 80, 0.25 + 1 / 80, 1.0, 1 / (0.25 + 1 / 80), "zero-out")
+    cycle, sigma = Cycle(24, 500), 0.00434741302
+
+    def epsilon(count):
+        return epsilon_of(known_curve(problem, cycle, sigma=sigma, epochs=4, steps=count, records=records), 1e-6)
+
+    assert epsilon(steps) <= 1 < epsilon(steps - 1)
+
+
+@pytest.mark.parametrize(("target", "steps"), [(0.5, 78), (1, 65), (2, 51), (5, 35)])
+def test_for_a_group_their_bound_asks_for_more_steps_than_the_76_62_49_and_33_of_ours(target, steps):
+    n = 11_982
+    problem, cycle = problem_of(1997, n=n), cycle_of(1997, n=n)
+
+    def epsilon(count):
+        return epsilon_of(known_curve(problem, cycle, sigma=SIGMA, epochs=200, steps=count, records=100), 1 / n)
+
+    assert epsilon(steps) <= target < epsilon(steps - 1)
+
+
 def test_whatever_is_infinite_converges():
     problem, cycle = problem_of(512), cycle_of(512)
     long = pooled(problem, cycle, sigma=SIGMA, epochs=3000, steps=3)

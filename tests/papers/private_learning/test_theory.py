@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy.stats import chi2
 
 from certified_unlearning.accounting.core.conversion import epsilon_from_mu, mu_from_epsilon
 from certified_unlearning.accounting.private.learners import LinearProblem
@@ -72,6 +73,32 @@ def test_noise_of_theorem_32_is_too_small():
     mu = 2 / math.sqrt(8 * math.log(2 / 1e-5))
     assert epsilon_from_mu(2 * mu, 5e-6) == pytest.approx(1.64231, **DIGITS)
     assert epsilon_from_mu(math.sqrt(2) * mu, 5e-6) == pytest.approx(1.12265, **DIGITS)
+
+
+def longest_embedded(columns: float, n: int) -> float:
+    """Return how much longer the longest of n rows gets in a Gaussian embedding; more with probability delta / 2."""
+    return math.sqrt(chi2.isf(5e-6 / n, columns) / columns)
+
+
+def test_with_the_columns_of_theorems_9_and_32_rows_hardly_grow_and_the_printed_noise_is_enough():
+    """What second readings of both say: the statements stand from some records on, their proofs' steps do not."""
+
+    def epsilon_of_theorem_9(n: int, radius: float) -> float:
+        setting = replace(BASE, n=n, radius=radius)
+        longer = longest_embedded(linear.theorem_9_dimension(setting), n)
+        reached = ScalarLoss(name="squared").ball_lipschitz(row_norm=longer, radius=2 * radius)
+        printed = 2 * math.sqrt(2) + 4 * radius
+        return epsilon_from_mu(2 * reached / printed / math.sqrt(8 * setting.log), 5e-6)
+
+    few, many = ([epsilon_of_theorem_9(n, radius) for radius in (0.1, 1, 10)] for n in (100, 10_000))
+    assert few == pytest.approx([1.14, 1.28, 1.45], abs=0.005)
+    assert many == pytest.approx([0.69, 0.80, 0.91], abs=0.005)
+    longer = longest_embedded(linear.theorem_32(replace(BASE, n=1_000)).dimension, 1_000)
+    assert longer == pytest.approx(1.03, abs=0.005)
+    assert epsilon_from_mu(2 * longer / math.sqrt(8 * math.log(2e5)), 5e-6) == pytest.approx(0.79, abs=0.005)
+    # The slack of both variances at epsilon = 1, half of delta spent.
+    slack = [math.sqrt(2 * math.log(1 / delta)) / noise_multiplier(1, 5e-6) for delta in (1e-5, 5e-6)]
+    assert slack == pytest.approx([1.11**2, 1.27], abs=0.005)
 
 
 def test_lower_bounds():

@@ -4,7 +4,8 @@ import math
 
 import pytest
 
-from certified_unlearning.reproduction.claims import findings, ranked, severities
+from certified_unlearning.files import write_json
+from certified_unlearning.reproduction.claims import counts, findings, ranked, severities, tallies
 from certified_unlearning.reproduction.claims.ending import ending
 from certified_unlearning.reproduction.claims.findings import KeyFinding
 from certified_unlearning.reproduction.claims.relations import (
@@ -115,15 +116,52 @@ VERDICTS = [
     verdict("theorem", severity="different in kind", gap=0.5, paper="p", source="Theorem 3"),
     verdict("theorem-sign", severity="different in kind", gap=None, paper="p", source="Theorem 4"),
     verdict("other-paper", severity="large", gap=3.0, paper="q"),
-    verdict("ours", severity="different in kind", gap=3.0, paper="r", source="derived here"),
+    verdict("ours", severity="different in kind", gap=30.0, paper="r", source="Theorem 5", whose="ours"),
+    verdict("code", severity="different in kind", gap=20.0, paper="p", source="stored.json", whose="authors' code"),
+    verdict("slip", severity="misprint", gap=40.0, paper="s", source="Lemma 6"),
+    verdict("checked", "reproduced", whose="ours"),
 ]
 
 
-def test_verdicts_are_ranked_with_the_worst_first() -> None:
-    order = ["theorem-sign", "theorem", "table", "ours", "other-paper", "rounded", "absent", "fine"]
-    found = [each.id for each in ranked(VERDICTS)]
-    assert [name for name in found if name != "ours"] == [name for name in order if name != "ours"]
-    assert severities(VERDICTS) == {"different in kind": 4, "large": 1, "small": 0, "rounding": 1}
+def test_verdicts_are_ranked_with_the_worst_of_the_papers_first_then_authors_code_misprints_and_ours() -> None:
+    assert [each.id for each in ranked(VERDICTS)] == [
+        "theorem-sign", "theorem", "table", "other-paper", "rounded", "code", "slip", "ours",
+        "absent", "fine", "checked",
+    ]  # fmt: skip
+    assert severities(VERDICTS) == {"different in kind": 5, "large": 1, "small": 0, "rounding": 1, "misprint": 1}
+
+
+def test_the_papers_own_are_counted_and_others_apart() -> None:
+    assert counts(VERDICTS) == (
+        "the papers' own: 1 reproduced, 6 contradicted (3 different in kind, 1 large, 1 rounding, 1 misprint), "
+        "1 not run; "
+        "authors' code: 0 reproduced, 1 contradicted (1 different in kind), 0 not run; "
+        "ours: 1 reproduced, 1 contradicted (1 different in kind), 0 not run"
+    )
+    assert tallies(VERDICTS)["paper"].total == 8
+    assert tallies([VERDICTS[-2]] * 2)["paper"].kinds == "2 misprints"
+    assert counts([]) == "no claims"
+
+
+@pytest.mark.parametrize(("whose", "counted"), [("ours", False), ("paper", True)], ids=["as it is", "planted fault"])
+def test_a_claim_of_ours_is_no_number_and_no_finding_of_a_paper(whose: str, counted: bool) -> None:
+    worst_of_all = verdict("asked", severity="different in kind", gap=None, source="Theorem 1", whose=whose)
+    rest = [each for each in VERDICTS if each.whose == "paper"]
+    assert (tallies([worst_of_all, *rest])["paper"] != tallies(rest)["paper"]) == counted
+    assert (worst_contradictions([worst_of_all, *rest], 1) == [worst_of_all]) == counted
+    contradicted = [each.id for each in ranked([worst_of_all, *rest]) if each.verdict == "contradicted"]
+    assert contradicted[0 if counted else -1] == "asked"
+
+
+@pytest.mark.parametrize(
+    ("severity", "leads"), [("misprint", False), ("different in kind", True)], ids=["as it is", "planted fault"]
+)
+@pytest.mark.parametrize("other", [("rounding", "paper"), ("large", "authors' code")])
+def test_a_misprint_leads_no_list(severity: str, leads: bool, other: tuple[str, str]) -> None:
+    slip = verdict("slip", severity=severity, gap=None, paper="a", source="Theorem 1")
+    rounded = verdict("other", severity=other[0], gap=0.001, whose=other[1])
+    assert (ranked([slip, rounded])[0] is slip) == leads
+    assert (worst_contradictions([slip], 1) == [slip]) == leads
 
 
 def test_the_worst_contradictions_are_one_of_each_paper_first() -> None:
@@ -148,7 +186,10 @@ def test_a_run_ends_with_numbers_the_first_findings_and_the_report(tmp_path, mon
     write(tmp_path / "some" / "claims.json", VERDICTS)
     findings.write(tmp_path / "some" / "findings.json", FOUND)
     assert ending(tmp_path, "some").splitlines() == [
-        "some: 8 claims: 1 reproduced, 6 contradicted, 1 not run (4 different in kind, 1 large, 1 rounding)",
+        "some: the papers' own: 1 reproduced, 6 contradicted (3 different in kind, 1 large, 1 rounding, 1 misprint), "
+        "1 not run",
+        "authors' code: 0 reproduced, 1 contradicted (1 different in kind), 0 not run",
+        "ours: 1 reproduced, 1 contradicted (1 different in kind), 0 not run",
         "1. Removing takes 19 steps, retraining 252.",
         "2. contradicted: Theorem 4: of theorem-sign",
         "   -> expected at most 0; measured 0.8",
@@ -171,8 +212,8 @@ def test_a_run_ends_with_what_is_not_in_mlflow_and_why(tmp_path) -> None:
     assert "warning" not in ending(tmp_path, "all", ["one"])
 
 
-def test_verdicts_of_before_there_was_a_severity_are_read(tmp_path) -> None:
-    old = [each.model_dump(exclude={"severity", "gap", "paper"}) for each in VERDICTS]
-    write(tmp_path / "some" / "claims.json", [Verdict.model_validate(each) for each in old])
+def test_verdicts_of_before_there_was_a_severity_or_an_owner_are_read(tmp_path) -> None:
+    old = [each.model_dump(exclude={"severity", "gap", "paper", "whose", "reading"}) for each in VERDICTS]
+    write_json(tmp_path / "some" / "claims.json", old)
     findings.write(tmp_path / "some" / "findings.json", [])
-    assert "6 contradicted" in ending(tmp_path, "some")
+    assert "the papers' own: 2 reproduced, 8 contradicted, 1 not run\n" in ending(tmp_path, "some")

@@ -1,5 +1,6 @@
 """The tables of claims: every paper's is whole, and damaged ones are refused."""
 
+import json
 from dataclasses import replace
 from pathlib import Path
 
@@ -45,7 +46,8 @@ def test_no_two_papers_have_an_experiment_of_one_name():
 @pytest.mark.parametrize("paper", WITH_CLAIMS, ids=lambda paper: paper.name)
 def test_no_verdict_is_written_by_hand(paper):
     keys = {key for entry in yaml.safe_load(paper.claims.read_text(encoding="utf-8")) for key in entry}
-    assert keys - {"data"} == {"id", "source", "statement", "measure", "arguments", "expected", "note"}
+    always = {"id", "source", "statement", "measure", "arguments", "expected"}
+    assert always <= keys <= always | {"data", "note", "whose", "misprint", "reading"}
 
 
 @pytest.mark.parametrize("paper", PAPERS, ids=lambda paper: paper.name)
@@ -136,3 +138,27 @@ def test_ten_classes_have_no_spectral_smoothness(tmp_path):
     claims = load(table(tmp_path, CLAIM | {"measure": "stream_total", "arguments": arguments}))
     with pytest.raises(ParameterError, match=r"claim a-claim: .*cifar10 has no smoothness but bound"):
         evaluate(claims, [])
+
+
+# --- Second readings. ----------------------------------------------------------------------------------------
+
+BASELINES = Path(__file__).parents[3] / "workflow" / "baselines" / "claims"
+CONTRADICTED = {
+    name
+    for path in BASELINES.glob("*.json")
+    for name, verdict in json.loads(path.read_text(encoding="utf-8")).items()
+    if verdict == "contradicted"
+}
+
+
+@pytest.mark.parametrize("paper", WITH_CLAIMS, ids=lambda paper: paper.name)
+def test_every_contradiction_has_a_second_reading_and_no_other_claim_is_a_misprint(paper):
+    claims = [each.claim for each in claims_of([paper])[paper.name]]
+    assert [each.id for each in claims if each.id in CONTRADICTED and each.reading is None] == []
+    assert [each.id for each in claims if each.misprint and each.id not in CONTRADICTED] == []
+
+
+def test_self_checks_and_what_was_derived_here_are_ours():
+    every = [each.claim for about in claims_of(PAPERS).values() for each in about]
+    own = [each for each in every if each.source.startswith(("Self-check", "derived here"))]
+    assert [each.id for each in own if each.whose != "ours"] == []

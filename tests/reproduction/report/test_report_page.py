@@ -22,6 +22,7 @@ from tests.reproduction.report.report_results import (
     FOLDED,
     FOUND,
     HOSTILE,
+    READING,
     SHOWN,
     VERDICTS,
     asked_for,
@@ -74,26 +75,61 @@ def test_claims_are_folded_by_paper_with_the_worst_first_and_a_summary(page: Pag
     assert shown_claims(page) == []
     folded = page.locator("details.paper")
     assert folded.locator("summary").all_inner_texts() == [
-        "Differential Privacy Dynamics: 0 reproduced, 1 contradicted, 0 not run\ncontradicted: 1 different in kind",
-        "Langevin unlearning: 1 reproduced, 2 contradicted, 1 not run\ncontradicted: 1 large, 1 rounding",
+        "Differential Privacy Dynamics: 0 reproduced, 2 contradicted, 0 not run\n"
+        "contradicted: 1 different in kind, 1 misprint",
+        "Langevin unlearning: 1 reproduced, 2 contradicted, 1 not run\ncontradicted: 1 large, 1 rounding\n"
+        "apart: authors' code: 1 reproduced, 0 contradicted, 0 not run; "
+        "ours: 1 reproduced, 1 contradicted (1 different in kind), 0 not run",
     ]
     for number, own in enumerate(FOLDED.values()):
         folded.nth(number).locator("summary").click()
         assert shown_claims(page)[-len(own) :] == own
     assert "NeurIPS 2024" in folded.last.inner_text()
     shown = page.locator(".claims .verdict").all_inner_texts()
-    assert shown[:3] == ["✗ contradicted\ndifferent in kind", "✗ contradicted\nlarge", "✗ contradicted\nrounding"]
+    assert shown[:4] == [
+        f"✗ contradicted\n{severity}" for severity in ("different in kind", "misprint", "large", "rounding")
+    ]
+    assert shown[-3:] == [
+        "✓ reproduced\nauthors' code",
+        "✗ contradicted\ndifferent in kind\nours",
+        "✓ reproduced\nours",
+    ]
+
+
+def test_claims_of_ours_stand_apart_and_only_the_papers_own_are_counted(page: Page):
+    assert page.locator(".counts li").all_inner_texts() == ["✓ 1 reproduced", "✗ 4 contradicted", "– 1 not run"]
+    assert page.locator(".apart").inner_text() == (
+        "Counted apart, as no paper claims it: authors' code: 1 reproduced, 0 contradicted, 0 not run; "
+        "ours: 1 reproduced, 1 contradicted (1 different in kind), 0 not run."
+    )
+    page.locator("[name=whose]").select_option("ours")
+    assert shown_claims(page) == ["asked", "checked"]
+    assert page.locator(".ours h3").inner_text() == "Questions of ours"
+    assert page.locator(".ours .claims > li").count() == 2
+    page.locator("[name=whose]").select_option("paper")
+    assert shown_claims(page) == [name for name in EVERY if name not in ("stored", "asked", "checked")]
+    assert not page.locator(".ours").is_visible()
+
+
+def test_beside_a_contradiction_stands_what_a_second_reader_found(page: Page):
+    page.locator("[name=severity]").select_option("different in kind")
+    reading = page.locator("#claim-rate .reading")
+    assert reading.locator("dt").all_inner_texts() == [
+        "The paper assumes", "The setting", "What would make it right",
+    ]  # fmt: skip
+    assert reading.locator("dd").all_inner_texts() == list(READING.values())
+    assert page.locator(".reading").count() == 1
 
 
 def test_claims_are_filtered_by_verdict_severity_source_and_text_together(page: Page):
-    assert page.locator("#filters output").inner_text() == "5 of 5 shown"
-    page.locator("[name=severity]").select_option("different in kind")
-    assert shown_claims(page) == ["rate"]
+    assert page.locator("#filters output").inner_text() == "9 of 9 shown"
+    page.locator("[name=severity]").select_option("misprint")
+    assert shown_claims(page) == ["slip"]
     assert not page.locator("details.paper").last.is_visible()
     page.locator("[name=severity]").select_option("")
     assert shown_claims(page) == EVERY
     page.locator("[name=verdict]").select_option("contradicted")
-    assert shown_claims(page) == ["rate", "k-lsi", "sigma"]
+    assert shown_claims(page) == ["rate", "slip", "k-lsi", "sigma", "asked"]
     page.locator("[name=source]").select_option("Table 3")
     assert shown_claims(page) == ["sigma"]
     page.locator("[name=verdict]").select_option("")
@@ -103,12 +139,12 @@ def test_claims_are_filtered_by_verdict_severity_source_and_text_together(page: 
     page.locator("[name=source]").select_option("Table 3")
     page.locator("[name=text]").fill("ADULT noise")
     assert shown_claims(page) == ["more"]
-    assert page.locator("#filters output").inner_text() == "1 of 5 shown"
+    assert page.locator("#filters output").inner_text() == "1 of 9 shown"
     page.locator("[name=text]").press("Enter")
     assert shown_claims(page) == ["more"]
     page.locator("[name=text]").fill("nothing has this")
     assert shown_claims(page) == []
-    assert page.locator(".counts li").all_inner_texts() == ["✓ 1 reproduced", "✗ 3 contradicted", "– 1 not run"]
+    assert page.locator(".counts li").all_inner_texts() == ["✓ 1 reproduced", "✗ 4 contradicted", "– 1 not run"]
 
 
 def test_without_scripts_all_claims_unfold_and_there_are_no_filters(browser_page: Page, report: Path):
@@ -128,7 +164,7 @@ def test_claims_have_their_numbers_and_markup_in_them_is_harmless(page: Page):
     words = {verdict.id: verdict for verdict in VERDICTS}
     for number, name in enumerate(EVERY):
         each = words[name]
-        told = claims.nth(number).locator("dd").all_inner_texts()
+        told = claims.nth(number).locator("dl:not(.reading) dd").all_inner_texts()
         assert told == [text for text in (each.expected, each.measured, each.tolerance) if text]
     assert claims.locator(".reason").all_inner_texts() == [words["k-lsi"].reason, "Adult was not run."]
     assert claims.locator("img, b").count() == 0
@@ -141,7 +177,8 @@ def test_the_first_screen_says_what_was_found(width, height, scheme, page: Page)
     page.set_viewport_size({"width": width, "height": height})
     page.emulate_media(color_scheme=scheme)
     assert page.locator("#findings .lead").inner_text() == (
-        "Of 5 claims these results reproduce 1 and contradict 3 (1 different in kind, 1 large, 1 rounding); 1 not run."
+        "Of the papers' own 6 claims these results reproduce 1 and contradict 4 "
+        "(1 different in kind, 1 large, 1 rounding, 1 misprint); 1 not run."
     )
     found = page.locator(".findings > li")
     assert [each.split("\n")[0].strip() for each in found.all_inner_texts()] == [
@@ -158,7 +195,7 @@ def test_the_first_screen_says_what_was_found(width, height, scheme, page: Page)
 
 def test_a_finding_leads_to_its_claim(page: Page):
     page.locator(".findings a").click()
-    assert shown_claims(page) == ["rate"]
+    assert shown_claims(page) == ["rate", "slip"]
     place = page.locator("#claim-rate").bounding_box()
     assert place is not None
     assert 0 <= place["y"] < 1000

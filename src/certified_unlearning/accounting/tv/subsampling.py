@@ -49,7 +49,7 @@ def insertion_tv(*, n: int, batch_size: int, steps: int) -> float:
 def replaced_members(
     *, n: int, batch_size: int, replaced: int = 0, added: int = 0, removed: int = 0
 ) -> npt.NDArray[np.float64]:
-    """Return the law of how many members of a batch one edit of many records replaces (Lemma 32).
+    """Return the law of how many members of a batch one edit of many records replaces (Proposition 9's proof).
 
     The edit replaces ``k_1`` records and either adds or removes ``k_2`` more.
 

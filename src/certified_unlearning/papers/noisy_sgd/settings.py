@@ -1,4 +1,4 @@
-"""The constants in which claims are checked: those of the published code, and of our sheet's tables."""
+"""The constants in which claims are checked: those of the published code, and of a small problem."""
 
 from certified_unlearning.accounting.core.curves import Cycle
 from certified_unlearning.accounting.core.problem import Problem
@@ -29,14 +29,3 @@ def cycle_of(batch_size: int, *, n: int = N) -> Cycle:
 def small(batches: int) -> tuple[Problem, Cycle]:
     """Return a problem small enough for every place to be enumerated: batches of two, steps that contract by 0.9."""
     return Problem(2, 0.2, 1.0, 1.0, 0.5), Cycle(batches, 2)
-
-
-def sheet(n: int, batch_size: int) -> tuple[Problem, Cycle]:
-    """Return the setting of our sheet's table: zero-out, ``lambda = 1/80``, ``eta = 1/(1/4 + lambda)``.
-
-    Args:
-        n: Records.
-        batch_size: ``b``.
-    """
-    problem = Problem(batch_size, 1 / 80, 0.25 + 1 / 80, 1.0, 1 / (0.25 + 1 / 80), "zero-out")
-    return problem, Cycle(n // batch_size, batch_size)

@@ -3,43 +3,52 @@
 A claim (`model`, written down in YAML) names a measure (`registry`; each paper has its own) and the relation that its
 numbers should have to the paper's (`relations`). `evaluate` gives each a verdict: ``reproduced``, ``contradicted`` with
 both numbers, or ``not run`` with what is missing. None of them is written by hand. A contradiction has
-a `severity`, from the measured gap.
+a `severity`, from the measured gap; a misprint is marked as one.
+
+A claim is the paper's own, of its authors' code, or ours. The three are counted apart (`tallies`).
 
 What is measured is of three kinds. Most measures evaluate the paper's formulas under its constants and need no results
 (the spectral smoothness does). Others read accuracies, steps and data sets from the results of our runs. Self-checks,
-whose source begins with "Self-check of our constants", "data" or "runs", find out whether our own numbers are sound;
-that they are reproduced says nothing of what the paper found.
+which are ours, find out whether our own numbers are sound; that they are reproduced says nothing of what the paper
+found.
 """
 
 from certified_unlearning.reproduction.claims.evidence import Evidence
 from certified_unlearning.reproduction.claims.model import CheckableClaim, Claim, claims_of, claims_on, load_claims
 from certified_unlearning.reproduction.claims.verdicts import (
+    OWNERS,
     Change,
+    Tally,
     Verdict,
     accept,
     as_table,
     compare_with_baseline,
+    counted_by_owner,
     counts,
     evaluate,
     numbers,
     ranked,
     read,
     severities,
+    tallies,
     worst_contradictions,
     write,
 )
 
 __all__ = [
+    "OWNERS",
     "Change",
     "CheckableClaim",
     "Claim",
     "Evidence",
+    "Tally",
     "Verdict",
     "accept",
     "as_table",
     "claims_of",
     "claims_on",
     "compare_with_baseline",
+    "counted_by_owner",
     "counts",
     "evaluate",
     "load_claims",
@@ -47,6 +56,7 @@ __all__ = [
     "ranked",
     "read",
     "severities",
+    "tallies",
     "worst_contradictions",
     "write",
 ]

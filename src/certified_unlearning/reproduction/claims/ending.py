@@ -1,4 +1,4 @@
-"""What a run ends with on the terminal: the verdicts in numbers, the findings, where the report lies."""
+"""What a run ends with on the terminal: how many claims have which verdict, the findings, where the report lies."""
 
 import shutil
 import textwrap
@@ -7,7 +7,7 @@ from pathlib import Path
 
 from certified_unlearning.files import read_json
 from certified_unlearning.reproduction.claims import findings
-from certified_unlearning.reproduction.claims.verdicts import Verdict, counts, read, severities
+from certified_unlearning.reproduction.claims.verdicts import counted_by_owner, read
 
 SHOWN = 3
 """How many findings are printed; the report has all."""
@@ -27,10 +27,8 @@ def ending(results: Path, name: str, members: Sequence[str] = ()) -> str:
     """
     verdicts = read(results / name / "claims.json")
     width = min(shutil.get_terminal_size((100, 24)).columns, _WIDEST)
-    lines = [f"{name}: {counts(verdicts)}"]
-    if any(verdict.severity for verdict in verdicts):
-        lines[0] += f" ({severity_counts(verdicts)})"
-    lines = textwrap.wrap(lines[0], width)
+    first, *others = counted_by_owner(verdicts)
+    lines = [line for each in (f"{name}: {first}", *others) for line in textwrap.wrap(each, width)]
     for number, each in enumerate(findings.read(results / name / "findings.json")[:SHOWN], start=1):
         text = f"contradicted: {each.text}" if each.claim else each.text
         limit = 2 * (width - 3) if each.claim else None
@@ -61,8 +59,3 @@ def untracked(results: Path, presets: Sequence[str]) -> list[str]:
             why = next(iter(missing.values()))
             sentences.append(f"warning: {preset}: not in MLflow: {', '.join(missing)}. {why}.")
     return sentences
-
-
-def severity_counts(verdicts: Sequence[Verdict]) -> str:
-    """Return how many contradicted claims have which severity: ``2 different in kind, 1 rounding``."""
-    return ", ".join(f"{number} {name}" for name, number in severities(verdicts).items() if number)

@@ -4,7 +4,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.resources.abc import Traversable
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
@@ -14,19 +14,41 @@ from certified_unlearning.reproduction.claims.registry import Measure, measures
 from certified_unlearning.reproduction.claims.relations import Quantity, Relation
 from certified_unlearning.reproduction.paper import Paper
 
+Whose = Literal["paper", "authors' code", "ours"]
+"""Who claims it: the paper, results or code that its authors published, or this project, which checks itself."""
+
+
+class Reading(BaseModel):
+    """What a second reader found of a claim that is contradicted, with the paper's place open beside it.
+
+    Attributes:
+        assumes: What the paper assumes where it makes the claim, and that the check keeps to it.
+        setting: With which constants, data and grid the check is made, and whose choice they are.
+        right_if: What would make the paper right: the smallest change of the claim, or of an assumption.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    assumes: Annotated[str, Field(min_length=1)]
+    setting: Annotated[str, Field(min_length=1)]
+    right_if: Annotated[str, Field(min_length=1)]
+
 
 class Claim(BaseModel):
     """One claim of a paper.
 
     Attributes:
         id: Its name, unique among all claims.
-        source: Where the paper makes it: figure, table, theorem or section.
+        source: Where the paper makes it: figure, table, theorem or section. Of authors' code, the repository and file.
         statement: What is claimed, in a sentence.
         measure: The name of the function that measures it.
         arguments: The keyword arguments of that function.
         expected: How the measured numbers have to relate to the claimed ones.
         note: What explains a contradiction, if that is known; shown with one only.
         data: The data set that it is about, where no argument names one.
+        whose: Who claims it.
+        misprint: Whether it is a slip within a proof or a formula whose conclusion stands.
+        reading: What a second reader found, of a claim that is contradicted.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -39,6 +61,9 @@ class Claim(BaseModel):
     expected: Relation
     note: str = ""
     data: str = ""
+    whose: Whose = "paper"
+    misprint: bool = False
+    reading: Reading | None = None
 
     @property
     def data_sets(self) -> frozenset[str]:

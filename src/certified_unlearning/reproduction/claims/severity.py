@@ -4,13 +4,17 @@ The gap is relative to what is stated, and taken from the end of a confidence in
 that should be equal fail by ``rounding`` (within one unit of the last printed digit), or are ``small`` or ``large``;
 of another sign they are ``different in kind``. So is an inequality, or a direction, that fails by `SMALL` or more: it
 is false, however its numbers are rounded.
+
+A ``misprint`` is the one class that no gap decides: the table of claims says so where a slip
+within a proof or a formula leaves the conclusion as it is. It is the mildest.
 """
 
 import math
 from decimal import Decimal
-from typing import Literal, NamedTuple
+from typing import Literal, NamedTuple, get_args
 
-Severity = Literal["rounding", "small", "large", "different in kind"]
+Severity = Literal["misprint", "rounding", "small", "large", "different in kind"]
+"""The kinds of contradictions, the mildest first."""
 SMALL = 0.1
 """Smaller gaps, relative to what is stated, are small."""
 _SLACK = 1e-9  # Of one unit of the last digit: 0.0499 + 0.0001 is not 0.05 in binary.
@@ -83,5 +87,4 @@ def worst(misses: list[Miss]) -> Miss:
 
 def badness(miss: Miss) -> tuple[int, float]:
     """Return what orders misses, the worst last."""
-    order: tuple[Severity, ...] = ("rounding", "small", "large", "different in kind")
-    return order.index(miss.severity), math.inf if miss.gap is None else miss.gap
+    return get_args(Severity).index(miss.severity), math.inf if miss.gap is None else miss.gap

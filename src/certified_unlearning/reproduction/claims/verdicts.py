@@ -2,7 +2,7 @@
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, NamedTuple, get_args
@@ -15,12 +15,15 @@ from rich.text import Text
 from certified_unlearning.errors import AssumptionError, DataError, InfeasibleError, ParameterError
 from certified_unlearning.files import read_json, write_json
 from certified_unlearning.reproduction.claims.evidence import Evidence, MissingEvidence
-from certified_unlearning.reproduction.claims.model import CheckableClaim
+from certified_unlearning.reproduction.claims.model import CheckableClaim, Reading, Whose
 from certified_unlearning.reproduction.claims.relations import Finding, Quantity
 from certified_unlearning.reproduction.claims.severity import Miss, Severity, badness, worst
-from certified_unlearning.text import counted
 
 VerdictName = Literal["reproduced", "contradicted", "not run"]
+OWNERS: Mapping[Whose, str] = {"paper": "the papers' own", "authors' code": "authors' code", "ours": "ours"}
+"""What claims are called by whose they are, in the order in which they are counted."""
+READINGS = {"assumes": "the paper assumes", "setting": "the setting", "right_if": "what would make it right"}
+"""What the parts of a second reading are called."""
 NARROWEST_TABLE = 60
 """Columns of the narrowest terminal that shows a table."""
 _PROVEN = re.compile(r"\b(Theorem|Lemma|Corollary|Proposition|Algorithm)")
@@ -43,7 +46,10 @@ class Verdict(BaseModel):
         reason: The entries that contradict, with both numbers; what is missing; what explains it, if known.
         paper: The paper's name; empty where it is not known.
         severity: Of a contradicted claim, how badly it fails (`claims.severity`); None of another.
-        gap: Of a contradicted claim, the largest gap of that severity, relative to what is stated; None where zero is.
+        gap: Of a contradicted claim, the largest gap of its worst entries, relative to what is stated; None where zero
+            is.
+        whose: Who claims it: the paper, its authors' code, or this project.
+        reading: Of a contradicted claim, what a second reader found, if one has read it.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -59,6 +65,8 @@ class Verdict(BaseModel):
     paper: str = ""
     severity: Severity | None = None
     gap: float | None = None
+    whose: Whose = "paper"
+    reading: Reading | None = None
 
 
 class Change(NamedTuple):
@@ -136,32 +144,40 @@ def accept(verdicts: Sequence[Verdict], baseline: Path) -> None:
 def ranked(verdicts: Sequence[Verdict]) -> list[Verdict]:
     """Return verdicts in the order in which they are worth reading.
 
-    Contradicted claims first: by severity, then theorems before tables and text, then by gap; then what was not run,
-    then what was reproduced, each in the papers' order.
+    Contradicted claims first, then what was not run, then what was reproduced; in each the papers' own come before
+    those of authors' code, and ours come last. Contradicted ones of the same owner are sorted by severity, then
+    theorems before tables and text, then by gap; misprints come after everything else of papers and authors' code.
+    Others stay in the papers' order.
     """
     order: tuple[VerdictName, ...] = ("contradicted", "not run", "reproduced")
 
-    def key(verdict: Verdict) -> tuple[int, float, bool, float]:
+    def key(verdict: Verdict) -> tuple[int, int, float, bool, float]:
         place = order.index(verdict.verdict)
         if verdict.severity is None:
-            return place, 0.0, False, 0.0
+            return place, _standing(verdict), 0.0, False, 0.0
         severity, gap = badness(Miss(verdict.severity, verdict.gap))
-        return place, -severity, _PROVEN.search(verdict.source) is None, -gap
+        return place, _standing(verdict), -severity, _PROVEN.search(verdict.source) is None, -gap
 
     return sorted(verdicts, key=key)
 
 
+def _standing(verdict: Verdict) -> int:
+    """Return where a claim stands among those of its verdict: the paper's, authors' code, misprints of both, ours."""
+    if verdict.whose == "ours":
+        return 3
+    return 2 if verdict.severity == "misprint" else get_args(Whose).index(verdict.whose)
+
+
 def worst_contradictions(verdicts: Sequence[Verdict], number: int) -> list[Verdict]:
-    """Return the contradicted claims that matter most, to be read alone: the first of each paper, then others.
+    """Return the papers' own contradictions that matter most, to be read alone: the first of each paper, then others.
 
     Their order is that of `ranked`, but among those of one severity a statement that refers to the one before it
-    ("It does so for ...") comes later. A failed self-check is ours to repair, and what was only "derived here" no paper
-    claims: neither is a finding.
+    ("It does so for ...") comes later. What no paper claims is no finding about it, and a misprint is none at all.
     """
     contradicted = [
         verdict
         for verdict in ranked(verdicts)
-        if verdict.verdict == "contradicted" and not verdict.source.startswith(("Self-check", "derived here"))
+        if verdict.verdict == "contradicted" and verdict.whose == "paper" and verdict.severity != "misprint"
     ]
     order = list(severities(verdicts))
     contradicted.sort(
@@ -181,11 +197,48 @@ def severities(verdicts: Sequence[Verdict]) -> dict[Severity, int]:
     return {name: found[name] for name in reversed(get_args(Severity))}
 
 
+@dataclass(frozen=True)
+class Tally:
+    """How many claims have which verdict, and how many of the contradicted ones which severity, the worst first."""
+
+    counts: Mapping[VerdictName, int]
+    severities: Mapping[Severity, int]
+
+    @property
+    def total(self) -> int:
+        """How many claims there are."""
+        return sum(self.counts.values())
+
+    @property
+    def kinds(self) -> str:
+        """How many of the contradicted ones have which severity: ``2 different in kind, 3 misprints``."""
+        found = {name: number for name, number in self.severities.items() if number}
+        return ", ".join(
+            f"{number} {'misprints' if name == 'misprint' and number > 1 else name}" for name, number in found.items()
+        )
+
+    def __str__(self) -> str:
+        explained = {"contradicted": f" ({self.kinds})"} if self.kinds else {}
+        return ", ".join(f"{number} {name}{explained.get(name, '')}" for name, number in self.counts.items())
+
+
+def tallies(verdicts: Sequence[Verdict]) -> dict[Whose, Tally]:
+    """Count claims by whose they are, the papers' own first; who claims nothing is left out."""
+    by_owner = {whose: [each for each in verdicts if each.whose == whose] for whose in OWNERS}
+    return {whose: Tally(numbers(own), severities(own)) for whose, own in by_owner.items() if own}
+
+
 def counts(verdicts: Sequence[Verdict]) -> str:
-    """Return how many claims have which verdict: ``3 claims: 2 reproduced, 1 contradicted, 0 not run``."""
-    return f"{counted(len(verdicts), 'claim')}: " + ", ".join(
-        f"{count} {name}" for name, count in numbers(verdicts).items()
-    )
+    """Return `counted_by_owner` in one line."""
+    return "; ".join(counted_by_owner(verdicts))
+
+
+def counted_by_owner(verdicts: Sequence[Verdict]) -> list[str]:
+    """Return how many claims have which verdict, an entry for each owner, the papers' own first.
+
+    The first is such as ``the papers' own: 2 reproduced, 1 contradicted (1 large), 0 not run``.
+    """
+    return [f"{OWNERS[whose]}: {tally}" for whose, tally in tallies(verdicts).items()] or ["no claims"]
 
 
 def numbers(verdicts: Sequence[Verdict]) -> dict[VerdictName, int]:
@@ -227,13 +280,16 @@ def _paragraph(verdict: Verdict) -> Text:
 
 
 def _title(verdict: Verdict) -> str:
-    return f"{verdict.verdict}\n{verdict.severity}" if verdict.severity else verdict.verdict
+    owner = "" if verdict.whose == "paper" else OWNERS[verdict.whose]
+    return "\n".join(filter(None, [verdict.verdict, verdict.severity, owner]))
 
 
 def _numbers(verdict: Verdict) -> list[str]:
     lines = [f"expected {verdict.expected}"]
     lines += [f"measured {verdict.measured}"] if verdict.measured else []
     lines += [verdict.reason] if verdict.reason else []
+    if verdict.reading is not None:
+        lines += [f"{words}: {getattr(verdict.reading, part)}" for part, words in READINGS.items()]
     return lines
 
 
@@ -250,6 +306,7 @@ def _judge(checkable: CheckableClaim, evidence: Sequence[Evidence], paper: str) 
         verdict, reason = "not run", str(missing)
     except (ParameterError, AssumptionError, InfeasibleError) as error:
         raise type(error)(f"claim {claim.id}: {error}") from error
+    missed = worst(misses) if misses else None
     return Verdict(
         id=claim.id,
         source=claim.source,
@@ -262,8 +319,10 @@ def _judge(checkable: CheckableClaim, evidence: Sequence[Evidence], paper: str) 
         if claim.note and verdict == "contradicted"
         else reason,
         paper=paper,
-        severity=worst(misses).severity if misses else None,
-        gap=worst(misses).gap if misses else None,
+        severity=None if missed is None else "misprint" if claim.misprint else missed.severity,
+        gap=None if missed is None else missed.gap,
+        whose=claim.whose,
+        reading=claim.reading if verdict == "contradicted" else None,
     )
 
 

@@ -1,18 +1,22 @@
-"""The table of claims, as the page shows it: by paper, the worst first."""
+"""The table of claims, as the page shows it: by paper, the worst first, ours apart."""
 
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from certified_unlearning.reproduction.claims.model import Whose
 from certified_unlearning.reproduction.claims.severity import Severity
 from certified_unlearning.reproduction.claims.verdicts import (
+    OWNERS,
+    READINGS,
+    Tally,
     Verdict,
-    VerdictName,
-    numbers,
+    counts,
     ranked,
     read,
     severities,
+    tallies,
 )
 from certified_unlearning.reproduction.paper import Paper
 
@@ -24,24 +28,37 @@ class ShownClaim:
     verdict: Verdict
     places: tuple[str, ...]
 
+    @property
+    def owner(self) -> str:
+        """Whose claim it is, in words; empty for one of the paper."""
+        return "" if self.verdict.whose == "paper" else OWNERS[self.verdict.whose]
+
+    @property
+    def reading(self) -> dict[str, str]:
+        """What a second reader found of a contradiction, by headings; empty where none has read it."""
+        found = self.verdict.reading
+        return {} if found is None else {words.capitalize(): getattr(found, part) for part, words in READINGS.items()}
+
 
 @dataclass(frozen=True)
 class PapersClaims:
-    """The claims of one paper.
+    """The claims about one paper.
 
     Attributes:
         title: What people call it.
         citation: Who wrote it, where it appeared; may be empty.
-        claims: In the order of `claims.ranked`.
-        counts: How many have which verdict.
-        severities: How many contradicted ones have which severity, the worst first.
+        claims: Those of the paper and of its authors' code, in the order of `claims.ranked`.
+        ours: Questions of this project about it, likewise.
+        own: How many of the paper's own have which verdict and severity; None where it has none.
+        apart: The same of the others, in words; empty where there are none.
     """
 
     title: str
     citation: str
     claims: tuple[ShownClaim, ...]
-    counts: Mapping[VerdictName, int]
-    severities: Mapping[Severity, int]
+    ours: tuple[ShownClaim, ...]
+    own: Tally | None
+    apart: str
 
 
 @dataclass(frozen=True)
@@ -50,16 +67,20 @@ class Verdicts:
 
     Attributes:
         papers: The papers.
-        total: How many claims there are.
-        counts: How many have which verdict.
-        severities: How many contradicted ones have which severity, the worst first.
+        total: How many claims there are, of all owners.
+        own: How many of the papers' own have which verdict and severity; None where there are none.
+        apart: The same of the others, in words; empty where there are none.
+        owners: Whose claims there are, and what these are called.
+        severities: Severities that occur, the worst first.
         places: Parts of papers that their sources name, in order of appearance.
     """
 
     papers: tuple[PapersClaims, ...]
     total: int
-    counts: Mapping[VerdictName, int]
-    severities: Mapping[Severity, int]
+    own: Tally | None
+    apart: str
+    owners: Mapping[Whose, str]
+    severities: tuple[Severity, ...]
     places: tuple[str, ...]
 
 
@@ -81,27 +102,32 @@ def verdicts(path: Path, papers: Sequence[Paper]) -> Verdicts | None:
         by_paper.setdefault(verdict.paper, []).append(verdict)
     known = {paper.name: paper for paper in papers}
     return Verdicts(
-        papers=tuple(_of_paper(known.get(name), name, own) for name, own in by_paper.items()),
+        papers=tuple(_of_paper(known.get(name), name, about) for name, about in by_paper.items()),
         total=len(found),
-        counts=numbers(found),
-        severities=_some(severities(found)),
+        own=tallies(found).get("paper"),
+        apart=_apart(found),
+        owners={whose: OWNERS[whose] for whose in tallies(found)},
+        severities=tuple(name for name, number in severities(found).items() if number),
         places=tuple(dict.fromkeys(place for verdict in found for place in places(verdict.source))),
     )
 
 
-def _of_paper(paper: Paper | None, name: str, own: Sequence[Verdict]) -> PapersClaims:
+def _of_paper(paper: Paper | None, name: str, about: Sequence[Verdict]) -> PapersClaims:
+    shown = [ShownClaim(verdict, places(verdict.source)) for verdict in about]
     return PapersClaims(
         # A paper that nothing here is run of has claims that formulas decide.
         title=paper.title if paper is not None else name.replace("_", " ").capitalize() or "Claims",
         citation=paper.citation if paper is not None else "",
-        claims=tuple(ShownClaim(verdict, places(verdict.source)) for verdict in own),
-        counts=numbers(own),
-        severities=_some(severities(own)),
+        claims=tuple(each for each in shown if each.verdict.whose != "ours"),
+        ours=tuple(each for each in shown if each.verdict.whose == "ours"),
+        own=tallies(about).get("paper"),
+        apart=_apart(about),
     )
 
 
-def _some(counted: Mapping[Severity, int]) -> dict[Severity, int]:
-    return {name: number for name, number in counted.items() if number}
+def _apart(found: Sequence[Verdict]) -> str:
+    others = [verdict for verdict in found if verdict.whose != "paper"]
+    return counts(others) if others else ""
 
 
 _NUMBER = r"(?:[A-Z](?:\.\d+)?|\d+(?:\.\d+)*)[a-z]?\b"

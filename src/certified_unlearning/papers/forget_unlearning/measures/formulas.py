@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from certified_unlearning.accounting.deletion.gibbs import BoundedProblem, largest_step_size, nonconvex_risk
+from certified_unlearning.accounting.deletion.gibbs import BoundedProblem, largest_step_size
 from certified_unlearning.accounting.deletion.nonconvex import plan_nonconvex_deletion
 from certified_unlearning.accounting.deletion.planning import DeletionPlan, plan_deletion
 from certified_unlearning.accounting.deletion.soundness import least_noise_multiplier
@@ -60,17 +60,6 @@ def _divergence(plan: DeletionPlan, steps: float, steps_before: float = math.inf
 
 
 @measure
-def deletion_steps(evidence: Sequence[Evidence], *, setting: Setting) -> list[Quantity]:
-    """Return Theorem 5.1's steps: of learning, of a deletion for privacy alone, and for the risk too."""
-    plan = _plan(setting)
-    return [
-        Quantity(plan.learning_steps, "K_A"),
-        Quantity(_plan(setting, certify_risk=False).deletion_steps, "K, privacy alone"),
-        Quantity(plan.deletion_steps, "K"),
-    ]
-
-
-@measure
 def changes_of_deletion_steps(evidence: Sequence[Evidence], *, setting: Setting) -> list[Quantity]:
     """Return how the deletion steps for privacy change with ten times the records of a request, n, and d."""
     base = _SETTINGS[setting]
@@ -104,15 +93,6 @@ def divergence_over_figure_1(evidence: Sequence[Evidence], *, setting: Setting) 
     problem = plan.problem
     printed = plan.alpha * (problem.lipschitz / (problem.n * plan.sigma)) ** 2 / problem.strong_convexity
     return [Quantity(_divergence(plan, 0) / printed, "exact over printed")]
-
-
-@measure
-def table_1_savings(
-    evidence: Sequence[Evidence], *, n: int, dimension: int, epsilon: float, request: int
-) -> list[Quantity]:
-    """Return the savings of Table 1, without their constants."""
-    rows = table_1(n=n, dimension=dimension, epsilon=epsilon, request=request)
-    return [Quantity(row.saved, f"{row.method}, {row.source}") for row in rows]
 
 
 @measure
@@ -191,13 +171,6 @@ def risk_over_zero_model(evidence: Sequence[Evidence]) -> list[Quantity]:
     """Return Theorem 5.2's certified risk over that of the constant model 0, in the specification's setting."""
     plan = plan_nonconvex_deletion(_bounded(), alpha=2.0, epsilon_dp=1.0, epsilon_dd=0.1, records=100)
     return [Quantity(plan.risk_bound / plan.zero_model_risk, "certified over constant model")]
-
-
-@measure
-def risk_ratio_of_budgets(evidence: Sequence[Evidence], *, epsilon_dd: float, sigma: float) -> list[Quantity]:
-    """Return Theorem 5.2's risk over that for a quarter of ``epsilon_dd``, at noise so small that one term is left."""
-    risks = [nonconvex_risk(_bounded(), sigma=sigma, epsilon_dd=budget) for budget in (epsilon_dd, epsilon_dd / 4)]
-    return [Quantity(risks[0] / risks[1], "risk over that of a quarter of epsilon_dd")]
 
 
 @measure

@@ -57,7 +57,7 @@ class StreamService:
 
 @dataclass(frozen=True)
 class CopyThenRepeat:
-    """Writes the target bit into all other records, has it deleted, and writes it again and again.
+    """Writes the target bit into all other records and has it deleted; all later requests are fixed and change nothing.
 
     Attributes:
         n: Number of records, at least 3; request ``n`` deletes the target.
@@ -69,9 +69,9 @@ class CopyThenRepeat:
     def request(self, number: int, releases: ObservedReleases[Array], own: Sequence[Request]) -> Request:
         """Replace one record."""
         bits = releases[0][:, -1]
-        if number == self.n:
+        if number >= self.n:
             return one_record(np.zeros_like(bits), index=self.n - 1)
-        return one_record(bits, index=number - 1 if number < self.n else 0)
+        return one_record(bits, index=number - 1)
 
 
 def says_majority(released: Sequence[Array]) -> Array:
@@ -88,7 +88,7 @@ class KeyedModel(NamedTuple):
     Attributes:
         bits: The key, of which every call replaces one bit by its response, shape ``(interactions, m)``.
         calls: Requests answered.
-        answer: Of the last call; 0 before.
+        answer: Of the call that counts; 0 before and after.
     """
 
     bits: Array
@@ -98,7 +98,9 @@ class KeyedModel(NamedTuple):
 
 @dataclass(frozen=True)
 class KeyedService:
-    """Publishes a random key; call ``j`` hides the target by bit ``j`` of it, the last one counts where records agree.
+    """Publishes a random key; call ``j`` hides the target by bit ``j`` of it, the last one counts where records differ.
+
+    Calls after that publish no count: beside the key it would reveal records that are deleted only then.
 
     Attributes:
         epsilon: Of every call.
@@ -115,7 +117,7 @@ class KeyedService:
         return KeyedModel(bits, 0, np.zeros(len(databases)))
 
     def answer(self, databases: Array, request: Request, model: KeyedModel, key: Key) -> KeyedModel:
-        """Replace one bit of the key; after all of them, count; then do nothing."""
+        """Replace one bit of the key; after all of them, count; then forget the count."""
         after = request.applied_to(databases)
         random = randomness.generator(*key)
         call = model.calls
@@ -127,7 +129,7 @@ class KeyedService:
             differ = (model.bits ^ after[:, :-1]).sum(axis=1, dtype=np.int64)
             noise = random.laplace(scale=1 / self.epsilon, size=len(after))
             return KeyedModel(model.bits, call + 1, differ + noise)
-        return model._replace(calls=call + 1)
+        return KeyedModel(model.bits, call + 1, np.zeros(len(after)))
 
 
 @dataclass(frozen=True)

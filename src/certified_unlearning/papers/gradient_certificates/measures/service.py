@@ -5,7 +5,6 @@ from collections.abc import Sequence
 
 import pandas as pd
 
-from certified_unlearning.accounting.core.occupancy import requests_until_all
 from certified_unlearning.papers.gradient_certificates.service import SERVICE
 from certified_unlearning.reproduction.claims.evidence import Evidence, with_table
 from certified_unlearning.reproduction.claims.registry import measure
@@ -47,21 +46,6 @@ def requests_until_out(evidence: Sequence[Evidence]) -> list[Quantity]:
             STANDARD_ERRORS * row["out_std"] / math.sqrt(row["waits"]) / row["out_expected"],
         )
         for _, row in own.iterrows()
-    ]
-
-
-@measure
-def printed_order_over_expected(
-    evidence: Sequence[Evidence], *, shards: list[int], budgets: list[int]
-) -> list[Quantity]:
-    """Return the printed ``k d log(k d)`` over the expected requests until all d shards with budget k are out."""
-    return [
-        Quantity(
-            budget * many * math.log(budget * many) / requests_until_all(many, budget + 1),
-            f"d = {many}, k = {budget}",
-        )
-        for many in shards
-        for budget in budgets
     ]
 
 

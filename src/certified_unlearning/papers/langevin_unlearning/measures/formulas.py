@@ -88,11 +88,15 @@ def least_steps(
     records: list[int],
     sigma: list[float],
     epsilon: list[float],
+    grid: int = 1,
 ) -> list[Quantity]:
-    """Return the least K, counted from 1, for all combinations of the arguments, the last one running fastest."""
+    """Return the least K of 1, 1 + grid, ... for all combinations of the arguments, the last one running fastest."""
     problem = paper_problem(evidence, dataset, smoothness)
     return [
-        Quantity(_least_steps(problem, count, scale, target), f"S = {count}, sigma = {scale:g}, epsilon = {target:g}")
+        Quantity(
+            1 + grid * math.ceil((_least_steps(problem, count, scale, target) - 1) / grid),
+            f"S = {count}, sigma = {scale:g}, epsilon = {target:g}",
+        )
         for count, scale, target in product(records, sigma, epsilon)
     ]
 
@@ -183,6 +187,20 @@ def changes_of_saved_steps(evidence: Sequence[Evidence], *, dataset: Dataset, n:
         for size in n
     ]
     return changes(saved)
+
+
+@measure
+def gaussian_divergences(
+    evidence: Sequence[Evidence], *, dataset: Dataset, alpha: float, sigma: float, distances: list[float]
+) -> list[Quantity]:
+    """Return the Rényi divergence of two Gaussians of Appendix E's variance, one for each distance of their means."""
+    problem = paper_problem(evidence, dataset, "bound")
+    return [
+        Quantity(
+            gaussian_start_divergence(problem, alpha=alpha, sigma=sigma, distance=distance), f"distance {distance:g}"
+        )
+        for distance in distances
+    ]
 
 
 def _initial_renyi(problem: Problem, records: int, sigma: float, alpha: float) -> float:

@@ -111,13 +111,15 @@ def final_accuracies(
 
 
 @measure
-def gaps_to_retraining(evidence: Sequence[Evidence], *, experiment: Experiment) -> list[Quantity]:
-    """Return accuracy after unlearning minus accuracy after retraining with the same noise, on every data set.
+def gaps_to_retraining(
+    evidence: Sequence[Evidence], *, experiment: Experiment, dataset: Dataset | None = None
+) -> list[Quantity]:
+    """Return accuracy after unlearning minus accuracy after retraining with the same noise, on one data set or on all.
 
     In units of `gap_in_deviations`, as are all gaps here.
     """
     pairs = []
-    for each in some(evidence):
+    for each in _sources(evidence, dataset):
         rows = _last_requests(each, experiment)
         noisy = [row for row in rows if row["variant"] == "noisy" and row["accountant"] in ("lsi", "none")]
         retrained = {(row["sigma"], row["records_removed"]): row for row in noisy}
@@ -130,10 +132,12 @@ def gaps_to_retraining(evidence: Sequence[Evidence], *, experiment: Experiment) 
 
 
 @measure
-def gaps_between_group_sizes(evidence: Sequence[Evidence], *, experiment: Experiment) -> list[Quantity]:
-    """Return accuracy after removing S records minus accuracy after removing the fewest, on every data set."""
+def gaps_between_group_sizes(
+    evidence: Sequence[Evidence], *, experiment: Experiment, dataset: Dataset | None = None
+) -> list[Quantity]:
+    """Return accuracy after removing S records minus accuracy after removing the fewest, on one data set or on all."""
     pairs = []
-    for each in some(evidence):
+    for each in _sources(evidence, dataset):
         for name, rows in _lines(_langevin(each, experiment), "records_removed"):
             pairs += [
                 (
@@ -149,9 +153,8 @@ def gaps_between_group_sizes(evidence: Sequence[Evidence], *, experiment: Experi
 @measure
 def gaps_to_descent(evidence: Sequence[Evidence], *, steps: int, dataset: Dataset | None = None) -> list[Quantity]:
     """Return Fig. 3a's accuracy of Langevin unlearning minus that of Descent-to-Delete with so many steps."""
-    sources = [results_on(evidence, dataset)] if dataset else some(evidence)
     pairs = []
-    for each in sources:
+    for each in _sources(evidence, dataset):
         rows = _last_requests(each, "fig3a")
         descent = {
             row["epsilon_target"]: row
@@ -168,14 +171,23 @@ def gaps_to_descent(evidence: Sequence[Evidence], *, steps: int, dataset: Datase
 
 @measure
 def accuracy_change(
-    evidence: Sequence[Evidence], *, experiment: Experiment, along: Literal["sigma", "epsilon_target"]
+    evidence: Sequence[Evidence],
+    *,
+    experiment: Experiment,
+    along: Literal["sigma", "epsilon_target"],
+    dataset: Dataset | None = None,
 ) -> list[Quantity]:
-    """Return accuracy at the greatest value of a sweep minus accuracy at the least one, on every data set."""
+    """Return accuracy at the greatest value of a sweep minus accuracy at the least, on one data set or on all."""
     pairs = []
-    for each in some(evidence):
+    for each in _sources(evidence, dataset):
         rows = sorted(_langevin(each, experiment), key=lambda row: float(row[along]))
         pairs.append((f"{each.dataset}, {along} = {rows[0][along]:g} to {rows[-1][along]:g}", rows[-1], rows[0]))
     return [accuracy_gap(row, other, name=name, comparisons=len(pairs)) for name, row, other in pairs]
+
+
+def _sources(evidence: Sequence[Evidence], dataset: Dataset | None) -> Sequence[Evidence]:
+    """Return the results on a data set, or all that there are."""
+    return [results_on(evidence, dataset)] if dataset else some(evidence)
 
 
 def _gaps(pairs: Sequence[tuple[str, Row, Row]]) -> list[Quantity]:

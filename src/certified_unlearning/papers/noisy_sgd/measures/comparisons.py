@@ -1,4 +1,4 @@
-"""Measures of the bounds against exact laws, our analysis, Langevin unlearning's, and the tables of our sheet."""
+"""Measures of the bounds against exact laws, our analysis, and Langevin unlearning's."""
 
 import math
 from collections.abc import Sequence
@@ -10,11 +10,9 @@ import numpy as np
 from certified_unlearning.accounting.core.conversion import epsilon_from_mu, epsilon_of
 from certified_unlearning.accounting.core.curves import Cycle, Schedule
 from certified_unlearning.accounting.core.problem import Problem
-from certified_unlearning.accounting.core.search import least_whole
 from certified_unlearning.accounting.cyclic import stream
-from certified_unlearning.accounting.cyclic.single import cyclic_curve
 from certified_unlearning.accounting.langevin import lsi
-from certified_unlearning.papers.noisy_sgd.settings import DELTA, SIGMA, N, cycle_of, problem_of, sheet, small
+from certified_unlearning.papers.noisy_sgd.settings import DELTA, SIGMA, N, cycle_of, problem_of, small
 from certified_unlearning.papers.noisy_sgd.theory.bounds import (
     CODE_FACTOR,
     averaged_curve,
@@ -171,54 +169,6 @@ def theirs_over_learning(
         theirs = hidden_mu(problem, sigma=SIGMA, distance=distance, steps=count)
         found.append(Quantity(theirs / _noisy_cgd(problem, cycle, SIGMA, epochs), f"b = {size}"))
     return found
-
-
-@measure
-def sheet_least_steps(
-    evidence: Sequence[Evidence],
-    *,
-    n: int,
-    batch_size: int,
-    epochs: int,
-    sigma: float,
-    records: list[int],
-    bound: Literal["ours", "theirs"],
-) -> list[Quantity]:
-    """Return the least mini-batch steps in our sheet's setting: zero-out, epsilon 1, delta 1e-6, worst places."""
-    problem, cycle = sheet(n, batch_size)
-    found = []
-    for each in records:
-
-        def epsilon(steps: int, each: int = each) -> float:
-            if bound == "ours":
-                schedule = Schedule(sigma, each, (steps,), learning_steps=epochs * cycle.batches, cycle=cycle)
-                return epsilon_of(stream.curve(problem, schedule), 1e-6)
-            theirs = known_curve(problem, cycle, sigma=sigma, epochs=epochs, steps=steps, records=each)
-            return epsilon_of(theirs, 1e-6)
-
-        found.append(Quantity(least_whole(1.0, lambda steps: epsilon(steps) <= 1.0, minimum=1), f"S = {each}"))
-    return found
-
-
-@measure
-def sheet_group_steps(
-    evidence: Sequence[Evidence], *, epsilon: list[float], bound: Literal["ours", "theirs"]
-) -> list[Quantity]:
-    """Return the least mini-batch steps for 100 records of MNIST 3 against 8, six batches of 1997, 200 epochs."""
-    n, size = 11_982, 1997
-    problem, cycle = problem_of(size, n=n), cycle_of(size, n=n)
-
-    def after(steps: int) -> float:
-        if bound == "ours":
-            whole = problem_of(n, n=n)
-            curve = cyclic_curve(whole, sigma=SIGMA, batches=6, batch_size=size, epochs=200, steps=steps, records=100)
-            return epsilon_of(curve, 1 / n)
-        return epsilon_of(known_curve(problem, cycle, sigma=SIGMA, epochs=200, steps=steps, records=100), 1 / n)
-
-    return [
-        Quantity(least_whole(1.0, lambda steps: after(steps) <= each, minimum=1), f"epsilon = {each:g}")  # noqa: B023
-        for each in epsilon
-    ]
 
 
 @measure

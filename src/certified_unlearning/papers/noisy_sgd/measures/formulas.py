@@ -4,8 +4,6 @@ import math
 from collections.abc import Sequence
 from typing import Literal
 
-import numpy as np
-
 from certified_unlearning.accounting.core.conversion import epsilon_of
 from certified_unlearning.accounting.core.curves import Cycle
 from certified_unlearning.accounting.core.problem import Problem
@@ -13,14 +11,13 @@ from certified_unlearning.accounting.descent.published import descent_step_size,
 from certified_unlearning.accounting.shifted.interpolation import contraction_gap
 from certified_unlearning.papers.noisy_sgd.settings import DELTA, SIGMA, N, cycle_of, problem_of, small
 from certified_unlearning.papers.noisy_sgd.theory.bounds import (
-    CODE_FACTOR,
     averaged_curve,
     distance_curve,
     hidden_mu,
     known_curve,
 )
 from certified_unlearning.papers.noisy_sgd.theory.distances import learned_distance, sequential_distances
-from certified_unlearning.papers.noisy_sgd.theory.planning import least_count, sequential_epochs, times
+from certified_unlearning.papers.noisy_sgd.theory.planning import least_count, sequential_epochs
 from certified_unlearning.reproduction.claims.evidence import Evidence
 from certified_unlearning.reproduction.claims.registry import changes, measure
 from certified_unlearning.reproduction.claims.relations import Quantity
@@ -107,26 +104,6 @@ def changes_by_position(
 
 
 @measure
-def least_epochs(
-    evidence: Sequence[Evidence], *, batch_size: list[int], epsilon: float, published_code: bool = False
-) -> list[Quantity]:
-    """Return the least epochs for one record of the worst position after learning to stationarity, as published."""
-    found = []
-    for size in batch_size:
-        (count,) = sequential_epochs(
-            problem_of(size),
-            cycle_of(size),
-            sigma=SIGMA,
-            epsilon=epsilon,
-            delta=DELTA,
-            requests=1,
-            factor=CODE_FACTOR if published_code else 1.0,
-        )
-        found.append(Quantity(count, f"b = {size}"))
-    return found
-
-
-@measure
 def share_of_descent_to_delete(
     evidence: Sequence[Evidence], *, batch_size: list[int], requests: int, epsilon: float, dimension: int
 ) -> list[Quantity]:
@@ -148,22 +125,6 @@ def share_of_descent_to_delete(
         )
         for size in batch_size
     ]
-
-
-@measure
-def epochs_of_requests(
-    evidence: Sequence[Evidence], *, batch_size: int, requests: list[int], epsilon: float
-) -> list[Quantity]:
-    """Return the least epochs of some of a stream's requests, of one record each, as the published code plans them."""
-    found = sequential_epochs(
-        problem_of(batch_size),
-        cycle_of(batch_size),
-        sigma=SIGMA,
-        epsilon=epsilon,
-        delta=DELTA,
-        requests=max(requests),
-    )
-    return [Quantity(found[each - 1], f"request {each}") for each in requests]
 
 
 @measure
@@ -213,24 +174,3 @@ def epochs_saved(
         saved = epochs(2 * radius) - epochs(learned_distance(problem, cycle, epochs=math.inf))
         found.append(Quantity(saved, f"b = {size}"))
     return found
-
-
-@measure
-def nonconvergent_term_in_other_units(
-    evidence: Sequence[Evidence], *, batch_size: int, epochs: int, unlearning_epochs: int, unit: float
-) -> list[Quantity]:
-    """Return the published code's bound after ``T`` epochs of learning, in other units over its value in ours.
-
-    A divergence knows no units: parameters, radius and noise times ``u``, gradients by ``u`` and curvatures unchanged
-    describe the same laws.
-    """
-
-    def bound(scale: float) -> float:
-        problem, cycle = problem_of(batch_size), cycle_of(batch_size)
-        kept = 1 - contraction_gap(problem)
-        distance = scale * learned_distance(problem, cycle, epochs=math.inf)
-        curve = distance_curve(problem, sigma=scale * SIGMA, distance=distance, steps=unlearning_epochs * cycle.batches)
-        divergence = float(times(curve, CODE_FACTOR)(np.array([2.0]))[0])
-        return divergence + 2 * scale * _RADIUS * kept ** (2 * epochs * cycle.batches)
-
-    return [Quantity(bound(unit) / bound(1.0), f"unit = {unit:g}")]

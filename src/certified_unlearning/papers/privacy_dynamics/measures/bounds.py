@@ -6,9 +6,8 @@ from typing import Literal
 
 import numpy as np
 
-from certified_unlearning.accounting.core.conversion import epsilon_of
 from certified_unlearning.accounting.core.curves import RenyiCurve
-from certified_unlearning.accounting.renyi.dynamics import BOUNDS, theorem_2_from
+from certified_unlearning.accounting.renyi.dynamics import theorem_2_from
 from certified_unlearning.errors import ParameterError
 from certified_unlearning.papers.privacy_dynamics.settings import SIGMA, Steps, bounded, exact, figure_1, figure_2
 from certified_unlearning.papers.privacy_dynamics.theory.quadrature import (
@@ -143,10 +142,12 @@ def exact_over_dynamics_bound(
 def logistic_over_dynamics_bound(
     evidence: Sequence[Evidence], *, bound: str, alpha: list[float], steps: list[int]
 ) -> list[Quantity]:
-    """Return the divergence on a logistic loss, by quadrature, over a bound."""
+    """Return the divergence on a logistic loss, from Corollary 1's Gaussian and by quadrature, over a bound."""
+    start_variance = 2 * LOGISTIC_SIGMA**2 / LOGISTIC.strong_convexity
     found = []
     for order in alpha:
-        for count, divergence in zip(steps, logistic_divergences(order, steps), strict=True):
+        divergences = logistic_divergences(order, steps, start_variance=start_variance)
+        for count, divergence in zip(steps, divergences, strict=True):
             limit = bounded(bound, LOGISTIC, steps=count, alpha=order, sigma=LOGISTIC_SIGMA)
             found.append(Quantity(divergence / limit, f"alpha = {order:g}, K = {count}"))
     return found
@@ -194,19 +195,6 @@ def exact_over_general_start(
             f"K = {count}",
         )
         for count in steps
-    ]
-
-
-@measure
-def converted_epsilons(
-    evidence: Sequence[Evidence], *, bounds: list[str], steps: Steps, delta: float
-) -> list[Quantity]:
-    """Return what Theorem 7 makes of bounds in Fig. 1 at the best order."""
-    return [
-        Quantity(
-            epsilon_of(BOUNDS[bound].curve(figure_1(1.0), sigma=SIGMA, steps=steps), delta, conversion="paper"), bound
-        )
-        for bound in bounds
     ]
 
 

@@ -51,6 +51,24 @@ def lemma_2_excess(
 
 
 @measure
+def lemma_2_bound_over_half(
+    evidence: Sequence[Evidence], *, gamma: list[float], time: list[float], start_variance: float
+) -> list[Quantity]:
+    """Return Lemma 2's bound on the rate over that with ``gamma = 1 / 2``, for the same two diffusions."""
+
+    def bound(balance: float, information: float) -> float:
+        return 1 / balance - (1 - balance) * information
+
+    found = []
+    for balance in gamma:
+        for moment in time:
+            _, information = _diffusions(moment, start_variance)
+            quotient = bound(balance, information) / bound(0.5, information)
+            found.append(Quantity(quotient, f"gamma = {balance:g}, t = {moment:g}"))
+    return found
+
+
+@measure
 def dynamics_rate_excess(
     evidence: Sequence[Evidence],
     *,

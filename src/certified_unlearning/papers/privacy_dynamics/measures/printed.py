@@ -61,9 +61,9 @@ def gibbs_rate(evidence: Sequence[Evidence], *, sign: int) -> list[Quantity]:
 
 @measure
 def printed_start_over_lemma_5(evidence: Sequence[Evidence], *, strong_convexity: list[float]) -> list[Quantity]:
-    """Return the log-Sobolev constant of the start that Lemma 5's proof prints over the one it has to have.
+    """Return the variance of Lemma 5's start, ``2 sigma^2 / lambda``, over the one that the proof's base step prints.
 
-    A Gaussian's constant is its inverse variance; printed is the variance ``lambda / (2 sigma^2)``.
+    That is ``lambda / (2 sigma^2)``.
     """
     return [
         Quantity((2 * SIGMA**2 / each) / (each / (2 * SIGMA**2)), f"lambda = {each:g}") for each in strong_convexity

@@ -27,32 +27,21 @@ _DELTA = 1e-5
 _DIMENSION = 10
 
 
-def _recipe(target: Target, *, strong_convexity: float = 1.0, smoothness: float = 4.0) -> Recipe:
-    """Return Theorem 4's recipe for n = 5000, d = 10, L = 1: epsilon 1 at the order 10, or with delta = 1e-5."""
+def _recipe(target: Target, *, strong_convexity: float = 1.0, smoothness: float = 4.0, n: int = 5000) -> Recipe:
+    """Return Theorem 4's recipe for d = 10, L = 1: epsilon 1 at the order 10, or with delta = 1e-5."""
     if target == "renyi":
         return recipe_for_renyi(
-            n=5000, dimension=_DIMENSION, lipschitz=1.0, strong_convexity=strong_convexity, smoothness=smoothness,
+            n=n, dimension=_DIMENSION, lipschitz=1.0, strong_convexity=strong_convexity, smoothness=smoothness,
             alpha=10.0, epsilon=1.0,
         )  # fmt: skip
     return recipe_for_dp(
-        n=5000, dimension=_DIMENSION, lipschitz=1.0, strong_convexity=strong_convexity, smoothness=smoothness,
+        n=n, dimension=_DIMENSION, lipschitz=1.0, strong_convexity=strong_convexity, smoothness=smoothness,
         epsilon=1.0, delta=_DELTA,
     )  # fmt: skip
 
 
 def _certified(recipe: Recipe, bound: str) -> float:
     return bounded(bound, recipe.problem, steps=recipe.steps, alpha=recipe.alpha, sigma=recipe.sigma)
-
-
-@measure
-def recipe_numbers(evidence: Sequence[Evidence], *, target: Target) -> list[Quantity]:
-    """Return Theorem 4's noise, number of steps, and gradients of single records."""
-    recipe = _recipe(target)
-    return [
-        Quantity(recipe.sigma**2, "sigma^2"),
-        Quantity(recipe.real_steps, "K*"),
-        Quantity(recipe.gradient_evaluations, "gradients"),
-    ]
 
 
 @measure
@@ -91,18 +80,19 @@ def steps_by_condition_number(evidence: Sequence[Evidence], *, smoothness: list[
 
 @measure
 def changes_of_risk_over_lower_bound(
-    evidence: Sequence[Evidence], *, curvatures: list[tuple[float, float]]
+    evidence: Sequence[Evidence], *, curvatures: list[tuple[float, float]], n: list[int]
 ) -> list[Quantity]:
-    """Return how Theorem 4's risk over ``log(1 / delta)`` times Theorem 5's changes with lambda and beta.
+    """Return how Theorem 4's risk over ``log(1 / delta)`` times Theorem 5's changes with lambda, beta and n.
 
-    In units of the first; Theorem 5's lower bound, ``d / (n epsilon)^2``, depends on neither.
+    In units of the first; Theorem 5's lower bound, ``d / (n epsilon)^2``, depends on n alone of these.
     """
-    least = _DIMENSION / 5000**2 * -math.log(_DELTA)
     found = [
         Quantity(
-            _recipe("dp", strong_convexity=convexity, smoothness=smoothness).risk_bound / least,
-            f"lambda = {convexity:g}, beta = {smoothness:g}",
+            _recipe("dp", strong_convexity=convexity, smoothness=smoothness, n=count).risk_bound
+            / (_DIMENSION / count**2 * -math.log(_DELTA)),
+            f"lambda = {convexity:g}, beta = {smoothness:g}, n = {count:g}",
         )
+        for count in n
         for convexity, smoothness in curvatures
     ]
     return changes([Quantity(each.value / found[0].value, each.name) for each in found])
@@ -128,13 +118,6 @@ def projected_risk_over_lemma_6(
 def _table(n: int, smoothness: float) -> dict[str, ComparedMethod]:
     rows = table_1(n=n, dimension=_DIMENSION, strong_convexity=1.0, smoothness=smoothness, epsilon=1.0)
     return {row.method: row for row in rows}
-
-
-@measure
-def compared_methods(evidence: Sequence[Evidence], *, column: Literal["utility", "gradients"]) -> list[Quantity]:
-    """Return a column of Table 1, without constants, for n = 5000, d = 10, lambda = 1, beta = 4, epsilon = 1."""
-    values = {name: getattr(row, column) for name, row in _table(5000, 4.0).items()}
-    return [Quantity(value, name) for name, value in values.items() if value is not None]
 
 
 @measure

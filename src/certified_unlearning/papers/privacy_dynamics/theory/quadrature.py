@@ -21,14 +21,15 @@ LOGISTIC_SIGMA = 0.1
 _SHARES = (0.6, 0.5)
 
 
-def logistic_divergences(alpha: float, steps: Sequence[int]) -> list[float]:
-    """Return the divergences after so many steps, from the point 0.
+def logistic_divergences(alpha: float, steps: Sequence[int], *, start_variance: float = 0.0) -> list[float]:
+    """Return the divergences after so many steps, from the point 0 or a Gaussian around it.
 
     Args:
         alpha: Rényi order, above 1.
         steps: Numbers of steps, each at least 1.
+        start_variance: Variance of the start.
     """
-    first, second = (_logistic_log_densities(share, max(steps)) for share in _SHARES)
+    first, second = (_logistic_log_densities(share, max(steps), start_variance) for share in _SHARES)
     _, spacing = _grid()
     found = []
     for count in steps:
@@ -69,7 +70,7 @@ def _grid() -> tuple[Array, float]:
     return x, float(spacing)
 
 
-def _logistic_log_densities(share: float, steps: int) -> list[Array]:
+def _logistic_log_densities(share: float, steps: int, start_variance: float) -> list[Array]:
     x, spacing = _grid()
     variance = 2 * LOGISTIC.step_size * LOGISTIC_SIGMA**2
 
@@ -79,10 +80,18 @@ def _logistic_log_densities(share: float, steps: int) -> list[Array]:
         return logs
 
     kernel = np.exp(log_transition(x)) * spacing
-    logs = [log_transition(np.zeros(1))[:, 0]]
+
+    def moved(logs: Array) -> Array:
+        largest = logs.max()
+        after: Array = np.log(kernel @ np.exp(logs - largest)) + largest
+        return after
+
+    if start_variance:
+        logs = [moved(-(x**2) / (2 * start_variance) - math.log(2 * math.pi * start_variance) / 2)]
+    else:
+        logs = [log_transition(np.zeros(1))[:, 0]]
     for _ in range(steps - 1):
-        largest = logs[-1].max()
-        logs.append(np.log(kernel @ np.exp(logs[-1] - largest)) + largest)
+        logs.append(moved(logs[-1]))
     return logs
 
 

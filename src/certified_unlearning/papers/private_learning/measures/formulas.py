@@ -45,7 +45,7 @@ def columns_over_records(evidence: Sequence[Evidence], *, n: list[int]) -> list[
 
 @measure
 def regret_over_rate(evidence: Sequence[Evidence], *, printed: bool, epsilon: list[float], n: int) -> list[Quantity]:
-    """Return the regret of Theorem 32's steps over ``1 / sqrt(n) + 1 / sqrt(n epsilon)`` and its logarithms.
+    """Return the regret of Theorem 32's steps over ``1 / sqrt(n) + 1 / sqrt(n epsilon)`` and its two logarithms.
 
     The regret of T steps of size eta is ``D^2 / (2 eta T) + eta (G^2 + k sigma^2) / 2``; all norms are 1.
     """
@@ -56,7 +56,7 @@ def regret_over_rate(evidence: Sequence[Evidence], *, printed: bool, epsilon: li
         step = taken.printed_step_size if printed else taken.step_size
         energy = 1 + taken.dimension * taken.variance
         regret = 1 / (2 * step * taken.steps) + step * energy / 2
-        logarithms = math.sqrt(math.log(2 * n / setting.delta) * math.log(2 / setting.delta))
+        logarithms = math.log(2 * n / setting.delta) * math.log(2 / setting.delta)
         rate = 1 / math.sqrt(n) + logarithms / math.sqrt(setting.budget)
         found.append(Quantity(regret / rate, f"epsilon = {each:g}"))
     return found
@@ -81,22 +81,15 @@ def boosting_condition(evidence: Sequence[Evidence], *, beta: float) -> list[Qua
 
 
 @measure
-def selection_over_theorem_14(evidence: Sequence[Evidence], *, n: list[int]) -> list[Quantity]:
-    """Return what a selection costs with the true sensitivity over Theorem 14's term; losses up to 9, 9 radii."""
-    return [
-        Quantity(
-            linear.selection_cost(replace(BASE, n=each), largest=9.0, candidates=9, beta=0.05)
-            / (5 * 9 / (each * BASE.epsilon)),
-            f"n = {each}",
-        )
-        for each in n
-    ]
+def selection_over_theorem_14(evidence: Sequence[Evidence], *, candidates: int, beta: float) -> list[Quantity]:
+    """Return what selecting costs in Theorem 14's proof, ``5 Delta log(4 K / beta) / (n epsilon)``, over its term."""
+    return [Quantity(math.log(4 * candidates / beta))]
 
 
 @measure
-def root_term_under_units(evidence: Sequence[Evidence], *, factor: float) -> list[Quantity]:
-    """Return by how much ``sqrt(4 Y^2 log / n)`` grows where targets do by a factor, over how losses do."""
-    return [Quantity(math.sqrt(4 * factor**2) / math.sqrt(4) / factor**2)]
+def variance_over_stated(evidence: Sequence[Evidence], *, at_zero: list[float]) -> list[Quantity]:
+    """Return the variance of losses that are ``Y^2`` or 0, half of them each, over the ``4 Y^2`` of Theorem 14."""
+    return [Quantity(each**4 / 4 / (4 * each**2), f"Y = {each:g}") for each in at_zero]
 
 
 @measure

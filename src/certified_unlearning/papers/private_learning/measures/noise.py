@@ -8,7 +8,6 @@ from typing import Literal
 import numpy as np
 
 from certified_unlearning.accounting.core.conversion import epsilon_from_mu
-from certified_unlearning.accounting.private.learners import LinearProblem, OutputPerturbation
 from certified_unlearning.accounting.private.losses import ScalarLoss, lemma_2, lemma_4
 from certified_unlearning.accounting.private.releases import (
     PRINTED,
@@ -17,20 +16,26 @@ from certified_unlearning.accounting.private.releases import (
     printed_epsilon,
     subsampled,
 )
-from certified_unlearning.accounting.private.searches import GridSearch
 from certified_unlearning.accounting.private.selections import (
     exponential_probabilities,
+    generalised_guarantee,
     generalised_probabilities,
     printed_boosting_scale,
 )
 from certified_unlearning.accounting.private.spider import equivalent_constant
 from certified_unlearning.papers.private_learning.theory.counterexamples import one_pass_distance
-from certified_unlearning.papers.private_learning.theory.stationary_points import lemma_23_sigma, tree_batches
+from certified_unlearning.papers.private_learning.theory.stationary_points import (
+    least_steps,
+    lemma_23_sigma,
+    tree_batches,
+)
+from certified_unlearning.papers.private_learning.theory.stationary_points import stages as stage_count
 from certified_unlearning.reproduction.claims.evidence import Evidence
 from certified_unlearning.reproduction.claims.registry import measure
 from certified_unlearning.reproduction.claims.relations import Quantity
 
 SQUARED = ScalarLoss(name="squared")
+DELTA = 1e-6
 
 
 @measure
@@ -121,18 +126,16 @@ def loss_over_bound(
 def minimiser_movement_over_bound(evidence: Sequence[Evidence], *, n: int, strength: list[float]) -> list[Quantity]:
     """Return how far replacing a record of linear losses moves the regularised minimiser, over ``2 G / (lambda n)``.
 
-    The losses have slopes 1 and -1; without the ball the minimiser is minus the mean slope over lambda.
+    The losses have slopes 1 and -1, as many of both, so that minimisers are near 0 and the ball does not matter: they
+    are minus the mean slope over lambda.
     """
-    loss = ScalarLoss(name="absolute", width=1e-3)
-    problem = LinearProblem(n=n, features=1, row_norm=1.0, loss=loss, radius=1e6)
+    slopes = np.tile([1.0, -1.0], n // 2)
+    replaced = slopes.copy()
+    replaced[0] = -1.0
     return [
-        Quantity(
-            2 / (n * each)
-            / OutputPerturbation(problem=problem, strong_convexity=each, sigma=1.0, inexactness=1e-9).exact_sensitivity,
-            f"lambda = {each:g}",
-        )
+        Quantity(abs(slopes.mean() - replaced.mean()) / each / (2 / (each * n)), f"lambda = {each:g}")
         for each in strength
-    ]  # fmt: skip
+    ]
 
 
 @measure
@@ -157,25 +160,29 @@ def exponential_mechanism_epsilon(evidence: Sequence[Evidence], *, printed: bool
 
 
 @measure
-def search_finds_best(evidence: Sequence[Evidence], *, printed: bool) -> list[Quantity]:
-    """Return how likely Algorithm 4 selects one of the two best of six radii, with 5 000 records to select on.
+def selection_within_bound(evidence: Sequence[Evidence], *, printed: bool) -> list[Quantity]:
+    """Return how likely Algorithm 4 selects within Theorem 34's bound; six radii, 5 000 records to select on.
 
-    Their mean losses are 0.35 and 0.40, that of weights of zero is 1. Printed: a bound on losses for the sensitivity of
-    their mean.
+    Losses of a record are at most Delta, so their mean moves by ``Delta / 5 000``: the bound is the one with this.
+    Printed: Delta itself is passed as the sensitivity of the mean.
     """
     losses, largest = [1, 0.62, 0.40, 0.35, 0.38, 0.52], [0.0, 9, 13, 25, 73, 265]
-    sensitivities = [each / (1 if printed else 5_000) for each in largest]
-    chosen = generalised_probabilities(losses, sensitivities, epsilon=0.5, beta=0.05)
-    return [Quantity(float(chosen[2] + chosen[3]))]
+    moves = [each / 5_000 for each in largest]
+    bound = generalised_guarantee(losses, moves, epsilon=0.5, beta=0.05)
+    chosen = generalised_probabilities(losses, largest if printed else moves, epsilon=0.5, beta=0.05)
+    return [Quantity(float(chosen[np.array(losses) <= bound].sum()))]
 
 
 @measure
 def boosting_scale_over_needed(evidence: Sequence[Evidence], *, n: list[int]) -> list[Quantity]:
-    """Return Algorithm 15's printed Laplace scale over the needed one; losses up to 9, four chunks, half of epsilon."""
+    """Return Theorem 35's printed Laplace scale over the least one that is private, at epsilon = 1.
+
+    Squared loss, all norms 1, so losses are at most 4; four chunks and one to select on, which has all of epsilon.
+    """
     return [
         Quantity(
             printed_boosting_scale(at_zero=1.0, smoothness=2.0, row_norm=1.0, radius=1.0, n=each, epsilon=1.0)
-            / (4 * 9 * 5 / each),
+            / (2 * 4 * 5 / each),
             f"n = {each}",
         )
         for each in n
@@ -183,25 +190,49 @@ def boosting_scale_over_needed(evidence: Sequence[Evidence], *, n: list[int]) ->
 
 
 @measure
-def recursive_noise_epsilon(evidence: Sequence[Evidence], *, part: Literal[1, 2], corrected: bool) -> list[Quantity]:
-    """Return the true epsilon of Theorem 20's noise over the target 1; 10 000 records, or corrected those of a chunk.
+def recursive_pass_epsilon(evidence: Sequence[Evidence], *, corrected: bool) -> list[Quantity]:
+    """Return the true epsilon of Theorem 20's noise on one pass, over the target 1; 11 stages, n for a chunk's size.
 
-    Part 1: 10 releases in each of 14 stages. Part 2: one pass in each of 11 stages.
+    Corrected: the records of a chunk, which is Lemma 23.
     """
-    log = math.sqrt(math.log(1e6))
-    if part == 1:
-        n, chunk = 10_000, 714
-        sigma = 8 * math.sqrt(10) * log / chunk if corrected else 8 * 10 * log / n
-        return [Quantity(epsilon_from_mu(math.sqrt(10) * 2 / chunk / sigma, 1e-6))]
-    sigma = lemma_23_sigma(step_size=1.0, epsilon=1.0, delta=1e-6, lipschitz=1.0)
-    return [Quantity(epsilon_from_mu(2 / (sigma if corrected else sigma / 11), 1e-6))]
+    sigma = lemma_23_sigma(step_size=1.0, epsilon=1.0, delta=DELTA, lipschitz=1.0)
+    return [Quantity(epsilon_from_mu(2 / (sigma if corrected else sigma / 11), DELTA))]
 
 
 @measure
-def tree_sensitivity_over_printed(evidence: Sequence[Evidence], *, batch: int, depth: int) -> list[Quantity]:
-    """Return how far a record moves the mean difference of a right child, over what is printed, at every level."""
+def recursive_descent_epsilon(evidence: Sequence[Evidence]) -> list[Quantity]:
+    """Return the true epsilon of Theorem 20's noise on a stage of noisy descent, over the target 1; 10 000 records."""
+    steps, _, chunk = _printed_recursion(10_000)
+    sigma = 8 * steps * math.sqrt(math.log(1 / DELTA)) / 10_000
+    return [Quantity(epsilon_from_mu(math.sqrt(steps) * 2 / chunk / sigma, DELTA))]
+
+
+@measure
+def recursive_variance_over_lemma_21(evidence: Sequence[Evidence]) -> list[Quantity]:
+    """Return Theorem 20's printed variance of noise over Lemma 21's, at the printed steps and 10 000 records."""
+    steps, stages, _ = _printed_recursion(10_000)
+    return [Quantity(steps / stages**2, f"K = {steps:.3g}")]
+
+
+def _printed_recursion(n: int) -> tuple[float, int, int]:
+    """Return steps, stages and records of a stage as Theorem 20 prints them; d = 10, all constants and epsilon 1."""
+    strength = min(1 / n, 10 / n**2)
+    stages = stage_count(1.0, strength)
+    accurate = n**2 * (strength + 1) / (stages**2 * strength * 10 * math.log(1 / DELTA))
+    return max(least_steps(1.0, 2 * strength), accurate), stages, n // stages
+
+
+@measure
+def tree_sensitivity_over_printed(
+    evidence: Sequence[Evidence], *, batch: int, depth: int, drawn: bool
+) -> list[Quantity]:
+    """Return how far a record moves the mean difference of a right child, over what is printed, at every level.
+
+    There are ``2^(D - s)`` steps between it and its parent. Their sum is divided by ``b / 2^s``, as printed, or by the
+    number of records drawn, which is that rounded down.
+    """
     return [
-        Quantity(batch / 2**level / size, f"level {level}")
+        Quantity(2 ** (depth - level) / (size if drawn else batch / 2**level) / (2**depth / batch), f"level {level}")
         for level, size in enumerate(tree_batches(batch, depth), start=1)
     ]
 
@@ -232,19 +263,6 @@ def subsampled_over_theorem_7(evidence: Sequence[Evidence], *, epsilon: float, s
         Quantity(subsampled(epsilon, 1e-6, share=each)[0] / (math.expm1(epsilon) * each), f"m / n = {each:g}")
         for each in share
     ]
-
-
-@measure
-def searched_epsilon(evidence: Sequence[Evidence], *, candidates: int, epsilon: float) -> list[Quantity]:
-    """Return the epsilon of a search that spends all of it on both halves of the records, over the target."""
-    problem = LinearProblem(n=10_000, features=10, row_norm=1.0, loss=SQUARED, radius=1.0)
-    plan = GridSearch.plan(
-        problem,
-        [2.0**power for power in range(1, candidates + 1)],
-        lambda given, runs: OutputPerturbation.plan(given, epsilon=epsilon, delta=1e-6, runs=runs),
-        epsilon=epsilon,
-    )
-    return [Quantity(plan.guarantee.epsilon(1e-6) / epsilon)]
 
 
 @measure

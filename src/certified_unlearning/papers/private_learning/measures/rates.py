@@ -131,10 +131,10 @@ def noisy_mean_over_bound(evidence: Sequence[Evidence]) -> list[Quantity]:
 
 
 @measure
-def search_over_best(evidence: Sequence[Evidence], *, statistic: Literal["mean", "median"]) -> list[Quantity]:
-    """Return a search's error over that of the best single radius on all records, for every length of rows."""
+def search_over_best(evidence: Sequence[Evidence]) -> list[Quantity]:
+    """Return a search's median error over that of the best single radius on all records, for every length of rows."""
     rows = _searches(evidence)
-    table = rows.pivot_table(values="error", index="level", columns="method", aggfunc=statistic)
+    table = rows.pivot_table(values="error", index="level", columns="method", aggfunc="median")
     ratios = table["search"] / table.drop(columns="search").min(axis=1)
     return [Quantity(float(ratio), f"length {level:g}") for level, ratio in ratios.items()]
 

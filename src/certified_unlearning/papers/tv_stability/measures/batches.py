@@ -5,8 +5,6 @@ from fractions import Fraction
 from itertools import permutations
 from typing import Literal
 
-import torch
-
 from certified_unlearning.accounting.tv.recomputation import recourse_bound
 from certified_unlearning.accounting.tv.subsampling import (
     batch_edit_probability,
@@ -16,11 +14,8 @@ from certified_unlearning.accounting.tv.subsampling import (
     subsampling_tv,
     subsampling_tv_bound,
 )
-from certified_unlearning.engine.exact.alive import Alive
-from certified_unlearning.mechanisms.exact.subsample_gd import SubsampleGd
-from certified_unlearning.mechanisms.exact.trajectory import Trajectory
 from certified_unlearning.papers.tv_stability.theory import enumeration
-from certified_unlearning.papers.tv_stability.theory.enumeration import Edit, Insertion, subsets, total_variation
+from certified_unlearning.papers.tv_stability.theory.enumeration import Edit, subsets, total_variation
 from certified_unlearning.reproduction.claims.evidence import Evidence
 from certified_unlearning.reproduction.claims.registry import measure
 from certified_unlearning.reproduction.claims.relations import Quantity
@@ -57,11 +52,11 @@ def inserted_batches(
 
 
 @measure
-def grown_batches(evidence: Sequence[Evidence], *, sizes: list[Growth], printed: bool = False) -> list[Quantity]:
+def grown_batches(evidence: Sequence[Evidence], *, sizes: list[Growth]) -> list[Quantity]:
     """Return how far batches after an edit that adds records are from uniform ones (Algorithm 24, case 1)."""
     found = []
     for n, replaced, added, m in sizes:
-        law = enumeration.batch_after_growth(n, m, replaced=replaced, added=added, printed=printed)
+        law = enumeration.batch_after_growth(n, m, replaced=replaced, added=added)
         after = [*range(n - replaced), *range(n, n + replaced + added)]
         apart = total_variation(law, enumeration.uniform(subsets(after, m)))
         found.append(Quantity(float(apart), f"n = {n}, k1 = {replaced}, k2 = {added}, m = {m}"))
@@ -84,23 +79,15 @@ def shrunk_batches(evidence: Sequence[Evidence], *, sizes: list[Growth]) -> list
 def replaced_member_counts(
     evidence: Sequence[Evidence], *, n: int, batch_size: int, replaced: int, added: int
 ) -> list[Quantity]:
-    """Return the law of how many members of a batch an edit of many records replaces, Lemma 32's ``J``."""
+    """Return the law of how many members of a batch an edit of many records replaces, Proposition 9's ``j``."""
     law = replaced_members(n=n, batch_size=batch_size, replaced=replaced, added=added)
     return [Quantity(float(chance), f"J = {count}") for count, chance in enumerate(law)]
 
 
 @measure
-def edited_runs(
-    evidence: Sequence[Evidence],
-    *,
-    n: int,
-    batch_size: int,
-    steps: int,
-    edit: Edit,
-    insertion: Insertion = "replaced",
-) -> list[Quantity]:
+def edited_runs(evidence: Sequence[Evidence], *, n: int, batch_size: int, steps: int, edit: Edit) -> list[Quantity]:
     """Return how far all batches after an edit of sub-sample-GD are from those of a fresh run; models follow."""
-    law, _ = enumeration.edited_run_law(n, batch_size, steps, edit, insertion=insertion)
+    law, _ = enumeration.edited_run_law(n, batch_size, steps, edit)
     after = n - 1 if edit == "delete" else n + 1
     return [Quantity(float(total_variation(law, enumeration.run_law(after, batch_size, steps))), edit)]
 
@@ -159,13 +146,17 @@ def recomputations_over_bound(
     removed: list[int],
     bound: Literal["proposition 4", "proposition 6", "linearity"],
 ) -> list[Quantity]:
-    """Return how often so many deletions compute again on average, one by one, over a bound at ``rho = T m / n``."""
+    """Return how often deletions compute again, one by one, over a bound at ``rho = T m / n``.
+
+    Proposition 4 bounds the probability that any of them does, the others how many do on average.
+    """
     rho = subsampling_tv_bound(n=n, batch_size=batch_size, steps=steps)
     found = []
     for count in removed:
         stated = recourse_bound(rho=rho, edits=count, printed=bound == "proposition 6")
-        average = one_by_one_recomputations(n=n, batch_size=batch_size, steps=steps, removed=count)
-        found.append(Quantity(average / stated, f"k = {count}"))
+        exact = batch_edit_probability if bound == "proposition 4" else one_by_one_recomputations
+        again = exact(n=n, batch_size=batch_size, steps=steps, removed=count)
+        found.append(Quantity(again / stated, f"k = {count}"))
     return found
 
 
@@ -186,11 +177,6 @@ def orders_after_edit(
 
 
 @measure
-def average_of_equal_iterates(evidence: Sequence[Evidence], *, steps: int, printed: bool = False) -> list[Quantity]:
-    """Return the model of a run all of whose ``T + 1`` iterates are 1: by the engine, or their sum over ``T``."""
-    if printed:
-        return [Quantity((steps + 1) / steps)]
-    alive = Alive(torch.arange(2))
-    state = Trajectory.start(SubsampleGd(steps=steps, batch_size=1, step_size=1.0), alive, 1, 1, torch.device("cpu"))
-    state.weights.fill_(1.0)
-    return [Quantity(float(state.model()))]
+def average_of_equal_iterates(evidence: Sequence[Evidence], *, steps: int) -> list[Quantity]:
+    """Return the printed average of ``T + 1`` iterates that are all 1: their sum over ``T``."""
+    return [Quantity((steps + 1) / steps)]

@@ -27,7 +27,7 @@ from certified_unlearning.reproduction.claims.evidence import Evidence
 from certified_unlearning.reproduction.claims.registry import measure
 from certified_unlearning.reproduction.claims.relations import Quantity
 
-Rule = Literal["ours", "translated", "inverse ratio", "drawn again"]
+Rule = Literal["ours", "translated", "inverse ratio"]
 _POINTS = 400_001
 _REACH = 12.0
 
@@ -65,7 +65,7 @@ def coupled_moments(evidence: Sequence[Evidence], *, gap: float, rule: Rule) -> 
     """Return mean and variance of what a coupling makes of ``N(0, 1)`` for ``N(gap, 1)``, by quadrature.
 
     ``translated`` puts ``mu_P - mu_Q + p`` for the reflection, ``inverse ratio`` the old density over the new one for
-    the ratio; ``drawn again`` draws a rejected value afresh.
+    the ratio.
     """
     points, density = _normal_density()
     kept = _kept(points, gap)
@@ -77,10 +77,6 @@ def coupled_moments(evidence: Sequence[Evidence], *, gap: float, rule: Rule) -> 
         rejected = points - gap
     mean = _integral(density * (kept * points + (1 - kept) * rejected))
     second = _integral(density * (kept * points**2 + (1 - kept) * rejected**2))
-    if rule == "drawn again":
-        missed = _integral(density * (1 - kept))
-        mean = _integral(density * kept * points) + missed * gap
-        second = _integral(density * kept * points**2) + missed * (1 + gap**2)
     return [Quantity(mean, "mean"), Quantity(second - mean**2, "variance")]
 
 

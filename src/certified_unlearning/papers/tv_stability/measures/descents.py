@@ -226,15 +226,13 @@ def risk_over_noise_floor(
 
 
 @measure
-def needed_over_planned_steps(
-    evidence: Sequence[Evidence], *, corollary: Literal["7", "8"], printed: bool
-) -> list[Quantity]:
-    """Return the least ``T`` of Proposition 1, printed or by its proof, over a corollary's ``T`` at its least batch."""
+def needed_over_planned_steps(evidence: Sequence[Evidence], *, corollary: Literal["7", "8"]) -> list[Quantity]:
+    """Return the least ``T`` of Proposition 1, as printed, over a corollary's ``T`` at its least batch size."""
     found = []
     for each in _RHO:
         problem = _problem(rho=each)
         planned = _corollary(problem, corollary, "least")
-        least = erm.proposition_1_steps(problem, batch_size=planned.batch_size, printed=printed)
+        least = erm.proposition_1_steps(problem, batch_size=planned.batch_size, printed=True)
         found.append(Quantity(least / planned.steps, f"rho = {each:g}"))
     return found
 
@@ -301,12 +299,6 @@ def quantised_over_lemma_32(evidence: Sequence[Evidence], *, quantum: list[float
         bound = lemma_32(n=n, steps=steps, resolution=each, dimension=dimension, lipschitz=_G, replaced=1)
         found.append(Quantity(probability / bound, f"tau = {each:g}"))
     return found
-
-
-@measure
-def rerun_iterations(evidence: Sequence[Evidence], *, steps: int, rejection: list[float]) -> list[Quantity]:
-    """Return how many iterations one edit computes again on average, at a probability that an iteration rejects."""
-    return [Quantity(iterations_run_again(steps=steps, rejection=each), f"q = {each:g}") for each in rejection]
 
 
 @measure

@@ -29,18 +29,22 @@ def miscounted_positions(
         evidence: None is needed.
         lengths: Lengths of prefixes.
         heights: Levels of the tree, which has ``2^(heights - 1)`` leaves.
-        printed: Whether left children on the path from the prefix's last leaf to the root are summed, as Algorithm 32
-            prints, or the nodes of the engine's prefix sums.
+        printed: Whether the last leaf and the left children on its path to the root are summed, as Algorithm 32 prints,
+            or the nodes of the dyadic decomposition. A node holds what was appended below it by then.
     """
     leaves = np.arange(1, 2 ** (heights - 1) + 1)
     found = []
     for length in lengths:
         if printed:
-            places = [(length - 1) >> height for height in range(heights)]
-            ends = [((place + 1) << height, 1 << height) for height, place in enumerate(places) if place % 2 == 0]
+            places = [(length - 1) >> height for height in range(heights - 1)]  # The root is nobody's child.
+            ends = [
+                ((place + 1) << height, 1 << height)
+                for height, place in enumerate(places)
+                if height == 0 or place % 2 == 0
+            ]
         else:
             ends = [(node, node & -node) for node in tree.nodes_of_prefix(length)]
-        counts = np.sum([(leaves > end - size) & (leaves <= end) for end, size in ends], axis=0)
+        counts = np.sum([(leaves > end - size) & (leaves <= min(end, length)) for end, size in ends], axis=0)
         found.append(Quantity(int(np.sum(counts != (leaves <= length))), f"t = {length}"))
     return found
 
@@ -70,7 +74,7 @@ def tree_recomputation(
     n: list[int],
     rho: list[float],
     noise: Literal["printed", "calibrated"],
-    over: Literal["1", "rho", "lemma 38"],
+    over: Literal["rho", "lemma 38"],
     position: Literal["mean", "worst"] = "mean",
 ) -> list[Quantity]:
     """Return how likely a deletion computes again at a noise, over a bound; each size with its ``rho``."""
@@ -80,7 +84,7 @@ def tree_recomputation(
             n=size, rho=each, sensitivity=1.0
         )
         of_position = tree.mean_recompute_probability if position == "mean" else tree.worst_recompute_probability
-        stated = {"1": 1.0, "rho": each, "lemma 38": tree.lemma_38(n=size, rho=each)}[over]
+        stated = each if over == "rho" else tree.lemma_38(n=size, rho=each)
         probability = of_position(n=size, sigma=sigma, sensitivity=1.0)
         found.append(Quantity(probability / stated, f"n = {size}, rho = {each:g}"))
     return found
@@ -99,18 +103,38 @@ def complexity_over_bound(evidence: Sequence[Evidence], *, n: list[int], sigma: 
 
 
 @measure
-def tree_distance_over_rho(evidence: Sequence[Evidence], *, n: int, rho: list[float], printed: bool) -> list[Quantity]:
-    """Return how far all nodes' noisy sums move at Theorem 25's noise, positions known, over ``rho``.
+def tree_distance_over_rho(evidence: Sequence[Evidence], *, n: int, rho: list[float]) -> list[Quantity]:
+    """Return how far all nodes' noisy sums move at Lemma 34's noise, positions known, over ``rho``.
 
-    Of increments that depend on no model and that a replacement moves by ``B``: exactly. Printed is ``rho`` for
-    ``rho^2``.
+    Of increments that depend on no model and that a replacement moves by ``B``: exactly. Where positions are not known
+    the sums move by that at most.
     """
     counts = tree.tested_nodes(n + 1)[:n]  # Of a replacement, which all n nodes are there for.
     found = []
     for each in rho:
-        sigma = tree.theorem_25_sigma(n=n, rho=math.sqrt(each) if printed else each, sensitivity=1.0)
+        sigma = tree.theorem_25_sigma(n=n, rho=each, sensitivity=1.0)
         apart = float(np.mean([gaussian_tv(math.sqrt(count) / sigma) for count in counts]))
         found.append(Quantity(apart / each, f"rho = {each:g}"))
+    return found
+
+
+@measure
+def tree_distance_seen_over_rho(evidence: Sequence[Evidence], *, n: int, rho: list[float]) -> list[Quantity]:
+    """Return what one weighted sum of the noisy nodes tells apart at Theorem 25's printed noise, over ``rho``.
+
+    All increments are 0 but one record's, ``-B / 2`` or ``B / 2``, at a uniform position that is not known; nodes weigh
+    as much as they sum positions. The weighted sum's two laws mirror each other, so that its sign tells them apart
+    best, and the mean over positions is their total variation: all nodes move by that at least. Printed is ``rho`` for
+    ``rho^2``.
+    """
+    weights = {node: node & -node for node in range(1, n)}
+    norm = math.hypot(*weights.values())
+    moved = [sum(weights[node] for node in tree.nodes_of_position(place, n - 1)) / norm for place in range(1, n + 1)]
+    found = []
+    for each in rho:
+        sigma = tree.theorem_25_sigma(n=n, rho=math.sqrt(each), sensitivity=1.0)
+        seen = math.fsum(gaussian_tv(shift / sigma) for shift in moved) / n
+        found.append(Quantity(seen / each, f"rho = {each:g}"))
     return found
 
 
@@ -150,19 +174,24 @@ def budget_over_rho(evidence: Sequence[Evidence], *, budget: Budget, heights: li
 
 
 @measure
-def step_size_changes(
+def regret_over_rate_changes(
     evidence: Sequence[Evidence], *, rho: list[float], rule: Literal["printed", "balanced"]
 ) -> list[Quantity]:
-    """Return how the logarithm of dual averaging's step size changes from ``rho`` to ``rho``: less is more noise."""
+    """Return how the logarithm of dual averaging's regret bound over Theorem 27's rate changes from ``rho`` to ``rho``.
+
+    The bound, a record's share, is ``eta (G^2 + G sigma sqrt(d log2 n)) + D^2 / (2 n eta)`` (Kairouz et al., 2021).
+    """
     found = []
     for each in rho:
         problem = ConvexProblem(65_536, 10, 1.0, 2.0, 2.0, each)
+        sigma = one_pass.theorem_27_sigma(problem)
         if rule == "printed":
             size = one_pass.theorem_27_printed_step_size(problem)
         else:
-            sigma = one_pass.theorem_27_sigma(problem)
             size = one_pass.balanced_step_size(n=problem.n, dimension=10, lipschitz=1.0, diameter=2.0, sigma=sigma)
-        found.append(Quantity(math.log(size), f"rho = {each:g}"))
+        drift = 1 + sigma * math.sqrt(problem.dimension * math.log2(problem.n))
+        regret = size * drift + problem.diameter**2 / (2 * problem.n * size)
+        found.append(Quantity(math.log(regret / one_pass.theorem_27_risk(problem)), f"rho = {each:g}"))
     return changes(found)
 
 

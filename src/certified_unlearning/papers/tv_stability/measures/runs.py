@@ -65,18 +65,18 @@ def published_stream(
 
 @measure
 def published_savings(
-    evidence: Sequence[Evidence], *, sigma: float, of: Literal["edits", "iterations", "both"]
+    evidence: Sequence[Evidence], *, sigma: float, of: Literal["edits", "iterations"]
 ) -> list[Quantity]:
     """Return how many times less noise makes the dissertation's stream compute.
 
     ``edits``: edits that compute again without noise over those with it. ``iterations``: of whole runs for these, over
-    those that were run again. ``both``: of whole runs for edits without noise, over those that were run again with it.
+    those that were run again.
     """
     rows = _published(evidence)
     quiet, noisy = _at(rows, 0.0), _at(rows, sigma)
     fewer = quiet["unstable_edits"] / noisy["unstable_edits"]
     shorter = noisy["unstable_edits"] * noisy["steps"] / noisy["iterations_run_again"]
-    return [Quantity({"edits": fewer, "iterations": shorter, "both": fewer * shorter}[of], f"sigma = {sigma:g}")]
+    return [Quantity({"edits": fewer, "iterations": shorter}[of], f"sigma = {sigma:g}")]
 
 
 def _deletions(evidence: Sequence[Evidence], systems: list[str]) -> pd.DataFrame:

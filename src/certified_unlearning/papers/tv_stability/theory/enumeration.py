@@ -56,15 +56,16 @@ def batch_after_deletion(n: int, batch_size: int) -> Law:
     return law
 
 
-def batch_after_growth(n: int, batch_size: int, *, replaced: int, added: int, printed: bool = False) -> Law:
+def batch_after_growth(n: int, batch_size: int, *, replaced: int, added: int) -> Law:
     """Return the law of a batch after an edit that replaces the last records and adds more (Algorithm 24, case 1).
+
+    Those who leave for added records are drawn from the batch in which replacing records have taken their places.
 
     Args:
         n: Records before.
         batch_size: ``m``.
         replaced: ``k_1``; ``n, n + 1, ...`` come in their places.
         added: ``k_2``.
-        printed: Whether those who leave for added records are drawn from the batch before pairing.
     """
     law: Law = defaultdict(Fraction)
     after = [*range(n - replaced), *range(n, n + replaced + added)]
@@ -74,7 +75,7 @@ def batch_after_growth(n: int, batch_size: int, *, replaced: int, added: int, pr
         mapped = frozenset(each + replaced if each >= n - replaced else each for each in batch)
         for drawn in drawn_batches:
             joining = drawn & newcomers
-            leaving = subsets(batch if printed else mapped, len(joining))
+            leaving = subsets(mapped, len(joining))
             for those in leaving:
                 weight = Fraction(1, comb(n, batch_size) * len(drawn_batches) * len(leaving))
                 law[mapped - those | joining] += weight

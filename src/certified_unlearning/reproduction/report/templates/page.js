@@ -6,11 +6,12 @@ if (form) {
   const papers = [...document.querySelectorAll("details.paper")];
   const texts = claims.map((claim) => claim.textContent.toLowerCase());
   const filter = () => {
-    const { verdict, severity, source, text } = form.elements;
+    const { whose, verdict, severity, source, text } = form.elements;
     const words = text.value.toLowerCase().split(/\s+/);
     let shown = 0;
     claims.forEach((claim, index) => {
       claim.hidden =
+        (whose.value && claim.dataset.whose !== whose.value) ||
         (verdict.value && claim.dataset.verdict !== verdict.value) ||
         (severity?.value && claim.dataset.severity !== severity.value) ||
         (source.value && !JSON.parse(claim.dataset.sources).includes(source.value)) ||
@@ -18,11 +19,11 @@ if (form) {
       shown += !claim.hidden;
     });
     // A filter unfolds the papers that it leaves something of.
-    const filtered = verdict.value || severity?.value || source.value || text.value.trim();
-    papers.forEach((paper) => {
-      paper.hidden = !paper.querySelector(".claims > li:not([hidden])");
-      if (filtered) paper.open = true;
+    const filtered = whose.value || verdict.value || severity?.value || source.value || text.value.trim();
+    [...papers, ...document.querySelectorAll(".ours")].forEach((part) => {
+      part.hidden = !part.querySelector(".claims > li:not([hidden])");
     });
+    if (filtered) papers.forEach((paper) => (paper.open = true));
     form.elements.shown.value = `${shown} of ${claims.length} shown`;
   };
   form.addEventListener("input", filter);
