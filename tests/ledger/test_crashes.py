@@ -1,6 +1,5 @@
 """Whenever a command is killed, no request is lost, none is applied twice, and the next `apply` finishes the work."""
 
-import random
 import shutil
 import signal
 import time
@@ -13,6 +12,7 @@ from certified_unlearning.ledger import requests
 from certified_unlearning.ledger.directory import ModelDirectory, file_sha256
 from certified_unlearning.ledger.verification import verify
 from tests.ledger.conftest import Forks, Original
+from tests.support.killing import Moments
 
 KILLED = -signal.SIGKILL
 
@@ -82,21 +82,21 @@ def test_init_without_room_leaves_nothing_behind(
 def test_apply_killed_at_random_moments_loses_no_request_and_applies_none_twice(
     original: Original, model: Path, fork: Forks, kills: int
 ) -> None:
-    moments, people = random.Random(1), iter(range(300))
+    people = iter(range(299))
     requests.request(model, ["p299"])
     requested = {"p299"}
     started = time.monotonic()
     assert fork("apply", model) == 0
-    seconds = time.monotonic() - started
-    killed = 0
+    moments, killed = Moments(1, time.monotonic() - started), 0
     while killed < kills:
         # One more request now and then, also while an interrupted batch waits.
         if require_consistent(model, len(requested)) < 2:
             person = f"p{next(people)}"
             requests.request(model, [person])
             requested.add(person)
-        status = fork("apply", model, kill_after=moments.uniform(0, seconds))
+        status = fork("apply", model, kill_after=moments())
         assert status in (0, KILLED)
+        moments.note(killed=status == KILLED)
         killed += status == KILLED
     assert fork("apply", model) == 0
     assert require_consistent(model, len(requested)) == 0

@@ -6,7 +6,6 @@ together they raise a false alarm in fewer than one of 1e7 runs.
 """
 
 import itertools
-import random
 import shutil
 import tempfile
 import time
@@ -33,6 +32,7 @@ from certified_unlearning.ledger.verification import verify
 from certified_unlearning.mechanisms.exact.trajectory import Trajectory
 from tests.ledger.conftest import Forks
 from tests.ledger.test_crashes import KILLED
+from tests.support.killing import Moments
 from tests.support.laws import told_apart
 
 LEVEL = 1e-8
@@ -120,13 +120,14 @@ def seconds_of(path: Path, fork: Forks) -> float:
 @pytest.mark.parametrize("kills", [25, pytest.param(100, marks=pytest.mark.statistical)])
 def test_kills_at_random_moments_lose_nothing_and_change_no_law(scratch: Path, fork: Forks, kills: int) -> None:
     """Kills at random moments, each of a model of its own that is verified afterwards."""
-    moments, left, killed = random.Random(2), [], 0
+    left, killed = [], 0
     first = learned(scratch / "first", SIX, steps=4, batch_size=2, sigma=0.3)
-    seconds = seconds_of(first, fork)
+    moments = Moments(2, seconds_of(first, fork))
     while killed < kills:
         path = learned(scratch / f"model-{len(left)}", SIX, steps=4, batch_size=2, sigma=0.3)
-        status = fork("apply", path, kill_after=moments.uniform(0, seconds))
+        status = fork("apply", path, kill_after=moments())
         assert status in (0, KILLED)
+        moments.note(killed=status == KILLED)
         killed += status == KILLED
         state = requests.status(path).state
         assert sum(batch.requests for batch in state.batches) + state.pending == 1
@@ -177,14 +178,17 @@ def test_a_stream_that_is_killed_at_random_moments_answers_everything_once(scrat
     table = pd.concat([SIX] * 20, ignore_index=True)
     table["person"] = [f"p{row}" for row in range(119)] + ["leaving"]
     path = learned(scratch / "model", table, steps=40, batch_size=4, sigma=0.1)
-    seconds = seconds_of(Path(shutil.copytree(path, scratch / "copy")), fork)
-    moments, people, killed = random.Random(3), iter(range(119)), 0
+    moments = Moments(3, seconds_of(Path(shutil.copytree(path, scratch / "copy")), fork))
+    people, killed = iter(range(119)), 0
     requested = ["leaving"]
     while killed < 40:
         if requests.status(path).state.pending < 2:
             requested.append(f"p{next(people)}")
             requests.request(path, requested[-1:])
-        killed += fork("apply", path, kill_after=moments.uniform(0, 1.5 * seconds)) == KILLED
+        status = fork("apply", path, kill_after=moments())
+        assert status in (0, KILLED)
+        moments.note(killed=status == KILLED)
+        killed += status == KILLED
     assert fork("apply", path) == 0
     state = verify(path).state
     assert (state.pending, state.records_removed) == (0, len(requested))
