@@ -154,7 +154,9 @@ def initialise(
     else:
         _require_usual(mechanism, step_size=(step_size, None))
         if epsilon is None:
-            raise ParameterError("epsilon is missing: the target after every removal, such as 1; exact mechanisms have none")
+            raise ParameterError(
+                "epsilon is missing: the target after every removal, such as 1; exact mechanisms have none"
+            )
     if mechanism not in get_args(ExactMechanism):
         _require_usual(mechanism, radius=(radius, None), quantum=(quantum, None))
     if table.identifier is None:
