@@ -101,6 +101,22 @@ def test_the_installed_package_is_the_one_that_runs(installed: Installed) -> Non
     assert done.stdout.startswith(str(installed.bin.parent)), done.stderr
 
 
+def test_a_clone_is_installed_as_readme_says(tmp_path: Path) -> None:
+    """But for what needs a network: the packages it depends on are those of this environment."""
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    assert "\npip install .\n" in readme
+    pytest.importorskip("hatchling")
+    tree, venv = copy_working_tree(tmp_path / "clone").root, tmp_path / "venv"
+    built("venv", "--without-pip", venv, directory=tmp_path)
+    (packages,) = venv.glob("lib/*/site-packages")
+    (packages / "others.pth").write_text(sysconfig.get_path("purelib") + "\n")
+    offline = ("--no-deps", "--no-index", "--no-build-isolation", "--ignore-installed", "--disable-pip-version-check")
+    built("pip", "--python", venv / "bin" / "python", "install", ".", *offline, directory=tree)
+    assert (venv / "bin" / "unlearn").exists()
+    assert (packages / "certified_unlearning" / "__init__.py").exists()
+    assert not (packages / "tests").exists()
+
+
 @pytest.mark.parametrize(
     ("command", "printed"),
     [
