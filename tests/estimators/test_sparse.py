@@ -63,7 +63,9 @@ def test_the_callers_matrix_is_left_alone(few_numbers):
 @pytest.mark.parametrize("estimator", ESTIMATORS, ids=lambda estimator: type(estimator).__name__)
 def test_what_does_not_fit_in_memory_is_refused_before_it_is_made(estimator):
     wide = sparse.csr_matrix((np.ones(4), (range(4), range(4))), shape=(1_000_000, 50_000_000))
-    with pytest.raises(DataError, match=r"1000000 records of 50000000 features.*takes 8e\+05 GB, but this machine has"):
+    with pytest.raises(
+        DataError, match=r"1,000,000 records of 50,000,000 features.*takes 8e\+05 GB, but this machine has"
+    ):
         estimator.fit(wide, np.arange(1_000_000) % 2)
 
 
