@@ -16,7 +16,7 @@ reproduce: $(READY)
 
 # Sizes of one suite, by the markers in pyproject.toml. Two workers of one thread each: threads of several processes
 # wait for each other.
-PYTEST := OMP_NUM_THREADS=1 pytest --numprocesses 2 --dist loadfile
+PYTEST := OMP_NUM_THREADS=1 pytest --numprocesses 2 --dist loadfile $(if $(CASE_SEED),--case-seed=$(CASE_SEED))
 QUICK := tests/accounting tests/certificate tests/engine tests/mechanisms
 
 # What a change can break: 8 minutes at most.
@@ -30,9 +30,9 @@ test-quick: $(VENV)/.ready-test
 test-all: $(VENV)/.ready-test
 	$(PYTEST) --hypothesis-profile=full
 
-# What `make test` leaves out: the two together are `make test-all`.
+# What `make test` leaves out, if both get the same CASE_SEED: the two together are `make test-all`.
 test-rest: $(VENV)/.ready-test
-	$(PYTEST) -m "statistical or exhaustive or workflow or sampled or hypothesis" --hypothesis-profile=full
+	$(PYTEST) -m "statistical or exhaustive or workflow or hypothesis" --hypothesis-profile=full
 
 # SLURM on several nodes, PostgreSQL, SSH and S3, started by the scripts of a directory: UNLEARNING_SCALE=... make cluster
 cluster: $(VENV)/.ready-cluster

@@ -15,9 +15,9 @@ from typing import Any
 import hypothesis
 import pytest
 
-for name, examples in {"quick": 5, "default": 50, "full": 500}.items():
+for name, examples in {"quick": 5, "default": 50, "full": 200}.items():
     hypothesis.settings.register_profile(name, deadline=None, derandomize=True, max_examples=examples)
-hypothesis.settings.register_profile("new", deadline=None, max_examples=500)
+hypothesis.settings.register_profile("new", deadline=None, max_examples=200)
 hypothesis.settings.load_profile("default")
 
 FIRST = ("test_pipeline.py", "test_own_data.py", "test_interruption.py", "test_dvc.py", "test_reruns.py")
