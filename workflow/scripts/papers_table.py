@@ -12,7 +12,7 @@ from pathlib import Path
 
 from certified_unlearning.files import write_text
 from certified_unlearning.papers.all import PAPERS
-from certified_unlearning.reproduction.claims import Claim, claims_of
+from certified_unlearning.reproduction.claims import OWNERS, Claim, claims_of
 from certified_unlearning.reproduction.paper import Paper
 from certified_unlearning.text import table_lines
 
@@ -49,10 +49,7 @@ def section(papers: Sequence[Paper], claims: Mapping[str, Sequence[Claim]], pres
     default, every = [presets[DEFAULT_PRESET]], list(presets.values())
     own, apart = [], []
     for paper in papers:
-        by_owner = {
-            whose: [claim for claim in claims.get(paper.name, ()) if claim.whose == whose]
-            for whose in ("paper", "authors' code", "ours")
-        }
+        by_owner = {whose: [claim for claim in claims.get(paper.name, ()) if claim.whose == whose] for whose in OWNERS}
         name = f"`{paper.name}`"
         own.append([paper.citation, name, counted(by_owner["paper"], default), counted(by_owner["paper"], every)])
         apart.append([name, counted(by_owner["authors' code"], every), counted(by_owner["ours"], every)])

@@ -61,13 +61,13 @@ def request(
     ] = False,
 ) -> None:
     """Record that people's records are to be removed; `apply` removes them. All requests are recorded, or none."""
-    with interruptible(lambda: f"`unlearn status {shlex.quote(str(model_dir))}` says whether the request was recorded"):
+    with interruptible(lambda: f"{_command('status', model_dir)} says whether the request was recorded"):
         receipt = requests.request(model_dir, identifier or [], file, one_spelling=one_spelling)
         said = "the request was" if receipt.people == 1 else f"all {receipt.people:,} requests were"
         with after(f"{said} recorded (receipt: {receipt.head})"):
             print(
                 f"recorded: {counted(receipt.people, 'request')}, {counted(receipt.records, 'record')}; "
-                f"{receipt.pending:,} pending, `unlearn apply {shlex.quote(str(model_dir))}` answers them"
+                f"{receipt.pending:,} pending, {_command('apply', model_dir)} answers them"
             )
             _print_receipt(receipt.head)
 
@@ -83,7 +83,7 @@ def apply(
     """
     from certified_unlearning.ledger.application import apply as apply_requests
 
-    with interruptible(lambda: f"nothing is lost; `unlearn apply {shlex.quote(str(model_dir))}` goes on"):
+    with interruptible(lambda: f"nothing is lost; {_command('apply', model_dir)} goes on"):
         applied = apply_requests(model_dir, device=device)
         made = f"version {applied.versions[-1].version} was made" if applied.versions else "no request is pending"
         with after(f"{made} (receipt: {applied.head})"):
@@ -326,11 +326,16 @@ def _epsilon(version: Version) -> str:
     return last if version.reading is None else f"{last}, adaptive requests, too. Nothing is promised to who stays"
 
 
+def _command(name: str, model_dir: Path) -> str:
+    """Return a command of the ledger as somebody can paste it into a shell."""
+    return f"`unlearn {name} {shlex.quote(str(model_dir))}`"
+
+
 def _print_notes(found: Status, model_dir: Path) -> None:
     if found.is_busy:
         print("an `apply` is at work")
     elif found.state.planned is not None or found.leftovers:
-        print(f"an `apply` was interrupted: `unlearn apply {shlex.quote(str(model_dir))}` finishes it")
+        print(f"an `apply` was interrupted: {_command('apply', model_dir)} finishes it")
     if found.source is not None:
         print(f"note: {found.source}")
 

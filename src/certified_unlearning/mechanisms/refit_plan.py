@@ -116,9 +116,7 @@ class RefitPlan(BaseModel):
             )
         sigma = required_sigma(sigma)
         delta = required_delta(delta, n)
-        budget = release.budget_of(
-            epsilon=float(epsilon), delta=float(delta), strong_convexity=strong_convexity, sigma=sigma
-        )
+        budget = release.budget_of(epsilon=float(epsilon), delta=delta, strong_convexity=strong_convexity, sigma=sigma)
         release.require_representable(
             n=n,
             features=features,
