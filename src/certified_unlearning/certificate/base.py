@@ -8,7 +8,7 @@ import math
 from abc import abstractmethod
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
 
 from pydantic import BaseModel, ConfigDict
 
@@ -72,9 +72,9 @@ class Certificate(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    takes_noisy_steps = False
+    takes_noisy_steps: ClassVar[bool] = False
     """Whether removals of models with such certificates take noisy steps, so that their number says something."""
-    publishes_weights = True
+    publishes_weights: ClassVar[bool] = True
     """Whether models with such certificates are published."""
 
     if TYPE_CHECKING:  # Fields of a base would come first in files; each kind has them where its files have them.
