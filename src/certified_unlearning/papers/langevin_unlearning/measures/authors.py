@@ -42,7 +42,7 @@ def gaps_to_authors(
 
     The unit is what a difference may be: half the width of its interval, which covers the noise of both sides' trials,
     plus `ONE_POINT`. So a value beyond 1 is a difference of more than one percentage point that noise does not explain.
-    With equal true means, a claim has such a value with probability `intervals.FALSE_ALARMS` at most.
+    Where the true means are that close, a claim has such a value with probability `intervals.FALSE_ALARMS` at most.
 
     Args:
         evidence: The results there are.
