@@ -7,6 +7,7 @@ changes, `EnsembleCertificate` of the answers of an ensemble whose shards are tr
 published with differential privacy.
 """
 
+from certified_unlearning.certificate.base import CertificateError
 from certified_unlearning.certificate.ensemble import EnsembleCertificate
 from certified_unlearning.certificate.exact import ExactCertificate
 from certified_unlearning.certificate.kinds import AnyCertificate, read_any, verify, write
@@ -15,7 +16,6 @@ from certified_unlearning.certificate.prediction import PredictionCertificate
 from certified_unlearning.certificate.private import PrivateCertificate
 from certified_unlearning.certificate.private_labels import PrivateLabelsCertificate
 from certified_unlearning.certificate.residual import ResidualCertificate
-from certified_unlearning.certificate.verification import CertificateError
 
 __all__ = [
     "AnyCertificate",

@@ -12,8 +12,8 @@ from typing import Any, Literal, Self
 from pydantic import BaseModel, ConfigDict, Field
 
 from certified_unlearning.accounting.accountant import Assumption
+from certified_unlearning.certificate.base import CertificateError
 from certified_unlearning.certificate.preprocessing import GIVEN, possible_features, preprocessing
-from certified_unlearning.certificate.verification import CertificateError
 from certified_unlearning.errors import ParameterError
 from certified_unlearning.mechanisms.certified_sgd.shards import Places, Sharding, Standing, replayed
 from certified_unlearning.version import code_version

@@ -13,8 +13,8 @@ from pydantic import BaseModel, ConfigDict, Field
 from certified_unlearning.accounting.accountant import Assumption
 from certified_unlearning.accounting.core.losses import scores_per_record
 from certified_unlearning.accounting.tv.subsampling import subsampling_tv
+from certified_unlearning.certificate.base import TOLERANCE, CertificateError
 from certified_unlearning.certificate.preprocessing import GIVEN, possible_features, preprocessing
-from certified_unlearning.certificate.verification import TOLERANCE, CertificateError
 from certified_unlearning.version import code_version
 from certified_unlearning.vocabulary import ExactMechanism, NoiseSource
 

@@ -13,6 +13,7 @@ from certified_unlearning.certificate import (
     residual,
     verification,
 )
+from certified_unlearning.certificate.base import CertificateError
 from certified_unlearning.certificate.ensemble import EnsembleCertificate
 from certified_unlearning.certificate.exact import ExactCertificate
 from certified_unlearning.certificate.model import Certificate
@@ -20,7 +21,6 @@ from certified_unlearning.certificate.prediction import PredictionCertificate
 from certified_unlearning.certificate.private import PrivateCertificate
 from certified_unlearning.certificate.private_labels import PrivateLabelsCertificate
 from certified_unlearning.certificate.residual import ResidualCertificate
-from certified_unlearning.certificate.verification import CertificateError
 from certified_unlearning.files import read_json, read_model, write_model
 
 AnyCertificate = (

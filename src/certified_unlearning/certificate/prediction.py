@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Literal, Self
 from pydantic import BaseModel, ConfigDict, Field, PrivateAttr
 
 from certified_unlearning.accounting.accountant import Assumption
+from certified_unlearning.certificate.base import TOLERANCE, CertificateError
 from certified_unlearning.certificate.preprocessing import GIVEN, possible_features, preprocessing
-from certified_unlearning.certificate.verification import TOLERANCE, CertificateError
 from certified_unlearning.errors import DataError, ParameterError
 from certified_unlearning.files import atomic_path, read_model, write_model
 from certified_unlearning.version import code_version

@@ -11,8 +11,8 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from certified_unlearning.accounting.accountant import Assumption
 from certified_unlearning.accounting.private.stable_labels import LabelRule, composed_labels, delta_of, label_law
+from certified_unlearning.certificate.base import CertificateError
 from certified_unlearning.certificate.preprocessing import GIVEN, possible_features, preprocessing
-from certified_unlearning.certificate.verification import CertificateError
 from certified_unlearning.errors import ParameterError
 from certified_unlearning.version import code_version
 from certified_unlearning.vocabulary import Changes, Relation

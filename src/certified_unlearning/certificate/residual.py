@@ -15,13 +15,13 @@ from certified_unlearning.accounting.core.conversion import epsilon_from_mu
 from certified_unlearning.accounting.core.losses import scores_per_record
 from certified_unlearning.accounting.core.rounding import LARGEST_SIGMA
 from certified_unlearning.accounting.residual import release, schedule, statements
+from certified_unlearning.certificate.base import TOLERANCE, CertificateError
 from certified_unlearning.certificate.preprocessing import (
     GIVEN,
     possible_class_weights,
     possible_features,
     preprocessing,
 )
-from certified_unlearning.certificate.verification import TOLERANCE, CertificateError
 from certified_unlearning.mechanisms.refit_plan import LARGEST_FACTOR, Counts, RefitPlan
 from certified_unlearning.text import counted
 from certified_unlearning.version import code_version

@@ -16,21 +16,16 @@ from certified_unlearning.accounting.guarantees import (
     guarantee_of,
 )
 from certified_unlearning.accounting.langevin.accountants import LangevinAccountant
+from certified_unlearning.certificate.base import TOLERANCE, CertificateError
 from certified_unlearning.certificate.model import Certificate
 from certified_unlearning.certificate.preprocessing import possible_class_weights, possible_features, preprocessing
 from certified_unlearning.data.sets import built_in
 from certified_unlearning.errors import UnlearningError
 
-TOLERANCE = 1e-9
-"""Relative difference up to which a recomputed epsilon counts as equal: the minimisation's own accuracy."""
 LANGEVIN = "langevin"
 """The only mechanism of noisy steps that learns targets."""
 NEGLIGIBLE = 0.01
 """Relative increase that rounding may cause in a certificate that was made before rounding was counted."""
-
-
-class CertificateError(UnlearningError):
-    """A certificate states what its constants do not give."""
 
 
 def verify(certificate: Certificate) -> None:

@@ -17,6 +17,7 @@ from certified_unlearning.accounting.private.sampled import SampledDescent, requ
 from certified_unlearning.accounting.private.sampled_spider import SampledSpider
 from certified_unlearning.accounting.private.spider import SpiderBoost
 from certified_unlearning.accounting.private.tree_spider import TreeSpider
+from certified_unlearning.certificate.base import TOLERANCE, CertificateError
 from certified_unlearning.certificate.preprocessing import GIVEN, possible_features
 from certified_unlearning.certificate.private.constants import (
     ESTIMATED,
@@ -28,7 +29,6 @@ from certified_unlearning.certificate.private.constants import (
 )
 from certified_unlearning.certificate.private.runs import Run
 from certified_unlearning.certificate.private.statement import DISJOINT, SAMPLED, Told, words
-from certified_unlearning.certificate.verification import TOLERANCE, CertificateError
 from certified_unlearning.errors import AssumptionError, ParameterError
 from certified_unlearning.text import counted
 from certified_unlearning.version import code_version
