@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 from certified_unlearning.accounting.deletion.conditions import (
-    THEOREMS,
     require_gradient_norm,
     require_survival,
     surviving_theorems,
@@ -16,7 +15,9 @@ from tests.accounting.deletion_settings import quoted
 
 
 def test_lipschitz_losses_lose_no_theorem():
-    assert surviving_theorems("lipschitz") == THEOREMS
+    assert set(surviving_theorems("lipschitz")) == {
+        f"Theorem {n}" for n in ("G.7", "G.9", "G.15", "5.1", "G.22", "5.2")
+    }
 
 
 @pytest.mark.parametrize(

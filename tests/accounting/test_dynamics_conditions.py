@@ -18,8 +18,6 @@ from certified_unlearning.accounting.core.problem import Problem
 from certified_unlearning.accounting.renyi.dynamics import (
     BOUNDS,
     corollary_2,
-    crossover_steps,
-    sharp_crossover_steps,
     theorem_1,
     theorem_2,
     theorem_2_from,
@@ -42,7 +40,7 @@ def test_bounds_under_lemma_5_refuse_what_it_excludes(name):
         bound(dataclasses.replace(paper(), strong_convexity=0.0), sigma=SIGMA, steps=1)
 
 
-@pytest.mark.parametrize("function", [crossover_steps, sharp_crossover_steps, lemma_5_rate, sharp_rate])
+@pytest.mark.parametrize("function", [lemma_5_rate, sharp_rate])
 def test_rates_refuse_what_lemma_5_excludes(function):
     with pytest.raises(AssumptionError, match="Lemma 5 needs step_size < 1 / smoothness"):
         function(dataclasses.replace(paper(), step_size=0.25))

@@ -10,10 +10,10 @@ from certified_unlearning.accounting.core.gaussians import (
     exact_hessian,
     exact_quadratic,
     inverse_lsi,
-    tracked_inverse_lsi,
 )
 from certified_unlearning.accounting.core.problem import Problem
 from certified_unlearning.accounting.renyi.dynamics import BOUNDS, composition, corollary_1, theorem_1, time_optimal
+from tests.accounting.dynamics_settings import tracked_inverse_lsi
 
 QUOTED = 1e-5
 ALPHAS = (2.0, 5.0, 10.0)

@@ -31,7 +31,6 @@ def test_proposition_3() -> None:
     found = erm.proposition_3(EXAMPLE)
     assert (found.steps, found.batch_size, found.step_size) == (near(225), near(44.4444), near(0.333333))
     assert found.excess_risk == near(0.06)
-    assert erm.proposition_3_risk(EXAMPLE, steps=225, step_size=1 / 3) == near(0.24)
     whole = erm.proposition_3_whole(EXAMPLE)
     assert (whole.steps, whole.batch_size) == (225, 44)
     case = {"n": EXAMPLE.n, "batch_size": 44, "steps": 225}
@@ -117,8 +116,6 @@ def test_population_risk_and_lower_bound() -> None:
     assert erm.theorem_48_steps(EXAMPLE) == near(100000)
     assert erm.theorem_48_steps(EXAMPLE, printed=True) == near(711.512)
     assert erm.theorem_24_risk(EXAMPLE) == near(0.0006)
-    step_size = erm.theorem_48_step_size(EXAMPLE, steps=10**5, gradient_variance=0.5)
-    assert step_size == near(3 / (math.sqrt(4 + 0.5) * math.sqrt(10**5)))
 
 
 @given(PROBLEMS)

@@ -74,7 +74,6 @@ def test_the_table(
     assert tree.mean_recompute_probability(**case) == pytest.approx(mean, rel=5e-6)
     assert tree.worst_recompute_probability(**case) == pytest.approx(worst, rel=5e-6)
     assert tree.positions_run_again(**case) == pytest.approx(positions, rel=5e-6)
-    assert tree.tree_stability(**case) <= rho
     assert tree.deletion_queries(**case) / n <= 2 / n + tree.mean_recompute_probability(**case)
     assert tree.mean_recompute_probability(**case) <= tree.lemma_38(n=n, rho=rho)
 

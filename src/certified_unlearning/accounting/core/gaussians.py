@@ -145,19 +145,8 @@ def sharp_rate(problem: Problem) -> float:
     return rate * (2 - problem.step_size * rate)
 
 
-def tracked_inverse_lsi(inverse_lsi: float, *, map_lipschitz: float, noise_variance: float) -> float:
-    """Return ``1 / c`` after a Lipschitz map (Lemma 8) and Gaussian noise (Lemma 9); a projection leaves it.
-
-    Args:
-        inverse_lsi: ``1 / c`` before.
-        map_lipschitz: Lipschitz constant of the map.
-        noise_variance: Variance of the noise in every coordinate.
-    """
-    return map_lipschitz**2 * inverse_lsi + noise_variance
-
-
 def inverse_lsi(problem: Problem, *, sigma: float, steps: float, start: float) -> float:
-    """Return ``1 / c`` after some steps: `tracked_inverse_lsi` with ``1 - eta lambda`` and ``2 eta sigma^2``, repeated.
+    """Return ``1 / c`` after some steps: each multiplies it by ``(1 - eta lambda)^2`` and adds ``2 eta sigma^2``.
 
     From at most ``2 sigma^2 / lambda`` it stays there (Lemma 5). On `exact_quadratic` it is the variance.
 

@@ -25,11 +25,10 @@ _COVERED: dict[str, tuple[GradientField, ...]] = {
     "Theorem G.22": ("lipschitz", "clipped-bounded"),
     "Theorem 5.2": ("lipschitz", "clipped-bounded"),
 }
-THEOREMS = tuple(_COVERED)
 
 
 def surviving_theorems(gradient_field: GradientField) -> tuple[str, ...]:
-    """Return which of `THEOREMS` hold for steps that follow such gradients, if their other conditions do.
+    """Return which theorems hold for steps that follow such gradients, if their other conditions do.
 
     Of their statements on risk only those about the function whose gradients are followed.
 

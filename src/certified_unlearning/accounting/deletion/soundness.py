@@ -64,48 +64,6 @@ def advantage_under_unlearning(epsilon: float, delta: float = 0.0) -> float:
     return min(1.0, 2 * delta * math.exp(-epsilon) - math.expm1(-epsilon))
 
 
-def best_delta(epsilon: float, *, alpha: float) -> float:
-    """Return the ``delta`` at which `largest_advantage` converts; from 1 on that says nothing.
-
-    ``(exp(epsilon) / (2 (alpha - 1)))^((alpha - 1) / alpha)``, the minimiser of
-    ``exp(epsilon) delta^(-1 / (alpha - 1)) - 1 + 2 delta``.
-
-    Raises:
-        ParameterError: A value makes no sense.
-    """
-    require_non_negative(epsilon=epsilon)
-    check_order(alpha)
-    return math.exp((epsilon - math.log(2 * (alpha - 1))) * (alpha - 1) / alpha)
-
-
-def least_possible_epsilon(advantage: float, *, alpha: float) -> float:
-    """Return Theorem 4.5 (Eq. 11): deletion under 1-adaptive requests cannot be certified below it.
-
-    ``max(delta^4 / 2, log(a - 1) + a / (a - 1) log((1 + delta^2) / (a 2^(1 / a))))``, the inverse of
-    `largest_advantage` at ``delta^2``. Proved where the deletion algorithm ignores the model that it is given: of
-    others a necessary condition to look at, no certificate.
-
-    Args:
-        advantage: ``delta``: larger advantages are reached by a test of the learned model, and by one of the model
-            after a deletion that tells two sets of remaining records apart.
-        alpha: Rényi order, above 1; may be infinite.
-
-    Raises:
-        ParameterError: A value makes no sense.
-    """
-    require_non_negative(advantage=advantage)
-    if advantage > 1:
-        raise ParameterError(f"advantage must be at most 1, got {advantage}")
-    encoded = advantage**2
-    if alpha == math.inf:
-        by_conversion = math.log1p(encoded)
-    else:
-        check_order(alpha)
-        converted = math.log1p(encoded) - math.log(alpha) - math.log(2) / alpha
-        by_conversion = math.log(alpha - 1) + alpha / (alpha - 1) * converted
-    return max(encoded**2 / 2, by_conversion)
-
-
 def gaussian_advantage(divergence: float, *, alpha: float) -> float:
     """Return the advantage of the best test between two Gaussians of one covariance: ``2 Phi(mu / 2) - 1``.
 
@@ -128,8 +86,8 @@ def adaptive_epsilon(epsilon_dd: float, epsilon_dp: float, *, observed: int) -> 
 
     ``epsilon_dd + p epsilon_dp``. Right only if both bounds hold *given every observed model*: from every starting
     model, over all calls up to the next observation or to the deletion. So it is for convex losses
-    (`planning.adaptive_deletion_curve`, smaller); for a bound that rests on fixed requests it is wrong, and
-    `adaptive_epsilon_by_calls` is what remains.
+    (`planning.adaptive_deletion_curve`, smaller); for a bound that rests on fixed requests it is wrong, and what
+    remains is the sum over all calls that saw the record.
 
     Args:
         epsilon_dd: Deletion bound under requests fixed in advance.
@@ -142,24 +100,6 @@ def adaptive_epsilon(epsilon_dd: float, epsilon_dp: float, *, observed: int) -> 
     require_non_negative(epsilon_dd=epsilon_dd, epsilon_dp=epsilon_dp)
     require_count(least=0, observed=observed)
     return epsilon_dd + observed * epsilon_dp
-
-
-def adaptive_epsilon_by_calls(epsilon_dp: float, *, request: int) -> float:
-    """Return the deletion bound that holds whatever requests depend on: all calls composed, ``i epsilon_dp``.
-
-    Learning and the ``i - 1`` requests before the deletion saw the record; the deletion itself must read nothing but
-    the data without it, and the model.
-
-    Args:
-        epsilon_dp: Bound of every single call for a present record, from every starting model.
-        request: ``i``, the request that deletes the record, from 1 on.
-
-    Raises:
-        ParameterError: A value makes no sense.
-    """
-    require_non_negative(epsilon_dp=epsilon_dp)
-    require_count(least=1, request=request)
-    return request * epsilon_dp
 
 
 def least_noise_multiplier(epsilon: float, delta: float, *, steps: int) -> float:

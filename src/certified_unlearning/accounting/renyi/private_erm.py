@@ -45,11 +45,6 @@ class Recipe:
     epsilon: float
     risk_bound: float
 
-    @property
-    def gradient_evaluations(self) -> int:
-        """``n K``, gradients of single records."""
-        return self.problem.n * self.steps
-
 
 def recipe_for_renyi(
     *,
@@ -232,26 +227,6 @@ def risk_from_start(problem: Problem, *, sigma: float, steps: float, dimension: 
     log_kept = steps * math.log1p(-rate * problem.step_size)
     noise = -math.expm1(log_kept) * dimension * sigma**2 / rate
     return smoothness * (math.exp(log_kept) * squared_distance / 2 + noise)
-
-
-def sigma_of_noise_multiplier(noise_multiplier: float, *, clip_norm: float, step_size: float, n: int) -> float:
-    """Return the ``sigma`` of full-batch DP-SGD, whose noise on the *sum* of gradients is ``z C N(0, I)``.
-
-    ``sigma^2 = eta z^2 C^2 / (2 n^2)``; the sum's sensitivity is ``2 C``, that of a `Problem` with ``lipschitz = C``.
-    Clipping may destroy strong convexity and smoothness of the step; then only `dynamics.composition` is justified.
-
-    Args:
-        noise_multiplier: ``z``.
-        clip_norm: ``C``.
-        step_size: ``eta``, of the mean gradient.
-        n: Number of records.
-
-    Raises:
-        ParameterError: A value makes no sense.
-    """
-    require_positive(noise_multiplier=noise_multiplier, clip_norm=clip_norm, step_size=step_size)
-    require_count(least=1, n=n)
-    return math.sqrt(step_size / 2) * noise_multiplier * clip_norm / n
 
 
 class ComparedMethod(NamedTuple):

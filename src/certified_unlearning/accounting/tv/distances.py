@@ -53,14 +53,6 @@ def gaussian_renyi(gap: float, alpha: float) -> float:
     return alpha * gap**2 / 2
 
 
-def tv_from_kl(divergence: float) -> float:
-    """Return the best of two upper bounds on the total variation, by the Kullback-Leibler divergence.
-
-    `pinsker` is the smaller one below a divergence of about 1.59, `bretagnolle_huber` above.
-    """
-    return min(pinsker(divergence), bretagnolle_huber(divergence))
-
-
 def pinsker(divergence: float) -> float:
     """Return Pinsker's bound ``sqrt(KL / 2)`` on the total variation, at most 1."""
     require_non_negative(divergence=divergence)

@@ -113,13 +113,6 @@ def proposition_3_whole(problem: ConvexProblem) -> Parameters:
     return replace(real, steps=steps, batch_size=batch_size)
 
 
-def proposition_3_risk(problem: ConvexProblem, *, steps: float, step_size: float) -> float:
-    """Return the proof's bound ``4 G^2 T eta / (rho n) + D^2 / (eta T)`` on sub-sample-GD's excess empirical risk."""
-    require_positive(steps=steps, step_size=step_size)
-    drift = 4 * problem.lipschitz**2 * steps * step_size / problem.stable_records
-    return drift + problem.diameter**2 / (step_size * steps)
-
-
 def proposition_1(problem: ConvexProblem, *, steps: float, batch_size: float) -> Parameters:
     """Return accelerated noisy SGD's parameters (Algorithm 9) for given steps and batches.
 
@@ -316,13 +309,6 @@ def theorem_48_steps(problem: ConvexProblem, *, printed: bool = False) -> float:
     """
     least = min(math.sqrt(problem.n), problem.stable_records / problem.root_dimension)
     return max(least if printed else least**2, problem.condition * least)
-
-
-def theorem_48_step_size(problem: ConvexProblem, *, steps: float, gradient_variance: float) -> float:
-    """Return ``min(1 / (2 H), D / (sqrt(G^2 T / n + V^2) sqrt(T)))``, ``V^2`` the variance of a noisy gradient."""
-    require_positive(steps=steps, gradient_variance=gradient_variance)
-    spread = math.sqrt(problem.lipschitz**2 * steps / problem.n + gradient_variance)
-    return min(1 / (2 * problem.smoothness), problem.diameter / (spread * math.sqrt(steps)))
 
 
 def _noise_floor(problem: ConvexProblem) -> float:

@@ -110,26 +110,9 @@ class GeneralisedLinearProblem:
         require_positive(lipschitz=self.lipschitz, row_norm=self.row_norm, model_norm=self.model_norm, rho=self.rho)
 
     @property
-    def projected_lipschitz(self) -> float:
-        """``2 G |X|``: projected rows have norm at most ``2 |X|``, but with the failure probability of Lemma 41."""
-        return 2 * self.lipschitz * self.row_norm
-
-    @property
     def projected_smoothness(self) -> float:
         """``4 H |X|^2``; Algorithm 14 prints ``2 H |X|^2``, its proof has this."""
         return 4 * self.smoothness * self.row_norm**2
-
-    @property
-    def projected_radius(self) -> float:
-        """``2 |w*|``, of the ball of models after projection."""
-        return 2 * self.model_norm
-
-
-def theorem_28_dimension(problem: GeneralisedLinearProblem) -> float:
-    """Return the projected dimension ``(H |X|^2 |w*| / (H |X|^2 |w*| + G |X|) n rho)^(2/3)`` of smooth models."""
-    bend = problem.smoothness * problem.row_norm**2 * problem.model_norm
-    share = bend / (bend + problem.lipschitz * problem.row_norm)
-    return float((share * problem.n * problem.rho) ** (2 / 3))
 
 
 def theorem_28_risk(problem: GeneralisedLinearProblem) -> float:
@@ -148,30 +131,11 @@ def theorem_29_dimension(problem: GeneralisedLinearProblem, *, printed: bool = F
     return float((problem.n * problem.rho) ** (1 / 2 if printed else 2 / 3))
 
 
-def theorem_29_risk(problem: GeneralisedLinearProblem) -> float:
-    """Return the rate ``G |X| |w*| (1 / sqrt(n) + (n rho)^(-1/3))`` of projection and dual averaging."""
-    noise, _ = theorem_29_errors(problem, dimension=theorem_29_dimension(problem))
-    return _scale(problem) / math.sqrt(problem.n) + noise
-
-
 def theorem_29_errors(problem: GeneralisedLinearProblem, *, dimension: float) -> tuple[float, float]:
     """Return what noise in so many dimensions costs, and what projecting to so many does: dual averaging."""
     require_positive(dimension=dimension)
     scale = _scale(problem)
     return scale * math.sqrt(math.sqrt(dimension) / (problem.n * problem.rho)), scale / math.sqrt(dimension)
-
-
-def projection_variance(*, dimension: int, x_norm: float, w_norm: float, inner: float) -> float:
-    """Return the mean squared error of a score after projection, ``(|x|^2 |w|^2 + <x, w>^2) / k``, exactly.
-
-    Args:
-        dimension: ``k``; the projection has independent entries ``N(0, 1 / k)``.
-        x_norm: ``|x|``.
-        w_norm: ``|w|``.
-        inner: ``<x, w>``.
-    """
-    require_count(least=1, dimension=dimension)
-    return (x_norm**2 * w_norm**2 + inner**2) / dimension
 
 
 def _scale(problem: GeneralisedLinearProblem) -> float:

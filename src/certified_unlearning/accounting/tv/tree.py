@@ -19,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from certified_unlearning.accounting.core.checks import require_count, require_positive
-from certified_unlearning.accounting.tv.distances import gaussian_tv, pinsker
+from certified_unlearning.accounting.tv.distances import gaussian_tv
 from certified_unlearning.errors import ParameterError
 
 Budget = Literal["printed", "quadratic", "equal"]
@@ -108,18 +108,6 @@ def calibrated_sigma(*, n: int, rho: float, sensitivity: float) -> float:
     require_count(least=1, n=n)
     require_positive(rho=rho, sensitivity=sensitivity)
     return heights(n) * sensitivity / (math.sqrt(2 * math.pi) * rho)
-
-
-def tree_stability(*, n: int, sigma: float, sensitivity: float) -> float:
-    """Return a bound on the total variation of all noisy nodes when one record is replaced (derived).
-
-    The better one of Pinsker's ``B sqrt(L) / (2 sigma)`` and the coupling's ``1 - (1 - tau)^L``.
-    """
-    require_positive(sigma=sigma, sensitivity=sensitivity)
-    return min(
-        pinsker(heights(n) * (sensitivity / sigma) ** 2 / 2),
-        worst_recompute_probability(n=n + 1, sigma=sigma, sensitivity=sensitivity),
-    )
 
 
 def worst_recompute_probability(*, n: int, sigma: float, sensitivity: float) -> float:
