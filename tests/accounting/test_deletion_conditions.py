@@ -5,12 +5,9 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from certified_unlearning.accounting.deletion.conditions import (
-    require_gradient_norm,
-    require_survival,
-    surviving_theorems,
-)
+from certified_unlearning.accounting.deletion.conditions import require_survival, surviving_theorems
 from certified_unlearning.errors import AssumptionError, ParameterError
+from certified_unlearning.papers.forget_unlearning.theory.exact import require_gradient_norm
 from tests.accounting.deletion_settings import quoted
 
 

@@ -9,17 +9,17 @@ from scipy.special import ndtr
 
 from certified_unlearning.accounting.core.conversion import epsilon_from_renyi
 from certified_unlearning.accounting.core.curves import RenyiCurve
-from certified_unlearning.accounting.deletion.soundness import (
+from certified_unlearning.accounting.deletion.soundness import largest_advantage
+from certified_unlearning.errors import ParameterError
+from certified_unlearning.papers.forget_unlearning.theory.attacks import keyed_count_advantage, majority_advantage
+from certified_unlearning.papers.forget_unlearning.theory.soundness import (
     adaptive_epsilon,
     coin_divergence,
     gaussian_advantage,
     laplace_divergence,
-    largest_advantage,
     least_noise_multiplier,
     randomised_response_divergence,
 )
-from certified_unlearning.errors import ParameterError
-from certified_unlearning.papers.forget_unlearning.theory.attacks import keyed_count_advantage, majority_advantage
 from tests.accounting.deletion_settings import quoted
 
 

@@ -5,12 +5,9 @@ import math
 import pytest
 
 from certified_unlearning.accounting.deletion.planning import plan_deletion
-from certified_unlearning.accounting.deletion.utility import (
-    certified_risk,
-    steps_for_risk,
-    table_1,
-)
+from certified_unlearning.accounting.deletion.utility import certified_risk, steps_for_risk
 from certified_unlearning.errors import ParameterError
+from certified_unlearning.papers.forget_unlearning.theory.comparison import table_1
 from tests.accounting.deletion_settings import C1, C2, quoted
 
 PLAN = plan_deletion(**C1)

@@ -8,15 +8,15 @@ from scipy.sparse import csc_matrix, eye
 from scipy.sparse.linalg import splu
 
 from certified_unlearning.accounting.core.problem import Problem
-from certified_unlearning.accounting.deletion.gibbs import (
+from certified_unlearning.accounting.deletion.planning import deletion_curve, start_variance
+from certified_unlearning.papers.forget_unlearning.theory.gibbs import (
     BoundedProblem,
     divergence_from_gibbs,
     gibbs_risk,
     largest_step_size,
 )
-from certified_unlearning.accounting.deletion.planning import deletion_curve, start_variance
 from tests.accounting.deletion_settings import at, quoted
-from tests.accounting.dynamics_settings import tracked_inverse_lsi
+from tests.papers.privacy_dynamics.dynamics_settings import tracked_inverse_lsi
 
 
 def divergence(law, reference, alpha):

@@ -78,11 +78,3 @@ def require_observable(observed: Sequence[int], *, request: int) -> None:
         raise ParameterError(
             f"observed models must come before the deletion, request {request}, got observed[-1] = {observed[-1]}"
         )
-
-
-def require_gradient_norm(largest: float, lipschitz: float) -> None:
-    """Raise `AssumptionError` unless the largest gradient norm of a record's loss is at most ``lipschitz``."""
-    if not largest <= lipschitz:
-        raise AssumptionError(
-            f"bounded gradients: no loss may have a gradient longer than lipschitz = {lipschitz}, got length {largest}"
-        )

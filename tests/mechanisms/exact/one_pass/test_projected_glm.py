@@ -5,12 +5,12 @@ import math
 import pytest
 import torch
 
-from certified_unlearning.accounting.tv.one_pass import GeneralisedLinearProblem
 from certified_unlearning.engine.exact.draws import Draws
 from certified_unlearning.errors import ParameterError
 from certified_unlearning.mechanisms.exact.one_pass.dual_averaging import DualAveraging, DualAveragingSettings
 from certified_unlearning.mechanisms.exact.one_pass.prefix_sums import PrefixSums, PrefixSumSettings, check_invariants
 from certified_unlearning.mechanisms.exact.one_pass.projected_glm import Projection
+from certified_unlearning.papers.tv_stability.theory.single_pass import GeneralisedLinearProblem
 
 
 def drawn(dimension: int = 12, features: int = 300) -> Projection:

@@ -9,7 +9,7 @@ import math
 from dataclasses import dataclass
 
 from certified_unlearning.accounting.core.checks import require_count, require_non_negative, require_positive
-from certified_unlearning.accounting.core.gaussians import check_order, check_steps
+from certified_unlearning.accounting.deletion.rates import check_order, check_steps
 from certified_unlearning.errors import AssumptionError, ParameterError
 
 

@@ -7,15 +7,9 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from certified_unlearning.accounting.core.gaussians import (
-    exact_quadratic,
-    inverse_lsi,
-    lower_bound,
-    sharp_rate,
-    theorem_3,
-)
 from certified_unlearning.accounting.core.problem import Problem
-from certified_unlearning.accounting.renyi.dynamics import (
+from certified_unlearning.accounting.deletion.rates import sharp_rate
+from certified_unlearning.papers.privacy_dynamics.theory.dynamics import (
     BOUNDS,
     accountant,
     composition,
@@ -27,7 +21,13 @@ from certified_unlearning.accounting.renyi.dynamics import (
     theorem_2,
     theorem_2_best,
 )
-from tests.accounting.dynamics_settings import SIGMA, UNIT, equal, paper, quoted, value
+from certified_unlearning.papers.privacy_dynamics.theory.gaussians import (
+    exact_quadratic,
+    inverse_lsi,
+    lower_bound,
+    theorem_3,
+)
+from tests.papers.privacy_dynamics.dynamics_settings import SIGMA, UNIT, equal, paper, quoted, value
 
 # --- What the paper gets wrong, where a number can show it (section 6.2) ---------------------------------------------
 

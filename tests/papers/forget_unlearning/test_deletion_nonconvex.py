@@ -6,16 +6,16 @@ import math
 import numpy as np
 import pytest
 
-from certified_unlearning.accounting.deletion.gibbs import (
+from certified_unlearning.errors import AssumptionError, ParameterError
+from certified_unlearning.papers.forget_unlearning.theory.exact import GaussianLaw, gaussian_divergence
+from certified_unlearning.papers.forget_unlearning.theory.gibbs import (
     BoundedProblem,
     divergence_from_gibbs,
     gibbs_risk,
     largest_step_size,
     nonconvex_risk,
 )
-from certified_unlearning.accounting.deletion.nonconvex import plan_nonconvex_deletion
-from certified_unlearning.errors import AssumptionError, ParameterError
-from certified_unlearning.papers.forget_unlearning.theory.exact import GaussianLaw, gaussian_divergence
+from certified_unlearning.papers.forget_unlearning.theory.nonconvex import plan_nonconvex_deletion
 from tests.accounting.deletion_settings import quoted
 
 N1 = BoundedProblem(n=10**4, dimension=20, lipschitz=1.0, regularisation=1.0, smoothness=1.5, boundedness=2.0)

@@ -10,7 +10,6 @@ the constant model 0 has a smaller excess risk (`NonconvexPlan.zero_model_risk`)
 import math
 from dataclasses import dataclass
 
-from certified_unlearning.accounting.core.gaussians import check_order
 from certified_unlearning.accounting.core.search import least_whole
 from certified_unlearning.accounting.deletion.conditions import (
     GradientField,
@@ -18,13 +17,14 @@ from certified_unlearning.accounting.deletion.conditions import (
     require_request_size,
     require_survival,
 )
-from certified_unlearning.accounting.deletion.gibbs import (
+from certified_unlearning.accounting.deletion.rates import check_order
+from certified_unlearning.errors import AssumptionError
+from certified_unlearning.papers.forget_unlearning.theory.gibbs import (
     BoundedProblem,
     divergence_from_gibbs,
     largest_step_size,
     nonconvex_risk,
 )
-from certified_unlearning.errors import AssumptionError
 
 
 @dataclass(frozen=True)

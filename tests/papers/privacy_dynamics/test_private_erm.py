@@ -10,16 +10,16 @@ from hypothesis import strategies as st
 
 from certified_unlearning.accounting.core.conversion import epsilon_from_renyi
 from certified_unlearning.accounting.core.problem import Problem
-from certified_unlearning.accounting.renyi.dynamics import BOUNDS, composition, corollary_1
-from certified_unlearning.accounting.renyi.private_erm import (
-    calibrated_sigma,
+from certified_unlearning.accounting.deletion.rates import least_sigma
+from certified_unlearning.errors import AssumptionError, ParameterError
+from certified_unlearning.papers.privacy_dynamics.theory.dynamics import composition, corollary_1
+from certified_unlearning.papers.privacy_dynamics.theory.private_erm import (
     lemma_6,
     recipe_for_dp,
     recipe_for_renyi,
     risk_from_start,
     table_1,
 )
-from certified_unlearning.errors import AssumptionError, InfeasibleError, ParameterError
 
 PAPER = Problem(5000, 1, 4, 2, 0.02)
 # Lemma 6 wants a step of at most 1 / 2.
@@ -191,26 +191,15 @@ def test_the_dp_recipe_allows_its_largest_epsilon():
 
 
 def test_calibration_has_the_sheets_values():
-    target = {"alpha": 10.0, "epsilon": 0.01}
-    assert calibrated_sigma(PAPER, **target, steps=500) ** 2 == quoted(6.35688e-04)
-    assert calibrated_sigma(PAPER, **target, steps=500, bound="composition") ** 2 == quoted(1.60000e-03)
-    assert calibrated_sigma(PAPER, **target, steps=math.inf) ** 2 == equal(10 * 16 / (0.01 * 5000**2))
-    assert calibrated_sigma(PAPER, **target, steps=500, records=3) ** 2 == quoted(9 * 6.35688e-04)
+    assert least_sigma(PAPER, alpha=10.0, epsilon=0.01) ** 2 == equal(10 * 16 / (0.01 * 5000**2))
 
 
-@given(
-    st.sampled_from([name for name, bound in BOUNDS.items() if bound.is_guarantee]),
-    st.floats(1.01, 1000),
-    st.floats(1e-6, 100),
-    st.integers(1, 10**5),
-)
-def test_a_calibrated_sigma_meets_its_target_and_no_smaller_one_does(bound, alpha, epsilon, steps):
-    def divergence(sigma):
-        return at(BOUNDS[bound].curve(UNIT, sigma=sigma, steps=steps), alpha)
-
-    sigma = calibrated_sigma(UNIT, alpha=alpha, epsilon=epsilon, steps=steps, bound=bound)
-    assert divergence(sigma) <= epsilon
-    assert divergence(sigma * (1 - 1e-13)) > epsilon
+@given(st.floats(1.01, 1000), st.floats(1e-6, 100))
+def test_a_calibrated_sigma_meets_its_target_for_every_number_of_steps_and_no_smaller_one_does(alpha, epsilon):
+    sigma = least_sigma(UNIT, alpha=alpha, epsilon=epsilon)
+    for steps in (1, 500, 10**5, math.inf):
+        assert at(corollary_1(UNIT, sigma=sigma, steps=steps), alpha) <= epsilon
+    assert at(corollary_1(UNIT, sigma=sigma * (1 - 1e-13), steps=math.inf), alpha) > epsilon
 
 
 @pytest.mark.parametrize(
@@ -218,16 +207,11 @@ def test_a_calibrated_sigma_meets_its_target_and_no_smaller_one_does(bound, alph
     [
         ({"alpha": 1.0}, ParameterError, "^alpha must be finite and above 1, got 1.0$"),
         ({"epsilon": 0.0}, ParameterError, "^epsilon must be a finite number above 0, got 0"),
-        ({"steps": 0}, ParameterError, "^steps must be a whole number, at least 1, got 0"),
-        ({"bound": "quadratic"}, ParameterError, "^bound must be one of composition, theorem-2, .*got 'quadratic'$"),
-        ({"bound": "theorem-3"}, ParameterError, "^bound must be one of composition, .*got 'theorem-3'$"),
-        ({"bound": "composition", "steps": math.inf}, InfeasibleError, "^no sigma makes composition finite for inf"),
-        ({"bound": "corollary-2"}, AssumptionError, "^Corollary 2 is about"),
     ],
 )
 def test_calibration_refuses_what_it_cannot_do(changes, error, message):
     with pytest.raises(error, match=message):
-        calibrated_sigma(PAPER, **{"alpha": 10.0, "epsilon": 0.01, "steps": 5} | changes)
+        least_sigma(PAPER, **{"alpha": 10.0, "epsilon": 0.01} | changes)
 
 
 # --- Utility ---------------------------------------------------------------------------------------------------------

@@ -20,19 +20,16 @@ import numpy as np
 
 from certified_unlearning.accounting.core.checks import require_non_negative, require_positive
 from certified_unlearning.accounting.core.curves import RenyiCurve
-from certified_unlearning.accounting.core.gaussians import (
-    check_steps,
-    exact_quadratic,
-    lemma_5_rate,
-    linear_curve,
-    lower_bound,
-    require_unit_curvature,
-    sharp_rate,
-    theorem_3,
-)
 from certified_unlearning.accounting.core.problem import Problem
 from certified_unlearning.accounting.core.search import Array, minimise
+from certified_unlearning.accounting.deletion.rates import check_steps, lemma_5_rate, linear_curve, sharp_rate
 from certified_unlearning.errors import ParameterError
+from certified_unlearning.papers.privacy_dynamics.theory.gaussians import (
+    exact_quadratic,
+    lower_bound,
+    require_unit_curvature,
+    theorem_3,
+)
 
 
 def theorem_1(*, field_sensitivity: float, sigma: float, time: float) -> RenyiCurve:

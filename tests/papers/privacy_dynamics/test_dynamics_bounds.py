@@ -10,15 +10,9 @@ from hypothesis import strategies as st
 
 from certified_unlearning.accounting.core.conversion import epsilon_from_renyi
 from certified_unlearning.accounting.core.curves import RenyiCurve
-from certified_unlearning.accounting.core.gaussians import (
-    exact_hessian,
-    exact_quadratic,
-    inverse_lsi,
-    lemma_5_rate,
-    sharp_rate,
-    theorem_3,
-)
-from certified_unlearning.accounting.renyi.dynamics import (
+from certified_unlearning.accounting.deletion.rates import lemma_5_rate, sharp_rate
+from certified_unlearning.errors import ParameterError
+from certified_unlearning.papers.privacy_dynamics.theory.dynamics import (
     best_gamma,
     composition,
     corollary_1,
@@ -32,8 +26,13 @@ from certified_unlearning.accounting.renyi.dynamics import (
     theorem_2_from,
     time_optimal,
 )
-from certified_unlearning.errors import ParameterError
-from tests.accounting.dynamics_settings import (
+from certified_unlearning.papers.privacy_dynamics.theory.gaussians import (
+    exact_hessian,
+    exact_quadratic,
+    inverse_lsi,
+    theorem_3,
+)
+from tests.papers.privacy_dynamics.dynamics_settings import (
     BY_HAND,
     SIGMA,
     UNIT,

@@ -5,25 +5,24 @@ import math
 
 import pytest
 
-from certified_unlearning.accounting.core.gaussians import (
-    exact_hessian,
-    exact_quadratic,
-    inverse_lsi,
-    lemma_5_rate,
-    lower_bound,
-    sharp_rate,
-    theorem_3,
-)
 from certified_unlearning.accounting.core.problem import Problem
-from certified_unlearning.accounting.renyi.dynamics import (
+from certified_unlearning.accounting.deletion.rates import lemma_5_rate, sharp_rate
+from certified_unlearning.errors import AssumptionError, ParameterError
+from certified_unlearning.papers.privacy_dynamics.theory.dynamics import (
     BOUNDS,
     corollary_2,
     theorem_1,
     theorem_2,
     theorem_2_from,
 )
-from certified_unlearning.errors import AssumptionError, ParameterError
-from tests.accounting.dynamics_settings import SIGMA, UNIT, equal, linear, paper, value
+from certified_unlearning.papers.privacy_dynamics.theory.gaussians import (
+    exact_hessian,
+    exact_quadratic,
+    inverse_lsi,
+    lower_bound,
+    theorem_3,
+)
+from tests.papers.privacy_dynamics.dynamics_settings import SIGMA, UNIT, equal, linear, paper, value
 
 LEMMA_5 = ["theorem-2", "theorem-2-best", "corollary-1", "accountant", "envelope", "sharp-envelope", "sharp-lsi"]
 
