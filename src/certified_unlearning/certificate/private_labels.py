@@ -5,15 +5,16 @@ the largest radius, in exact fractions. How many records there are is not stated
 """
 
 import functools
-from typing import Literal, Self
+from typing import Any, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from certified_unlearning.accounting.accountant import Assumption
 from certified_unlearning.accounting.private.stable_labels import LabelRule, composed_labels, delta_of, label_law
-from certified_unlearning.certificate.base import CertificateError
+from certified_unlearning.certificate.base import Certificate, CertificateError, Stated
 from certified_unlearning.certificate.preprocessing import GIVEN, possible_features, preprocessing
 from certified_unlearning.errors import ParameterError
+from certified_unlearning.text import counted, rounded_up
 from certified_unlearning.version import code_version
 from certified_unlearning.vocabulary import Changes, Relation
 
@@ -25,7 +26,7 @@ COMPARATOR: dict[Relation, str] = {
 }
 
 
-class PrivateLabelsCertificate(BaseModel):
+class PrivateLabelsCertificate(Certificate):
     """A statement of differential privacy of so many labels.
 
     Attributes:
@@ -50,8 +51,6 @@ class PrivateLabelsCertificate(BaseModel):
         features: How features were made; ``given`` by an estimator's user.
         code_version: Which code ran.
     """
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     kind: Literal["private-labels"] = "private-labels"
     mechanism: Literal["certified-sgd"] = "certified-sgd"
@@ -118,37 +117,54 @@ class PrivateLabelsCertificate(BaseModel):
             code_version=code_version(),
         )
 
+    def stated(self) -> Stated:
+        """Return its numbers, which speak of all labels together."""
+        return Stated(self.epsilon, self.delta, 0.0, self.epsilon, adjacency=self.relation)
 
-def verify(certificate: PrivateLabelsCertificate) -> None:
-    """Compute the law again, and what all labels are worth, and check words and constants.
-
-    That radii are those of the records cannot be seen from a certificate: they are secret.
-
-    Raises:
-        CertificateError: A number differs, constants are impossible, or words are not those of the mechanism.
-    """
-    from certified_unlearning.mechanisms.certified_sgd.releases import SERVES
-
-    if certificate.relation not in SERVES.get(certificate.changes, ()):
-        raise CertificateError(
-            f"the certificate states changes = {certificate.changes!r}, whose radii say nothing under "
-            f"{certificate.relation}"
+    def summary(self) -> str:
+        """Return the whole statement as a sentence for people."""
+        return (
+            f"epsilon = {rounded_up(self.epsilon)} at delta = {rounded_up(self.delta)} under {self.relation} for "
+            f"{counted(self.queries, 'label')} together, each by the rule {self.rule} ({self.guarantee} by "
+            f"{self.mechanism}; {self.not_checked})"
         )
-    if certificate.rule != "stable" and certificate.classes > 2:
-        raise CertificateError(
-            f"the certificate states rule = {certificate.rule!r} for {certificate.classes} classes, must be 'stable'"
-        )
-    possible, right = possible_features(certificate.features)
-    if not possible:
-        raise CertificateError(f"the certificate states features = {certificate.features!r}, must be {right}")
-    try:
-        due = PrivateLabelsCertificate.of(**{name: getattr(certificate, name) for name in _GIVEN})
-    except ParameterError as error:
-        raise CertificateError(f"the certificate states impossible constants: {error}") from error
-    for name in type(certificate).model_fields:
-        said, right = getattr(certificate, name), getattr(due, name)
-        if name != "code_version" and said != right:
-            raise CertificateError(f"the certificate states other {name} than it must: {said!r} instead of {right!r}")
+
+    def limits(self) -> dict[str, tuple[bool, str]]:
+        """Return for fields whether their values are possible, and fit each other.
+
+        Raises:
+            CertificateError: The boxes serve another relation.
+        """
+        from certified_unlearning.mechanisms.certified_sgd.releases import SERVES
+
+        if self.relation not in SERVES.get(self.changes, ()):
+            raise CertificateError(
+                f"the certificate states changes = {self.changes!r}, whose radii say nothing under {self.relation}"
+            )
+        if self.rule != "stable" and self.classes > 2:
+            raise CertificateError(
+                f"the certificate states rule = {self.rule!r} for {self.classes} classes, must be 'stable'"
+            )
+        return {"features": possible_features(self.features)}
+
+    def recomputed(self) -> dict[str, Any]:
+        """Compute the law again, and what all labels are worth; return all that must be stated, in the same digits.
+
+        That radii are those of the records cannot be seen from a certificate: they are secret.
+
+        Raises:
+            CertificateError: The constants are impossible.
+        """
+        try:
+            due = type(self).of(**{name: getattr(self, name) for name in _GIVEN})
+        except ParameterError as error:
+            raise CertificateError(f"the certificate states impossible constants: {error}") from error
+        return {name: getattr(due, name) for name in type(self).model_fields if name != "code_version"}
+
+    def check(self) -> None:
+        """Compare what it states with what its constants give; see `Certificate.check`."""
+        self.require(self.limits())
+        self.require_words(self.recomputed())
 
 
 _GIVEN = (

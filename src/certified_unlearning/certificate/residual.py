@@ -5,17 +5,16 @@ Their guarantee is another one than that of noisy steps, and so are their consta
 """
 
 import functools
-import math
 from typing import Any, Literal, Protocol
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from certified_unlearning.accounting.accountant import Assumption
 from certified_unlearning.accounting.core.conversion import epsilon_from_mu
 from certified_unlearning.accounting.core.losses import scores_per_record
 from certified_unlearning.accounting.core.rounding import LARGEST_SIGMA
 from certified_unlearning.accounting.residual import release, schedule, statements
-from certified_unlearning.certificate.base import TOLERANCE, CertificateError
+from certified_unlearning.certificate.base import Certificate, CertificateError, Scope, Stated, or_nothing
 from certified_unlearning.certificate.preprocessing import (
     GIVEN,
     possible_class_weights,
@@ -23,14 +22,14 @@ from certified_unlearning.certificate.preprocessing import (
     preprocessing,
 )
 from certified_unlearning.mechanisms.refit_plan import LARGEST_FACTOR, Counts, RefitPlan
-from certified_unlearning.text import counted
+from certified_unlearning.text import counted, rounded_up
 from certified_unlearning.version import code_version
-from certified_unlearning.vocabulary import NoiseSource
+from certified_unlearning.vocabulary import NoiseSource, Reading
 
 Loss = Literal["logistic", "softmax", "squared"]
 
 
-class ResidualCertificate(BaseModel):
+class ResidualCertificate(Certificate):
     """An (epsilon, delta + extra_delta) unlearning statement against exact refits, and what recomputes it.
 
     Attributes:
@@ -71,8 +70,6 @@ class ResidualCertificate(BaseModel):
         code_version: Which code ran.
     """
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
     kind: Literal["residual"] = "residual"
     mechanism: Literal["newton-removal", "certified-refit"]
     loss: Loss
@@ -109,6 +106,168 @@ class ResidualCertificate(BaseModel):
     dataset: str
     features: str
     code_version: str
+
+    def stated(self) -> Stated:
+        """Return its numbers."""
+        return Stated(self.epsilon, self.delta, self.extra_delta, self.epsilon_all_releases, self.adjacency)
+
+    def summary(self) -> str:
+        """Return the whole statement as a sentence for people."""
+        return (
+            f"epsilon = {rounded_up(self.epsilon)} at delta = {rounded_up(self.delta)} against an exact refit with the "
+            f"same noise, {or_nothing(self.epsilon_all_releases)} for all {counted(self.releases, 'release')} or "
+            f"adaptive requests ({self.guarantee} by {self.mechanism}; {self.not_checked})"
+        )
+
+    @classmethod
+    def scope(cls, stated: Stated, release: str) -> Scope:
+        """Return that it holds for one release if requests were fixed in advance, and for all if anything does."""
+        sentence = f"against an exact refit with the same noise, requests fixed in advance: {stated.in_words(release)}"
+        adaptive = stated.epsilon_all_published is not None
+        return Scope(
+            compared_with="an exact refit with the same noise",
+            adaptive=adaptive,
+            sentence=f"{sentence}, adaptive requests, too. Nothing is promised to who stays" if adaptive else sentence,
+        )
+
+    @classmethod
+    def removed_by(cls, steps: int, reading: Reading | None) -> str:
+        """Return how records left a version."""
+        how: dict[Reading | None, str] = {
+            "none": "a Newton step",
+            "scheduled": "reading the data again, as planned",
+            "unscheduled": "reading the data again, earlier than planned",
+        }
+        return how[reading]
+
+    def limits(self) -> dict[str, tuple[bool, str]]:
+        """Return for fields whether their values are possible, and fit each other."""
+        scores = scores_per_record(self.classes)
+        mechanism = "newton-removal" if self._is_by_newton else "certified-refit"
+        loss = _loss(self.classes)
+        squared = loss == "squared"
+        requests = self.releases - 1
+        reads = self.scheduled_reads + self.unscheduled_reads
+        extra_delta = self.extra_delta_all_releases
+        return {
+            "mechanism": (self.mechanism == mechanism, f"{mechanism!r}"),
+            "loss": (self.loss == loss, f"{loss!r}"),
+            "delta": (0 < self.delta < 1, "strictly between 0 and 1"),
+            "extra_delta_all_releases": (
+                extra_delta is None or 0 <= extra_delta <= self.delta,
+                f"at most delta = {self.delta!r}",
+            ),
+            "sigma": (self.sigma <= LARGEST_SIGMA, f"at most {LARGEST_SIGMA:g}, or weights may overflow"),
+            "class_weights": possible_class_weights(self.class_weights, self.classes),
+            "d": (self.d % scores == 0, f"a multiple of the {scores} scores of a record"),
+            "strict": (not (squared and self.strict), "false for ridge regression"),
+            "downdate": (self.downdate or not squared, "true for ridge regression"),
+            "removed": (requests <= self.removed < self.n, f"{requests} to {self.n - 1}"),
+            "scheduled_reads": (reads <= requests, f"at most {requests}, with those unscheduled"),
+            "features": possible_features(self.features),
+        }
+
+    def recomputed(self) -> dict[str, Any]:
+        """Return the numbers that follow from the constants, if some stream of requests has these counts.
+
+        Raises:
+            CertificateError: None has.
+        """
+        self.require_readings()
+        return _numbers(self, dimension=self.d, releases=self.releases)
+
+    def words(self) -> dict[str, Any]:
+        """Return what must be stated in words."""
+        return _words(
+            self.sigma,
+            self.d,
+            noise_source=self.noise_source,
+            strict=self.strict,
+            class_weights=self.class_weights,
+            targets=self.classes == 1,
+            unscheduled=self.unscheduled_reads > 0,
+            dataset=self.dataset,
+            features=self.features,
+        )
+
+    def check(self) -> None:
+        """Compare what it states with what its constants give; see `Certificate.check`.
+
+        That the gradient was within the budget, the number of records and the counts of requests and readings are
+        taken as stated, where some stream of requests has these counts.
+
+        Raises:
+            CertificateError: Something differs.
+            AssumptionError: float64 cannot keep to the budget.
+        """
+        super().check()
+        release.require_representable(
+            n=self.n,
+            features=self.d // scores_per_record(self.classes),
+            classes=self.classes,
+            strong_convexity=self.strong_convexity,
+            sigma=self.sigma,
+            delta=self.delta,
+            budget=self.budget,
+        )
+
+    def require_readings(self) -> None:
+        """Check that a stream of requests can have been read as often as stated, and as its plan says.
+
+        Cut the stream after every reading: a piece that ends with a scheduled reading has more than
+        ``records_between_reads`` records, but no more without its last request, and every other piece, the rest after
+        the last reading included, has at most so many; each request has one record or more, so the sums over all
+        pieces give the three bounds below. Counts within these bounds are those of a stream: the last request before a
+        scheduled reading may be of any size, and without one the pieces have from one record to
+        ``records_between_reads`` each.
+
+        Raises:
+            CertificateError: There is no such stream.
+        """
+        most, requests, removed = self.records_between_reads, self.releases - 1, self.removed
+        if most > self._most_records:
+            raise CertificateError(
+                f"the certificate states records_between_reads = {most}, but its constants allow {self._most_records} "
+                f"{'where reading depends on counts alone' if self._is_by_newton else 'where every request reads'}"
+            )
+        scheduled, reads = self.scheduled_reads, self.scheduled_reads + self.unscheduled_reads
+        stated = (
+            f"the certificate states records_between_reads = {most}, scheduled_reads = {scheduled} and "
+            f"unscheduled_reads = {self.unscheduled_reads}, with which"
+        )
+        least_removed = scheduled * (most + 1) + self.unscheduled_reads
+        if removed < least_removed:
+            raise CertificateError(
+                f"{stated} at least {counted(least_removed, 'record')} must have been removed, but removed = {removed}"
+            )
+        most_requests = scheduled + most * (reads + 1)
+        if requests > most_requests:
+            raise CertificateError(
+                f"{stated} at most {counted(most_requests, 'request')} can have been answered, but releases = "
+                f"{self.releases} says {requests}"
+            )
+        pieces = reads + (requests > reads)
+        if not scheduled and removed > most * pieces:
+            raise CertificateError(
+                f"{stated} at most {counted(most * pieces, 'record')} can have been removed in "
+                f"{counted(requests, 'request')}, but removed = {removed}"
+            )
+
+    @property
+    def _is_by_newton(self) -> bool:
+        """Whether a removal is a Newton step where it can be: for one score of not too many weights."""
+        return self.classes <= 2 and self.d <= LARGEST_FACTOR
+
+    @property
+    def _most_records(self) -> int:
+        """How many records may be removed between two readings."""
+        if not self._is_by_newton:
+            return 0
+        if not self.strict:
+            return self.records_between_reads
+        return schedule.strict_records(
+            n=self.n, strong_convexity=self.strong_convexity, budget=self.budget, downdate=self.downdate
+        )
 
 
 def _loss(classes: int) -> Loss:
@@ -197,50 +356,6 @@ def _before_removals(
     )
 
 
-def verify(certificate: ResidualCertificate) -> None:
-    """Recompute what a certificate states, in numbers and in words.
-
-    That the gradient was within the budget, the number of records and the counts of requests and readings are taken as
-    stated, where some stream of requests has these counts.
-
-    Raises:
-        CertificateError: A number differs (the message has both), a constant is impossible, or words are not those of
-            the mechanism.
-        AssumptionError: float64 cannot keep to the budget.
-    """
-    _verify_scope(certificate)
-    due = _numbers(certificate, dimension=certificate.d, releases=certificate.releases)
-    for name, computed in due.items():
-        stated = getattr(certificate, name)
-        known = stated is not None and computed is not None
-        if not (math.isclose(stated, computed, rel_tol=TOLERANCE) if known else stated is computed):
-            raise CertificateError(f"the certificate states {name} = {stated!r}, but its constants give {computed!r}")
-    words = _words(
-        certificate.sigma,
-        certificate.d,
-        noise_source=certificate.noise_source,
-        strict=certificate.strict,
-        class_weights=certificate.class_weights,
-        targets=certificate.classes == 1,
-        unscheduled=certificate.unscheduled_reads > 0,
-        dataset=certificate.dataset,
-        features=certificate.features,
-    )
-    for name, right in words.items():
-        said = getattr(certificate, name)
-        if said != right:
-            raise CertificateError(f"the certificate states other {name} than it must: {said!r} instead of {right!r}")
-    release.require_representable(
-        n=certificate.n,
-        features=certificate.d // scores_per_record(certificate.classes),
-        classes=certificate.classes,
-        strong_convexity=certificate.strong_convexity,
-        sigma=certificate.sigma,
-        delta=certificate.delta,
-        budget=certificate.budget,
-    )
-
-
 def _numbers(constants: _Constants, *, dimension: int, releases: int) -> dict[str, Any]:
     """Return the numbers that follow from the constants."""
     mu = release.mu_of(constants.budget, strong_convexity=constants.strong_convexity, sigma=constants.sigma)
@@ -294,91 +409,3 @@ def _words(
             targets=targets,
         ),
     }
-
-
-def _verify_scope(certificate: ResidualCertificate) -> None:
-    """Check that the constants are possible, and fit each other."""
-    scores = scores_per_record(certificate.classes)
-    by_newton = certificate.classes <= 2 and certificate.d <= LARGEST_FACTOR
-    mechanism = "newton-removal" if by_newton else "certified-refit"
-    loss = _loss(certificate.classes)
-    squared = loss == "squared"
-    requests = certificate.releases - 1
-    reads = certificate.scheduled_reads + certificate.unscheduled_reads
-    scope = {
-        "mechanism": (certificate.mechanism == mechanism, f"{mechanism!r}"),
-        "loss": (certificate.loss == loss, f"{loss!r}"),
-        "delta": (0 < certificate.delta < 1, "strictly between 0 and 1"),
-        "extra_delta_all_releases": (
-            certificate.extra_delta_all_releases is None
-            or 0 <= certificate.extra_delta_all_releases <= certificate.delta,
-            f"at most delta = {certificate.delta!r}",
-        ),
-        "sigma": (certificate.sigma <= LARGEST_SIGMA, f"at most {LARGEST_SIGMA:g}, or weights may overflow"),
-        "class_weights": possible_class_weights(certificate.class_weights, certificate.classes),
-        "d": (certificate.d % scores == 0, f"a multiple of the {scores} scores of a record"),
-        "strict": (not (squared and certificate.strict), "false for ridge regression"),
-        "downdate": (certificate.downdate or not squared, "true for ridge regression"),
-        "removed": (requests <= certificate.removed < certificate.n, f"{requests} to {certificate.n - 1}"),
-        "scheduled_reads": (reads <= requests, f"at most {requests}, with those unscheduled"),
-        "features": possible_features(certificate.features),
-    }
-    for name, (holds, right) in scope.items():
-        if not holds:
-            raise CertificateError(f"the certificate states {name} = {getattr(certificate, name)!r}, must be {right}")
-    most = _most_records(certificate, by_newton)
-    if certificate.records_between_reads > most:
-        raise CertificateError(
-            f"the certificate states records_between_reads = {certificate.records_between_reads}, but its constants "
-            f"allow {most} {'where reading depends on counts alone' if by_newton else 'where every request reads'}"
-        )
-    _verify_readings(certificate)
-
-
-def _verify_readings(certificate: ResidualCertificate) -> None:
-    """Check that a stream of requests can have been read as often as stated, and as its plan says.
-
-    Cut the stream after every reading: a piece that ends with a scheduled reading has more than
-    ``records_between_reads`` records, but no more without its last request, and every other piece, the rest after the
-    last reading included, has at most so many; each request has one record or more, so the sums over all pieces give
-    the three bounds below. Counts within these bounds are those of a stream: the last request before a scheduled
-    reading may be of any size, and without one the pieces have from one record to ``records_between_reads`` each.
-    """
-    most, requests, removed = certificate.records_between_reads, certificate.releases - 1, certificate.removed
-    scheduled, reads = certificate.scheduled_reads, certificate.scheduled_reads + certificate.unscheduled_reads
-    stated = (
-        f"the certificate states records_between_reads = {most}, scheduled_reads = {scheduled} and unscheduled_reads = "
-        f"{certificate.unscheduled_reads}, with which"
-    )
-    least_removed = scheduled * (most + 1) + certificate.unscheduled_reads
-    if removed < least_removed:
-        raise CertificateError(
-            f"{stated} at least {counted(least_removed, 'record')} must have been removed, but removed = {removed}"
-        )
-    most_requests = scheduled + most * (reads + 1)
-    if requests > most_requests:
-        raise CertificateError(
-            f"{stated} at most {counted(most_requests, 'request')} can have been answered, but releases = "
-            f"{requests + 1} says "
-            f"{requests}"
-        )
-    pieces = reads + (requests > reads)
-    if not scheduled and removed > most * pieces:
-        raise CertificateError(
-            f"{stated} at most {counted(most * pieces, 'record')} can have been removed in "
-            f"{counted(requests, 'request')}, but removed = "
-            f"{removed}"
-        )
-
-
-def _most_records(certificate: ResidualCertificate, by_newton: bool) -> int:
-    if not by_newton:
-        return 0
-    if not certificate.strict:
-        return certificate.records_between_reads
-    return schedule.strict_records(
-        n=certificate.n,
-        strong_convexity=certificate.strong_convexity,
-        budget=certificate.budget,
-        downdate=certificate.downdate,
-    )

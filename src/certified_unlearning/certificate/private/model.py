@@ -17,7 +17,7 @@ from certified_unlearning.accounting.private.sampled import SampledDescent, requ
 from certified_unlearning.accounting.private.sampled_spider import SampledSpider
 from certified_unlearning.accounting.private.spider import SpiderBoost
 from certified_unlearning.accounting.private.tree_spider import TreeSpider
-from certified_unlearning.certificate.base import TOLERANCE, CertificateError
+from certified_unlearning.certificate.base import TOLERANCE, Certificate, CertificateError, Stated
 from certified_unlearning.certificate.preprocessing import GIVEN, possible_features
 from certified_unlearning.certificate.private.constants import (
     ESTIMATED,
@@ -30,7 +30,7 @@ from certified_unlearning.certificate.private.constants import (
 from certified_unlearning.certificate.private.runs import Run
 from certified_unlearning.certificate.private.statement import DISJOINT, SAMPLED, Told, words
 from certified_unlearning.errors import AssumptionError, ParameterError
-from certified_unlearning.text import counted
+from certified_unlearning.text import counted, rounded_up
 from certified_unlearning.version import code_version
 from certified_unlearning.vocabulary import NoiseSource, Relation
 
@@ -54,7 +54,7 @@ class Deletions(BaseModel):
     extra_delta: float
 
 
-class PrivateCertificate(BaseModel):
+class PrivateCertificate(Certificate):
     """An (epsilon, delta + extra_delta) statement of differential privacy, and what recomputes it.
 
     Attributes:
@@ -177,6 +177,33 @@ class PrivateCertificate(BaseModel):
             features=made,
             code_version=code_version(),
         )
+
+    def stated(self) -> Stated:
+        """Return its numbers; nothing is stated of several models together."""
+        return Stated(self.epsilon, self.delta, self.extra_delta, None, adjacency=self.relation)
+
+    def summary(self) -> str:
+        """Return the whole statement as a sentence for people."""
+        several = "; ".join(f"{each.records}: {rounded_up(each.epsilon, 3)}" for each in self.deletions[1:])
+        worth = f"unchanged after deletions of several records, epsilon of {several}" if several else "of one record"
+        secret = "" if self.mu is not None else ", as long as batches stay secret"
+        return (
+            f"epsilon = {rounded_up(self.epsilon)} at delta = {rounded_up(self.delta + self.extra_delta)} under "
+            f"{self.relation}, towards everybody who sees the model{secret}; {worth} (private by {self.mechanism}; "
+            f"{self.not_checked})"
+        )
+
+    def check(self) -> None:
+        """See `verify`."""
+        verify(self)
+
+    def limits(self) -> dict[str, tuple[bool, str]]:
+        """Return nothing: `check` compares."""
+        return {}
+
+    def recomputed(self) -> dict[str, Any]:
+        """Return nothing: `check` compares."""
+        return {}
 
 
 def verify(certificate: PrivateCertificate) -> None:
