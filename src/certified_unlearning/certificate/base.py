@@ -14,6 +14,7 @@ from pydantic import BaseModel, ConfigDict
 
 from certified_unlearning.accounting.accountant import Assumption
 from certified_unlearning.accounting.core.curves import Schedule
+from certified_unlearning.accounting.core.guessing import right_guesses, right_guesses_of_gaussian
 from certified_unlearning.errors import UnlearningError
 from certified_unlearning.files import read_model, write_model
 from certified_unlearning.text import counted, rounded_up
@@ -39,6 +40,7 @@ class Stated(NamedTuple):
         epsilon_all_published: Of all releases together, at delta; None where nothing is stated of them.
         adjacency: When two data sets are neighbours; None where equality in law leaves nothing to name.
         accountant: What computed epsilon, where there are several.
+        mu: The same statement about what was released last as Gaussian differential privacy, where there is one.
     """
 
     epsilon: float | None
@@ -47,6 +49,19 @@ class Stated(NamedTuple):
     epsilon_all_published: float | None
     adjacency: str | None = None
     accountant: str | None = None
+    mu: float | None = None
+
+    @property
+    def right_guesses(self) -> float | None:
+        """How often a guess about what was released last is right at most, from 0.5 to 1, rounded up; None if unknown.
+
+        The guess is whether removed records were in the model, at equal odds.
+        """
+        if self.epsilon is None or self.whole_delta is None or self.extra_delta is None:
+            return None
+        if self.mu is not None:
+            return right_guesses_of_gaussian(self.mu, extra_delta=self.extra_delta)
+        return right_guesses(epsilon=self.epsilon, delta=min(self.whole_delta, 1.0))
 
     @property
     def whole_delta(self) -> float | None:
@@ -90,11 +105,22 @@ class Certificate(BaseModel):
     publishes_weights: ClassVar[bool] = True
     """Whether models with such certificates are published."""
 
+    seen: ClassVar[str] = "the current model"
+    """What a guesser sees."""
+    bet: ClassVar[str] = "the removed records were ever in it"
+    """What a guesser bets on."""
+    removal: ClassVar[str] = ""
+    """How the influence of records leaves the model, in sentences without terms, of kinds that a ledger has."""
+
     if TYPE_CHECKING:  # Fields of a base would come first in files; each kind has them where its files have them.
 
         @property
         def kind(self) -> str:
             """Its name in `kinds.KINDS`."""
+
+        @property
+        def not_promised(self) -> tuple[str, ...]:
+            """What nobody should read into it."""
 
         mechanism: str
         guarantee: str
@@ -108,8 +134,31 @@ class Certificate(BaseModel):
         """Return its numbers."""
 
     @abstractmethod
+    def details(self) -> str:
+        """Return the whole statement for people who know its terms."""
+
     def summary(self) -> str:
-        """Return the whole statement as a sentence for people."""
+        """Return the whole statement for people: what it means first, then its numbers."""
+        meaning = self.meaning()
+        return self.details() if meaning is None else f"{meaning} {self.details()}"
+
+    def right_guesses(self) -> float | None:
+        """Return how often a guess whether removed records were in the model is right at most; None if unknown."""
+        proved = self.guarantee in ("upper bound", "exact") and self.has_removed
+        return self.stated().right_guesses if proved else None
+
+    def meaning(self) -> str | None:
+        """Return what the guarantee means, as a sentence without terms; None where it bounds no guesses."""
+        share = self.right_guesses()
+        if share is None:
+            return None
+        if share == 0.5:
+            often = "half of the time, as with a coin"
+        elif share > 0.9995:
+            often = "perhaps every time"
+        else:
+            often = f"at most {rounded_up(100 * share, 3)} % of the time; a coin is right 50 %"
+        return f"Someone who sees {self.seen}, knows everything else, and bets on whether {self.bet}, is right {often}."
 
     @classmethod
     def scope(cls, stated: Stated, release: str) -> Scope:
@@ -135,6 +184,11 @@ class Certificate(BaseModel):
     def schedule(self) -> Schedule | None:
         """The noisy steps that it speaks of, if it speaks of any."""
         return None
+
+    @property
+    def has_removed(self) -> bool:
+        """Whether records were removed from the model that it speaks of, or may be without changing the model."""
+        return not self.is_empty
 
     @property
     def is_empty(self) -> bool:

@@ -76,6 +76,10 @@ class EnsembleCertificate(Certificate):
     """
 
     publishes_weights = False
+    removal = (
+        "The model has several parts. A part that lost more records than its bounds allow was learned again. Until "
+        "then an answer is given only where the records cannot have changed it."
+    )
 
     kind: Literal["ensemble"] = "ensemble"
     mechanism: Literal["certified-ensemble"] = "certified-ensemble"
@@ -134,8 +138,17 @@ class EnsembleCertificate(Certificate):
         """Return no numbers: answers have none."""
         return Stated(None, None, None, None, adjacency="removals")
 
-    def summary(self) -> str:
-        """Return the whole statement as a sentence for people."""
+    def meaning(self) -> str | None:
+        """Return what holds of answers, as a sentence without terms."""
+        return (
+            "Every answer that the current model gives is the one that it would give if it had been "
+            "trained without the removed records."
+            if self.deleted
+            else None
+        )
+
+    def details(self) -> str:
+        """Return the whole statement for people who know its terms."""
         left = "the one record that is left" if self.n == 1 else f"the {self.n} records that are left"
         pending = sum(self.pending)
         return (

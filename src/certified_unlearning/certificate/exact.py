@@ -66,6 +66,8 @@ class ExactCertificate(Certificate):
         code_version: Which code ran.
     """
 
+    removal = "All training steps that depended on the records were then computed again without them."
+
     kind: Literal["exact"] = "exact"
     mechanism: ExactMechanism
     loss: Literal["logistic", "softmax", "hinge"]
@@ -119,8 +121,13 @@ class ExactCertificate(Certificate):
         """Return its numbers; two states together tell more than one, and nothing is stated of all of them."""
         return Stated(self.epsilon, 0.0, 0.0, None)
 
-    def summary(self) -> str:
-        """Return the whole statement as a sentence for people."""
+    @property
+    def has_removed(self) -> bool:
+        """Whether records were removed."""
+        return self.deleted > 0
+
+    def details(self) -> str:
+        """Return the whole statement for people who know its terms."""
         left = "the one record that is left" if self.n == 1 else f"the {self.n} records that are left"
         return (
             f"equal in law to a run on {left} ({self.guarantee} by {self.mechanism}; a deletion computes again with "

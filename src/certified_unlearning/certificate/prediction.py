@@ -215,8 +215,8 @@ class PredictionCertificate(Certificate):
         """Return no numbers: there is no epsilon of labels of single inputs together."""
         return Stated(None, None, None, None, adjacency=self.changes)
 
-    def summary(self) -> str:
-        """Return the whole statement as a sentence for people."""
+    def details(self) -> str:
+        """Return the whole statement for people who know its terms."""
         shares = ", ".join(f"{share:.1%} at k = {k}" for k, share in zip(self.budgets, self.shares, strict=True))
         return (
             f"of {counted(len(self.predictions), 'prediction')} certified: {shares} ({self.changes} in each batch; "

@@ -52,6 +52,9 @@ class PrivateLabelsCertificate(Certificate):
         code_version: Which code ran.
     """
 
+    seen = "all published labels"
+    bet = "one particular record was in the training data"
+
     kind: Literal["private-labels"] = "private-labels"
     mechanism: Literal["certified-sgd"] = "certified-sgd"
     guarantee: Literal["upper bound"] = "upper bound"
@@ -121,8 +124,8 @@ class PrivateLabelsCertificate(Certificate):
         """Return its numbers, which speak of all labels together."""
         return Stated(self.epsilon, self.delta, 0.0, self.epsilon, adjacency=self.relation)
 
-    def summary(self) -> str:
-        """Return the whole statement as a sentence for people."""
+    def details(self) -> str:
+        """Return the whole statement for people who know its terms."""
         return (
             f"epsilon = {rounded_up(self.epsilon)} at delta = {rounded_up(self.delta)} under {self.relation} for "
             f"{counted(self.queries, 'label')} together, each by the rule {self.rule} ({self.guarantee} by "

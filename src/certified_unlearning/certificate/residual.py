@@ -70,6 +70,11 @@ class ResidualCertificate(Certificate):
         code_version: Which code ran.
     """
 
+    removal = (
+        "The model was then corrected for the missing records, or learned anew without them, and published with random "
+        "noise that hides what the correction may have missed."
+    )
+
     kind: Literal["residual"] = "residual"
     mechanism: Literal["newton-removal", "certified-refit"]
     loss: Loss
@@ -109,10 +114,15 @@ class ResidualCertificate(Certificate):
 
     def stated(self) -> Stated:
         """Return its numbers."""
-        return Stated(self.epsilon, self.delta, self.extra_delta, self.epsilon_all_releases, self.adjacency)
+        return Stated(self.epsilon, self.delta, self.extra_delta, self.epsilon_all_releases, self.adjacency, mu=self.mu)
 
-    def summary(self) -> str:
-        """Return the whole statement as a sentence for people."""
+    @property
+    def has_removed(self) -> bool:
+        """Whether records were removed."""
+        return self.removed > 0
+
+    def details(self) -> str:
+        """Return the whole statement for people who know its terms."""
         return (
             f"epsilon = {rounded_up(self.epsilon)} at delta = {rounded_up(self.delta)} against an exact refit with the "
             f"same noise, {or_nothing(self.epsilon_all_releases)} for all {counted(self.releases, 'release')} or "

@@ -19,6 +19,7 @@ from certified_unlearning.commands.ledger_use import (
 )
 from certified_unlearning.commands.options import AsJson, ModelDir, WithQuality
 from certified_unlearning.commands.output import after, interruptible
+from certified_unlearning.commands.show import show
 from certified_unlearning.errors import UnlearningError
 from certified_unlearning.ledger import requests
 from certified_unlearning.ledger.requests import Status
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
 
 def register(app: typer.Typer) -> None:
     """Add the commands, but for `verify`, which verifies files too."""
-    for command in (init, request, apply, status, predict, evaluate):
+    for command in (init, request, apply, status, show, predict, evaluate):
         app.command(command.__name__)(command)
 
 
@@ -108,6 +109,8 @@ def status(model_dir: ModelDir, quality: WithQuality = True, as_json: AsJson = F
         return
     state = found.state
     people, records = _removed(state)
+    if found.meaning is not None:
+        print(found.meaning)
     print(
         f"{model_dir}: learned from {counted(state.start.records, 'record')} of {counted(state.start.people, 'person')}"
     )
@@ -235,7 +238,9 @@ def verify(model_dir: Path, head: str | None) -> None:
     from certified_unlearning.ledger.verification import verify as verify_directory
 
     verified = verify_directory(model_dir, head)
-    state = verified.state
+    state, meaning = verified.state, verified.current.meaning()
+    if meaning is not None:
+        print(meaning)
     print(
         f"{model_dir}: {counted(verified.events, 'event')} in one chain, version {state.current.version} of the model, "
         f"{counted(len(state.versions), 'certificate')}, the training copy and who has which rows are as recorded"

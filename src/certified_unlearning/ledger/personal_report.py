@@ -3,20 +3,20 @@
 Free of heavy imports: it reads the ledger and the current certificate, and neither data nor weights.
 """
 
-import hmac
 import html
 import shlex
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, NamedTuple
 
-from certified_unlearning.certificate import kinds
-from certified_unlearning.certificate.base import Certificate
+from certified_unlearning.certificate.base import Certificate, or_nothing
 from certified_unlearning.data.tables.declaration import text_of
 from certified_unlearning.errors import ParameterError
-from certified_unlearning.ledger.directory import ModelDirectory, file_sha256
+from certified_unlearning.ledger.directory import ModelDirectory
+from certified_unlearning.ledger.plain_words import EARLIER, in_plain_words
+from certified_unlearning.ledger.requests import current_certificate
 from certified_unlearning.ledger.state import State, Version, read_state
-from certified_unlearning.ledger.store import Event, Ledger, LedgerError
+from certified_unlearning.ledger.store import Event, Ledger
 from certified_unlearning.text import counted, noun_of
 
 Stage = Literal["no request", "waiting", "removed"]
@@ -105,16 +105,12 @@ def report_on(path: Path, identifier: str) -> PersonalReport:
                 f"identifier {name!r} is not in the training data, and its removal was never requested{hint}"
             )
     current = state.current
-    file = directory.certificate(current.version)
-    digest = file_sha256(file)
-    if not hmac.compare_digest(digest, current.certificate_sha256):
-        raise LedgerError(f"{file} was tampered with: it is not the certificate that the ledger recorded")
-    certified = kinds.read_any(file)
+    certified = current_certificate(directory, state)
     answering = None if request is None else state.answering(request.sequence)
     records = present if request is None else int(request.payload["records"])
     stage: Stage = "no request" if request is None else "waiting" if answering is None else "removed"
     share = certified.right_guesses() if answering is not None else None
-    sections = _Writer(path, name, state, certified, records, request, answering).sections(digest, head)
+    sections = _Writer(path, name, state, certified, records, request, answering).sections(head)
     return PersonalReport(
         identifier=name,
         stage=stage,
@@ -124,7 +120,7 @@ def report_on(path: Path, identifier: str) -> PersonalReport:
         version=None if answering is None else answering.version,
         current=current.version,
         share=share,
-        certificate_sha256=digest,
+        certificate_sha256=current.certificate_sha256,
         receipt=head,
         sections=sections,
     )
@@ -142,7 +138,7 @@ class _Writer:
     request: Event | None
     answering: Version | None
 
-    def sections(self, digest: str, head: str) -> tuple[Section, ...]:
+    def sections(self, head: str) -> tuple[Section, ...]:
         if self.request is None:
             kept = f"The training data hold {counted(self.records, 'record')} with the identifier {self.name}."
             return (Section("No removal was requested", (kept, f"{self._command('request')} requests it.")),)
@@ -154,8 +150,9 @@ class _Writer:
             asked,
             Section("What was done", self._done(self.answering)),
             Section("What is guaranteed", self._guaranteed()),
+            Section("What this rests on, and no software can check", self._assumed()),
             Section("What is not guaranteed", self._not_guaranteed()),
-            Section("How to check it", self._checks(digest, head)),
+            Section("How to check it", self._checks(head)),
         )
 
     def _asked(self, request: Event) -> str:
@@ -172,27 +169,42 @@ class _Writer:
             f"On {_day(answering.time)}, the request was carried out with version {answering.version} of the model."
             + later,
             "The training copy was overwritten where the person's records stood, and the ledger no longer knows which "
-            "rows they were. The weights of earlier versions were deleted.",
-            self.certified.done(),
+            "rows they were.",
+            "The weights of all earlier versions were deleted from the model directory.",
+            self.certified.removal,
         )
 
     def _guaranteed(self) -> tuple[str, ...]:
-        return (*self.certified.promises(), *(f"This rests on: {each.statement}." for each in self.certified.unchecked))
+        stated = self.certified.stated()
+        scope = self.certified.scope(stated, "the current version")
+        meaning = self.certified.meaning()
+        sentences = [] if meaning is None else [meaning]
+        sentences.append(f"The comparison is with {scope.compared_with}.")
+        if stated.epsilon is not None:
+            sentences.append(
+                f"In the terms of the field: epsilon = {or_nothing(stated.epsilon)} at delta = "
+                f"{or_nothing(stated.whole_delta)}."
+            )
+        return tuple(sentences)
+
+    def _assumed(self) -> tuple[str, ...]:
+        return in_plain_words(each.statement for each in self.certified.unchecked)
 
     def _not_guaranteed(self) -> tuple[str, ...]:
-        return (
-            "Copies of earlier versions of the model, made before the removal, still know the records.",
+        always = (
+            EARLIER,
             "Copies of the data outside the model directory, such as the original file and backups, are not touched.",
             "What other people's records say about the same facts stays.",
-            *self.certified.withheld(),
         )
+        return tuple(dict.fromkeys((*always, *in_plain_words(self.certified.not_promised))))
 
-    def _checks(self, digest: str, head: str) -> tuple[str, ...]:
-        current = self.state.current.version
+    def _checks(self, head: str) -> tuple[str, ...]:
+        current = self.state.current
         return (
             f"{self._command('verify', f'--head {head}')} recomputes every number, and checks that nothing recorded "
             "until now was changed or dropped.",
-            f"The certificate is {ModelDirectory(self.path).certificate(current).name}, with the SHA-256 {digest}. "
+            f"The certificate is {ModelDirectory(self.path).certificate(current.version).name}, with the SHA-256 "
+            f"{current.certificate_sha256}. "
             "`unlearn verify` recomputes it without the model, too.",
             "The certificate is arithmetic: it does not prove that the steps were executed.",
         )
@@ -216,7 +228,7 @@ _PAGE = """<!DOCTYPE html>
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <title>{title}</title>
 <style>
-body {{ font: 16px/1.5 system-ui, sans-serif; max-width: 42em; margin: 2em auto; padding: 0 1em; color: #111; background: #fff; }}
+body {{ font: 16px/1.5 system-ui, sans-serif; max-width: 42em; margin: 2em auto; padding: 0 1em; }}
 h1 {{ font-size: 1.5em; overflow-wrap: anywhere; }}
 h2 {{ font-size: 1.1em; margin: 1.5em 0 .3em; break-after: avoid; }}
 ul {{ margin: 0; padding-left: 1.2em; }}

@@ -100,6 +100,9 @@ class PrivateCertificate(Certificate):
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
+    seen = "the model"
+    bet = "one particular record was in the training data"
+
     kind: Literal["private"] = "private"
     mechanism: Mechanism
     selection: Selection
@@ -180,10 +183,10 @@ class PrivateCertificate(Certificate):
 
     def stated(self) -> Stated:
         """Return its numbers; nothing is stated of several models together."""
-        return Stated(self.epsilon, self.delta, self.extra_delta, None, adjacency=self.relation)
+        return Stated(self.epsilon, self.delta, self.extra_delta, None, adjacency=self.relation, mu=self.mu)
 
-    def summary(self) -> str:
-        """Return the whole statement as a sentence for people."""
+    def details(self) -> str:
+        """Return the whole statement for people who know its terms."""
         several = "; ".join(f"{each.records}: {rounded_up(each.epsilon, 3)}" for each in self.deletions[1:])
         worth = f"unchanged after deletions of several records, epsilon of {several}" if several else "of one record"
         secret = "" if self.mu is not None else ", as long as batches stay secret"

@@ -28,6 +28,7 @@ class StepsCertificate(StepsConstants):
     """An (epsilon, delta + extra_delta) unlearning statement of noisy steps; `StepsConstants` has its fields."""
 
     takes_noisy_steps = True
+    removal = "Noisy training steps on the remaining records then removed their influence from the model."
 
     @property
     def is_empty(self) -> bool:
@@ -40,6 +41,14 @@ class StepsCertificate(StepsConstants):
         return f"the certificate of run {self.run_key[:12]}"
 
     @property
+    def not_promised(self) -> tuple[str, ...]:
+        """What nobody should read into it."""
+        return (
+            "nothing about requests that were made because of what a model said",
+            "nothing towards the people whose records stay",
+        )
+
+    @property
     def epsilon_without_rounding(self) -> float | None:
         """``epsilon_in_exact_arithmetic`` where rounding matters: where it is more than `WORTH_SAYING` of epsilon."""
         exact = self.epsilon_in_exact_arithmetic
@@ -48,11 +57,17 @@ class StepsCertificate(StepsConstants):
     def stated(self) -> Stated:
         """Return its numbers."""
         return Stated(
-            self.epsilon, self.delta, self.extra_delta, self.epsilon_all_published, self.adjacency, self.accountant
+            self.epsilon,
+            self.delta,
+            self.extra_delta,
+            self.epsilon_all_published,
+            self.adjacency,
+            self.accountant,
+            self.mu,
         )
 
-    def summary(self) -> str:
-        """Return the whole statement as a sentence for people."""
+    def details(self) -> str:
+        """Return the whole statement for people who know its terms."""
         if self.is_empty:
             return "nothing was removed yet, so nothing is guaranteed"
         exact = self.epsilon_without_rounding
