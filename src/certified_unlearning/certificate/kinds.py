@@ -8,7 +8,6 @@ from certified_unlearning.certificate import (
     exact,
     model,
     prediction,
-    private,
     private_labels,
     residual,
     verification,
@@ -89,7 +88,7 @@ def _verify(certificate: AnyCertificate) -> None:
     elif isinstance(certificate, PredictionCertificate):
         prediction.verify(certificate)
     elif isinstance(certificate, PrivateCertificate):
-        private.verify(certificate)
+        certificate.check()
     elif isinstance(certificate, EnsembleCertificate):
         ensemble.verify(certificate)
     elif isinstance(certificate, PrivateLabelsCertificate):
