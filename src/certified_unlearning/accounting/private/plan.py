@@ -69,7 +69,7 @@ class PlanConstants:
         """
         found = tuple(run for run in self.runs if isinstance(run, kind))
         if foreign := [run for run in self.runs if not isinstance(run, kind)]:
-            names = ", ".join(type(foreign[0]).model_fields)
+            names = ", ".join(foreign[0].model_dump())
             raise ParameterError(f"{self.mechanism} has no run with the constants {names}")
         return found
 
