@@ -136,8 +136,9 @@ def test_wrong_constants_of_a_run_are_found(name: str, changes: dict[str, object
 
 def test_descent_on_another_objective_has_no_certificate() -> None:
     plan = replace(PLANS["descent"], regulariser=0.1)
-    with pytest.raises(ParameterError, match="regulariser"):
-        PrivateCertificate.of(plan, delta=DELTA, features=50, row_norm=1.0, noise_source="seed")
+    for each in (plan, Boosting(learner=plan, chunks=3, validated=100, epsilon=1)):
+        with pytest.raises(ParameterError, match="regulariser"):
+            PrivateCertificate.of(each, delta=DELTA, features=50, row_norm=1.0, noise_source="seed")
 
 
 def test_the_command_reads_what_was_written(tmp_path: Path) -> None:

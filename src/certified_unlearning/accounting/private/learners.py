@@ -298,11 +298,16 @@ class NoisyDescent(Learner):
         """Its noise, its steps and what they cost."""
         return Calibration(self.sigma, self.steps, step_size=self.step_size, cost=self.regret_bound)
 
-    def constants(self, *, features: int | None = None, row_norm: float | None = None) -> PlanConstants:
-        """Return what a certificate holds of it, as of the base; there must be no regulariser."""
+    @property
+    def parts(self) -> tuple[Self]:
+        """The run, as a certificate states it.
+
+        Raises:
+            ParameterError: There is a regulariser.
+        """
         if self.regulariser:
             raise ParameterError("a certificate speaks of descent on the loss alone: the regulariser must be 0")
-        return super().constants(features=features, row_norm=row_norm)
+        return (self,)
 
     @classmethod
     def plan(

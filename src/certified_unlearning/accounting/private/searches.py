@@ -51,9 +51,9 @@ class Selection(PrivatePlan):
             """The runs; of boosting, whose runs are alike, one."""
 
     @property
-    def parts(self) -> tuple[Learner, ...]:
-        """The runs."""
-        return self.learners
+    def parts(self) -> tuple[object, ...]:
+        """The runs, as a certificate states them."""
+        return tuple(part for each in self.learners for part in each.parts)
 
     @property
     @abstractmethod
