@@ -14,9 +14,10 @@ from pydantic import BaseModel, ConfigDict
 
 from certified_unlearning.accounting.accountant import Assumption
 from certified_unlearning.accounting.core.curves import Schedule
-from certified_unlearning.errors import UnlearningError
+from certified_unlearning.errors import ParameterError, UnlearningError
 from certified_unlearning.files import read_model, write_model
-from certified_unlearning.text import counted
+from certified_unlearning.text import counted, rounded_up
+from certified_unlearning.version import code_version
 from certified_unlearning.vocabulary import Reading
 
 TOLERANCE = 1e-9
@@ -47,6 +48,19 @@ class Stated(NamedTuple):
     epsilon_all_published: float | None
     adjacency: str | None = None
     accountant: str | None = None
+
+    @property
+    def whole_delta(self) -> float | None:
+        """At which delta epsilon holds of what was released last."""
+        return None if self.delta is None or self.extra_delta is None else self.delta + self.extra_delta
+
+    def in_words(self, release: str) -> str:
+        """Return what holds for who sees one release only, and for who kept all of them."""
+        last = f"epsilon = {or_nothing(self.epsilon)} at delta = {or_nothing(self.whole_delta)} for whoever sees "
+        if self.epsilon_all_published is None:
+            return f"{last}{release} only; nothing for whoever kept earlier ones"
+        every = f"epsilon = {or_nothing(self.epsilon_all_published)} at delta = {or_nothing(self.delta)}"
+        return f"{last}{release} only; {every} for whoever kept all versions"
 
 
 class Scope(NamedTuple):
@@ -89,6 +103,18 @@ class Certificate(BaseModel):
         features: str | None
         assumptions: tuple[Assumption, ...]
         code_version: str
+
+    @classmethod
+    def made(cls, numbers: Mapping[str, Any] | None = None, **constants: Any) -> Self:
+        """Return the certificate with some constants, by their fields, and with all numbers and words that follow.
+
+        Args:
+            numbers: What `recomputed` would return, of who has it already.
+            constants: All other fields but those of `words`.
+        """
+        known = cls.model_construct(**constants).recomputed() if numbers is None else numbers
+        words = cls.model_construct(**{**constants, **known}).words()
+        return cls.model_validate({**constants, **known, **words, "code_version": code_version()})
 
     @abstractmethod
     def stated(self) -> Stated:
@@ -148,11 +174,19 @@ class Certificate(BaseModel):
 
         Raises:
             CertificateError: The constants are impossible.
+            ParameterError: The same, where a formula finds it.
         """
 
-    @abstractmethod
     def words(self) -> Mapping[str, Any]:
-        """Return what must be stated in words, by fields; numbers that must be equal may be among them."""
+        """Return what must be stated in words, by fields."""
+        return {}
+
+    def possible(self) -> Mapping[str, Any]:
+        """Return the recomputed numbers; raise `CertificateError` where no mechanism has such constants."""
+        try:
+            return self.recomputed()
+        except ParameterError as error:
+            raise CertificateError(f"{self.title} states impossible constants: {error}") from error
 
     def check(self) -> None:
         """Compare what it states with what its constants give.
@@ -161,8 +195,7 @@ class Certificate(BaseModel):
             CertificateError: Something differs.
         """
         self.require(self.limits())
-        for name, due in self.recomputed().items():
-            self.require_number(name, getattr(self, name), due)
+        self.require_numbers(self.recomputed())
         self.require_words(self.words())
 
     @property
@@ -175,6 +208,11 @@ class Certificate(BaseModel):
         for name, (holds, right) in limits.items():
             if not holds:
                 raise CertificateError(f"{self.title} states {name} = {getattr(self, name)!r}, {must} {right}")
+
+    def require_numbers(self, due: Mapping[str, Any]) -> None:
+        """Raise `CertificateError` for the first number that is not as computed; arguments as of `recomputed`."""
+        for name, computed in due.items():
+            self.require_number(name, getattr(self, name), computed)
 
     def require_number(self, name: str, stated: Any, computed: Any, tolerance: float = TOLERANCE) -> None:
         """Raise `CertificateError` where a number is not the one that was computed."""
@@ -233,6 +271,11 @@ def _require_sizes(stated: Any, name: str = "") -> None:
             f"the certificate's constants are impossible: {name} has {len(str(abs(stated)))} digits, must be at most "
             f"{LARGEST:.0e}"
         )
+
+
+def or_nothing(value: float | None) -> str:
+    """Return a number for people, rounded up; None says nothing."""
+    return "nothing" if value is None else rounded_up(value)
 
 
 def same(stated: object, computed: object, tolerance: float = TOLERANCE) -> bool:

@@ -11,16 +11,7 @@ from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict, Field
 
 from certified_unlearning.accounting.core.losses import scores_per_record
-from certified_unlearning.certificate import (
-    Certificate,
-    EnsembleCertificate,
-    ExactCertificate,
-    PredictionCertificate,
-    PrivateLabelsCertificate,
-    ResidualCertificate,
-    kinds,
-)
-from certified_unlearning.certificate.kinds import AnyCertificate
+from certified_unlearning.certificate import Certificate
 from certified_unlearning.data.tables.declaration import CLASSES_FROM_RECORDS, DECLARED, Table
 from certified_unlearning.errors import DataError
 from certified_unlearning.files import atomic_path, read_model
@@ -52,6 +43,8 @@ __all__ = [
     "write_version",
 ]
 
+REPEATED = ("epsilon", "delta", "extra_delta", "epsilon_all_published")
+"""Numbers of a certificate that the ledger repeats."""
 Learner = LangevinLearner | MiniBatchLearner | RefitPlan | ExactPlan | EnsemblePlan
 
 
@@ -104,7 +97,7 @@ def read_stored(directory: ModelDirectory, state: State) -> StoredModel:
 
 
 def write_version(
-    directory: ModelDirectory, model: StoredModel, version: int, outcome: Outcome, certified: AnyCertificate
+    directory: ModelDirectory, model: StoredModel, version: int, outcome: Outcome, certified: Certificate
 ) -> dict[str, Any]:
     """Write a version's weights, its secret if it has one, and its certificate; return what the ledger records.
 
@@ -118,7 +111,7 @@ def write_version(
     by_score = outcome.weights.reshape(scores_per_record(model.learner.classes), -1)
     with atomic_path(directory.weights(version)) as temporary:
         safetensors.numpy.save_file({"weights": by_score}, temporary, {"version": str(version)})
-    kinds.write(certified, directory.certificate(version))
+    certified.write(directory.certificate(version))
     recorded: dict[str, Any] = {
         "version": version,
         "weights_sha256": file_sha256(directory.weights(version)),
@@ -140,24 +133,11 @@ def write_version(
     return recorded
 
 
-def stated_by(certified: AnyCertificate) -> dict[str, float | None]:
+def stated_by(certified: Certificate) -> dict[str, Any]:
     """Return what the ledger repeats of a certificate."""
-    if isinstance(certified, ExactCertificate):
-        return {"epsilon": 0.0, "delta": 0.0, "extra_delta": 0.0, "epsilon_all_published": None}
-    if isinstance(certified, PredictionCertificate | EnsembleCertificate | PrivateLabelsCertificate):
-        # Labels have no epsilon.
-        return {"epsilon": None, "delta": None, "extra_delta": None, "epsilon_all_published": None}
-    everything = None
-    if isinstance(certified, ResidualCertificate):
-        everything = certified.epsilon_all_releases
-    elif isinstance(certified, Certificate):
-        everything = certified.epsilon_all_published
-    return {
-        "epsilon": certified.epsilon,
-        "delta": certified.delta,
-        "extra_delta": certified.extra_delta,
-        "epsilon_all_published": everything,
-    }
+    numbers = certified.stated()
+    repeated = {name: getattr(numbers, name) for name in REPEATED}
+    return {"kind": certified.kind} | {name: None if each is None else float(each) for name, each in repeated.items()}
 
 
 def read_secret(directory: ModelDirectory, version: Version) -> Secret | None:

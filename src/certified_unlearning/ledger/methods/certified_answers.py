@@ -15,7 +15,6 @@ import torch
 from numpy.typing import NDArray
 
 from certified_unlearning.certificate.ensemble import EnsembleCertificate
-from certified_unlearning.certificate.kinds import AnyCertificate
 from certified_unlearning.errors import DataError, InfeasibleError, ParameterError
 from certified_unlearning.ledger.directory import ModelDirectory
 from certified_unlearning.ledger.method import Answered, Method, Outcome, Secret, Taken
@@ -104,13 +103,6 @@ class CertifiedAnswers(Method):
             step_size=plan.step_size,
             bound=plan.bound,
         )
-
-    def is_of(self, certificate: AnyCertificate, answered: Sequence[Answered]) -> bool:
-        """Return whether a certificate is what these batches give, whichever code wrote it."""
-        if not isinstance(certificate, EnsembleCertificate):
-            return False
-        due = self.certificate(answered, "")
-        return certificate == due.model_copy(update={"code_version": certificate.code_version})
 
     def shards(self, secret: Secret | None) -> CertifiedShards:
         """Return the ensemble that a secret holds, on the training copy."""

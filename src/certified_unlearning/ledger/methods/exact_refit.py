@@ -15,7 +15,6 @@ from numpy.typing import NDArray
 
 from certified_unlearning.certificate import ResidualCertificate
 from certified_unlearning.certificate import residual as certificates
-from certified_unlearning.certificate.kinds import AnyCertificate
 from certified_unlearning.engine.normal_numbers import normal_numbers
 from certified_unlearning.errors import DataError
 from certified_unlearning.ledger.directory import ModelDirectory
@@ -93,13 +92,6 @@ class ExactRefit(Method):
         return certificates.of(
             self._plan, _counts(answered), noise_source="system entropy", dataset=self._dataset, features=self._features
         )
-
-    def is_of(self, certificate: AnyCertificate, answered: Sequence[Answered]) -> bool:
-        """Return whether a certificate is what these batches give, whichever code wrote it."""
-        if not isinstance(certificate, ResidualCertificate):
-            return False
-        due = self.certificate(answered, "")
-        return certificate == due.model_copy(update={"code_version": certificate.code_version})
 
     def _training(self) -> tuple[NDArray[Any], NDArray[Any]]:
         """Return the rows, which stay in their file until they are read, and labels as solvers take them."""

@@ -22,7 +22,6 @@ import torch
 from numpy.typing import NDArray
 
 from certified_unlearning.certificate import ExactCertificate
-from certified_unlearning.certificate.kinds import AnyCertificate
 from certified_unlearning.engine.exact.draws import SEED_BITS, Draws
 from certified_unlearning.engine.exact.gradients import LinearRecords
 from certified_unlearning.errors import DataError, InfeasibleError
@@ -121,13 +120,6 @@ class ExactSteps(Method):
             inserted=0,
             requests=len(answered),
         )
-
-    def is_of(self, certificate: AnyCertificate, answered: Sequence[Answered]) -> bool:
-        """Return whether a certificate is what these batches give, whichever code wrote it."""
-        if not isinstance(certificate, ExactCertificate):
-            return False
-        due = self.certificate(answered, "")
-        return certificate == due.model_copy(update={"code_version": certificate.code_version})
 
     def _descent(self) -> ExactDescent[Descent]:
         """Return the descent on the training copy, of which it reads the rows that it needs."""

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from certified_unlearning import certificate
-from certified_unlearning.certificate import Certificate
+from certified_unlearning.certificate import StepsCertificate
 from certified_unlearning.certificate.kinds import AnyCertificate
 from certified_unlearning.data.stored_rows import StoredRows
 from certified_unlearning.engine.objectives.rows import StreamedRows
@@ -78,7 +78,7 @@ class NoisySteps(Method):
     ) -> None:
         """Compare nothing: without the noise, which nobody keeps, weights follow from no records."""
 
-    def certificate(self, answered: Sequence[Answered], data_digest: str) -> Certificate:
+    def certificate(self, answered: Sequence[Answered], data_digest: str) -> StepsCertificate:
         """Return the certificate of the version that these batches led to."""
         learner, history = self._learner, removals(answered)
         return certificate.of(
@@ -91,10 +91,8 @@ class NoisySteps(Method):
 
     def is_of(self, certificate: AnyCertificate, answered: Sequence[Answered]) -> bool:
         """Return whether a certificate speaks of these batches, and of where the classes come from."""
-        return (
-            isinstance(certificate, Certificate)
-            and certificate.features == self._features
-            and certificate.schedule == self._learner.schedule(removals(answered))
+        return certificate.features == self._features and certificate.schedule == self._learner.schedule(
+            removals(answered)
         )
 
 

@@ -1,30 +1,21 @@
-"""A certificate: what is stated, and everything needed to recompute it; how a run gets one."""
+"""The fields of a certificate of noisy steps, and the problem that its constants describe."""
 
 from collections.abc import Iterable
-from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidatorFunctionWrapHandler, WrapValidator
+from pydantic import AfterValidator, Field, ValidatorFunctionWrapHandler, WrapValidator
 
-from certified_unlearning import accounting
-from certified_unlearning.accounting import assumptions
 from certified_unlearning.accounting.accountant import Assumption
 from certified_unlearning.accounting.accountants import ACCOUNTANTS
 from certified_unlearning.accounting.assumptions import Arithmetic
-from certified_unlearning.accounting.core.curves import Cycle, Places, were_checked
-from certified_unlearning.accounting.guarantees import arithmetic_of, epsilon_all_published
-from certified_unlearning.certificate.preprocessing import preprocessing
-from certified_unlearning.files import read_model
-from certified_unlearning.mechanisms.run import Run
-from certified_unlearning.version import code_version
+from certified_unlearning.accounting.core.curves import Cycle, Places, Schedule, were_checked
+from certified_unlearning.accounting.core.losses import LossConstants, loss_constants
+from certified_unlearning.accounting.core.problem import Problem
+from certified_unlearning.accounting.cyclic.accountants import ACCOUNTANTS as CYCLIC_ACCOUNTANTS
+from certified_unlearning.accounting.guarantees import as_computed
+from certified_unlearning.accounting.langevin.accountants import LangevinAccountant
+from certified_unlearning.certificate.base import Certificate
 from certified_unlearning.vocabulary import Adjacency, DType, Guarantee, NoiseSource, Smoothness
-
-WORTH_SAYING = 0.01
-"""Share of epsilon from which on what rounding adds is said."""
-
-
-class _Model(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
 
 def _one_of(names: Iterable[str]) -> AfterValidator:
@@ -43,7 +34,7 @@ def _unless_checked(places: Any, check: ValidatorFunctionWrapHandler) -> Any:
     return places if were_checked(places) else check(places)
 
 
-class Certificate(_Model):
+class StepsConstants(Certificate):
     """An (epsilon, delta + extra_delta) unlearning statement and everything needed to recompute it.
 
     Attributes are named as in `mechanisms.run.Run` and `Constants`; ``epsilon`` is the
@@ -65,6 +56,8 @@ class Certificate(_Model):
     clipped to before that range was mapped into [-1, 1]. The gradients' bound rests on ``radius``: ``lipschitz`` is
     ``radius + 1``. Where there are classes, whose number tells the loss, both are left out.
     """
+
+    kind: ClassVar[str] = "steps"
 
     run_key: str
     mechanism: Annotated[str, _one_of(each.mechanism for each in ACCOUNTANTS.values())]
@@ -113,9 +106,9 @@ class Certificate(_Model):
     code_version: str
 
     @property
-    def schedule(self) -> accounting.Schedule:
+    def schedule(self) -> Schedule:
         """The steps that the certificate speaks of, and their noise; Descent-to-Delete's is that of publication."""
-        return accounting.Schedule(
+        return Schedule(
             sigma=self.sigma,
             records_per_request=self.records_per_request if self.unlearning_steps else (),
             steps=self.unlearning_steps,
@@ -132,76 +125,54 @@ class Certificate(_Model):
         return Arithmetic(self.rounding_error, self.noise_delta, self.noise_resolution)
 
     @property
-    def epsilon_without_rounding(self) -> float | None:
-        """``epsilon_in_exact_arithmetic`` where rounding matters: where it is more than `WORTH_SAYING` of epsilon."""
-        exact = self.epsilon_in_exact_arithmetic
-        return exact if exact is not None and self.epsilon > exact * (1 + WORTH_SAYING) else None
+    def is_cyclic(self) -> bool:
+        """Whether its steps go through mini-batches."""
+        return self.accountant in CYCLIC_ACCOUNTANTS
 
+    @property
+    def has_noise_in_every_step(self) -> bool:
+        """Whether every step is noisy, that of learning included; Descent-to-Delete adds noise when it publishes."""
+        return isinstance(ACCOUNTANTS.get(self.accountant), LangevinAccountant) or self.is_cyclic
 
-def of(
-    run: Run,
-    *,
-    key: str,
-    noise_source: NoiseSource,
-    all_published: bool = False,
-    schedule: accounting.Schedule | None = None,
-) -> Certificate:
-    """Return what is guaranteed of a run that unlearns, after all its requests.
+    @property
+    def exact_problem(self) -> Problem:
+        """The problem in exact arithmetic."""
+        return Problem(
+            n=self.n if self.cycle is None else self.cycle.batch_size,
+            strong_convexity=self.strong_convexity,
+            smoothness=self.smoothness_constant,
+            lipschitz=self.lipschitz,
+            step_size=self.step_size,
+            adjacency=self.adjacency,
+        )
 
-    Args:
-        run: What was run.
-        key: Its content key.
-        noise_source: Where its noise came from.
-        all_published: Whether to state epsilon for who kept every published model, too.
-        schedule: The run's, of whoever has it already; it is not compared with the run.
+    @property
+    def computed_problem(self) -> Problem:
+        """The problem with the rounding of its type of numbers."""
+        return as_computed(
+            self.exact_problem,
+            dimension=self.d,
+            classes=self.classes,
+            dtype=self.dtype,
+            variant=self.variant,
+            start=self.start,
+            projects=self.radius is not None,
+        )
 
-    Raises:
-        AssumptionError: More than delta would be added to delta.
-    """
-    constants, schedule, problem = run.constants, schedule or run.schedule, run.computed_problem
-    guaranteed = run.guaranteed(schedule, problem)
-    joint = epsilon_all_published(problem, schedule, delta=constants.delta) if all_published else None
-    return Certificate(
-        run_key=key,
-        mechanism=run.mechanism,
-        variant=run.variant,
-        accountant=run.accountant,
-        guarantee=run.guarantee,
-        comparator=assumptions.comparator(run.accountant, run.variant),
-        **guaranteed._asdict(),
-        epsilon_all_published=joint,
-        **dict(constants),
-        loss="squared" if constants.classes == 1 else None,
-        step_size=run.step_size,
-        sigma=run.sigma,
-        learning_steps=run.learning_steps,
-        unlearning_steps=schedule.steps,
-        records_per_request=run.records_per_request,
-        cycle=run.cycle,
-        places=schedule.places,
-        radius=run.radius,
-        start=run.start,
-        assumptions=assumptions.assumptions(
-            run.accountant,
-            constants.smoothness,
-            run.dtype,
-            preprocessing(constants.dataset, constants.features),
-            constants.classes,
-            noise_source,
-            constants.adjacency,
-            arithmetic_of(guaranteed),
-            constants.class_weights,
-        ),
-        dtype=run.dtype,
-        noise_source=noise_source,
-        code_version=code_version(),
-    )
+    @property
+    def problem(self) -> Problem:
+        """The problem that its numbers speak of: before rounding was counted, one of exact arithmetic."""
+        return self.exact_problem if self.arithmetic is None else self.computed_problem
 
-
-def read(path: str | Path) -> Certificate:
-    """Read a certificate.
-
-    Raises:
-        DataError: The file is missing or is no certificate.
-    """
-    return read_model(path, Certificate, "a certificate")
+    @property
+    def least_constants(self) -> LossConstants:
+        """The least constants that the loss and the rule for L allow for its removals."""
+        return loss_constants(
+            classes=self.classes,
+            n=self.n,
+            regularisation=self.strong_convexity / self.n,
+            smoothness=self.smoothness,
+            largest_eigenvalue=self.largest_eigenvalue,
+            records=sum(self.schedule.records),
+            bounds="tight",
+        )
