@@ -22,7 +22,6 @@ from certified_unlearning.certificate.preprocessing import GIVEN, possible_featu
 from certified_unlearning.certificate.private.statement import words
 from certified_unlearning.errors import AssumptionError, ParameterError
 from certified_unlearning.text import counted, rounded_up
-from certified_unlearning.version import code_version
 from certified_unlearning.vocabulary import NoiseSource, Relation
 
 NUMERICAL_TOLERANCE = 1e-6
@@ -164,15 +163,8 @@ class PrivateCertificate(Certificate):
         numbers = _numbers(plan, constants.n, delta)
         if not math.isfinite(numbers["epsilon"]):
             raise ParameterError(f"no epsilon is found at delta = {delta!r}: give a larger delta, or take more noise")
-        return cls(
-            **{field.name: getattr(constants, field.name) for field in fields(PlanConstants)},
-            **numbers,
-            **words(plan, embedded=constants.embedded, noise_source=noise_source, dataset=dataset, features=made),
-            delta=delta,
-            noise_source=noise_source,
-            dataset=dataset,
-            features=made,
-            code_version=code_version(),
+        return cls.made(
+            numbers, **vars(constants), delta=delta, noise_source=noise_source, dataset=dataset, features=made
         )
 
     @property
@@ -191,7 +183,7 @@ class PrivateCertificate(Certificate):
         return plan_of(self.constants)
 
     def stated(self) -> Stated:
-        """Return its numbers."""
+        """Return its numbers; nothing is stated of several models together."""
         return Stated(self.epsilon, self.delta, self.extra_delta, None, adjacency=self.relation)
 
     def summary(self) -> str:

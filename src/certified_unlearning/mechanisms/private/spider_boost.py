@@ -33,16 +33,9 @@ Differences = Callable[[int, Tensor, Tensor], Tensor]
 def learn(plan: VarianceReduced, records: BoundedRecords, keys: Sequence[int]) -> Tensor:
     """Return, of each trial, one of the iterates ``w_1`` to ``w_T``, each with the same probability.
 
-    Args:
-        plan: What was planned, for as many records with the same bounds.
-        records: What is learned from.
-        keys: The address of each trial's randomness; whoever knows one can subtract its noise.
-
-    Returns:
-        Shape ``(trials, features)``, float64.
+    Arguments are those of `noisy_descent.learn`.
 
     Raises:
-        ParameterError: The plan is for other records.
         AssumptionError: Weights became so large that rounding would take more than its share.
     """
     chosen = torch.stack([Draws(address(str(key), "iterate")).integers(plan.steps, 1)[0] for key in keys]) + 1
