@@ -64,7 +64,7 @@ def of_answers() -> Certificate:
 
 
 def of_labels() -> Certificate:
-    return PrivateLabelsCertificate.of(
+    return PrivateLabelsCertificate.made(
         rule="stable",
         relation="replace-one",
         changes="additions and removals",

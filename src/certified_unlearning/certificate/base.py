@@ -15,9 +15,10 @@ from pydantic import BaseModel, ConfigDict
 from certified_unlearning.accounting.accountant import Assumption
 from certified_unlearning.accounting.core.curves import Schedule
 from certified_unlearning.accounting.core.guessing import right_guesses, right_guesses_of_gaussian
-from certified_unlearning.errors import UnlearningError
+from certified_unlearning.errors import ParameterError, UnlearningError
 from certified_unlearning.files import read_model, write_model
 from certified_unlearning.text import counted, rounded_up
+from certified_unlearning.version import code_version
 from certified_unlearning.vocabulary import Reading
 
 TOLERANCE = 1e-9
@@ -129,6 +130,18 @@ class Certificate(BaseModel):
         assumptions: tuple[Assumption, ...]
         code_version: str
 
+    @classmethod
+    def made(cls, numbers: Mapping[str, Any] | None = None, **constants: Any) -> Self:
+        """Return the certificate with some constants, by their fields, and with all numbers and words that follow.
+
+        Args:
+            numbers: What `recomputed` would return, of who has it already.
+            constants: All other fields but those of `words`.
+        """
+        known = cls.model_construct(**constants).recomputed() if numbers is None else numbers
+        words = cls.model_construct(**{**constants, **known}).words()
+        return cls.model_validate({**constants, **known, **words, "code_version": code_version()})
+
     @abstractmethod
     def stated(self) -> Stated:
         """Return its numbers."""
@@ -215,11 +228,19 @@ class Certificate(BaseModel):
 
         Raises:
             CertificateError: The constants are impossible.
+            ParameterError: The same, where a formula finds it.
         """
 
     def words(self) -> Mapping[str, Any]:
         """Return what must be stated in words, by fields."""
         return {}
+
+    def possible(self) -> Mapping[str, Any]:
+        """Return the recomputed numbers; raise `CertificateError` where no mechanism has such constants."""
+        try:
+            return self.recomputed()
+        except ParameterError as error:
+            raise CertificateError(f"{self.title} states impossible constants: {error}") from error
 
     def check(self) -> None:
         """Compare what it states with what its constants give.

@@ -12,12 +12,10 @@ from typing import Any, Literal, Self
 from pydantic import Field
 
 from certified_unlearning.accounting.accountant import Assumption
-from certified_unlearning.certificate.base import Certificate, CertificateError, Scope, Stated
+from certified_unlearning.certificate.base import Certificate, Scope, Stated
 from certified_unlearning.certificate.preprocessing import GIVEN, possible_features, preprocessing
-from certified_unlearning.errors import ParameterError
-from certified_unlearning.mechanisms.certified_sgd.shards import Places, Sharding, Standing, replayed
+from certified_unlearning.mechanisms.certified_sgd.shards import Places, Sharding, replayed
 from certified_unlearning.text import counted
-from certified_unlearning.version import code_version
 from certified_unlearning.vocabulary import Reading
 
 COMPARATOR = (
@@ -112,27 +110,14 @@ class EnsembleCertificate(Certificate):
     code_version: str
 
     @classmethod
-    def of(cls, *, removed: Sequence[Places], dataset: str = "own", features: str = GIVEN, **constants: object) -> Self:
-        """Return the certificate after requests: ``constants`` by their names here, ``n_learned`` among them.
+    def of(cls, *, removed: Sequence[Places], **constants: Any) -> Self:
+        """Return the certificate after requests.
 
         Args:
             removed: For every request where its records lay.
-            dataset: Name of the data set.
-            features: How features were made.
-            constants: All that is fixed.
+            constants: All that is fixed, by its name here, ``n_learned`` among them.
         """
-        stated = {
-            **constants,
-            "comparator": COMPARATOR,
-            "not_promised": NOT_PROMISED,
-            "removed": tuple(tuple((place, count) for place, count in places) for places in removed),
-            "assumptions": _assumptions(dataset, features),
-            "dataset": dataset,
-            "features": features,
-            "code_version": code_version(),
-        }
-        sharding = Sharding(*(stated[name] for name in _SHARDING))  # type: ignore[arg-type]
-        return cls.model_validate(stated | _standing(replayed(sharding, removed)) | {"requests": len(removed)})
+        return cls.made(**constants, removed=tuple(map(tuple, removed)))
 
     def stated(self) -> Stated:
         """Return no numbers: answers have none."""
@@ -176,7 +161,7 @@ class EnsembleCertificate(Certificate):
 
     def check(self) -> None:
         """Replay the requests, and compare where the ensemble stands with what is stated; see `Certificate.check`."""
-        self.require_words(self.recomputed() | self.words())
+        self.require_words({**self.possible(), **self.words()})
         self.require(self.limits())
 
     def limits(self) -> dict[str, tuple[bool, str]]:
@@ -192,11 +177,15 @@ class EnsembleCertificate(Certificate):
         That parameters and boxes follow from the records cannot be seen from a certificate: whoever holds the model
         directory verifies that (`unlearn verify` of the directory trains again).
         """
-        try:
-            sharding = Sharding(*(getattr(self, name) for name in _SHARDING))
-            return _standing(replayed(sharding, self.removed)) | {"requests": len(self.removed)}
-        except ParameterError as error:
-            raise CertificateError(f"the certificate states impossible constants: {error}") from error
+        standing = replayed(Sharding(self.n_learned, self.shards, self.slices, self.budgets), self.removed)
+        n = sum(standing.left)
+        return {
+            "n": n,
+            "deleted": self.n_learned - n,
+            "pending": tuple(map(standing.spent, range(self.shards))),
+            "trained_again": standing.trainings,
+            "requests": len(self.removed),
+        }
 
     def words(self) -> dict[str, Any]:
         """Return what must be stated in words."""
@@ -206,20 +195,6 @@ class EnsembleCertificate(Certificate):
             "not_promised": NOT_PROMISED,
             "assumptions": _assumptions(self.dataset, self.features),
         }
-
-
-_SHARDING = ("n_learned", "shards", "slices", "budgets")
-
-
-def _standing(standing: Standing) -> dict[str, Any]:
-    """Return what a certificate states of where an ensemble stands."""
-    n = sum(standing.left)
-    return {
-        "n": n,
-        "deleted": standing.sharding.n - n,
-        "pending": tuple(standing.spent(shard) for shard in range(standing.sharding.shards)),
-        "trained_again": standing.trainings,
-    }
 
 
 @functools.cache

@@ -15,7 +15,6 @@ from certified_unlearning.accounting.tv.subsampling import subsampling_tv
 from certified_unlearning.certificate.base import Certificate, Scope, Stated
 from certified_unlearning.certificate.preprocessing import GIVEN, possible_features, preprocessing
 from certified_unlearning.text import rounded_up
-from certified_unlearning.version import code_version
 from certified_unlearning.vocabulary import ExactMechanism, NoiseSource, Reading
 
 COMPARATOR = (
@@ -98,24 +97,9 @@ class ExactCertificate(Certificate):
     code_version: str
 
     @classmethod
-    def of(cls, *, noise_source: NoiseSource, dataset: str = "own", features: str = GIVEN, **stated: object) -> Self:
-        """Return the certificate of what is stated: mechanism, loss, counts and constants, by their names here."""
-        counts = {name: int(str(stated[name])) for name in ("n_learned", "deleted", "inserted", "batch_size", "steps")}
-        n = counts["n_learned"] - counts["deleted"] + counts["inserted"]
-        return cls.model_validate(
-            {
-                **stated,
-                "n": n,
-                "comparator": COMPARATOR,
-                "not_promised": NOT_PROMISED,
-                "recompute_probability": subsampling_tv(n=n, batch_size=counts["batch_size"], steps=counts["steps"]),
-                "assumptions": _assumptions(noise_source, dataset, features),
-                "noise_source": noise_source,
-                "dataset": dataset,
-                "features": features,
-                "code_version": code_version(),
-            }
-        )
+    def of(cls, **constants: Any) -> Self:
+        """Return the certificate of mechanism, loss, counts and constants, by their names here; ``n`` follows."""
+        return cls.made(**constants, n=constants["n_learned"] - constants["deleted"] + constants["inserted"])
 
     def stated(self) -> Stated:
         """Return its numbers; two states together tell more than one, and nothing is stated of all of them."""

@@ -19,7 +19,6 @@ from certified_unlearning.certificate.preprocessing import GIVEN, possible_featu
 from certified_unlearning.errors import DataError, ParameterError
 from certified_unlearning.files import atomic_path
 from certified_unlearning.text import counted
-from certified_unlearning.version import code_version
 from certified_unlearning.vocabulary import Changes, Clipping, Differences, IntervalProduct, NetworkLoss
 
 if TYPE_CHECKING:  # What only makes certificates of models, and recomputes them, imports PyTorch.
@@ -174,37 +173,31 @@ class PredictionCertificate(Certificate):
         if not len(rows):
             raise ParameterError("rows must hold at least one input, got none")
         descent = settings.descent
-        made = cls.model_validate(
-            {
-                "comparator": _comparator(settings.neighbourhood.changes),
-                "not_promised": NOT_PROMISED,
-                "n": n,
-                "widths": evidence.widths(settings.network),
-                "loss": descent.loss,
-                "epochs": settings.epochs,
-                "batches": batches,
-                "smallest_batch": learned.smallest_batch,
-                "updates": settings.epochs * batches,
-                "step_size": descent.step_size,
-                "decay": descent.decay,
-                "clipping": descent.clipping,
-                "bound": descent.bound,
-                "weight_decay": descent.weight_decay,
-                "momentum": descent.momentum,
-                "nesterov": descent.nesterov,
-                "changes": settings.neighbourhood.changes,
-                "budgets": learned.budgets,
-                "products": settings.bounding.products,
-                "differences": learned.differences,
-                "dtype": str(rows.dtype).removeprefix("torch."),
-                "classes": tuple(classes),
-                "evidence": Evidence(file=file, sha256="0" * 64),
-                "assumptions": _assumptions(dataset, features, learned.differences),
-                "dataset": dataset,
-                "features": features,
-                "code_version": code_version(),
-                **evidence.statements(learned, rows, labels),
-            }
+        made = cls.made(
+            numbers=evidence.statements(learned, rows, labels),
+            n=n,
+            widths=evidence.widths(settings.network),
+            loss=descent.loss,
+            epochs=settings.epochs,
+            batches=batches,
+            smallest_batch=learned.smallest_batch,
+            updates=settings.epochs * batches,
+            step_size=descent.step_size,
+            decay=descent.decay,
+            clipping=descent.clipping,
+            bound=descent.bound,
+            weight_decay=descent.weight_decay,
+            momentum=descent.momentum,
+            nesterov=descent.nesterov,
+            changes=settings.neighbourhood.changes,
+            budgets=learned.budgets,
+            products=settings.bounding.products,
+            differences=learned.differences,
+            dtype=str(rows.dtype).removeprefix("torch."),
+            classes=tuple(classes),
+            evidence=Evidence(file=file, sha256="0" * 64),
+            dataset=dataset,
+            features=features,
         )
         packed = evidence.packed(learned, rows, labels, made._constants)
         made = made.model_copy(update={"evidence": Evidence(file=file, sha256=hashlib.sha256(packed).hexdigest())})

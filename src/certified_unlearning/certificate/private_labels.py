@@ -5,7 +5,7 @@ the largest radius, in exact fractions. How many records there are is not stated
 """
 
 import functools
-from typing import Any, Literal, Self
+from typing import Any, Literal
 
 from pydantic import Field
 
@@ -13,9 +13,7 @@ from certified_unlearning.accounting.accountant import Assumption
 from certified_unlearning.accounting.private.stable_labels import LabelRule, composed_labels, delta_of, label_law
 from certified_unlearning.certificate.base import Certificate, CertificateError, Stated
 from certified_unlearning.certificate.preprocessing import GIVEN, possible_features, preprocessing
-from certified_unlearning.errors import ParameterError
 from certified_unlearning.text import counted, rounded_up
-from certified_unlearning.version import code_version
 from certified_unlearning.vocabulary import Changes, Relation
 
 COMPARATOR: dict[Relation, str] = {
@@ -76,50 +74,6 @@ class PrivateLabelsCertificate(Certificate):
     features: str = GIVEN
     code_version: str
 
-    @classmethod
-    def of(
-        cls,
-        *,
-        rule: LabelRule,
-        relation: Relation,
-        changes: Changes,
-        largest: int,
-        classes: int,
-        queries: int,
-        epsilon_label: float,
-        delta_label: float,
-        dataset: str = "own",
-        features: str = GIVEN,
-    ) -> Self:
-        """Return the certificate of a release; arguments are the attributes.
-
-        Raises:
-            ParameterError: A value makes no sense, or the law misses the guarantee.
-        """
-        from certified_unlearning.mechanisms.certified_sgd.releases import NOT_PROMISED
-
-        law = label_law(rule, epsilon=epsilon_label, delta=delta_label, largest=largest)
-        epsilon, delta = composed_labels(epsilon_label, delta_label, labels=queries)
-        return cls(
-            comparator=COMPARATOR[relation],
-            not_promised=NOT_PROMISED,
-            rule=rule,
-            relation=relation,
-            changes=changes,
-            largest=largest,
-            classes=classes,
-            queries=queries,
-            epsilon_label=epsilon_label,
-            delta_label=delta_label,
-            delta_of_law=delta_of(law, epsilon_label),
-            epsilon=epsilon,
-            delta=delta,
-            assumptions=_assumptions(relation, dataset, features),
-            dataset=dataset,
-            features=features,
-            code_version=code_version(),
-        )
-
     def stated(self) -> Stated:
         """Return its numbers, which speak of all labels together."""
         return Stated(self.epsilon, self.delta, 0.0, self.epsilon, adjacency=self.relation)
@@ -150,38 +104,32 @@ class PrivateLabelsCertificate(Certificate):
             )
         return {"features": possible_features(self.features)}
 
-    def recomputed(self) -> dict[str, Any]:
-        """Compute the law again, and what all labels are worth; return all that must be stated, in the same digits.
+    def recomputed(self) -> dict[str, float]:
+        """Compute the law again, and what all labels are worth.
 
         That radii are those of the records cannot be seen from a certificate: they are secret.
 
         Raises:
-            CertificateError: The constants are impossible.
+            ParameterError: A value makes no sense, or the law misses the guarantee.
         """
-        try:
-            due = type(self).of(**{name: getattr(self, name) for name in _GIVEN})
-        except ParameterError as error:
-            raise CertificateError(f"the certificate states impossible constants: {error}") from error
-        return {name: getattr(due, name) for name in type(self).model_fields if name != "code_version"}
+        law = label_law(self.rule, epsilon=self.epsilon_label, delta=self.delta_label, largest=self.largest)
+        epsilon, delta = composed_labels(self.epsilon_label, self.delta_label, labels=self.queries)
+        return {"delta_of_law": delta_of(law, self.epsilon_label), "epsilon": epsilon, "delta": delta}
+
+    def words(self) -> dict[str, Any]:
+        """Return what must be stated in words."""
+        from certified_unlearning.mechanisms.certified_sgd.releases import NOT_PROMISED
+
+        return {
+            "comparator": COMPARATOR[self.relation],
+            "not_promised": NOT_PROMISED,
+            "assumptions": _assumptions(self.relation, self.dataset, self.features),
+        }
 
     def check(self) -> None:
-        """Compare what it states with what its constants give; see `Certificate.check`."""
+        """Compare all digits of what it states with what its constants give; see `Certificate.check`."""
         self.require(self.limits())
-        self.require_words(self.recomputed())
-
-
-_GIVEN = (
-    "rule",
-    "relation",
-    "changes",
-    "largest",
-    "classes",
-    "queries",
-    "epsilon_label",
-    "delta_label",
-    "dataset",
-    "features",
-)
+        self.require_words({**self.possible(), **self.words()})
 
 
 @functools.cache

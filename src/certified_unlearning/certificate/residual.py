@@ -5,7 +5,7 @@ Their guarantee is another one than that of noisy steps, and so are their consta
 """
 
 import functools
-from typing import Any, Literal, Protocol
+from typing import Any, Literal
 
 from pydantic import Field
 
@@ -23,7 +23,6 @@ from certified_unlearning.certificate.preprocessing import (
 )
 from certified_unlearning.mechanisms.refit_plan import LARGEST_FACTOR, Counts, RefitPlan
 from certified_unlearning.text import counted, rounded_up
-from certified_unlearning.version import code_version
 from certified_unlearning.vocabulary import NoiseSource, Reading
 
 Loss = Literal["logistic", "softmax", "squared"]
@@ -184,21 +183,46 @@ class ResidualCertificate(Certificate):
             CertificateError: None has.
         """
         self.require_readings()
-        return _numbers(self, dimension=self.d, releases=self.releases)
+        mu = release.mu_of(self.budget, strong_convexity=self.strong_convexity, sigma=self.sigma)
+        epsilon = epsilon_from_mu(mu, self.delta)
+        return {
+            "mu": mu,
+            "epsilon": epsilon,
+            "extra_delta": release.noise_delta(epsilon, dimension=self.d, releases=1),
+            "noise_resolution": release.noise_resolution(self.sigma, self.d),
+            **self.of_all_releases(),
+        }
+
+    def of_all_releases(self) -> dict[str, float | None]:
+        """Return the numbers that speak of all releases."""
+        mu = release.mu_of(self.budget, strong_convexity=self.strong_convexity, sigma=self.sigma)
+        mu_all = release.mu_of_all(mu, self.releases)
+        epsilon = epsilon_from_mu(mu_all, self.delta)
+        extra = release.noise_delta(epsilon, dimension=self.d, releases=self.releases)
+        # So large an epsilon says nothing: what the sampler leaves out would take all of delta.
+        says_something = extra <= self.delta
+        return {
+            "mu_all_releases": mu_all,
+            "epsilon_all_releases": epsilon if says_something else None,
+            "extra_delta_all_releases": extra if says_something else None,
+        }
 
     def words(self) -> dict[str, Any]:
         """Return what must be stated in words."""
-        return _words(
-            self.sigma,
-            self.d,
-            noise_source=self.noise_source,
-            strict=self.strict,
-            class_weights=self.class_weights,
-            targets=self.classes == 1,
-            unscheduled=self.unscheduled_reads > 0,
-            dataset=self.dataset,
-            features=self.features,
-        )
+        return {
+            "comparator": statements.COMPARATOR,
+            "observers": statements.OBSERVERS,
+            "not_promised": statements.NOT_PROMISED,
+            "assumptions": statements.assumptions(
+                preprocessing=preprocessing(self.dataset, self.features),
+                noise_source=self.noise_source,
+                noise_resolution=release.noise_resolution(self.sigma, self.d),
+                strict=self.strict,
+                unscheduled=self.unscheduled_reads > 0,
+                class_weights=self.class_weights is not None,
+                targets=self.classes == 1,
+            ),
+        }
 
     def check(self) -> None:
         """Compare what it states with what its constants give; see `Certificate.check`.
@@ -286,19 +310,6 @@ def _loss(classes: int) -> Loss:
     return "logistic" if classes == 2 else "softmax"
 
 
-class _Constants(Protocol):
-    """What the guarantee follows from: of a plan, and of a certificate."""
-
-    @property
-    def delta(self) -> float: ...
-    @property
-    def strong_convexity(self) -> float: ...
-    @property
-    def sigma(self) -> float: ...
-    @property
-    def budget(self) -> float: ...
-
-
 def of(
     plan: RefitPlan, counts: Counts, *, noise_source: NoiseSource, dataset: str = "own", features: str = GIVEN
 ) -> ResidualCertificate:
@@ -311,39 +322,24 @@ def of(
         dataset: Name of the data set.
         features: How features were made.
     """
-    before = _before_removals(plan, noise_source, dataset, features, counts.unscheduled > 0)
     # A copy, for a certificate is made in a small part of a millisecond, as removals are.
-    return before.model_copy(
+    after = _before_removals(plan, noise_source, dataset, features).model_copy(
         update={
-            **_of_all(before.mu, before.delta, dimension=before.d, releases=counts.requests + 1),
             "releases": counts.requests + 1,
             "removed": counts.removed,
             "scheduled_reads": counts.scheduled,
             "unscheduled_reads": counts.unscheduled,
         }
     )
+    return after.model_copy(update={**after.of_all_releases(), **after.words()})
 
 
 @functools.lru_cache(maxsize=64)
-def _before_removals(
-    plan: RefitPlan, noise_source: NoiseSource, dataset: str, features: str, unscheduled: bool
-) -> ResidualCertificate:
+def _before_removals(plan: RefitPlan, noise_source: NoiseSource, dataset: str, features: str) -> ResidualCertificate:
     """Return the certificate of the first release."""
-    return ResidualCertificate(
+    return ResidualCertificate.made(
         mechanism="newton-removal" if plan.removes_by_newton else "certified-refit",
         loss=_loss(plan.classes),
-        **_numbers(plan, dimension=plan.dimension, releases=1),
-        **_words(
-            plan.sigma,
-            plan.dimension,
-            noise_source=noise_source,
-            strict=plan.strict,
-            class_weights=plan.class_weights,
-            targets=plan.classes == 1,
-            unscheduled=unscheduled,
-            dataset=dataset,
-            features=features,
-        ),
         releases=1,
         delta=plan.delta,
         n=plan.n,
@@ -362,60 +358,4 @@ def _before_removals(
         noise_source=noise_source,
         dataset=dataset,
         features=features,
-        code_version=code_version(),
     )
-
-
-def _numbers(constants: _Constants, *, dimension: int, releases: int) -> dict[str, Any]:
-    """Return the numbers that follow from the constants."""
-    mu = release.mu_of(constants.budget, strong_convexity=constants.strong_convexity, sigma=constants.sigma)
-    epsilon = epsilon_from_mu(mu, constants.delta)
-    return {
-        "mu": mu,
-        "epsilon": epsilon,
-        "extra_delta": release.noise_delta(epsilon, dimension=dimension, releases=1),
-        "noise_resolution": release.noise_resolution(constants.sigma, dimension),
-        **_of_all(mu, constants.delta, dimension=dimension, releases=releases),
-    }
-
-
-def _of_all(mu: float, delta: float, *, dimension: int, releases: int) -> dict[str, Any]:
-    """Return the numbers that speak of all releases."""
-    mu_all = release.mu_of_all(mu, releases)
-    epsilon = epsilon_from_mu(mu_all, delta)
-    extra = release.noise_delta(epsilon, dimension=dimension, releases=releases)
-    # So large an epsilon says nothing: what the sampler leaves out would take all of delta.
-    stated = extra <= delta
-    return {
-        "mu_all_releases": mu_all,
-        "epsilon_all_releases": epsilon if stated else None,
-        "extra_delta_all_releases": extra if stated else None,
-    }
-
-
-def _words(
-    sigma: float,
-    dimension: int,
-    *,
-    noise_source: NoiseSource,
-    strict: bool,
-    unscheduled: bool,
-    dataset: str,
-    features: str,
-    class_weights: tuple[float, ...] | None = None,
-    targets: bool = False,
-) -> dict[str, Any]:
-    return {
-        "comparator": statements.COMPARATOR,
-        "observers": statements.OBSERVERS,
-        "not_promised": statements.NOT_PROMISED,
-        "assumptions": statements.assumptions(
-            preprocessing=preprocessing(dataset, features),
-            noise_source=noise_source,
-            noise_resolution=release.noise_resolution(sigma, dimension),
-            strict=strict,
-            unscheduled=unscheduled,
-            class_weights=class_weights is not None,
-            targets=targets,
-        ),
-    }

@@ -7,8 +7,6 @@ distance of the two laws, and every guarantee bounds ``TV``.
 
 import math
 
-from scipy.special import ndtr
-
 from certified_unlearning.accounting.core.checks import require_non_negative
 from certified_unlearning.errors import ParameterError
 
@@ -50,7 +48,7 @@ def right_guesses_of_gaussian(mu: float, *, extra_delta: float = 0.0) -> float:
     """
     require_non_negative(mu=mu)
     _require_share(extra_delta=extra_delta)
-    return _rounded_up(float(ndtr(mu / 2)) + extra_delta / 2) if mu or extra_delta else 0.5
+    return _rounded_up(math.erfc(-mu / math.sqrt(8)) / 2 + extra_delta / 2) if mu or extra_delta else 0.5
 
 
 def _require_share(**values: float) -> None:

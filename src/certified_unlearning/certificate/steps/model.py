@@ -7,7 +7,7 @@ from certified_unlearning import accounting
 from certified_unlearning.accounting import assumptions
 from certified_unlearning.accounting.accountants import ACCOUNTANTS
 from certified_unlearning.accounting.guaranteed import Guaranteed
-from certified_unlearning.accounting.guarantees import arithmetic_of, epsilon_all_published, guarantee_of
+from certified_unlearning.accounting.guarantees import epsilon_all_published, guarantee_of
 from certified_unlearning.certificate.base import TOLERANCE, CertificateError, Scope, Stated
 from certified_unlearning.certificate.preprocessing import preprocessing
 from certified_unlearning.certificate.steps.constants import StepsConstants
@@ -15,7 +15,6 @@ from certified_unlearning.certificate.steps.limits import limits_of
 from certified_unlearning.errors import UnlearningError
 from certified_unlearning.mechanisms.run import Run
 from certified_unlearning.text import counted, rounded_up
-from certified_unlearning.version import code_version
 from certified_unlearning.vocabulary import NoiseSource, Reading
 
 WORTH_SAYING = 0.01
@@ -236,15 +235,12 @@ def of(
     constants, schedule, problem = run.constants, schedule or run.schedule, run.computed_problem
     guaranteed = run.guaranteed(schedule, problem)
     joint = epsilon_all_published(problem, schedule, delta=constants.delta) if all_published else None
-    return StepsCertificate(
+    return StepsCertificate.made(
+        numbers={**guaranteed._asdict(), "epsilon_all_published": joint},
         run_key=key,
         mechanism=run.mechanism,
         variant=run.variant,
         accountant=run.accountant,
-        guarantee=run.guarantee,
-        comparator=assumptions.comparator(run.accountant, run.variant),
-        **guaranteed._asdict(),
-        epsilon_all_published=joint,
         **dict(constants),
         loss="squared" if constants.classes == 1 else None,
         step_size=run.step_size,
@@ -256,18 +252,6 @@ def of(
         places=schedule.places,
         radius=run.radius,
         start=run.start,
-        assumptions=assumptions.assumptions(
-            run.accountant,
-            constants.smoothness,
-            run.dtype,
-            preprocessing(constants.dataset, constants.features),
-            constants.classes,
-            noise_source,
-            constants.adjacency,
-            arithmetic_of(guaranteed),
-            constants.class_weights,
-        ),
         dtype=run.dtype,
         noise_source=noise_source,
-        code_version=code_version(),
     )
