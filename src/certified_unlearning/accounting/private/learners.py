@@ -144,7 +144,7 @@ class LinearProblem:
         return replace(whole.embedded(constants.learned_d) if constants.embedded else whole, radius=radius)
 
 
-class LearnerConstants(RunConstants):
+class PrivateRun(RunConstants):
     """The constants of one run of noisy gradient descent or output perturbation; a search has several.
 
     Attributes:
@@ -171,7 +171,7 @@ class Learner(GaussianPlan, PrivatePlan):
         own: The constants of its runs, besides the radius and sigma.
     """
 
-    run_constants = LearnerConstants
+    run_constants = PrivateRun
     words = Words(
         constants="radius, strength, steps",
         noise="weights' noise",
@@ -203,10 +203,10 @@ class Learner(GaussianPlan, PrivatePlan):
     @classmethod
     def of_runs(cls, constants: PlanConstants) -> tuple[Self, ...]:
         """Return the plans of all runs; errors as of `from_constants`."""
-        return tuple(cls._of_run(constants, run) for run in constants.runs_of(LearnerConstants))
+        return tuple(cls._of_run(constants, run) for run in constants.runs_of(PrivateRun))
 
     @classmethod
-    def _of_run(cls, constants: PlanConstants, run: LearnerConstants) -> Self:
+    def _of_run(cls, constants: PlanConstants, run: PrivateRun) -> Self:
         given = run.model_dump(exclude_none=True, exclude={"radius", "sigma"})
         if foreign := [name for name in given if name not in cls.own]:
             raise ParameterError(f"{cls.name} has no {' and no '.join(foreign)}")

@@ -181,7 +181,7 @@ class SampledPlan(PrivatePlan):
         return self.guarantee.epsilon(delta)
 
 
-class SampledConstants(RunConstants):
+class SampledSteps(RunConstants):
     """The constants of DP-SGD.
 
     Attributes:
@@ -214,7 +214,7 @@ class SampledDescent(SampledPlan):
     """
 
     name = "sampled-descent"
-    run_constants = SampledConstants
+    run_constants = SampledSteps
     words = Words(
         seen=f"or the weights after every step, {SECRET_BATCHES}",
         sampling=POISSON_BATCHES,
@@ -265,7 +265,7 @@ class SampledDescent(SampledPlan):
     @classmethod
     def from_constants(cls, constants: PlanConstants) -> Self:
         """Return the plan with these constants; its step size is any."""
-        problem, (run, *_) = LinearProblem.of(constants), constants.runs_of(SampledConstants)
+        problem, (run, *_) = LinearProblem.of(constants), constants.runs_of(SampledSteps)
         return cls(
             problem=problem,
             **run.model_dump(exclude={"sigma"}),

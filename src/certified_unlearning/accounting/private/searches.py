@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, ClassVar, Self
 
 from certified_unlearning.accounting.core.checks import require_count, require_positive, require_probability
 from certified_unlearning.accounting.private.guarantee import PrivateGuarantee
-from certified_unlearning.accounting.private.learners import LEARNERS, Learner, LearnerConstants, LinearProblem
+from certified_unlearning.accounting.private.learners import LEARNERS, Learner, LinearProblem, PrivateRun
 from certified_unlearning.accounting.private.plan import Calibration, PlanConstants, PrivatePlan
 from certified_unlearning.accounting.private.releases import composed
 from certified_unlearning.accounting.private.selections import (
@@ -39,7 +39,7 @@ class Selection(PrivatePlan):
     words = replace(
         Learner.words, order="they were split by position, so that learning and selecting read different ones"
     )
-    run_constants = LearnerConstants
+    run_constants = PrivateRun
     stated: ClassVar[str]
     validated: int
     epsilon: float
