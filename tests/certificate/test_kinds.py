@@ -100,8 +100,8 @@ def test_the_command_verifies_it(toy: Toy, tmp_path: Path) -> None:
 
 def version(**changes: Any) -> Version:
     batch = Batch(version=2, after=0, up_to=1, requests=1, records=1, steps=5, training_digest="")
-    known = {"epsilon": 8.0, "delta": 0.25, "extra_delta": 0.0, "epsilon_all_published": None}
-    return Version(2, "now", batch, "", "", **(known | changes))
+    known = {"batch": batch, "epsilon": 8.0, "delta": 0.25, "extra_delta": 0.0, "epsilon_all_published": None}
+    return Version(2, "now", weights_sha256="", certificate_sha256="", **(known | changes))
 
 
 def test_a_ledgers_words_know_it(toy: Toy) -> None:
@@ -120,6 +120,7 @@ def test_a_ledgers_words_know_it(toy: Toy) -> None:
     [
         ({}, "steps"),
         ({"reading": "none", "secret_digest": "0"}, "residual"),
+        ({"batch": None, "secret_digest": "0"}, "residual"),
         ({"epsilon": 0.0, "delta": 0.0, "secret_digest": "0"}, "exact"),
         ({"epsilon": None, "delta": None, "extra_delta": None, "secret_digest": "0"}, "ensemble"),
     ],

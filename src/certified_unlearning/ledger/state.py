@@ -89,7 +89,8 @@ class Version:
             return KINDS["ensemble"]
         if self.delta == 0:
             return KINDS["exact"]
-        return KINDS["steps" if self.reading is None else "residual"]
+        # Noisy steps keep no secret; the first version against exact refits keeps one, and answers no request.
+        return KINDS["steps" if self.secret_digest is None else "residual"]
 
     @property
     def scope(self) -> Scope:
