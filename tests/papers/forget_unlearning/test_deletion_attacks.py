@@ -10,7 +10,7 @@ from scipy.special import ndtr
 
 from certified_unlearning.accounting.core.problem import Problem
 from certified_unlearning.accounting.deletion.planning import adaptive_deletion_curve, plan_deletion
-from certified_unlearning.accounting.deletion.soundness import gaussian_advantage, largest_advantage
+from certified_unlearning.accounting.deletion.soundness import largest_advantage
 from certified_unlearning.errors import AssumptionError, ParameterError
 from certified_unlearning.papers.forget_unlearning.theory.attacks import (
     encode_then_delete_advantage,
@@ -28,6 +28,7 @@ from certified_unlearning.papers.forget_unlearning.theory.counting import (
     repaired_counting_success,
 )
 from certified_unlearning.papers.forget_unlearning.theory.exact import GaussianLaw, exact_deletion_curve, law_after
+from certified_unlearning.papers.forget_unlearning.theory.soundness import gaussian_advantage
 from tests.accounting.deletion_settings import C1, at, quoted
 
 PLAN = plan_deletion(**C1, certify_risk=False)

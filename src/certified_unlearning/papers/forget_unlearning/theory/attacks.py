@@ -13,10 +13,11 @@ from typing import NamedTuple
 import numpy as np
 
 from certified_unlearning.accounting.core.checks import require_count, require_non_negative, require_positive
-from certified_unlearning.accounting.core.gaussians import inverse_lsi, sharp_rate
 from certified_unlearning.accounting.core.problem import Problem
+from certified_unlearning.accounting.deletion.rates import sharp_rate
 from certified_unlearning.errors import ParameterError
 from certified_unlearning.papers.forget_unlearning.theory.exact import kept_after
+from certified_unlearning.papers.privacy_dynamics.theory.gaussians import inverse_lsi
 
 # A Gaussian law is integrated up to so many standard deviations, by Gauss's rule on either side of the threshold.
 DEVIATIONS = 12.0

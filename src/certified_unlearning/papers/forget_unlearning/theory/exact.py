@@ -14,18 +14,17 @@ import numpy.typing as npt
 
 from certified_unlearning.accounting.core.checks import require_non_negative, require_positive
 from certified_unlearning.accounting.core.curves import RenyiCurve
-from certified_unlearning.accounting.core.gaussians import (
+from certified_unlearning.accounting.core.problem import Problem
+from certified_unlearning.accounting.core.search import Array
+from certified_unlearning.accounting.deletion.rates import (
     check_order,
     check_steps,
-    inverse_lsi,
     lemma_5_rate,
     linear_curve,
     sharp_rate,
 )
-from certified_unlearning.accounting.core.problem import Problem
-from certified_unlearning.accounting.core.search import Array
-from certified_unlearning.accounting.deletion.conditions import require_gradient_norm
-from certified_unlearning.errors import ParameterError
+from certified_unlearning.errors import AssumptionError, ParameterError
+from certified_unlearning.papers.privacy_dynamics.theory.gaussians import inverse_lsi
 
 
 class GaussianLaw(NamedTuple):
@@ -162,3 +161,11 @@ def least_exact_steps(problem: Problem, *, sigma: float, alpha: float, epsilon: 
     at_once = float(exact_deletion_curve(problem, sigma=sigma, steps=0)(np.array([alpha]))[0])
     slope = -2 * math.log1p(-problem.step_size * problem.strong_convexity)
     return max(0, math.ceil(math.log(at_once / epsilon) / slope))
+
+
+def require_gradient_norm(largest: float, lipschitz: float) -> None:
+    """Raise `AssumptionError` unless the largest gradient norm of a record's loss is at most ``lipschitz``."""
+    if not largest <= lipschitz:
+        raise AssumptionError(
+            f"bounded gradients: no loss may have a gradient longer than lipschitz = {lipschitz}, got length {largest}"
+        )

@@ -9,7 +9,7 @@ import math
 from dataclasses import dataclass
 
 from certified_unlearning.accounting.core.checks import require_count, require_non_negative, require_positive
-from certified_unlearning.accounting.core.gaussians import check_order, check_steps
+from certified_unlearning.accounting.deletion.rates import check_order, check_steps
 from certified_unlearning.errors import AssumptionError, ParameterError
 
 
@@ -52,15 +52,6 @@ class BoundedProblem:
         """Return ``sigma^2 log(B) / 4``."""
         return sigma**2 * math.log(self.boundedness) / 4
 
-    def require_bounded(self, largest: float, sigma: float) -> None:
-        """Raise `AssumptionError` unless losses of absolute value up to ``largest`` are within `largest_loss`."""
-        limit = self.largest_loss(sigma)
-        if not largest <= limit:
-            raise AssumptionError(
-                f"bounded losses: no loss may exceed sigma^2 log(boundedness) / 4 = {limit} in absolute value, "
-                f"got {largest}"
-            )
-
 
 def largest_step_size(problem: BoundedProblem, *, alpha: float) -> float:
     """Return Theorem G.22's limit on the step size, ``lambda / (64 B alpha^2 smoothness^2)``.
@@ -96,17 +87,6 @@ def divergence_from_gibbs(
     decay = problem.regularisation * step_size * steps / (2 * problem.boundedness)
     floor = 32 * problem.dimension * step_size * alpha * problem.boundedness
     return alpha * math.exp(-decay) * start + floor * problem.smoothness**2 / problem.regularisation
-
-
-def gibbs_divergence(gap: float, *, sigma: float) -> float:
-    """Return Lemma G.23, ``2 gap / sigma^2``: Gibbs laws of objectives that differ by at most ``gap``, at every order.
-
-    Raises:
-        ParameterError: A value makes no sense.
-    """
-    require_non_negative(gap=gap)
-    require_positive(sigma=sigma)
-    return 2 * gap / sigma**2
 
 
 def gibbs_risk(problem: BoundedProblem, *, sigma: float) -> float:

@@ -36,3 +36,8 @@ def equal(expected):
 
 def linear(slope):
     return RenyiCurve(lambda alpha: np.log(alpha) + math.log(slope))
+
+
+def tracked_inverse_lsi(inverse_lsi: float, *, map_lipschitz: float, noise_variance: float) -> float:
+    """``1 / c`` of a law after a Lipschitz map (Lemma 8) and Gaussian noise (Lemma 9); a projection leaves it."""
+    return map_lipschitz**2 * inverse_lsi + noise_variance

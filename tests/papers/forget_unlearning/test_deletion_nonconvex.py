@@ -6,17 +6,16 @@ import math
 import numpy as np
 import pytest
 
-from certified_unlearning.accounting.deletion.gibbs import (
+from certified_unlearning.errors import AssumptionError, ParameterError
+from certified_unlearning.papers.forget_unlearning.theory.exact import GaussianLaw, gaussian_divergence
+from certified_unlearning.papers.forget_unlearning.theory.gibbs import (
     BoundedProblem,
     divergence_from_gibbs,
-    gibbs_divergence,
     gibbs_risk,
     largest_step_size,
     nonconvex_risk,
 )
-from certified_unlearning.accounting.deletion.nonconvex import boundedness_of_range, plan_nonconvex_deletion
-from certified_unlearning.errors import AssumptionError, InfeasibleError, ParameterError
-from certified_unlearning.papers.forget_unlearning.theory.exact import GaussianLaw, gaussian_divergence
+from certified_unlearning.papers.forget_unlearning.theory.nonconvex import plan_nonconvex_deletion
 from tests.accounting.deletion_settings import quoted
 
 N1 = BoundedProblem(n=10**4, dimension=20, lipschitz=1.0, regularisation=1.0, smoothness=1.5, boundedness=2.0)
@@ -79,11 +78,6 @@ def test_a_saving_needs_small_requests():
         assert (plan.gradients_saved > 0) is saves
 
 
-def test_a_chain_costs_more_with_every_request_and_that_is_the_adaptive_bound():
-    assert [PLAN.chain_epsilon(requests) for requests in (0, 1, 5)] == quoted([1, 1.55275, 3.76377])
-    assert [PLAN.adaptive_epsilon(request) for request in (1, 2, 6)] == quoted([1, 1.55275, 3.76377])
-
-
 def test_the_printed_step_size_exceeds_what_its_proof_needs():
     problem = BoundedProblem(n=100, dimension=2, lipschitz=1.0, regularisation=1.0, smoothness=1.5, boundedness=2.0)
     stated = 1.0 * 0.5 / (64 * 2 * 64 * 2 * 1.5**2)
@@ -110,46 +104,6 @@ def test_the_saving_of_the_papers_example_does_not_grow_with_n(fraction, factor,
     assert math.log(2 / (1 + 4 * fraction)) == quoted(factor)
     if claimed is not None:
         assert math.log(1 / fraction) == quoted(claimed)
-
-
-@pytest.mark.parametrize(
-    ("n", "variance", "boundedness", "learning", "risk"),
-    [(10**3, 0.405595, 19188.2, 1.12070e13, 2041.38), (10**4, 0.284726, 1.26248e6, 5.17622e16, 90453.0)],
-)
-def test_a_fixed_range_of_losses_needs_the_sheets_astronomical_numbers(n, variance, boundedness, learning, risk):
-    targets = {"alpha": 2.0, "epsilon_dp": NEARLY_1, "epsilon_dd": 0.1}
-    problem = BoundedProblem(n=n, **RANGE)
-    found = boundedness_of_range(problem, largest=1.0, **targets)
-    assert found == quoted(boundedness)
-    plan = plan_nonconvex_deletion(dataclasses.replace(problem, boundedness=found), **targets)
-    assert plan.sigma**2 == quoted(variance)
-    assert plan.learning_steps == quoted(learning)
-    assert plan.risk_bound == quoted(risk)
-    assert plan.largest_loss == pytest.approx(1.0)
-
-
-def test_a_fixed_range_makes_enough_noise_for_large_requests_too():
-    problem = BoundedProblem(n=1000, **RANGE)
-    targets = {"alpha": 2.0, "epsilon_dp": NEARLY_1, "epsilon_dd": 0.1, "records": 900}
-    found = boundedness_of_range(problem, largest=1e-6, **targets)
-    plan = plan_nonconvex_deletion(dataclasses.replace(problem, boundedness=found), **targets)
-    assert plan.deletion_steps > plan.learning_steps
-    assert plan.largest_loss >= 1e-6 * (1 - 1e-9)
-
-
-@pytest.mark.parametrize("alpha", [2.0, 64.0, 200.0])
-@pytest.mark.parametrize("largest", [1e-9, 1e-3, 0.1])
-def test_a_fixed_range_makes_enough_noise_where_the_order_limits_the_step_size(alpha, largest):
-    problem = BoundedProblem(n=1000, dimension=2, lipschitz=1, regularisation=1, smoothness=1.5, boundedness=2)
-    targets = {"alpha": alpha, "epsilon_dp": 1.0, "epsilon_dd": 0.5}
-    found = boundedness_of_range(problem, largest=largest, **targets)
-    plan = plan_nonconvex_deletion(dataclasses.replace(problem, boundedness=found), **targets)
-    assert largest <= plan.largest_loss <= 1.01 * largest
-
-
-def test_a_range_that_no_boundedness_serves_is_refused():
-    with pytest.raises(InfeasibleError, match="no boundedness"):
-        boundedness_of_range(BoundedProblem(n=10**3, **RANGE), largest=1e300, alpha=2.0, epsilon_dp=0.9, epsilon_dd=0.1)
 
 
 def test_the_risk_is_that_of_its_parts():
@@ -322,15 +276,3 @@ def test_plans_whose_assumptions_do_not_hold_are_refused(changed, error, message
 def test_constants_that_make_no_sense_are_refused(changed, error, message):
     with pytest.raises(error, match=message):
         dataclasses.replace(N1, **changed)
-
-
-def test_losses_out_of_range_are_refused():
-    N1.require_bounded(PLAN.largest_loss, PLAN.sigma)
-    with pytest.raises(AssumptionError, match="bounded losses"):
-        N1.require_bounded(1.01 * PLAN.largest_loss, PLAN.sigma)
-
-
-def test_gibbs_laws_of_near_objectives_are_near():
-    assert gibbs_divergence(0.3, sigma=0.5) == pytest.approx(2.4)
-    with pytest.raises(ParameterError, match="gap"):
-        gibbs_divergence(-1.0, sigma=0.5)

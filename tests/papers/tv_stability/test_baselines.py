@@ -6,8 +6,8 @@ from itertools import product
 import numpy as np
 import pytest
 
-from certified_unlearning.accounting.tv import baselines
 from certified_unlearning.accounting.tv.distances import gaussian_tv
+from certified_unlearning.papers.tv_stability.theory import baselines
 
 
 @pytest.mark.parametrize(("shards", "slices"), [(1, 1), (3, 4), (5, 10)])

@@ -8,10 +8,8 @@ the constant model 0 has a smaller excess risk (`NonconvexPlan.zero_model_risk`)
 """
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
-from certified_unlearning.accounting.core.checks import require_count, require_positive
-from certified_unlearning.accounting.core.gaussians import check_order
 from certified_unlearning.accounting.core.search import least_whole
 from certified_unlearning.accounting.deletion.conditions import (
     GradientField,
@@ -19,16 +17,14 @@ from certified_unlearning.accounting.deletion.conditions import (
     require_request_size,
     require_survival,
 )
-from certified_unlearning.accounting.deletion.gibbs import (
+from certified_unlearning.accounting.deletion.rates import check_order
+from certified_unlearning.errors import AssumptionError
+from certified_unlearning.papers.forget_unlearning.theory.gibbs import (
     BoundedProblem,
     divergence_from_gibbs,
     largest_step_size,
     nonconvex_risk,
 )
-from certified_unlearning.errors import AssumptionError, InfeasibleError
-
-# exp(300) is the largest boundedness that is tried: a plan's steps grow with its square.
-LARGEST_LOG_BOUNDEDNESS = 300.0
 
 
 @dataclass(frozen=True)
@@ -43,9 +39,11 @@ class NonconvexPlan:
         sigma: Noise scale.
         learning_steps: ``K_A``.
         deletion_steps: ``K``, of every request.
-        epsilon_dp: Bounds the divergence for a present record of every *single call*; of a chain see `chain_epsilon`.
+        epsilon_dp: Bounds the divergence for a present record of every *single call*: over a chain of calls the
+            bounds add up (Theorem G.7).
         epsilon_dd: Bounds the divergence of every model from the Gibbs law of its data, under requests fixed in
-            advance; see `adaptive_epsilon`.
+            advance. Given an observed model the argument by Gibbs laws says nothing: where requests depend on published
+            models, the chain of the calls that saw the record is what bounds.
         risk_bound: The excess risk of every published model is at most this.
     """
 
@@ -79,30 +77,6 @@ class NonconvexPlan:
     def gradients_saved(self) -> int:
         """``n (K_A - K)``, gradients of single records at every request; negative where retraining is cheaper."""
         return self.problem.n * (self.learning_steps - self.deletion_steps)
-
-    def chain_epsilon(self, requests: int) -> float:
-        """Return the divergence of all models published up to some request, for a present record (Theorem G.7).
-
-        ``alpha L^2 eta (K_A + s K) / (sigma n)^2``: it grows with the number ``s`` of requests.
-
-        Raises:
-            ParameterError: ``requests`` is no whole number, at least 0.
-        """
-        require_count(least=0, requests=requests)
-        steps = self.learning_steps + requests * self.deletion_steps
-        return self.alpha * (self.problem.lipschitz / (self.sigma * self.problem.n)) ** 2 * self.step_size * steps
-
-    def adaptive_epsilon(self, request: int) -> float:
-        """Return the deletion bound where requests depend on any published models, for a deletion at some request.
-
-        The chain of the calls that saw the record, learning and all earlier requests: given an observed model the
-        argument by Gibbs laws says nothing.
-
-        Raises:
-            ParameterError: ``request`` is no whole number, at least 1.
-        """
-        require_count(least=1, request=request)
-        return self.chain_epsilon(request - 1)
 
 
 def plan_nonconvex_deletion(
@@ -167,54 +141,6 @@ def plan_nonconvex_deletion(
         epsilon_dd=max(map(after, (learning, deletion), starts)),
         risk_bound=nonconvex_risk(problem, sigma=sigma, epsilon_dd=epsilon_dd),
     )
-
-
-def boundedness_of_range(
-    problem: BoundedProblem, *, largest: float, alpha: float, epsilon_dp: float, epsilon_dd: float, records: int = 1
-) -> float:
-    """Return the ``B`` whose plan makes enough noise for losses of absolute value up to ``largest`` (derived).
-
-    Noise grows with ``B = exp(4 largest / sigma^2)`` and that falls with noise, so there is one solution: astronomical
-    unless losses are as small as the noise.
-
-    Args:
-        problem: The constants; its ``boundedness`` is not used.
-        largest: The losses do not exceed it in absolute value.
-        alpha: Rényi order, above 1.
-        epsilon_dp: Target for present records.
-        epsilon_dd: Target for deleted records.
-        records: ``r``, the most records of one request.
-
-    Raises:
-        ParameterError: A value makes no sense.
-        InfeasibleError: ``log(B)`` would be above 300.
-    """
-    require_positive(largest=largest)
-    require_budgets(epsilon_dp, epsilon_dd)
-    require_request_size(records, problem.n)
-    check_order(alpha)
-
-    def makes_enough(log_boundedness: float) -> bool:
-        if math.exp(log_boundedness) == 1:
-            return False
-        plan = plan_nonconvex_deletion(
-            replace(problem, boundedness=math.exp(log_boundedness)),
-            alpha=alpha,
-            epsilon_dp=epsilon_dp,
-            epsilon_dd=epsilon_dd,
-            records=records,
-        )
-        return plan.largest_loss >= largest
-
-    if not makes_enough(LARGEST_LOG_BOUNDEDNESS):
-        raise InfeasibleError(
-            f"no boundedness up to exp({LARGEST_LOG_BOUNDEDNESS:g}) makes enough noise for losses up to {largest}: "
-            "scale them down, or lower n or epsilon_dp"
-        )
-    too_little, enough = 0.0, LARGEST_LOG_BOUNDEDNESS
-    while too_little < (middle := (too_little + enough) / 2) < enough:
-        too_little, enough = (too_little, middle) if makes_enough(middle) else (middle, enough)
-    return math.exp(enough)
 
 
 def _times(

@@ -6,14 +6,16 @@ import numpy as np
 import pytest
 from scipy.special import expit, logsumexp, ndtr
 
-from certified_unlearning.accounting.core.gaussians import (
-    exact_hessian,
-    exact_quadratic,
-    inverse_lsi,
-    tracked_inverse_lsi,
-)
 from certified_unlearning.accounting.core.problem import Problem
-from certified_unlearning.accounting.renyi.dynamics import BOUNDS, composition, corollary_1, theorem_1, time_optimal
+from certified_unlearning.papers.privacy_dynamics.theory.dynamics import (
+    BOUNDS,
+    composition,
+    corollary_1,
+    theorem_1,
+    time_optimal,
+)
+from certified_unlearning.papers.privacy_dynamics.theory.gaussians import exact_hessian, exact_quadratic, inverse_lsi
+from tests.papers.privacy_dynamics.dynamics_settings import tracked_inverse_lsi
 
 QUOTED = 1e-5
 ALPHAS = (2.0, 5.0, 10.0)

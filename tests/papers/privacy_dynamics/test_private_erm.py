@@ -10,17 +10,16 @@ from hypothesis import strategies as st
 
 from certified_unlearning.accounting.core.conversion import epsilon_from_renyi
 from certified_unlearning.accounting.core.problem import Problem
-from certified_unlearning.accounting.renyi.dynamics import BOUNDS, CROSSOVER, composition, corollary_1
-from certified_unlearning.accounting.renyi.private_erm import (
-    calibrated_sigma,
+from certified_unlearning.accounting.deletion.rates import least_sigma
+from certified_unlearning.errors import AssumptionError, ParameterError
+from certified_unlearning.papers.privacy_dynamics.theory.dynamics import composition, corollary_1
+from certified_unlearning.papers.privacy_dynamics.theory.private_erm import (
     lemma_6,
     recipe_for_dp,
     recipe_for_renyi,
     risk_from_start,
-    sigma_of_noise_multiplier,
     table_1,
 )
-from certified_unlearning.errors import AssumptionError, InfeasibleError, ParameterError
 
 PAPER = Problem(5000, 1, 4, 2, 0.02)
 # Lemma 6 wants a step of at most 1 / 2.
@@ -50,7 +49,6 @@ def test_the_recipe_for_a_renyi_target_has_the_sheets_values():
     assert recipe.sigma == quoted(1.26491e-03)
     assert recipe.real_steps == quoted(397.735)
     assert (recipe.steps, recipe.alpha, recipe.epsilon) == (398, 10.0, 1.0)
-    assert recipe.gradient_evaluations == 398 * 5000
     assert recipe.risk_bound == equal(1.6e-4)
     risks = [
         lemma_6(recipe.problem, sigma=recipe.sigma, steps=steps, dimension=10, lipschitz=1.0)
@@ -72,7 +70,7 @@ def test_the_recipe_for_a_dp_target_has_the_sheets_values():
     assert recipe.sigma**2 == equal(8 * (1 + 2 * math.log(1e5)) / 5000**2)
     assert recipe.real_steps == quoted(348.865)
     assert 32 * math.log(5000**2 * 0.5 / (recipe.alpha * 10)) == quoted(347.505)
-    assert (recipe.steps, recipe.gradient_evaluations) == (349, 1_745_000)
+    assert recipe.steps == 349
     curve = corollary_1(recipe.problem, sigma=recipe.sigma, steps=recipe.steps)
     divergence = at(curve, recipe.alpha)
     assert divergence == quoted(0.497859)
@@ -89,7 +87,6 @@ def test_composition_asks_a_quarter_of_the_logarithm_more_noise():
     composed = at(composition(recipe.problem, sigma=1.0, steps=1), 10.0) * recipe.real_steps
     logarithm = math.log(5000**2 / 100)
     assert composed / recipe.sigma**2 == equal(logarithm / 4)
-    assert math.exp(CROSSOVER) == pytest.approx(24.2, rel=2e-3)
 
 
 @given(
@@ -194,26 +191,15 @@ def test_the_dp_recipe_allows_its_largest_epsilon():
 
 
 def test_calibration_has_the_sheets_values():
-    target = {"alpha": 10.0, "epsilon": 0.01}
-    assert calibrated_sigma(PAPER, **target, steps=500) ** 2 == quoted(6.35688e-04)
-    assert calibrated_sigma(PAPER, **target, steps=500, bound="composition") ** 2 == quoted(1.60000e-03)
-    assert calibrated_sigma(PAPER, **target, steps=math.inf) ** 2 == equal(10 * 16 / (0.01 * 5000**2))
-    assert calibrated_sigma(PAPER, **target, steps=500, records=3) ** 2 == quoted(9 * 6.35688e-04)
+    assert least_sigma(PAPER, alpha=10.0, epsilon=0.01) ** 2 == equal(10 * 16 / (0.01 * 5000**2))
 
 
-@given(
-    st.sampled_from([name for name, bound in BOUNDS.items() if bound.is_guarantee]),
-    st.floats(1.01, 1000),
-    st.floats(1e-6, 100),
-    st.integers(1, 10**5),
-)
-def test_a_calibrated_sigma_meets_its_target_and_no_smaller_one_does(bound, alpha, epsilon, steps):
-    def divergence(sigma):
-        return at(BOUNDS[bound].curve(UNIT, sigma=sigma, steps=steps), alpha)
-
-    sigma = calibrated_sigma(UNIT, alpha=alpha, epsilon=epsilon, steps=steps, bound=bound)
-    assert divergence(sigma) <= epsilon
-    assert divergence(sigma * (1 - 1e-13)) > epsilon
+@given(st.floats(1.01, 1000), st.floats(1e-6, 100))
+def test_a_calibrated_sigma_meets_its_target_for_every_number_of_steps_and_no_smaller_one_does(alpha, epsilon):
+    sigma = least_sigma(UNIT, alpha=alpha, epsilon=epsilon)
+    for steps in (1, 500, 10**5, math.inf):
+        assert at(corollary_1(UNIT, sigma=sigma, steps=steps), alpha) <= epsilon
+    assert at(corollary_1(UNIT, sigma=sigma * (1 - 1e-13), steps=math.inf), alpha) > epsilon
 
 
 @pytest.mark.parametrize(
@@ -221,35 +207,11 @@ def test_a_calibrated_sigma_meets_its_target_and_no_smaller_one_does(bound, alph
     [
         ({"alpha": 1.0}, ParameterError, "^alpha must be finite and above 1, got 1.0$"),
         ({"epsilon": 0.0}, ParameterError, "^epsilon must be a finite number above 0, got 0"),
-        ({"steps": 0}, ParameterError, "^steps must be a whole number, at least 1, got 0"),
-        ({"bound": "quadratic"}, ParameterError, "^bound must be one of composition, theorem-2, .*got 'quadratic'$"),
-        ({"bound": "theorem-3"}, ParameterError, "^bound must be one of composition, .*got 'theorem-3'$"),
-        ({"bound": "composition", "steps": math.inf}, InfeasibleError, "^no sigma makes composition finite for inf"),
-        ({"bound": "corollary-2"}, AssumptionError, "^Corollary 2 is about"),
     ],
 )
 def test_calibration_refuses_what_it_cannot_do(changes, error, message):
     with pytest.raises(error, match=message):
-        calibrated_sigma(PAPER, **{"alpha": 10.0, "epsilon": 0.01, "steps": 5} | changes)
-
-
-def test_full_batch_dp_sgd_maps_to_the_sheets_sigma():
-    sigma = sigma_of_noise_multiplier(2.0, clip_norm=1.0, step_size=0.1, n=1000)
-    assert sigma == quoted(4.47214e-04)
-    assert math.sqrt(2 * 0.1) * sigma == equal(0.1 * 2 * 1 / 1000)
-    problem = Problem(1000, 0.5, 2, 1, 0.1)
-    assert at(composition(problem, sigma=sigma, steps=100), 10.0) == equal(2 * 10 * 100 / 2**2)
-    damped = 8 * 10 / (0.5 * 0.1 * 4) * -math.expm1(-0.5 * 0.1 * 100 / 2)
-    assert at(corollary_1(problem, sigma=sigma, steps=100), 10.0) == equal(damped)
-    doubled = sigma_of_noise_multiplier(2.0, clip_norm=3.0, step_size=0.1, n=500)
-    assert doubled == equal(6 * sigma)
-
-
-@pytest.mark.parametrize("name", ["noise_multiplier", "clip_norm", "step_size", "n"])
-def test_the_dp_sgd_map_refuses_senseless_values(name):
-    arguments = {"noise_multiplier": 2.0, "clip_norm": 1.0, "step_size": 0.1, "n": 1000} | {name: 0}
-    with pytest.raises(ParameterError, match=f"^{name} must be"):
-        sigma_of_noise_multiplier(**arguments)
+        least_sigma(PAPER, **{"alpha": 10.0, "epsilon": 0.01} | changes)
 
 
 # --- Utility ---------------------------------------------------------------------------------------------------------

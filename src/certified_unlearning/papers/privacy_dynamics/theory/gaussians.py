@@ -10,10 +10,11 @@ import math
 import numpy as np
 import numpy.typing as npt
 
-from certified_unlearning.accounting.core.checks import require_count, require_non_negative, require_positive
+from certified_unlearning.accounting.core.checks import require_non_negative, require_positive
 from certified_unlearning.accounting.core.curves import RenyiCurve
 from certified_unlearning.accounting.core.problem import Problem
-from certified_unlearning.errors import AssumptionError, ParameterError
+from certified_unlearning.accounting.deletion.rates import check_steps, linear_curve, sharp_rate
+from certified_unlearning.errors import AssumptionError
 
 
 def exact_quadratic(
@@ -120,44 +121,8 @@ def lower_bound(problem: Problem, *, sigma: float, steps: float, records: int = 
     return linear_curve(problem.sensitivity(records), sigma, done / (4 * problem.strong_convexity))
 
 
-def lemma_5_rate(problem: Problem) -> float:
-    """Return the damping rate of Lemma 5, ``lambda``: the laws are ``lambda / (2 sigma^2)``-LSI at all times.
-
-    Raises:
-        AssumptionError: ``strong_convexity`` is 0, or ``step_size`` is not below ``1 / smoothness``.
-    """
-    problem.require_strong_convexity()
-    limit = 1 / problem.smoothness
-    if problem.step_size >= limit:
-        raise AssumptionError(
-            f"Lemma 5 needs step_size < 1 / smoothness = {limit}, got step_size = {problem.step_size}"
-        )
-    return problem.strong_convexity
-
-
-def sharp_rate(problem: Problem) -> float:
-    """Return the damping rate ``lambda (2 - eta lambda)`` of a point start, from the fixed point of `inverse_lsi`.
-
-    Raises:
-        AssumptionError: ``strong_convexity`` is 0, or ``step_size`` is not below ``1 / smoothness``.
-    """
-    rate = lemma_5_rate(problem)
-    return rate * (2 - problem.step_size * rate)
-
-
-def tracked_inverse_lsi(inverse_lsi: float, *, map_lipschitz: float, noise_variance: float) -> float:
-    """Return ``1 / c`` after a Lipschitz map (Lemma 8) and Gaussian noise (Lemma 9); a projection leaves it.
-
-    Args:
-        inverse_lsi: ``1 / c`` before.
-        map_lipschitz: Lipschitz constant of the map.
-        noise_variance: Variance of the noise in every coordinate.
-    """
-    return map_lipschitz**2 * inverse_lsi + noise_variance
-
-
 def inverse_lsi(problem: Problem, *, sigma: float, steps: float, start: float) -> float:
-    """Return ``1 / c`` after some steps: `tracked_inverse_lsi` with ``1 - eta lambda`` and ``2 eta sigma^2``, repeated.
+    """Return ``1 / c`` after some steps: each multiplies it by ``(1 - eta lambda)^2`` and adds ``2 eta sigma^2``.
 
     From at most ``2 sigma^2 / lambda`` it stays there (Lemma 5). On `exact_quadratic` it is the variance.
 
@@ -179,34 +144,6 @@ def inverse_lsi(problem: Problem, *, sigma: float, steps: float, start: float) -
     return math.exp(log_kept) * start - math.expm1(log_kept) * fixed
 
 
-def linear_curve(sensitivity: float, sigma: float, factor: float) -> RenyiCurve:
-    """Return the curve ``alpha (sensitivity / sigma)^2 factor``.
-
-    Args:
-        sensitivity: Distance of the gradients of ``f_D`` and ``f_D'``.
-        sigma: Noise scale.
-        factor: A time, at least 0; may be infinite.
-
-    Raises:
-        ParameterError: ``sigma`` is not above 0.
-    """
-    require_positive(sigma=sigma)
-    log_slope = 2 * math.log(sensitivity / sigma) + _log(factor)
-    return RenyiCurve(lambda alpha: np.log(alpha) + log_slope)
-
-
-def check_steps(steps: float) -> None:
-    """Raise `ParameterError` unless ``steps`` is a whole number, at least 0, or infinite."""
-    if steps != math.inf:
-        require_count(least=0, steps=steps)
-
-
-def check_order(alpha: float) -> None:
-    """Raise `ParameterError` unless ``alpha`` is finite and above 1."""
-    if not (math.isfinite(alpha) and alpha > 1):
-        raise ParameterError(f"alpha must be finite and above 1, got {alpha}")
-
-
 def require_unit_curvature(problem: Problem, theorem: str, *, step_limit: float) -> None:
     """Raise `AssumptionError` unless the losses are ``|theta - x|^2 / 2`` and ``step_size`` is below the limit."""
     if problem.strong_convexity != 1 or problem.smoothness != 1:
@@ -225,7 +162,3 @@ def _require_contraction(curvature: float, step_size: float) -> None:
         raise AssumptionError(
             f"a quadratic loss needs step_size < 1 / curvature = {1 / curvature}, got step_size = {step_size}"
         )
-
-
-def _log(value: float) -> float:
-    return math.log(value) if value > 0 else -math.inf

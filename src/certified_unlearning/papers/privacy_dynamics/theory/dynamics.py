@@ -20,22 +20,16 @@ import numpy as np
 
 from certified_unlearning.accounting.core.checks import require_non_negative, require_positive
 from certified_unlearning.accounting.core.curves import RenyiCurve
-from certified_unlearning.accounting.core.gaussians import (
-    check_steps,
-    exact_quadratic,
-    lemma_5_rate,
-    linear_curve,
-    lower_bound,
-    require_unit_curvature,
-    sharp_rate,
-    theorem_3,
-)
 from certified_unlearning.accounting.core.problem import Problem
 from certified_unlearning.accounting.core.search import Array, minimise
+from certified_unlearning.accounting.deletion.rates import check_steps, lemma_5_rate, linear_curve, sharp_rate
 from certified_unlearning.errors import ParameterError
-
-# Positive root of 4 (1 - exp(-x / 2)) = x: where damped and undamped bound meet, in units of rate * eta * K.
-CROSSOVER = 3.18724852008008
+from certified_unlearning.papers.privacy_dynamics.theory.gaussians import (
+    exact_quadratic,
+    lower_bound,
+    require_unit_curvature,
+    theorem_3,
+)
 
 
 def theorem_1(*, field_sensitivity: float, sigma: float, time: float) -> RenyiCurve:
@@ -248,24 +242,6 @@ def time_optimal(problem: Problem, *, sigma: float, steps: float, records: int =
     """
     lemma_5_rate(problem)
     return exact_quadratic(problem, sigma=sigma, steps=steps, records=records)
-
-
-def crossover_steps(problem: Problem) -> float:
-    """Return the number of steps from which on `corollary_1` is below `composition`, whatever the order.
-
-    Raises:
-        AssumptionError: ``strong_convexity`` is 0, or ``step_size`` is not below ``1 / smoothness``.
-    """
-    return CROSSOVER / (lemma_5_rate(problem) * problem.step_size)
-
-
-def sharp_crossover_steps(problem: Problem) -> float:
-    """Return the number of steps from which on `sharp_lsi` (so Corollary 2) is below `composition`.
-
-    Raises:
-        AssumptionError: ``strong_convexity`` is 0, or ``step_size`` is not below ``1 / smoothness``.
-    """
-    return CROSSOVER / (sharp_rate(problem) * problem.step_size)
 
 
 @dataclass(frozen=True)

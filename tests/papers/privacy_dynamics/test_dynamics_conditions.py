@@ -5,27 +5,24 @@ import math
 
 import pytest
 
-from certified_unlearning.accounting.core.gaussians import (
-    exact_hessian,
-    exact_quadratic,
-    inverse_lsi,
-    lemma_5_rate,
-    lower_bound,
-    sharp_rate,
-    theorem_3,
-)
 from certified_unlearning.accounting.core.problem import Problem
-from certified_unlearning.accounting.renyi.dynamics import (
+from certified_unlearning.accounting.deletion.rates import lemma_5_rate, sharp_rate
+from certified_unlearning.errors import AssumptionError, ParameterError
+from certified_unlearning.papers.privacy_dynamics.theory.dynamics import (
     BOUNDS,
     corollary_2,
-    crossover_steps,
-    sharp_crossover_steps,
     theorem_1,
     theorem_2,
     theorem_2_from,
 )
-from certified_unlearning.errors import AssumptionError, ParameterError
-from tests.accounting.dynamics_settings import SIGMA, UNIT, equal, linear, paper, value
+from certified_unlearning.papers.privacy_dynamics.theory.gaussians import (
+    exact_hessian,
+    exact_quadratic,
+    inverse_lsi,
+    lower_bound,
+    theorem_3,
+)
+from tests.papers.privacy_dynamics.dynamics_settings import SIGMA, UNIT, equal, linear, paper, value
 
 LEMMA_5 = ["theorem-2", "theorem-2-best", "corollary-1", "accountant", "envelope", "sharp-envelope", "sharp-lsi"]
 
@@ -42,7 +39,7 @@ def test_bounds_under_lemma_5_refuse_what_it_excludes(name):
         bound(dataclasses.replace(paper(), strong_convexity=0.0), sigma=SIGMA, steps=1)
 
 
-@pytest.mark.parametrize("function", [crossover_steps, sharp_crossover_steps, lemma_5_rate, sharp_rate])
+@pytest.mark.parametrize("function", [lemma_5_rate, sharp_rate])
 def test_rates_refuse_what_lemma_5_excludes(function):
     with pytest.raises(AssumptionError, match="Lemma 5 needs step_size < 1 / smoothness"):
         function(dataclasses.replace(paper(), step_size=0.25))

@@ -9,18 +9,15 @@ import math
 from dataclasses import dataclass
 from typing import NamedTuple
 
-import numpy as np
-
 from certified_unlearning.accounting.core.checks import (
     require_count,
     require_non_negative,
     require_positive,
     require_probability,
 )
-from certified_unlearning.accounting.core.gaussians import check_order, check_steps
 from certified_unlearning.accounting.core.problem import Problem
-from certified_unlearning.accounting.renyi.dynamics import BOUNDS
-from certified_unlearning.errors import AssumptionError, InfeasibleError, ParameterError
+from certified_unlearning.accounting.deletion.rates import check_order, check_steps, least_sigma
+from certified_unlearning.errors import AssumptionError, ParameterError
 
 
 @dataclass(frozen=True)
@@ -44,11 +41,6 @@ class Recipe:
     alpha: float
     epsilon: float
     risk_bound: float
-
-    @property
-    def gradient_evaluations(self) -> int:
-        """``n K``, gradients of single records."""
-        return self.problem.n * self.steps
 
 
 def recipe_for_renyi(
@@ -140,49 +132,6 @@ def recipe_for_dp(
     )
 
 
-def calibrated_sigma(
-    problem: Problem, *, alpha: float, epsilon: float, steps: float, records: int = 1, bound: str = "corollary-1"
-) -> float:
-    """Return the least ``sigma`` at which a bound is at most ``epsilon`` at the order ``alpha``, to about 1e-15.
-
-    Every bound scales as ``1 / sigma^2``.
-
-    Args:
-        problem: The constants.
-        alpha: Rényi order, above 1.
-        epsilon: Target.
-        steps: ``K``, at least 1; infinite for a ``sigma`` that serves every number of steps.
-        records: Records in which the two data sets differ.
-        bound: A guarantee of `dynamics.BOUNDS`.
-
-    Raises:
-        ParameterError: A value makes no sense, or the bound is no guarantee.
-        AssumptionError: The bound's conditions do not hold.
-        InfeasibleError: The bound grows without end and ``steps`` is infinite.
-    """
-    guarantees = [name for name, known in BOUNDS.items() if known.is_guarantee]
-    if bound not in guarantees:
-        raise ParameterError(f"bound must be one of {', '.join(guarantees)}, got {bound!r}")
-    check_order(alpha)
-    require_positive(epsilon=epsilon)
-    if steps != math.inf:
-        require_count(least=1, steps=steps)
-
-    def divergence(sigma: float) -> float:
-        curve = BOUNDS[bound].curve(problem, sigma=sigma, steps=steps, records=records)
-        return float(curve(np.array([alpha]))[0])
-
-    sigma = math.sqrt(divergence(1.0) / epsilon)
-    if sigma == math.inf:
-        raise InfeasibleError(f"no sigma makes {bound} finite for infinitely many steps: give a finite number of steps")
-    # Rounding must not leave the result above its target.
-    nudge = 1e-16
-    while divergence(sigma) > epsilon:
-        nudge *= 2
-        sigma *= 1 + nudge
-    return sigma
-
-
 def lemma_6(problem: Problem, *, sigma: float, steps: float, dimension: int, lipschitz: float) -> float:
     """Return Lemma 6's bound on the excess risk, if the minimiser lies in the relative interior of the set.
 
@@ -232,26 +181,6 @@ def risk_from_start(problem: Problem, *, sigma: float, steps: float, dimension: 
     log_kept = steps * math.log1p(-rate * problem.step_size)
     noise = -math.expm1(log_kept) * dimension * sigma**2 / rate
     return smoothness * (math.exp(log_kept) * squared_distance / 2 + noise)
-
-
-def sigma_of_noise_multiplier(noise_multiplier: float, *, clip_norm: float, step_size: float, n: int) -> float:
-    """Return the ``sigma`` of full-batch DP-SGD, whose noise on the *sum* of gradients is ``z C N(0, I)``.
-
-    ``sigma^2 = eta z^2 C^2 / (2 n^2)``; the sum's sensitivity is ``2 C``, that of a `Problem` with ``lipschitz = C``.
-    Clipping may destroy strong convexity and smoothness of the step; then only `dynamics.composition` is justified.
-
-    Args:
-        noise_multiplier: ``z``.
-        clip_norm: ``C``.
-        step_size: ``eta``, of the mean gradient.
-        n: Number of records.
-
-    Raises:
-        ParameterError: A value makes no sense.
-    """
-    require_positive(noise_multiplier=noise_multiplier, clip_norm=clip_norm, step_size=step_size)
-    require_count(least=1, n=n)
-    return math.sqrt(step_size / 2) * noise_multiplier * clip_norm / n
 
 
 class ComparedMethod(NamedTuple):
@@ -311,7 +240,7 @@ def _recipe(problem: Problem, alpha: float, epsilon: float, *, noise_to_signal: 
     real_steps = -2 * condition_number**2 * math.log(noise_to_signal)
     return Recipe(
         problem,
-        sigma=calibrated_sigma(problem, alpha=alpha, epsilon=epsilon, steps=math.inf),
+        sigma=least_sigma(problem, alpha=alpha, epsilon=epsilon),
         steps=max(1, math.ceil(real_steps)),
         real_steps=real_steps,
         alpha=alpha,
