@@ -320,37 +320,6 @@ class SampledDescent(SampledPlan):
         return replace(plan, multiplier=math.exp(high))
 
 
-def sampled_epsilon(
-    multiplier: float, *, share: float, steps: int, delta: float, relation: Relation, interval: float = 1e-4
-) -> float:
-    """Return the epsilon of sums over Poisson batches with Gaussian noise, composed numerically and rounded up.
-
-    Args:
-        multiplier: ``z``, noise in units of a record's bound, under both relations.
-        share: ``q``.
-        steps: Batches.
-        delta: Strictly between 0 and 1.
-        relation: Under ``replace-one`` a record leaves and another comes, which takes about twice the noise.
-        interval: Width of a bin of the privacy loss.
-
-    Raises:
-        ParameterError: A value makes no sense, or dp-accounting is not installed.
-    """
-    require_count(least=1, steps=steps)
-    sums = [NoisySums(multiplier=multiplier, share=share, times=steps)]
-    return composed_epsilon(sums, delta=delta, relation=relation, interval=interval)
-
-
-def composed_epsilon(sums: Sequence[NoisySums], *, delta: float, relation: Relation, interval: float = 1e-4) -> float:
-    """Return the epsilon of several kinds of noisy sums of the same records; arguments as of `sampled_epsilon`.
-
-    Raises:
-        ParameterError: A value makes no sense, there is no sum, or dp-accounting is not installed.
-    """
-    require_probability(delta=delta)
-    return _epsilon_of(composed_distribution(sums, relation=relation, interval=interval), sums, delta)
-
-
 def _epsilon_of(distribution: Any, sums: Iterable[NoisySums], delta: float) -> float:
     """Return the epsilon of a composed distribution; infinite where delta is no more than what rounding may hide."""
     left = delta - ROUNDED * sum(each.times for each in sums)

@@ -334,18 +334,6 @@ def equivalent_constant(epsilon: float, delta: float) -> float:
     return 2 * math.sqrt(2) * noise_multiplier(epsilon, delta) * epsilon / math.sqrt(math.log(1 / delta))
 
 
-def lemma_15(*, step_size: float, smoothness: float, drift: float) -> tuple[float, float, float]:
-    """Return Lemma 15's ``A`` and its two coefficients, of ``L_0 / T`` and of ``tau_1^2``.
-
-    Args:
-        step_size: ``eta``.
-        smoothness: ``H``.
-        drift: ``tau_2^2 q``.
-    """
-    a = step_size / 2 - smoothness * step_size**2 / 2 - step_size**3 * drift / 2
-    return a, 2 / a * (1 + drift * step_size**2), step_size / a + 2 + drift * step_size**3 / a
-
-
 def _calibrated(given: SpiderBoost, period: int, epsilon: float, delta: float) -> SpiderBoost:
     """Return the plan with another period and half of ``mu^2`` for gradients and differences, each."""
     plan = replace(given, period=period)
