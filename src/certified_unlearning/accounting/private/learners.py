@@ -187,7 +187,7 @@ class Learner(GaussianPlan, PrivatePlan):
 
     @property
     def radius(self) -> float:
-        """Of the ball that weights are projected on, or a minimiser lies in."""
+        """The radius of the ball that weights are projected on, or that a minimiser lies in."""
         return self.problem.radius
 
     @property
@@ -290,7 +290,7 @@ class NoisyDescent(Learner):
 
     @property
     def noise_resolution(self) -> float:
-        """That of a step's weights."""
+        """How far the weights of a step may be from those with exact noise."""
         return self.displacement
 
     @property
@@ -418,7 +418,7 @@ class OutputPerturbation(Learner):
 
     @property
     def noise_resolution(self) -> float:
-        """That of the published weights."""
+        """How far the published weights may be from those with exact noise."""
         return self.resolution(self.sigma)
 
     @property

@@ -83,12 +83,12 @@ class OnePass(GaussianPlan):
 
     @property
     def records(self) -> int:
-        """Of the block."""
+        """How many records the block has."""
         return self.problem.n
 
     @property
     def radius(self) -> float:
-        """Of the ball."""
+        """The radius of the ball."""
         return self.problem.radius
 
     @property
@@ -162,7 +162,7 @@ class PhasedDescent(DisjointPlan):
 
     @property
     def noise_resolution(self) -> float:
-        """That of all phases together."""
+        """How far weights may be from those with exact noise, all phases together."""
         return self.resolution(math.fsum(phase.sigma for phase in self.phases))
 
     @property

@@ -97,7 +97,7 @@ class RecursiveRegularisation(DisjointPlan):
 
     @property
     def noise_resolution(self) -> float:
-        """That of all stages together."""
+        """How far weights may be from those with exact noise, all stages together."""
         return math.fsum(stage.displacement for stage in self.stages)
 
     @property

@@ -254,7 +254,7 @@ class SampledDescent(SampledPlan):
 
     @property
     def noise_resolution(self) -> float:
-        """That of a batch's noise."""
+        """How far the noise of a batch may be from exact noise."""
         return self.resolution(self.sigma)
 
     @property

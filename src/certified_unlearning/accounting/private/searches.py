@@ -67,17 +67,17 @@ class Selection(PrivatePlan):
 
     @property
     def problem(self) -> LinearProblem:
-        """Of the first run."""
+        """The bounds of the records of the first run."""
         return self.learners[0].problem
 
     @property
     def noise_resolution(self) -> float:
-        """The largest of a run."""
+        """How far the weights of a run may be from those with exact noise, at most."""
         return max(each.noise_resolution for each in self.learners)
 
     @property
     def calibration(self) -> Calibration:
-        """That of the first run."""
+        """The noise of the first run, and its cost."""
         return self.learners[0].calibration
 
     def constants(self, *, features: int | None = None, row_norm: float | None = None) -> PlanConstants:

@@ -161,7 +161,7 @@ class VarianceReduced(StationaryPlan):
 
     @property
     def noise_resolution(self) -> float:
-        """That of the noisiest release."""
+        """How far the noisiest release may be from one with exact noise."""
         return self.resolution(max(self.sigma_gradient, self.farthest * self.sigma_difference))
 
     @property
