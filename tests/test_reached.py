@@ -18,28 +18,11 @@ Definition = tuple[str, str]
 """A module, and a function, class, constant or ``Class.method`` in it; empty for the module's own statements."""
 ONLY_CLAIMS = {
     "cyclic.stream.curve",
-    "private.losses.lemma_2",
-    "private.losses.lemma_4",
-    "private.releases.advanced_composition",
-    "private.releases.printed_epsilon",
-    "private.releases.subsampled",
-    "private.sampled.composed_epsilon",
-    "private.sampled_spider.SampledSpider.constant",
-    "private.selections.exponential_probabilities",
-    "private.selections.generalised_guarantee",
-    "private.selections.printed_boosting_scale",
-    "private.spider.lemma_15",
 }
 """Formulas that move to the papers' theory with the plans and the streams beside them."""
 ONLY_TESTS = {
     "core.pooling.ball_mu",
     "cyclic.single.cyclic_curve",
-    "private.releases.epsilon_from_zcdp",
-    "private.releases.zcdp_of",
-    "private.sampled.sampled_epsilon",
-    "private.selections.grid_candidates",
-    "private.selections.margin",
-    "private.stable_labels.stability_threshold",
     "shifted.interpolation.fixed_retraining_curve",
     "shifted.interpolation.unknown_learning_curve",
 }

@@ -14,7 +14,8 @@ from certified_unlearning.accounting.private.learners import LinearProblem
 from certified_unlearning.accounting.private.losses import ScalarLoss
 from certified_unlearning.accounting.private.releases import noise_multiplier
 from certified_unlearning.accounting.private.spider import SpiderBoost
-from certified_unlearning.papers.private_learning.theory import counterexamples
+from certified_unlearning.errors import ParameterError
+from certified_unlearning.papers.private_learning.theory import counterexamples, privacy
 from certified_unlearning.papers.private_learning.theory import linear_models as linear
 from certified_unlearning.papers.private_learning.theory import stationary_points as stationary
 
@@ -372,3 +373,25 @@ def test_exact_solves_of_recursive_regularisation_have_one_fixed_point(strength,
         assert found == pytest.approx(weights, abs=1e-6)
     assert np.linalg.norm(curvature @ found - pull) == pytest.approx(size, abs=1e-6)
     assert strength * np.linalg.norm(found) == pytest.approx(size, abs=1e-6)
+
+
+def test_theorem_6():
+    assert privacy.advanced_composition(0.05, 1e-8, releases=100, slack=1e-6) == pytest.approx(
+        (3.84190, 2e-6), rel=2e-6
+    )
+    assert privacy.advanced_composition(0.5, 0, releases=100, slack=1e-6)[0] == pytest.approx(
+        min(50, 49.4152), rel=2e-6
+    )
+    assert 2 * 0.05 * math.sqrt(100 * math.log(1e6)) > math.sqrt(2) * 0.05 * math.sqrt(100 * math.log(1e6))
+
+
+def test_theorem_7_in_its_tight_form():
+    assert privacy.subsampled(1, 1e-5, share=0.01) == pytest.approx((0.0170369, 1e-7), rel=3e-6)
+    assert 0.01 * math.expm1(1) == pytest.approx(0.0171828, abs=1e-7)  # As printed: more.
+    with pytest.raises(ParameterError, match="share"):
+        privacy.subsampled(1, 0, share=1.5)
+
+
+def test_lemma_15():
+    a, of_gap, of_error = privacy.lemma_15(step_size=0.5, smoothness=1.0, drift=1.0)
+    assert (a, of_gap, of_error) == pytest.approx((0.0625, 40, 12))
