@@ -72,6 +72,16 @@ class Own(TransformerMixin, BaseEstimator):
         return X
 
 
+class Plain:
+    """A transformer that knows nothing of scikit-learn."""
+
+    def fit(self, X, y=None):
+        return self
+
+    def transform(self, X):
+        return X
+
+
 class OwnStateless(Own):
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
@@ -139,14 +149,18 @@ def test_a_number_that_could_mean_two_records_removes_neither(people):
     other = last().fit(pd.DataFrame({"age": frame["age"].to_numpy()}), labels.set_axis(backwards.index))
     with pytest.raises(ParameterError, match="or y had others"):
         other.unlearn(index=[5])
-    # A frame alone has lost nothing.
-    assert unlearn(last().fit(backwards.reset_index(drop=True), labels.tolist()), index=[5]).steps == ()
+    # Without a step before, nothing was lost.
+    numbered = backwards.reset_index(drop=True), labels.tolist()
+    assert unlearn(last().fit(*numbered), index=[5]).steps == ()
+    searched = GridSearchCV(last(), {"C": [0.1, 1.0]}, cv=2).fit(*numbered)
+    with pytest.warns(UserWarning, match="search"):
+        unlearn(searched, index=[5])
+    assert searched.best_estimator_.remaining_[5] == 6
 
 
 LEARNS_NOTHING = {
     "normalizer": Normalizer(),
     "logarithm": FunctionTransformer(np.log1p),
-    "nothing": FunctionTransformer(),
     "polynomials": PolynomialFeatures(),
     "constant": SimpleImputer(strategy="constant", fill_value=0, keep_empty_features=True),
 }
@@ -200,6 +214,7 @@ def test_a_step_that_learned_is_named_with_what_it_keeps_in_a_warning_and_the_re
         (["age"], FunctionTransformer(lambda rows: rows - rows.mean()), "unchecked"),
         (["age"], Own(), "unknown"),
         (["age"], OwnStateless(), "unchecked"),
+        (["age"], FrozenEstimator(FunctionTransformer(lambda rows: rows - rows.mean())), "unchecked"),
         (["age"], FrozenEstimator(StandardScaler().fit([[18], [90]])), "unchecked"),
         ([], StandardScaler(), "nothing"),
     ],
@@ -224,6 +239,8 @@ def test_what_is_not_checked_or_not_known_is_said(people):
         report = str(unlearn(own_class, [3]))
     assert "is not one of scikit-learn's: what it learned from the records is unknown" in report
     assert "middle_" in report
+    plain = make_pipeline(Plain(), last()).fit(frame[["age"]], labels)
+    assert [step.learned for step in PipelineReport.of(plain).steps] == ["unknown"]
 
 
 def test_steps_of_nested_pipelines_and_unions_are_named_as_in_set_params(people):
@@ -236,11 +253,10 @@ def test_steps_of_nested_pipelines_and_unions_are_named_as_in_set_params(people)
     assert names == [
         "featureunion__pipeline__simpleimputer",
         "featureunion__pipeline__standardscaler",
-        "featureunion__passthrough",
         "featureunion__normalizer",
         "pipeline__pca",
     ]
-    assert set(names) - {"featureunion__passthrough"} <= set(whole.get_params())
+    assert set(names) <= set(whole.get_params())
 
 
 def test_a_cache_that_keeps_removed_records_is_named(people, tmp_path):

@@ -85,7 +85,8 @@ class LinearModel(BaseEstimator):  # type: ignore[misc]
     def unlearn(self, indices: ArrayLike | None = None, *, index: Any = None) -> Self:
         """Remove records from the model, and from what it keeps of its training data.
 
-        A request that names no record changes nothing: weights, certificate and counts stay.
+        A request that names no record changes nothing: weights, certificate and counts stay. For a whole pipeline there
+        is `certified_unlearning.unlearn`.
 
         Args:
             indices: Positions of the records in the ``X`` that was fitted, all different, none removed before; or a

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 from sklearn.compose import ColumnTransformer
 from sklearn.exceptions import NotFittedError
 from sklearn.pipeline import FeatureUnion, Pipeline
-from sklearn.utils import get_tags
+from sklearn.preprocessing import FunctionTransformer
 from sklearn.utils.validation import check_is_fitted, check_memory
 
 from certified_unlearning.errors import ParameterError
@@ -113,7 +113,8 @@ def unlearn(model: Any, indices: ArrayLike | None = None, *, index: Any = None) 
         sklearn.exceptions.NotFittedError: The pipeline is not fitted.
     """
     last, steps = _taken_apart(model)
-    if index is not None and steps and getattr(last, "_rows_are_only_numbered", False):
+    behind_steps = bool(steps) and isinstance(getattr(model, "best_estimator_", model), Pipeline)
+    if index is not None and behind_steps and getattr(last, "_rows_are_only_numbered", False):
         raise ParameterError(
             "index= could name other records than you mean: the last step saw rows numbered from 0, as they are where "
             "an earlier step lost the data frame's index; if 0 to n - 1 is the frame's own index, give the labels as "
@@ -168,7 +169,7 @@ def _taken_apart(model: Any, prefix: str = "") -> tuple[Any, list[StepReport]]:
 
 def _transformers(name: str, step: Any) -> Iterator[StepReport]:
     """Yield a report of each transformer that a step is made of."""
-    if step is None or isinstance(step, str):  # "passthrough" and "drop"
+    if _does_nothing(step):
         return
     if hasattr(step, "fit_resample"):
         raise ParameterError(
@@ -202,16 +203,16 @@ def _learned_by(step: Any) -> tuple[Learned, str]:
     """Return what a transformer learned from the records, and the same in words."""
     name = type(step).__name__
     of_scikit_learn = type(step).__module__.startswith("sklearn.")
-    if not get_tags(step).requires_fit:
-        if of_scikit_learn and (name != "FunctionTransformer" or _is_of_each_number(step.func)):
+    if of_scikit_learn and name == "FrozenEstimator":
+        return "unchecked", "was fitted before and is frozen; that it was not fitted on these records is not checked"
+    if hasattr(step, "__sklearn_tags__") and not step.__sklearn_tags__().requires_fit:
+        if of_scikit_learn and (name != "FunctionTransformer" or isinstance(step.func, np.ufunc)):
             return "nothing", "learned nothing: it looks at one record at a time"
         return "unchecked", "keeps nothing; that it looks at one record at a time is not checked"
     attributes = _fitted_attributes(step)
     if not of_scikit_learn:
         among = f"; its fitted attributes are {attributes}" if attributes else ""
         return "unknown", f"is not one of scikit-learn's: what it learned from the records is unknown{among}"
-    if name == "FrozenEstimator":
-        return "unchecked", "was fitted before and is frozen; that it was not fitted on these records is not checked"
     learns_nothing, why = _LEARNS_NOTHING.get(name, (_never, ""))
     if learns_nothing(step):
         return "nothing", f"learned nothing: {why}"
@@ -231,8 +232,9 @@ def _fitted_attributes(step: Any) -> str:
     return ", ".join(name for name, value in values.items() if not isinstance(value, bool | None))
 
 
-def _is_of_each_number(function: Any) -> bool:
-    return function is None or isinstance(function, np.ufunc)
+def _does_nothing(step: Any) -> bool:
+    """Return whether it is "passthrough" or "drop", or what a fitted ``ColumnTransformer`` has for the former."""
+    return step is None or isinstance(step, str) or (isinstance(step, FunctionTransformer) and step.func is None)
 
 
 def _never(_: Any) -> bool:
