@@ -149,6 +149,10 @@ def test_a_number_that_could_mean_two_records_removes_neither(people):
     other = last().fit(pd.DataFrame({"age": frame["age"].to_numpy()}), labels.set_axis(backwards.index))
     with pytest.raises(ParameterError, match="or y had others"):
         other.unlearn(index=[5])
+    # A series that only numbers its classes does not tell what the labels of the rows were.
+    renumbered = make_pipeline(Normalizer(), last()).fit(backwards, labels.reset_index(drop=True))
+    with pytest.raises(ParameterError, match="X was none"):
+        renumbered[-1].unlearn(index=[5])
     # Without a step before, nothing was lost.
     numbered = backwards.reset_index(drop=True), labels.tolist()
     assert unlearn(last().fit(*numbered), index=[5]).steps == ()
