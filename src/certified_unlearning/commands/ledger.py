@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from certified_unlearning.commands.ledger_init import init
+from certified_unlearning.commands import ledger_init
 from certified_unlearning.commands.ledger_use import (
     NOT_FOR_PUBLICATION,
     evaluate,
@@ -39,7 +39,8 @@ ANSWERS_ANEW = (
 
 def register(app: typer.Typer) -> None:
     """Add the commands, but for `verify`, which verifies files too."""
-    for command in (init, request, apply, status, predict, evaluate):
+    ledger_init.register(app)
+    for command in (request, apply, status, predict, evaluate):
         app.command(command.__name__)(command)
 
 

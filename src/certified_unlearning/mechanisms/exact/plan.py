@@ -17,6 +17,7 @@ from certified_unlearning.mechanisms.exact.noisy_sgd import NoisySgd
 from certified_unlearning.mechanisms.exact.quantized_sgd import QuantizedSgd
 from certified_unlearning.mechanisms.exact.subsample_gd import SubsampleGd
 from certified_unlearning.mechanisms.exact.trajectory import Descent
+from certified_unlearning.mechanisms.learners.duration import SECONDS_OF_A_STEP, Work
 from certified_unlearning.mechanisms.learners.learner import require_one_of
 from certified_unlearning.vocabulary import ExactMechanism
 
@@ -141,6 +142,11 @@ class ExactPlan(BaseModel):
             sigma=self.sigma,
             quantum=self.quantum,
         )
+
+    @property
+    def work(self) -> Work:
+        """What learning takes."""
+        return Work(self.steps * SECONDS_OF_A_STEP, self.steps * self.batch_size / self.n)
 
     @property
     def loss(self) -> Literal["logistic", "softmax"]:

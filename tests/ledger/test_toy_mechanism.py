@@ -1,0 +1,106 @@
+"""A new mechanism of the ledger: one module with its plan and its method, and one entry with its settings.
+
+The entry is made in a process of its own, because the command line reads the table of mechanisms when it is imported.
+"""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from certified_unlearning.ledger.mechanisms import MECHANISMS
+from tests.ledger.tables import write_table
+from tests.support.waiting import PATIENCE
+
+ENTRY = '''
+import functools, json, sys
+from typing import ClassVar
+from pydantic import Field
+from certified_unlearning.ledger.mechanisms import MECHANISMS, LedgerMechanism, RefitSettings, Words
+
+
+class ToySettings(RefitSettings):
+    """Settings of the toy."""
+
+    patience: int = Field(7, description="How patient the toy is.")
+
+    def plan(self, facts):
+        return method().plans[0](**super().plan(facts).model_dump(), patience=self.patience)
+
+    def words(self, plan):
+        return Words(f"a toy with patience {plan.patience}", "it is a toy")
+
+
+@functools.cache
+def method():
+    from certified_unlearning.ledger.methods.exact_refit import ExactRefit
+    from certified_unlearning.mechanisms.refit_plan import RefitPlan
+
+    class ToyPlan(RefitPlan):
+        mechanism: ClassVar[str] = "toy"
+        patience: int
+
+    class Toy(ExactRefit):
+        plans = (ToyPlan,)
+
+    return Toy
+
+
+MECHANISMS["toy"] = LedgerMechanism("toy", "plays", ToySettings, method, frozenset({"patience"}))
+
+from typer.testing import CliRunner
+from certified_unlearning.commands import app
+
+found = []
+for command in json.loads(sys.argv[1]):
+    done = CliRunner().invoke(app, command)
+    found.append([done.exit_code, done.output + str(done.exception or "")])
+print(json.dumps(found))
+'''
+
+
+def test_a_toy_needs_a_module_and_an_entry(tmp_path: Path) -> None:
+    write_table(tmp_path / "people.csv")
+    model = str(tmp_path / "model")
+    asked = ["--data", str(tmp_path / "people.csv"), "--label", "ill", "--id", "person", "--epsilon", "1"]
+    commands = [
+        ["init", "--mechanism", "toy", "--help"],
+        ["init", "--help"],
+        ["init", model, *asked, "--patience", "3"],
+        ["init", model, *asked, "--mechanism", "toy", "--patience", "3", "--C", "0.1"],
+        ["request", model, "--id", "p3"],
+        ["apply", model],
+        ["verify", model],
+        ["evaluate", model, str(tmp_path / "people.csv")],
+    ]
+    script = [sys.executable, "-c", ENTRY, json.dumps(commands)]
+    done = subprocess.run(
+        script, capture_output=True, text=True, timeout=PATIENCE, check=False, env=os.environ | {"COLUMNS": "200"}
+    )
+    assert done.returncode == 0, done.stderr
+    own, usual, refused, made, *others = json.loads(done.stdout)
+    assert "Options of toy" in own[1]
+    assert "How patient the toy is." in own[1]
+    assert "toy: plays" in usual[1]
+    assert "Options of newton-removal" in usual[1]
+    assert "--patience" not in usual[1]
+    assert refused[1].endswith(
+        "patience means nothing for newton-removal; leave it out, or add --mechanism toy, got 3"
+    ), refused
+    assert "\na toy with patience 3\n" in made[1]
+    assert "warning: it is a toy\n" in made[1]
+    assert [code for code, _ in (made, *others)] == [0] * 5, others
+    stored = json.loads((tmp_path / "model" / "model.json").read_text(encoding="utf-8"))
+    assert stored["learner"]["patience"] == 3
+
+
+@pytest.mark.parametrize("name", MECHANISMS)
+def test_every_option_of_a_mechanism_says_what_it_means(name: str) -> None:
+    mechanism = MECHANISMS[name]
+    fields = mechanism.settings.model_fields
+    assert mechanism.name == name
+    assert mechanism.own <= fields.keys()
+    assert all(field.description and not field.is_required() for field in fields.values())
