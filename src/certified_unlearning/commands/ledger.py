@@ -2,7 +2,6 @@
 
 import json
 import shlex
-from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -167,7 +166,7 @@ def _status_as_json(found: Status, model_dir: Path, with_quality: bool) -> dict[
         "versions": [_version_as_json(version) for version in state.versions],
         "guarantee": _guarantee_as_json(state.current),
         "weights": str(_weights(model_dir, state)),
-        "quality": None if known is None else asdict(known) | {"computed": NOT_FOR_PUBLICATION},
+        "quality": None if known is None else known.numbers | {"computed": NOT_FOR_PUBLICATION},
         "quality_missing": quality if isinstance(quality, str) else None,
         "busy": found.is_busy,
         "interrupted": not found.is_busy and (state.planned is not None or bool(found.leftovers)),

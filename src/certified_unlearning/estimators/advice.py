@@ -15,8 +15,7 @@ from numpy.typing import NDArray
 
 from certified_unlearning.data.advice.shares import Largest
 from certified_unlearning.errors import UnlearningError
-from certified_unlearning.mechanisms.learners.duration import is_quick, seconds_to_learn
-from certified_unlearning.mechanisms.learners.learner import LinearLearner
+from certified_unlearning.mechanisms.learners.duration import Stepwise, is_quick, seconds_to_learn
 from certified_unlearning.text import counted, seconds_in_words
 
 DROWNED = 1.0
@@ -122,7 +121,7 @@ def warn_of_a_drowning_column(largest: Largest, *, ranges: Any, records: int) ->
     )
 
 
-def warn_if_slow(plan: LinearLearner, rows: NDArray[Any], *, given: str, quicker: str | None, instead: str) -> None:
+def warn_if_slow(plan: Stepwise, rows: NDArray[Any], *, given: str, quicker: str | None, instead: str) -> None:
     """Warn the caller of `fit` if learning will take more than `SLOW` seconds, and say what takes less.
 
     Args:

@@ -13,7 +13,8 @@ from certified_unlearning.estimators.class_weights import ClassWeights
 from certified_unlearning.estimators.classifier import NoisyClassifier
 from certified_unlearning.estimators.linear import without_sample_weight
 from certified_unlearning.estimators.unlearning_model import UnlearningModel
-from certified_unlearning.mechanisms.learners.learner import LinearLearner, require_one_of
+from certified_unlearning.mechanisms.learners.duration import Stepwise
+from certified_unlearning.mechanisms.learners.learner import require_one_of
 from certified_unlearning.vocabulary import Delta, DType
 
 
@@ -94,7 +95,7 @@ class UnlearningClassifier(NoisyClassifier, UnlearningModel):
         self._begin(learner)
         self._learn_from(X, labels.astype(np.int64, copy=False))
 
-    def _warn_if_slow(self, learner: LinearLearner, X: NDArray[Any], weights: ClassWeights) -> None:
+    def _warn_if_slow(self, learner: Stepwise, X: NDArray[Any], weights: ClassWeights) -> None:
         n = len(X)
         quick = QUICK_CONDITION / (n * weights.largest)
         warn_if_slow(

@@ -6,6 +6,7 @@ A record names the settings that `init` takes, of which the command line makes o
 Free of heavy imports: the command line reads this table whenever it starts.
 """
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
@@ -40,7 +41,7 @@ class Words(NamedTuple):
     warning: str | None = None
 
 
-class Settings(BaseModel):
+class Settings(BaseModel, ABC):
     """What can be asked of a mechanism at `init`: each field is an option of the command line.
 
     Its description is the help. Types say what the command line reads. The plan checks values, for it knows how they go
@@ -57,6 +58,7 @@ class Settings(BaseModel):
     def check(self, mechanism: str, device: str) -> None:
         """Raise `ParameterError` for what is wrong whatever the records are: before they are read."""
 
+    @abstractmethod
     def plan(self, mechanism: str, *, n: int, features: int, classes: int) -> Any:
         """Return the plan, which is fixed from then on.
 
@@ -71,17 +73,21 @@ class Settings(BaseModel):
             AssumptionError: An assumption of the analysis does not hold.
             InfeasibleError: The target cannot be met.
         """
-        raise NotImplementedError
 
+    @abstractmethod
     def words(self, plan: Any) -> Words:
         """Return what is planned, in words."""
-        raise NotImplementedError
+
+
+def _optional(description: str) -> Any:
+    """Return a field that is None where the plan shall take what is usual."""
+    return Field(None, description=description)
 
 
 def _inverse_strength(usual: str) -> Any:
     """Return the field ``C``, with its usual value in words."""
-    regulariser = "Inverse strength of the regulariser, as in scikit-learn, but the intercept is regularised too"
-    return Field(None, description=f"{regulariser}; by default {usual}.")
+    strength = "Inverse strength of the regulariser, as in scikit-learn, but the intercept is regularised too"
+    return _optional(f"{strength}; by default {usual}.")
 
 
 class LinearSettings(Settings):
@@ -118,7 +124,7 @@ class LinearSettings(Settings):
 class TargetSettings(LinearSettings):
     """Settings of mechanisms that keep an epsilon."""
 
-    epsilon: float | None = Field(None, description="The target after every removal.")
+    epsilon: float | None = _optional("The target after every removal.")
     delta: Delta = Field("auto", description=f"{DELTA_HELP}.")
 
     def check(self, mechanism: str, device: str) -> None:
@@ -135,10 +141,8 @@ class LangevinSettings(TargetSettings):
     """Settings of noisy steps on all rows or on mini-batches; see `LangevinLearner.plan`."""
 
     C: float | None = _inverse_strength("100 / n: with C n of 30 to 100 removals are short and the noise is small")
-    sigma: float | None = Field(
-        None, description="Noise scale; by default the least that does, for --steps and --records."
-    )
-    steps: int | None = Field(None, description="Steps that shall remove --records records; not together with --sigma.")
+    sigma: float | None = _optional("Noise scale; by default the least that does, for --steps and --records.")
+    steps: int | None = _optional("Steps that shall remove --records records; not together with --sigma.")
     records: int = Field(1, description="Records that --steps steps shall be able to remove at once.")
     accountant: str = Field("shifted", description=f"Which analysis: {', '.join(ACCOUNTANTS)}.")
     batch_size: BatchSize = Field(
@@ -173,11 +177,9 @@ class RefitSettings(TargetSettings):
     """Settings of Newton removal and certified refits; see `RefitPlan.make`."""
 
     C: float | None = _inverse_strength("1, as there")
-    sigma: float | None = Field(
-        None, description="Standard deviation of the noise on published weights; by default 0.001."
-    )
-    records_between_reads: int | None = Field(
-        None, description="After how many removed records data are read again; by default planned."
+    sigma: float | None = _optional("Standard deviation of the noise on published weights; by default 0.001.")
+    records_between_reads: int | None = _optional(
+        "After how many removed records data are read again; by default planned."
     )
     strict_timing: bool = Field(False, description="Whether counts alone decide when data are read again.")
 
@@ -215,12 +217,12 @@ def _require_no_cuda(mechanism: str, device: str) -> None:
 class ExactSettings(LinearSettings):
     """Settings of descents that forget exactly; see `ExactPlan.make`."""
 
-    steps: int | None = Field(None, description="Steps of learning, all of which are kept; by default 256.")
+    steps: int | None = _optional("Steps of learning, all of which are kept; by default 256.")
     batch_size: BatchSize = Field(
         "auto", description="Records of a mini-batch, which is what a step reads; auto: 8, or a quarter of few records."
     )
-    step_size: float | None = Field(None, description="Size of a step, for rows of norm 1; by default 8.")
-    radius: float | None = Field(None, description="Radius of a ball that models stay in; by default there is none.")
+    step_size: float | None = _optional("Size of a step, for rows of norm 1; by default 8.")
+    radius: float | None = _optional("Radius of a ball that models stay in; by default there is none.")
 
     def check(self, mechanism: str, device: str) -> None:
         """See `Settings.check`."""
@@ -252,21 +254,19 @@ class ExactSettings(LinearSettings):
 class NoisySgdSettings(ExactSettings):
     """Settings of descent with noise on gradients."""
 
-    sigma: float | None = Field(None, description="Standard deviation of a gradient's noise; by default 0.01.")
+    sigma: float | None = _optional("Standard deviation of a gradient's noise; by default 0.01.")
 
 
 class AcceleratedSettings(NoisySgdSettings):
     """Settings of accelerated descent, whose steps are short."""
 
-    step_size: float | None = Field(None, description="Size of a step, for rows of norm 1; by default 0.05.")
+    step_size: float | None = _optional("Size of a step, for rows of norm 1; by default 0.05.")
 
 
 class QuantizedSettings(ExactSettings):
     """Settings of descent with gradients on a grid."""
 
-    quantum: float | None = Field(
-        None, description="Spacing of the grid that gradients are rounded to; by default 0.05."
-    )
+    quantum: float | None = _optional("Spacing of the grid that gradients are rounded to; by default 0.05.")
 
 
 class EnsembleSettings(Settings):
@@ -275,19 +275,16 @@ class EnsembleSettings(Settings):
     Their layers have biases of their own, and they have no regulariser.
     """
 
-    steps: int | None = Field(None, description="Updates of each stage; by default 5.")
-    step_size: float | None = Field(None, description="Size of a step, for rows of norm 1; by default 4.")
-    shards: int | None = Field(None, description="Shards, each of which has a vote; by default 5.")
-    slices: int | None = Field(None, description="Slices of a shard, with a checkpoint each; by default 2.")
-    budgets: tuple[int, ...] | None = Field(
-        None,
-        description="How many records may leave a shard before it is trained again; repeatable, rising: smaller ones "
+    steps: int | None = _optional("Updates of each stage; by default 5.")
+    step_size: float | None = _optional("Size of a step, for rows of norm 1; by default 4.")
+    shards: int | None = _optional("Shards, each of which has a vote; by default 5.")
+    slices: int | None = _optional("Slices of a shard, with a checkpoint each; by default 2.")
+    budgets: tuple[int, ...] | None = _optional(
+        "How many records may leave a shard before it is trained again; repeatable, rising: smaller ones "
         "certify more while fewer have left; by default 1, 2, 4, 8.",
     )
-    hidden: tuple[int, ...] | None = Field(
-        None, description="Units of a hidden layer; repeatable; by default there is none."
-    )
-    bound: float | None = Field(None, description="What entries of gradients are clipped to; by default 0.1.")
+    hidden: tuple[int, ...] | None = _optional("Units of a hidden layer; repeatable; by default there is none.")
+    bound: float | None = _optional("What entries of gradients are clipped to; by default 0.1.")
 
     def check(self, mechanism: str, device: str) -> None:
         """See `Settings.check`."""

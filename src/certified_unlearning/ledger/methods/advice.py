@@ -3,7 +3,7 @@
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Generic, NamedTuple, TypeVar
+from typing import Generic, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 from certified_unlearning.data.advice.trial import GAIN, Noise, Trial, Worth
 from certified_unlearning.data.quality import Quality
 from certified_unlearning.data.tables.declaration import Table
-from certified_unlearning.mechanisms.learners.duration import Planned
 
 RANKS = 0.6
 """From which AUC on a model says something."""
@@ -33,7 +32,18 @@ class Option(NamedTuple):
     noise: float
 
 
-PlanT = TypeVar("PlanT", bound=Planned)
+class Regularised(Protocol):
+    """A plan of a linear model, with the regulariser that all are compared by."""
+
+    n: int
+    classes: int
+
+    @property
+    def strong_convexity(self) -> float:
+        """Of the regulariser."""
+
+
+PlanT = TypeVar("PlanT", bound=Regularised)
 
 
 @dataclass(frozen=True)
@@ -58,18 +68,13 @@ class Advice(ABC, Generic[PlanT]):
 
     def sentences(self, quality: Quality) -> Iterator[str]:
         """Yield what the trouble is, and what helps, where so much was found on these records or on others."""
-        same = self.trial.expected(self._strength)
+        same = self.trial.expected(self.plan.strong_convexity)
         found = [*self._noise(same), *self._regulariser(same), *self._threshold(same)]
         if self.worth.balanced >= quality.balanced_accuracy + 2 * GAIN:
             yield f"the model is better on the records that it was made from, with {self.worth.in_words()}"
         elif not found and same.auc < RANKS:
             yield f"these columns hardly tell the classes apart: without noise a linear model has {same.in_words()}"
         yield from found
-
-    @property
-    @abstractmethod
-    def _strength(self) -> float:
-        """The regulariser's strong convexity."""
 
     @abstractmethod
     def _against_noise(self, same: Worth) -> str:
@@ -97,7 +102,7 @@ class Advice(ABC, Generic[PlanT]):
 
     def _regulariser(self, same: Worth) -> Iterator[str]:
         """Yield a larger ``C`` if a model with it is better, both without noise and with the noise that it needs."""
-        if not self.trial.expected(self._strength / MORE).is_better_than(same):
+        if not self.trial.expected(self.plan.strong_convexity / MORE).is_better_than(same):
             return
         usual = self._option("")
         flag = f"--C {self._C(MORE):.2g}{self._left_out(usual)}, {MORE} times as large,"
@@ -128,7 +133,7 @@ class Advice(ABC, Generic[PlanT]):
 
     def _C(self, times: float) -> float:
         """Return scikit-learn's ``C``, so many times as large."""
-        return times / (self._strength * self.plan.n * (2 if self.intercept else 1))
+        return times / (self.plan.strong_convexity * self.plan.n * (2 if self.intercept else 1))
 
     def _with(self, words: str, strength: float, noise: Noise) -> Option:
         return Option(words, self.trial.expected(strength, noise), noise.sigma)

@@ -32,18 +32,14 @@ from certified_unlearning.vocabulary import Reading
 class RefitAdvice(Advice[RefitPlan]):
     """Less noise, with which data are read again more often."""
 
-    @property
-    def _strength(self) -> float:
-        return self.plan.strong_convexity
-
     def _against_noise(self, same: Worth) -> str:
         sigmas = [self.plan.sigma / times for times in (10, 100, 1000, 10_000)]
-        options = [self._with(f"--sigma {sigma:.2g}", self._strength, Noise(sigma)) for sigma in sigmas]
+        options = [self._with(f"--sigma {sigma:.2g}", self.plan.strong_convexity, Noise(sigma)) for sigma in sigmas]
         first = next((each for each in options if not same.is_better_than(each.expected)), options[-1])
         return f"{first.words} ({first.expected.in_words()}), with which data are read again more often"
 
     def _option(self, words: str, *, C: float = 1, epsilon: float = 1, records: int = 1) -> Option:
-        return self._with(words, self._strength / C / records, Noise(self.plan.sigma))
+        return self._with(words, self.plan.strong_convexity / C / records, Noise(self.plan.sigma))
 
 
 class ExactRefit(Method[RefitPlan]):

@@ -42,10 +42,6 @@ from certified_unlearning.text import counted
 class ExactAdvice(Advice[ExactPlan]):
     """Longer learning, and steps with less noise."""
 
-    @property
-    def _strength(self) -> float:
-        return self.plan.strong_convexity
-
     def _against_noise(self, same: Worth) -> str:
         less = " together with a smaller --sigma" if self.plan.sigma is not None else ""
         less = " together with a smaller --quantum" if self.plan.quantum is not None else less
@@ -53,7 +49,7 @@ class ExactAdvice(Advice[ExactPlan]):
 
     def _option(self, words: str, *, C: float = 1, epsilon: float = 1, records: int = 1) -> Option:
         # What its steps are off by is none of the regulariser's doing, and small where this is asked.
-        strength = self._strength / C / records
+        strength = self.plan.strong_convexity / C / records
         return Option(f"{words} without the noise of its steps,", self.trial.expected(strength), 0.0)
 
 

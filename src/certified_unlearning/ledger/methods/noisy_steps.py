@@ -36,10 +36,6 @@ STRONGER = (10, 100)
 class NoisyAdvice(Advice[LangevinLearner | MiniBatchLearner]):
     """Less noise, more epsilon or records, a stronger regulariser, and Newton removal, which needs less noise."""
 
-    @property
-    def _strength(self) -> float:
-        return self.plan.exact_problem.strong_convexity
-
     def _against_noise(self, same: Worth) -> str:
         learner = self.plan
         usual = self._option(f"the usual noise{WITHOUT}")
@@ -54,7 +50,7 @@ class NoisyAdvice(Advice[LangevinLearner | MiniBatchLearner]):
         options += [each for each in weaker if each is not None]
         options.append(self._refit(f"--mechanism newton-removal --C {self._C(1):.2g}"))
         # A version may have had bad luck: what helps is also better than others with its noise.
-        own = self._with("", self._strength, Noise(learner.sigma, learner.exact_problem.step_size)).expected
+        own = self._with("", self.plan.strong_convexity, Noise(learner.sigma, learner.exact_problem.step_size)).expected
         helpful = [
             each for each in options if each.expected.is_better_than(self.worth) and each.expected.is_better_than(own)
         ]
@@ -86,12 +82,12 @@ class NoisyAdvice(Advice[LangevinLearner | MiniBatchLearner]):
             )
         except UnlearningError:
             return None
-        strength = self._strength / C / records
+        strength = self.plan.strong_convexity / C / records
         return self._with(words, strength, Noise(plan.sigma, plan.exact_problem.step_size))
 
     def _refit(self, words: str, *, C: float = 1) -> Option:
         """Return Newton removal with a ``C`` so many times as large."""
-        return self._with(words, self._strength / C, Noise(USUAL_SIGMA))
+        return self._with(words, self.plan.strong_convexity / C, Noise(USUAL_SIGMA))
 
 
 class NoisySteps(Method[LangevinLearner | MiniBatchLearner]):

@@ -51,6 +51,12 @@ class Planned(Protocol):
         """What learning takes."""
 
 
+class Stepwise(Planned, Protocol):
+    """A plan of steps; ``learning_steps`` says how many learning takes."""
+
+    learning_steps: int
+
+
 """As many as such solvers take, more or less, in passes of single precision."""
 
 

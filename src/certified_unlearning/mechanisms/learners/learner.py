@@ -268,6 +268,11 @@ class NoisyLearner(LinearLearner):
     _dynamics: ClassVar[Any]
     """The mechanism's module: where trials start, and the phases that they pass through."""
 
+    @property
+    def strong_convexity(self) -> float:
+        """Of the regulariser, in the mean loss of a step's records."""
+        return self.exact_problem.strong_convexity
+
     def places_of(self, positions: ArrayLike) -> Places | None:
         """Return in which mini-batches rows are, by their positions as they were learned; None where there are none."""
         return None

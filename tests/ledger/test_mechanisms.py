@@ -1,6 +1,7 @@
-"""A new mechanism of the ledger: one module with its plan and its method, and one entry with its settings.
+"""The table of the ledger's mechanisms: their options, and what a new one takes.
 
-The entry is made in a process of its own, because the command line reads the table of mechanisms when it is imported.
+A new one is one module with its plan and its method, and one entry with its settings. Here it is made in a process of
+its own, because the command line reads the table when it is imported.
 """
 
 import json
@@ -10,8 +11,10 @@ import sys
 from pathlib import Path
 
 import pytest
+from typer.testing import CliRunner
 
-from certified_unlearning.ledger.mechanisms import MECHANISMS
+from certified_unlearning.cli import app
+from certified_unlearning.ledger.mechanisms import DEFAULT, MECHANISMS
 from tests.ledger.tables import write_table
 from tests.support.waiting import PATIENCE
 
@@ -27,8 +30,8 @@ class ToySettings(RefitSettings):
 
     patience: int = Field(7, description="How patient the toy is.")
 
-    def plan(self, facts):
-        return method().plans[0](**super().plan(facts).model_dump(), patience=self.patience)
+    def plan(self, mechanism, **numbers):
+        return method().plans[0](**super().plan(mechanism, **numbers).model_dump(), patience=self.patience)
 
     def words(self, plan):
         return Words(f"a toy with patience {plan.patience}", "it is a toy")
@@ -104,3 +107,26 @@ def test_every_option_of_a_mechanism_says_what_it_means(name: str) -> None:
     assert mechanism.name == name
     assert mechanism.own <= fields.keys()
     assert all(field.description and not field.is_required() for field in fields.values())
+
+
+@pytest.mark.parametrize(
+    ("name", "own", "others"),
+    [
+        (
+            "noisy-sgd",
+            ("--sigma", "--step-size", "--radius", "--C"),
+            ("--epsilon", "--quantum", "--shards", "--records"),
+        ),
+        ("langevin", ("--epsilon", "--records", "--accountant"), ("--step-size", "--budget", "--strict-timing")),
+        ("certified-ensemble", ("--steps", "--budget", "--hidden"), ("--C", "--intercept", "--sigma", "--delta")),
+    ],
+)
+def test_help_shows_general_options_and_those_of_the_mechanism(
+    name: str, own: tuple[str, ...], others: tuple[str, ...]
+) -> None:
+    run = CliRunner(env={"COLUMNS": "200"}).invoke
+    shown = run(app, ["init", "--mechanism", name, "--help"]).output
+    assert f"Options of {name}" in shown
+    assert all(f" {flag} " in shown for flag in ("--data", "--mechanism", *own))
+    assert not any(f" {flag} " in shown for flag in others)
+    assert f"Options of {DEFAULT}" in run(app, ["init", "--help"]).output
