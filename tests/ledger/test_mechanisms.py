@@ -14,7 +14,8 @@ import pytest
 from typer.testing import CliRunner
 
 from certified_unlearning.cli import app
-from certified_unlearning.ledger.mechanisms import DEFAULT, MECHANISMS
+from certified_unlearning.errors import ParameterError
+from certified_unlearning.ledger.mechanisms import DEFAULT, MECHANISMS, settings_of
 from tests.ledger.tables import write_table
 from tests.support.waiting import PATIENCE
 
@@ -107,6 +108,15 @@ def test_every_option_of_a_mechanism_says_what_it_means(name: str) -> None:
     assert mechanism.name == name
     assert mechanism.own <= fields.keys()
     assert all(field.description and not field.is_required() for field in fields.values())
+
+
+def test_settings_of_other_mechanisms_may_have_their_usual_values() -> None:
+    settings = settings_of("noisy-sgd", {"records": 1, "shards": None, "steps": 3})
+    assert settings == settings_of("noisy-sgd", {"steps": 3})
+    with pytest.raises(ParameterError, match=r"^records means nothing for noisy-sgd; .* --mechanism langevin, got 2$"):
+        settings_of("noisy-sgd", {"records": 2})
+    with pytest.raises(ParameterError, match=r"^there is no setting 'epsilom' of any mechanism$"):
+        settings_of("langevin", {"epsilom": 1})
 
 
 @pytest.mark.parametrize(

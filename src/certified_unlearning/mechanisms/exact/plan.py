@@ -94,17 +94,13 @@ class ExactPlan(BaseModel):
             quantum: Of quantized-sgd only. None: `USUAL_QUANTUM`.
 
         Raises:
-            ParameterError: A value makes no sense, or means nothing for the mechanism.
+            ParameterError: A value makes no sense.
             AssumptionError: ``batch_size`` is not below the number of records.
         """
         require_one_of(get_args(ExactMechanism), mechanism=mechanism)
         require_count(least=1, n=n, features=features)
         require_count(least=2, classes=classes)
         require_non_negative(strong_convexity=strong_convexity)
-        own = _OWN[mechanism]
-        for name, value in (("sigma", sigma), ("quantum", quantum)):
-            if value is not None and name not in own:
-                raise ParameterError(f"{name} means nothing for {mechanism}; leave it out, got {value!r}")
         settings = descent_of(
             mechanism,
             steps=USUAL_STEPS if steps is None else steps,
