@@ -331,7 +331,7 @@ def _before_removals(plan: RefitPlan, noise_source: NoiseSource, dataset: str, f
         mechanism="newton-removal" if plan.removes_by_newton else "certified-refit",
         loss=_loss(plan.classes),
         d=plan.dimension,
-        **plan.model_dump(exclude={"features", "epsilon"}),
+        **plan.model_dump(include=RefitPlan.model_fields.keys() - {"features", "epsilon"}),
         releases=1,
         removed=0,
         scheduled_reads=0,
