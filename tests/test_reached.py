@@ -5,6 +5,7 @@ for all methods of that name, so a method that nobody calls may be overlooked; a
 """
 
 import ast
+import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from functools import cache
@@ -18,32 +19,17 @@ Definition = tuple[str, str]
 """A module, and a function, class, constant or ``Class.method`` in it; empty for the module's own statements."""
 ONLY_CLAIMS = {
     "cyclic.stream.curve",
-    "private.losses.lemma_2",
-    "private.losses.lemma_4",
-    "private.releases.advanced_composition",
-    "private.releases.printed_epsilon",
-    "private.releases.subsampled",
-    "private.sampled.composed_epsilon",
-    "private.sampled_spider.SampledSpider.constant",
-    "private.selections.exponential_probabilities",
-    "private.selections.generalised_guarantee",
-    "private.selections.printed_boosting_scale",
-    "private.spider.lemma_15",
 }
 """Formulas that move to the papers' theory with the plans and the streams beside them."""
 ONLY_TESTS = {
     "core.pooling.ball_mu",
     "cyclic.single.cyclic_curve",
-    "private.releases.epsilon_from_zcdp",
-    "private.releases.zcdp_of",
-    "private.sampled.sampled_epsilon",
-    "private.selections.grid_candidates",
-    "private.selections.margin",
-    "private.stable_labels.stability_threshold",
     "shifted.interpolation.fixed_retraining_curve",
     "shifted.interpolation.unknown_learning_curve",
 }
 """Formulas that go, or serve a test as its oracle there, with the plans and the streams beside them."""
+FOR_USERS = {f"langevin_unlearning.theory.general.{name}" for name in ("curve", "initial_curve", "recuperation")}
+"""Theorems 3.2 and 3.3: of losses that are convex or not even that, which the paper bounds and does not run."""
 
 
 class Mentions(NamedTuple):
@@ -179,12 +165,19 @@ def unreached(code: Code, *, claims: bool) -> set[str]:
     exported = set(code.outlines[f"{PACKAGE}.accounting"].imports.values())
     roots = code.definitions(rooms | ({"papers"} if claims else set())) | exported
     found = code.reached(roots, but="" if claims else "papers")
-    formulas = {
-        (module, name)
-        for module, name in code.definitions({"accounting"})
-        if name and name[0].islower() | name[0].isupper() and "._" not in name and not name.isupper()
-    }
-    return {f"{module}.{name}".removeprefix(f"{PACKAGE}.accounting.") for module, name in formulas - found}
+    return _shown(code.definitions({"accounting"}) - found)
+
+
+def _shown(definitions: set[Definition]) -> set[str]:
+    """Public functions, classes and methods, without the room that they are in."""
+    formulas = {each for each in definitions if not re.search(r"^$|^_|\._|^[A-Z_\d]+$", each[1])}
+    return {f"{module}.{name}".split(".", maxsplit=2)[2] for module, name in formulas}
+
+
+def unreached_theory(code: Code) -> set[str]:
+    """Public functions, classes and methods of the papers' theory that no paper reaches."""
+    theory = {each for each in code.definitions({"papers"}) if ".theory." in each[0]}
+    return _shown(theory - code.reached(code.definitions({"papers"}) - theory))
 
 
 def test_accounting_holds_nothing_that_only_tests_call() -> None:
@@ -193,6 +186,10 @@ def test_accounting_holds_nothing_that_only_tests_call() -> None:
 
 def test_accounting_holds_nothing_that_only_claims_call() -> None:
     assert unreached(Code(texts()), claims=False) == ONLY_TESTS | ONLY_CLAIMS
+
+
+def test_the_papers_theory_holds_nothing_that_only_tests_call() -> None:
+    assert unreached_theory(Code(texts())) == FOR_USERS
 
 
 @pytest.mark.parametrize("claimed", [False, True])

@@ -2,13 +2,12 @@
 
 import json
 import shlex
-from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from certified_unlearning.commands.ledger_init import init
+from certified_unlearning.commands import ledger_init
 from certified_unlearning.commands.ledger_use import (
     NOT_FOR_PUBLICATION,
     evaluate,
@@ -33,7 +32,8 @@ if TYPE_CHECKING:
 
 def register(app: typer.Typer) -> None:
     """Add the commands, but for `verify`, which verifies files too."""
-    for command in (init, request, apply, status, show, predict, evaluate):
+    ledger_init.register(app)
+    for command in (request, apply, status, show, predict, evaluate):
         app.command(command.__name__)(command)
 
 
@@ -162,7 +162,7 @@ def _status_as_json(found: Status, model_dir: Path, with_quality: bool) -> dict[
         "versions": [_version_as_json(version) for version in state.versions],
         "guarantee": _guarantee_as_json(state.current),
         "weights": str(_weights(model_dir, state)),
-        "quality": None if known is None else asdict(known) | {"computed": NOT_FOR_PUBLICATION},
+        "quality": None if known is None else known.numbers | {"computed": NOT_FOR_PUBLICATION},
         "quality_missing": quality if isinstance(quality, str) else None,
         "busy": found.is_busy,
         "interrupted": not found.is_busy and (state.planned is not None or bool(found.leftovers)),

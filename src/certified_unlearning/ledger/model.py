@@ -3,7 +3,7 @@
 import hmac
 import json
 import math
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, Union
 
 import numpy as np
 import safetensors.numpy
@@ -16,19 +16,11 @@ from certified_unlearning.data.tables.declaration import CLASSES_FROM_RECORDS, D
 from certified_unlearning.errors import DataError
 from certified_unlearning.files import atomic_path, read_model
 from certified_unlearning.ledger.directory import ModelDirectory, file_sha256, read_key
-from certified_unlearning.ledger.method import Method, Outcome, Secret
-from certified_unlearning.ledger.methods.certified_answers import CertifiedAnswers
-from certified_unlearning.ledger.methods.exact_refit import ExactRefit
-from certified_unlearning.ledger.methods.exact_steps import ExactSteps
-from certified_unlearning.ledger.methods.noisy_steps import NoisySteps
+from certified_unlearning.ledger.mechanisms import MECHANISMS
+from certified_unlearning.ledger.method import LedgerPlan, Method, Outcome, Secret
 from certified_unlearning.ledger.state import State, Version
 from certified_unlearning.ledger.store import LedgerError
 from certified_unlearning.ledger.weights import read_weights
-from certified_unlearning.mechanisms.certified_sgd.ensemble_plan import EnsemblePlan
-from certified_unlearning.mechanisms.exact.plan import ExactPlan
-from certified_unlearning.mechanisms.learners.langevin import LangevinLearner
-from certified_unlearning.mechanisms.learners.minibatch import MiniBatchLearner
-from certified_unlearning.mechanisms.refit_plan import RefitPlan
 from certified_unlearning.vocabulary import ClassesFrom
 
 __all__ = [
@@ -45,7 +37,10 @@ __all__ = [
 
 REPEATED = ("epsilon", "delta", "extra_delta", "epsilon_all_published")
 """Numbers of a certificate that the ledger repeats."""
-Learner = LangevinLearner | MiniBatchLearner | RefitPlan | ExactPlan | EnsemblePlan
+if TYPE_CHECKING:
+    Learner = LedgerPlan
+else:
+    Learner = Union[tuple(plan for each in MECHANISMS.values() for plan in each.method().plans)]  # noqa: UP007
 
 
 class StoredModel(BaseModel):
@@ -56,8 +51,7 @@ class StoredModel(BaseModel):
         dataset: What certificates call the data.
         table: How a table became rows, labels and identifiers, with the names of columns and classes.
         intercept: Whether rows ``x`` became ``(x, 1) / sqrt(2)``.
-        learner: The learner, or the plan of one whose removals are exact, or certified against an exact refit, or whose
-            answers are certified.
+        learner: What was planned.
         device: Where noisy steps are taken: auto, cpu or cuda.
         classes_from: Where the table's list of classes comes from; None where an earlier `init` did not record it.
     """
@@ -166,12 +160,7 @@ def _digest_of_secret(directory: ModelDirectory, version: int, content: bytes) -
     return hmac.digest(read_key(directory.digest_key(version)), content, "sha256").hex()
 
 
-def method_of(directory: ModelDirectory, model: StoredModel) -> Method:
+def method_of(directory: ModelDirectory, model: StoredModel) -> Method[Any]:
     """Return how a directory's model learns and forgets."""
-    if isinstance(model.learner, RefitPlan):
-        return ExactRefit(directory, model.learner, model.dataset, model.features)
-    if isinstance(model.learner, ExactPlan):
-        return ExactSteps(directory, model.learner, model.dataset, model.features)
-    if isinstance(model.learner, EnsemblePlan):
-        return CertifiedAnswers(directory, model.learner, model.dataset, model.features)
-    return NoisySteps(directory, model.learner, model.dataset, model.features)
+    method = MECHANISMS[model.learner.mechanism].method()
+    return method(directory, model.learner, model.dataset, model.features)

@@ -11,16 +11,15 @@ from certified_unlearning.accounting.core.problem import Problem
 from certified_unlearning.accounting.deletion import planning as deletion
 from certified_unlearning.accounting.deletion.planning import adaptive_deletion_curve, deletion_curve, plan_deletion
 from certified_unlearning.errors import AssumptionError, ParameterError
-from certified_unlearning.papers.forget_unlearning.theory.exact import (
+from certified_unlearning.papers.forget_unlearning.theory.exact import exact_deletion_curve, kept_after
+from tests.accounting.deletion_settings import C1, at, quoted
+from tests.papers.forget_unlearning.gaussian_laws import (
     GaussianLaw,
-    exact_deletion_curve,
     exact_risk,
     gaussian_divergence,
-    kept_after,
     law_after,
     least_exact_steps,
 )
-from tests.accounting.deletion_settings import C1, at, quoted
 
 PLAN = plan_deletion(**C1)
 PROBLEM, SIGMA = PLAN.problem, PLAN.sigma

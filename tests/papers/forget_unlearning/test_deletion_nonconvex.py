@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 
 from certified_unlearning.errors import AssumptionError, ParameterError
-from certified_unlearning.papers.forget_unlearning.theory.exact import GaussianLaw, gaussian_divergence
 from certified_unlearning.papers.forget_unlearning.theory.gibbs import (
     BoundedProblem,
     divergence_from_gibbs,
@@ -17,6 +16,7 @@ from certified_unlearning.papers.forget_unlearning.theory.gibbs import (
 )
 from certified_unlearning.papers.forget_unlearning.theory.nonconvex import plan_nonconvex_deletion
 from tests.accounting.deletion_settings import quoted
+from tests.papers.forget_unlearning.gaussian_laws import GaussianLaw, gaussian_divergence
 
 N1 = BoundedProblem(n=10**4, dimension=20, lipschitz=1.0, regularisation=1.0, smoothness=1.5, boundedness=2.0)
 TARGETS = {"alpha": 2.0, "epsilon_dp": 1.0, "epsilon_dd": 0.1, "records": 100}

@@ -80,7 +80,7 @@ class Guarantee(ABC):
 
 @dataclass(frozen=True, kw_only=True)
 class PrivateGuarantee(Guarantee):
-    """That of Gaussian releases and a selection.
+    """The guarantee of Gaussian releases, and of a selection where there is one.
 
     Attributes:
         mu: Of all Gaussian releases together.

@@ -144,7 +144,7 @@ class LinearProblem:
         return replace(whole.embedded(constants.learned_d) if constants.embedded else whole, radius=radius)
 
 
-class LearnerConstants(RunConstants):
+class PrivateRun(RunConstants):
     """The constants of one run of noisy gradient descent or output perturbation; a search has several.
 
     Attributes:
@@ -171,7 +171,7 @@ class Learner(GaussianPlan, PrivatePlan):
         own: The constants of its runs, besides the radius and sigma.
     """
 
-    run_constants = LearnerConstants
+    run_constants = PrivateRun
     words = Words(
         constants="radius, strength, steps",
         noise="weights' noise",
@@ -187,7 +187,7 @@ class Learner(GaussianPlan, PrivatePlan):
 
     @property
     def radius(self) -> float:
-        """Of the ball that weights are projected on, or a minimiser lies in."""
+        """The radius of the ball that weights are projected on, or that a minimiser lies in."""
         return self.problem.radius
 
     @property
@@ -203,10 +203,10 @@ class Learner(GaussianPlan, PrivatePlan):
     @classmethod
     def of_runs(cls, constants: PlanConstants) -> tuple[Self, ...]:
         """Return the plans of all runs; errors as of `from_constants`."""
-        return tuple(cls._of_run(constants, run) for run in constants.runs_of(LearnerConstants))
+        return tuple(cls._of_run(constants, run) for run in constants.runs_of(PrivateRun))
 
     @classmethod
-    def _of_run(cls, constants: PlanConstants, run: LearnerConstants) -> Self:
+    def _of_run(cls, constants: PlanConstants, run: PrivateRun) -> Self:
         given = run.model_dump(exclude_none=True, exclude={"radius", "sigma"})
         if foreign := [name for name in given if name not in cls.own]:
             raise ParameterError(f"{cls.name} has no {' and no '.join(foreign)}")
@@ -290,7 +290,7 @@ class NoisyDescent(Learner):
 
     @property
     def noise_resolution(self) -> float:
-        """That of a step's weights."""
+        """How far the weights of a step may be from those with exact noise."""
         return self.displacement
 
     @property
@@ -418,7 +418,7 @@ class OutputPerturbation(Learner):
 
     @property
     def noise_resolution(self) -> float:
-        """That of the published weights."""
+        """How far the published weights may be from those with exact noise."""
         return self.resolution(self.sigma)
 
     @property

@@ -30,7 +30,7 @@ from certified_unlearning.accounting.residual.rounding import UNIT
 from certified_unlearning.errors import AssumptionError, ParameterError
 
 
-class PhaseConstants(RunConstants):
+class Phase(RunConstants):
     """The constants of a phase: one pass over a block of the records.
 
     Attributes:
@@ -83,12 +83,12 @@ class OnePass(GaussianPlan):
 
     @property
     def records(self) -> int:
-        """Of the block."""
+        """How many records the block has."""
         return self.problem.n
 
     @property
     def radius(self) -> float:
-        """Of the ball."""
+        """The radius of the ball."""
         return self.problem.radius
 
     @property
@@ -128,7 +128,7 @@ class PhasedDescent(DisjointPlan):
     """
 
     name = "phased-descent"
-    run_constants = PhaseConstants
+    run_constants = Phase
     words = Words(
         seen="or what every phase published, but not the iterates of a phase",
         premises=(
@@ -162,7 +162,7 @@ class PhasedDescent(DisjointPlan):
 
     @property
     def noise_resolution(self) -> float:
-        """That of all phases together."""
+        """How far weights may be from those with exact noise, all phases together."""
         return self.resolution(math.fsum(phase.sigma for phase in self.phases))
 
     @property
@@ -179,7 +179,7 @@ class PhasedDescent(DisjointPlan):
                 step_size=each.step_size,
                 sigma=each.sigma,
             )
-            for each in constants.runs_of(PhaseConstants)
+            for each in constants.runs_of(Phase)
         )
         return cls(phases=planned, unused=constants.unused)
 

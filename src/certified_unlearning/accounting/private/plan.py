@@ -30,7 +30,8 @@ class RunConstants(BaseModel):
     """The constants of one run, stage or phase.
 
     They are what privacy follows from, and nothing else of a plan: a number that changes nothing could be edited
-    unseen. So step sizes that privacy does not rest on, and a radius that plays no part, are not among them.
+    unseen. So step sizes that privacy does not rest on, and a radius that plays no part, are not among them. Messages
+    on files that cannot be read name its subclasses.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)

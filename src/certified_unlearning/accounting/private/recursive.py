@@ -28,7 +28,7 @@ FEWEST_STEPS, MOST_STEPS = 50, 1000
 """Of a stage, where the analysis wants fewer or more; no matter of privacy."""
 
 
-class StageConstants(RunConstants):
+class Stage(RunConstants):
     """The constants of a stage: noisy descent on a chunk of the records.
 
     Attributes:
@@ -63,7 +63,7 @@ class RecursiveRegularisation(DisjointPlan):
     """
 
     name = "recursive-regularisation"
-    run_constants = StageConstants
+    run_constants = Stage
     words = Words(seen="or the iterates of all stages")
     stages: tuple[NoisyDescent, ...]
     strength: float
@@ -97,7 +97,7 @@ class RecursiveRegularisation(DisjointPlan):
 
     @property
     def noise_resolution(self) -> float:
-        """That of all stages together."""
+        """How far weights may be from those with exact noise, all stages together."""
         return math.fsum(stage.displacement for stage in self.stages)
 
     @property
@@ -108,7 +108,7 @@ class RecursiveRegularisation(DisjointPlan):
     @classmethod
     def from_constants(cls, constants: PlanConstants) -> Self:
         """Return the plan with these constants."""
-        stages = constants.runs_of(StageConstants)
+        stages = constants.runs_of(Stage)
         chunk, left = divmod(constants.learned_n, len(stages))
         if left:
             raise ParameterError(f"{constants.learned_n} records are no {len(stages)} chunks of as many")

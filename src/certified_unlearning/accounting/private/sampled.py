@@ -181,7 +181,7 @@ class SampledPlan(PrivatePlan):
         return self.guarantee.epsilon(delta)
 
 
-class SampledConstants(RunConstants):
+class SampledSteps(RunConstants):
     """The constants of DP-SGD.
 
     Attributes:
@@ -214,7 +214,7 @@ class SampledDescent(SampledPlan):
     """
 
     name = "sampled-descent"
-    run_constants = SampledConstants
+    run_constants = SampledSteps
     words = Words(
         seen=f"or the weights after every step, {SECRET_BATCHES}",
         sampling=POISSON_BATCHES,
@@ -254,7 +254,7 @@ class SampledDescent(SampledPlan):
 
     @property
     def noise_resolution(self) -> float:
-        """That of a batch's noise."""
+        """How far the noise of a batch may be from exact noise."""
         return self.resolution(self.sigma)
 
     @property
@@ -265,7 +265,7 @@ class SampledDescent(SampledPlan):
     @classmethod
     def from_constants(cls, constants: PlanConstants) -> Self:
         """Return the plan with these constants; its step size is any."""
-        problem, (run, *_) = LinearProblem.of(constants), constants.runs_of(SampledConstants)
+        problem, (run, *_) = LinearProblem.of(constants), constants.runs_of(SampledSteps)
         return cls(
             problem=problem,
             **run.model_dump(exclude={"sigma"}),
@@ -318,37 +318,6 @@ class SampledDescent(SampledPlan):
             middle = (low + high) / 2
             low, high = (low, middle) if enough(middle) else (middle, high)
         return replace(plan, multiplier=math.exp(high))
-
-
-def sampled_epsilon(
-    multiplier: float, *, share: float, steps: int, delta: float, relation: Relation, interval: float = 1e-4
-) -> float:
-    """Return the epsilon of sums over Poisson batches with Gaussian noise, composed numerically and rounded up.
-
-    Args:
-        multiplier: ``z``, noise in units of a record's bound, under both relations.
-        share: ``q``.
-        steps: Batches.
-        delta: Strictly between 0 and 1.
-        relation: Under ``replace-one`` a record leaves and another comes, which takes about twice the noise.
-        interval: Width of a bin of the privacy loss.
-
-    Raises:
-        ParameterError: A value makes no sense, or dp-accounting is not installed.
-    """
-    require_count(least=1, steps=steps)
-    sums = [NoisySums(multiplier=multiplier, share=share, times=steps)]
-    return composed_epsilon(sums, delta=delta, relation=relation, interval=interval)
-
-
-def composed_epsilon(sums: Sequence[NoisySums], *, delta: float, relation: Relation, interval: float = 1e-4) -> float:
-    """Return the epsilon of several kinds of noisy sums of the same records; arguments as of `sampled_epsilon`.
-
-    Raises:
-        ParameterError: A value makes no sense, there is no sum, or dp-accounting is not installed.
-    """
-    require_probability(delta=delta)
-    return _epsilon_of(composed_distribution(sums, relation=relation, interval=interval), sums, delta)
 
 
 def _epsilon_of(distribution: Any, sums: Iterable[NoisySums], delta: float) -> float:

@@ -178,11 +178,6 @@ class SampledSpider(VarianceReduced, SampledPlan):
                         high, above = point, found
         return with_constant(high)
 
-    def constant(self, *, epsilon: float, delta: float) -> float:
-        """Return ``c`` of Theorem 41 for this noise, without the share of rounding."""
-        scale = self.problem.smoothness * math.sqrt(math.log(1 / delta)) / epsilon
-        return self.sigma_difference / (scale * _theorem_41(self.batch, self.steps, self.problem.n))
-
 
 def _theorem_41(batch: int, steps: int, n: int) -> float:
     """Return ``max{1 / b, sqrt(T) / n}``."""

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, ClassVar, Self
 
 from certified_unlearning.accounting.core.checks import require_count, require_positive, require_probability
 from certified_unlearning.accounting.private.guarantee import PrivateGuarantee
-from certified_unlearning.accounting.private.learners import LEARNERS, Learner, LearnerConstants, LinearProblem
+from certified_unlearning.accounting.private.learners import LEARNERS, Learner, LinearProblem, PrivateRun
 from certified_unlearning.accounting.private.plan import Calibration, PlanConstants, PrivatePlan
 from certified_unlearning.accounting.private.releases import composed
 from certified_unlearning.accounting.private.selections import (
@@ -39,7 +39,7 @@ class Selection(PrivatePlan):
     words = replace(
         Learner.words, order="they were split by position, so that learning and selecting read different ones"
     )
-    run_constants = LearnerConstants
+    run_constants = PrivateRun
     stated: ClassVar[str]
     validated: int
     epsilon: float
@@ -67,17 +67,17 @@ class Selection(PrivatePlan):
 
     @property
     def problem(self) -> LinearProblem:
-        """Of the first run."""
+        """The bounds of the records of the first run."""
         return self.learners[0].problem
 
     @property
     def noise_resolution(self) -> float:
-        """The largest of a run."""
+        """How far the weights of a run may be from those with exact noise, at most."""
         return max(each.noise_resolution for each in self.learners)
 
     @property
     def calibration(self) -> Calibration:
-        """That of the first run."""
+        """The noise of the first run, and its cost."""
         return self.learners[0].calibration
 
     def constants(self, *, features: int | None = None, row_norm: float | None = None) -> PlanConstants:

@@ -161,7 +161,7 @@ class VarianceReduced(StationaryPlan):
 
     @property
     def noise_resolution(self) -> float:
-        """That of the noisiest release."""
+        """How far the noisiest release may be from one with exact noise."""
         return self.resolution(max(self.sigma_gradient, self.farthest * self.sigma_difference))
 
     @property
@@ -332,18 +332,6 @@ def theorem_42(
 def equivalent_constant(epsilon: float, delta: float) -> float:
     """Return ``c`` of Theorem 41 for full batches under replace-one: ``2 sqrt(2) z epsilon / sqrt(log(1/delta))``."""
     return 2 * math.sqrt(2) * noise_multiplier(epsilon, delta) * epsilon / math.sqrt(math.log(1 / delta))
-
-
-def lemma_15(*, step_size: float, smoothness: float, drift: float) -> tuple[float, float, float]:
-    """Return Lemma 15's ``A`` and its two coefficients, of ``L_0 / T`` and of ``tau_1^2``.
-
-    Args:
-        step_size: ``eta``.
-        smoothness: ``H``.
-        drift: ``tau_2^2 q``.
-    """
-    a = step_size / 2 - smoothness * step_size**2 / 2 - step_size**3 * drift / 2
-    return a, 2 / a * (1 + drift * step_size**2), step_size / a + 2 + drift * step_size**3 / a
 
 
 def _calibrated(given: SpiderBoost, period: int, epsilon: float, delta: float) -> SpiderBoost:

@@ -150,7 +150,7 @@ class TreeSpider(GaussianPlan, StationaryPlan):
 
     @property
     def noise_resolution(self) -> float:
-        """That of the noisiest release."""
+        """How far the noisiest release may be from one with exact noise."""
         return self.resolution(self.largest_sigma)
 
     @property

@@ -19,7 +19,7 @@ from certified_unlearning.mechanisms.private.fitting import require_fitting
 def learn(plan: SampledDescent, records: BoundedRecords, keys: Sequence[int]) -> Tensor:
     """Return the last weights of each trial, projected on the problem's ball in every step.
 
-    Arguments are those of `noisy_descent.learn`. Whoever knows a trial's key knows its batches and its noise.
+    Arguments are those of `noisy_descent.learn`. Who knows a trial's key knows its batches and its noise.
     """
     require_fitting(plan.problem, records)
     weights = records.rows.new_zeros(len(keys), records.features)
