@@ -172,23 +172,15 @@ class PredictionCertificate(Certificate):
             raise ParameterError("naive rounding proves nothing: certificates need rounding outward")
         if not len(rows):
             raise ParameterError("rows must hold at least one input, got none")
-        descent = settings.descent
         made = cls.made(
             numbers=evidence.statements(learned, rows, labels),
             n=n,
             widths=evidence.widths(settings.network),
-            loss=descent.loss,
+            **{name: getattr(settings.descent, name) for name in evidence.OF_DESCENT},
             epochs=settings.epochs,
             batches=batches,
             smallest_batch=learned.smallest_batch,
             updates=settings.epochs * batches,
-            step_size=descent.step_size,
-            decay=descent.decay,
-            clipping=descent.clipping,
-            bound=descent.bound,
-            weight_decay=descent.weight_decay,
-            momentum=descent.momentum,
-            nesterov=descent.nesterov,
             changes=settings.neighbourhood.changes,
             budgets=learned.budgets,
             products=settings.bounding.products,
