@@ -327,6 +327,11 @@ def _require_sizes(stated: Any, name: str = "") -> None:
         )
 
 
+def the_left(n: int) -> str:
+    """Return the records that are left, in words."""
+    return "the one record that is left" if n == 1 else f"the {n} records that are left"
+
+
 def or_nothing(value: float | None) -> str:
     """Return a number for people, rounded up; None says nothing."""
     return "nothing" if value is None else rounded_up(value)

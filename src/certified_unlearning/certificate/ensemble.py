@@ -12,7 +12,7 @@ from typing import Any, Literal, Self
 from pydantic import Field
 
 from certified_unlearning.accounting.accountant import Assumption
-from certified_unlearning.certificate.base import Certificate, Scope, Stated
+from certified_unlearning.certificate.base import Certificate, Scope, Stated, the_left
 from certified_unlearning.certificate.preprocessing import GIVEN, possible_features, preprocessing
 from certified_unlearning.mechanisms.certified_sgd.shards import Places, Sharding, replayed
 from certified_unlearning.text import counted
@@ -134,10 +134,9 @@ class EnsembleCertificate(Certificate):
 
     def details(self) -> str:
         """Return the whole statement for people who know its terms."""
-        left = "the one record that is left" if self.n == 1 else f"the {self.n} records that are left"
         pending = sum(self.pending)
         return (
-            f"answers are those of {counted(self.shards, 'shard')} trained on {left}; of "
+            f"answers are those of {counted(self.shards, 'shard')} trained on {the_left(self.n)}; of "
             f"{counted(self.deleted, 'removed record')} {pending} {'is' if pending == 1 else 'are'} still in "
             f"parameters, which must stay secret ({self.guarantee} by {self.mechanism}; {self.not_checked})"
         )

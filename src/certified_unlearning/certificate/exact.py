@@ -12,7 +12,7 @@ from pydantic import Field
 from certified_unlearning.accounting.accountant import Assumption
 from certified_unlearning.accounting.core.losses import scores_per_record
 from certified_unlearning.accounting.tv.subsampling import subsampling_tv
-from certified_unlearning.certificate.base import Certificate, Scope, Stated
+from certified_unlearning.certificate.base import Certificate, Scope, Stated, the_left
 from certified_unlearning.certificate.preprocessing import GIVEN, possible_features, preprocessing
 from certified_unlearning.text import rounded_up
 from certified_unlearning.vocabulary import ExactMechanism, NoiseSource, Reading
@@ -112,10 +112,9 @@ class ExactCertificate(Certificate):
 
     def details(self) -> str:
         """Return the whole statement for people who know its terms."""
-        left = "the one record that is left" if self.n == 1 else f"the {self.n} records that are left"
         return (
-            f"equal in law to a run on {left} ({self.guarantee} by {self.mechanism}; a deletion computes again with "
-            f"probability at most {rounded_up(self.recompute_probability)}; {self.not_checked})"
+            f"equal in law to a run on {the_left(self.n)} ({self.guarantee} by {self.mechanism}; a deletion "
+            f"computes again with probability at most {rounded_up(self.recompute_probability)}; {self.not_checked})"
         )
 
     @classmethod
