@@ -16,7 +16,7 @@ from certified_unlearning.errors import ParameterError
 from certified_unlearning.ledger.application import apply
 from certified_unlearning.ledger.initialisation import initialise
 from certified_unlearning.ledger.personal_report import report_on
-from certified_unlearning.ledger.plain_words import has_plain_words
+from certified_unlearning.ledger.plain_words import PLAIN_WORDS, comparison_in_plain_words
 from certified_unlearning.ledger.requests import request
 from certified_unlearning.ledger.store import LedgerError
 from tests.ledger.conftest import Original, Unlearn
@@ -53,15 +53,16 @@ def test_a_removed_person_is_told_what_was_asked_done_and_guaranteed(removed: Pa
     report = report_on(removed, "p1")
     assert (report.stage, report.version, report.current) == ("removed", 2, 2)
     assert [heading for heading, _ in report.sections] == [
+        "What this page is",
         "What was asked",
         "What was done",
-        "What is guaranteed",
+        "What the calculation shows",
         "What this rests on, and no software can check",
-        "What is not guaranteed",
+        "What is not covered",
         "How to check it",
     ]
     assert report.requested is not None
-    assert report.requested[:10] in report.sections[0].sentences[0]
+    assert report.requested[:10] in report.sections[1].sentences[0]
     assert all(
         sentences and all(each[0].isupper() or each[0] == "`" for each in sentences) for _, sentences in report.sections
     )
@@ -71,12 +72,18 @@ def test_every_assumption_and_limit_that_a_person_reads_has_plain_words(removed:
     certified = certificate.read_any(removed / "certificate-2.json")
     shown = [*(each.statement for each in certified.unchecked), *certified.not_promised]
     assert shown
-    assert [each for each in shown if not has_plain_words(each)] == []
+    assert [each for each in shown if each not in PLAIN_WORDS] == []
+
+
+def test_what_a_version_is_compared_with_has_plain_words(removed: Path) -> None:
+    certified = certificate.read_any(removed / "certificate-2.json")
+    compared_with = certified.scope(certified.stated(), "version 2").compared_with
+    assert comparison_in_plain_words(compared_with) != compared_with
 
 
 def test_the_share_of_right_bets_is_that_of_the_certificate_rounded_up(removed: Path) -> None:
     report, stated = report_on(removed, "p1"), certificate.read_any(removed / "certificate-2.json").stated()
-    sentence = report.sections[2].sentences[0]
+    sentence = report.sections[3].sentences[0]
     if stated.epsilon is None:
         assert report.share is None
         assert sentence.startswith("Every answer that the current model gives is the one that it would give")
@@ -100,8 +107,8 @@ def test_the_share_of_right_bets_is_that_of_the_certificate_rounded_up(removed: 
 def test_who_waits_is_told_that_the_model_still_knows(removed: Path) -> None:
     report = report_on(removed, "p2")
     assert (report.stage, report.share, report.applied) == ("waiting", None, None)
-    assert "What is guaranteed" not in [heading for heading, _ in report.sections]
-    assert "The current model still knows" in report.as_text()
+    assert "What the calculation shows" not in [heading for heading, _ in report.sections]
+    assert "The current model, version 2, was made with the record" in report.as_text()
 
 
 def test_who_asked_for_nothing_is_told_how_to(removed: Path) -> None:
@@ -113,7 +120,7 @@ def test_who_asked_for_nothing_is_told_how_to(removed: Path) -> None:
 def test_status_verify_and_the_certificates_summary_open_with_the_same_sentence(
     removed: Path, unlearn: Unlearn
 ) -> None:
-    sentence = report_on(removed, "p1").sections[2].sentences[0]
+    sentence = report_on(removed, "p1").sections[3].sentences[0]
     assert certificate.read_any(removed / "certificate-2.json").summary().startswith(sentence)
     for command in ("status", "verify"):
         assert unlearn(command, removed).stdout.splitlines()[0] == sentence
@@ -150,7 +157,10 @@ def test_the_page_can_be_printed_and_needs_no_network(removed: Path, tmp_path: P
     text = page.read_text()
     assert text.startswith("<!DOCTYPE html>")
     assert not re.search(r"https?://|<script|<link|<img|url\(", text)
-    assert all(html.escape(each) in text for _, sentences in report_on(removed, "p1").sections for each in sentences)
+    assert "<code>unlearn verify" in text
+    words = html.unescape(re.sub("<[^>]*>", " ", text).replace("  ", " "))
+    shown = [each for _, sentences in report_on(removed, "p1").sections[1:] for each in sentences]
+    assert all(each.replace("`", "") in re.sub(" +", " ", words).replace(" ,", ",") or "`" in each for each in shown)
 
 
 def test_a_page_is_named_html_and_nothing_else_is_written(model: Path, tmp_path: Path, unlearn: Unlearn) -> None:

@@ -110,9 +110,6 @@ class Certificate(BaseModel):
     """What a guesser sees."""
     bet: ClassVar[str] = "the removed records were ever in it"
     """What a guesser bets on."""
-    removal: ClassVar[str] = ""
-    """How the influence of records leaves the model, in sentences without terms, of kinds that a ledger has."""
-
     if TYPE_CHECKING:  # Fields of a base would come first in files; each kind has them where its files have them.
 
         @property
@@ -191,6 +188,10 @@ class Certificate(BaseModel):
             steps: Noisy steps that were taken.
             reading: Whether all records were read for it.
         """
+        raise NotImplementedError
+
+    def done(self, steps: int, reading: Reading | None) -> str:
+        """Return what was done to the model, in sentences without terms; arguments as of `removed_by`."""
         raise NotImplementedError
 
     @property

@@ -74,11 +74,6 @@ class EnsembleCertificate(Certificate):
     """
 
     publishes_weights = False
-    removal = (
-        "The model has several parts. A part that lost more records than its bounds allow was learned again. Until "
-        "then an answer is given only where the records cannot have changed it."
-    )
-
     kind: Literal["ensemble"] = "ensemble"
     mechanism: Literal["certified-ensemble"] = "certified-ensemble"
     guarantee: Literal["exact"] = "exact"
@@ -157,6 +152,17 @@ class EnsembleCertificate(Certificate):
     def removed_by(cls, steps: int, reading: Reading | None) -> str:
         """Return how records left a version."""
         return "bounding what shards answer without them, and training those again whose budget was spent"
+
+    def done(self, steps: int, reading: Reading | None) -> str:
+        """Return how many records are still in the parameters."""
+        left = sum(self.pending)
+        if not left:
+            return "All parts of the model that depended on removed records were trained again without them."
+        return (
+            f"The secret numbers of the model still depend on {counted(left, 'removed record')} of all people. Answers "
+            "are given only where these cannot have changed them. Parts of the model are trained again when they have "
+            "lost too many records."
+        )
 
     def check(self) -> None:
         """Replay the requests, and compare where the ensemble stands with what is stated; see `Certificate.check`."""

@@ -65,8 +65,6 @@ class ExactCertificate(Certificate):
         code_version: Which code ran.
     """
 
-    removal = "All training steps that depended on the records were then computed again without them."
-
     kind: Literal["exact"] = "exact"
     mechanism: ExactMechanism
     loss: Literal["logistic", "softmax", "hinge"]
@@ -132,6 +130,10 @@ class ExactCertificate(Certificate):
     def removed_by(cls, steps: int, reading: Reading | None) -> str:
         """Return how records left a version."""
         return "exact unlearning"
+
+    def done(self, steps: int, reading: Reading | None) -> str:
+        """Return that what depended on the records was computed again."""
+        return "All training steps that depended on what was removed were then computed again without it."
 
     def limits(self) -> dict[str, tuple[bool, str]]:
         """Return for fields whether their values are possible, and fit each other."""

@@ -69,11 +69,6 @@ class ResidualCertificate(Certificate):
         code_version: Which code ran.
     """
 
-    removal = (
-        "The model was then corrected for the missing records, or learned anew without them, and published with random "
-        "noise that hides what the correction may have missed."
-    )
-
     kind: Literal["residual"] = "residual"
     mechanism: Literal["newton-removal", "certified-refit"]
     loss: Loss
@@ -148,6 +143,15 @@ class ResidualCertificate(Certificate):
             "unscheduled": "reading the data again, earlier than planned",
         }
         return how[reading]
+
+    def done(self, steps: int, reading: Reading | None) -> str:
+        """Return whether the model was corrected or learned anew."""
+        if reading == "none":
+            return (
+                "The model was then corrected for what was removed, and random noise was added to it. Secret files in "
+                "the model's folder may still contain information from it, until the model is learned anew."
+            )
+        return "The model was then learned anew from the remaining records, and random noise was added to it."
 
     def limits(self) -> dict[str, tuple[bool, str]]:
         """Return for fields whether their values are possible, and fit each other."""

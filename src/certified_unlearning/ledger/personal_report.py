@@ -4,8 +4,10 @@ Free of heavy imports: it reads the ledger and the current certificate, and neit
 """
 
 import html
+import re
 import shlex
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Literal, NamedTuple
 
@@ -13,11 +15,12 @@ from certified_unlearning.certificate.base import Certificate, or_nothing
 from certified_unlearning.data.tables.declaration import text_of
 from certified_unlearning.errors import ParameterError
 from certified_unlearning.ledger.directory import ModelDirectory
-from certified_unlearning.ledger.plain_words import EARLIER, in_plain_words
+from certified_unlearning.ledger.plain_words import EARLIER, comparison_in_plain_words, in_plain_words
 from certified_unlearning.ledger.requests import current_certificate
 from certified_unlearning.ledger.state import State, Version, read_state
 from certified_unlearning.ledger.store import Event, Ledger
 from certified_unlearning.text import counted, noun_of
+from certified_unlearning.version import code_version
 
 Stage = Literal["no request", "waiting", "removed"]
 
@@ -63,7 +66,7 @@ class PersonalReport:
     @property
     def title(self) -> str:
         """What the report is about."""
-        return f"Records of {self.identifier}"
+        return f"Records of {self.identifier} in a model"
 
     def as_text(self) -> str:
         """Return the report as plain text."""
@@ -76,7 +79,7 @@ class PersonalReport:
         """Return the report as a page that can be printed and needs no network."""
         body = [f"<h1>{html.escape(self.title)}</h1>"]
         for heading, sentences in self.sections:
-            items = "".join(f"<li>{html.escape(sentence)}</li>" for sentence in sentences)
+            items = "".join(f"<li>{_marked(sentence)}</li>" for sentence in sentences)
             body.append(f"<h2>{html.escape(heading)}</h2><ul>{items}</ul>")
         return _PAGE.format(title=html.escape(self.title), body="\n".join(body))
 
@@ -139,74 +142,97 @@ class _Writer:
     answering: Version | None
 
     def sections(self, head: str) -> tuple[Section, ...]:
+        scope = Section("What this page is", self._scope())
         if self.request is None:
-            kept = f"The training data hold {counted(self.records, 'record')} with the identifier {self.name}."
-            return (Section("No removal was requested", (kept, f"{self._command('request')} requests it.")),)
+            kept = f"The training data hold {self._records()}."
+            return (scope, Section("No removal was requested", (kept, f"{self._command('request')} requests it.")))
         asked = Section("What was asked", (self._asked(self.request),))
         if self.answering is None:
-            waits = "The request waits. The current model still knows the records."
-            return (asked, Section("What was done", (waits, f"{self._command('apply')} carries it out.")))
+            it = noun_of(self.records, "record")
+            waits = (
+                f"The request waits. The current model, version {self.state.current.version}, was made with the {it}."
+            )
+            return (scope, asked, Section("What was done", (waits, f"{self._command('apply')} carries it out.")))
         return (
+            scope,
             asked,
             Section("What was done", self._done(self.answering)),
-            Section("What is guaranteed", self._guaranteed()),
+            Section("What the calculation shows", self._shown()),
             Section("What this rests on, and no software can check", self._assumed()),
-            Section("What is not guaranteed", self._not_guaranteed()),
+            Section("What is not covered", self._not_covered()),
             Section("How to check it", self._checks(head)),
         )
 
-    def _asked(self, request: Event) -> str:
-        these = noun_of(self.records, "record")
+    def _records(self) -> str:
+        return f"{counted(self.records, 'record')} with the identifier {self.name}"
+
+    def _scope(self) -> tuple[str, ...]:
         return (
-            f"On {_day(request.time)}, the removal of {self.records:,} {these} with the identifier {self.name} was "
-            f"recorded as entry {request.sequence:,} of the ledger."
+            f"This page is about the model in the folder {self.path}, and about nothing else that is stored elsewhere. "
+            "It can be attached to an answer. It is not the whole answer that a law may ask for, and no legal advice.",
+            f"It was made on {_day(datetime.now(UTC).isoformat(timespec='seconds'))} with unlearn {code_version()}.",
+        )
+
+    def _asked(self, request: Event) -> str:
+        return (
+            f"On {_day(request.time)}, the removal of {self._records()} was recorded as entry {request.sequence:,} of "
+            "the log of requests."
         )
 
     def _done(self, answering: Version) -> tuple[str, ...]:
-        current = self.state.current
+        current, batch = self.state.current, answering.batch
         later = "" if answering is current else f" Version {current.version} is the current one."
+        it = noun_of(self.records, "record")
         return (
-            f"On {_day(answering.time)}, the request was carried out with version {answering.version} of the model."
-            + later,
-            "The training copy was overwritten where the person's records stood, and the ledger no longer knows which "
-            "rows they were.",
-            "The weights of all earlier versions were deleted from the model directory.",
-            self.certified.removal,
+            f"On {_day(answering.time)}, the request was carried out with version {answering.version} of the model.{later}",
+            f"In the file used for training, the {it} had been overwritten. The log no longer says where the {it} stood. "
+            f"It keeps the identifier {self.name}, which proves the request.",
+            "The numbers that make up earlier versions of the model were deleted from the model's folder.",
+            self.certified.done(0 if batch is None else batch.steps, answering.reading),
         )
 
-    def _guaranteed(self) -> tuple[str, ...]:
-        stated = self.certified.stated()
+    def _shown(self) -> tuple[str, ...]:
+        stated, meaning = self.certified.stated(), self.certified.meaning()
         scope = self.certified.scope(stated, "the current version")
-        meaning = self.certified.meaning()
         sentences = [] if meaning is None else [meaning]
-        sentences.append(f"The comparison is with {scope.compared_with}.")
+        if stated.right_guesses is not None:
+            sentences.append(
+                "For this person both answers are equally likely beforehand. The person knows all other people's "
+                "records, but neither this page, nor the log, nor an earlier version of the model."
+            )
+            sentences.append(
+                "The number is not the chance that somebody finds a record, nor the share of the data that remains. It "
+                "covers the current version, and all records removed from it together."
+            )
+        sentences.append(f"The comparison is with {comparison_in_plain_words(scope.compared_with)}.")
         if stated.epsilon is not None:
+            mu = "" if stated.mu is None else f", and mu = {or_nothing(stated.mu)}, from which the number above follows"
             sentences.append(
                 f"In the terms of the field: epsilon = {or_nothing(stated.epsilon)} at delta = "
-                f"{or_nothing(stated.whole_delta)}."
+                f"{or_nothing(stated.whole_delta)}{mu}."
             )
+        sentences.append("All this holds if the software ran as described, and if the points below hold.")
         return tuple(sentences)
 
     def _assumed(self) -> tuple[str, ...]:
         return in_plain_words(each.statement for each in self.certified.unchecked)
 
-    def _not_guaranteed(self) -> tuple[str, ...]:
+    def _not_covered(self) -> tuple[str, ...]:
         always = (
             EARLIER,
-            "Copies of the data outside the model directory, such as the original file and backups, are not touched.",
-            "What other people's records say about the same facts stays.",
+            "The original file and other copies of the data, such as backups, are not erased by this software.",
+            "The model may still say what it learned from other people's records.",
         )
         return tuple(dict.fromkeys((*always, *in_plain_words(self.certified.not_promised))))
 
     def _checks(self, head: str) -> tuple[str, ...]:
         current = self.state.current
+        certificate = ModelDirectory(self.path).certificate(current.version).name
         return (
-            f"{self._command('verify', f'--head {head}')} recomputes every number, and checks that nothing recorded "
-            "until now was changed or dropped.",
-            f"The certificate is {ModelDirectory(self.path).certificate(current.version).name}, with the SHA-256 "
-            f"{current.certificate_sha256}. "
-            "`unlearn verify` recomputes it without the model, too.",
-            "The certificate is arithmetic: it does not prove that the steps were executed.",
+            f"With access to the model's folder: {self._command('verify', f'--head {head}')} computes all numbers "
+            "again, and shows whether an entry of the log was changed or dropped since this page was made.",
+            f"With the certificate alone: `unlearn verify {certificate}` computes the numbers again, but cannot see "
+            f"whether the software ran as described. The file's SHA-256 is {current.certificate_sha256}.",
         )
 
     def _command(self, name: str, rest: str = "") -> str:
@@ -214,6 +240,11 @@ class _Writer:
         if name == "request":
             words.append(f"--id {shlex.quote(self.name)}")
         return f"`{' '.join([*words, rest]).strip()}`"
+
+
+def _marked(sentence: str) -> str:
+    """Return a sentence as HTML, with commands as code."""
+    return re.sub("`(.*?)`", r"<code>\1</code>", html.escape(sentence))
 
 
 def _day(time: str) -> str:
@@ -233,7 +264,12 @@ h1 {{ font-size: 1.5em; overflow-wrap: anywhere; }}
 h2 {{ font-size: 1.1em; margin: 1.5em 0 .3em; break-after: avoid; }}
 ul {{ margin: 0; padding-left: 1.2em; }}
 li {{ margin: .3em 0; overflow-wrap: anywhere; break-inside: avoid; }}
-@page {{ margin: 2cm; }}
+code {{ font-size: .9em; overflow-wrap: anywhere; }}
+@page {{ margin: 1.5cm; }}
+@media print {{
+  body {{ font-size: 9.5pt; line-height: 1.35; margin: 0; max-width: none; }}
+  h2 {{ margin-top: .8em; }}
+}}
 </style>
 </head>
 <body>

@@ -5,13 +5,17 @@ Certificates keep their own words, which `unlearn verify` compares. A sentence w
 
 from collections.abc import Iterable
 
-_NO_REACTION = "Nobody asked for a removal because of what a model said."
-_OTHERS = "The people whose records stay are not protected: the model may tell things about them."
-EARLIER = "Copies of the model from before the removal, wherever they are, still know the records."
-_COLUMNS = "How columns became numbers (the list of columns, ranges, categories) was not chosen by these records."
+_NO_REACTION = (
+    "Nobody asked for a removal because of something that a model said. The calculation does not cover such requests."
+)
+_OTHERS = "The page is about removed records only. It says nothing about how well the remaining records are protected."
+EARLIER = "Copies of the model from before the removal, wherever they are, still contain information from the records."
+_COLUMNS = "The list of columns, value ranges and categories was fixed without looking at the removed records."
 _NOISE = "Nobody knows the random numbers that were drawn."
+_ROUNDING = "The calculation treats numbers as exact. It does not cover what a computer's rounding may tell."
+_SECRET = "The model's folder is kept secret, and no older copy of it exists, in backups either."
 
-_PLAIN = {
+PLAIN_WORDS = {
     # What guarantees rest on.
     "preprocessing does not depend on records that may be removed": _COLUMNS,
     "preprocessing, but for the list of classes, does not depend on records that may be removed": (
@@ -28,27 +32,24 @@ _PLAIN = {
         _NO_REACTION
     ),
     "requests are oblivious: chosen without looking at models, states, or the time of requests": (
-        "Nobody asked for a removal because of what a model said, or of how long an earlier removal took."
+        "Nobody asked for a removal because of something that a model said, or because of how long a removal took. The "
+        "calculation does not cover such requests."
     ),
     "nobody concludes anything from when data were read again": (
-        "Nobody draws conclusions from the dates on which all records were read again."
+        "The dates on which the model was learned anew may tell something. The calculation leaves that out."
     ),
     "nobody concludes anything from the last bits of the published weights' noise": (
-        "Nobody exploits the last digits of the random noise in the published model."
+        "The last digits of the random noise in the model may tell something. The calculation leaves that out."
     ),
     "nobody who sees the model knows the noise": _NOISE,
     "nobody knows the randomness": _NOISE,
-    "numbers are real numbers": "The computer's rounding of numbers tells nothing.",
-    "arithmetic and Gaussian noise are exact": "The computer's rounding of numbers tells nothing.",
+    "numbers are real numbers": _ROUNDING,
+    "arithmetic and Gaussian noise are exact": _ROUNDING,
     "single operations are rounded to nearest, and exponentials are right to 4 units in the last place": (
-        "The computer rounds as its makers say."
+        "The computer's processor rounds numbers as its makers say."
     ),
-    "the state is secret, and no older copy of it is kept": (
-        "The model directory is kept secret, and no older copy of it exists, in backups either."
-    ),
-    "parameters, boxes and checkpoints are secret, and no older copy of them is kept": (
-        "The model directory is kept secret, and no older copy of it exists, in backups either."
-    ),
+    "the state is secret, and no older copy of it is kept": (_SECRET),
+    "parameters, boxes and checkpoints are secret, and no older copy of them is kept": (_SECRET),
     "boxes and checkpoints follow from the records by the constants named here": (
         "The model was made from the records as the certificate says."
     ),
@@ -57,10 +58,10 @@ _PLAIN = {
     ),
     # What is not promised.
     "nothing about requests that were made because of what a model said": (
-        "Removals that somebody asked for because of what a model said are not covered."
+        "Removals that were asked for because of something that a model said are not covered."
     ),
     "nothing where requests were chosen after seeing a model, a state, or how long a request took": (
-        "Removals that somebody asked for because of what a model said, or of how long one took, are not covered."
+        "Removals that were asked for because of something that a model said, or of how long one took, are not covered."
     ),
     "nothing towards the people whose records stay": _OTHERS,
     "nothing towards the records that stay: the comparator is an exact minimiser with noise, no private training": (
@@ -70,11 +71,11 @@ _PLAIN = {
     "nothing about what was published before a deletion: whoever kept it has a model of the removed records": EARLIER,
     "nothing about what was published before a deletion, nor about two states together: two snapshots around a request "
     "give the removed record away": (
-        f"{EARLIER} Two copies of the model directory, from before and after the removal, give the records away."
+        "Two copies of the model's folder, from before and after the removal, show the records."
     ),
     "nothing about the secret state (weights without noise, matrix and factor), which depends on removed records until "
     "data are read again": (
-        "The secret files in the model directory may depend on the removed records until all records are read again."
+        "Secret files in the model's folder may contain information from removed records until it is learned anew."
     ),
     "nothing about parameters: until a shard is trained again they were learned with the records that have left it, "
     "and so were its boxes; both must stay secret": (
@@ -82,10 +83,11 @@ _PLAIN = {
     ),
     "nothing about inputs without an answer, and no differential privacy of the answers: which inputs have none "
     "depends on the records, those that were removed included, and leaks": (
-        "Which questions get no answer depends on the records, the removed ones included."
+        "The page covers the answers that are given. Which questions stay without an answer may tell something about "
+        "removed records."
     ),
     "nothing about probabilities, numbers of votes or of shards that abstain: labels only": (
-        "Only answers are covered, and not how sure the model is of them."
+        "Answers are covered. How sure the model is of them is not."
     ),
     "nothing about which shard is trained again, and when: that tells in which shards removed records lay, and so does "
     "the time that a request takes; it depends on nothing that the records said": (
@@ -96,12 +98,28 @@ _PLAIN = {
     ),
 }
 
+_COMPARISONS = {
+    "learning anew by the same noisy steps": (
+        "a model that was trained in the same way, with random noise, without the removed records from the beginning"
+    ),
+    "an exact refit with the same noise": (
+        "a model that was trained without the removed records from the beginning, and to which the same kind of random "
+        "noise was added"
+    ),
+    "the same steps from nothing on the records that are left": (
+        "a model that was trained in the same way without the removed records from the beginning"
+    ),
+    "the answers of the ensemble trained from the same starts, on the same slices of the records that are left": (
+        "the answers of a model that was trained in the same way without the removed records from the beginning"
+    ),
+}
+
 
 def in_plain_words(statements: Iterable[str]) -> tuple[str, ...]:
     """Return statements of a certificate as sentences without terms, each once."""
-    return tuple(dict.fromkeys(_PLAIN.get(each, f"{each[0].upper()}{each[1:]}.") for each in statements))
+    return tuple(dict.fromkeys(PLAIN_WORDS.get(each, f"{each[0].upper()}{each[1:]}.") for each in statements))
 
 
-def has_plain_words(statement: str) -> bool:
-    """Return whether there is a sentence without terms for a statement."""
-    return statement in _PLAIN
+def comparison_in_plain_words(compared_with: str) -> str:
+    """Return what a version is compared with, for people who know no term of the field."""
+    return _COMPARISONS.get(compared_with, compared_with)

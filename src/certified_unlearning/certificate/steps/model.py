@@ -27,7 +27,6 @@ class StepsCertificate(StepsConstants):
     """An (epsilon, delta + extra_delta) unlearning statement of noisy steps; `StepsConstants` has its fields."""
 
     takes_noisy_steps = True
-    removal = "Noisy training steps on the remaining records then removed their influence from the model."
 
     @property
     def is_empty(self) -> bool:
@@ -89,6 +88,13 @@ class StepsCertificate(StepsConstants):
     def removed_by(cls, steps: int, reading: Reading | None) -> str:
         """Return how records left a version."""
         return f"K = {counted(steps, 'step')}"
+
+    def done(self, steps: int, reading: Reading | None) -> str:
+        """Return that steps on the remaining records reduced what the removed ones did."""
+        return (
+            f"Then {counted(steps, 'training step')} on the remaining records, each with random noise, reduced the "
+            "influence of what was removed, to the limit stated below."
+        )
 
     def limits(self) -> dict[str, tuple[bool, str]]:
         """Return for fields whether their values are possible; see `limits_of`."""
