@@ -184,9 +184,10 @@ class _Writer:
         later = "" if answering is current else f" Version {current.version} is the current one."
         it = noun_of(self.records, "record")
         return (
-            f"On {_day(answering.time)}, the request was carried out with version {answering.version} of the model.{later}",
-            f"In the file used for training, the {it} had been overwritten. The log no longer says where the {it} stood. "
-            f"It keeps the identifier {self.name}, which proves the request.",
+            f"On {_day(answering.time)}, the request was carried out with version {answering.version} of the model."
+            + later,
+            f"In the file used for training, the {it} had been overwritten. The log no longer says where the {it} "
+            f"stood. It keeps the identifier {self.name}, which proves the request.",
             "The numbers that make up earlier versions of the model were deleted from the model's folder.",
             self.certified.done(0 if batch is None else batch.steps, answering.reading),
         )
