@@ -2,7 +2,7 @@
 
 import math
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import Any, ClassVar, Literal, NamedTuple, get_args
 
@@ -440,3 +440,10 @@ def plan_learner(
         if (planned := mini_batches_for(**sizes, C=C, intercept=intercept)) is not None:
             return MiniBatchLearner.plan(**asked, **planned._asdict())
     return LangevinLearner.plan(**asked, accountant=accountant)
+
+
+def learner_of(stated: Mapping[str, Any]) -> LangevinLearner | MiniBatchLearner:
+    """Return what `plan_learner` planned, as a file states it."""
+    learner: type[LangevinLearner] | type[MiniBatchLearner]
+    learner = MiniBatchLearner if "batch_size" in stated else LangevinLearner
+    return learner.model_validate(stated)
