@@ -14,7 +14,6 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import validate_data
 
 from certified_unlearning.accounting.core.checks import require_positive
-from certified_unlearning.accounting.core.losses import regularisation_of
 from certified_unlearning.accounting.core.scale import weights_bound
 from certified_unlearning.data.quality import Quality, quality_of
 from certified_unlearning.errors import DataError
@@ -158,14 +157,23 @@ class NoisyClassifier(LinearClassifier):
     def _planned_noise(self, plan: Any) -> tuple[float, float]:
         """Return a plan's standard deviation of the noise in the score of a row of norm 1, and its ``m``."""
 
-    def _class_weights(self) -> ClassWeights:
-        """Return the classes' weights, the largest of which multiplies ``C``."""
-        require_positive(C=self.C)
-        return ClassWeights.of(self.class_weight, self.classes_)
+    @abstractmethod
+    def _plan_for(self, C: float, *, n: int, **sizes: Any) -> Any:
+        """Return the plan for ``C`` times the largest weight, ``n`` records, and what else `_planned` tells."""
 
-    def _regularisation(self, n: int, weights: ClassWeights) -> float:
-        """Return ``lambda / n``."""
-        return regularisation_of(C=self.C * weights.largest, n=n, intercept=self.fit_intercept)
+    def _planned(self, n: int) -> Any:
+        require_positive(C=self.C)
+        weights = self._class_weights()
+        return self._plan_for(
+            self.C * weights.largest,
+            n=n,
+            features=self._columns,
+            classes=len(self.classes_),
+            class_weights=weights.shares,
+        )
+
+    def _class_weights(self) -> ClassWeights:
+        return ClassWeights.of(self.class_weight, self.classes_)
 
     def _warn_of(self, plan: Any, X: NDArray[Any]) -> None:
         """Warn the caller of `fit` if a plan's noise is larger than any score."""

@@ -141,22 +141,30 @@ class RecordStore:
 
     def put(self, gone: Positions, rows: Any, labels: Any) -> None:
         """Put others, or zeros, in the places of records, which have no place and no name any more."""
-        self.put_back(gone, Taken(self.known_places[gone], rows, labels, None), places=-1)
+        at = self.known_places[gone]
+        self.rows[at], self.labels[at] = rows, labels
+        self._call(gone, -1, None)
 
-    def put_back(self, gone: Positions, taken: Taken, *, places: Any = None) -> None:
+    def put_back(self, gone: Positions, taken: Taken) -> None:
         """Put records back where they were taken from."""
         self.rows[taken.places], self.labels[taken.places] = taken.rows, taken.labels
-        self.known_places[gone] = taken.places if places is None else places
+        self._call(gone, taken.places, taken.names)
+
+    def _call(self, records: Positions, places: Any, names: Any) -> None:
+        """Say where records lie and what they are called."""
+        self.known_places[records] = places
         if self.index is not None and self.index.labels is not None:
-            self.index.labels[gone] = taken.names
+            self.index.labels[records] = names
 
     def shrunk(self, records: int) -> "RecordStore":
         """Return the store with the same arrays, from which so many records were taken in place."""
-        return replace(self, left=self.left - records, known_digest=None)
+        # Not by `replace`, which takes longer than the rest of a small request's bookkeeping.
+        return RecordStore(self.index, self.places, self.left - records, self.rows, self.labels)
 
     def make_writeable(self) -> None:
         """Take private copies of those arrays that must not be written to: maps of a file, shared by processes."""
-        self.places, self.rows, self.labels = (writeable(each) for each in (self.known_places, self.rows, self.labels))
+        self.places = writeable(self.known_places)
+        self.rows, self.labels = writeable(self.rows), writeable(self.labels)
 
     def described(self) -> tuple[dict[str, Any], dict[str, NDArray[Any] | None]]:
         """Return what a file says of the fitted frame's index: in its header, and as an array."""

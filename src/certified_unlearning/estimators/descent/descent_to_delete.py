@@ -8,6 +8,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from certified_unlearning.accounting.core.losses import regularisation_of
 from certified_unlearning.estimators.descent.model import DescentClassifier, shown_progress
 from certified_unlearning.mechanisms.learners.descent import DescentLearner, DescentVariant
 from certified_unlearning.mechanisms.learners.history import Removal
@@ -32,24 +33,9 @@ class _DescentToDelete(DescentClassifier):
 
     _VARIANT: ClassVar[DescentVariant]
 
-    def _planned(self, n: int) -> DescentLearner:
-        weights = self._class_weights()
-        return DescentLearner.plan(
-            n=n,
-            features=self._columns,
-            classes=len(self.classes_),
-            regularisation=self._regularisation(n, weights),
-            epsilon=self.epsilon,
-            delta=self.delta,
-            sigma=self.sigma,
-            steps=self.steps,
-            records=self.records,
-            accountant=self.accountant,
-            adjacency=self.adjacency,
-            dtype=self.dtype,
-            class_weights=weights.shares,
-            variant=self._VARIANT,
-        )
+    def _plan_for(self, C: float, *, n: int, **sizes: Any) -> DescentLearner:
+        regularisation = regularisation_of(C=C, n=n, intercept=self.fit_intercept)
+        return DescentLearner.plan(n=n, regularisation=regularisation, variant=self._VARIANT, **sizes, **self._asked())
 
     def _planned_noise(self, plan: Any) -> tuple[float, float]:
         return plan.sigma, plan.exact_problem.strong_convexity

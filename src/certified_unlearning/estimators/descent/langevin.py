@@ -42,25 +42,8 @@ class LangevinLogisticRegression(LangevinModel, DescentClassifier):
 
     batch_size: int | Literal["auto"] | None = field(default="auto", kw_only=True)
 
-    def _planned(self, n: int) -> Any:
-        weights = self._class_weights()
-        return plan_learner(
-            self.batch_size,
-            C=self.C * weights.largest,
-            intercept=self.fit_intercept,
-            accountant=self.accountant,
-            adjacency=self.adjacency,
-            n=n,
-            features=self._columns,
-            classes=len(self.classes_),
-            epsilon=self.epsilon,
-            delta=self.delta,
-            sigma=self.sigma,
-            steps=self.steps,
-            records=self.records,
-            dtype=self.dtype,
-            class_weights=weights.shares,
-        )
+    def _plan_for(self, C: float, *, n: int, **sizes: Any) -> Any:
+        return plan_learner(self.batch_size, C=C, intercept=self.fit_intercept, n=n, **sizes, **self._asked())
 
     def _planned_noise(self, plan: Any) -> tuple[float, float]:
         problem = plan.exact_problem

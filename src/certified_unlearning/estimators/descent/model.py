@@ -83,6 +83,11 @@ class DescentModel(LinearModel):
     def _warn_if_slow(self, plan: Any, X: NDArray[Any]) -> None:
         """Warn the caller of `fit` if learning will take long."""
 
+    def _asked(self) -> dict[str, Any]:
+        """Return those parameters that planners of learners take."""
+        names = ("epsilon", "delta", "sigma", "steps", "records", "accountant", "adjacency", "dtype")
+        return {name: getattr(self, name) for name in names}
+
     def _warn_of(self, plan: Any, X: NDArray[Any]) -> None:
         super()._warn_of(plan, X)
         if pick_device(self.device).type == "cpu":

@@ -61,15 +61,8 @@ class LangevinRidge(LangevinModel, RidgeRegressor):
             features=self._columns,
             classes=1,
             regularisation=regularisation,
-            epsilon=self.epsilon,
-            delta=self.delta,
-            sigma=self.sigma,
-            steps=self.steps,
-            records=self.records,
-            accountant=self.accountant,
-            adjacency=self.adjacency,
-            dtype=self.dtype,
             target_range=self._range(),
+            **self._asked(),
         )
 
     def _warn_of(self, plan: LangevinLearner, X: NDArray[Any]) -> None:

@@ -3,6 +3,7 @@
 from dataclasses import dataclass, field
 from typing import Any
 
+from certified_unlearning.accounting.core.losses import regularisation_of
 from certified_unlearning.estimators.classifier import NoisyClassifier
 from certified_unlearning.estimators.refit.model import RefitModel
 from certified_unlearning.mechanisms.refit_plan import RefitPlan
@@ -41,20 +42,14 @@ class CertifiedLogisticRegression(RefitModel, NoisyClassifier):
     strict_timing: bool = field(default=False, kw_only=True)
     downdate: bool | None = field(default=None, kw_only=True)
 
-    def _planned(self, n: int) -> RefitPlan:
-        weights = self._class_weights()
+    def _plan_for(self, C: float, *, n: int, **sizes: Any) -> RefitPlan:
         return RefitPlan.make(
             n=n,
-            features=self._columns,
-            classes=len(self.classes_),
-            strong_convexity=n * self._regularisation(n, weights),
-            epsilon=self.epsilon,
-            delta=self.delta,
-            sigma=self.sigma,
+            strong_convexity=n * regularisation_of(C=C, n=n, intercept=self.fit_intercept),
             strict=self.strict_timing,
-            records_between_reads=self.records_between_reads,
             downdate=self.downdate,
-            class_weights=weights.shares,
+            **sizes,
+            **self._asked(),
         )
 
     def _planned_noise(self, plan: Any) -> tuple[float, float]:

@@ -41,6 +41,11 @@ class RefitModel(LinearModel):
     sigma: float = 1e-3
     records_between_reads: int | None = None
 
+    def _asked(self) -> dict[str, Any]:
+        """Return those parameters that `RefitPlan.make` takes."""
+        names = ("epsilon", "delta", "sigma", "records_between_reads")
+        return {name: getattr(self, name) for name in names}
+
     def _learn_from(self, plan: RefitPlan, X: NDArray[Any], labels: NDArray[Any]) -> None:
         # Whatever is done to rows is done in float64: the bounds know how long a row is to 1.1e-6 only.
         rows = self._rows(X.astype(np.float64, copy=False))

@@ -41,8 +41,5 @@ class CertifiedRidge(RefitModel, RidgeRegressor):
             features=self._columns,
             classes=1,
             strong_convexity=n * self._regularisation(n),
-            epsilon=self.epsilon,
-            delta=self.delta,
-            sigma=self.sigma,
-            records_between_reads=self.records_between_reads,
+            **self._asked(),
         )
