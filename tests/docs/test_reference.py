@@ -19,7 +19,7 @@ EXPORTED = re.compile(
     r"^(certified_unlearning\.(?:estimators|certificate))\.(?:descent\.|refit\.|exact\.|network\.|private\.)?\w+(\.\w)"
 )
 """Estimators and certificates are shown where one imports them from, not where they are defined."""
-NOT_SHOWN = ("cli", "estimators.documentation", "estimators.storage")
+NOT_SHOWN = ("cli", "estimators.descent.report", "estimators.documentation", "estimators.storage")
 """Internals of the estimators and of the command line: `LangevinLogisticRegression` and `--help` say what they do."""
 
 

@@ -16,7 +16,8 @@ def complete(cls: type) -> None:
     for title in ("Args", "Attributes"):
         entries: dict[str, str] = {}
         for docstring in described.values():
-            entries = entries | {name: each for name, each in _entries(docstring, title).items() if name not in entries}
+            for name, entry in _entries(docstring, title).items():
+                entries.setdefault(name, entry)
         text = _section(title).sub("", text).rstrip()
         if entries:
             text = "\n".join([f"{text}\n\n{title}:", *entries.values()])

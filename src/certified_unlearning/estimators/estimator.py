@@ -128,7 +128,7 @@ class UnlearningEstimator(BaseEstimator):  # type: ignore[misc]
 
         Raises:
             DataError: A row is longer than 1 (the message names the longest), or there are too few classes or records,
-                or sparse rows do not fit in memory as dense ones.
+                or more classes than the model can have, or sparse rows do not fit in memory as dense ones.
             ParameterError: A parameter makes no sense.
             AssumptionError: The noise would drown in rounding, or float64 is too coarse for the noise or the
                 regulariser, or a batch or a budget does not fit the number of records.

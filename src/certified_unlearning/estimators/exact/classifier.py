@@ -56,7 +56,7 @@ class ExactLogisticRegression(LinearClassifier):
 
     The objective is scikit-learn's with the same ``C`` for as many records as were fitted (see `LinearClassifier` on
     the intercept), which so many steps do not minimise to the end. A failed or interrupted call leaves the estimator as
-    it was.
+    it was. Exactness speaks of one state only: overwrite the file of the state before when you save.
 
     Args:
         mechanism: How steps are made stable: ``noisy-sgd`` adds Gaussian noise to gradients, and
