@@ -74,7 +74,7 @@ def test_requests_name_records_that_are_left(store):
 
 
 def test_records_that_come_later_get_places_behind_the_others(store):
-    after = store.extended(pd.DataFrame(ROWS[:2], index=["y", "z"]), 2)
+    after = store.extended(FrameIndex.of(pd.DataFrame(ROWS[:2], index=["y", "z"])), 2)
     assert after.places.tolist() == [*range(8)]
     assert after.named(None, "z").tolist() == [7]
     assert store.left == 6

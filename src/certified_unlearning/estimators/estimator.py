@@ -136,7 +136,7 @@ class UnlearningEstimator(BaseEstimator):  # type: ignore[misc]
             IntervalError: Bounds of a network overflow: clip, or take fewer epochs, smaller steps or smaller budgets.
         """
         with self._all_or_nothing():
-            self._store = RecordStore(FrameIndex.of(X))
+            self._store = RecordStore(FrameIndex.of(X, y))
             X, labels = self._validated(X, y)
             plan = self._planned(len(X))
             self._warn_of(plan, X)
@@ -148,7 +148,8 @@ class UnlearningEstimator(BaseEstimator):  # type: ignore[misc]
     def unlearn(self, indices: ArrayLike | None = None, *, index: Any = None) -> Self:
         """Remove records from the model, and from what it keeps of its training data.
 
-        A request that names no record changes nothing: weights, certificate and counts stay.
+        A request that names no record changes nothing: weights, certificate and counts stay. For a whole pipeline there
+        is `certified_unlearning.unlearn`.
 
         Args:
             indices: Positions of the records in the ``X`` that was fitted, all different, none removed before; or a
@@ -177,6 +178,12 @@ class UnlearningEstimator(BaseEstimator):  # type: ignore[misc]
         """Positions in the fitted ``X`` of the records that are left, in order; made anew every time."""
         self._require_fitted()
         return self._store.remaining
+
+    @property
+    def _rows_are_only_numbered(self) -> bool:
+        """Whether the fitted frame's index only numbers its rows, as it does where labels were lost before."""
+        index = self._store.index
+        return index is not None and index.labels is None
 
     def _remove_in_place(
         self,

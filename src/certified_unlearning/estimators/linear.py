@@ -63,7 +63,7 @@ class LinearModel(UnlearningEstimator):
         """
         stated = self.certificate_
         said = self._guaranteed_in_words(stated)
-        assumed = [f"- {each.statement}: {each.by}" for each in stated.assumptions if each.status == "assumed"]
+        assumed = [f"- {each.statement}: {each.by}" for each in stated.unchecked]
         if (X is None) != (y is None):
             raise ParameterError(f"give X and y together, or neither, got {'y' if X is None else 'X'} only")
         measured = [] if X is None else self.quality(X, y).in_words()

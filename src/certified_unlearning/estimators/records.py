@@ -126,9 +126,9 @@ class RecordStore:
         after.rows[at], after.labels[at] = rows, labels
         return after
 
-    def extended(self, X: Any, records: int) -> "RecordStore":
-        """Return the store with the places of so many more records, whose frame may have labels."""
-        index = None if self.index is None else self.index.extended(X, records)
+    def extended(self, more: FrameIndex | None, records: int) -> "RecordStore":
+        """Return the store with the places of so many more records, whose frame may have had an index."""
+        index = None if self.index is None else self.index.extended(more, records)
         first = len(self.known_places)
         places = np.concatenate([self.known_places, np.arange(first, first + records)])
         return replace(self, index=index, places=places, left=self.left + records, known_digest=None)

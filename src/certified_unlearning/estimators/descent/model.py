@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from certified_unlearning import certificate
 from certified_unlearning.accounting.core.scale import QUICK_CONDITION
-from certified_unlearning.certificate import Certificate
+from certified_unlearning.certificate import StepsCertificate
 from certified_unlearning.engine import randomness
 from certified_unlearning.engine.devices import pick_device
 from certified_unlearning.engine.progress import Progress
@@ -122,7 +122,7 @@ class DescentModel(LinearModel):
             self._noise_source = "seed"  # It may have been set after `fit`.
 
     @property
-    def certificate_(self) -> Certificate:
+    def certificate_(self) -> StepsCertificate:
         """Certificate of the model as it is now; `certificate.write` makes a file for ``unlearn verify``."""
         self._require_fitted()
         digest = self._store.digest
@@ -135,7 +135,7 @@ class DescentModel(LinearModel):
             schedule=self._learner.schedule(self.removals_),
         )
 
-    def _guaranteed_in_words(self, stated: Certificate) -> list[str]:
+    def _guaranteed_in_words(self, stated: StepsCertificate) -> list[str]:
         return report.in_words(stated, self._learner, self.removals_)
 
     def _saved(self, training_data: bool) -> tuple[dict[str, Any], dict[str, NDArray[Any] | None]]:

@@ -3,13 +3,13 @@
 from collections.abc import Sequence
 from typing import Any
 
-from certified_unlearning.certificate import Certificate
+from certified_unlearning.certificate import StepsCertificate
 from certified_unlearning.errors import InfeasibleError, ParameterError
 from certified_unlearning.mechanisms.learners.history import Removal
 from certified_unlearning.text import noun_of, rounded_up
 
 
-def in_words(certificate: Certificate, learner: Any, history: Sequence[Removal]) -> list[str]:
+def in_words(certificate: StepsCertificate, learner: Any, history: Sequence[Removal]) -> list[str]:
     """Return what is guaranteed of a model now, and what the next removal takes."""
     removed = sum(removal.records for removal in history)
     lines = [
@@ -27,7 +27,7 @@ def in_words(certificate: Certificate, learner: Any, history: Sequence[Removal])
     return [*lines, _next(learner, history)]
 
 
-def _guarantee(certificate: Certificate) -> list[str]:
+def _guarantee(certificate: StepsCertificate) -> list[str]:
     """Return the statement itself."""
     if not certificate.unlearning_steps:
         return ["Nothing was removed yet, so there is nothing to guarantee yet."]

@@ -22,6 +22,7 @@ from certified_unlearning.engine.exact.gradients import LinearRecords
 from certified_unlearning.errors import DataError, ParameterError
 from certified_unlearning.estimators.classifier import LinearClassifier
 from certified_unlearning.estimators.records import RecordStore
+from certified_unlearning.estimators.requests import FrameIndex
 from certified_unlearning.estimators.scaling import dense
 from certified_unlearning.mechanisms.exact.descent import ExactDescent
 from certified_unlearning.mechanisms.exact.plan import (
@@ -157,7 +158,7 @@ class ExactLogisticRegression(LinearClassifier):
                 f"normalize, feature_ranges, data_norm and fit_intercept must be those of the fit, {self._scaled_by}, "
                 f"got {self._scaling_parameters()}"
             )
-        frame = X
+        index = FrameIndex.of(X, y)
         X, y = validate_data(self, X, y, accept_sparse="csr", dtype=(np.float64, np.float32), reset=False)
         unknown = np.setdiff1d(y, self.classes_).tolist()
         if unknown:
@@ -168,7 +169,7 @@ class ExactLogisticRegression(LinearClassifier):
         rows = torch.as_tensor(self._rows(features), device=self._records.rows.device)
         first = len(self._records)
         positions = np.arange(first, first + len(rows))
-        store = self._store.extended(frame, len(rows))
+        store = self._store.extended(index, len(rows))
         numbered = torch.as_tensor(self._labels_of(labels), device=rows.device)
         try:
             self._records.append(rows, numbered)

@@ -14,7 +14,6 @@ from torch import Tensor
 from certified_unlearning.accounting.tv.one_pass import dual_averaging_sensitivity, frank_wolfe_sensitivity
 from certified_unlearning.accounting.tv.recomputation import query_recompute_probability
 from certified_unlearning.accounting.tv.subsampling import subsampling_tv
-from certified_unlearning.accounting.tv.tree import mean_recompute_probability
 from certified_unlearning.data.sets import load
 from certified_unlearning.engine.exact.draws import Draws
 from certified_unlearning.engine.exact.gradients import LinearRecords
@@ -36,6 +35,7 @@ from certified_unlearning.mechanisms.exact.sisa import Sisa
 from certified_unlearning.mechanisms.exact.subsample_gd import SubsampleDescent, SubsampleGd
 from certified_unlearning.mechanisms.exact.trajectory import Descent
 from certified_unlearning.papers.tv_stability.sweeps import Deletions
+from certified_unlearning.papers.tv_stability.theory.trees import mean_recompute_probability
 
 VALIDATION_SHARE = 6
 """One in so many training records is kept for choosing settings."""

@@ -29,7 +29,7 @@ from certified_unlearning.estimators import LangevinLogisticRegression, SecretSt
 from certified_unlearning.mechanisms.exact.descent import ExactDescent
 from certified_unlearning.mechanisms.exact.expected import expected_deletion
 from certified_unlearning.mechanisms.exact.noisy_sgd import NoisySgd
-from certified_unlearning.mechanisms.private import noisy_descent, output_perturbation
+from certified_unlearning.mechanisms.private import searches
 from certified_unlearning.papers.private_learning.covered import CLOSE
 from certified_unlearning.papers.private_learning.sweeps import GroupPrivacy
 
@@ -151,9 +151,8 @@ def _learned(planned: Callable[[int, int], Learner], task: Task, n: int, keys: l
     """Return models of the first records, and the gradients that learning one takes; those of a solver count as 0."""
     records = BoundedRecords(task.rows[:n], task.labels[:n], loss=LOGISTIC, row_norm=1.0)
     plan = planned(n, records.features)
-    if isinstance(plan, NoisyDescent):
-        return noisy_descent.learn(plan, records, keys), float(plan.releases * n)
-    return output_perturbation.learn(plan, records, keys), float(SOLVER_PASSES * n)
+    passes = SOLVER_PASSES if plan.calibration.steps is None else plan.releases
+    return searches.learn(plan, records, keys).weights, float(passes * n)
 
 
 SOLVER_PASSES = 50

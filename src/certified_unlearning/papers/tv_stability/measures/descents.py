@@ -9,15 +9,10 @@ from typing import Literal
 import torch
 
 from certified_unlearning.accounting.tv import erm
-from certified_unlearning.accounting.tv.distances import last_iterate_tv
 from certified_unlearning.accounting.tv.erm import ConvexProblem, Parameters
 from certified_unlearning.accounting.tv.recomputation import (
     iterations_run_again,
-    lemma_30,
-    lemma_32,
     noisy_recompute_probability,
-    noisy_stability,
-    proposition_2,
     quantised_recompute_probability,
 )
 from certified_unlearning.accounting.tv.subsampling import probability_of_any, subsampling_tv
@@ -25,6 +20,9 @@ from certified_unlearning.engine.exact.alive import Alive
 from certified_unlearning.mechanisms.exact.noisy_sgd import NoisySgd
 from certified_unlearning.mechanisms.exact.trajectory import Trajectory
 from certified_unlearning.papers.tv_stability.edits import INSERTION, expected_without_noise
+from certified_unlearning.papers.tv_stability.theory import rates
+from certified_unlearning.papers.tv_stability.theory.distances import last_iterate_tv
+from certified_unlearning.papers.tv_stability.theory.stability import lemma_30, lemma_32, noisy_stability, proposition_2
 from certified_unlearning.reproduction.claims.evidence import Evidence
 from certified_unlearning.reproduction.claims.registry import measure
 from certified_unlearning.reproduction.claims.relations import Quantity
@@ -142,7 +140,7 @@ def divergence_of_a_step(evidence: Sequence[Evidence], *, batch_size: list[int],
     """Return ``8 G^2 / (m sigma)^2`` at the least ``T`` of Proposition 1, as printed or by its proof's inequality."""
     problem, found = _problem(rho=0.1), []
     for each in batch_size:
-        steps = erm.proposition_1_steps(problem, batch_size=each, printed=printed)
+        steps = rates.proposition_1_steps(problem, batch_size=each, printed=printed)
         sigma = erm.stable_sigma(problem, steps=steps)
         found.append(Quantity(8 * (_G / (each * sigma)) ** 2, f"m = {each}"))
     return found
@@ -165,7 +163,7 @@ def step_size_over_proof(
                 sigma=planned.noise,
                 accelerated=accelerated,
             )
-            for rule in (erm.printed_step_size if printed else erm.noisy_step_size, erm.proof_step_size)
+            for rule in (rates.printed_step_size if printed else erm.noisy_step_size, rates.proof_step_size)
         )
         found.append(Quantity(stated / meant, f"d = {each}"))
     return found
@@ -232,7 +230,7 @@ def needed_over_planned_steps(evidence: Sequence[Evidence], *, corollary: Litera
     for each in _RHO:
         problem = _problem(rho=each)
         planned = _corollary(problem, corollary, "least")
-        least = erm.proposition_1_steps(problem, batch_size=planned.batch_size, printed=True)
+        least = rates.proposition_1_steps(problem, batch_size=planned.batch_size, printed=True)
         found.append(Quantity(least / planned.steps, f"rho = {each:g}"))
     return found
 
@@ -255,8 +253,8 @@ def sampling_term_over_rate(evidence: Sequence[Evidence], *, n: list[int], print
     found = []
     for size in n:
         problem = ConvexProblem(size, 10, 1.0, 1.0, 1.0, 1.0)
-        steps = erm.theorem_48_steps(problem, printed=printed)
-        found.append(Quantity(1 / (math.sqrt(steps) * erm.theorem_48_risk(problem)), f"n = {size}"))
+        steps = rates.theorem_48_steps(problem, printed=printed)
+        found.append(Quantity(1 / (math.sqrt(steps) * rates.theorem_48_risk(problem)), f"n = {size}"))
     return found
 
 
@@ -281,8 +279,8 @@ def lower_over_upper(
     found = []
     for each in dimension:
         problem = ConvexProblem(100_000, each, 1.0, 1.0, 1.0, 0.1)
-        bound = erm.theorem_24_risk(problem) if lower == "24" else erm.theorem_23_risk(problem)
-        above = erm.theorem_23_risk(problem) if lower == "24" else erm.theorem_22_risk(problem)
+        bound = rates.theorem_24_risk(problem) if lower == "24" else rates.theorem_23_risk(problem)
+        above = rates.theorem_23_risk(problem) if lower == "24" else rates.theorem_22_risk(problem)
         found.append(Quantity(bound / above, f"d = {each}"))
     return found
 
@@ -331,7 +329,7 @@ def _problem(*, rho: float, n: int = 100_000, dimension: int = 20) -> ConvexProb
 
 
 def _corollary(problem: ConvexProblem, corollary: str, batch: str) -> Parameters:
-    least, largest = (erm.corollary_7_batches if corollary == "7" else erm.corollary_8_batches)(problem)
+    least, largest = (rates.corollary_7_batches if corollary == "7" else rates.corollary_8_batches)(problem)
     batch_size = least if batch == "least" else largest
-    planned = (erm.corollary_7 if corollary == "7" else erm.corollary_8)(problem, batch_size=batch_size)
+    planned = (rates.corollary_7 if corollary == "7" else rates.corollary_8)(problem, batch_size=batch_size)
     return replace(planned, batch_size=batch_size)

@@ -11,9 +11,11 @@ from scipy.optimize import brentq
 from certified_unlearning.accounting.tv import one_pass, tree
 from certified_unlearning.accounting.tv.distances import gaussian_tv
 from certified_unlearning.accounting.tv.erm import ConvexProblem
-from certified_unlearning.accounting.tv.one_pass import GeneralisedLinearProblem
-from certified_unlearning.accounting.tv.recomputation import query_recompute_probability, query_sigma
+from certified_unlearning.accounting.tv.recomputation import query_recompute_probability
 from certified_unlearning.accounting.tv.tree import Budget
+from certified_unlearning.papers.tv_stability.theory import single_pass, trees
+from certified_unlearning.papers.tv_stability.theory.single_pass import GeneralisedLinearProblem
+from certified_unlearning.papers.tv_stability.theory.stability import query_sigma
 from certified_unlearning.reproduction.claims.evidence import Evidence
 from certified_unlearning.reproduction.claims.registry import changes, measure
 from certified_unlearning.reproduction.claims.relations import Quantity
@@ -62,7 +64,7 @@ def appended_over_sum(evidence: Sequence[Evidence], *, lengths: list[int], print
 @measure
 def tested_node_counts(evidence: Sequence[Evidence], *, n: list[int], of: Literal["mean", "largest"]) -> list[Quantity]:
     """Return how many nodes a deletion tests, on average or at most."""
-    counts = [tree.tested_nodes(size) for size in n]
+    counts = [trees.tested_nodes(size) for size in n]
     values = [float(each.mean() if of == "mean" else each.max()) for each in counts]
     return [Quantity(value, f"n = {size}") for value, size in zip(values, n, strict=True)]
 
@@ -80,10 +82,10 @@ def tree_recomputation(
     """Return how likely a deletion computes again at a noise, over a bound; each size with its ``rho``."""
     found = []
     for size, each in zip(n, rho, strict=True):
-        sigma = (tree.theorem_25_sigma if noise == "printed" else tree.calibrated_sigma)(
+        sigma = (tree.theorem_25_sigma if noise == "printed" else trees.calibrated_sigma)(
             n=size, rho=each, sensitivity=1.0
         )
-        of_position = tree.mean_recompute_probability if position == "mean" else tree.worst_recompute_probability
+        of_position = trees.mean_recompute_probability if position == "mean" else tree.worst_recompute_probability
         stated = each if over == "rho" else tree.lemma_38(n=size, rho=each)
         probability = of_position(n=size, sigma=sigma, sensitivity=1.0)
         found.append(Quantity(probability / stated, f"n = {size}, rho = {each:g}"))
@@ -96,7 +98,7 @@ def complexity_over_bound(evidence: Sequence[Evidence], *, n: list[int], sigma: 
     found = []
     for size in n:
         for each in sigma:
-            again = tree.mean_recompute_probability(n=size, sigma=each, sensitivity=1.0)
+            again = trees.mean_recompute_probability(n=size, sigma=each, sensitivity=1.0)
             complexity = tree.deletion_queries(n=size, sigma=each, sensitivity=1.0) / size
             found.append(Quantity(complexity / (2 / size + again), f"n = {size}, sigma = {each:g}"))
     return found
@@ -109,7 +111,7 @@ def tree_distance_over_rho(evidence: Sequence[Evidence], *, n: int, rho: list[fl
     Of increments that depend on no model and that a replacement moves by ``B``: exactly. Where positions are not known
     the sums move by that at most.
     """
-    counts = tree.tested_nodes(n + 1)[:n]  # Of a replacement, which all n nodes are there for.
+    counts = trees.tested_nodes(n + 1)[:n]  # Of a replacement, which all n nodes are there for.
     found = []
     for each in rho:
         sigma = tree.theorem_25_sigma(n=n, rho=each, sensitivity=1.0)
@@ -129,7 +131,7 @@ def tree_distance_seen_over_rho(evidence: Sequence[Evidence], *, n: int, rho: li
     """
     weights = {node: node & -node for node in range(1, n)}
     norm = math.hypot(*weights.values())
-    moved = [sum(weights[node] for node in tree.nodes_of_position(place, n - 1)) / norm for place in range(1, n + 1)]
+    moved = [sum(weights[node] for node in trees.nodes_of_position(place, n - 1)) / norm for place in range(1, n + 1)]
     found = []
     for each in rho:
         sigma = tree.theorem_25_sigma(n=n, rho=math.sqrt(each), sensitivity=1.0)
@@ -147,8 +149,8 @@ def noise_over_theorem_25(evidence: Sequence[Evidence]) -> list[Quantity]:
     return [
         Quantity(stated / tree.theorem_25_sigma(n=problem.n, rho=problem.rho, sensitivity=sensitivity), name)
         for name, stated, sensitivity in (
-            ("Theorem 26", one_pass.theorem_26_sigma(problem), frank_wolfe),
-            ("Theorem 27", one_pass.theorem_27_sigma(problem), averaging),
+            ("Theorem 26", single_pass.theorem_26_sigma(problem), frank_wolfe),
+            ("Theorem 27", single_pass.theorem_27_sigma(problem), averaging),
         )
     ]
 
@@ -160,8 +162,8 @@ def changes_of_noise_in_means(
     """Return how the noise of a prefix sum over its length changes from length to length, as a share of the first."""
     count = max(lengths).bit_length()
     sigmas = tree.height_sigmas(budget, rho=rho, sensitivity=1.0, count=count)
-    first = tree.prefix_noise(lengths[0], sigmas) / lengths[0]
-    return changes([Quantity(tree.prefix_noise(each, sigmas) / each / first, f"t = {each}") for each in lengths])
+    first = trees.prefix_noise(lengths[0], sigmas) / lengths[0]
+    return changes([Quantity(trees.prefix_noise(each, sigmas) / each / first, f"t = {each}") for each in lengths])
 
 
 @measure
@@ -184,14 +186,14 @@ def regret_over_rate_changes(
     found = []
     for each in rho:
         problem = ConvexProblem(65_536, 10, 1.0, 2.0, 2.0, each)
-        sigma = one_pass.theorem_27_sigma(problem)
+        sigma = single_pass.theorem_27_sigma(problem)
         if rule == "printed":
-            size = one_pass.theorem_27_printed_step_size(problem)
+            size = single_pass.theorem_27_printed_step_size(problem)
         else:
             size = one_pass.balanced_step_size(n=problem.n, dimension=10, lipschitz=1.0, diameter=2.0, sigma=sigma)
         drift = 1 + sigma * math.sqrt(problem.dimension * math.log2(problem.n))
         regret = size * drift + problem.diameter**2 / (2 * problem.n * size)
-        found.append(Quantity(math.log(regret / one_pass.theorem_27_risk(problem)), f"rho = {each:g}"))
+        found.append(Quantity(math.log(regret / single_pass.theorem_27_risk(problem)), f"rho = {each:g}"))
     return changes(found)
 
 
@@ -203,9 +205,9 @@ def projected_errors_over_rate(
     found = []
     for size in stable_records:
         problem = GeneralisedLinearProblem(size, 1.0, 0.0, 1.0, 1.0, 1.0)
-        dimension = one_pass.theorem_29_dimension(problem, printed=printed)
+        dimension = single_pass.theorem_29_dimension(problem, printed=printed)
         for name, error in zip(
-            ("noise", "projection"), one_pass.theorem_29_errors(problem, dimension=dimension), strict=True
+            ("noise", "projection"), single_pass.theorem_29_errors(problem, dimension=dimension), strict=True
         ):
             found.append(Quantity(error * size ** (1 / 3), f"{name}, n rho = {size}"))
     return found
@@ -220,8 +222,8 @@ def free_unlearning_exponent(evidence: Sequence[Evidence], *, n: list[int]) -> l
 
         def excess(log_rho: float, problem: GeneralisedLinearProblem = problem) -> float:
             alone = replace(problem, rho=1e9)  # So that nothing but the statistical term is left.
-            both = one_pass.theorem_28_risk(replace(problem, rho=math.exp(log_rho)))
-            return both - 2 * one_pass.theorem_28_risk(alone)
+            both = single_pass.theorem_28_risk(replace(problem, rho=math.exp(log_rho)))
+            return both - 2 * single_pass.theorem_28_risk(alone)
 
         log_rho = float(brentq(excess, -math.log(size), 0.0, xtol=1e-12))
         found.append(Quantity(1 + log_rho / math.log(size), f"n = {size}"))
@@ -273,5 +275,5 @@ def rate_over_earlier(evidence: Sequence[Evidence], *, rho: list[float]) -> list
         problem = ConvexProblem(100_000, 20, 0.5, 0.5, 1.0, each)  # G + H D = 1.
         noise = problem.root_dimension / problem.stable_records
         earlier = 1 / math.sqrt(problem.n) + noise ** (2 / 3)
-        found.append(Quantity(one_pass.theorem_26_risk(problem) / earlier, f"rho = {each:g}"))
+        found.append(Quantity(single_pass.theorem_26_risk(problem) / earlier, f"rho = {each:g}"))
     return found
