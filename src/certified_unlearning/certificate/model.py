@@ -4,15 +4,24 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidatorFunctionWrapHandler, WrapValidator
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    Field,
+    ValidationInfo,
+    ValidatorFunctionWrapHandler,
+    WrapValidator,
+)
 
 from certified_unlearning import accounting
 from certified_unlearning.accounting import assumptions
 from certified_unlearning.accounting.accountant import Assumption
 from certified_unlearning.accounting.accountants import ACCOUNTANTS
 from certified_unlearning.accounting.assumptions import Arithmetic
-from certified_unlearning.accounting.core.curves import Cycle, Places, were_checked
+from certified_unlearning.accounting.core.curves import Cycle, Places
 from certified_unlearning.accounting.guarantees import arithmetic_of, epsilon_all_published
+from certified_unlearning.accounting.streams import Stream
 from certified_unlearning.certificate.preprocessing import preprocessing
 from certified_unlearning.files import read_model
 from certified_unlearning.mechanisms.run import Run
@@ -38,9 +47,9 @@ def _one_of(names: Iterable[str]) -> AfterValidator:
     return AfterValidator(check)
 
 
-def _unless_checked(places: Any, check: ValidatorFunctionWrapHandler) -> Any:
-    """Return checked places: as they are where they are those of a schedule that was checked lately."""
-    return places if were_checked(places) else check(places)
+def _unless_checked(places: Any, check: ValidatorFunctionWrapHandler, given: ValidationInfo) -> Any:
+    """Return checked places: as they are where they are those of the schedule that `of` states something about."""
+    return places if given.context is not None and places is given.context.places else check(places)
 
 
 class Certificate(_Model):
@@ -144,7 +153,7 @@ def of(
     key: str,
     noise_source: NoiseSource,
     all_published: bool = False,
-    schedule: accounting.Schedule | None = None,
+    stream: Stream | None = None,
 ) -> Certificate:
     """Return what is guaranteed of a run that unlearns, after all its requests.
 
@@ -153,15 +162,18 @@ def of(
         key: Its content key.
         noise_source: Where its noise came from.
         all_published: Whether to state epsilon for who kept every published model, too.
-        schedule: The run's, of whoever has it already; it is not compared with the run.
+        stream: The run's requests and what they came to, of whoever keeps that; it is not compared with the run.
 
     Raises:
         AssumptionError: More than delta would be added to delta.
     """
-    constants, schedule, problem = run.constants, schedule or run.schedule, run.computed_problem
-    guaranteed = run.guaranteed(schedule, problem)
-    joint = epsilon_all_published(problem, schedule, delta=constants.delta) if all_published else None
-    return Certificate(
+    constants = run.constants
+    schedule, problem = (
+        (run.schedule, run.computed_problem) if stream is None else (stream.schedule, stream.computed.problem)
+    )
+    guaranteed = run.guaranteed(schedule, problem, stream)
+    joint = epsilon_all_published(problem, schedule, delta=constants.delta, stream=stream) if all_published else None
+    stated = dict(
         run_key=key,
         mechanism=run.mechanism,
         variant=run.variant,
@@ -196,6 +208,7 @@ def of(
         noise_source=noise_source,
         code_version=code_version(),
     )
+    return Certificate.model_validate(stated, context=schedule)
 
 
 def read(path: str | Path) -> Certificate:

@@ -15,7 +15,7 @@ from certified_unlearning.estimators.class_weights import ClassWeights
 from certified_unlearning.estimators.linear import ROWS_AT_ONCE, writeable
 from certified_unlearning.estimators.requests import distinct, require_removable
 from certified_unlearning.estimators.unlearning_model import LangevinModel, shown_progress
-from certified_unlearning.mechanisms.learners.history import Removal, answered
+from certified_unlearning.mechanisms.learners.history import History
 from certified_unlearning.mechanisms.learners.langevin import LangevinLearner
 from certified_unlearning.mechanisms.learners.minibatch import MiniBatchLearner, plan_learner
 from certified_unlearning.vocabulary import Delta
@@ -184,11 +184,11 @@ class LangevinLogisticRegression(UnlearningClassifier, LangevinModel):
         """Put zeros, or others, in the places of records and carry on with the cycle: nothing else is touched."""
         self._position = position = writeable(position)
         self._training_rows, self._training_labels = writeable(self._training_rows), writeable(self._training_labels)
-        removed, learner, done = distinct(indices, self._learner.n), self._learner, self.removals_
+        removed, learner, done = distinct(indices, self._learner.n), self._learner, self._history
         places = position[removed]
-        require_removable(removed, places < 0, left=learner.n - sum(answered(done).records))
+        require_removable(removed, places < 0, left=learner.n - sum(done.answered.records))
         rows, labels = self._training_rows, self._training_labels
-        history = [*done, learner.plan_removal(done, len(removed), learner.places_of(places))]
+        history = done.after(learner.plan_removal(done, len(removed), learner.places_of(places)))
         before, names = (rows[places], labels[places]), self._labels_at(removed)
         assert self._records_of_class is not None
         left = self._records_of_class - np.bincount(self._numbered(before[1]), minlength=len(self.classes_))
@@ -203,14 +203,14 @@ class LangevinLogisticRegression(UnlearningClassifier, LangevinModel):
             # At once: whatever interrupts, what is kept of the records and what is said of them agree.
             self.__dict__.update(
                 _weights=weights,
-                removals_=history,
+                _history=history,
                 _records_of_class=left,
                 _known_digest=None,
                 # It may have been set after `fit`.
                 _noise_source=self._noise_source if self.random_state is None else "seed",
             )
         except BaseException:
-            if self.removals_ is done:
+            if self._history is done:
                 rows[places], labels[places] = before
                 position[removed] = places
                 self._label(removed, names)
@@ -226,7 +226,7 @@ class LangevinLogisticRegression(UnlearningClassifier, LangevinModel):
             np.multiply(rows, -labels[:, None], out=rows, casting="same_kind")
         return rows
 
-    def _after_steps_on(self, rows: NDArray[Any], labels: NDArray[Any], history: list[Removal]) -> NDArray[Any]:
+    def _after_steps_on(self, rows: NDArray[Any], labels: NDArray[Any], history: History) -> NDArray[Any]:
         """Return the weights after the last removal of a history, of rows in dealt order."""
         # Where the kernel takes them without PyTorch: that one's code has long left the caches.
         if self.device != "cpu" and pick_device(self.device).type != "cpu":

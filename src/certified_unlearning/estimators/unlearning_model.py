@@ -20,7 +20,7 @@ from certified_unlearning.estimators import report, storage
 from certified_unlearning.estimators.linear import LinearModel
 from certified_unlearning.estimators.requests import distinct, require_removable
 from certified_unlearning.estimators.scaling import unit
-from certified_unlearning.mechanisms.learners.history import Removal
+from certified_unlearning.mechanisms.learners.history import History, Removal
 from certified_unlearning.vocabulary import NoiseSource
 
 
@@ -28,7 +28,6 @@ class UnlearningModel(LinearModel):
     """A linear model that learns by noisy steps and keeps its training records, so that it can unlearn some.
 
     Attributes:
-        removals_: What was unlearned: records and steps of each request.
         remaining_: Positions in the fitted ``X`` of the records that are left.
     """
 
@@ -58,7 +57,7 @@ class UnlearningModel(LinearModel):
     def _begin(self, learner: Any) -> None:
         """Start anew with what was planned."""
         self._learner = learner
-        self.removals_: list[Removal] = []
+        self._history: History = learner.history()
         self._noise_source: NoiseSource = "system entropy" if self.random_state is None else "seed"
 
     def _learn_from(self, X: NDArray[Any], labels: NDArray[Any]) -> None:
@@ -68,6 +67,11 @@ class UnlearningModel(LinearModel):
         self._learn(*self._tensors(rows, labels))
         self.remaining_ = np.arange(len(rows))
         self._keep(rows, labels)
+
+    @property
+    def removals_(self) -> list[Removal]:
+        """What was unlearned: records and steps of each request."""
+        return list(self._history)
 
     @property
     def _fitted_records(self) -> int:
@@ -97,13 +101,13 @@ class UnlearningModel(LinearModel):
     def certificate_(self) -> Certificate:
         """Certificate of the model as it is now; `certificate.write` makes a file for ``unlearn verify``."""
         self._require_fitted()
-        run = self._learner.run(self.removals_, dataset="own", features="given", data_digest=self._data_digest)
+        run = self._learner.run(self._history, dataset="own", features="given", data_digest=self._data_digest)
         return certificate.of(
             run,
-            key=self._learner.run_key(self.removals_, self._data_digest),
+            key=self._learner.run_key(self._history, self._data_digest),
             noise_source=self._noise_source,
             all_published=self._learner.all_published_is_known,
-            schedule=self._learner.schedule(self.removals_),
+            stream=self._learner.stream(self._history),
         )
 
     def privacy_report(self, X: Any = None, y: Any = None) -> str:
@@ -113,7 +117,7 @@ class UnlearningModel(LinearModel):
             X: Records to measure the predictions on, whose numbers no guarantee covers. None: nothing is measured.
             y: Their true classes or targets.
         """
-        said = report.in_words(self.certificate_, self._learner, self.removals_)
+        said = report.in_words(self.certificate_, self._learner, self._history)
         return "\n".join([said, *self._scaling_in_words(), *self._quality_in_words(X, y)])
 
     def save(self, path: str | Path, *, training_data: bool = True) -> None:
@@ -149,7 +153,7 @@ class UnlearningModel(LinearModel):
 
     def _restore(self, header: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> None:
         self._learner = self._read_learner(header["learner"])
-        self.removals_ = [Removal.read(*removal) for removal in header["removals"]]
+        self._history = self._learner.history([Removal.read(*removal) for removal in header["removals"]])
         self._known_digest: str | None = header["data_digest"]
         self._noise_source = header["noise_source"]
         self._weights = arrays["_weights"]
@@ -210,11 +214,10 @@ class LangevinModel(UnlearningModel):
         self._weights = self._learner.learn(rows, labels, [self._noise_key()], progress=progress).cpu().numpy()
 
     def _unlearn(self, rows: torch.Tensor, labels: torch.Tensor, records: int) -> None:
-        removal = self._learner.plan_removal(self.removals_, records)
-        history = [*self.removals_, removal]
-        self._weights, self.removals_ = self._after_steps(rows, labels, history), history
+        history = self._history.after(self._learner.plan_removal(self._history, records))
+        self._weights, self._history = self._after_steps(rows, labels, history), history
 
-    def _after_steps(self, rows: torch.Tensor, labels: torch.Tensor, history: list[Removal]) -> NDArray[Any]:
+    def _after_steps(self, rows: torch.Tensor, labels: torch.Tensor, history: History) -> NDArray[Any]:
         """Return the weights after the last removal of a history."""
         weights: torch.Tensor = self._learner.unlearn(
             torch.tensor(self._weights, device=rows.device),

@@ -10,6 +10,7 @@ from certified_unlearning import accounting
 from certified_unlearning.accounting.core.curves import Cycle, Places
 from certified_unlearning.accounting.guaranteed import Guaranteed
 from certified_unlearning.accounting.guarantees import as_computed, guarantee_of
+from certified_unlearning.accounting.streams import Stream
 from certified_unlearning.files import content_key, read_model, write_model
 from certified_unlearning.mechanisms.settings import Settings
 from certified_unlearning.vocabulary import Adjacency, DType, Guarantee, Smoothness
@@ -169,13 +170,17 @@ class Run(_Model):
         )
 
     def guaranteed(
-        self, schedule: accounting.Schedule | None = None, problem: accounting.Problem | None = None
+        self,
+        schedule: accounting.Schedule | None = None,
+        problem: accounting.Problem | None = None,
+        stream: Stream | None = None,
     ) -> Guaranteed:
         """Return what holds after all requests; errors as `accounting.guarantees.guarantee_of`.
 
         Args:
             schedule: `schedule`, of whoever has it already.
             problem: `computed_problem`, likewise.
+            stream: What the requests came to, likewise.
         """
         return guarantee_of(
             problem or self.computed_problem,
@@ -185,6 +190,7 @@ class Run(_Model):
             delta=self.constants.delta,
             dimension=self.constants.d,
             start=self.start,
+            stream=stream,
         )
 
 

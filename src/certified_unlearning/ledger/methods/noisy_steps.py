@@ -80,13 +80,14 @@ class NoisySteps(Method):
 
     def certificate(self, answered: Sequence[Answered], data_digest: str) -> Certificate:
         """Return the certificate of the version that these batches led to."""
-        learner, history = self._learner, removals(answered)
+        learner = self._learner
+        history = learner.history(removals(answered))
         return certificate.of(
             learner.run(history, dataset=self._dataset, features=self._features, data_digest=data_digest),
             key=learner.run_key(history, data_digest),
             noise_source="system entropy",
             all_published=learner.all_published_is_known,
-            schedule=learner.schedule(history),
+            stream=learner.stream(history),
         )
 
     def is_of(self, certificate: AnyCertificate, answered: Sequence[Answered]) -> bool:

@@ -1,16 +1,12 @@
-"""What a learner has removed so far, and what follows from it.
-
-Each request asks for those before it once more, so the last answers of some streams are kept, and taken where the
-removals are equal.
-"""
+"""What a learner has removed so far, and what follows from it."""
 
 from collections.abc import Sequence
 from itertools import accumulate, islice
 from operator import index
-from typing import NamedTuple
+from typing import NamedTuple, overload
 
-from certified_unlearning.accounting.core.curves import Places, of_usual_types
-from certified_unlearning.accounting.core.kept import Kept
+from certified_unlearning.accounting.core.curves import Places, plain_places
+from certified_unlearning.accounting.streams import Stream
 from certified_unlearning.files import canonical
 from certified_unlearning.mechanisms.run import Request
 
@@ -86,34 +82,41 @@ class Answered(NamedTuple):
         )
 
 
-STREAMS = 16
-"""Streams of removals of which what follows is kept."""
-_KNOWN: Kept[Answered] = Kept(STREAMS)
-"""What `answered` returned last of each."""
+class History(Sequence[Removal]):
+    """What one learner's model was asked to remove so far, in order, and what follows from it.
 
+    A value that whoever has the model keeps: `after` returns another, to which what follows from this one goes along.
 
-def answered(history: Sequence[Removal]) -> Answered:
-    """Return what follows from all removals so far."""
-    if not history:
-        return Answered()
-    # Most streams differ in the first removal already.
-    known = _KNOWN.longest(
-        lambda each: each.removals[0] == history[0] and tuple(history[: len(each.removals)]) == each.removals,
-        lambda each: len(each.removals),
-    )
-    number = 0 if known is None else len(known.removals)
-    if known is not None and number == len(history):
-        return known
-    found = (known or Answered()).followed_by(history[number:])
-    _KNOWN.keep(found, instead_of=known)
-    return found
+    Attributes:
+        learner: Whose it is.
+        answered: What follows from the removals alone.
+        stream: What they came to, where it was asked for.
+    """
+
+    def __init__(self, learner: object, answered: Answered, stream: Stream | None = None) -> None:
+        """Take what is known so far."""
+        self.learner, self.answered, self.stream = learner, answered, stream
+
+    @overload
+    def __getitem__(self, number: int) -> Removal: ...
+
+    @overload
+    def __getitem__(self, number: slice) -> tuple[Removal, ...]: ...
+
+    def __getitem__(self, number: int | slice) -> Removal | tuple[Removal, ...]:
+        return self.answered.removals[number]
+
+    def __len__(self) -> int:
+        return len(self.answered.removals)
+
+    def after(self, removal: Removal) -> "History":
+        """Return the history with one more removal."""
+        answered = self.answered.followed_by([removal])
+        return History(self.learner, answered, self.stream and self.stream.after(**answered.removals[-1]._asdict()))
 
 
 def _plain(removal: Removal) -> Removal:
-    places = removal.places
-    if places is not None and not of_usual_types(places):
-        places = tuple((index(batch), index(count)) for batch, count in places)
-    # The places that are there, where they will do: the same objects are equal at once.
+    places = None if removal.places is None else plain_places(removal.places)
     return Removal(index(removal.records), index(removal.steps), places)
 
 
