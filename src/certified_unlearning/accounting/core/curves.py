@@ -4,7 +4,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from operator import index
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -24,6 +24,8 @@ class RenyiCurve:
 
     log_divergence: Callable[[Array], Array]
     orders: Array | None = None
+    mu: ClassVar[None] = None
+    """Of Gaussian differential privacy: it is not told."""
 
     def __call__(self, alpha: Array) -> Array:
         """Return the bounds at an array of orders."""

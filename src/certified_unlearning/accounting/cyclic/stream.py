@@ -63,7 +63,7 @@ def largest_curve(problem: Problem, schedule: Schedule) -> GaussianCurve:
     steps, requests, largest = Steps(problem, schedule.sigma), Requests.before(schedule), 0.0
     places = schedule.places or repeat(None)
     for number, records, held in zip(range(len(schedule.steps)), schedule.records, places, strict=False):
-        requests = requests.after(records, schedule.steps[:number][-1:], held)
+        requests = requests.after(records, schedule.steps[max(number - 1, 0) : number], held)
         largest = max(largest, steps.answered(steps.before_answer(requests), schedule.steps[number : number + 1]))
     return GaussianCurve(largest)
 
