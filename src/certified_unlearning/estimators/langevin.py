@@ -186,7 +186,7 @@ class LangevinLogisticRegression(UnlearningClassifier, LangevinModel):
         self._training_rows, self._training_labels = writeable(self._training_rows), writeable(self._training_labels)
         removed, learner, done = distinct(indices, self._learner.n), self._learner, self._history
         places = position[removed]
-        require_removable(removed, places < 0, left=learner.n - sum(done.answered.records))
+        require_removable(removed, places < 0, left=learner.n - sum(done.records))
         rows, labels = self._training_rows, self._training_labels
         history = done.after(learner.plan_removal(done, len(removed), learner.places_of(places)))
         before, names = (rows[places], labels[places]), self._labels_at(removed)

@@ -1,7 +1,7 @@
 """What a learner has removed so far, and what follows from it."""
 
 from collections.abc import Sequence
-from itertools import accumulate, islice
+from dataclasses import dataclass, field
 from operator import index
 from typing import NamedTuple, overload
 
@@ -28,60 +28,7 @@ class Removal(NamedTuple):
         return f"Removal(records={self.records!r}, steps={self.steps!r}{told})"
 
 
-class Answered(NamedTuple):
-    """What follows from removals.
-
-    Attributes:
-        removals: In order.
-        requests: As a run has them.
-        records: How many records each removed.
-        steps: By how many steps.
-        places: Where in a cycle they lay; None where that is not told of all.
-        texts: Records, steps and, of those that tell them, places as canonical JSON: what names a run.
-    """
-
-    removals: tuple[Removal, ...] = ()
-    requests: tuple[Request, ...] = ()
-    records: tuple[int, ...] = ()
-    steps: tuple[int, ...] = ()
-    places: tuple[Places, ...] | None = None
-    texts: tuple[str, ...] = ("[]", "[]")
-
-    def followed_by(self, new: Sequence[Removal]) -> "Answered":
-        """Return the same with more removals, of Python's own whole numbers and of tuples.
-
-        Raises:
-            TypeError: Something is no whole number.
-        """
-        removals = [_plain(removal) for removal in new]
-        before = self.requests[-1].records_removed if self.requests else 0
-        removed = accumulate((removal.records for removal in removals), initial=before)
-        requests = [
-            Request(
-                records_removed=so_far,
-                unlearning_steps=removal.steps,
-                epsilon=None,
-                mu=None,
-                places=removal.places,
-            )
-            for removal, so_far in zip(removals, islice(removed, 1, None), strict=True)
-        ]
-        # The very objects: schedules that are compared with each other are compared at once.
-        told = [request.places for request in requests if request.places is not None]
-        earlier = () if not self.removals else self.places
-        records, steps = [removal.records for removal in removals], [removal.steps for removal in removals]
-        texts = [*self.texts, "[]"] if told and len(self.texts) == 2 else self.texts
-        values: list[Sequence[object]] = [records, steps, told]
-        return Answered(
-            (*self.removals, *removals),
-            (*self.requests, *requests),
-            (*self.records, *records),
-            (*self.steps, *steps),
-            None if earlier is None or len(told) < len(removals) else (*earlier, *told),
-            tuple(_longer(text, more) for text, more in zip(texts, values, strict=False)),
-        )
-
-
+@dataclass
 class History(Sequence[Removal]):
     """What one learner's model was asked to remove so far, in order, and what follows from it.
 
@@ -89,13 +36,23 @@ class History(Sequence[Removal]):
 
     Attributes:
         learner: Whose it is.
-        answered: What follows from the removals alone.
-        stream: What they came to, where it was asked for.
+        removals: In order.
+        requests: As a run has them.
+        records: How many records each removed.
+        steps: By how many steps.
+        places: Where in a cycle they lay; None where that is not told of all.
+        texts: Records, steps and, of those that tell them, places as canonical JSON: what names a run.
+        stream: What they came to, once it was asked for.
     """
 
-    def __init__(self, learner: object, answered: Answered, stream: Stream | None = None) -> None:
-        """Take what is known so far."""
-        self.learner, self.answered, self.stream = learner, answered, stream
+    learner: object
+    removals: tuple[Removal, ...] = ()
+    requests: tuple[Request, ...] = ()
+    records: tuple[int, ...] = ()
+    steps: tuple[int, ...] = ()
+    places: tuple[Places, ...] | None = None
+    texts: tuple[str, ...] = ("[]", "[]")
+    stream: Stream | None = field(default=None, compare=False, repr=False)
 
     @overload
     def __getitem__(self, number: int) -> Removal: ...
@@ -104,15 +61,44 @@ class History(Sequence[Removal]):
     def __getitem__(self, number: slice) -> tuple[Removal, ...]: ...
 
     def __getitem__(self, number: int | slice) -> Removal | tuple[Removal, ...]:
-        return self.answered.removals[number]
+        return self.removals[number]
 
     def __len__(self) -> int:
-        return len(self.answered.removals)
+        return len(self.removals)
 
-    def after(self, removal: Removal) -> "History":
-        """Return the history with one more removal."""
-        answered = self.answered.followed_by([removal])
-        return History(self.learner, answered, self.stream and self.stream.after(**answered.removals[-1]._asdict()))
+    def after(self, *new: Removal) -> "History":
+        """Return the history with more removals.
+
+        Raises:
+            TypeError: Something is no whole number.
+        """
+        removals = [_plain(removal) for removal in new]
+        removed, stream = self.requests[-1].records_removed if self.requests else 0, self.stream
+        requests = []
+        for removal in removals:
+            removed += removal.records
+            request = Request(
+                records_removed=removed, unlearning_steps=removal.steps, epsilon=None, mu=None, places=removal.places
+            )
+            requests.append(request)
+            stream = stream and stream.after(**removal._asdict())
+        # The very objects: schedules that are compared with each other are compared at once.
+        told = [request.places for request in requests if request.places is not None]
+        earlier = self.places if self.removals else ()
+        all_places = None if earlier is None or len(told) < len(removals) else (*earlier, *told)
+        records, steps = [removal.records for removal in removals], [removal.steps for removal in removals]
+        texts = [*self.texts, "[]"] if told and len(self.texts) == 2 else self.texts
+        values: list[Sequence[object]] = [records, steps, told]
+        return History(
+            self.learner,
+            (*self.removals, *removals),
+            (*self.requests, *requests),
+            (*self.records, *records),
+            (*self.steps, *steps),
+            all_places or None,
+            tuple(_longer(text, more) for text, more in zip(texts, values, strict=False)),
+            stream,
+        )
 
 
 def _plain(removal: Removal) -> Removal:

@@ -33,7 +33,7 @@ from certified_unlearning.engine.progress import Progress
 from certified_unlearning.errors import ParameterError
 from certified_unlearning.files import canonical, key_of
 from certified_unlearning.mechanisms.batch import OwnBatch
-from certified_unlearning.mechanisms.learners.history import Answered, History, Removal
+from certified_unlearning.mechanisms.learners.history import History, Removal
 from certified_unlearning.mechanisms.run import Constants, Run
 from certified_unlearning.vocabulary import Adjacency, DType
 
@@ -109,6 +109,14 @@ class LinearLearner(BaseModel):
             adjacency=self.adjacency,
         )
 
+    _mechanism: ClassVar[str]
+    """The mechanism's name."""
+
+    @property
+    @abstractmethod
+    def _accountant(self) -> str:
+        """What a certificate calls the analysis."""
+
     @property
     def _variant(self) -> str:
         """What a certificate calls the form of the mechanism."""
@@ -136,11 +144,11 @@ class LinearLearner(BaseModel):
         """Return the content key of what was run up to the last removal of ``history``."""
         # `files.content_key` of a list of these, put together from parts: it is asked for with each request.
         stated = canonical(self.model_dump(mode="json"))
-        return key_of(f"[{','.join([stated, *self.history(history).answered.texts, canonical(data_digest)])}]")
+        return key_of(f"[{','.join([stated, *self.history(history).texts, canonical(data_digest)])}]")
 
     @property
     def _ball(self) -> float | None:
-        """The radius of the ball that every step of a noisy learner projects on; None for no projection."""
+        """The radius of the ball that every step projects on; None for no projection."""
         return ridge_radius(self.exact_problem.strong_convexity) if self.classes == 1 else None
 
     @property
@@ -175,7 +183,7 @@ class LinearLearner(BaseModel):
         """Return removals with what follows from them: as they are where they are a history of this learner already."""
         if isinstance(removals, History) and removals.learner is self:
             return removals
-        return History(self, Answered().followed_by(removals) if removals else Answered())
+        return History(self).after(*removals)
 
     def schedule(self, history: Sequence[Removal]) -> Schedule | None:
         """Return the noisy steps of learning and of the removals so far; None where steps have no noise."""
@@ -185,7 +193,6 @@ class LinearLearner(BaseModel):
         """Return what the removals so far came to; None where no learner keeps it from one request to the next."""
         return None
 
-    @abstractmethod
     def run(self, history: Sequence[Removal], *, dataset: str, features: str, data_digest: str | None) -> Run:
         """Return what was run up to the last removal of ``history``: what `certificate.of` states something about.
 
@@ -196,25 +203,13 @@ class LinearLearner(BaseModel):
             data_digest: Of the training data, keyed if a removed record shall not be guessed from it; None where it
                 is not told.
         """
-
-    def _run(
-        self,
-        history: Sequence[Removal],
-        *,
-        mechanism: str,
-        accountant: str,
-        radius: float | None,
-        dataset: str,
-        features: str,
-        data_digest: str | None,
-    ) -> Run:
-        problem, known = self.exact_problem, self.history(history).answered
+        problem, known = self.exact_problem, self.history(history)
         begun = Run(
             experiment="",
-            mechanism=mechanism,
+            mechanism=self._mechanism,
             variant=self._variant,
-            accountant=accountant,
-            guarantee=assumptions.guarantee(accountant, "bound"),
+            accountant=self._accountant,
+            guarantee=assumptions.guarantee(self._accountant, "bound"),
             constants=Constants(
                 n=self.n,
                 d=self.dimension,
@@ -236,7 +231,7 @@ class LinearLearner(BaseModel):
             sigma=self.sigma,
             step_size=problem.step_size,
             learning_steps=self.learning_steps,
-            radius=radius,
+            radius=self._ball,
             start=START,
             records_per_request=(),
             dtype=self.dtype,
@@ -273,7 +268,6 @@ class LinearLearner(BaseModel):
         phase: descent.Phase,
         *,
         normaliser: int,
-        radius: float | None = None,
         progress: Progress | None,
     ) -> Tensor:
         """Return all trials' weights after the steps of a phase on these rows, which are what is left already."""
@@ -286,7 +280,7 @@ class LinearLearner(BaseModel):
                 start,
                 [steps],
                 step_size=problem.step_size,
-                radius=radius,
+                radius=self._ball,
                 progress=progress,
             ).weights
 
@@ -304,7 +298,7 @@ class NoisyLearner(LinearLearner):
 
     def schedule(self, history: Sequence[Removal]) -> Schedule:
         """Return the noisy steps of learning and of the removals so far."""
-        known = self.history(history).answered
+        known = self.history(history)
         return Schedule(
             sigma=self.sigma,
             records_per_request=known.records,
@@ -335,7 +329,7 @@ class NoisyLearner(LinearLearner):
         if self._ball is not None:
             # The first step's gradient is bounded, too.
             descent.project(start, self._ball)
-        return self._descend(start, rows, labels, phase, normaliser=self.n, radius=self._ball, progress=progress)
+        return self._descend(start, rows, labels, phase, normaliser=self.n, progress=progress)
 
     def unlearn(
         self,
@@ -364,7 +358,7 @@ class NoisyLearner(LinearLearner):
         removed = sum(removal.records for removal in history)
         normaliser = self.n - removed if self.adjacency == "remove" else self.n
         phase = self._dynamics.request_phase(self._batch(history, len(keys), keys), len(history) - 1)
-        return self._descend(weights, rows, labels, phase, normaliser=normaliser, radius=self._ball, progress=progress)
+        return self._descend(weights, rows, labels, phase, normaliser=normaliser, progress=progress)
 
 
 def require_one_to_plan(sigma: float | None, steps: int | None) -> None:

@@ -35,7 +35,6 @@ from certified_unlearning.mechanisms.batch import own_key
 from certified_unlearning.mechanisms.learners.history import Removal
 from certified_unlearning.mechanisms.learners.langevin import LangevinLearner
 from certified_unlearning.mechanisms.learners.learner import NoisyLearner, require_one_of, require_one_to_plan
-from certified_unlearning.mechanisms.run import Run
 from certified_unlearning.vocabulary import Delta, DType
 
 SCORE_NOISE = 0.05
@@ -114,6 +113,7 @@ class MiniBatchLearner(NoisyLearner):
     adjacency: _Adjacency
     step_share: float = Field(default=1.0, gt=0, le=1, exclude_if=lambda share: share == 1)
     _dynamics: ClassVar[Any] = minibatch_langevin
+    _mechanism: ClassVar[str] = minibatch_langevin.MINIBATCH_LANGEVIN.name
 
     @classmethod
     def plan(
@@ -207,6 +207,10 @@ class MiniBatchLearner(NoisyLearner):
         return learner
 
     @property
+    def _accountant(self) -> str:
+        return CYCLIC.name
+
+    @property
     def cycle(self) -> Cycle:
         """The mini-batches."""
         return Cycle.of(self.n, batch_size=self.batch_size)
@@ -264,18 +268,6 @@ class MiniBatchLearner(NoisyLearner):
         self._require_payable(stream, steps)
         return Removal(records, steps, places)
 
-    def run(self, history: Sequence[Removal], *, dataset: str, features: str, data_digest: str | None) -> Run:
-        """Return what was run up to the last removal of ``history``; see `LinearLearner.run`."""
-        return self._run(
-            history,
-            mechanism=minibatch_langevin.MINIBATCH_LANGEVIN.name,
-            accountant=CYCLIC.name,
-            radius=None,
-            dataset=dataset,
-            features=features,
-            data_digest=data_digest,
-        )
-
     def unlearn(
         self,
         weights: Tensor,
@@ -328,7 +320,7 @@ class MiniBatchLearner(NoisyLearner):
             start, given, of = (torch.as_tensor(each) for each in (weights.copy(), rows, labels))
             by_pytorch: NDArray[Any] = super().unlearn(start, given, of, history, [key], progress=progress).numpy()
             return by_pytorch
-        answers, problem, moved = self.history(history).answered.steps, self.exact_problem, weights.copy()
+        answers, problem, moved = self.history(history).steps, self.exact_problem, weights.copy()
         place, steps = self.learning_steps + sum(answers[:-1]), range(answers[-1])
         key, batches = own_key(key, f"request-{len(history)}"), -(-len(rows) // self.batch_size)
         noise_std = math.sqrt(2 * problem.step_size) * self.sigma
