@@ -199,11 +199,12 @@ class MiniBatchLearner(NoisyLearner):
             least = learner._least_sigma(learner.exact_problem, steps, int(records))
             learner = learner.model_copy(update={"sigma": least})
         learner = learner._computed_finely_enough(langevin_floor, learner.sigma, may_rise=sigma is None)
+        problem = learner.problem
         if sigma is None:
-            floor = langevin_floor(learner.problem).least_sigma(learner.epsilon, learner.delta)
-            least = learner._least_sigma(learner.problem, steps, int(records))
+            floor = langevin_floor(problem).least_sigma(learner.epsilon, learner.delta)
+            least = learner._least_sigma(problem, steps, int(records))
             learner = learner.model_copy(update={"sigma": max(least, floor)})
-        learner._require_payable(learner.stream([]))
+        learner._require_payable(problem, learner.learning_steps)
         return learner
 
     @property
@@ -265,7 +266,7 @@ class MiniBatchLearner(NoisyLearner):
         if records > left:
             raise ParameterError(f"records must be at most n = {left} that are left, got {records}")
         steps = planning.least_steps_after(stream, records=records, minimum_steps=1, places=places)
-        self._require_payable(stream, steps)
+        self._require_payable(stream.computed.problem, self.learning_steps + sum(stream.schedule.steps) + steps)
         return Removal(records, steps, places)
 
     def unlearn(
@@ -373,15 +374,9 @@ class MiniBatchLearner(NoisyLearner):
         )
         return planning.least_sigma(problem, schedule, epsilon=self.epsilon, delta=self.delta)
 
-    def _require_payable(self, stream: Stream, more: int = 0) -> None:
-        """Raise `AssumptionError` if so much would be added to delta that no certificate can be written.
-
-        Args:
-            stream: What was answered.
-            more: Steps of the request that is asked about.
-        """
-        steps = self.learning_steps + sum(stream.schedule.steps) + more
-        added = failure_delta(stream.computed.problem, steps=steps, epsilon=self.epsilon)
+    def _require_payable(self, problem: Problem, steps: int) -> None:
+        """Raise `AssumptionError` if so many steps would add so much to delta that no certificate can be written."""
+        added = failure_delta(problem, steps=steps, epsilon=self.epsilon)
         if added > self.delta:
             raise AssumptionError(
                 f"after {steps} steps {added:.2g} would be added to delta = {self.delta:.2g} for random norms that are "
