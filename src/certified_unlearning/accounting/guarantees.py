@@ -78,7 +78,7 @@ def guarantee_of(
         delta: Strictly between 0 and 1.
         dimension: ``d``.
         start: Mean of every coordinate of the start.
-        stream: What the requests came to, of whoever keeps it; it is not compared with the schedule.
+        stream: What the requests came to, where that was kept; it is not compared with the schedule.
 
     Raises:
         ParameterError: No accountant has this name.

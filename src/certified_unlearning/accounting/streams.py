@@ -52,6 +52,11 @@ class Stream:
         self._next: _Next | None = None
 
     @property
+    def problem(self) -> Problem:
+        """The constants of a batch, with the rounding of its arithmetic."""
+        return self.computed.problem
+
+    @property
     def largest(self) -> "_Largest":
         """What holds after every request."""
         if self._largest is None:

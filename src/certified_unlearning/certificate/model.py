@@ -162,16 +162,14 @@ def of(
         key: Its content key.
         noise_source: Where its noise came from.
         all_published: Whether to state epsilon for who kept every published model, too.
-        stream: The run's requests and what they came to, of whoever keeps that; it is not compared with the run.
+        stream: The run's requests and what they came to, where that was kept; it is not compared with the run.
 
     Raises:
         AssumptionError: More than delta would be added to delta.
     """
-    constants = run.constants
-    schedule, problem = (
-        (run.schedule, run.computed_problem) if stream is None else (stream.schedule, stream.computed.problem)
-    )
-    guaranteed = run.guaranteed(schedule, problem, stream)
+    constants, schedule = run.constants, run.schedule if stream is None else stream.schedule
+    problem = run.computed_problem if stream is None else stream.problem
+    guaranteed = run.guaranteed(stream)
     joint = epsilon_all_published(problem, schedule, delta=constants.delta, stream=stream) if all_published else None
     stated = dict(
         run_key=key,

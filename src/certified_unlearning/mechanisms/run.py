@@ -169,22 +169,15 @@ class Run(_Model):
             projects=self.radius is not None,
         )
 
-    def guaranteed(
-        self,
-        schedule: accounting.Schedule | None = None,
-        problem: accounting.Problem | None = None,
-        stream: Stream | None = None,
-    ) -> Guaranteed:
+    def guaranteed(self, stream: Stream | None = None) -> Guaranteed:
         """Return what holds after all requests; errors as `accounting.guarantees.guarantee_of`.
 
         Args:
-            schedule: `schedule`, of whoever has it already.
-            problem: `computed_problem`, likewise.
-            stream: What the requests came to, likewise.
+            stream: The requests and what they came to, where that was kept.
         """
         return guarantee_of(
-            problem or self.computed_problem,
-            schedule or self.schedule,
+            self.computed_problem if stream is None else stream.problem,
+            self.schedule if stream is None else stream.schedule,
             accountant=self.accountant,
             variant=self.variant,
             delta=self.constants.delta,

@@ -266,7 +266,7 @@ class MiniBatchLearner(NoisyLearner):
         if records > left:
             raise ParameterError(f"records must be at most n = {left} that are left, got {records}")
         steps = planning.least_steps_after(stream, records=records, minimum_steps=1, places=places)
-        self._require_payable(stream.computed.problem, self.learning_steps + sum(stream.schedule.steps) + steps)
+        self._require_payable(stream.problem, self.learning_steps + sum(stream.schedule.steps) + steps)
         return Removal(records, steps, places)
 
     def unlearn(
