@@ -46,12 +46,18 @@ class Decays:
     """What 0, 1, ... steps that contract alike leave of a distance.
 
     Attributes:
+        contraction_gap: ``1 - c``.
         log_of_one: Logarithm of what one step leaves.
     """
 
     def __init__(self, contraction_gap: float) -> None:
         """Take ``1 - c``, as of `pooling.Phase`."""
+        self.contraction_gap = contraction_gap
         self.log_of_one = math.log1p(-contraction_gap) if contraction_gap < 1 else -math.inf
+
+    def __reduce__(self) -> tuple[type["Decays"], tuple[float]]:
+        """Leave the table out of files and copies: it is long, and soon made."""
+        return Decays, (self.contraction_gap,)
 
     @functools.cached_property
     def table(self) -> Array:
