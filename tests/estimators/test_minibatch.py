@@ -1,6 +1,8 @@
 """Langevin unlearning on mini-batches as an estimator: the same objective, certificates, edits in place."""
 
+import copy
 import json
+import pickle
 import warnings
 
 import numpy as np
@@ -9,6 +11,7 @@ from sklearn.linear_model import LogisticRegression
 
 from certified_unlearning import certificate
 from certified_unlearning.accounting.core.curves import Cycle
+from certified_unlearning.accounting.cyclic import stream
 from certified_unlearning.errors import DataError, InfeasibleError, ParameterError
 from certified_unlearning.estimators import LangevinLogisticRegression
 from certified_unlearning.mechanisms.learners.langevin import LangevinLearner
@@ -204,3 +207,38 @@ def test_the_first_request_is_planned_where_its_records_lie(parity):
         learner.plan_removal([], 1, learner.places_of(fitted._store.places[[each]])).steps for each in (early, late)
     ]
     assert steps[0] < steps[1] == learner.plan_removal([], 1).steps
+
+
+def test_a_request_counts_itself_alone_however_many_were_before_it(parity, monkeypatch):
+    """As computed, and in exact arithmetic. So it is with copies."""
+    fitted = model().fit(*parity)
+    for gone in range(0, 60, 2):
+        fitted.unlearn([gone, gone + 1]).certificate_  # noqa: B018
+    counted, of_one = [], stream.Steps.before_answer
+    monkeypatch.setattr(
+        stream.Steps, "before_answer", lambda steps, requests: counted.append(steps) or of_one(steps, requests)
+    )
+    certificates = set()
+    for each in (copy.deepcopy(fitted), pickle.loads(pickle.dumps(fitted)), fitted):
+        for gone in ([100, 101, 102], [200], [300, 301]):
+            counted.clear()
+            stated = each.unlearn(gone).certificate_
+            assert len(counted) == 2
+        certificate.verify(stated)
+        certificates.add(stated.model_copy(update={"run_key": "", "data_sha256": None}).model_dump_json())
+    assert len(certificates) == 1
+
+
+def test_a_loaded_model_finds_what_its_requests_came_to_once(parity, tmp_path, monkeypatch):
+    fitted = model().fit(*parity)
+    for gone in range(10):
+        fitted.unlearn([gone])
+    fitted.save(tmp_path / "model")
+    loaded = LangevinLogisticRegression.load(tmp_path / "model")
+    assert loaded.certificate_ == fitted.certificate_
+    counted, of_one = [], stream.Steps.before_answer
+    monkeypatch.setattr(
+        stream.Steps, "before_answer", lambda steps, requests: counted.append(steps) or of_one(steps, requests)
+    )
+    assert loaded.unlearn([300]).certificate_.epsilon == fitted.unlearn([300]).certificate_.epsilon
+    assert len(counted) == 2 * 2

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from certified_unlearning.accounting.core.losses import regularisation_of
 from certified_unlearning.estimators.descent.model import DescentClassifier, shown_progress
 from certified_unlearning.mechanisms.learners.descent import DescentLearner, DescentVariant
-from certified_unlearning.mechanisms.learners.history import Removal
+from certified_unlearning.mechanisms.learners.history import History
 
 
 class _DescentToDelete(DescentClassifier):
@@ -55,22 +55,21 @@ class _DescentToDelete(DescentClassifier):
 
     def _learn(self, rows: torch.Tensor, labels: torch.Tensor) -> None:
         progress = shown_progress("fit", self._learner.learning_steps)
-        self._publish(self._learner.learn(rows, labels, progress=progress), [])
+        self._publish(self._learner.learn(rows, labels, progress=progress), self._history)
 
     def _unlearn(self, rows: torch.Tensor, labels: torch.Tensor, records: int) -> None:
-        removal = self._learner.plan_removal(self.removals_, records)
-        history = [*self.removals_, removal]
+        history = self._history.after(self._learner.plan_removal(self._history, records))
         weights = self._learner.unlearn(
             torch.tensor(self._state, device=rows.device),
             rows,
             labels,
             history,
-            progress=shown_progress("unlearn", removal.steps),
+            progress=shown_progress("unlearn", history[-1].steps),
         )
         self._publish(weights, history)
-        self.removals_ = history
+        self._history = history
 
-    def _publish(self, weights: torch.Tensor, history: list[Removal]) -> None:
+    def _publish(self, weights: torch.Tensor, history: History) -> None:
         published = self._learner.publish(weights, history, [self._noise_key()])
         self._weights = published.cpu().numpy()
         self._state = (weights if self._learner.variant == "secret-state" else published).cpu().numpy()

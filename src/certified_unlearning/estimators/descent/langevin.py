@@ -13,7 +13,7 @@ from certified_unlearning.engine.devices import pick_device
 from certified_unlearning.engine.minibatch import dealt_order, places_in
 from certified_unlearning.estimators.descent.model import DescentClassifier, LangevinModel, shown_progress
 from certified_unlearning.estimators.linear import ROWS_AT_ONCE
-from certified_unlearning.mechanisms.learners.history import Removal
+from certified_unlearning.mechanisms.learners.history import History
 from certified_unlearning.mechanisms.learners.minibatch import learner_of, plan_learner
 
 
@@ -70,10 +70,10 @@ class LangevinLogisticRegression(LangevinModel, DescentClassifier):
         if self._learner.cycle is None:
             return super()._remove(named)
         self._store.make_writeable()
-        store, learner, done = self._store, self._learner, self.removals_
+        store, learner, done = self._store, self._learner, self._history
         gone = store.removable(named)
         places = learner.places_of(store.known_places[gone])
-        history = [*done, learner.plan_removal(done, len(gone), places)]
+        history = done.after(learner.plan_removal(done, len(gone), places))
         others: tuple[Any, Any] = (0, 0)
         if learner.adjacency == "replace":
             rows, labels = self._replacements(len(gone))
@@ -82,7 +82,7 @@ class LangevinLogisticRegression(LangevinModel, DescentClassifier):
         def carry_on(_rows: NDArray[Any], labels: NDArray[Any]) -> dict[str, Any]:
             return {
                 "_weights": self._after_steps_on(store.rows, store.labels, history),
-                "removals_": history,
+                "_history": history,
                 "_class_sizes": self._class_sizes - self._class_sizes_of(labels),
                 # It may have been set after `fit`.
                 "_noise_source": self._noise_source if self.random_state is None else "seed",
@@ -97,7 +97,7 @@ class LangevinLogisticRegression(LangevinModel, DescentClassifier):
             np.multiply(rows, -labels[:, None], out=rows, casting="same_kind")
         return rows
 
-    def _after_steps_on(self, rows: NDArray[Any], labels: NDArray[Any], history: list[Removal]) -> NDArray[Any]:
+    def _after_steps_on(self, rows: NDArray[Any], labels: NDArray[Any], history: History) -> NDArray[Any]:
         """Return the weights after the last removal of a history, of rows in dealt order."""
         # Where the kernel takes them without PyTorch: that one's code has long left the caches.
         if self.device != "cpu" and pick_device(self.device).type != "cpu":

@@ -22,7 +22,7 @@ from certified_unlearning.estimators.descent import report
 from certified_unlearning.estimators.linear import LinearModel
 from certified_unlearning.estimators.records import Positions
 from certified_unlearning.estimators.scaling import unit
-from certified_unlearning.mechanisms.learners.history import Removal
+from certified_unlearning.mechanisms.learners.history import History, Removal
 from certified_unlearning.vocabulary import Delta, NoiseSource
 
 
@@ -46,9 +46,6 @@ class DescentModel(LinearModel):
             stands in its place (``replace``), or on the mean over the remaining records (``remove``).
         device: ``auto``, ``cpu`` or ``cuda``.
         dtype: ``float32``, or ``float64`` where rounding would take more than a tenth of epsilon; or ``float64``.
-
-    Attributes:
-        removals_: What was unlearned: records and steps of each request.
     """
 
     epsilon: float = 1.0
@@ -102,8 +99,13 @@ class DescentModel(LinearModel):
     def _begin(self, plan: Any) -> None:
         """Start anew with what was planned."""
         self._learner = plan
-        self.removals_: list[Removal] = []
+        self._history: History = plan.history()
         self._noise_source: NoiseSource = "system entropy" if self.random_state is None else "seed"
+
+    @property
+    def removals_(self) -> list[Removal]:
+        """What was unlearned: records and steps of each request."""
+        return list(self._history)
 
     def _remove(self, named: NDArray[Any]) -> bool:
         with self._all_or_nothing():
@@ -126,17 +128,17 @@ class DescentModel(LinearModel):
         """Certificate of the model as it is now; `certificate.write` makes a file for ``unlearn verify``."""
         self._require_fitted()
         digest = self._store.digest
-        run = self._learner.run(self.removals_, dataset="own", features="given", data_digest=digest)
+        run = self._learner.run(self._history, dataset="own", features="given", data_digest=digest)
         return certificate.of(
             run,
-            key=self._learner.run_key(self.removals_, digest),
+            key=self._learner.run_key(self._history, digest),
             noise_source=self._noise_source,
             all_published=self._learner.all_published_is_known,
-            schedule=self._learner.schedule(self.removals_),
+            stream=self._learner.stream(self._history),
         )
 
     def _guaranteed_in_words(self, stated: StepsCertificate) -> list[str]:
-        return report.in_words(stated, self._learner, self.removals_)
+        return report.in_words(stated, self._learner, self._history)
 
     def _saved(self, training_data: bool) -> tuple[dict[str, Any], dict[str, NDArray[Any] | None]]:
         header = {
@@ -155,7 +157,7 @@ class DescentModel(LinearModel):
     def _restore(self, header: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> None:
         super()._restore(header, arrays)
         self._learner = self._read_learner(header["learner"])
-        self.removals_ = [Removal.read(*removal) for removal in header["removals"]]
+        self._history = self._learner.history([Removal.read(*removal) for removal in header["removals"]])
         self._store.known_digest = header["data_digest"]
         self._noise_source = header["noise_source"]
         self._weights = arrays["_weights"]
@@ -195,11 +197,10 @@ class LangevinModel(DescentModel):
         self._weights = self._learner.learn(rows, labels, [self._noise_key()], progress=progress).cpu().numpy()
 
     def _unlearn(self, rows: torch.Tensor, labels: torch.Tensor, records: int) -> None:
-        removal = self._learner.plan_removal(self.removals_, records)
-        history = [*self.removals_, removal]
-        self._weights, self.removals_ = self._after_steps(rows, labels, history), history
+        history = self._history.after(self._learner.plan_removal(self._history, records))
+        self._weights, self._history = self._after_steps(rows, labels, history), history
 
-    def _after_steps(self, rows: torch.Tensor, labels: torch.Tensor, history: list[Removal]) -> NDArray[Any]:
+    def _after_steps(self, rows: torch.Tensor, labels: torch.Tensor, history: History) -> NDArray[Any]:
         """Return the weights after the last removal of a history."""
         weights: torch.Tensor = self._learner.unlearn(
             torch.tensor(self._weights, device=rows.device),
