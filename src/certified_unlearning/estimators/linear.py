@@ -55,19 +55,21 @@ class LinearModel(UnlearningEstimator):
         """Return what a report says of what a certificate states, besides what it assumes."""
 
     def privacy_report(self, X: Any = None, y: Any = None) -> str:
-        """Return in words what is guaranteed, compared with what, and what was not checked.
+        """Return in words what the guarantee means, what it is, compared with what, and what was not checked.
 
         Args:
             X: Records to measure the predictions on, whose numbers no guarantee covers. None: nothing is measured.
             y: Their true classes or targets.
         """
         stated = self.certificate_
+        meaning = stated.meaning()
+        opening = [] if meaning is None else [meaning]
         said = self._guaranteed_in_words(stated)
         assumed = [f"- {each.statement}: {each.by}" for each in stated.unchecked]
         if (X is None) != (y is None):
             raise ParameterError(f"give X and y together, or neither, got {'y' if X is None else 'X'} only")
         measured = [] if X is None else self.quality(X, y).in_words()
-        return "\n".join([*said, "Assumed, not checked:", *assumed, *self._scaling_in_words(), *measured])
+        return "\n".join([*opening, *said, "Assumed, not checked:", *assumed, *self._scaling_in_words(), *measured])
 
     def _class_sizes_of(self, labels: NDArray[Any]) -> NDArray[np.int64]:
         """Return how many of some labels are each class'; of targets nothing."""
