@@ -3,7 +3,6 @@
 from dataclasses import replace
 
 from certified_unlearning.accounting.core.problem import Problem
-from certified_unlearning.accounting.cyclic import stream
 
 STRENGTH = 1 / 80
 SMOOTHNESS = 0.25 + STRENGTH
@@ -18,12 +17,3 @@ def first_of(schedule, number):
 
 def batch_problem(batch_size, *, strength=STRENGTH, adjacency="zero-out", step_size=1 / SMOOTHNESS):
     return Problem(batch_size, strength, 0.25 + strength, 1.0, step_size, adjacency)
-
-
-def forget() -> None:
-    """Forget what was computed of earlier streams."""
-    stream._step.cache_clear()
-    stream._before_last_answer.cache_clear()
-    stream._differing.cache_clear()
-    for known in (stream._PAIRS, stream._LARGEST):
-        known._streams.clear()

@@ -15,20 +15,17 @@ from certified_unlearning.accounting.core.problem import Problem
 from certified_unlearning.accounting.cyclic import planning, stream
 from certified_unlearning.accounting.cyclic.single import cyclic_curve
 from certified_unlearning.accounting.guarantees import as_computed, cyclic_guarantee, epsilon_all_published
+from certified_unlearning.accounting.streams import Stream
 from certified_unlearning.errors import AssumptionError, InfeasibleError, ParameterError
-from tests.accounting.cyclic_streams import SMOOTHNESS, STRENGTH, batch_problem, first_of, forget
+from tests.accounting.cyclic_streams import SMOOTHNESS, STRENGTH, batch_problem, first_of
 
 
 @pytest.fixture(params=[True, False])
 def with_and_without_a_compiler(request, monkeypatch):
-    """Nothing that was counted the other way is kept."""
     if not request.param:
         monkeypatch.setattr(single_steps, "takes", lambda steps: False)
     elif single_steps.library() is None:
         pytest.skip("no C++ compiler is here")
-    forget()
-    yield
-    forget()
 
 
 def phases_of(problem, schedule, places):
@@ -92,11 +89,8 @@ def random_stream(generator, *, known):
 def test_the_computed_least_steps(n, batch_size, epochs, sigma, steps):
     cycle = Cycle(n // batch_size, batch_size)
     schedule = Schedule(sigma, (), (), epochs * cycle.batches, cycle)
-    found = [
-        planning.least_steps_after(batch_problem(batch_size), schedule, records=records, epsilon=1.0, delta=1e-6)
-        for records in (1, 10, 100)
-    ]
-    assert tuple(found) == steps
+    begun = Stream(batch_problem(batch_size), schedule, epsilon=1.0, delta=1e-6)
+    assert tuple(planning.least_steps_after(begun, records=records) for records in (1, 10, 100)) == steps
 
 
 def test_known_places_are_pooled_step_by_step():
@@ -128,30 +122,30 @@ def random_requests(generator):
     steps = tuple(int(each) for each in generator.integers(0, 12, size=number))
     records = tuple(sum(count for _, count in held) for held in places)
     asked = Schedule(0.1, records, steps, int(generator.integers(0, 90)), Cycle(batches, 50), tuple(places))
-    requests = stream.Requests.of(asked)
-    return requests, np.cumsum([requests.learning_steps, *requests.earlier_steps])
+    return asked, np.cumsum([asked.learning_steps, *asked.steps[:-1]])
 
 
 @pytest.mark.usefixtures("with_and_without_a_compiler")
 def test_a_step_differs_in_the_records_of_its_batch_that_are_removed_later():
     generator, late_starts = np.random.default_rng(5), 0
     for _ in range(300):
-        requests, ends = random_requests(generator)
+        asked, ends = random_requests(generator)
+        requests = stream.Requests.of(asked)
         start = int(generator.integers(0, requests.steps + 1))
-        late_starts += start > requests.learning_steps
+        late_starts += start > asked.learning_steps
         expected = [
             sum(
                 dict(held).get(step % requests.cycle.batches, 0)
-                for held, end in zip(requests.places, ends, strict=True)
+                for held, end in zip(asked.places, ends, strict=True)
                 if end > step
             )
             for step in range(start, requests.steps)
         ]
         end = int(generator.integers(start, requests.steps + 1))
-        assert stream._differing(requests, start, requests.steps).tolist() == expected
-        assert stream._differing(requests, start, requests.steps + 40)[: len(expected) + 1].tolist() == [*expected, 0]
-        assert not stream._differing(requests, start, requests.steps + 40)[len(expected) :].any()
-        assert stream._differing(requests, start, end).tolist() == expected[: end - start]
+        assert requests.differing(start, requests.steps).tolist() == expected
+        assert requests.differing(start, requests.steps + 40)[: len(expected) + 1].tolist() == [*expected, 0]
+        assert not requests.differing(start, requests.steps + 40)[len(expected) :].any()
+        assert requests.differing(start, end).tolist() == expected[: end - start]
     assert late_starts > 30
 
 
@@ -166,7 +160,6 @@ def test_what_is_cut_off_is_paid_for(monkeypatch):
     ]
     for faded in (stream.FORGOTTEN, 1.0):
         monkeypatch.setattr(stream, "FORGOTTEN", faded)
-        forget()
         found.append(np.array([[each(batch_problem(40), schedule).mu for each in told] for schedule in schedules]))
     whole, cut = found
     assert (cut >= whole).all()
@@ -407,8 +400,9 @@ def test_remove_leaves_no_place_and_tiny_targets_are_refused():
     with pytest.raises(AssumptionError, match="keep its place"):
         stream.curve(batch_problem(2, adjacency="remove"), schedule)
     rounded = as_computed(batch_problem(2), dimension=3, classes=2, dtype="float32", variant="least-steps")
+    begun = Stream(rounded, Schedule(1e-5, (), (), 10, Cycle(5, 2)), epsilon=0.1, delta=1e-6)
     with pytest.raises(InfeasibleError, match="rounding alone"):
-        planning.least_steps_after(rounded, Schedule(1e-5, (), (), 10, Cycle(5, 2)), records=1, epsilon=0.1, delta=1e-6)
+        planning.least_steps_after(begun, records=1)
 
 
 # --- Logistic loss in one dimension, followed on a grid: every batch and position of a short cycle. ----------

@@ -11,20 +11,20 @@ from certified_unlearning.accounting.core.problem import Problem
 from certified_unlearning.accounting.cyclic import planning, stream
 from certified_unlearning.accounting.langevin.accountants import initial_epsilon
 from certified_unlearning.accounting.shifted import interpolation
+from certified_unlearning.accounting.streams import Stream
 from certified_unlearning.errors import InfeasibleError, ParameterError
-from tests.accounting.cyclic_streams import batch_problem, forget
+from tests.accounting.cyclic_streams import batch_problem
 
 NARROW = [np.int8, np.uint8, np.int16, np.uint16, np.int32, np.uint32, np.uint64]
 
 
 def told(schedule, problem):
-    forget()
     whole = dataclasses.replace(schedule, cycle=None, places=None)
     return [
         *(of(problem, schedule).mu for of in (stream.curve, stream.largest_curve, stream.joint_curve)),
         interpolation.curve(problem, whole).mu,
         interpolation.joint_curve(problem, whole, learned_published=True).mu,
-        planning.least_steps_after(problem, schedule, records=1, epsilon=0.5, delta=1e-6),
+        planning.least_steps_after(Stream(problem, schedule, epsilon=0.5, delta=1e-6), records=1),
     ]
 
 
@@ -47,7 +47,7 @@ def test_narrow_whole_numbers_are_refused(kind):
         lambda: Phase(9, 0.1, one, 1.0),
         lambda: problem.sensitivity(one),
         lambda: planning.least_steps_after(
-            problem, Schedule(0.1, (), (), 20, cycle), records=one, epsilon=1, delta=0.1
+            Stream(problem, Schedule(0.1, (), (), 20, cycle), epsilon=1, delta=0.1), records=one
         ),
         lambda: initial_epsilon(problem, sigma=0.1, delta=0.1, records=one, accountant="shifted"),
     ):
@@ -68,7 +68,6 @@ def test_numpys_usual_whole_numbers_tell_what_pythons_tell():
             schedule = Schedule(0.1, *sizes, Cycle(*map(of, cycle)), known)
             answers.append(told(schedule, dataclasses.replace(batch_problem(cycle[1]), n=of(cycle[1]))))
         assert answers[0] == answers[1] == answers[2]
-    forget()
 
 
 @pytest.mark.parametrize("kind", [np.float16, np.float32, np.longdouble, np.float64])
@@ -83,7 +82,6 @@ def test_short_floats_are_the_numbers_that_they_are(kind):
         gap = convexity * step_size
         answers[-1].append(pooled_mu([Phase(9, kind(gap), sigma, lipschitz), Phase(2, kind(gap), kind(0), lipschitz)]))
     assert answers[0] == answers[1]
-    forget()
 
 
 def test_fields_are_pythons_own_and_do_not_change_with_what_was_given():

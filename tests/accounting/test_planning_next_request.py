@@ -164,9 +164,12 @@ def test_an_estimate_that_is_off_is_corrected(monkeypatch, accountant, factor):
 def test_the_estimate_after_finite_learning_is_right_up_to_rounding(monkeypatch):
     # The exact accountant is asked at most at the plan, one below and once more.
     known, asked = accountants.ACCOUNTANTS["shifted"], []
-    counting = dataclasses.replace(
-        known, unlearning_curve=lambda *arguments: asked.append(1) or known.unlearning_curve(*arguments)
-    )
+
+    def counted(*arguments):
+        curve_after = known.curve_by_answer(*arguments)
+        return lambda steps: asked.append(1) or curve_after(steps)
+
+    counting = dataclasses.replace(known, curve_by_answer=counted)
     monkeypatch.setitem(accountants.ACCOUNTANTS, "shifted", counting)
     for problem in (MNIST, dataclasses.replace(MNIST, strong_convexity=0.0)):
         for learning_steps in (3, 60, 2000):

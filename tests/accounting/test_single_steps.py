@@ -12,7 +12,6 @@ from certified_unlearning.accounting.core.curves import Cycle, Schedule
 from certified_unlearning.accounting.core.pooling import Phase, Pool, pooled_mu
 from certified_unlearning.accounting.core.problem import Problem
 from certified_unlearning.accounting.cyclic import stream
-from tests.accounting.cyclic_streams import forget
 
 if single_steps.library() is None:
     pytest.skip("no C++ compiler is here", allow_module_level=True)
@@ -33,7 +32,9 @@ def test_steps_are_pooled_as_phases_are(gap: float, distance: float) -> None:
         for sensitivities in (drawn(generator, count), np.zeros(count), generator.random(count)):
             phases = [Phase(1, gap, size, 0.3) for size in sensitivities.tolist()]
             due = Pool.of(phases, starting_distance=distance)
-            found = single_steps.pool(sensitivities, contraction_gap=gap, noise_std=0.3, starting_distance=distance)
+            found = single_steps.pool(
+                sensitivities, decays=single_steps.Decays(gap), noise_std=0.3, starting_distance=distance
+            )
             for steps in (0, 1, 50):
                 more = Phase(steps, gap, 0.0, 0.3)
                 expected = due.followed_by(more).mu()
@@ -68,7 +69,7 @@ def test_runs_that_are_counted_each_on_its_own_add_up(seed: int) -> None:
             ends,
             first=first,
             window=window,
-            contraction_gap=gap,
+            decays=single_steps.Decays(gap),
             noise_std=0.7,
             distance=distance if cut.any() else 0.0,
         )
@@ -77,10 +78,10 @@ def test_runs_that_are_counted_each_on_its_own_add_up(seed: int) -> None:
     assert cuts > 50
 
 
-def mu_of_all(sensitivities: np.ndarray, ends: list[int], **constants: float) -> float:
+def mu_of_all(sensitivities: np.ndarray, ends: list[int], *, contraction_gap: float, **constants: float) -> float:
     """Return what several runs tell that begin with step 0, none of which is cut."""
     given = {"first": 0, "window": len(sensitivities), "distance": 0.0, **constants}
-    return single_steps.mu_of_all(sensitivities, np.array(ends), **given)
+    return single_steps.mu_of_all(sensitivities, np.array(ends), decays=single_steps.Decays(contraction_gap), **given)
 
 
 @pytest.mark.parametrize("size", [1e-300, 1e-20, 1e150])
@@ -143,19 +144,19 @@ def test_numbers_of_other_types_give_what_pythons_give(kind: type, monkeypatch: 
     """Their memory is another: read as doubles it would be anything, and end too soon."""
     found = []
     for convert in (kind, float):
-        forget()
         step_size, sigma, lipschitz = (convert(kind(each)) for each in (3, 0.3, 1))
         problem = Problem(4, 0.0125, 0.2625, lipschitz, step_size, adjacency="zero-out")
         schedule = Schedule(sigma, (2, 3, 1), (7, 0, 9), learning_steps=40, cycle=Cycle(5, 4))
         found.append([each(problem, schedule).mu for each in (stream.curve, stream.largest_curve, stream.joint_curve)])
     assert found[0] == pytest.approx(found[1], rel=1e-5)
-    forget()
     draw = np.random.default_rng(3)
     sensitivities, distances = draw.random(40).astype(kind), np.array([1, 2], dtype=kind)
     constants = {"contraction_gap": 0.1, "noise_std": 0.5}
     for given in (sensitivities, np.repeat(sensitivities, 2)[::2], sensitivities[::-1][::-1]):
-        pooled = single_steps.pool(given, **constants, starting_distance=distances[0]).mu()
-        as_doubles = single_steps.pool(given.astype(float), **constants, starting_distance=1.0).mu()
+        pooled, as_doubles = (
+            single_steps.pool(each, decays=single_steps.Decays(0.1), noise_std=0.5, starting_distance=distance).mu()
+            for each, distance in ((given, distances[0]), (given.astype(float), 1.0))
+        )
         assert pooled == pytest.approx(as_doubles, rel=1e-12)
         all_runs = [
             mu_of_all(each, [0, 15, 40 + len(given)], window=12, first=0, **constants, distance=far)
@@ -171,7 +172,8 @@ def test_the_longest_that_is_taken_keeps_its_digits() -> None:
     sensitivities = np.tile([1.0, 0.0, 3.0, 0.5], count // 4)
     for gap in (1e-6, 1e-4, 0.01):
         due = Pool.of_runs(np.ones(count), sensitivities, contraction_gap=gap, noise_std=1.0, starting_distance=2.0)
-        found = single_steps.pool(sensitivities, contraction_gap=gap, noise_std=1.0, starting_distance=2.0)
+        decays = single_steps.Decays(gap)
+        found = single_steps.pool(sensitivities, decays=decays, noise_std=1.0, starting_distance=2.0)
         assert found.mu() == pytest.approx(due.mu(), rel=1e-12)
 
 
@@ -193,7 +195,6 @@ def test_streams_tell_the_same_with_and_without_a_compiler(seed: int, monkeypatc
         found, counts = [], []
         for takes in (lambda count, counts=counts: counts.append(count) is None, lambda _: False):
             monkeypatch.setattr(single_steps, "takes", takes)
-            forget()
             found.append(
                 [each(problem, schedule).mu for each in (stream.curve, stream.largest_curve, stream.joint_curve)]
             )
@@ -201,11 +202,10 @@ def test_streams_tell_the_same_with_and_without_a_compiler(seed: int, monkeypatc
         assert counts
         assert max(counts) <= single_steps.MOST_STEPS
         assert found[0] == pytest.approx(found[1], rel=1e-12, abs=0)
-    forget()
 
 
 def test_gaps_of_all_sizes_warn_of_nothing() -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         for gap in GAPS:
-            single_steps._decays.__wrapped__(gap)
+            assert len(single_steps.Decays(gap).table) == single_steps.MOST_STEPS + 1

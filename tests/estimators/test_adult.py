@@ -31,7 +31,7 @@ def test_it_is_as_accurate_as_scikit_learn_and_unlearns_a_hundred_records_in_a_t
     assert learner.epsilon == 1
     assert learner.delta == 1 / len(rows)
 
-    training = fitted._tensors(fitted._training_rows, fitted._training_labels)
+    training = fitted._tensors(fitted._store.rows, fitted._store.labels)
     weights = learner.learn(*training, keys=range(TRIALS))
     tested = torch.from_numpy(fitted._rows(test_rows)), torch.from_numpy(np.where(test_labels, 1, -1))
     assert abs(float(logistic.accuracy(weights, *tested).mean()) - theirs) < 0.01
@@ -50,7 +50,7 @@ def test_mini_batches_are_as_accurate_after_the_same_request() -> None:
     learner = fitted._learner
     assert isinstance(learner, MiniBatchLearner)
     assert learner.learning_steps <= 12 * learner.cycle.batches
-    tensors = torch.from_numpy(fitted._training_rows), torch.from_numpy(fitted._training_labels)
+    tensors = torch.from_numpy(fitted._store.rows), torch.from_numpy(fitted._store.labels)
     learned = learner.learn(*tensors, keys=range(TRIALS))
     fitted.unlearn(np.random.default_rng(0).choice(len(rows), 100, replace=False))
     certificate.verify(fitted.certificate_)

@@ -96,7 +96,7 @@ def test_a_removal_reads_nothing_and_makes_nothing_of_the_data_s_size(monkeypatc
     rows, labels = clouds(200_000, 5)
     model = CertifiedLogisticRegression(1, 1e-6, C=80 / 200_000).fit(rows, labels)
     model.unlearn([1]).certificate_  # noqa: B018
-    stored, numbers = model._training_rows, model._training_labels
+    stored, numbers = model._store.rows, model._store.labels
 
     def read(*_: object) -> None:
         raise AssertionError("the data were read")
@@ -107,8 +107,8 @@ def test_a_removal_reads_nothing_and_makes_nothing_of_the_data_s_size(monkeypatc
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert peak < 100_000, "as many bytes as records would be more"
-    assert model._training_rows is stored
-    assert model._training_labels is numbers
+    assert model._store.rows is stored
+    assert model._store.labels is numbers
     assert not stored[[1, 7, 9, 100_000]].any()
     assert np.count_nonzero(stored.any(axis=1)) == 200_000 - 4
 
@@ -244,13 +244,13 @@ def test_an_interrupted_removal_leaves_it_as_it_was(monkeypatch: pytest.MonkeyPa
         patched.setattr(newton_removal, where, interrupted)
         with pytest.raises(KeyboardInterrupt):
             model.unlearn([5, 6])
-    assert (model._training_rows == before["_training_rows"]).all()
-    assert (model._removed == before["_removed"]).all()
+    assert (model._store.rows == before["_store"].rows).all()
+    assert (model._store.places == before["_store"].places).all()
     assert model._weights is weights
     assert model._counts == before["_counts"]
     model.unlearn([5, 6])
     certificate.verify(model.certificate_)
-    fresh = NewtonRemoval(model._plan).fit(model._training_rows, model._training_labels)
+    fresh = NewtonRemoval(model._plan).fit(model._store.rows, model._store.labels)
     apart = np.linalg.norm(fresh.weights - model._model.weights)
     assert apart <= (fresh.residual + model._model.residual) / model._plan.strong_convexity
 
@@ -313,7 +313,7 @@ def test_short_floats_make_rows_that_are_no_longer_than_the_bounds_suppose(norma
     rows, labels = clouds(2000, 700)
     given = (5 * rows if normalize else rows).astype(np.float32)
     model = CertifiedLogisticRegression(C=0.05, normalize=normalize, fit_intercept=fit_intercept).fit(given, labels)
-    stored = model._training_rows
+    stored = model._store.rows
     assert stored.dtype == np.float64
     assert stored.flags.c_contiguous
     assert np.linalg.norm(stored, axis=1).max() <= ROW_NORM

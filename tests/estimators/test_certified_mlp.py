@@ -249,7 +249,7 @@ def test_what_is_interrupted_leaves_everything(monkeypatch: pytest.MonkeyPatch) 
             model.unlearn(np.arange(6))
     assert len(model.remaining_) == 400
     assert np.array_equal(model.predict(X), before)
-    assert model._train_rows[:6].abs().sum() > 0
+    assert model._store.rows[:6].abs().sum() > 0
 
 
 @pytest.mark.parametrize(

@@ -86,7 +86,7 @@ def test_a_removal_reads_no_data(monkeypatch):
 
     monkeypatch.setattr(float64.Regression, "blocks", read)
     model.unlearn([1, 7]).unlearn([3])
-    assert not model._training_rows[[1, 3, 7]].any()
+    assert not model._store.rows[[1, 3, 7]].any()
 
 
 def test_published_noise_has_the_planned_size_and_its_law_keeps_epsilon():
@@ -166,9 +166,9 @@ def test_nothing_of_a_removed_record_stays_in_memory_or_in_a_file(of_classes, tm
     model.fit(rows, targets > 20 if of_classes else targets).unlearn([7, 100])
     model.save(tmp_path / "model.safetensors")
     for each in (model, type(model).load(tmp_path / "model.safetensors")):
-        assert not each._training_rows[[7, 100]].any()
-        assert not each._training_labels[[7, 100]].any()
-        assert np.count_nonzero(each._training_labels) == 198
+        assert not each._store.rows[[7, 100]].any()
+        assert not each._store.labels[[7, 100]].any()
+        assert np.count_nonzero(each._store.labels) == 198
 
 
 @pytest.mark.parametrize("fit_intercept", [True, False])
@@ -189,7 +189,7 @@ def test_sparse_rows_and_clipped_targets():
     wild[0] = 1e300
     clipped = np.clip(wild, *RANGE)
     assert (made(random_state=0).fit(rows, wild).coef_ == made(random_state=0).fit(rows, clipped).coef_).all()
-    assert abs(made(random_state=0).fit(rows, wild)._training_labels).max() <= 1
+    assert abs(made(random_state=0).fit(rows, wild)._store.labels).max() <= 1
 
 
 def test_more_than_5000_features_are_refitted(monkeypatch):
@@ -242,13 +242,13 @@ def test_rows_that_are_too_long_and_weights_of_records_are_refused():
 def test_an_interrupted_removal_leaves_the_model_as_it_was(monkeypatch):
     rows, targets = records(300)
     model = made(random_state=0).fit(rows, targets)
-    before, stored = copy.deepcopy(model.coef_), model._training_rows.copy()
+    before, stored = copy.deepcopy(model.coef_), model._store.rows.copy()
     with monkeypatch.context() as patched:
         patched.setattr(CertifiedRidge, "_released", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
         with pytest.raises(KeyboardInterrupt):
             model.unlearn([3])
     assert (model.coef_ == before).all()
-    assert (model._training_rows == stored).all()
+    assert (model._store.rows == stored).all()
     assert len(model.remaining_) == 300
     expected = theirs(np.delete(rows, 3, axis=0), np.delete(targets, 3))
     assert ours(model.unlearn([3])) == pytest.approx(expected, abs=1e-6)

@@ -20,6 +20,7 @@ from certified_unlearning.estimators import (
     SecretStateDescentToDelete,
 )
 from certified_unlearning.estimators.class_weights import ClassWeights
+from certified_unlearning.estimators.classifier import NoisyClassifier
 from certified_unlearning.mechanisms.learners.descent import DescentLearner
 from certified_unlearning.mechanisms.learners.langevin import LangevinLearner
 from certified_unlearning.mechanisms.learners.minibatch import MiniBatchLearner
@@ -192,9 +193,9 @@ def test_no_share_is_above_1_and_classes_that_are_not_named_have_1():
 
 def test_the_advice_counts_the_largest_weight(parity):
     model = LangevinLogisticRegression(C=1, epsilon=0.5, batch_size=None, class_weight={"odd": 1000})
-    sizes = model._sizes(parity[0], np.array(["even", "odd"]))
+    model.n_features_in_, model.classes_ = parity[0].shape[1], np.array(["even", "odd"])
     with pytest.warns(UserWarning, match="little can be learned") as warned:
-        model._warn_if_drowned(model._planned(**sizes), **sizes, stacklevel=1)
+        NoisyClassifier._warn_of(model, model._planned(len(parity[0])), parity[0])
     assert "would do" in str(warned[0].message), "an advised C is found among small ones, too"
 
 

@@ -359,7 +359,7 @@ def test_an_interruption_at_any_line_leaves_model_records_and_labels_agreeing(es
             sys.settrace(None)
         left = 7 in model.remaining_
         assert np.array_equal(model.coef_, fitted.coef_) == left
-        assert (model._frame_index.labels[7] is not None) == left
+        assert (model._store.index.labels[7] is not None) == left
         undone, done = undone + left, done + (not left)
         if left:
             model.unlearn(index=["c7"])

@@ -74,10 +74,10 @@ class TestObjective:
     def test_replace_puts_admissible_records_in_their_places(self, parity):
         rows, labels = parity
         ours = model(adjacency="replace").fit(rows, labels).unlearn([3, 5])
-        norms = np.linalg.norm(ours._training_rows, axis=1)
+        norms = np.linalg.norm(ours._store.rows, axis=1)
         assert len(norms) == 600
         assert norms.max() <= 1 + 1e-6
-        assert not np.isclose(ours._training_rows[3, :-1] * math.sqrt(2), rows[3]).any()
+        assert not np.isclose(ours._store.rows[3, :-1] * math.sqrt(2), rows[3]).any()
 
     def test_the_noise_has_the_stationary_spread(self, parity):
         """Of an almost quadratic loss; 65 weights estimate the spread to 45 %, but for a probability below 1e-6."""
@@ -141,7 +141,7 @@ class TestUnlearning:
         fitted = model().fit(*parity).unlearn([4, 9]).unlearn([2])
         assert fitted.remaining_.tolist() == [index for index in range(600) if index not in (2, 4, 9)]
         kept = parity[0][fitted.remaining_] / math.sqrt(2)
-        np.testing.assert_allclose(fitted._training_rows[:, :-1], kept, atol=1e-7)
+        np.testing.assert_allclose(fitted._store.rows[:, :-1], kept, atol=1e-7)
 
     def test_an_edited_certificate_is_refused(self, parity):
         stated = model().fit(*parity).unlearn([4]).certificate_
@@ -398,7 +398,7 @@ class TestFiles:
 
     def test_a_removed_record_is_in_no_byte_of_the_file(self, parity, tmp_path):
         fitted = model().fit(*parity)
-        removed = fitted._training_rows[11].tobytes()[:128]
+        removed = fitted._store.rows[11].tobytes()[:128]
         fitted.save(tmp_path / "before.safetensors")
         assert removed in (tmp_path / "before.safetensors").read_bytes()  # the search would find it
         fitted.unlearn([11]).save(tmp_path / "after.safetensors")

@@ -83,12 +83,12 @@ class TestObjective:
 
     def test_replace_puts_admissible_records_in_their_places(self, table):
         ours = model(adjacency="replace").fit(*table)
-        before = ours._training_labels.copy()
+        before = ours._store.labels.copy()
         ours.unlearn([3, 5])
-        assert len(ours._training_rows) == N
-        assert np.linalg.norm(ours._training_rows, axis=1).max() <= 1 + 1e-6
-        assert np.abs(ours._training_labels).max() <= 1
-        assert (ours._training_labels != before).nonzero()[0].tolist() == [3, 5]
+        assert len(ours._store.rows) == N
+        assert np.linalg.norm(ours._store.rows, axis=1).max() <= 1 + 1e-6
+        assert np.abs(ours._store.labels).max() <= 1
+        assert (ours._store.labels != before).nonzero()[0].tolist() == [3, 5]
 
     @pytest.mark.parametrize("fit_intercept", [True, False])
     def test_targets_are_clipped_to_their_range(self, table, fit_intercept):
@@ -214,8 +214,8 @@ class TestUnlearning:
         fitted = model().fit(*table).unlearn([4, 9]).unlearn([2])
         kept = [index for index in range(N) if index not in (2, 4, 9)]
         assert fitted.remaining_.tolist() == kept
-        np.testing.assert_allclose(fitted._training_rows[:, :-1], table[0][kept] / math.sqrt(2), atol=1e-7)
-        np.testing.assert_allclose(fitted._training_labels, (table[1][kept] - 20) / 15, atol=1e-12)
+        np.testing.assert_allclose(fitted._store.rows[:, :-1], table[0][kept] / math.sqrt(2), atol=1e-7)
+        np.testing.assert_allclose(fitted._store.labels, (table[1][kept] - 20) / 15, atol=1e-12)
 
     def test_requests_by_position_mask_and_label_are_the_same(self, table):
         rows, targets = table
@@ -398,7 +398,7 @@ class TestFiles:
 
     def test_a_removed_record_is_in_no_byte_of_the_file(self, table, tmp_path):
         fitted = model().fit(*table)
-        row, target = fitted._training_rows[11].tobytes(), fitted._training_labels[11].tobytes()
+        row, target = fitted._store.rows[11].tobytes(), fitted._store.labels[11].tobytes()
         fitted.save(tmp_path / "before.safetensors")
         before = (tmp_path / "before.safetensors").read_bytes()
         assert row in before  # the search would find it

@@ -1,6 +1,8 @@
 """Langevin unlearning on mini-batches as an estimator: the same objective, certificates, edits in place."""
 
+import copy
 import json
+import pickle
 import warnings
 
 import numpy as np
@@ -9,6 +11,7 @@ from sklearn.linear_model import LogisticRegression
 
 from certified_unlearning import certificate
 from certified_unlearning.accounting.core.curves import Cycle
+from certified_unlearning.accounting.cyclic import stream
 from certified_unlearning.errors import DataError, InfeasibleError, ParameterError
 from certified_unlearning.estimators import LangevinLogisticRegression
 from certified_unlearning.mechanisms.learners.langevin import LangevinLearner
@@ -29,8 +32,10 @@ def synthetic(n=12_000, features=20):
 
 
 def snapshot(fitted):
-    arrays = ("_training_rows", "_training_labels", "_position", "_records_of_class", "_weights")
-    return {name: getattr(fitted, name).copy() for name in arrays} | {"removals": list(fitted.removals_)}
+    store = fitted._store
+    arrays = {"rows": store.rows, "labels": store.labels, "places": store.places}
+    arrays |= {"classes": fitted._class_sizes, "weights": fitted._weights}
+    return {name: array.copy() for name, array in arrays.items()} | {"removals": list(fitted.removals_)}
 
 
 def same(first, second):
@@ -74,14 +79,14 @@ def test_certificates_hold_request_after_request(which, adjacency, request):
 def test_rows_lie_in_dealt_order_signed_and_removed_ones_are_zero(parity):
     rows, labels = parity
     fitted = model().fit(rows, labels)
-    before = fitted._training_rows.copy()
+    before = fitted._store.rows.copy()
     signs = np.where(labels == "odd", 1, -1)
     expected = -signs[:, None] * np.column_stack([rows, np.ones(600)]) / np.sqrt(2)
-    np.testing.assert_allclose(before[fitted._position], expected, atol=1e-7)
-    kept = fitted._training_rows
-    places = fitted._position[[4, 9]].copy()
+    np.testing.assert_allclose(before[fitted._store.places], expected, atol=1e-7)
+    kept = fitted._store.rows
+    places = fitted._store.places[[4, 9]].copy()
     fitted.unlearn([4, 9])
-    assert fitted._training_rows is kept
+    assert fitted._store.rows is kept
     changed = np.flatnonzero((kept != before).any(axis=1))
     assert sorted(changed) == sorted(places)
     assert not kept[places].any()
@@ -178,7 +183,7 @@ def test_a_warning_that_is_an_error_does_not_undo_half_of_a_removal(parity):
     certificate.verify(fitted.certificate_)
 
 
-@pytest.mark.parametrize("when", ["_numbered", "_after_steps_on"])
+@pytest.mark.parametrize("when", ["_class_sizes_of", "_after_steps_on"])
 def test_an_interruption_at_any_moment_leaves_all_or_nothing(parity, monkeypatch, when):
     fitted = model().fit(*parity)
     before = snapshot(fitted)
@@ -196,7 +201,44 @@ def test_an_interruption_at_any_moment_leaves_all_or_nothing(parity, monkeypatch
 
 def test_the_first_request_is_planned_where_its_records_lie(parity):
     fitted = model().fit(*parity)
-    early, late = (int(np.flatnonzero(fitted._position // 100 == batch)[0]) for batch in (0, 5))
+    early, late = (int(np.flatnonzero(fitted._store.places // 100 == batch)[0]) for batch in (0, 5))
     learner = fitted._learner
-    steps = [learner.plan_removal([], 1, learner.places_of(fitted._position[[each]])).steps for each in (early, late)]
+    steps = [
+        learner.plan_removal([], 1, learner.places_of(fitted._store.places[[each]])).steps for each in (early, late)
+    ]
     assert steps[0] < steps[1] == learner.plan_removal([], 1).steps
+
+
+def test_a_request_counts_itself_alone_however_many_were_before_it(parity, monkeypatch):
+    """As computed, and in exact arithmetic. So it is with copies."""
+    fitted = model().fit(*parity)
+    for gone in range(0, 60, 2):
+        fitted.unlearn([gone, gone + 1]).certificate_  # noqa: B018
+    counted, of_one = [], stream.Steps.before_answer
+    monkeypatch.setattr(
+        stream.Steps, "before_answer", lambda steps, requests: counted.append(steps) or of_one(steps, requests)
+    )
+    certificates = set()
+    for each in (copy.deepcopy(fitted), pickle.loads(pickle.dumps(fitted)), fitted):
+        for gone in ([100, 101, 102], [200], [300, 301]):
+            counted.clear()
+            stated = each.unlearn(gone).certificate_
+            assert len(counted) == 2
+        certificate.verify(stated)
+        certificates.add(stated.model_copy(update={"run_key": "", "data_sha256": None}).model_dump_json())
+    assert len(certificates) == 1
+
+
+def test_a_loaded_model_finds_what_its_requests_came_to_once(parity, tmp_path, monkeypatch):
+    fitted = model().fit(*parity)
+    for gone in range(10):
+        fitted.unlearn([gone])
+    fitted.save(tmp_path / "model")
+    loaded = LangevinLogisticRegression.load(tmp_path / "model")
+    assert loaded.certificate_ == fitted.certificate_
+    counted, of_one = [], stream.Steps.before_answer
+    monkeypatch.setattr(
+        stream.Steps, "before_answer", lambda steps, requests: counted.append(steps) or of_one(steps, requests)
+    )
+    assert loaded.unlearn([300]).certificate_.epsilon == fitted.unlearn([300]).certificate_.epsilon
+    assert len(counted) == 2 * 2

@@ -15,7 +15,7 @@ from certified_unlearning.estimators import (
     PublishedStateDescentToDelete,
     SecretStateDescentToDelete,
 )
-from certified_unlearning.estimators.class_weights import ClassWeights
+from certified_unlearning.estimators.classifier import NoisyClassifier
 from certified_unlearning.mechanisms.learners.descent import DescentLearner
 from certified_unlearning.mechanisms.learners.langevin import LangevinLearner
 from tests.estimators.conftest import CLASSIFIERS
@@ -123,12 +123,13 @@ class TestDrowning:
             for classes in (2, 10):
                 model = make(**parameters)
                 try:
-                    plan = model._planned(n, 20, classes, ClassWeights())
+                    model.n_features_in_, model.classes_ = 19, np.arange(classes)
+                    plan = model._planned(n)
                 except UnlearningError:
                     continue  # Refused anyway, with a sentence of its own.
                 with warnings.catch_warnings():
                     warnings.simplefilter("error")
-                    model._warn_if_drowned(plan, n, 20, classes, ClassWeights(), stacklevel=1)
+                    NoisyClassifier._warn_of(model, plan, np.empty((n, 19)))
 
     @pytest.mark.parametrize("make", CLASSIFIERS)
     def test_defaults_do_not_warn_when_fitted(self, make, digits, parity):

@@ -34,7 +34,7 @@ def people(parity):
 
 
 def state_of(fitted):
-    kept = [fitted._weights, fitted._training_rows, fitted._training_labels, fitted.remaining_]
+    kept = [fitted._weights, fitted._store.rows, fitted._store.labels, fitted.remaining_]
     return [array.copy() for array in kept], fitted.certificate_.model_dump()
 
 
@@ -105,13 +105,13 @@ def test_requests_that_are_wrong_or_ambiguous_change_nothing(make, people, named
     with pytest.raises(ParameterError, match=message):
         fitted.unlearn(**named)
     assert_same_state(state_of(fitted), before)
-    assert fitted._frame_index.labels[1] == "P1"
+    assert fitted._store.index.labels[1] == "P1"
 
 
 def test_labels_that_only_number_the_records_are_positions(parity):
     rows, labels = parity
     fitted = MODELS["langevin"]().fit(pd.DataFrame(rows).add_prefix("x"), labels)
-    assert fitted._frame_index.labels is None
+    assert fitted._store.index.labels is None
     fitted.unlearn(index=[4]).unlearn(pd.Series([5])).unlearn(index=pd.Index([6]))
     assert fitted.remaining_.tolist() == np.delete(np.arange(600), [4, 5, 6]).tolist()
     with pytest.raises(ParameterError, match="record 4 was removed before"):
@@ -133,7 +133,7 @@ def test_a_removed_record_s_label_is_gone_from_memory_and_from_files(make, peopl
     fitted.save(tmp_path / "before")
     assert b'"P123"' in (tmp_path / "before").read_bytes()  # the search would find it
     fitted.unlearn(index=["P123"]).save(tmp_path / "after")
-    assert fitted._frame_index.labels[123] is None
+    assert fitted._store.index.labels[123] is None
     assert b'"P123"' not in (tmp_path / "after").read_bytes()
     fitted.save(tmp_path / "public", training_data=False)
     assert b'"P1"' not in (tmp_path / "public").read_bytes()
@@ -167,7 +167,7 @@ def test_labels_of_other_kinds_pass_through_files(parity, tmp_path, index, named
     fitted = MODELS["certified"]().fit(frame, parity[1])
     fitted.save(tmp_path / "model")
     loaded = CertifiedLogisticRegression.load(tmp_path / "model")
-    assert loaded._frame_index.agrees_with(fitted._frame_index)
+    assert loaded._store.index.agrees_with(fitted._store.index)
     assert loaded.unlearn(index=named).remaining_.tolist() == np.delete(np.arange(600), 3).tolist()
 
 

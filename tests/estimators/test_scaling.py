@@ -57,7 +57,7 @@ def test_it_is_what_scaling_by_hand_gives(make, way, images):
     np.testing.assert_allclose(
         ours.decision_function(X), theirs.decision_function(by_hand(X, **way)), rtol=1e-3, atol=1e-4
     )
-    norms = np.linalg.norm(ours._training_rows.astype(float), axis=1)
+    norms = np.linalg.norm(ours._store.rows.astype(float), axis=1)
     assert norms.max() <= 1 + 1e-6
     certificate.verify(ours.certificate_)
 
@@ -105,7 +105,7 @@ def test_short_rows_stay_and_long_ones_end_at_the_norm():
 
 def test_replacements_are_unit_rows_whatever_the_ranges(images):
     fitted = LangevinLogisticRegression(C=0.1, adjacency="replace", feature_ranges=(0, 16), random_state=0)
-    rows = fitted.fit(*images).unlearn([3, 4])._training_rows[[3, 4]]
+    rows = fitted.fit(*images).unlearn([3, 4])._store.rows[[3, 4]]
     np.testing.assert_allclose(np.linalg.norm(rows, axis=1), 1, atol=1e-6)
     assert np.abs(rows[0] - rows[1]).max() > 0.1
 

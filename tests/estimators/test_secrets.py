@@ -74,7 +74,7 @@ def test_no_file_and_no_memory_keeps_the_label_of_a_removed_record(make, people,
     assert all(b"P123" in content for content in kept)  # The search would find it.
     fitted.unlearn(index=["P123"])
     for model in (fitted, *files_of(fitted, tmp_path)[1]):
-        assert model._frame_index.labels[123] is None
+        assert model._store.index.labels[123] is None
         assert not any(b"P123" in content for content in files_of(model, tmp_path)[0])
     for content in files_of(fitted.unlearn([124, 125]), tmp_path)[0]:
         assert not any(name in content for name in (b"P123", b"P124", b"P125"))
@@ -87,17 +87,17 @@ def test_a_shallow_copy_of_a_private_model_keeps_its_labels(people):
     fitted = MODELS["private"]().fit(*people)
     other = copy.copy(fitted)
     fitted.unlearn(index="P5")
-    assert other._frame_index.labels[5] == "P5"
+    assert other._store.index.labels[5] == "P5"
     assert other.unlearn(index="P5").remaining_.tolist() == fitted.remaining_.tolist()
 
 
 def test_a_private_model_of_an_earlier_version_forgets_labels_when_it_is_loaded(people, tmp_path):
     fitted = MODELS["private"]().fit(*people)
-    fitted._removed[123] = True  # What `unlearn` of earlier versions did, and nothing else.
+    fitted._store.places[123] = -1  # What `unlearn` of earlier versions did, and nothing else.
     fitted.save(tmp_path / "earlier")
     assert b"P123" in (tmp_path / "earlier").read_bytes()
     loaded = PrivateLogisticRegression.load(tmp_path / "earlier")
-    assert loaded._frame_index.labels[122:125].tolist() == ["P122", None, "P124"]
+    assert loaded._store.index.labels[122:125].tolist() == ["P122", None, "P124"]
 
 
 @every_estimator

@@ -1,8 +1,9 @@
 """Mini-batch Langevin unlearning of a model of one's own: plans, dynamics, guarantee."""
 
+import copy
 import math
+import pickle
 import re
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -13,15 +14,12 @@ from sklearn.linear_model import LogisticRegression
 
 from certified_unlearning import certificate
 from certified_unlearning.accounting import mu_from_epsilon
-from certified_unlearning.accounting.core import curves
-from certified_unlearning.accounting.core.curves import Cycle, Schedule, were_checked
+from certified_unlearning.accounting.core.curves import Cycle, Schedule
 from certified_unlearning.accounting.core.losses import regularisation_of
 from certified_unlearning.accounting.cyclic import stream
 from certified_unlearning.engine.compiled import minibatch as compiled
 from certified_unlearning.errors import AssumptionError, InfeasibleError, ParameterError
 from certified_unlearning.files import content_key
-from certified_unlearning.mechanisms.learners import history as of_streams
-from certified_unlearning.mechanisms.learners import learner as of_learners
 from certified_unlearning.mechanisms.learners.history import Removal
 from certified_unlearning.mechanisms.learners.learner import NoisyLearner
 from certified_unlearning.mechanisms.learners.minibatch import (
@@ -227,102 +225,94 @@ def test_the_guarantee_of_a_run_is_verified_and_states_its_cycle():
 
 
 def test_places_are_read_strictly_though_a_schedule_has_checked_others():
-    """Those that a schedule has checked just now, and they alone, are taken as they are."""
+    """Those of the schedule that a certificate speaks of, and they alone, are taken as they are."""
     learner = planned()
-    run = learner.run([learner.plan_removal([], 4, ((2, 1), (7, 3)))], dataset="own", features="given", data_digest="0")
-    stated = certificate.of(run, key="k", noise_source="system entropy")
+    history = learner.history().after(learner.plan_removal([], 4, ((2, 1), (7, 3))))
+    run = learner.run(history, dataset="own", features="given", data_digest="0")
+    stated = certificate.of(run, key="k", noise_source="system entropy", stream=learner.stream(history))
+    assert stated.places is learner.schedule(history).places
     assert stated.places[0] is run.requests[0].places
     told = stated.model_dump(mode="json")
     assert certificate.StepsCertificate.model_validate(told) == stated
     for wrong in ([[[2, 1, 7]]], [[[2, "one"]]], [2, 1], "places", [[[2.5, 1]]], [[2, 1]], {"2": 1}):
-        run.schedule  # noqa: B018
-        with pytest.raises(ValidationError, match="places"):
-            certificate.StepsCertificate.model_validate(told | {"places": wrong})
-    # Of other types than a certificate's a schedule may have checked them, and they may change since.
-    listed = [((2, 1), (7, 3))]
-    for odd in (listed, (((np.int64(2), 1), (7, 3)),), (frozenset({(2, 1), (7, 3)}),)):
-        Schedule(0.1, (4,), (5,), 48, Cycle(8, 400), odd)
-        assert not were_checked(odd)
-    assert were_checked(Schedule(0.1, (4,), (5,), 48, Cycle(8, 400), (((2, 1), (7, 3)),)).places)
+        for context in (None, learner.schedule(history)):
+            with pytest.raises(ValidationError, match="places"):
+                certificate.StepsCertificate.model_validate(told | {"places": wrong}, context=context)
+    # Whatever types a schedule was given, its own are those of a certificate, and do not change.
+    for odd in ([((2, 1), (7, 3))], (((np.int64(2), 1), (7, 3)),), ([[2, 1], [7, 3]],)):
+        places = Schedule(0.1, (4,), (5,), 48, Cycle(8, 400), odd).places
+        assert repr(places) == "(((2, 1), (7, 3)),)"
 
 
-def test_what_is_kept_of_several_models_is_that_of_each():
-    """Streams that begin alike and go on otherwise, longer and shorter ones, in any order."""
-    generator, streams = np.random.default_rng(0), [[]]
-    while len(streams) < 60:
-        some = streams[int(generator.integers(len(streams)))]
-        places = ((int(generator.integers(3)), 4),)
-        streams.append([*some, Removal(4, int(generator.integers(1, 3)), places if generator.random() < 0.8 else None)])
-    alone = []
-    for removals in streams:
-        of_streams._KNOWN.clear()
-        alone.append(of_streams.answered(removals))
-    for number in generator.integers(len(streams), size=400):
-        assert of_streams.answered(streams[number]) == alone[number]
-    assert len(list(of_streams._KNOWN)) == of_streams.STREAMS
+def test_a_history_says_of_its_removals_what_is_said_of_them_anew():
+    """Histories that begin alike and go on otherwise, longer and shorter ones, in any order."""
+    learner, generator = planned(), np.random.default_rng(0)
+    histories = [learner.history()]
+    while len(histories) < 60:
+        some = histories[int(generator.integers(len(histories)))]
+        if generator.random() < 0.5:
+            learner.plan_removal(some, 4)
+        places = ((int(generator.integers(3)), 4),) if generator.random() < 0.8 else None
+        histories.append(some.after(Removal(4, int(generator.integers(1, 3)), places)))
+    for number in generator.permutation(len(histories)):
+        known, anew = histories[number], list(histories[number])
+        assert learner.history(known) is known
+        assert known == learner.history(anew)
+        assert learner.schedule(known) == learner.schedule(anew)
+        assert learner.stream(known).largest == learner.stream(anew).largest
+        assert learner.run_key(known, "d") == learner.run_key(anew, "d")
+        assert learner.plan_removal(known, 2) == learner.plan_removal(anew, 2)
 
 
-def test_schedules_of_several_models_are_each_checked_once(monkeypatch):
-    curves._CHECKED.clear()
-    checked = []
-    of_one = curves._check_places_of_one
-    monkeypatch.setattr(curves, "_check_places_of_one", lambda *asked: checked.append(asked) or of_one(*asked))
-    models = [
-        Schedule(0.1, (1,) * 20, (1,) * 20, 48, Cycle(8, 400 + model), (((model % 8, 1),),) * 20)
-        for model in range(curves.STREAMS)
-    ]
-    assert len(checked) == 20 * len(models)
-    checked.clear()
-    longer = [schedule.followed_by(records=2, steps=0, places=((0, 1), (5, 1))) for schedule in models]
-    assert len(checked) == len(models)
-    assert all(were_checked(schedule.places) for schedule in longer)
-    assert not any(were_checked(schedule.places) for schedule in models)
-    with pytest.raises(ParameterError, match="places must name batches from 0 to 7"):
-        longer[0].followed_by(records=1, steps=0, places=((8, 1),))
-    with pytest.raises(ParameterError, match="places must hold the request's 2 records"):
-        replace(longer[0], places=(*longer[0].places[:-1], ((0, 1),)))
-    with pytest.raises(ParameterError, match="places must hold the request's 3 records"):
-        replace(longer[0], records_per_request=(3, *longer[0].records[1:]))
+def test_a_history_is_copied_and_pickled_with_its_learner():
+    learner = planned()
+    history = learner.history().after(learner.plan_removal([], 4))
+    learner.stream(history)
+    for learner_too, same in (copy.deepcopy((learner, history)), pickle.loads(pickle.dumps((learner, history)))):
+        assert learner_too.history(same) is same
+        assert list(same) == list(history)
+        assert learner_too.stream(same).largest == learner.stream(history).largest
 
 
 def test_removals_are_kept_as_plain_numbers():
-    """Equal removals of other types, asked for first, leave no trace in what is said of these."""
+    """Whatever types they were given in, and they do not change."""
     learner, plain = planned(), [Removal(4, 5, ((2, 1), (7, 3)))]
     expected = learner.run_key(plain, "d"), learner.schedule(plain)
     for odd in (
         Removal(np.int64(4), np.int32(5), ((np.int64(2), 1), (7, 3))),
         Removal(4, 5, [[2, 1], [7, 3]]),
     ):
-        learner.run_key([Removal(1, 1, ((0, 1),))], "d")
         assert (learner.run_key([odd], "d"), learner.schedule([odd])) == expected
-        assert (learner.run_key(plain, "d"), learner.schedule(plain)) == expected
+        assert repr(list(learner.history().after(odd))) == repr(plain)
     changing = Removal(4, 5, [[2, 1], [7, 3]])
-    learner.run_key([changing], "d")
+    history = learner.history().after(changing)
     changing.places[0][0] = 3
     assert learner.schedule([changing]).places == (((3, 1), (7, 3)),)
+    assert learner.schedule(history).places == (((2, 1), (7, 3)),)
     with pytest.raises(TypeError):
         learner.run_key([Removal(4, 5.5, None)], "d")
     assert learner.places_of(5) == ((0, 1),)
 
 
 def test_runs_of_other_histories_leave_no_trace():
-    """Requests and schedules of the history asked last are kept for the next one."""
+    """A history is its learner's alone: another takes its removals, and none of what they came to."""
     first, second = Removal(4, 5, ((2, 1), (7, 3))), Removal(1, 2, ((0, 1),))
     histories = [[first], [first, second], [second], [second, first], [first, Removal(1, 2, ((1, 1),))], [], [first]]
     learners = [planned(), planned(epsilon=2.0), planned(epsilon=3.0, sigma=0.3, learning_steps=11)]
     for history in histories:
         removed = np.cumsum([each.records for each in history]).tolist()
+        known = learners[0].history(history)
+        learners[0].stream(known)
         for learner in learners:
-            run = learner.run(history, dataset="own", features="given", data_digest=f"{learner.epsilon}")
+            assert (learner.history(known) is known) == (learner is learners[0])
+            run = learner.run(known, dataset="own", features="given", data_digest=f"{learner.epsilon}")
             assert (run.epsilon_target, run.constants.data_sha256) == (learner.epsilon, f"{learner.epsilon}")
             assert [request.records_removed for request in run.requests] == removed
             assert run.records_per_request == tuple(each.records for each in history)
             assert [(each.unlearning_steps, each.places) for each in run.requests] == [each[1:] for each in history]
-            assert run.schedule == learner.schedule(history)
-            assert learner.schedule(list(history)) is learner.schedule(history) or not history
-            assert sum(each[0] is learner for each in of_learners._SCHEDULES) == 1
+            assert run.schedule == learner.schedule(known)
             same = {"key": "", "noise_source": "seed", "all_published": True}
-            assert certificate.of(run, schedule=learner.schedule(history), **same) == certificate.of(run, **same)
+            assert certificate.of(run, stream=learner.stream(known), **same) == certificate.of(run, **same)
             assert type(run).model_validate(run.model_dump()) == run
 
 

@@ -120,6 +120,6 @@ def test_a_refit_takes_steps_although_the_old_weights_are_within_the_budget():
     model = CertifiedLogisticRegression(C=80 / 20_000, delta=1e-6, sigma=0.1, random_state=0).fit(rows, labels)
     plan, before = model._plan, model._model.weights
     model.unlearn([3])
-    left = objective_of(plan, model._training_rows, model._training_labels)
+    left = objective_of(plan, model._store.rows, model._store.labels)
     assert np.linalg.norm(left.gradient(before)) < certified_refit.SOLVER_SHARE * plan.budget
     assert (model._model.weights != before).all()

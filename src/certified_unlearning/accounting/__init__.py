@@ -19,6 +19,7 @@
                  record and for several
 `accountant`     what an accountant declares; `accountants`: all of them; `assumptions`: their words; `guarantees`: the
                  numbers of a certificate
+`streams`        the requests to one model, and what they came to: from one request to the next
 ===============  ==========================================================================================
 
 Formulas that only a paper's claims and figures need stand in `papers`, in the paper's ``theory``.

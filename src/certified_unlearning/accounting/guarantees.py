@@ -2,7 +2,6 @@
 
 import math
 from dataclasses import replace
-from functools import lru_cache
 from typing import NamedTuple
 
 from certified_unlearning import accounting
@@ -16,6 +15,7 @@ from certified_unlearning.accounting.langevin import learning_start
 from certified_unlearning.accounting.langevin.accountants import ACCOUNTANTS, AccountantName, rounding_price
 from certified_unlearning.accounting.shifted import interpolation as shifted
 from certified_unlearning.accounting.shifted.arithmetic import computed, failure_delta
+from certified_unlearning.accounting.streams import Stream
 from certified_unlearning.errors import AssumptionError, ParameterError
 from certified_unlearning.text import noun_of
 
@@ -23,7 +23,6 @@ BETA_OF_BEFORE = 1e-12
 """Probability that `learning_start` used before it was derived from epsilon and delta."""
 
 
-@lru_cache(maxsize=256)
 def as_computed(
     problem: accounting.Problem,
     *,
@@ -66,14 +65,25 @@ def guarantee_of(
     delta: float,
     dimension: int,
     start: float,
+    stream: Stream | None = None,
 ) -> Guaranteed:
     """Return what a certificate states: `langevin_guarantee`, `cyclic_guarantee` or `descent_guarantee`; see there.
+
+    Args:
+        problem: The constants.
+        schedule: Noise, learning steps, and the steps of every request.
+        accountant: Which analysis.
+        variant: Of the mechanism.
+        delta: Strictly between 0 and 1.
+        dimension: ``d``.
+        start: Mean of every coordinate of the start.
+        stream: What the requests came to, where that was kept; it is not compared with the schedule.
 
     Raises:
         ParameterError: No accountant has this name.
     """
     if accountant in CYCLIC_ACCOUNTANTS:
-        return cyclic_guarantee(problem, schedule, delta=delta)
+        return cyclic_guarantee(problem, schedule, delta=delta, stream=stream)
     if accountant not in (*ACCOUNTANTS, *DESCENT_ACCOUNTANTS):
         raise ParameterError(f"there is no accountant {accountant!r}, so nothing is guaranteed")
     if accountant in ACCOUNTANTS:
@@ -237,13 +247,16 @@ def require_stationarity(
     return extra
 
 
-def cyclic_guarantee(problem: accounting.Problem, schedule: accounting.Schedule, *, delta: float) -> Guaranteed:
+def cyclic_guarantee(
+    problem: accounting.Problem, schedule: accounting.Schedule, *, delta: float, stream: Stream | None = None
+) -> Guaranteed:
     """Return what a certificate of mini-batch Langevin unlearning states.
 
     Args:
         problem: The constants of a batch, as `cyclic.stream.curve` takes them.
         schedule: Noise, cycle, learning steps, and the requests; 0 requests guarantee 0.
         delta: Strictly between 0 and 1.
+        stream: As of `guarantee_of`.
 
     Raises:
         AssumptionError: More than delta would be added to delta.
@@ -256,7 +269,10 @@ def cyclic_guarantee(problem: accounting.Problem, schedule: accounting.Schedule,
         mu = cyclic.largest_curve(arithmetic, schedule).mu
         return accounting.CertifiedRequest(accounting.epsilon_from_mu(mu, delta), mu)
 
-    exact, largest = largest_in(replace(problem, rounding=EXACT)), largest_in(problem)
+    if stream is not None:
+        largest, exact = stream.largest
+    else:
+        exact, largest = largest_in(replace(problem, rounding=EXACT)), largest_in(problem)
     added = _added(problem, schedule, 0.0, exact.epsilon, largest.epsilon, delta)
     if problem.rounding == EXACT:
         return Guaranteed(largest.epsilon, largest.mu, added.all)
@@ -301,14 +317,19 @@ def descent_guarantee(
     )
 
 
-def epsilon_all_published(problem: accounting.Problem, schedule: accounting.Schedule, *, delta: float) -> float | None:
+def epsilon_all_published(
+    problem: accounting.Problem, schedule: accounting.Schedule, *, delta: float, stream: Stream | None = None
+) -> float | None:
     """Return the epsilon for whoever kept every published model, the learned one included; 0 without requests.
 
-    None where it is so large that the probabilities which `rounding` leaves out would take all of delta.
+    None where it is so large that the probabilities which `rounding` leaves out would take all of delta. Arguments as
+    for `guarantee_of`.
     """
     if not schedule.steps:
         return 0.0
-    if schedule.cycle is not None:
+    if stream is not None:
+        mu = stream.all_published().mu
+    elif schedule.cycle is not None:
         mu = cyclic.joint_curve(problem, schedule).mu
     else:
         mu = shifted.joint_curve(problem, schedule, learned_published=True).mu

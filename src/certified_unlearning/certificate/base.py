@@ -128,16 +128,17 @@ class Certificate(BaseModel):
         code_version: str
 
     @classmethod
-    def made(cls, numbers: Mapping[str, Any] | None = None, **constants: Any) -> Self:
+    def made(cls, numbers: Mapping[str, Any] | None = None, *, context: Any = None, **constants: Any) -> Self:
         """Return the certificate with some constants, by their fields, and with all numbers and words that follow.
 
         Args:
             numbers: What `recomputed` would return, of who has it already.
+            context: What the validators of its fields may know.
             constants: All other fields but those of `words`.
         """
         known = cls.model_construct(**constants).recomputed() if numbers is None else numbers
         words = cls.model_construct(**{**constants, **known}).words()
-        return cls.model_validate({**constants, **known, **words, "code_version": code_version()})
+        return cls.model_validate({**constants, **known, **words, "code_version": code_version()}, context=context)
 
     @abstractmethod
     def stated(self) -> Stated:

@@ -6,15 +6,18 @@
 array([0, 1, 3])
 """
 
-from certified_unlearning.estimators.certified import CertifiedLogisticRegression
-from certified_unlearning.estimators.descent_to_delete import PublishedStateDescentToDelete, SecretStateDescentToDelete
+from certified_unlearning.estimators.descent.descent_to_delete import (
+    PublishedStateDescentToDelete,
+    SecretStateDescentToDelete,
+)
+from certified_unlearning.estimators.descent.langevin import LangevinLogisticRegression
+from certified_unlearning.estimators.descent.ridge import LangevinRidge
 from certified_unlearning.estimators.exact.classifier import ExactLogisticRegression
-from certified_unlearning.estimators.langevin import LangevinLogisticRegression
 from certified_unlearning.estimators.network.classifier import CertifiedMLPClassifier
 from certified_unlearning.estimators.private.classifier import PrivateLogisticRegression
 from certified_unlearning.estimators.private.regressor import PrivateLinearRegression
-from certified_unlearning.estimators.ridge.certified import CertifiedRidge
-from certified_unlearning.estimators.ridge.langevin import LangevinRidge
+from certified_unlearning.estimators.refit.classifier import CertifiedLogisticRegression
+from certified_unlearning.estimators.refit.ridge import CertifiedRidge
 
 __all__ = [
     "CertifiedLogisticRegression",

@@ -58,26 +58,31 @@ def warn_if_drowned(
     *,
     epsilon: float,
     sigma: float | None,
-    noise: float,
-    score: float,
+    plan: Any,
+    planned: Callable[[float], Any],
+    noise_and_score: Callable[[Any], tuple[float, float]],
     trouble: str,
-    relative_noise: Callable[[float], float],
-    stacklevel: int,
 ) -> None:
-    """Warn whoever called `fit` if the noise is larger than any score, and name a regulariser that would do.
+    """Warn the caller of `fit` if the noise is larger than any score, and name a regulariser that would do.
 
     Args:
         strength: Of the regulariser.
         epsilon: The target.
         sigma: The noise that was asked for; None where it was planned.
-        noise: Standard deviation of the noise in a score.
-        score: The largest that the noiseless optimum can have, or as large as makes sense.
-        trouble: Both numbers in words.
-        relative_noise: The noise in units of the score, of a plan with a regulariser of another strength.
-        stacklevel: Of the warning.
+        plan: What is learned by.
+        planned: Returns the plan with a regulariser of another strength.
+        noise_and_score: Returns a plan's standard deviation of the noise in a score, and the largest score that the
+            noiseless optimum can have, or as large as makes sense.
+        trouble: Both numbers, ``noise`` and ``score``, in words.
     """
+    noise, score = noise_and_score(plan)
     if noise < DROWNED * score:
         return
+
+    def relative_noise(value: float) -> float:
+        noise, score = noise_and_score(planned(value))
+        return noise / score
+
     # As they are printed.
     noises = {each: _noise_or_none(float(each), relative_noise) for each in (f"{c:.2g}" for c in strength.candidates)}
     advised = next(
@@ -91,8 +96,8 @@ def warn_if_drowned(
     )
     warnings.warn(
         f"little can be learned with {strength.name} = {strength.value:.3g} ({strength.per_record(strength.value)}) at "
-        f"epsilon = {epsilon:g}: {trouble}; {advice}",
-        stacklevel=stacklevel,
+        f"epsilon = {epsilon:g}: {trouble.format(noise=noise, score=score)}; {advice}",
+        stacklevel=callers_level(),
     )
 
 
@@ -117,7 +122,7 @@ def warn_of_a_drowning_column(largest: Largest, *, ranges: Any, records: int) ->
         )
     warnings.warn(
         f"{largest.in_words()}{advice} (computed from {counted(records, 'record')} without noise: not for publication)",
-        stacklevel=_callers_level(),
+        stacklevel=callers_level(),
     )
 
 
@@ -140,11 +145,11 @@ def warn_if_slow(plan: Stepwise, rows: NDArray[Any], *, given: str, quicker: str
     warnings.warn(
         f"learning will take about {seconds_in_words(seconds)}, for {given} takes {plan.learning_steps:,} steps; "
         f"{advice}{instead}",
-        stacklevel=_callers_level(),
+        stacklevel=callers_level(),
     )
 
 
-def _callers_level() -> int:
+def callers_level() -> int:
     """Return the stacklevel, of a warning in the function that calls this, of the caller of this package."""
     frame, level, package = sys._getframe(1), 1, __name__.partition(".")[0]
     while frame.f_back is not None and frame.f_globals["__name__"].partition(".")[0] == package:

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from certified_unlearning.errors import ParameterError
+from certified_unlearning.estimators.advice import callers_level
 
 
 @dataclass(frozen=True, eq=False)
@@ -104,7 +105,7 @@ class FrameIndex:
         except TypeError as error:
             warnings.warn(
                 f"the file does not keep the data frame's index, for {error}; once loaded, give positions",
-                stacklevel=4,
+                stacklevel=callers_level(),
             )
             return None
         return np.frombuffer(text.encode(), dtype=np.uint8)
@@ -209,7 +210,10 @@ def require_removable(wanted: NDArray[np.int64], gone: NDArray[np.bool_], *, lef
 
 def warn_of_an_empty_class() -> None:
     """Warn whoever called `unlearn` that a class has lost all its records."""
-    warnings.warn("a class has no record left, but its name stays in classes_, and so does what it tells", stacklevel=3)
+    warnings.warn(
+        "a class has no record left, but its name stays in classes_, and so does what it tells",
+        stacklevel=callers_level(),
+    )
 
 
 def _no_positions(indices: Any) -> ParameterError:

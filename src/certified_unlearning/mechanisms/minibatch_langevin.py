@@ -15,6 +15,7 @@ from certified_unlearning.accounting import assumptions
 from certified_unlearning.accounting.core.curves import Cycle, Schedule
 from certified_unlearning.accounting.cyclic.accountants import CYCLIC
 from certified_unlearning.accounting.cyclic.planning import least_steps_after
+from certified_unlearning.accounting.streams import Stream
 from certified_unlearning.engine.phase import Phase
 from certified_unlearning.errors import AssumptionError, ParameterError
 from certified_unlearning.mechanisms import langevin
@@ -111,14 +112,9 @@ def planned_run(
         cycle=cycle,
         requests=(),
     )
-    steps = least_steps_after(
-        run.computed_problem,
-        Schedule(sigma, (), (), run.learning_steps, cycle),
-        records=records,
-        epsilon=epsilon,
-        delta=constants.delta,
-        minimum_steps=1,
-    )
+    begun = Schedule(sigma, (), (), run.learning_steps, cycle)
+    stream = Stream(run.computed_problem, begun, epsilon=epsilon, delta=constants.delta)
+    steps = least_steps_after(stream, records=records, minimum_steps=1)
     request = Request(records_removed=records, unlearning_steps=steps, epsilon=None, mu=None)
     run = run.model_copy(update={"requests": (request,)})
     stated = run.guaranteed()

@@ -30,6 +30,7 @@ LARGEST_DOWNDATE = 1000
 """Most columns for which taking records out of the Hessian costs less than what it saves."""
 _NEWTON_STEPS = 8
 _REFIT_STEPS = 500
+"""As many as such solvers take, more or less, in passes of single precision."""
 
 
 class RefitPlan(BaseModel):

@@ -10,6 +10,7 @@ from certified_unlearning import accounting
 from certified_unlearning.accounting.core.curves import Cycle, Places
 from certified_unlearning.accounting.guaranteed import Guaranteed
 from certified_unlearning.accounting.guarantees import as_computed, guarantee_of
+from certified_unlearning.accounting.streams import Stream
 from certified_unlearning.files import content_key, read_model, write_model
 from certified_unlearning.mechanisms.settings import Settings
 from certified_unlearning.vocabulary import Adjacency, DType, Guarantee, Smoothness
@@ -168,23 +169,21 @@ class Run(_Model):
             projects=self.radius is not None,
         )
 
-    def guaranteed(
-        self, schedule: accounting.Schedule | None = None, problem: accounting.Problem | None = None
-    ) -> Guaranteed:
+    def guaranteed(self, stream: Stream | None = None) -> Guaranteed:
         """Return what holds after all requests; errors as `accounting.guarantees.guarantee_of`.
 
         Args:
-            schedule: `schedule`, of whoever has it already.
-            problem: `computed_problem`, likewise.
+            stream: The requests and what they came to, where that was kept.
         """
         return guarantee_of(
-            problem or self.computed_problem,
-            schedule or self.schedule,
+            self.computed_problem if stream is None else stream.problem,
+            self.schedule if stream is None else stream.schedule,
             accountant=self.accountant,
             variant=self.variant,
             delta=self.constants.delta,
             dimension=self.constants.d,
             start=self.start,
+            stream=stream,
         )
 
 

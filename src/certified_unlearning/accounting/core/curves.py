@@ -2,15 +2,13 @@
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, replace
-from functools import lru_cache
-from itertools import compress
-from operator import is_not
+from dataclasses import dataclass
+from operator import index
+from typing import Any, ClassVar
 
 import numpy as np
 
 from certified_unlearning.accounting.core.checks import make_plain, require_count, require_counts, require_positive
-from certified_unlearning.accounting.core.kept import Kept
 from certified_unlearning.accounting.core.search import Array
 from certified_unlearning.errors import ParameterError
 
@@ -26,6 +24,8 @@ class RenyiCurve:
 
     log_divergence: Callable[[Array], Array]
     orders: Array | None = None
+    mu: ClassVar[None] = None
+    """Of Gaussian differential privacy: it is not told."""
 
     def __call__(self, alpha: Array) -> Array:
         """Return the bounds at an array of orders."""
@@ -136,10 +136,14 @@ class Schedule:
     def _check_cycle(self, cycle: Cycle) -> None:
         if self.learning_steps == math.inf:
             raise ParameterError("mini-batches need a finite number of learning_steps: a cycle has no stationary law")
-        if sum(self.records) > cycle.records:
-            raise ParameterError(f"records must be at most n = {cycle.records}, got {sum(self.records)}")
+        _require_so_many(sum(self.records), cycle)
         if self.places is not None:
-            _check_places(self.places, self.records, cycle)
+            if len(self.places) != len(self.records):
+                raise ParameterError(
+                    f"places must be those of {len(self.records)} requests, got those of {len(self.places)}"
+                )
+            places = zip(self.places, self.records, strict=True)
+            object.__setattr__(self, "places", tuple(_checked_places(each, size, cycle) for each, size in places))
 
     @property
     def records(self) -> tuple[int, ...]:
@@ -148,51 +152,57 @@ class Schedule:
         return sizes if isinstance(sizes, tuple) else (sizes,) * len(self.steps)
 
     def followed_by(self, *, records: int, steps: int, places: Places | None = None) -> "Schedule":
-        """Return the schedule with one more request; ``places`` where those of the others are known too."""
-        earlier = () if not self.steps else self.places
-        known = None if earlier is None or places is None else (*earlier, places)
-        return replace(self, records_per_request=(*self.records, records), steps=(*self.steps, steps), places=known)
+        """Return the schedule with one more request; ``places`` where those of the others are known too.
+
+        Only that request is checked, so that it takes the same time however many were before it.
+        """
+        require_count(least=1, **{f"records_per_request[{len(self.steps)}]": records})
+        if self.cycle is not None:
+            _require_so_many(sum(self.records) + records, self.cycle)
+            places = None if places is None else _checked_places(places, records, self.cycle)
+        earlier = self.places if self.steps else ()
+        return self._with(
+            records_per_request=(*self.records, int(records)),
+            steps=(*self.steps, _steps_of(len(self.steps), steps)),
+            places=None if earlier is None or places is None else (*earlier, places),
+        )
+
+    def answered_by(self, steps: int) -> "Schedule":
+        """Return the schedule with so many steps in the place of the last request's."""
+        return self._with(steps=(*self.steps[:-1], _steps_of(len(self.steps) - 1, steps)))
+
+    def _with(self, **changes: Any) -> "Schedule":
+        """Return the schedule with other values, which were checked."""
+        changed = object.__new__(Schedule)
+        changed.__dict__.update(self.__dict__, **changes)
+        return changed
 
 
-STREAMS = 16
-"""Streams of requests of which what was checked is kept."""
-_CHECKED: Kept[tuple[Cycle, tuple[Places, ...], tuple[int, ...]]] = Kept(STREAMS)
-"""What was checked: a schedule that grows by one request after another is not checked from its start each time."""
+def _steps_of(request: int, steps: int) -> int:
+    """Return the steps of a request, counted from 0, as a number of Python's."""
+    require_count(least=0, **{f"steps[{request}]": steps})
+    return int(steps)
 
 
-def _check_places(known: tuple[Places, ...], sizes: tuple[int, ...], cycle: Cycle) -> None:
-    """Raise `ParameterError` unless requests of these sizes can lie there."""
-    if len(known) != len(sizes):
-        raise ParameterError(f"places must be those of {len(sizes)} requests, got those of {len(known)}")
-    before = _CHECKED.longest(
-        lambda each: known[:1] == each[1][:1] and (cycle, known[: len(each[1])], sizes[: len(each[1])]) == each,
-        lambda each: len(each[1]),
-    )
-    checked = () if before is None else before[1]
-    number = len(checked)
-    for places, records in zip(known[number:], sizes[number:], strict=True):
-        _check_places_of_one(places, records, cycle)
-    # Equal ones may be of other types.
-    others = compress(known, map(is_not, known, checked))
-    if type(known) is tuple and all(map(of_usual_types, (*others, *known[number:]))):
-        _CHECKED.keep((cycle, known, sizes), instead_of=before)
+def _require_so_many(records: int, cycle: Cycle) -> None:
+    if records > cycle.records:
+        raise ParameterError(f"records must be at most n = {cycle.records}, got {records}")
 
 
-def of_usual_types(places: Places) -> bool:
-    """Return whether places are tuples of Python's own whole numbers."""
-    return type(places) is tuple and all(
+def plain_places(places: Places) -> Places:
+    """Return places as tuples of Python's own whole numbers: the very ones where they are."""
+    usual = type(places) is tuple and all(
         type(pair) is tuple and type(pair[0]) is type(pair[1]) is int for pair in places
     )
+    return places if usual else tuple((index(batch), index(count)) for batch, count in places)
 
 
-def were_checked(places: object) -> bool:
-    """Return whether these places, the very object, are those of a schedule that was checked lately, all of tuples."""
-    return any(places is checked for _, checked, _ in _CHECKED)
+def _checked_places(places: Places, records: int, cycle: Cycle) -> Places:
+    """Return `plain_places` of a request of this size.
 
-
-@lru_cache(maxsize=4096)
-def _check_places_of_one(places: Places, records: int, cycle: Cycle) -> None:
-    """Raise `ParameterError` unless a request of this size can lie there; planners ask often."""
+    Raises:
+        ParameterError: It cannot lie there.
+    """
     if sum(count for _, count in places) != records:
         raise ParameterError(f"places must hold the request's {records} records, got {places}")
     for batch, count in places:
@@ -203,3 +213,4 @@ def _check_places_of_one(places: Places, records: int, cycle: Cycle) -> None:
                 f"places must name batches from 0 to {cycle.batches - 1} and at most {cycle.batch_size} records "
                 f"of each, got {count} records of batch {batch}"
             )
+    return plain_places(places)

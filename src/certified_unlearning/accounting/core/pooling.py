@@ -16,7 +16,6 @@ import math
 import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -324,7 +323,6 @@ def _groups(digits: Array) -> Iterator[slice]:
     yield slice(start, len(digits))
 
 
-@lru_cache(maxsize=4096)
 def _sums(steps: float, gap: float) -> tuple[float, float, float]:
     """Return the sums ``(1-c^k)/(1-c)`` and ``(1-c^(2k))/(1-c^2)`` over ``k`` steps, and ``log(c^k)``."""
     log_decay = _log_decay(steps, gap)

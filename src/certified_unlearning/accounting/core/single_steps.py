@@ -42,24 +42,49 @@ def differing(pairs: Whole, *, batches: int, start: int, steps: int) -> Array:
     return found
 
 
-def pool(sensitivities: Array, *, contraction_gap: float, noise_std: float, starting_distance: float) -> Pool:
+class Decays:
+    """What 0, 1, ... steps that contract alike leave of a distance.
+
+    Attributes:
+        contraction_gap: ``1 - c``.
+        log_of_one: Logarithm of what one step leaves.
+    """
+
+    def __init__(self, contraction_gap: float) -> None:
+        """Take ``1 - c``, as of `pooling.Phase`."""
+        self.contraction_gap = contraction_gap
+        self.log_of_one = math.log1p(-contraction_gap) if contraction_gap < 1 else -math.inf
+
+    def __reduce__(self) -> tuple[type["Decays"], tuple[float]]:
+        """Leave the table out of files and copies: it is long, and soon made."""
+        return Decays, (self.contraction_gap,)
+
+    @functools.cached_property
+    def table(self) -> Array:
+        """Of up to `MOST_STEPS` steps."""
+        if self.log_of_one == -math.inf:
+            decays: Array = np.eye(1, MOST_STEPS + 1)[0]
+        else:
+            decays = np.exp(np.arange(MOST_STEPS + 1) * self.log_of_one)
+        return decays
+
+
+def pool(sensitivities: Array, *, decays: Decays, noise_std: float, starting_distance: float) -> Pool:
     """Return the blocks of single steps that contract alike and have the same noise; see `Pool.of_runs`.
 
     Args:
         sensitivities: Shape ``(steps,)``, at least one and as many as `takes`.
-        contraction_gap: As of `pooling.Phase`.
+        decays: What steps leave of a distance.
         noise_std: As of `pooling.Phase`, above 0.
         starting_distance: ``z_0``.
     """
     unit = float(max(starting_distance, sensitivities.max())) or 1.0
     scaled, found = _doubles(sensitivities, unit), np.empty((len(sensitivities), 3))
-    decays = _decays(contraction_gap).ctypes.data
     number = _library().single_steps(
-        len(scaled), scaled.ctypes.data, starting_distance / unit, decays, found.ctypes.data
+        len(scaled), scaled.ctypes.data, starting_distance / unit, decays.table.ctypes.data, found.ctypes.data
     )
-    log_decay = math.log1p(-contraction_gap) if contraction_gap < 1 else -math.inf
     # Every block has a step, so that none decays by 0 times infinity.
-    blocks = [(signal, noise, steps * log_decay) for signal, noise, steps in found[:number].tolist()]
+    blocks = [(signal, noise, steps * decays.log_of_one) for signal, noise, steps in found[:number].tolist()]
     return Pool(unit, noise_std, tuple(blocks))
 
 
@@ -69,7 +94,7 @@ def mu_of_all(
     *,
     first: int,
     window: int,
-    contraction_gap: float,
+    decays: Decays,
     noise_std: float,
     distance: float,
 ) -> float:
@@ -82,7 +107,7 @@ def mu_of_all(
         ends: Shape ``(runs + 1,)``: before which step the first run begins, and before which each one ends.
         first: The first step that is counted.
         window: How many steps of a long run are counted.
-        contraction_gap: As of `pooling.Phase`.
+        decays: What steps leave of a distance.
         noise_std: As of `pooling.Phase`, above 0.
         distance: ``z_0`` of a run that is cut, at least that of any other.
     """
@@ -90,9 +115,9 @@ def mu_of_all(
     if largest == 0:
         return 0.0
     scaled, ends = _doubles(sensitivities, largest), np.ascontiguousarray(ends, dtype=np.int64)
-    where, decays = scaled.ctypes.data, _decays(contraction_gap).ctypes.data
+    where, table = scaled.ctypes.data, decays.table.ctypes.data
     mu: float = _library().single_steps_of_all(
-        len(ends) - 1, ends.ctypes.data, first, where, window, distance / largest, decays
+        len(ends) - 1, ends.ctypes.data, first, where, window, distance / largest, table
     )
     return max(mu * (largest / float(noise_std)), sys.float_info.min)
 
@@ -100,16 +125,6 @@ def mu_of_all(
 def _doubles(values: Array, unit: float) -> Array:
     """Return values in a unit, as doubles whatever numbers they were: the compiled source reads nothing else."""
     return np.ascontiguousarray(values, dtype=np.float64) / unit
-
-
-@functools.lru_cache(maxsize=16)
-def _decays(contraction_gap: float) -> Array:
-    """Return what 0, 1, ... `MOST_STEPS` steps leave of a distance."""
-    if contraction_gap == 1:
-        decays: Array = np.eye(1, MOST_STEPS + 1)[0]
-    else:
-        decays = np.exp(np.arange(MOST_STEPS + 1) * math.log1p(-contraction_gap))
-    return decays
 
 
 @functools.cache

@@ -10,8 +10,7 @@ from certified_unlearning.accounting.core.problem import Problem
 from certified_unlearning.accounting.core.rounding import EXACT
 from certified_unlearning.accounting.core.search import MOST_STEPS, least_whole
 from certified_unlearning.accounting.cyclic import stream
-from certified_unlearning.accounting.shifted.arithmetic import langevin_floor
-from certified_unlearning.accounting.shifted.interpolation import contraction_gap, phase
+from certified_unlearning.accounting.streams import Stream
 from certified_unlearning.errors import InfeasibleError
 from certified_unlearning.text import counted
 
@@ -19,24 +18,12 @@ MOST_ROUNDS = 1000
 """Of a search for noise that converges geometrically, or not at all."""
 
 
-def least_steps_after(
-    problem: Problem,
-    schedule: Schedule,
-    *,
-    records: int,
-    epsilon: float,
-    delta: float,
-    minimum_steps: int = 0,
-    places: Places | None = None,
-) -> int:
-    """Return the least steps of one more request that meet the target, given the requests before.
+def least_steps_after(requests: Stream, *, records: int, minimum_steps: int = 0, places: Places | None = None) -> int:
+    """Return the least steps of one more request that meet the target of a stream.
 
     Args:
-        problem: The constants of a batch, as `stream.curve` takes them.
-        schedule: Noise, cycle, learning, records and steps of the earlier requests.
+        requests: The earlier ones, and the target.
         records: Records removed by the next request.
-        epsilon: The target.
-        delta: Strictly between 0 and 1.
         minimum_steps: Where to count from.
         places: Where the records lie; None for the worst places.
 
@@ -47,26 +34,23 @@ def least_steps_after(
     """
     require_count(least=1, records=records)
     require_count(least=0, minimum_steps=minimum_steps)
-    target = mu_from_epsilon(epsilon, delta)
-
-    before = stream.before_last_answer(problem, schedule.followed_by(records=records, steps=0, places=places))
-    answer = phase(problem, sigma=schedule.sigma, records=0, steps=0)
+    before, answer = requests.before_answer(records=records, places=places), requests.computed.agreeing
+    target, floor, sigma = requests.target, requests.floor, requests.schedule.sigma
 
     def mu(steps: int) -> float:
         return before.followed_by(answer.lasting(steps)).mu()
 
-    floor = 0.0 if problem.rounding == EXACT else langevin_floor(problem).mu(schedule.sigma)
     if floor >= target:
         raise InfeasibleError(
-            f"rounding alone takes more than epsilon = {epsilon} with sigma = {schedule.sigma:.6g}; learn again with "
+            f"rounding alone takes more than epsilon = {requests.epsilon} with sigma = {sigma:.6g}; learn again with "
             "more noise"
         )
     ratio = max(1.0, (mu(0) - floor) / (target - floor))
-    gap = contraction_gap(problem)
+    gap = answer.contraction_gap
     estimate = math.log(ratio) / -math.log1p(-gap) if 0 < gap < 1 else float(minimum_steps)
     if estimate > MOST_STEPS or (gap == 0 and mu(int(MOST_STEPS)) > target):
         raise InfeasibleError(
-            f"removing {counted(records, 'record')} with epsilon = {epsilon} and sigma = {schedule.sigma:.6g} takes "
+            f"removing {counted(records, 'record')} with epsilon = {requests.epsilon} and sigma = {sigma:.6g} takes "
             "more than "
             f"{MOST_STEPS:.0e} steps; raise sigma, epsilon or step_size * strong_convexity"
         )

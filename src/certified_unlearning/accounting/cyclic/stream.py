@@ -13,18 +13,14 @@ batch may count more than ``b`` records of several: an upper bound.)
 """
 
 import math
-from collections.abc import Hashable, Iterator
-from functools import lru_cache
-from itertools import accumulate
-from threading import Lock
-from typing import Generic, NamedTuple
+from collections.abc import Iterator
+from itertools import accumulate, repeat
 
 import numpy as np
 
 from certified_unlearning.accounting.core import single_steps
 from certified_unlearning.accounting.core.curves import Cycle, GaussianCurve, Places, Schedule
-from certified_unlearning.accounting.core.kept import Kept, Value
-from certified_unlearning.accounting.core.pooling import Phase, Pool, mu_of_all
+from certified_unlearning.accounting.core.pooling import Pool, mu_of_all
 from certified_unlearning.accounting.core.problem import Problem
 from certified_unlearning.accounting.core.search import Array, Whole
 from certified_unlearning.accounting.shifted.interpolation import contraction_gap, phase
@@ -32,94 +28,12 @@ from certified_unlearning.errors import AssumptionError, InfeasibleError, Parame
 
 FORGOTTEN = 30.0
 """Steps whose differences have faded by ``exp(-30)`` are summed up in one distance: an upper bound."""
-STREAMS = 32
-"""Streams of requests of which what they came to is kept; those that begin alike count as one."""
-BRANCHES = 8
-"""Of streams that begin alike, as those of a model's copies do, what so many came to that were asked last is kept."""
 MOST_COUNTED = 2 * 10**7
 """Steps that are counted in one array; each takes up to 230 bytes of memory on the way."""
 MOST_IN_ALL = 10**18
 """More do not fit in the whole numbers that they are counted in; what takes longer to fade never does."""
 STEPS_OF_PIECE = 10**6
 """What all models tell is counted in pieces of so many steps, or of one request's."""
-
-
-class Requests(NamedTuple):
-    """A schedule but for its noise and the steps of its last answer; `Schedule` has checked what stands here.
-
-    Planners try many of both, and each new request leaves most of this as it was: what follows from it is kept.
-    """
-
-    cycle: Cycle
-    learning_steps: int
-    records: tuple[int, ...]
-    earlier_steps: tuple[int, ...]
-    places: tuple[Places, ...] | None
-
-    def __hash__(self) -> int:
-        """Return a hash of the last request only: the time of a request is not to grow with those before it."""
-        last_places = None if self.places is None else self.places[-1:]
-        return hash((self.cycle, self.learning_steps, len(self.records), self.records[-1:], last_places))
-
-    def goes_on_from(self, other: "Requests") -> bool:
-        """Return whether this is the other, or the other and more requests."""
-        number = len(other.records)
-        places = None if self.places is None else self.places[:number]
-        return (
-            self.records[:number] == other.records
-            and self.earlier_steps[: len(other.earlier_steps)] == other.earlier_steps
-            and (self.cycle, self.learning_steps, places) == (other.cycle, other.learning_steps, other.places)
-        )
-
-    @property
-    def steps(self) -> int:
-        """Steps before the last answer."""
-        return self.learning_steps + sum(self.earlier_steps)
-
-    @classmethod
-    def of(cls, schedule: Schedule) -> "Requests":
-        """Return the requests of a schedule that has a cycle."""
-        assert schedule.cycle is not None
-        # Whatever places were, what is kept must not change.
-        steps, places = schedule.steps[:-1], schedule.places and tuple(schedule.places)
-        return cls(schedule.cycle, int(schedule.learning_steps), schedule.records, steps, places)
-
-    def first(self, number: int) -> "Requests":
-        """Return the first requests."""
-        if number == len(self.records):
-            return self
-        places = None if self.places is None else self.places[:number]
-        return self._replace(
-            records=self.records[:number], earlier_steps=self.earlier_steps[:number][:-1], places=places
-        )
-
-
-class _Known(Generic[Value]):
-    """What the requests of some streams came to when that was asked last: the next request of each adds to it."""
-
-    def __init__(self) -> None:
-        self._streams: dict[Hashable, Kept[tuple[Requests, Value]]] = {}
-        self._lock = Lock()
-
-    def longest(self, kind: Hashable, requests: Requests, nothing: Value) -> tuple[int, Value]:
-        """Return how many of the requests are known, and what they came to; ``nothing`` where none are."""
-        begun = self._streams.get(self._name(kind, requests))
-        found = begun and begun.longest(lambda each: requests.goes_on_from(each[0]), lambda each: len(each[0].records))
-        return (len(found[0].records), found[1]) if found else (0, nothing)
-
-    def keep(self, kind: Hashable, requests: Requests, value: Value) -> None:
-        """Keep what the requests come to."""
-        name = self._name(kind, requests)
-        with self._lock:
-            begun = self._streams.pop(name, None) or Kept(BRANCHES)
-            begun.keep((requests, value))
-            self._streams[name] = begun
-            if len(self._streams) > STREAMS:
-                del self._streams[next(iter(self._streams))]
-
-    @staticmethod
-    def _name(kind: Hashable, requests: Requests) -> Hashable:
-        return kind, requests.learning_steps, requests.records[:1], requests.places and requests.places[:1]
 
 
 def curve(problem: Problem, schedule: Schedule) -> GaussianCurve:
@@ -138,22 +52,19 @@ def curve(problem: Problem, schedule: Schedule) -> GaussianCurve:
         AssumptionError: ``step_size`` exceeds ``2 / L``, or the adjacency is ``remove``, which leaves no place.
         InfeasibleError: More than `MOST_COUNTED` steps have not faded, or there are more than `MOST_IN_ALL`.
     """
-    _check(problem, schedule)
-    return GaussianCurve(_mu(problem, schedule.sigma, Requests.of(schedule), schedule.steps[-1:]))
+    check(problem, schedule)
+    steps = Steps(problem, schedule.sigma)
+    return GaussianCurve(steps.answered(steps.before_answer(Requests.of(schedule)), schedule.steps[-1:]))
 
 
 def largest_curve(problem: Problem, schedule: Schedule) -> GaussianCurve:
     """Return the largest `curve` after any request of a schedule: no model was ever easier to tell."""
-    _check(problem, schedule)
-    requests, kind = Requests.of(schedule), (problem, schedule.sigma)
-    answered = requests._replace(earlier_steps=schedule.steps)
-    known, largest = _LARGEST.longest(kind, answered, 0.0)
-    if known == len(schedule.steps):
-        return GaussianCurve(largest)
-    for number in range(known + 1, len(schedule.steps) + 1):
-        last = schedule.steps[number - 1 : number]
-        largest = max(largest, _mu(problem, schedule.sigma, requests.first(number), last))
-    _LARGEST.keep(kind, answered, largest)
+    check(problem, schedule)
+    steps, requests, largest = Steps(problem, schedule.sigma), Requests.before(schedule), 0.0
+    places = schedule.places or repeat(None)
+    for number, records, held in zip(range(len(schedule.steps)), schedule.records, places, strict=False):
+        requests = requests.after(records, schedule.steps[max(number - 1, 0) : number], held)
+        largest = max(largest, steps.answered(steps.before_answer(requests), schedule.steps[number : number + 1]))
     return GaussianCurve(largest)
 
 
@@ -172,34 +83,36 @@ def joint_curve(problem: Problem, schedule: Schedule) -> GaussianCurve:
         AssumptionError: As for `curve`.
         InfeasibleError: As for `curve`.
     """
-    _check(problem, schedule)
-    requests = Requests.of(schedule)
+    check(problem, schedule)
+    return joint_curve_of(Steps(problem, schedule.sigma), Requests.of(schedule), schedule)
+
+
+def joint_curve_of(step: "Steps", requests: "Requests", schedule: Schedule) -> GaussianCurve:
+    """Return `joint_curve` of a schedule whose requests are known; errors as there."""
     # Before which step each model was published; learning begins with step 0.
-    ends = np.array(
-        (0, requests.learning_steps, *requests.earlier_steps, *schedule.steps[-1:]), dtype=np.int64
-    ).cumsum()
+    learning_steps = int(schedule.learning_steps)
+    ends = np.array((0, learning_steps, *schedule.steps), dtype=np.int64).cumsum()
     last = int(ends[-1])
     if last == 0:
         return GaussianCurve(0.0)
-    step = _step(problem, schedule.sigma)
     # As of the last model's steps, which are then counted already.
-    first = requests.learning_steps - step.window if requests.learning_steps > 2 * step.window else 0
+    first = learning_steps - step.window if learning_steps > 2 * step.window else 0
     if not single_steps.takes(last - first):
         return GaussianCurve(_joint_mu_of_runs(requests, step, ends))
     some_cut = (ends[1:] - ends[:-1]).max() > 2 * step.window
     mu = single_steps.mu_of_all(
-        step.sensitivities(_differing(requests, first, last)),
+        step.sensitivities(requests.differing(first, last)),
         ends,
         first=first,
         window=step.window,
-        contraction_gap=step.agreeing.contraction_gap,
+        decays=step.decays,
         noise_std=step.agreeing.noise_std,
         distance=step.largest_distance(requests) if some_cut else 0.0,
     )
     return GaussianCurve(mu)
 
 
-def _joint_mu_of_runs(requests: Requests, step: "_Step", ends: Whole) -> float:
+def _joint_mu_of_runs(requests: "Requests", step: "Steps", ends: Whole) -> float:
     """Return what `joint_curve` does, of runs of steps that differ alike."""
     begins, ends = ends[:-1], ends[1:]
     starts: Whole = np.where(ends - begins > 2 * step.window, ends - step.window, begins)
@@ -213,7 +126,7 @@ def _joint_mu_of_runs(requests: Requests, step: "_Step", ends: Whole) -> float:
     total = 0.0
     for piece in _pieces(starts, ends):
         first, last = (min(int(each), requests.steps) for each in (starts[piece][0], ends[piece][-1]))
-        steps, records, firsts = _runs(_differing(requests, first, last), starts[piece] - first, ends[piece] - first)
+        steps, records, firsts = _runs(requests.differing(first, last), starts[piece] - first, ends[piece] - first)
         mu = mu_of_all(
             steps,
             step.sensitivities(records),
@@ -242,46 +155,93 @@ def last_visited(cycle: Cycle, records: int, *, steps: int) -> Places:
     return tuple(((steps - 1 - back) % cycle.batches, count) for back, count in enumerate(counts))
 
 
-def before_last_answer(problem: Problem, schedule: Schedule) -> Pool:
-    """Return what a schedule comes to whose last answer has no steps yet; arguments and errors as for `curve`."""
-    _check(problem, schedule)
-    return _before_last_answer(problem, schedule.sigma, Requests.of(schedule))
+class Requests:
+    """What the requests of a schedule are, whatever the arithmetic: in how many records each step differs.
 
+    Attributes:
+        cycle: The mini-batches.
+        pairs: A column for each batch of each request: the batch, the records there, the steps before the request.
+        records: How many records all remove.
+        steps: Steps before the last answer.
+    """
 
-def _mu(problem: Problem, sigma: float, requests: Requests, last: tuple[int, ...]) -> float:
-    pool, answer = _before_last_answer(problem, sigma, requests), _step(problem, sigma).agreeing
-    return pool.followed_by(*map(answer.lasting, last)).mu()
+    def __init__(self, cycle: Cycle, pairs: Whole, records: int, steps: int) -> None:
+        self.cycle, self.pairs, self.records, self.steps = cycle, pairs, records, steps
+        self._differing: tuple[int, int, Array] | None = None
+        self._runs: tuple[int, Array, Array] | None = None
 
+    @classmethod
+    def before(cls, schedule: Schedule) -> "Requests":
+        """Return what there is before the first request of a schedule that has a cycle."""
+        assert schedule.cycle is not None
+        return cls(schedule.cycle, np.empty((3, 0), dtype=np.int64), 0, int(schedule.learning_steps))
 
-@lru_cache(maxsize=64)
-def _before_last_answer(problem: Problem, sigma: float, requests: Requests) -> Pool:
-    step, steps = _step(problem, sigma), requests.steps
-    # What is a little older than the window makes no difference; to leave it in spares finding the visits again.
-    start = steps - step.window if steps > 2 * step.window else 0
-    contraction_gap, noise_std = step.agreeing.contraction_gap, step.agreeing.noise_std
-    distance = step.largest_distance(requests) if start else 0.0
-    if steps > start and single_steps.takes(steps - start):
-        sensitivities = step.sensitivities(_differing(requests, start, steps))
-        return single_steps.pool(
-            sensitivities, contraction_gap=contraction_gap, noise_std=noise_std, starting_distance=distance
-        )
-    lengths, records = _runs_before_last_answer(requests, start)
-    return Pool.of_runs(
-        lengths,
-        step.sensitivities(records),
-        contraction_gap=contraction_gap,
-        noise_std=noise_std,
-        starting_distance=distance,
-    )
+    @classmethod
+    def of(cls, schedule: Schedule) -> "Requests":
+        """Return all requests of a schedule that has a cycle."""
+        none = cls.before(schedule)
+        ends = list(accumulate(schedule.steps[:-1], initial=none.steps))
+        columns = [
+            (batch, count, end)
+            for records, held, end in zip(schedule.records, schedule.places or repeat(None), ends, strict=False)
+            for batch, count in (last_visited(none.cycle, records, steps=end) if held is None else held)
+        ]
+        return none._with(columns, sum(schedule.records), ends[-1])
 
+    def after(self, records: int, answer: tuple[int, ...], places: Places | None) -> "Requests":
+        """Return the same with one more request, after these steps of the last one's answer; none before the first."""
+        steps = self.steps + sum(answer)
+        held = last_visited(self.cycle, records, steps=steps) if places is None else places
+        return self._with([(batch, count, steps) for batch, count in held], self.records + records, steps)
 
-# Of one request it is asked twice: in exact arithmetic, and as computed.
-@lru_cache(maxsize=4)
-def _runs_before_last_answer(requests: Requests, start: int) -> tuple[Array, Array]:
-    steps, records, _ = _runs(
-        _differing(requests, start, requests.steps), np.array([0]), np.array([requests.steps - start])
-    )
-    return steps, records
+    def _with(self, columns: list[tuple[int, int, int]], records: int, steps: int) -> "Requests":
+        new = np.array(columns, dtype=np.int64).reshape(-1, 3).T
+        return Requests(self.cycle, np.concatenate([self.pairs, new], axis=1), records, steps)
+
+    def differing(self, start: int, end: int) -> Array:
+        """Return in how many records each step from ``start`` to ``end`` differs.
+
+        Those are the records of its batch that are removed later.
+
+        Raises:
+            InfeasibleError: They are too many to count.
+        """
+        latest = self._differing
+        # In exact arithmetic and as computed it is asked of one request.
+        if latest is None or latest[:2] != (start, end):
+            latest = self._differing = (start, end, self._counted(start, end))
+        return latest[2]
+
+    def runs(self, start: int) -> tuple[Array, Array]:
+        """Return runs of steps from ``start`` to the last answer: how many, and in how many records they differ."""
+        latest = self._runs
+        if latest is None or latest[0] != start:
+            ends = np.array([self.steps - start])
+            steps, records, _ = _runs(self.differing(start, self.steps), np.array([0]), ends)
+            latest = self._runs = (start, steps, records)
+        return latest[1:]
+
+    def _counted(self, start: int, end: int) -> Array:
+        batches, pairs, steps = self.cycle.batches, self.pairs, end - start
+        if single_steps.takes(steps):
+            return single_steps.differing(pairs, batches=batches, start=start, steps=steps)
+        if steps > MOST_COUNTED:
+            raise InfeasibleError(
+                f"{steps} steps that have not faded are more than the {MOST_COUNTED:.0e} that a guarantee of "
+                "mini-batches counts; raise step_size * strong_convexity, or learn for fewer steps"
+            )
+        batch, records, until = pairs[:, np.searchsorted(pairs[2], start, side="right") :]
+        width = max(1, min(batches, steps))
+        epochs = -(-steps // width)
+        first = (batch - start) % batches
+        # Which of a batch's visits, counted from 0, is its last one; -1: none is.
+        last = (np.minimum(until, end) - 1 - start - first) // batches
+        some = last >= 0
+        visits = np.bincount((last * width + first)[some], records[some], minlength=epochs * width)
+        later = visits.astype(float, copy=False).reshape(epochs, width)
+        if epochs > 1:
+            later = later[::-1].cumsum(axis=0)[::-1]
+        return later.reshape(-1)[:steps]
 
 
 def _runs(differing: Array, starts: Whole, ends: Whole) -> tuple[Array, Array, Whole]:
@@ -310,18 +270,25 @@ def _runs(differing: Array, starts: Whole, ends: Whole) -> tuple[Array, Array, W
     return (stops - firsts)[some].astype(float), records, stretch[some].searchsorted(np.arange(len(ends)))
 
 
-class _Step(NamedTuple):
-    """A step on a batch.
+class Steps:
+    """Steps on mini-batches.
 
     Attributes:
-        agreeing: One whose batch agrees.
+        problem: The constants.
+        agreeing: A step whose batch agrees.
         of_a_record: By how much each differing record raises its sensitivity. More may differ than a batch holds.
         window: In so many steps a difference has faded.
+        decays: What steps leave of a distance.
     """
 
-    agreeing: Phase
-    of_a_record: float
-    window: int
+    def __init__(self, problem: Problem, sigma: float) -> None:
+        """Take the constants and the noise scale; errors as for `curve`."""
+        self.problem = problem
+        self.agreeing, one = (phase(problem, sigma=sigma, records=number, steps=1) for number in (0, 1))
+        self.of_a_record = one.sensitivity - self.agreeing.sensitivity
+        gap = contraction_gap(problem)
+        self.window = math.ceil(min(FORGOTTEN / gap, MOST_IN_ALL)) if gap > 0 else MOST_IN_ALL
+        self.decays = single_steps.Decays(self.agreeing.contraction_gap)
 
     def sensitivities(self, records: Array) -> Array:
         """Return those of steps that differ in so many records each."""
@@ -329,19 +296,38 @@ class _Step(NamedTuple):
 
     def largest_distance(self, requests: Requests) -> float:
         """Return the most that two runs can be apart: every step differs in all records, for ever."""
-        sensitivity = self.agreeing.sensitivity + sum(requests.records) * self.of_a_record
+        sensitivity = self.agreeing.sensitivity + requests.records * self.of_a_record
         return sensitivity / self.agreeing.contraction_gap
 
+    def before_answer(self, requests: Requests) -> Pool:
+        """Return what requests come to before the last one is answered."""
+        steps = requests.steps
+        # What is a little older than the window makes no difference; to leave it in spares finding the visits again.
+        start = steps - self.window if steps > 2 * self.window else 0
+        distance = self.largest_distance(requests) if start else 0.0
+        if steps > start and single_steps.takes(steps - start):
+            return single_steps.pool(
+                self.sensitivities(requests.differing(start, steps)),
+                decays=self.decays,
+                noise_std=self.agreeing.noise_std,
+                starting_distance=distance,
+            )
+        lengths, records = requests.runs(start)
+        return Pool.of_runs(
+            lengths,
+            self.sensitivities(records),
+            contraction_gap=self.agreeing.contraction_gap,
+            noise_std=self.agreeing.noise_std,
+            starting_distance=distance,
+        )
 
-@lru_cache(maxsize=16)
-def _step(problem: Problem, sigma: float) -> _Step:
-    agreeing, one = (phase(problem, sigma=sigma, records=number, steps=1) for number in (0, 1))
-    gap = contraction_gap(problem)
-    window = math.ceil(min(FORGOTTEN / gap, MOST_IN_ALL)) if gap > 0 else MOST_IN_ALL
-    return _Step(agreeing, one.sensitivity - agreeing.sensitivity, window)
+    def answered(self, before: Pool, steps: tuple[int, ...]) -> float:
+        """Return ``mu`` after the steps of the last answer; there is none before the first request."""
+        return before.followed_by(*map(self.agreeing.lasting, steps)).mu()
 
 
-def _check(problem: Problem, schedule: Schedule) -> None:
+def check(problem: Problem, schedule: Schedule) -> None:
+    """Raise the errors of `curve` unless the schedule is one of such batches, and its steps can be counted."""
     if schedule.cycle is None:
         raise ParameterError("the schedule of mini-batches needs a cycle")
     if problem.n != schedule.cycle.batch_size:
@@ -351,59 +337,10 @@ def _check(problem: Problem, schedule: Schedule) -> None:
             "cyclic mini-batches need an erased record to keep its place: adjacency must be replace or zero-out, "
             "got remove"
         )
-    steps = schedule.learning_steps + sum(schedule.steps)
+    require_countable(schedule.learning_steps + sum(schedule.steps))
+
+
+def require_countable(steps: float) -> None:
+    """Raise `InfeasibleError` where there are more than `MOST_IN_ALL` steps, of learning and of all requests."""
     if steps > MOST_IN_ALL:
         raise InfeasibleError(f"learning_steps and steps are more than {MOST_IN_ALL:.0e} together, got {steps}")
-
-
-# In exact arithmetic and as computed it is asked of one request.
-@lru_cache(maxsize=1)
-def _differing(requests: Requests, start: int, end: int) -> Array:
-    """Return in how many records each step from ``start`` to ``end`` differs.
-
-    Those are the records of its batch that are removed later.
-
-    Raises:
-        InfeasibleError: They are too many to count.
-    """
-    batches, pairs, steps = requests.cycle.batches, _pairs(requests), end - start
-    if single_steps.takes(steps):
-        return single_steps.differing(pairs, batches=batches, start=start, steps=steps)
-    if steps > MOST_COUNTED:
-        raise InfeasibleError(
-            f"{steps} steps that have not faded are more than the {MOST_COUNTED:.0e} that a guarantee of mini-batches "
-            "counts; raise step_size * strong_convexity, or learn for fewer steps"
-        )
-    batch, records, until = pairs[:, np.searchsorted(pairs[2], start, side="right") :]
-    width = max(1, min(batches, steps))
-    epochs = -(-steps // width)
-    first = (batch - start) % batches
-    # Which of a batch's visits, counted from 0, is its last one; -1: none is.
-    last = (np.minimum(until, end) - 1 - start - first) // batches
-    some = last >= 0
-    visits = np.bincount((last * width + first)[some], records[some], minlength=epochs * width)
-    later = visits.astype(float, copy=False).reshape(epochs, width)
-    if epochs > 1:
-        later = later[::-1].cumsum(axis=0)[::-1]
-    return later.reshape(-1)[:steps]
-
-
-def _pairs(requests: Requests) -> Whole:
-    """Return a column for each batch of each request: the batch, the records there, the steps before the request."""
-    known, pairs = _PAIRS.longest(None, requests, np.empty((3, 0), dtype=np.int64))
-    if known == len(requests.records):
-        return pairs
-    cycle, places = requests.cycle, requests.places
-    so_far = requests.learning_steps + sum(requests.earlier_steps[:known])
-    new = [
-        (batch, count, end)
-        for number, end in enumerate(accumulate(requests.earlier_steps[known:], initial=so_far), known)
-        for batch, count in (places[number] if places else last_visited(cycle, requests.records[number], steps=end))
-    ]
-    pairs = np.concatenate([pairs, np.array(new, dtype=np.int64).reshape(-1, 3).T], axis=1)
-    _PAIRS.keep(None, requests, pairs)
-    return pairs
-
-
-_PAIRS: _Known[Whole] = _Known()
-_LARGEST: _Known[float] = _Known()

@@ -18,7 +18,7 @@ from typing import NamedTuple
 
 from certified_unlearning.accounting.accountant import PROJECTION, Accountant, Assumption
 from certified_unlearning.accounting.core.conversion import Conversion, epsilon_of
-from certified_unlearning.accounting.core.curves import GaussianCurve, PrivacyCurve, Schedule
+from certified_unlearning.accounting.core.curves import PrivacyCurve, Schedule
 from certified_unlearning.accounting.core.problem import Problem
 from certified_unlearning.accounting.core.rounding import EXACT
 from certified_unlearning.accounting.langevin import hoelder, lsi
@@ -36,6 +36,7 @@ class LangevinAccountant(Accountant):
 
     Attributes:
         unlearning_curve: The unlearned model, after the last request of a schedule, against the retrained one.
+        curve_by_answer: The same for each number of steps of that request; None where each is found anew.
         initial_curve: Learning alone, on data sets that differ in some records.
         contraction_gap: ``1 - c``, where a step multiplies ``mu`` by ``c`` and a Rényi divergence of order ``alpha`` by
             about ``c^(1 / alpha)``.
@@ -45,11 +46,27 @@ class LangevinAccountant(Accountant):
     """
 
     unlearning_curve: Callable[[Problem, Schedule], PrivacyCurve] = field(kw_only=True)
+    curve_by_answer: Callable[[Problem, Schedule], Callable[[int], PrivacyCurve]] | None = field(
+        default=None, kw_only=True
+    )
     initial_curve: Callable[..., PrivacyCurve] = field(kw_only=True)
     contraction_gap: Callable[[Problem], float] = field(kw_only=True)
     conversion: Conversion = field(default="tight", kw_only=True)
     stationary: bool = field(default=False, kw_only=True)
     counts_rounding: bool = field(default=False, kw_only=True)
+
+    def after_answers(self, problem: Problem, schedule: Schedule) -> Callable[[int], PrivacyCurve]:
+        """Return `unlearning_curve` for each number of steps of the last request."""
+        if self.curve_by_answer is not None:
+            return self.curve_by_answer(problem, schedule)
+        return lambda steps: self.unlearning_curve(problem, schedule.answered_by(steps))
+
+    def certified(self, problem: Problem, curve: PrivacyCurve, *, sigma: float, delta: float) -> "CertifiedRequest":
+        """Return what a curve of exact steps guarantees of computed ones, or one that counts rounding by itself."""
+        epsilon = epsilon_of(curve, delta, conversion=self.conversion)
+        if not self.counts_rounding:
+            epsilon += rounding_price(problem, sigma=sigma, epsilon=epsilon, delta=delta).epsilon
+        return CertifiedRequest(epsilon, curve.mu)
 
 
 def _lsi_gap(problem: Problem) -> float:
@@ -106,6 +123,7 @@ ACCOUNTANTS: dict[str, LangevinAccountant] = {
             (PROJECTION,),
             bound="our bound",
             unlearning_curve=shifted.curve,
+            curve_by_answer=shifted.curve_by_answer,
             initial_curve=shifted.initial_curve,
             contraction_gap=shifted.contraction_gap,
             counts_rounding=True,
@@ -168,13 +186,8 @@ def certified(problem: Problem, schedule: Schedule, *, delta: float, accountant:
     `shifted` counts it as sensitivity, the others by `arithmetic.triangle_price`; arguments and errors as for
     `unlearning_curve`.
     """
-    curve = unlearning_curve(problem, schedule, accountant=accountant)
-    epsilon = epsilon_of(curve, delta, conversion=accountant_called(accountant).conversion)
-    if isinstance(curve, GaussianCurve):
-        return CertifiedRequest(epsilon, curve.mu)
-    return CertifiedRequest(
-        epsilon + rounding_price(problem, sigma=schedule.sigma, epsilon=epsilon, delta=delta).epsilon, None
-    )
+    method = accountant_called(accountant)
+    return method.certified(problem, method.unlearning_curve(problem, schedule), sigma=schedule.sigma, delta=delta)
 
 
 def rounding_price(problem: Problem, *, sigma: float, epsilon: float, delta: float) -> Price:
@@ -237,7 +250,4 @@ def initial_epsilon(
     """
     method = accountant_called(accountant)
     curve = method.initial_curve(problem, sigma=sigma, records=records, learning_steps=learning_steps)
-    epsilon = epsilon_of(curve, delta, conversion=method.conversion)
-    if isinstance(curve, GaussianCurve):
-        return epsilon
-    return epsilon + rounding_price(problem, sigma=sigma, epsilon=epsilon, delta=delta).epsilon
+    return method.certified(problem, curve, sigma=sigma, delta=delta).epsilon

@@ -265,12 +265,16 @@ def most_records(
 
 def _plan_next(schedule: Schedule, records: int, target: "_Target", minimum: int) -> PlannedRequest:
     """Plan one more request after those of a schedule."""
+    asked = schedule.followed_by(records=records, steps=0)
+    method = accountant_called(target.accountant)
+    curve_after = method.after_answers(target.problem, asked)
 
     @cache
     def epsilon_after(steps: int) -> float:
-        return target.epsilon_of(schedule.followed_by(records=records, steps=steps))
+        curve = curve_after(steps)
+        return method.certified(target.problem, curve, sigma=schedule.sigma, delta=target.delta).epsilon
 
-    estimate = target.steps_needed(schedule.followed_by(records=records, steps=0))
+    estimate = target.steps_needed(curve_after(0), asked)
     if estimate > MOST_STEPS:
         raise InfeasibleError(
             f"removing {counted(records, 'record')} at a time with epsilon = {target.epsilon} and "
@@ -294,16 +298,12 @@ class _Target:
         require_positive(epsilon=self.epsilon)
         require_probability(delta=self.delta)
 
-    def curve(self, schedule: Schedule) -> PrivacyCurve:
-        return accountant_called(self.accountant).unlearning_curve(self.problem, schedule)
-
     def epsilon_of(self, schedule: Schedule) -> float:
         """Return the epsilon that is certified for a schedule."""
         return certified(self.problem, schedule, delta=self.delta, accountant=self.accountant).epsilon
 
-    def steps_needed(self, schedule: Schedule) -> float:
-        """Return how many more steps meet the target, a real number that is right up to rounding."""
-        curve = self.curve(schedule)
+    def steps_needed(self, curve: PrivacyCurve, schedule: Schedule) -> float:
+        """Return how many steps after those of a curve meet the target, a real number that is right up to rounding."""
         gap = accountant_called(self.accountant).contraction_gap(self.problem)
         if isinstance(curve, RenyiCurve):
             # At each order K steps multiply the bound by exp(-gap K / alpha): the least K makes it equal to the room.
@@ -324,7 +324,7 @@ class _Target:
 
     def noise_factor_needed(self, schedule: Schedule) -> float:
         """Return by what factor on all noise the target is just met, right up to rounding."""
-        curve = self.curve(schedule)
+        curve = accountant_called(self.accountant).unlearning_curve(self.problem, schedule)
         # mu is proportional to 1 / sigma, a Rényi divergence to 1 / sigma^2 at every order.
         if isinstance(curve, RenyiCurve):
             return math.exp(self._least_over_orders(curve, schedule, lambda _, log_ratio: log_ratio) / 2)

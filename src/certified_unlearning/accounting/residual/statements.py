@@ -1,7 +1,5 @@
 """Certified refit and Newton removal in words: comparator, observers, what is not promised, assumptions."""
 
-import functools
-
 from certified_unlearning.accounting.accountant import (
     PUBLIC_CLASS_WEIGHTS,
     PUBLIC_TARGET_RANGE,
@@ -27,7 +25,6 @@ NOT_PROMISED = (
 )
 
 
-@functools.cache
 def assumptions(
     *,
     preprocessing: Assumption,

@@ -8,7 +8,6 @@ data, the exact runs from each other, and the other exact run from the computed 
 import math
 from collections.abc import Callable
 from dataclasses import replace
-from functools import lru_cache
 from typing import NamedTuple
 
 from certified_unlearning.accounting.core.conversion import epsilon_from_mu, mu_from_epsilon
@@ -80,7 +79,6 @@ def triangle_floor(floor_of: FloorOf) -> FloorOf:
     return floor
 
 
-@lru_cache(maxsize=64)  # A request asks for it again.
 def langevin_floor(problem: Problem) -> Floor:
     """Return the floor of noisy steps: ``2 rho / tau sqrt((1 + c) / (1 - c))``."""
     problem.require_strong_convexity()

@@ -8,13 +8,13 @@ of the same algorithm, of the same constants, and speaks of requests that were f
 """
 
 import math
+from collections.abc import Callable
 from dataclasses import replace
-from functools import lru_cache
 from itertools import accumulate
 
 from certified_unlearning.accounting.core.checks import require_count, require_positive
 from certified_unlearning.accounting.core.curves import GaussianCurve, Schedule
-from certified_unlearning.accounting.core.pooling import Phase, ball_mu, pooled_mu
+from certified_unlearning.accounting.core.pooling import Phase, Pool, ball_mu, pooled_mu
 from certified_unlearning.accounting.core.problem import Problem
 from certified_unlearning.errors import AssumptionError, ParameterError
 
@@ -23,6 +23,7 @@ __all__ = [
     "ball_mu",
     "contraction_gap",
     "curve",
+    "curve_by_answer",
     "fixed_retraining_curve",
     "initial_curve",
     "joint_curve",
@@ -93,10 +94,16 @@ def schedule_phases(problem: Problem, schedule: Schedule) -> list[Phase]:
         ParameterError: More records are removed than there are.
         AssumptionError: ``step_size`` exceeds ``2 / L``, or infinitely many steps do not contract.
     """
-    # Planners try many numbers of steps for the last request.
-    phases = _all_but_last(problem, schedule.sigma, schedule.learning_steps, schedule.records, schedule.steps[:-1])
-    last = phase(problem, sigma=schedule.sigma, records=0, steps=schedule.steps[-1]) if schedule.steps else None
-    return [*phases, last] if last else [*phases]
+    removed = list(accumulate(schedule.records, initial=0))
+    total = removed.pop() if schedule.steps else 0
+    learning = phase(problem, sigma=schedule.sigma, records=total, steps=schedule.learning_steps)
+    phases = [learning]
+    for steps, gone in zip(schedule.steps[:-1], removed[1:], strict=True):
+        updates = _between_updates(problem, learning.noise_std, total - gone, gone)
+        phases.append(Phase(steps, learning.contraction_gap, updates, learning.noise_std))
+    if schedule.steps:
+        phases.append(phase(problem, sigma=schedule.sigma, records=0, steps=schedule.steps[-1]))
+    return phases
 
 
 def curve(problem: Problem, schedule: Schedule) -> GaussianCurve:
@@ -115,6 +122,13 @@ def curve(problem: Problem, schedule: Schedule) -> GaussianCurve:
         AssumptionError: ``step_size`` exceeds ``2 / L``, or infinitely many steps do not contract.
     """
     return GaussianCurve(pooled_mu(schedule_phases(problem, schedule)))
+
+
+def curve_by_answer(problem: Problem, schedule: Schedule) -> Callable[[int], GaussianCurve]:
+    """Return what `curve` gives for each number of steps of the last request; arguments and errors as there."""
+    *phases, answer = schedule_phases(problem, schedule)
+    before = Pool.of(phases)
+    return lambda steps: GaussianCurve(before.followed_by(answer.lasting(steps)).mu())
 
 
 def joint_curve(problem: Problem, schedule: Schedule, *, learned_published: bool) -> GaussianCurve:
@@ -223,30 +237,3 @@ def _between_updates(problem: Problem, noise_std: float, records: int, removed_b
         )
     # Each of the two runs may end a step error away from where exact arithmetic would.
     return problem.step_size * gradients + 2 * error
-
-
-@lru_cache(maxsize=64)
-def _all_but_last(
-    problem: Problem, sigma: float, learning_steps: float, records: tuple[int, ...], steps: tuple[int, ...]
-) -> tuple[Phase, ...]:
-    """Return the phases of `schedule_phases` without the last request's.
-
-    Args:
-        problem: The constants.
-        sigma: Noise scale.
-        learning_steps: ``T``.
-        records: How many records each request removes.
-        steps: Of each request but the last.
-    """
-    removed = list(accumulate(records))
-    total = removed[-1] if removed else 0
-    learning = phase(problem, sigma=sigma, records=total, steps=learning_steps)
-    gap, noise_std = learning.contraction_gap, learning.noise_std
-    requests = zip(steps, removed, strict=False)
-    return (
-        learning,
-        *[
-            Phase(count, gap, _between_updates(problem, noise_std, total - gone, gone), noise_std)
-            for count, gone in requests
-        ],
-    )

@@ -3,12 +3,12 @@
 from collections.abc import Iterable
 from typing import Annotated, Any, ClassVar, Literal
 
-from pydantic import AfterValidator, Field, ValidatorFunctionWrapHandler, WrapValidator
+from pydantic import AfterValidator, Field, ValidationInfo, ValidatorFunctionWrapHandler, WrapValidator
 
 from certified_unlearning.accounting.accountant import Assumption
 from certified_unlearning.accounting.accountants import ACCOUNTANTS
 from certified_unlearning.accounting.assumptions import Arithmetic
-from certified_unlearning.accounting.core.curves import Cycle, Places, Schedule, were_checked
+from certified_unlearning.accounting.core.curves import Cycle, Places, Schedule
 from certified_unlearning.accounting.core.losses import LossConstants, loss_constants
 from certified_unlearning.accounting.core.problem import Problem
 from certified_unlearning.accounting.cyclic.accountants import ACCOUNTANTS as CYCLIC_ACCOUNTANTS
@@ -29,9 +29,9 @@ def _one_of(names: Iterable[str]) -> AfterValidator:
     return AfterValidator(check)
 
 
-def _unless_checked(places: Any, check: ValidatorFunctionWrapHandler) -> Any:
-    """Return checked places: as they are where they are those of a schedule that was checked lately."""
-    return places if were_checked(places) else check(places)
+def _unless_checked(places: Any, check: ValidatorFunctionWrapHandler, given: ValidationInfo) -> Any:
+    """Return checked places: as they are where they are those of the schedule that `of` states something about."""
+    return places if given.context is not None and places is given.context.places else check(places)
 
 
 class StepsConstants(Certificate):

@@ -8,6 +8,7 @@ from certified_unlearning.accounting import assumptions
 from certified_unlearning.accounting.accountants import ACCOUNTANTS
 from certified_unlearning.accounting.guaranteed import Guaranteed
 from certified_unlearning.accounting.guarantees import epsilon_all_published, guarantee_of
+from certified_unlearning.accounting.streams import Stream
 from certified_unlearning.certificate.base import TOLERANCE, CertificateError, Scope, Stated
 from certified_unlearning.certificate.preprocessing import preprocessing
 from certified_unlearning.certificate.steps.constants import StepsConstants
@@ -224,7 +225,7 @@ def of(
     key: str,
     noise_source: NoiseSource,
     all_published: bool = False,
-    schedule: accounting.Schedule | None = None,
+    stream: Stream | None = None,
 ) -> StepsCertificate:
     """Return what is guaranteed of a run that unlearns, after all its requests.
 
@@ -233,16 +234,18 @@ def of(
         key: Its content key.
         noise_source: Where its noise came from.
         all_published: Whether to state epsilon for who kept every published model, too.
-        schedule: The run's, of whoever has it already; it is not compared with the run.
+        stream: The run's requests and what they came to, where that was kept; it is not compared with the run.
 
     Raises:
         AssumptionError: More than delta would be added to delta.
     """
-    constants, schedule, problem = run.constants, schedule or run.schedule, run.computed_problem
-    guaranteed = run.guaranteed(schedule, problem)
-    joint = epsilon_all_published(problem, schedule, delta=constants.delta) if all_published else None
+    constants, schedule = run.constants, run.schedule if stream is None else stream.schedule
+    problem = run.computed_problem if stream is None else stream.problem
+    guaranteed = run.guaranteed(stream)
+    joint = epsilon_all_published(problem, schedule, delta=constants.delta, stream=stream) if all_published else None
     return StepsCertificate.made(
         numbers={**guaranteed._asdict(), "epsilon_all_published": joint},
+        context=schedule,
         run_key=key,
         mechanism=run.mechanism,
         variant=run.variant,

@@ -3,15 +3,15 @@
 import copy
 import secrets
 from collections.abc import Mapping
-from dataclasses import asdict
-from pathlib import Path
-from typing import Any, Literal, Self, get_args
+from dataclasses import KW_ONLY, asdict, dataclass
+from typing import Any, Literal, get_args
 
 import numpy as np
 import torch
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 from sklearn.utils.validation import validate_data
 
+from certified_unlearning.accounting.core.checks import require_positive
 from certified_unlearning.accounting.core.losses import regularisation_of
 from certified_unlearning.certificate import ExactCertificate
 from certified_unlearning.engine.addresses import address
@@ -20,10 +20,9 @@ from certified_unlearning.engine.exact.alive import Alive
 from certified_unlearning.engine.exact.draws import Draws
 from certified_unlearning.engine.exact.gradients import LinearRecords
 from certified_unlearning.errors import DataError, ParameterError
-from certified_unlearning.estimators import storage
 from certified_unlearning.estimators.classifier import LinearClassifier
-from certified_unlearning.estimators.linear import without_sample_weight
-from certified_unlearning.estimators.requests import FrameIndex, distinct, require_removable
+from certified_unlearning.estimators.records import RecordStore
+from certified_unlearning.estimators.requests import FrameIndex
 from certified_unlearning.estimators.scaling import dense
 from certified_unlearning.mechanisms.exact.descent import ExactDescent
 from certified_unlearning.mechanisms.exact.plan import (
@@ -41,6 +40,7 @@ from certified_unlearning.text import counted, noun_of, rounded_up
 from certified_unlearning.vocabulary import ExactMechanism, NoiseSource
 
 
+@dataclass(repr=False, eq=False)
 class ExactLogisticRegression(LinearClassifier):
     """Logistic regression that forgets exactly, and takes records in: epsilon is 0.
 
@@ -57,7 +57,7 @@ class ExactLogisticRegression(LinearClassifier):
 
     The objective is scikit-learn's with the same ``C`` for as many records as were fitted (see `LinearClassifier` on
     the intercept), which so many steps do not minimise to the end. A failed or interrupted call leaves the estimator as
-    it was.
+    it was. Exactness speaks of one state only: overwrite the file of the state before when you save.
 
     Args:
         mechanism: How steps are made stable: ``noisy-sgd`` adds Gaussian noise to gradients, and
@@ -72,11 +72,6 @@ class ExactLogisticRegression(LinearClassifier):
         quantum: Spacing of the grid of ``quantized-sgd``.
         radius: Models are projected on the ball of this radius; None: on none.
         C: Inverse strength of the regulariser, as in scikit-learn.
-        normalize: Whether every row is divided by its own norm. Otherwise a row longer than 1 is an error, unless one
-            of the next two makes it shorter.
-        feature_ranges: Public bounds of the features, as in `LangevinLogisticRegression`.
-        data_norm: A public norm, as in `LangevinLogisticRegression`.
-        fit_intercept: Whether there is an intercept, which is regularised.
         random_state: None: randomness from the operating system, whose seeds are overwritten. A number makes results
             repeatable, but it is a secret: with it and the records anybody can compute the state. Two models that were
             fitted with the same number have the same batches and noise, which cancels in their difference: that shows
@@ -85,87 +80,62 @@ class ExactLogisticRegression(LinearClassifier):
 
     Attributes:
         classes_: The classes, sorted; records that are inserted have one of them.
-        n_features_in_: Number of features.
-        feature_names_in_: Their names, if ``X`` was a data frame.
     """
 
+    mechanism: ExactMechanism = "noisy-sgd"
+    _: KW_ONLY
+    steps: int = USUAL_STEPS
+    batch_size: int | Literal["auto"] = "auto"
+    step_size: float | Literal["auto"] = "auto"
+    sigma: float = USUAL_SIGMA
+    quantum: float = USUAL_QUANTUM
+    radius: float | None = None
+    C: float = 1.0
+    device: str = "cpu"
+
     _NEEDS_SHORT_ROWS = "step_size is for norms of at most 1"
-    _state: Any  # A `Trajectory`; None where the estimator was saved without.
-    _unerased: list[int]  # Records that are removed while their rows are still there.
 
-    def __init__(
-        self,
-        mechanism: ExactMechanism = "noisy-sgd",
-        *,
-        steps: int = USUAL_STEPS,
-        batch_size: int | Literal["auto"] = "auto",
-        step_size: float | Literal["auto"] = "auto",
-        sigma: float = USUAL_SIGMA,
-        quantum: float = USUAL_QUANTUM,
-        radius: float | None = None,
-        C: float = 1.0,
-        normalize: bool = False,
-        feature_ranges: ArrayLike | None = None,
-        data_norm: float | None = None,
-        fit_intercept: bool = True,
-        random_state: int | np.random.RandomState | None = None,
-        device: str = "cpu",
-    ) -> None:
-        self.mechanism = mechanism
-        self.steps = steps
-        self.batch_size = batch_size
-        self.step_size = step_size
-        self.sigma = sigma
-        self.quantum = quantum
-        self.radius = radius
-        self.C = C
-        self.normalize = normalize
-        self.feature_ranges = feature_ranges
-        self.data_norm = data_norm
-        self.fit_intercept = fit_intercept
-        self.random_state = random_state
-        self.device = device
+    def _planned(self, n: int) -> Descent:
+        """Return the constants of learning from ``n`` records."""
+        require_one_of(get_args(ExactMechanism), mechanism=self.mechanism)
+        require_positive(C=self.C)
+        settings = descent_of(
+            self.mechanism,
+            steps=self.steps,
+            batch_size=usual_batch(n) if self.batch_size == "auto" else self.batch_size,
+            step_size=usual_step_size(self.mechanism) if self.step_size == "auto" else self.step_size,
+            radius=self.radius,
+            sigma=self.sigma,
+            quantum=self.quantum,
+        )
+        require_stable_steps(settings.step_size, self._strong_convexity(n))
+        return settings
 
-    @without_sample_weight
-    def fit(self, X: Any, y: Any) -> Self:
-        """Learn from records.
+    def _strong_convexity(self, n: int) -> float:
+        return n * regularisation_of(C=self.C, n=n, intercept=self.fit_intercept)
 
-        Args:
-            X: Features, shape ``(n, features)``; an array, a data frame, or a sparse matrix, whose rows become dense.
-            y: Classes, shape ``(n,)``, of any type.
+    def _learn_from(self, plan: Descent, X: NDArray[Any], labels: NDArray[Any]) -> None:
+        device = pick_device(self.device)
+        rows = torch.as_tensor(self._rows(X), device=device)
+        self._store.keep(np.arange(len(rows)))
+        self._records = self._records_of(rows, torch.as_tensor(labels, device=device), self._strong_convexity(len(X)))
+        self._noise_source: NoiseSource = "system entropy" if self.random_state is None else "seed"
+        counts = {"n_learned": len(rows), "deleted": 0, "inserted": 0, "requests": 0}
+        self._seed = self._next_seed()
+        self._scaled_by = self._scaling_parameters()
+        descent = ExactDescent(plan, self._records)
+        state = descent.learn(torch.arange(len(rows), device=device), Draws(self._seed, device=device))
+        self._publish(state, counts, self._store, [])
 
-        Returns:
-            The fitted estimator. `unlearn` names records by their position in this ``X``, or by its index.
+    def _records_of(self, rows: torch.Tensor, labels: torch.Tensor, strong_convexity: float) -> LinearRecords:
+        """Return records as engines take them."""
+        return LinearRecords(
+            rows, labels, loss=self._loss, classes=len(self.classes_), strong_convexity=strong_convexity
+        )
 
-        Raises:
-            DataError: A row is longer than 1 (the message names the longest), or there is only one class, or sparse
-                rows do not fit in memory as dense ones.
-            ParameterError: A parameter makes no sense.
-            AssumptionError: ``batch_size`` is not below the number of records.
-        """
-        with self._all_or_nothing():
-            require_one_of(get_args(ExactMechanism), mechanism=self.mechanism)
-            X, self.classes_, labels = self._validated(X, y)
-            rows, device = self._rows(X), pick_device(self.device)
-            settings = self._settings(len(rows))
-            strength = len(rows) * regularisation_of(C=self.C, n=len(rows), intercept=self.fit_intercept)
-            require_stable_steps(settings.step_size, strength)
-            self._warn_if_a_column_drowns(X)
-            self._records = LinearRecords(
-                torch.as_tensor(rows, device=device),
-                torch.as_tensor(labels, device=device),
-                loss="logistic" if len(self.classes_) == 2 else "softmax",
-                classes=len(self.classes_),
-                strong_convexity=strength,
-            )
-            self._noise_source: NoiseSource = "system entropy" if self.random_state is None else "seed"
-            self._counts = {"n_learned": len(rows), "deleted": 0, "inserted": 0, "requests": 0}
-            self._seed = self._next_seed()
-            self._scaled_by = self._scaling_parameters()
-            descent = ExactDescent(settings, self._records)
-            self._state = descent.learn(torch.arange(len(rows), device=device), Draws(self._seed, device=device))
-            self._publish(self._state, self._counts, self._frame_index, [])
-        return self
+    @property
+    def _loss(self) -> Literal["logistic", "softmax"]:
+        return "logistic" if len(self.classes_) == 2 else "softmax"
 
     def insert(self, X: Any, y: Any) -> NDArray[np.int64]:
         """Take records in, in one request.
@@ -181,7 +151,7 @@ class ExactLogisticRegression(LinearClassifier):
         Raises:
             DataError: A row is longer than 1, a class is not known, or the estimator was saved without its records.
         """
-        self._require_state()
+        self._require_records()
         self._erase()
         if self._scaling_parameters() != self._scaled_by:
             raise ParameterError(
@@ -194,16 +164,18 @@ class ExactLogisticRegression(LinearClassifier):
         if unknown:
             raise DataError(f"y holds {unknown[0]!r}, which is none of the classes learned: {self.classes_.tolist()}")
         labels = np.searchsorted(self.classes_, y)
-        rows = torch.as_tensor(self._rows(dense(X)), device=self._records.rows.device)
+        features = dense(X)
+        self._require_short(features)
+        rows = torch.as_tensor(self._rows(features), device=self._records.rows.device)
         first = len(self._records)
         positions = np.arange(first, first + len(rows))
-        frame_index = None if self._frame_index is None else self._frame_index.extended(index, len(rows))
-        numbered = torch.as_tensor(2 * labels - 1 if len(self.classes_) == 2 else labels, device=rows.device)
+        store = self._store.extended(index, len(rows))
+        numbered = torch.as_tensor(self._labels_of(labels), device=rows.device)
         try:
             self._records.append(rows, numbered)
-            self._edit([], positions.tolist(), frame_index)
+            self._edit([], positions.tolist(), store)
         except BaseException:
-            if not self._holds(positions):
+            if self._store is not store:
                 self._records.truncate(first)
             raise
         return positions
@@ -214,14 +186,8 @@ class ExactLogisticRegression(LinearClassifier):
         Raises:
             DataError: A step is not what follows from the records and the step before.
         """
-        self._require_state()
+        self._require_records()
         ExactDescent(self._state.settings, self._records).check(self._state)
-
-    @property
-    def remaining_(self) -> NDArray[np.int64]:
-        """Positions of the records that are there, in order; made anew every time."""
-        self._require_state()
-        return self._state.alive.ids.sort().values.cpu().numpy()  # type: ignore[no-any-return]
 
     @property
     def certificate_(self) -> ExactCertificate:
@@ -231,75 +197,42 @@ class ExactLogisticRegression(LinearClassifier):
         return ExactCertificate.of(
             noise_source=self._noise_source,
             mechanism=settings["mechanism"],
-            loss="logistic" if len(self.classes_) == 2 else "softmax",
+            loss=self._loss,
             d=self._weights.size,
             classes=len(self.classes_),
             strong_convexity=settings["strong_convexity"],
             **(settings["constants"] | self._counts),
         )
 
-    def privacy_report(self, X: Any = None, y: Any = None) -> str:
-        """Return in words what is guaranteed, compared with what, and what was not checked.
+    def _guaranteed_in_words(self, stated: ExactCertificate) -> list[str]:
+        return [
+            f"Learned from {stated.n_learned} {noun_of(stated.n_learned, 'record')}; {stated.deleted} deleted and "
+            f"{stated.inserted} inserted since, in {counted(stated.requests, 'request')}.",
+            f"Guaranteed ({stated.guarantee}, by {stated.mechanism}): epsilon = 0 at delta = 0.",
+            f"Equal in law to: {stated.comparator}.",
+            "Deleting one more record takes steps again with probability at most "
+            f"{rounded_up(stated.recompute_probability)}.",
+            "Not promised:",
+            *(f"- {each}" for each in stated.not_promised),
+        ]
 
-        Args:
-            X: Records to measure the predictions on, whose numbers no guarantee covers. None: nothing is measured.
-            y: Their true classes.
-        """
-        stated = self.certificate_
-        return "\n".join(
-            [
-                f"Learned from {stated.n_learned} {noun_of(stated.n_learned, 'record')}; {stated.deleted} deleted and "
-                f"{stated.inserted} inserted since, in {counted(stated.requests, 'request')}.",
-                f"Guaranteed ({stated.guarantee}, by {stated.mechanism}): epsilon = 0 at delta = 0.",
-                f"Equal in law to: {stated.comparator}.",
-                "Deleting one more record takes steps again with probability at most "
-                f"{rounded_up(stated.recompute_probability)}.",
-                "Not promised:",
-                *(f"- {each}" for each in stated.not_promised),
-                "Assumed, not checked:",
-                *(f"- {each.statement}: {each.by}" for each in stated.assumptions if each.status == "assumed"),
-                *self._scaling_in_words(),
-                *self._quality_in_words(X, y),
-            ]
-        )
-
-    def save(self, path: str | Path, *, training_data: bool = True) -> None:
-        """Write the estimator as one safetensors file, its parameters as JSON in the header. No pickle.
-
-        The state is secret, and exactness speaks of one state only: overwrite the file of the state before.
-
-        Args:
-            path: The file.
-            training_data: Whether records, state and seed go along. Without, it can predict and show its certificate:
-                the file to hand out.
-
-        Raises:
-            ParameterError: ``random_state`` is a generator, which JSON cannot hold.
-            StorageError: The file cannot be written.
-        """
-        self._require_fitted()
+    def _saved(self, training_data: bool) -> tuple[dict[str, Any], dict[str, NDArray[Any] | None]]:
         self._erase()
-        header = {
-            **self._described(),
-            "parameters": self._parameters(secrets_too=training_data),
-            "kept": self._kept,
-            "counts": self._counts,
-            "noise_source": self._noise_source,
-        }
+        header = {"kept": self._kept, "counts": self._counts, "noise_source": self._noise_source}
         arrays: dict[str, NDArray[Any] | None] = {"_weights": self._weights}
-        if training_data and self._state is not None:
-            index, labels = self._described_index()
-            header |= {**index, "seed": f"{self._seed:x}"}
-            arrays |= labels | {"rows": _array(self._records.rows), "labels": _array(self._records.labels)}
+        if training_data:
+            header["seed"] = f"{self._seed:x}"
+            arrays |= {"rows": _array(self._records.rows), "labels": _array(self._records.labels)}
             # What follows from these is computed anew when read: its last bits would tell which steps were edited.
             arrays |= {f"state/{name}": _array(each) for name, each in self._state.least_tensors().items()}
-        storage.write(path, header, arrays)
+        return header, arrays
 
     def _restore(self, header: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> None:
+        super()._restore(header, arrays)
         self._kept, self._counts = header["kept"], header["counts"]
         self._noise_source = header["noise_source"]
         self._weights = arrays["_weights"]
-        self._state, self._unerased = None, []
+        self._unerased: list[int] = []
         if "rows" in arrays:
             self._restore_state(header, arrays)
 
@@ -307,21 +240,21 @@ class ExactLogisticRegression(LinearClassifier):
         """Set records and state from a file."""
         device = pick_device(self.device)
         tensors = {name: torch.as_tensor(each, device=device) for name, each in arrays.items()}
-        binary = len(self.classes_) == 2
         self._seed = int(header["seed"], 16)
         self._scaled_by = self._scaling_parameters()
-        self._records = LinearRecords(
-            tensors["rows"],
+        labels = tensors["labels"]
+        if len(self.classes_) == 2:
             # An erased record has no label; it never counts, and any will do.
-            torch.where(tensors["labels"] == 0, 1, tensors["labels"]) if binary else tensors["labels"],
-            loss="logistic" if binary else "softmax",
-            classes=len(self.classes_),
-            strong_convexity=self._kept["strong_convexity"],
-        )
+            labels = torch.where(labels == 0, 1, labels)
+        self._records = self._records_of(tensors["rows"], labels, self._kept["strong_convexity"])
         kept = {name.removeprefix("state/"): each for name, each in tensors.items() if name.startswith("state/")}
         constants = {"sigma": None, "quantum": None} | self._kept["constants"]
         settings = descent_of(self._kept["mechanism"], **constants)
-        self._state = ExactDescent(settings, self._records).restored(kept)
+        self._state: Any = ExactDescent(settings, self._records).restored(kept)
+        places = np.full(len(labels), -1)
+        alive = _array(self._state.alive.ids)
+        places[alive] = alive
+        self._store.keep(places)
 
     def _scaling_parameters(self) -> dict[str, Any]:
         """Return what rows are made by, as JSON has it."""
@@ -329,52 +262,19 @@ class ExactLogisticRegression(LinearClassifier):
         known = self._parameters(secrets_too=False) if self.feature_ranges is not None else self.get_params(deep=False)
         return {name: known[name] for name in names}
 
-    def _settings(self, n: int) -> Descent:
-        """Return the constants of learning from ``n`` records."""
-        return descent_of(
-            self.mechanism,
-            steps=self.steps,
-            batch_size=usual_batch(n) if self.batch_size == "auto" else self.batch_size,
-            step_size=usual_step_size(self.mechanism) if self.step_size == "auto" else self.step_size,
-            radius=self.radius,
-            sigma=self.sigma,
-            quantum=self.quantum,
-        )
-
-    @property
-    def _fitted_records(self) -> int:
-        return self._counts["n_learned"] if self._state is None else len(self._records)
-
-    @property
-    def _training_rows(self) -> Any:
-        """The records, or None where they were not saved."""
-        return None if self._state is None else self._records.rows
-
-    @property
-    def _dtype(self) -> str:
-        return "float64"
-
-    def _require_state(self) -> None:
-        self._require_fitted()
-        if self._state is None:
-            raise DataError("this estimator was saved without its training data: it can predict, and nothing else")
-
-    def _remove(self, indices: Any) -> bool:
+    def _remove(self, named: NDArray[Any]) -> bool:
         self._erase()
-        wanted = distinct(indices, len(self._records))
-        positions = torch.as_tensor(wanted, device=self._records.rows.device)
-        gone = (self._state.alive.positions(positions) < 0).cpu().numpy()
-        require_removable(wanted, gone, left=len(self._state.alive))
-        labels = self._records.labels
-        lost = torch.unique(labels[positions])
+        gone = self._store.removable(named)
+        labels = _array(self._records.labels)
+        lost = self._class_sizes_of(labels[gone])
         try:
-            self._edit(wanted.tolist(), [], self._index_without(wanted))
+            self._edit(gone.tolist(), [], self._store.without(gone))
         finally:
             self._erase()
-        left = labels[self._state.alive.ids]
-        return any(not bool((left == label).any()) for label in lost)
+        left = self._class_sizes_of(labels[self._store.remaining])
+        return bool(((lost > 0) & (left == 0)).any())
 
-    def _edit(self, deleted: list[int], inserted: list[int], frame_index: FrameIndex | None) -> None:
+    def _edit(self, deleted: list[int], inserted: list[int], store: RecordStore) -> None:
         """Carry out a request on a copy of the state, and put it in the place of the state at once."""
         counts = {
             "n_learned": self._counts["n_learned"],
@@ -388,7 +288,7 @@ class ExactLogisticRegression(LinearClassifier):
         # The seed was drawn before the request: one that is interrupted and made again ends alike, for otherwise
         # interruptions, which meet long requests more often, would change the law.
         ExactDescent(state.settings, self._records).edit(state, deleted, inserted, Draws(self._seed, device=device))
-        self._publish(state, counts, frame_index, deleted)
+        self._publish(state, counts, store, deleted)
 
     def _erase(self) -> None:
         """Overwrite rows of removed records: at once, or after an interruption before anything else is done."""
@@ -396,31 +296,23 @@ class ExactLogisticRegression(LinearClassifier):
             self._records.erase(torch.tensor(self._unerased, device=self._records.rows.device))
             self._unerased = []
 
-    def _holds(self, positions: NDArray[np.int64]) -> bool:
-        """Return whether records are there."""
-        found = self._state.alive.positions(torch.as_tensor(positions, device=self._records.rows.device))
-        return bool((found >= 0).all())
-
-    def _publish(
-        self, state: Trajectory[Any], counts: dict[str, int], frame_index: FrameIndex | None, deleted: list[int]
-    ) -> None:
+    def _publish(self, state: Trajectory[Any], counts: dict[str, int], store: RecordStore, deleted: list[int]) -> None:
         """Put a state, its model and the seed of the next request in place, all at once."""
         model = state.model()[0].cpu().numpy()
         if not np.isfinite(model).all():
             raise DataError(f"learning diverged with step_size = {state.settings.step_size:g}; a smaller one may do")
-        outputs = 1 if len(self.classes_) == 2 else len(self.classes_)
         constants = {name: each for name, each in asdict(state.settings).items() if name != "accelerated"}
         self.__dict__.update(
             _state=state,
             _counts=counts,
-            _weights=model.reshape(-1, outputs).T.ravel(),
+            _weights=model.reshape(-1, self._outputs).T.ravel(),
             _kept={
                 "mechanism": self._kept["mechanism"] if counts["requests"] else self.mechanism,
                 "strong_convexity": self._records.strong_convexity,
                 "constants": constants,
             },
             _seed=self._next_seed(counts["requests"] + 1),
-            _frame_index=frame_index,
+            _store=store,
             _unerased=deleted,
             # It may have been set after `fit`.
             _noise_source=self._noise_source if self.random_state is None else "seed",
@@ -432,9 +324,6 @@ class ExactLogisticRegression(LinearClassifier):
             return secrets.randbits(128)
         # A number gives the same key every time.
         return address(str(self._noise_key()), "request", request)
-
-    def __sklearn_is_fitted__(self) -> bool:
-        return hasattr(self, "_weights")
 
 
 def _array(tensor: torch.Tensor) -> NDArray[Any]:

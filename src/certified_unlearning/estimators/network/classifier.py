@@ -2,17 +2,13 @@
 
 import secrets
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import KW_ONLY, dataclass
 from numbers import Integral
-from pathlib import Path
-from typing import Any, Literal, Self
+from typing import Any, Literal
 
 import numpy as np
 import torch
-from numpy.typing import ArrayLike, NDArray
-from scipy.special import expit, softmax
-from sklearn.base import ClassifierMixin
-from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import validate_data
+from numpy.typing import NDArray
 
 from certified_unlearning.accounting.core.checks import require_count, require_counts
 from certified_unlearning.certificate.prediction import PredictionCertificate
@@ -21,17 +17,16 @@ from certified_unlearning.engine.abstract_training.neighbourhoods import Neighbo
 from certified_unlearning.engine.devices import pick_device
 from certified_unlearning.engine.intervals.interval import Interval
 from certified_unlearning.errors import AssumptionError, DataError, ParameterError
-from certified_unlearning.estimators import storage
-from certified_unlearning.estimators.linear import LinearModel, without_sample_weight
-from certified_unlearning.estimators.requests import distinct, require_removable
-from certified_unlearning.estimators.scaling import Array, dense
+from certified_unlearning.estimators.classifier import Classifier
+from certified_unlearning.estimators.scaling import Array
 from certified_unlearning.mechanisms.certified_sgd.learned import LINES, Learned
 from certified_unlearning.mechanisms.certified_sgd.sgd import CertifiedSgd, dense_network
 from certified_unlearning.text import counted
 from certified_unlearning.vocabulary import Clipping
 
 
-class CertifiedMLPClassifier(ClassifierMixin, LinearModel):  # type: ignore[misc]
+@dataclass(repr=False, eq=False)
+class CertifiedMLPClassifier(Classifier):
     """A network with ReLU whose predictions are certified: retraining without some records would not change them.
 
     Training carries, for each budget ``k``, a box of all parameters that the same training could have reached without
@@ -63,98 +58,71 @@ class CertifiedMLPClassifier(ClassifierMixin, LinearModel):  # type: ignore[misc
         weight_decay: Decoupled: parameters shrink by ``alpha_n weight_decay`` in every update.
         momentum: Of the velocity.
         normalize: Whether every row is divided by its own norm.
-        feature_ranges: Public bounds of the features, as in `LangevinLogisticRegression`.
-        data_norm: A public norm, as in `LangevinLogisticRegression`.
         random_state: Of the start and of the batches; None: from the operating system. Two networks that were fitted
             with the same number share both, and no noise hides anything: the difference of their parameters shows the
             record in which their data differ.
         device: ``auto``, ``cpu`` or ``cuda``.
 
     Attributes:
-        classes_: The classes, sorted.
-        n_features_in_: Number of features.
-        feature_names_in_: Their names, if ``X`` was a data frame.
         trainings_: How often the network was trained since `fit`, which is the first time.
     """
 
-    def __init__(
-        self,
-        hidden_layer_sizes: Sequence[int] = (16,),
-        *,
-        budgets: Sequence[int] = (1, 2, 4),
-        changes: Literal["removals", "additions and removals"] = "removals",
-        epochs: int = 10,
-        batch_size: int | Literal["auto"] = "auto",
-        step_size: float = 1.0,
-        decay: float = 0.0,
-        clipping: Clipping = "clamp",
-        bound: float | None = 0.1,
-        weight_decay: float = 0.0,
-        momentum: float = 0.0,
-        normalize: bool = False,
-        feature_ranges: ArrayLike | None = None,
-        data_norm: float | None = None,
-        random_state: int | np.random.RandomState | None = None,
-        device: str = "cpu",
-    ) -> None:
-        self.hidden_layer_sizes = hidden_layer_sizes
-        self.budgets = budgets
-        self.changes = changes
-        self.epochs = epochs
-        self.batch_size = batch_size
-        self.step_size = step_size
-        self.decay = decay
-        self.clipping = clipping
-        self.bound = bound
-        self.weight_decay = weight_decay
-        self.momentum = momentum
-        self.normalize = normalize
-        self.feature_ranges = feature_ranges
-        self.data_norm = data_norm
-        self.random_state = random_state
-        self.device = device
+    hidden_layer_sizes: Sequence[int] = (16,)
+    _: KW_ONLY
+    budgets: Sequence[int] = (1, 2, 4)
+    changes: Literal["removals", "additions and removals"] = "removals"
+    epochs: int = 10
+    batch_size: int | Literal["auto"] = "auto"
+    step_size: float = 1.0
+    decay: float = 0.0
+    clipping: Clipping = "clamp"
+    bound: float | None = 0.1
+    weight_decay: float = 0.0
+    momentum: float = 0.0
+    device: str = "cpu"
 
-    @without_sample_weight
-    def fit(self, X: Any, y: Any) -> Self:
-        """Learn from records, with a box for each budget.
-
-        Args:
-            X: Features, shape ``(n, features)``; an array, a data frame, or a sparse matrix, whose rows become dense.
-            y: Classes, shape ``(n,)``, of any type.
-
-        Returns:
-            The fitted estimator. `unlearn` names records by their position in this ``X``, or by its index.
+    def _planned(self, n: int) -> CertifiedSgd:
+        """Return how to train on ``n`` records.
 
         Raises:
-            DataError: There is only one class.
             ParameterError: A parameter makes no sense.
-            AssumptionError: A budget is not below the size of a batch.
-            IntervalError: Bounds overflow: clip, or take fewer epochs, smaller steps or smaller budgets.
         """
-        with self._all_or_nothing():
-            self._note_index(X, y)
-            X, y = validate_data(self, X, y, accept_sparse="csr", dtype=(np.float64, np.float32))
-            check_classification_targets(y)
-            self._scaling()
-            self.classes_, labels = np.unique(y, return_inverse=True)
-            if len(self.classes_) < 2:
-                raise DataError(
-                    f"y holds one class only ({self.classes_.item(0)!r}); a classifier needs samples of two"
-                )
-            device = pick_device(self.device)
-            X = dense(X)
-            self._train_rows: Any = self._inputs(X, device)
-            self._train_labels = torch.as_tensor(labels, device=device)
-            self._present = torch.ones(len(labels), dtype=torch.bool, device=device)
-            self._settings = self._settings_for(len(labels))
-            self._warn_if_a_column_drowns(X)
-            generator = torch.Generator().manual_seed(self._noise_key() % 2**63)
-            self._places = self._settings.places(len(labels), generator).to(device)
-            self._start = tuple(each.to(device) for each in self._settings.start(generator))
-            self._forgotten = {"records": 0, "requests": 0, "free": 0}
-            self.trainings_ = 0
-            self._train()
-        return self
+        hidden, budgets = _whole(self.hidden_layer_sizes), _whole(self.budgets)
+        for place, units in enumerate(hidden):
+            require_count(least=1, **{f"hidden_layer_sizes[{place}]": units})
+        require_counts("budgets", budgets, least=1)
+        if budgets != sorted({*budgets}):
+            raise ParameterError(f"budgets must be in rising order, each once, got {self.budgets!r}")
+        if self.changes not in ("removals", "additions and removals"):
+            raise ParameterError(f"changes must be removals, or additions and removals, got {self.changes!r}")
+        classes = len(self.classes_)
+        descent = Descent(
+            loss="binary-cross-entropy" if classes == 2 else "cross-entropy",
+            step_size=self.step_size,
+            decay=self.decay,
+            clipping=self.clipping,
+            bound=self.bound,
+            weight_decay=self.weight_decay,
+            momentum=self.momentum,
+        )
+        return CertifiedSgd(
+            dense_network(self.n_features_in_, hidden, classes),
+            descent,
+            n if self.batch_size == "auto" else self.batch_size,
+            self.epochs,
+            Neighbourhood(self.changes),
+        )
+
+    def _learn_from(self, plan: CertifiedSgd, X: NDArray[Any], labels: NDArray[Any]) -> None:
+        device = pick_device(self.device)
+        self._store.keep(np.arange(len(X)), self._inputs(X, device), torch.as_tensor(labels, device=device))
+        self._settings, self._n = plan, len(X)
+        generator = torch.Generator().manual_seed(self._noise_key() % 2**63)
+        self._places = plan.places(len(X), generator).to(device)
+        self._start = tuple(each.to(device) for each in plan.start(generator))
+        self._forgotten = {"records": 0, "requests": 0, "free": 0}
+        self.trainings_ = 0
+        self._train()
 
     def predict(self, X: Any) -> NDArray[Any]:
         """Return the label of each record, shape ``(records,)``: that of the network trained on the records left.
@@ -175,14 +143,6 @@ class CertifiedMLPClassifier(ClassifierMixin, LinearModel):  # type: ignore[misc
         self._settle()
         scores: Array = self._learned.logits(rows).cpu().numpy()
         return scores[:, 0] if len(self.classes_) == 2 else scores
-
-    def predict_proba(self, X: Any) -> Array:
-        """Return each class' probability, shape ``(records, classes)``; as to removals, see `decision_function`."""
-        scores = self.decision_function(X)
-        if scores.ndim == 1:
-            positive = expit(scores)
-            return np.column_stack([1 - positive, positive])
-        return softmax(scores, axis=1)  # type: ignore[no-any-return]
 
     def certify(self, X: Any, k: int = 1) -> NDArray[np.bool_]:
         """Return for each record whether ``k`` more removals from every batch leave its label as `predict` says it.
@@ -212,12 +172,6 @@ class CertifiedMLPClassifier(ClassifierMixin, LinearModel):  # type: ignore[misc
         self._require_records()
         return self._learned.budgets[-1] - self._spent()
 
-    @property
-    def remaining_(self) -> NDArray[np.int64]:
-        """Positions of the records that are left, in order."""
-        self._require_records()
-        return np.flatnonzero(self._present.cpu().numpy())
-
     def certificate(self, X: Any, y: Any = None) -> PredictionCertificate:
         """Return a certificate of the predictions of some records, for the owner of the data.
 
@@ -245,7 +199,7 @@ class CertifiedMLPClassifier(ClassifierMixin, LinearModel):  # type: ignore[misc
             settings,
             learned,
             rows,
-            n=int(self._present.sum()),
+            n=self._store.left,
             batches=len(self._places),
             classes=[str(each) for each in self.classes_],
             labels=labels,
@@ -262,7 +216,7 @@ class CertifiedMLPClassifier(ClassifierMixin, LinearModel):  # type: ignore[misc
         self._require_records()
         if self._pending:
             raise DataError("records were removed since the last training, so that it cannot be repeated")
-        found = self._learn(self._present, self._learned.budgets).tensors
+        found = self._learn(self._learned.budgets).tensors
         for name, kept in self._learned.tensors.items():
             # A file of before there were lines has none, and certifies without.
             if name not in found or not torch.allclose(found[name], kept, rtol=1e-9, atol=1e-12):
@@ -281,7 +235,7 @@ class CertifiedMLPClassifier(ClassifierMixin, LinearModel):  # type: ignore[misc
             f"Removed: {counted(done['records'], 'record')} in {counted(done['requests'], 'request')}, "
             f"{done['free']} of them for free; trained {counted(self.trainings_, 'time')}."
         ]
-        if self._train_rows is None:
+        if self._store.places is None:
             if X is not None:
                 self._asked(X)
             lines.append("Nothing is certified here: boxes and records were left out when it was saved.")
@@ -322,35 +276,18 @@ class CertifiedMLPClassifier(ClassifierMixin, LinearModel):  # type: ignore[misc
             if budget > spent
         ]
 
-    def save(self, path: str | Path, *, training_data: bool = True) -> None:
-        """Write the estimator as one safetensors file, its parameters as JSON in the header. No pickle.
-
-        Args:
-            path: The file.
-            training_data: Whether records and boxes go along; such a file is as secret as they are. Without, it can
-                predict: after removals that were free the network is trained anew first.
-
-        Raises:
-            ParameterError: ``random_state`` is a generator, which JSON cannot hold, or what was fitted is no longer
-                what the parameters say.
-            StorageError: The file cannot be written.
-        """
-        self._require_fitted()
-        if self._settings_for(len(self._present)) != self._settings:
+    def _saved(self, training_data: bool) -> tuple[dict[str, Any], dict[str, NDArray[Any] | None]]:
+        if self._planned(self._n) != self._settings:
             raise ParameterError(
                 "parameters of training were changed after fit, and the file would state them, not those that the "
                 "boxes were trained with; set them back, or fit again"
             )
         if not training_data:
             self._settle()
-        known = training_data and self._train_rows is not None
         header = {
-            **self._described(),
-            "parameters": self._parameters(secrets_too=training_data),
-            "classes": [self.classes_.dtype.str, self.classes_.tolist()],
             "budgets": self._learned.budgets,
             "smallest_batch": self._learned.smallest_batch,
-            "n": len(self._present),
+            "n": self._n,
             "forgotten": self._forgotten,
             "trainings": self.trainings_,
             "pending": self._pending,
@@ -358,78 +295,47 @@ class CertifiedMLPClassifier(ClassifierMixin, LinearModel):  # type: ignore[misc
         arrays: dict[str, NDArray[Any] | None] = {
             name: _array(each)
             for name, each in self._learned.tensors.items()
-            if known or name.startswith("parameters/")
+            if training_data or name.startswith("parameters/")
         }
-        if known:
+        if training_data:
             arrays |= {f"start/{place}": _array(values) for place, values in enumerate(self._start)}
-            index, frame = self._described_index()
-            header |= index
-            arrays |= frame | {
-                "rows": _array(self._train_rows),
-                "labels": _array(self._train_labels),
-                "present": _array(self._present),
+            arrays |= {
+                "rows": _array(self._store.rows),
+                "labels": _array(self._store.labels),
+                "present": ~self._store.removed,
                 "learned_from": _array(self._learned_from),
                 "places": _array(self._places),
             }
-        storage.write(path, header, arrays)
+        return header, arrays
 
     def _restore(self, header: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> None:
+        super()._restore(header, arrays)
         device = pick_device(self.device)
         tensors = {name: torch.as_tensor(each, device=device) for name, each in arrays.items() if name != "frame_index"}
-        kind, names = header["classes"]
-        self.classes_ = np.array(names, dtype=object if kind == "|O" else np.dtype(kind))
         self.trainings_, self._forgotten, self._pending = header["trainings"], header["forgotten"], header["pending"]
-        self._settings = self._settings_for(header["n"])
+        self._n = header["n"]
+        self._settings = self._planned(self._n)
         network, bounding = self._settings.network, self._settings.bounding
-        places, known = range(len(network.shapes)), "rows" in arrays
+        places = range(len(network.shapes))
         of_budgets = {"budgets": tuple(header["budgets"]), "smallest_batch": header["smallest_batch"]}
-        if known:
-            self._learned = Learned.of(tensors, network, bounding, **of_budgets)
-        else:
+        if "rows" not in arrays:
             parameters = network.checked([tensors[f"parameters/{place}"] for place in places])
             box = tuple(Interval.point(each) for each in parameters)
             self._learned = Learned(network, bounding, parameters, box, **of_budgets)
-        self._present = tensors.get("present", torch.ones(header["n"], dtype=torch.bool, device=device))
-        self._train_rows = tensors.get("rows")
-        if known:
-            self._start = tuple(tensors[f"start/{place}"] for place in places)
-            self._train_labels, self._places = tensors["labels"], tensors["places"]
-            self._learned_from = tensors["learned_from"]
+            return
+        self._learned = Learned.of(tensors, network, bounding, **of_budgets)
+        self._store.keep(np.where(arrays["present"], np.arange(self._n), -1), tensors["rows"], tensors["labels"])
+        self._start = tuple(tensors[f"start/{place}"] for place in places)
+        self._places, self._learned_from = tensors["places"], tensors["learned_from"]
 
-    def _settings_for(self, n: int) -> CertifiedSgd:
-        """Return how to train on ``n`` records.
+    @property
+    def _present(self) -> torch.Tensor:
+        """Which of the fitted records are left."""
+        return torch.as_tensor(~self._store.removed, device=self._places.device)
 
-        Raises:
-            ParameterError: A parameter makes no sense.
-        """
-        hidden, budgets = _whole(self.hidden_layer_sizes), _whole(self.budgets)
-        for place, units in enumerate(hidden):
-            require_count(least=1, **{f"hidden_layer_sizes[{place}]": units})
-        require_counts("budgets", budgets, least=1)
-        if budgets != sorted({*budgets}):
-            raise ParameterError(f"budgets must be in rising order, each once, got {self.budgets!r}")
-        if self.changes not in ("removals", "additions and removals"):
-            raise ParameterError(f"changes must be removals, or additions and removals, got {self.changes!r}")
-        classes = len(self.classes_)
-        descent = Descent(
-            loss="binary-cross-entropy" if classes == 2 else "cross-entropy",
-            step_size=self.step_size,
-            decay=self.decay,
-            clipping=self.clipping,
-            bound=self.bound,
-            weight_decay=self.weight_decay,
-            momentum=self.momentum,
-        )
-        return CertifiedSgd(
-            dense_network(self.n_features_in_, hidden, classes),
-            descent,
-            n if self.batch_size == "auto" else self.batch_size,
-            self.epochs,
-            Neighbourhood(self.changes),
-        )
-
-    def _learn(self, present: torch.Tensor, budgets: Sequence[int]) -> Learned:
-        return self._settings.learn(self._train_rows, self._train_labels, self._places, self._start, present, budgets)
+    def _learn(self, budgets: Sequence[int]) -> Learned:
+        store = self._store
+        return self._settings.learn(store.rows, store.labels, self._places, self._start, self._present, budgets)
 
     def _train(self) -> None:
         """Train on the records that are there; again with those budgets that are below the smallest batch by now.
@@ -441,7 +347,7 @@ class CertifiedMLPClassifier(ClassifierMixin, LinearModel):  # type: ignore[misc
         if self.trainings_ and self._settings.neighbourhood.changes == "removals":
             smallest = int(self._present[self._places].sum(dim=1).min())
             budgets = [each for each in budgets if each < smallest] or [0]
-        self._learned = self._learn(self._present, budgets)
+        self._learned = self._learn(budgets)
         self._learned_from = self._present
         self._pending = 0
         self.trainings_ += 1
@@ -458,34 +364,27 @@ class CertifiedMLPClassifier(ClassifierMixin, LinearModel):  # type: ignore[misc
             with self._all_or_nothing():
                 self._train()
 
-    def _remove(self, indices: Any) -> bool:
-        wanted = distinct(indices, len(self._present))
-        present = self._present.cpu().numpy()
-        require_removable(wanted, ~present[wanted], left=int(present.sum()))
-        positions = torch.as_tensor(wanted, device=self._present.device)
-        lost = {*self._train_labels[positions].tolist()}
+    def _remove(self, named: NDArray[Any]) -> bool:
+        gone = self._store.removable(named)
+        lost = {*self._store.labels[gone].tolist()}
         with self._all_or_nothing():
-            left, rows, labels = self._present.clone(), self._train_rows.clone(), self._train_labels.clone()
-            left[positions] = False
-            if not bool(left[self._places].any(dim=1).all()):
+            # What is erased here is never read again: its place stays empty.
+            self._store = self._store.with_others(gone, 0, 0)
+            if not bool(self._present[self._places].any(dim=1).all()):
                 raise AssumptionError(
                     "indices name the last records of a batch, and a mean of none does not exist: fit anew on the "
                     "records that are left"
                 )
-            # What is erased here is never read again: its place stays empty.
-            rows[positions], labels[positions] = 0, 0
-            self._present, self._train_rows, self._train_labels = left, rows, labels
-            self._frame_index = self._index_without(wanted)
-            self._pending += len(wanted)
+            self._pending += len(gone)
             free = self._spent() <= self._learned.budgets[-1]
             if not free:
                 self._train()
             self._forgotten = {
-                "records": self._forgotten["records"] + len(wanted),
+                "records": self._forgotten["records"] + len(gone),
                 "requests": self._forgotten["requests"] + 1,
                 "free": self._forgotten["free"] + free,
             }
-        return any(not bool((self._train_labels[left] == each).any()) for each in lost)
+        return not lost <= {*self._store.labels[self._store.remaining].tolist()}
 
     def _spent(self) -> int:
         """Return how many records the batch that lost most has lost since the last training."""
@@ -522,26 +421,6 @@ class CertifiedMLPClassifier(ClassifierMixin, LinearModel):  # type: ignore[misc
 
     def _noise_key(self) -> int:
         return secrets.randbits(63) if self.random_state is None else super()._noise_key()
-
-    def _require_records(self) -> None:
-        self._require_fitted()
-        if self._train_rows is None:
-            raise DataError("this estimator was saved without its training data: it can predict, and nothing else")
-
-    @property
-    def _fitted_records(self) -> int:
-        return len(self._present)
-
-    @property
-    def _training_rows(self) -> Any:
-        return self._train_rows
-
-    @property
-    def _dtype(self) -> str:
-        return "float64"
-
-    def __sklearn_is_fitted__(self) -> bool:
-        return hasattr(self, "_learned")
 
 
 def _whole(values: Any) -> list[int]:

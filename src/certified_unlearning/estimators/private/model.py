@@ -3,9 +3,9 @@
 import math
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
+from dataclasses import KW_ONLY, dataclass
 from functools import partial
-from pathlib import Path
-from typing import Any, Literal, Self, get_args
+from typing import Any, Literal, get_args
 
 import numpy as np
 import torch
@@ -32,47 +32,62 @@ from certified_unlearning.engine.addresses import address
 from certified_unlearning.engine.exact.draws import Draws
 from certified_unlearning.engine.private.bounded_records import BoundedRecords
 from certified_unlearning.errors import AssumptionError, ParameterError
-from certified_unlearning.estimators import storage
 from certified_unlearning.estimators.linear import LinearModel
-from certified_unlearning.estimators.requests import distinct, require_removable
 from certified_unlearning.estimators.scaling import Array
 from certified_unlearning.mechanisms.exact.one_pass.projected_glm import Projection
 from certified_unlearning.mechanisms.learners.learner import require_one_of
 from certified_unlearning.mechanisms.private.noisy_descent import embedded
 from certified_unlearning.mechanisms.private.searches import learn
 from certified_unlearning.text import counted, rounded_up
-from certified_unlearning.vocabulary import Relation
+from certified_unlearning.vocabulary import Delta, Relation
 
 Method = Literal["output-perturbation", "noisy-gradient-descent", "embedding"]
 
 
+@dataclass(repr=False, eq=False)
 class PrivateModel(LinearModel):
     """Learns with noise that hides each record, and keeps none of them.
 
     A warning of `fit` that one column drowns the others is computed from the records without noise: epsilon does not
     cover it, and it is not for publication.
 
-    Subclasses have the parameters ``method``, ``epsilon``, ``delta``, ``relation``, ``radius``, ``boosting``,
-    ``strong_convexity``, ``steps`` and ``dimension``, and those of `LinearModel`.
+    Args:
+        method: How it is made private.
+        epsilon: Of one record.
+        delta: Of the same: a number strictly between 0 and 1; or ``"auto"``, which is ``min(1e-6, 1 / (10 n))``; or
+            ``"1/n"``, as in the papers.
+        relation: What epsilon is of: ``replace-one``, where a record is replaced by any other, or ``add-remove``, where
+            its place is left empty, with half of the noise. The one is no epsilon of the other.
+        boosting: With a number, several chunks of the records learn a model each, and one is selected privately on a
+            chunk of its own. The smaller the number, the more chunks, and the rarer a bad model is meant to be; that
+            they are smaller costs accuracy. None: all records learn one model.
+        strong_convexity: ``lambda`` of output perturbation; None for the one whose bound is best.
+        steps: Of descent; None for as many as there are records, at most 1000.
+        dimension: Columns of an embedding; None for the analysis' choice.
+        normalize: Whether every row is divided by its own norm; then ``data_norm`` is None.
+        data_norm: Rows that are longer are scaled down to this norm; all are divided by it.
+        fit_intercept: Whether there is an intercept, which is in the ball as well.
     """
 
-    _removed: Any  # Which records were deleted; None where that was not saved.
+    method: Method = "output-perturbation"
+    _: KW_ONLY
+    epsilon: float = 1.0
+    delta: Delta = "auto"
+    relation: Relation = "replace-one"
+    radius: float | Sequence[float] = 1.0
+    boosting: float | None = None
+    strong_convexity: float | None = None
+    steps: int | None = None
+    dimension: int | None = None
+    data_norm: float | None = 1.0
 
     @abstractmethod
     def _loss(self) -> ScalarLoss:
         """Return the loss, of rows of norm at most 1."""
 
-    @abstractmethod
-    def _quality_in_words(self, X: Any, y: Any) -> list[str]:
-        """Return what a report says of the predictions on some records; nothing if there are none."""
-
-    def _learn_from(self, features: Array, targets: NDArray[Any]) -> None:
-        """Learn from checked features and targets, and publish."""
-        require_one_of(get_args(Method), method=self.method)
-        require_one_of(get_args(Relation), relation=self.relation)
-        rows = self._rows(features)
-        plan = self._planned(len(rows), rows.shape[1])
-        self._warn_if_a_column_drowns(features)
+    def _learn_from(self, plan: PrivateLearner, X: NDArray[Any], labels: NDArray[Any]) -> None:
+        """Learn from checked features, and publish."""
+        rows = self._rows(X.astype(np.float64, copy=False))
         key = self._noise_key()
         # A matrix that no record was looked at for; it may be known to everybody.
         projection = (
@@ -85,12 +100,13 @@ class PrivateModel(LinearModel):
             else None
         )
         loss, whole = self._loss(), torch.as_tensor(rows)
-        records = BoundedRecords(whole, torch.as_tensor(targets), loss=loss, row_norm=1.0)
+        records = BoundedRecords(whole, torch.as_tensor(labels), loss=loss, row_norm=1.0)
         if projection is not None:
             inside = embedded(projection.matrix, records.rows)
             records = BoundedRecords(inside, records.targets, loss=loss, row_norm=plan.problem.row_norm)
         learned = learn(plan, records, [address(str(key), "noise")])
         weights = learned.weights if projection is None else projection.lift(learned.weights)
+        self._store.keep(np.arange(len(rows)))
         self.__dict__.update(
             _weights=weights[0].numpy(),
             _selected=int(learned.selected[0]),
@@ -101,15 +117,20 @@ class PrivateModel(LinearModel):
                 row_norm=1.0,
                 noise_source="system entropy" if self.random_state is None else "seed",
             ),
-            _removed=np.zeros(len(rows), dtype=bool),
         )
 
-    def _planned(self, n: int, features: int) -> PrivateLearner:
-        """Return the plan for so many records and columns of a row."""
+    def _planned(self, n: int) -> PrivateLearner:
+        require_one_of(get_args(Method), method=self.method)
+        require_one_of(get_args(Relation), relation=self.relation)
         require_positive(epsilon=self.epsilon)
         delta, radii = required_delta(self.delta, n), self._radii()
         problem = LinearProblem(
-            n=n, features=features, row_norm=1.0, loss=self._loss(), radius=radii[0], relation=self.relation
+            n=n,
+            features=self.n_features_in_ + bool(self.fit_intercept),
+            row_norm=1.0,
+            loss=self._loss(),
+            radius=radii[0],
+            relation=self.relation,
         )
         planner = partial(self._run, delta=delta)
         plan: PrivateLearner
@@ -159,7 +180,7 @@ class PrivateModel(LinearModel):
         if not several or isinstance(given, str) or not len(given):
             raise ParameterError(f"radius must be a number above 0, or a list of some, got {self.radius!r}")
         for each in given:
-            require_positive(radius=each)  # type: ignore[arg-type]
+            require_positive(radius=each)
         return [float(each) * (math.sqrt(2) if self.fit_intercept else 1.0) for each in given]
 
     def _require_short(self, features: Array) -> None:
@@ -199,12 +220,6 @@ class PrivateModel(LinearModel):
             return float(learners[0].problem.radius / scale)
         return float(learners[self._selected - 1].problem.radius / scale) if self._selected else 0.0
 
-    @property
-    def remaining_(self) -> NDArray[np.int64]:
-        """Positions in the fitted ``X`` of the records that are left; made anew every time."""
-        self._require_fitted()
-        return np.flatnonzero(~self._removed)
-
     def epsilon_after(self, deletions: int) -> float:
         """Return what the unchanged model is worth when so many records are deleted.
 
@@ -239,103 +254,44 @@ class PrivateModel(LinearModel):
         """What was run, as its certificate tells."""
         return learner_of(self._certificate.constants)
 
-    def _remove(self, indices: Any) -> bool:
-        wanted = distinct(indices, len(self._removed))
-        require_removable(wanted, self._removed[wanted], left=int((~self._removed).sum()))
-        removed = self._removed.copy()
-        removed[wanted] = True
-        self.__dict__.update(_removed=removed, _frame_index=self._index_without(wanted))
+    def _remove(self, named: NDArray[Any]) -> bool:
+        self._store = self._store.without(self._store.removable(named))
         return False
 
-    @property
-    def _fitted_records(self) -> int:
-        return len(self._removed)
-
-    @property
-    def _training_rows(self) -> Any:
-        """Which records were deleted: nothing else is kept of them; None where that was not saved."""
-        return self._removed
-
-    @property
-    def _dtype(self) -> str:
-        return "float64"
-
-    def privacy_report(self, X: Any = None, y: Any = None) -> str:
-        """Return in words what is guaranteed, compared with what, and what was not checked.
-
-        Args:
-            X: Records to measure the predictions on, whose numbers no guarantee covers. None: nothing is measured.
-            y: Their true classes or targets.
-        """
-        stated = self.certificate_
-        deleted = 0 if self._removed is None else int(self._removed.sum())
+    def _guaranteed_in_words(self, stated: PrivateCertificate) -> list[str]:
+        deleted = 0 if self._store.places is None else int(self._store.removed.sum())
         unchanged = [f"{each.records}: {rounded_up(each.epsilon, 3)}" for each in stated.deletions]
         after = []
         if deleted:
             epsilon = self.epsilon_after(deleted)
             worth = f"epsilon is {rounded_up(epsilon)}" if math.isfinite(epsilon) else "nothing is guaranteed any more"
             after = [f"For the {counted(deleted, 'record')} deleted so far, {worth}."]
-        return "\n".join(
-            [
-                f"Learned from {counted(stated.n, 'record')} by {stated.mechanism}; {deleted} deleted since, which "
-                "changed nothing.",
-                f"Guaranteed ({stated.guarantee}): epsilon = {rounded_up(stated.epsilon)} at delta = "
-                f"{rounded_up(stated.delta + stated.extra_delta)}, relation {stated.relation}.",
-                f"Hidden: {stated.hidden}.",
-                f"From: {stated.observers}.",
-                f"Epsilon by the number of deleted records: {'; '.join(unchanged)}.",
-                *after,
-                f"Compared with: {stated.comparator}.",
-                "Not promised:",
-                *(f"- {each}" for each in stated.not_promised),
-                "Assumed, not checked:",
-                *(f"- {each.statement}: {each.by}" for each in stated.assumptions if each.status == "assumed"),
-                *self._scaling_in_words(),
-                *self._quality_in_words(X, y),
-            ]
-        )
+        return [
+            f"Learned from {counted(stated.n, 'record')} by {stated.mechanism}; {deleted} deleted since, which "
+            "changed nothing.",
+            f"Guaranteed ({stated.guarantee}): epsilon = {rounded_up(stated.epsilon)} at delta = "
+            f"{rounded_up(stated.delta + stated.extra_delta)}, relation {stated.relation}.",
+            f"Hidden: {stated.hidden}.",
+            f"From: {stated.observers}.",
+            f"Epsilon by the number of deleted records: {'; '.join(unchanged)}.",
+            *after,
+            f"Compared with: {stated.comparator}.",
+            "Not promised:",
+            *(f"- {each}" for each in stated.not_promised),
+        ]
 
-    def save(self, path: str | Path, *, training_data: bool = True) -> None:
-        """Write the estimator as one safetensors file, its parameters as JSON in the header. No pickle.
-
-        Args:
-            path: The file.
-            training_data: Whether the seed and the positions of deleted records go along; no record ever does. Without
-                them it can predict and show its certificate: the file to hand out.
-
-        Raises:
-            ParameterError: ``random_state`` is a generator, which JSON cannot hold.
-            StorageError: The file cannot be written.
-        """
-        self._require_fitted()
-        header = {
-            **self._described(),
-            "parameters": self._parameters(secrets_too=training_data),
-            "certificate": self._certificate.model_dump(mode="json"),
-            "selected": self._selected,
-        }
-        arrays: dict[str, NDArray[Any] | None] = {"weights": self._weights}
-        if training_data and self._removed is not None:
-            index, labels = self._described_index()
-            header |= index
-            arrays |= labels | {"removed": self._removed}
-        storage.write(path, header, arrays)
+    def _saved(self, training_data: bool) -> tuple[dict[str, Any], dict[str, NDArray[Any] | None]]:
+        header = {"certificate": self._certificate.model_dump(mode="json"), "selected": self._selected}
+        return header, {"weights": self._weights, "removed": self._store.removed if training_data else None}
 
     def _restore(self, header: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> None:
+        super()._restore(header, arrays)
         self._certificate = PrivateCertificate.model_validate(header["certificate"])
         self._selected = int(header["selected"])
         self._weights = arrays["weights"]
-        self._removed = arrays.get("removed")
-        if self._removed is not None:
+        if "removed" in arrays:
+            self._store.keep(np.arange(len(arrays["removed"])))
             # Earlier versions wrote the labels of deleted records into their files.
-            self._frame_index = self._index_without(np.flatnonzero(self._removed))
-
-    @classmethod
-    def _from_file(cls, header: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> Self:
-        estimator = super()._from_file(header, arrays)
-        if isinstance(estimator.radius, list):
-            estimator.radius = tuple(estimator.radius)  # JSON knows lists only.
-        return estimator
-
-    def __sklearn_is_fitted__(self) -> bool:
-        return hasattr(self, "_weights")
+            self._store = self._store.without(np.flatnonzero(arrays["removed"]))
+        if isinstance(self.radius, list):
+            self.radius = tuple(self.radius)  # JSON knows lists only.

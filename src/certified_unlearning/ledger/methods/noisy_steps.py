@@ -137,13 +137,14 @@ class NoisySteps(Method[LangevinLearner | MiniBatchLearner]):
 
     def certificate(self, answered: Sequence[Answered], data_digest: str) -> StepsCertificate:
         """Return the certificate of the version that these batches led to."""
-        learner, history = self._plan, removals(answered)
+        learner = self._plan
+        history = learner.history(removals(answered))
         return certificate.of(
             learner.run(history, dataset=self._dataset, features=self._features, data_digest=data_digest),
             key=learner.run_key(history, data_digest),
             noise_source="system entropy",
             all_published=learner.all_published_is_known,
-            schedule=learner.schedule(history),
+            stream=learner.stream(history),
         )
 
     def is_of(self, certificate: AnyCertificate, answered: Sequence[Answered]) -> bool:

@@ -7,7 +7,7 @@ whose requests are not known in advance.
 import math
 import sys
 from collections.abc import Sequence
-from typing import Literal, get_args
+from typing import ClassVar, Literal, get_args
 
 import torch
 from torch import Tensor
@@ -38,7 +38,6 @@ from certified_unlearning.errors import InfeasibleError, ParameterError
 from certified_unlearning.mechanisms import descent_to_delete
 from certified_unlearning.mechanisms.learners.history import Removal
 from certified_unlearning.mechanisms.learners.learner import LinearLearner, require_one_of, require_one_to_plan
-from certified_unlearning.mechanisms.run import Run
 from certified_unlearning.vocabulary import Delta, DType
 
 DescentVariant = Literal["secret-state", "published-state"]
@@ -67,6 +66,7 @@ class DescentLearner(LinearLearner):
     variant: DescentVariant
     accountant: DescentAccountant
     adjacency: _Adjacency
+    _mechanism: ClassVar[str] = descent_to_delete.DESCENT_TO_DELETE.name
 
     @classmethod
     def plan(
@@ -182,6 +182,10 @@ class DescentLearner(LinearLearner):
         return self.variant
 
     @property
+    def _ball(self) -> float | None:
+        return self.radius
+
+    @property
     def _projects(self) -> bool:
         return self.accountant == "as published"
 
@@ -267,18 +271,6 @@ class DescentLearner(LinearLearner):
     def publish(self, weights: Tensor, history: Sequence[Removal], keys: Sequence[int]) -> Tensor:
         """Return weights with noise of standard deviation ``sigma``, one address of noise for each trial."""
         return descent.publish(weights, self._phase(history, len(weights), keys))
-
-    def run(self, history: Sequence[Removal], *, dataset: str, features: str, data_digest: str | None) -> Run:
-        """Return what was run up to the last removal of ``history``; see `LinearLearner.run`."""
-        return self._run(
-            history,
-            mechanism="descent-to-delete",
-            accountant=self._accountant,
-            radius=self.radius,
-            dataset=dataset,
-            features=features,
-            data_digest=data_digest,
-        )
 
     @property
     def _accountant(self) -> str:
@@ -380,7 +372,7 @@ class DescentLearner(LinearLearner):
         progress: Progress | None,
     ) -> Tensor:
         phase = self._phase(history, len(start))
-        return self._descend(start, rows, labels, phase, normaliser=self.n, radius=self.radius, progress=progress)
+        return self._descend(start, rows, labels, phase, normaliser=self.n, progress=progress)
 
 
 def require_records_one_by_one(records: int) -> None:

@@ -57,9 +57,6 @@ class Stepwise(Planned, Protocol):
     learning_steps: int
 
 
-"""As many as such solvers take, more or less, in passes of single precision."""
-
-
 def seconds_to_learn(rows: NDArray[Any], learner: Planned) -> float:
     """Return about how long a plan learns on the processor: right to a factor of four or so on a quiet machine.
 

@@ -1,16 +1,12 @@
-"""What a learner has removed so far, and what follows from it.
-
-Each request asks for those before it once more, so the last answers of some streams are kept, and taken where the
-removals are equal.
-"""
+"""What a learner has removed so far, and what follows from it."""
 
 from collections.abc import Sequence
-from itertools import accumulate, islice
+from dataclasses import dataclass, field
 from operator import index
-from typing import NamedTuple
+from typing import NamedTuple, overload
 
-from certified_unlearning.accounting.core.curves import Places, of_usual_types
-from certified_unlearning.accounting.core.kept import Kept
+from certified_unlearning.accounting.core.curves import Places, plain_places
+from certified_unlearning.accounting.streams import Stream
 from certified_unlearning.files import canonical
 from certified_unlearning.mechanisms.run import Request
 
@@ -32,88 +28,81 @@ class Removal(NamedTuple):
         return f"Removal(records={self.records!r}, steps={self.steps!r}{told})"
 
 
-class Answered(NamedTuple):
-    """What follows from removals.
+@dataclass
+class History(Sequence[Removal]):
+    """What one learner's model was asked to remove so far, in order, and what follows from it.
+
+    A value that whoever has the model keeps: `after` returns another, to which what follows from this one goes along.
 
     Attributes:
+        learner: Whose it is.
         removals: In order.
         requests: As a run has them.
         records: How many records each removed.
         steps: By how many steps.
         places: Where in a cycle they lay; None where that is not told of all.
         texts: Records, steps and, of those that tell them, places as canonical JSON: what names a run.
+        stream: What they came to, once it was asked for.
     """
 
+    learner: object
     removals: tuple[Removal, ...] = ()
     requests: tuple[Request, ...] = ()
     records: tuple[int, ...] = ()
     steps: tuple[int, ...] = ()
     places: tuple[Places, ...] | None = None
     texts: tuple[str, ...] = ("[]", "[]")
+    stream: Stream | None = field(default=None, compare=False, repr=False)
 
-    def followed_by(self, new: Sequence[Removal]) -> "Answered":
-        """Return the same with more removals, of Python's own whole numbers and of tuples.
+    @overload
+    def __getitem__(self, number: int) -> Removal: ...
+
+    @overload
+    def __getitem__(self, number: slice) -> tuple[Removal, ...]: ...
+
+    def __getitem__(self, number: int | slice) -> Removal | tuple[Removal, ...]:
+        return self.removals[number]
+
+    def __len__(self) -> int:
+        return len(self.removals)
+
+    def after(self, *new: Removal) -> "History":
+        """Return the history with more removals.
 
         Raises:
             TypeError: Something is no whole number.
         """
         removals = [_plain(removal) for removal in new]
-        before = self.requests[-1].records_removed if self.requests else 0
-        removed = accumulate((removal.records for removal in removals), initial=before)
-        requests = [
-            Request(
-                records_removed=so_far,
-                unlearning_steps=removal.steps,
-                epsilon=None,
-                mu=None,
-                places=removal.places,
+        removed, stream = self.requests[-1].records_removed if self.requests else 0, self.stream
+        requests = []
+        for removal in removals:
+            removed += removal.records
+            request = Request(
+                records_removed=removed, unlearning_steps=removal.steps, epsilon=None, mu=None, places=removal.places
             )
-            for removal, so_far in zip(removals, islice(removed, 1, None), strict=True)
-        ]
+            requests.append(request)
+            stream = stream and stream.after(**removal._asdict())
         # The very objects: schedules that are compared with each other are compared at once.
         told = [request.places for request in requests if request.places is not None]
-        earlier = () if not self.removals else self.places
+        earlier = self.places if self.removals else ()
+        all_places = None if earlier is None or len(told) < len(removals) else (*earlier, *told)
         records, steps = [removal.records for removal in removals], [removal.steps for removal in removals]
         texts = [*self.texts, "[]"] if told and len(self.texts) == 2 else self.texts
         values: list[Sequence[object]] = [records, steps, told]
-        return Answered(
+        return History(
+            self.learner,
             (*self.removals, *removals),
             (*self.requests, *requests),
             (*self.records, *records),
             (*self.steps, *steps),
-            None if earlier is None or len(told) < len(removals) else (*earlier, *told),
+            all_places or None,
             tuple(_longer(text, more) for text, more in zip(texts, values, strict=False)),
+            stream,
         )
 
 
-STREAMS = 16
-"""Streams of removals of which what follows is kept."""
-_KNOWN: Kept[Answered] = Kept(STREAMS)
-"""What `answered` returned last of each."""
-
-
-def answered(history: Sequence[Removal]) -> Answered:
-    """Return what follows from all removals so far."""
-    if not history:
-        return Answered()
-    # Most streams differ in the first removal already.
-    known = _KNOWN.longest(
-        lambda each: each.removals[0] == history[0] and tuple(history[: len(each.removals)]) == each.removals,
-        lambda each: len(each.removals),
-    )
-    number = 0 if known is None else len(known.removals)
-    if known is not None and number == len(history):
-        return known
-    found = (known or Answered()).followed_by(history[number:])
-    _KNOWN.keep(found, instead_of=known)
-    return found
-
-
 def _plain(removal: Removal) -> Removal:
-    places = removal.places
-    if places is not None and not of_usual_types(places):
-        places = tuple((index(batch), index(count)) for batch, count in places)
-    # The places that are there, where they will do: the same objects are equal at once.
+    places = None if removal.places is None else plain_places(removal.places)
     return Removal(index(removal.records), index(removal.steps), places)
 
 

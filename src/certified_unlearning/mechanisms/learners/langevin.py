@@ -32,7 +32,6 @@ from certified_unlearning.mechanisms.learners.learner import (
     require_one_of,
     require_one_to_plan,
 )
-from certified_unlearning.mechanisms.run import Run
 from certified_unlearning.vocabulary import Adjacency, Delta, DType
 
 
@@ -48,6 +47,11 @@ class LangevinLearner(NoisyLearner):
 
     accountant: str
     _dynamics: ClassVar[Any] = langevin
+    _mechanism: ClassVar[str] = langevin.LANGEVIN.name
+
+    @property
+    def _accountant(self) -> str:
+        return self.accountant
 
     @field_validator("accountant")
     @classmethod
@@ -211,15 +215,3 @@ class LangevinLearner(NoisyLearner):
         removal = Removal(records, planned.steps)
         self._require_payable([*history, removal])
         return removal
-
-    def run(self, history: Sequence[Removal], *, dataset: str, features: str, data_digest: str | None) -> Run:
-        """Return what was run up to the last removal of ``history``; see `LinearLearner.run`."""
-        return self._run(
-            history,
-            mechanism="langevin",
-            accountant=self.accountant,
-            radius=self._ball,
-            dataset=dataset,
-            features=features,
-            data_digest=data_digest,
-        )

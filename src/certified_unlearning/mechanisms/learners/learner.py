@@ -7,7 +7,7 @@ those of its mechanism's module, which sweeps of a plan pass through too.
 from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import replace
-from functools import lru_cache, partial
+from functools import partial
 from typing import Any, ClassVar, Self, cast, get_args
 
 import torch
@@ -17,13 +17,13 @@ from torch import Tensor
 
 from certified_unlearning.accounting import Problem, Schedule, assumptions
 from certified_unlearning.accounting.core.curves import Cycle, Places
-from certified_unlearning.accounting.core.kept import Kept
 from certified_unlearning.accounting.core.losses import loss_constants, ridge_radius, scores_per_record
 from certified_unlearning.accounting.guarantees import as_computed
 from certified_unlearning.accounting.shifted.arithmetic import (
     FloorOf,
     chosen_arithmetic,
 )
+from certified_unlearning.accounting.streams import Stream
 from certified_unlearning.engine import descent
 from certified_unlearning.engine.devices import threads_for
 from certified_unlearning.engine.objectives.logistic import LogisticObjective
@@ -35,7 +35,7 @@ from certified_unlearning.errors import ParameterError
 from certified_unlearning.files import canonical, key_of
 from certified_unlearning.mechanisms.batch import OwnBatch
 from certified_unlearning.mechanisms.learners.duration import SECONDS_OF_A_NOISY_STEP, Work
-from certified_unlearning.mechanisms.learners.history import STREAMS, Answered, Removal, answered
+from certified_unlearning.mechanisms.learners.history import History, Removal
 from certified_unlearning.mechanisms.run import Constants, Run
 from certified_unlearning.vocabulary import Adjacency, DType
 
@@ -118,6 +118,14 @@ class LinearLearner(BaseModel):
             adjacency=self.adjacency,
         )
 
+    _mechanism: ClassVar[str]
+    """The mechanism's name."""
+
+    @property
+    @abstractmethod
+    def _accountant(self) -> str:
+        """What a certificate calls the analysis."""
+
     @property
     def _variant(self) -> str:
         """What a certificate calls the form of the mechanism."""
@@ -144,11 +152,12 @@ class LinearLearner(BaseModel):
     def run_key(self, history: Sequence[Removal], data_digest: str) -> str:
         """Return the content key of what was run up to the last removal of ``history``."""
         # `files.content_key` of a list of these, put together from parts: it is asked for with each request.
-        return key_of(f"[{','.join([_stated(self), *answered(history).texts, canonical(data_digest)])}]")
+        stated = canonical(self.model_dump(mode="json"))
+        return key_of(f"[{','.join([stated, *self.history(history).texts, canonical(data_digest)])}]")
 
     @property
     def _ball(self) -> float | None:
-        """The radius of the ball that every step of a noisy learner projects on; None for no projection."""
+        """The radius of the ball that every step projects on; None for no projection."""
         return ridge_radius(self.exact_problem.strong_convexity) if self.classes == 1 else None
 
     @property
@@ -179,11 +188,20 @@ class LinearLearner(BaseModel):
         )
         return candidates[cast(DType, chosen)]
 
+    def history(self, removals: Sequence[Removal] = ()) -> History:
+        """Return removals with what follows from them: as they are where they are a history of this learner already."""
+        if isinstance(removals, History) and removals.learner is self:
+            return removals
+        return History(self).after(*removals)
+
     def schedule(self, history: Sequence[Removal]) -> Schedule | None:
         """Return the noisy steps of learning and of the removals so far; None where steps have no noise."""
         return None
 
-    @abstractmethod
+    def stream(self, history: Sequence[Removal]) -> Stream | None:
+        """Return what the removals so far came to; None where no learner keeps it from one request to the next."""
+        return None
+
     def run(self, history: Sequence[Removal], *, dataset: str, features: str, data_digest: str | None) -> Run:
         """Return what was run up to the last removal of ``history``: what `certificate.of` states something about.
 
@@ -194,26 +212,43 @@ class LinearLearner(BaseModel):
             data_digest: Of the training data, keyed if a removed record shall not be guessed from it; None where it
                 is not told.
         """
-
-    def _run(
-        self,
-        history: Sequence[Removal],
-        *,
-        mechanism: str,
-        accountant: str,
-        radius: float | None,
-        dataset: str,
-        features: str,
-        data_digest: str | None,
-    ) -> Run:
-        begun, known = _begun(self, mechanism, accountant, radius, dataset, features), answered(history)
-        return begun.model_copy(
-            update={
-                "constants": begun.constants.model_copy(update={"data_sha256": data_digest}),
-                "records_per_request": known.records,
-                "requests": known.requests,
-            }
+        problem, known = self.exact_problem, self.history(history)
+        begun = Run(
+            experiment="",
+            mechanism=self._mechanism,
+            variant=self._variant,
+            accountant=self._accountant,
+            guarantee=assumptions.guarantee(self._accountant, "bound"),
+            constants=Constants(
+                n=self.n,
+                d=self.dimension,
+                classes=self.classes,
+                largest_eigenvalue=None,
+                strong_convexity=problem.strong_convexity,
+                smoothness_constant=problem.smoothness,
+                lipschitz=problem.lipschitz,
+                delta=self.delta,
+                adjacency=self.adjacency,
+                smoothness="bound",
+                dataset=dataset,
+                features=features,
+                data_sha256=data_digest,
+                class_weights=self.class_weights,
+                target_range=self.target_range,
+            ),
+            epsilon_target=self.epsilon,
+            sigma=self.sigma,
+            step_size=problem.step_size,
+            learning_steps=self.learning_steps,
+            radius=self._ball,
+            start=START,
+            records_per_request=(),
+            dtype=self.dtype,
+            cycle=self.cycle,
+            requests=(),
         )
+        # Requests were checked one by one, as they came: not all of them anew with each.
+        return begun.model_copy(update={"records_per_request": known.records, "requests": known.requests})
 
     def _batch(self, history: Sequence[Removal], trials: int, keys: Sequence[int] = ()) -> OwnBatch:
         """Return what was run so far as the mechanisms' phases take it."""
@@ -242,7 +277,6 @@ class LinearLearner(BaseModel):
         phase: descent.Phase,
         *,
         normaliser: int,
-        radius: float | None = None,
         progress: Progress | None,
     ) -> Tensor:
         """Return all trials' weights after the steps of a phase on these rows, which are what is left already."""
@@ -255,7 +289,7 @@ class LinearLearner(BaseModel):
                 start,
                 [steps],
                 step_size=problem.step_size,
-                radius=radius,
+                radius=self._ball,
                 progress=progress,
             ).weights
 
@@ -284,12 +318,8 @@ class NoisyLearner(LinearLearner):
 
     def schedule(self, history: Sequence[Removal]) -> Schedule:
         """Return the noisy steps of learning and of the removals so far."""
-        known = answered(history)
-        # A certificate asks for what the next plan goes on from: for the very object.
-        latest = next((each for each in _SCHEDULES if each[0] is self), None)
-        if latest is not None and latest[1] is known:
-            return latest[2]
-        schedule = Schedule(
+        known = self.history(history)
+        return Schedule(
             sigma=self.sigma,
             records_per_request=known.records,
             steps=known.steps,
@@ -297,8 +327,6 @@ class NoisyLearner(LinearLearner):
             cycle=self.cycle,
             places=known.places,
         )
-        _SCHEDULES.keep((self, known, schedule), instead_of=latest)
-        return schedule
 
     def learn(
         self, rows: Tensor | StreamedRows, labels: Tensor, keys: Sequence[int], *, progress: Progress | None = None
@@ -321,7 +349,7 @@ class NoisyLearner(LinearLearner):
         if self._ball is not None:
             # The first step's gradient is bounded, too.
             descent.project(start, self._ball)
-        return self._descend(start, rows, labels, phase, normaliser=self.n, radius=self._ball, progress=progress)
+        return self._descend(start, rows, labels, phase, normaliser=self.n, progress=progress)
 
     def unlearn(
         self,
@@ -347,62 +375,10 @@ class NoisyLearner(LinearLearner):
         Returns:
             New weights, shape ``(trials, d)``.
         """
-        removed = sum(answered(history).records)
+        removed = sum(removal.records for removal in history)
         normaliser = self.n - removed if self.adjacency == "remove" else self.n
         phase = self._dynamics.request_phase(self._batch(history, len(keys), keys), len(history) - 1)
-        return self._descend(weights, rows, labels, phase, normaliser=normaliser, radius=self._ball, progress=progress)
-
-
-_SCHEDULES: Kept[tuple[NoisyLearner, Answered, Schedule]] = Kept(STREAMS)
-"""The schedule that each of the last learners was asked for last, and after what."""
-
-
-@lru_cache(maxsize=64)
-def _begun(
-    learner: LinearLearner, mechanism: str, accountant: str, radius: float | None, dataset: str, features: str
-) -> Run:
-    """Return what was run before the first removal, without the digest of any data: most of every later run."""
-    problem = learner.exact_problem
-    return Run(
-        experiment="",
-        mechanism=mechanism,
-        variant=learner._variant,
-        accountant=accountant,
-        guarantee=assumptions.guarantee(accountant, "bound"),
-        constants=Constants(
-            n=learner.n,
-            d=learner.dimension,
-            classes=learner.classes,
-            largest_eigenvalue=None,
-            strong_convexity=problem.strong_convexity,
-            smoothness_constant=problem.smoothness,
-            lipschitz=problem.lipschitz,
-            delta=learner.delta,
-            adjacency=learner.adjacency,
-            smoothness="bound",
-            dataset=dataset,
-            features=features,
-            data_sha256=None,
-            class_weights=learner.class_weights,
-            target_range=learner.target_range,
-        ),
-        epsilon_target=learner.epsilon,
-        sigma=learner.sigma,
-        step_size=problem.step_size,
-        learning_steps=learner.learning_steps,
-        radius=radius,
-        start=START,
-        records_per_request=(),
-        dtype=learner.dtype,
-        cycle=learner.cycle,
-        requests=(),
-    )
-
-
-@lru_cache(maxsize=64)
-def _stated(learner: LinearLearner) -> str:
-    """Return a learner as canonical JSON."""
-    return canonical(learner.model_dump(mode="json"))
+        return self._descend(weights, rows, labels, phase, normaliser=normaliser, progress=progress)
 
 
 def require_one_to_plan(sigma: float | None, steps: int | None) -> None:

@@ -2,8 +2,7 @@
 
 import math
 from collections import Counter
-from collections.abc import Sequence
-from functools import lru_cache
+from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar, Literal, NamedTuple, get_args
 
 import numpy as np
@@ -25,6 +24,7 @@ from certified_unlearning.accounting.core.rounding import required_sigma
 from certified_unlearning.accounting.cyclic import planning
 from certified_unlearning.accounting.cyclic.accountants import CYCLIC
 from certified_unlearning.accounting.shifted.arithmetic import failure_delta, langevin_floor
+from certified_unlearning.accounting.streams import Stream
 from certified_unlearning.engine.compiled import minibatch as compiled
 from certified_unlearning.engine.minibatch import CyclicObjective
 from certified_unlearning.engine.objectives.rows import StreamedRows
@@ -32,10 +32,9 @@ from certified_unlearning.engine.progress import Progress
 from certified_unlearning.errors import AssumptionError, ParameterError
 from certified_unlearning.mechanisms import minibatch_langevin
 from certified_unlearning.mechanisms.batch import own_key
-from certified_unlearning.mechanisms.learners.history import Removal, answered
+from certified_unlearning.mechanisms.learners.history import Removal
 from certified_unlearning.mechanisms.learners.langevin import LangevinLearner
 from certified_unlearning.mechanisms.learners.learner import NoisyLearner, require_one_of, require_one_to_plan
-from certified_unlearning.mechanisms.run import Run
 from certified_unlearning.vocabulary import Delta, DType
 
 SCORE_NOISE = 0.05
@@ -116,6 +115,7 @@ class MiniBatchLearner(NoisyLearner):
     accountant: ClassVar[str] = "shifted"
     """What `plan_learner` calls its analysis."""
     _dynamics: ClassVar[Any] = minibatch_langevin
+    _mechanism: ClassVar[str] = minibatch_langevin.MINIBATCH_LANGEVIN.name
 
     @classmethod
     def plan(
@@ -201,26 +201,54 @@ class MiniBatchLearner(NoisyLearner):
             least = learner._least_sigma(learner.exact_problem, steps, int(records))
             learner = learner.model_copy(update={"sigma": least})
         learner = learner._computed_finely_enough(langevin_floor, learner.sigma, may_rise=sigma is None)
+        problem = learner.problem
         if sigma is None:
-            floor = langevin_floor(learner.problem).least_sigma(learner.epsilon, learner.delta)
-            least = learner._least_sigma(learner.problem, steps, int(records))
+            floor = langevin_floor(problem).least_sigma(learner.epsilon, learner.delta)
+            least = learner._least_sigma(problem, steps, int(records))
             learner = learner.model_copy(update={"sigma": max(least, floor)})
-        learner._require_payable([])
+        learner._require_payable(problem, learner.learning_steps)
         return learner
+
+    @property
+    def _accountant(self) -> str:
+        return CYCLIC.name
 
     @property
     def cycle(self) -> Cycle:
         """The mini-batches."""
-        return _cycle(self.n, self.batch_size)
+        return Cycle.of(self.n, batch_size=self.batch_size)
 
     @property
     def exact_problem(self) -> Problem:
         """The constants of a batch, with its step size and exact arithmetic."""
-        return _problem_of_a_batch(self)
+        whole = super().exact_problem
+        curvature = whole.smoothness - whole.strong_convexity
+        strong_convexity = whole.strong_convexity * self.n / self.cycle.records
+        smoothness = curvature + strong_convexity
+        return Problem(
+            n=self.batch_size,
+            strong_convexity=strong_convexity,
+            smoothness=smoothness,
+            lipschitz=whole.lipschitz,
+            step_size=self.step_share * (2 / (smoothness + strong_convexity)),
+            adjacency=self.adjacency,
+        )
 
     def places_of(self, positions: ArrayLike) -> Places:
         """Return in which batches the rows at these positions of the dealt order are."""
         return tuple(sorted(Counter((np.ravel(positions) // self.batch_size).tolist()).items()))
+
+    def schedule(self, history: Sequence[Removal]) -> Schedule:
+        """Return the noisy steps of learning and of the removals so far."""
+        return self.stream(history).schedule
+
+    def stream(self, history: Sequence[Removal]) -> Stream:
+        """Return what the removals so far came to, which their history keeps for the next one."""
+        known = self.history(history)
+        if known.stream is None:
+            schedule = super().schedule(known)
+            known.stream = Stream(self.problem, schedule, epsilon=self.epsilon, delta=self.delta)
+        return known.stream
 
     def plan_removal(self, history: Sequence[Removal], records: int, places: Places | None = None) -> Removal:
         """Return the least steps, at least 1, that remove more records, given what was removed before.
@@ -235,33 +263,13 @@ class MiniBatchLearner(NoisyLearner):
             AssumptionError: Rounding or noise would add more than delta to delta.
             InfeasibleError: The target cannot be met.
         """
-        left = self.n - sum(answered(history).records)
+        stream = self.stream(history)
+        left = self.n - sum(stream.schedule.records)
         if records > left:
             raise ParameterError(f"records must be at most n = {left} that are left, got {records}")
-        steps = planning.least_steps_after(
-            self.problem,
-            self.schedule(history),
-            records=records,
-            epsilon=self.epsilon,
-            delta=self.delta,
-            minimum_steps=1,
-            places=places,
-        )
-        removal = Removal(records, steps, places)
-        self._require_payable([*history, removal])
-        return removal
-
-    def run(self, history: Sequence[Removal], *, dataset: str, features: str, data_digest: str | None) -> Run:
-        """Return what was run up to the last removal of ``history``; see `LinearLearner.run`."""
-        return self._run(
-            history,
-            mechanism=minibatch_langevin.MINIBATCH_LANGEVIN.name,
-            accountant=CYCLIC.name,
-            radius=None,
-            dataset=dataset,
-            features=features,
-            data_digest=data_digest,
-        )
+        steps = planning.least_steps_after(stream, records=records, minimum_steps=1, places=places)
+        self._require_payable(stream.problem, self.learning_steps + sum(stream.schedule.steps) + steps)
+        return Removal(records, steps, places)
 
     def unlearn(
         self,
@@ -315,8 +323,8 @@ class MiniBatchLearner(NoisyLearner):
             start, given, of = (torch.as_tensor(each) for each in (weights.copy(), rows, labels))
             by_pytorch: NDArray[Any] = super().unlearn(start, given, of, history, [key], progress=progress).numpy()
             return by_pytorch
-        known, problem, moved = answered(history), self.exact_problem, weights.copy()
-        place, steps = self.learning_steps + sum(known.steps[:-1]), range(known.steps[-1])
+        answers, problem, moved = self.history(history).steps, self.exact_problem, weights.copy()
+        place, steps = self.learning_steps + sum(answers[:-1]), range(answers[-1])
         key, batches = own_key(key, f"request-{len(history)}"), -(-len(rows) // self.batch_size)
         noise_std = math.sqrt(2 * problem.step_size) * self.sigma
         while steps:
@@ -368,37 +376,14 @@ class MiniBatchLearner(NoisyLearner):
         )
         return planning.least_sigma(problem, schedule, epsilon=self.epsilon, delta=self.delta)
 
-    def _require_payable(self, history: Sequence[Removal]) -> None:
-        """Raise `AssumptionError` if so much would be added to delta that no certificate can be written."""
-        steps = self.learning_steps + sum(answered(history).steps)
-        added = failure_delta(self.problem, steps=steps, epsilon=self.epsilon)
+    def _require_payable(self, problem: Problem, steps: int) -> None:
+        """Raise `AssumptionError` if so many steps would add so much to delta that no certificate can be written."""
+        added = failure_delta(problem, steps=steps, epsilon=self.epsilon)
         if added > self.delta:
             raise AssumptionError(
                 f"after {steps} steps {added:.2g} would be added to delta = {self.delta:.2g} for random norms that are "
                 "larger than supposed; raise delta, or learn again"
             )
-
-
-# A request asks for these often.
-@lru_cache(maxsize=64)
-def _cycle(n: int, batch_size: int) -> Cycle:
-    return Cycle.of(n, batch_size=batch_size)
-
-
-@lru_cache(maxsize=64)
-def _problem_of_a_batch(learner: MiniBatchLearner) -> Problem:
-    whole = super(MiniBatchLearner, learner).exact_problem
-    curvature = whole.smoothness - whole.strong_convexity
-    strong_convexity = whole.strong_convexity * learner.n / learner.cycle.records
-    smoothness = curvature + strong_convexity
-    return Problem(
-        n=learner.batch_size,
-        strong_convexity=strong_convexity,
-        smoothness=smoothness,
-        lipschitz=whole.lipschitz,
-        step_size=learner.step_share * (2 / (smoothness + strong_convexity)),
-        adjacency=learner.adjacency,
-    )
 
 
 def plan_learner(
@@ -442,3 +427,10 @@ def plan_learner(
         if (planned := mini_batches_for(**sizes, C=C, intercept=intercept)) is not None:
             return MiniBatchLearner.plan(**asked, **planned._asdict())
     return LangevinLearner.plan(**asked, accountant=accountant)
+
+
+def learner_of(stated: Mapping[str, Any]) -> LangevinLearner | MiniBatchLearner:
+    """Return what `plan_learner` planned, as a file states it."""
+    learner: type[LangevinLearner] | type[MiniBatchLearner]
+    learner = MiniBatchLearner if "batch_size" in stated else LangevinLearner
+    return learner.model_validate(stated)

@@ -7,6 +7,7 @@ from certified_unlearning.accounting.core.curves import Cycle, Schedule
 from certified_unlearning.accounting.core.problem import Problem
 from certified_unlearning.accounting.cyclic.planning import least_steps_after
 from certified_unlearning.accounting.residual.release import mu_of, mu_of_all
+from certified_unlearning.accounting.streams import Stream
 from certified_unlearning.reproduction.claims.evidence import Evidence
 from certified_unlearning.reproduction.claims.registry import measure
 from certified_unlearning.reproduction.claims.relations import Quantity
@@ -47,7 +48,5 @@ def cost_least_steps(
     smoothness = 1 / 4 + regulariser
     problem = Problem(batch_size, regulariser, smoothness, 1.0, 1 / smoothness, "zero-out")
     schedule = Schedule(sigma, (), (), epochs * cycle.batches, cycle)
-    return [
-        Quantity(least_steps_after(problem, schedule, records=count, epsilon=epsilon, delta=delta), f"{count} records")
-        for count in records
-    ]
+    stream = Stream(problem, schedule, epsilon=epsilon, delta=delta)
+    return [Quantity(least_steps_after(stream, records=count), f"{count} records") for count in records]

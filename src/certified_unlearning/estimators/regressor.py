@@ -2,7 +2,8 @@
 
 import sys
 from collections.abc import Mapping
-from typing import Any, Self
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,15 +17,16 @@ from certified_unlearning.estimators.linear import LinearModel
 from certified_unlearning.estimators.scaling import Array, dense
 
 
+@dataclass(kw_only=True, repr=False, eq=False)
 class LinearRegressor(RegressorMixin, LinearModel):  # type: ignore[misc]
     """Predictions by weights, with or without a regularised intercept, of targets that were mapped to [-1, 1].
 
-    The objective is that of scikit-learn's ``Ridge``, ``sum_i (x_i.w - y_i)^2 + alpha |w|^2``, but that the intercept
-    is in the regulariser, which draws it to the middle of ``target_range``. Divided by ``2 n``, its strong convexity is
-    ``m = alpha / n``, half of it with an intercept (`LinearModel` says why).
-
-    Subclasses have the parameters ``alpha`` and ``target_range``, and those of `LinearModel`.
+    Args:
+        target_range: The pair ``(low, high)`` between which targets lie: known without these records. Others are
+            clipped. Needed.
     """
+
+    target_range: tuple[float, float] | None = None
 
     def predict(self, X: Any) -> Array:
         """Return predictions, shape ``(records,)``, in the units of ``target_range``."""
@@ -49,23 +51,22 @@ class LinearRegressor(RegressorMixin, LinearModel):  # type: ignore[misc]
     @property
     def coef_(self) -> Array:
         """Weights of the features, shape ``(features,)``, in the units of ``target_range``."""
-        self._require_fitted()
         weights = self._in_units()
         return weights[:-1] / np.sqrt(2) if self.fit_intercept else weights
 
     @property
     def intercept_(self) -> float:
         """The intercept, in the units of ``target_range``."""
-        self._require_fitted()
-        return float(self._in_units()[-1] / np.sqrt(2) + self._middle) if self.fit_intercept else 0.0
+        weights = self._in_units()
+        return float(weights[-1] / np.sqrt(2) + self._middle) if self.fit_intercept else 0.0
 
     def _in_units(self) -> Array:
+        self._require_fitted()
         weights: Array = self._half * self._weights.astype(np.float64).reshape(-1)
         return weights
 
     def _validated(self, X: Any, y: Any) -> tuple[NDArray[Any], Array]:
         """Return records and their targets in units of the range, whose middle and half become known."""
-        self._note_index(X, y)
         X, y = validate_data(self, X, y, accept_sparse="csr", dtype=(np.float64, np.float32), y_numeric=True)
         if X.shape[0] < 2:
             raise DataError("X has 1 sample only, but one that can be removed leaves at least one other")
@@ -84,7 +85,7 @@ class LinearRegressor(RegressorMixin, LinearModel):  # type: ignore[misc]
             ParameterError: There is none, or it makes no sense.
         """
         try:
-            low, high = (float(end) for end in self.target_range)
+            low, high = (float(end) for end in self.target_range)  # type: ignore[union-attr]
         except (TypeError, ValueError) as error:
             raise self._no_range() from error
         # Its half is divided by.
@@ -97,6 +98,32 @@ class LinearRegressor(RegressorMixin, LinearModel):  # type: ignore[misc]
             "target_range must be a pair (low, high) between which targets lie, known without these records, got "
             f"{self.target_range!r}"
         )
+
+    def _described(self) -> dict[str, Any]:
+        return {**super()._described(), "targets": [self._middle, self._half]}
+
+    def _restore(self, header: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> None:
+        super()._restore(header, arrays)
+        if self.target_range is not None:
+            low, high = self.target_range
+            self.target_range = (low, high)  # JSON knows lists only.
+        self._middle, self._half = header["targets"]
+
+
+@dataclass(kw_only=True, repr=False, eq=False)
+class RidgeRegressor(LinearRegressor):
+    """Ridge regression.
+
+    The objective is that of scikit-learn's ``Ridge``, ``sum_i (x_i.w - y_i)^2 + alpha |w|^2``, but that the intercept
+    is in the regulariser, which draws it to the middle of ``target_range``. Divided by ``2 n``, its strong convexity is
+    ``m = alpha / n``, half of it with an intercept (`LinearModel` says why).
+
+    Args:
+        alpha: Strength of the regulariser, as in scikit-learn; above 0.
+        fit_intercept: Whether there is an intercept, which is regularised. Without, 0 is mapped to 0.
+    """
+
+    alpha: float = 1.0
 
     def _regularisation(self, n: int) -> float:
         """Return ``m / n`` for ``n`` records.
@@ -112,19 +139,3 @@ class LinearRegressor(RegressorMixin, LinearModel):  # type: ignore[misc]
                 f"{n / 1000:g}, is a weak one"
             )
         return regularisation_of(C=1 / float(self.alpha), n=n, intercept=self.fit_intercept)
-
-    def _quality_in_words(self, X: Any, y: Any) -> list[str]:
-        self._require_both_or_neither(X, y)
-        return [] if X is None else self.quality(X, y).in_words()
-
-    def _described(self) -> dict[str, Any]:
-        return {**super()._described(), "targets": [self._middle, self._half]}
-
-    @classmethod
-    def _from_file(cls, header: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> Self:
-        estimator = super()._from_file(header, arrays)
-        if estimator.target_range is not None:
-            low, high = estimator.target_range
-            estimator.target_range = (low, high)  # JSON knows lists only.
-        estimator._middle, estimator._half = header["targets"]
-        return estimator

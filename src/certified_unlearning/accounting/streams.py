@@ -1,0 +1,147 @@
+"""The requests to one model, one after another, and what they came to so far."""
+
+from dataclasses import replace
+from typing import NamedTuple
+
+from certified_unlearning.accounting.core.conversion import epsilon_from_mu, mu_from_epsilon
+from certified_unlearning.accounting.core.curves import GaussianCurve, Places, Schedule, plain_places
+from certified_unlearning.accounting.core.pooling import Pool
+from certified_unlearning.accounting.core.problem import Problem
+from certified_unlearning.accounting.core.rounding import EXACT
+from certified_unlearning.accounting.cyclic import stream
+from certified_unlearning.accounting.langevin.accountants import CertifiedRequest
+from certified_unlearning.accounting.shifted.arithmetic import langevin_floor
+
+
+class Stream:
+    """The requests to one model on cyclic mini-batches that keeps to a target, and what they came to so far.
+
+    A value: `after` returns the stream with one more request. What was found of this one goes along, so a request takes
+    the same time however many were before it. What is asked once stays in the stream itself; threads that ask it at the
+    same time at worst find the same twice.
+
+    Attributes:
+        schedule: Noise, cycle, learning steps, and the requests so far.
+        epsilon: The target after every request.
+        delta: Of the target.
+        target: The largest ``mu`` that meets it.
+        floor: The ``mu`` that rounding costs however many steps are taken.
+        computed: A step, with the rounding of its arithmetic.
+        exact: The same in exact arithmetic.
+    """
+
+    def __init__(self, problem: Problem, schedule: Schedule, *, epsilon: float, delta: float) -> None:
+        """Take the constants, and the requests that were answered already; arguments and errors as for `stream.curve`.
+
+        Args:
+            problem: The constants of a batch, with the rounding of its arithmetic.
+            schedule: Noise, cycle, learning steps, and requests.
+            epsilon: The target, above 0.
+            delta: Strictly between 0 and 1.
+        """
+        stream.check(problem, schedule)
+        self.schedule, self.epsilon, self.delta = schedule, epsilon, delta
+        self.target = mu_from_epsilon(epsilon, delta)
+        is_exact = problem.rounding == EXACT
+        self.floor = 0.0 if is_exact else langevin_floor(problem).mu(schedule.sigma)
+        self.computed = stream.Steps(problem, schedule.sigma)
+        self.exact = self.computed if is_exact else stream.Steps(replace(problem, rounding=EXACT), schedule.sigma)
+        self._requests = stream.Requests.of(schedule)
+        nothing = CertifiedRequest(0.0, 0.0)
+        self._largest = None if schedule.steps else _Largest(nothing, nothing)
+        self._next: _Next | None = None
+
+    @property
+    def problem(self) -> Problem:
+        """The constants of a batch, with the rounding of its arithmetic."""
+        return self.computed.problem
+
+    @property
+    def largest(self) -> "_Largest":
+        """What holds after every request."""
+        if self._largest is None:
+            of_each = [stream.largest_curve(each.problem, self.schedule).mu for each in (self.computed, self.exact)]
+            self._largest = _Largest(*[self._certified(mu) for mu in of_each])
+        return self._largest
+
+    def before_answer(self, *, records: int, places: Places | None = None) -> Pool:
+        """Return what one more request comes to before it is answered; `after` takes that over.
+
+        Args:
+            records: How many it removes.
+            places: Where they lie; None for the worst places, of all requests then.
+
+        Raises:
+            ParameterError: There are not so many records, or they cannot lie there.
+            InfeasibleError: As for `stream.curve`.
+        """
+        return self._asked(records, places).before
+
+    def after(self, *, records: int, steps: int, places: Places | None = None) -> "Stream":
+        """Return the stream with one more request, and its answer of so many steps; the rest as for `before_answer`."""
+        asked = self._asked(records, places)
+        stream.require_countable(asked.requests.steps + steps)
+        longer = object.__new__(Stream)
+        longer.__dict__.update(self.__dict__)
+        longer.schedule, longer._requests, longer._next = asked.schedule.answered_by(steps), asked.requests, None
+        longer._largest = None
+        if asked.goes_on and self._largest is not None:
+            computed = exact = self.computed.answered(asked.before, (steps,))
+            if self.exact is not self.computed:
+                exact = self.exact.answered(self.exact.before_answer(asked.requests), (steps,))
+            before = self._largest
+            longer._largest = _Largest(self._larger(before.computed, computed), self._larger(before.exact, exact))
+        return longer
+
+    def all_published(self) -> GaussianCurve:
+        """Return what an observer learns who keeps every published model: `stream.joint_curve`."""
+        return stream.joint_curve_of(self.computed, self._requests, self.schedule)
+
+    def _asked(self, records: int, places: Places | None) -> "_Next":
+        latest = self._next
+        if latest is None or (latest.records, latest.places) != (records, places):
+            schedule = self.schedule.followed_by(records=records, steps=0, places=places)
+            # Where one is not told, none is.
+            goes_on = schedule.places is not None or not self.schedule.places
+            if goes_on:
+                held = None if schedule.places is None else schedule.places[-1]
+                requests = self._requests.after(int(records), self.schedule.steps[-1:], held)
+            else:
+                requests = stream.Requests.of(schedule)
+            told = None if places is None else plain_places(places)
+            before = self.computed.before_answer(requests)
+            self._next = latest = _Next(int(records), told, schedule, requests, before, goes_on)
+        return latest
+
+    def _larger(self, known: CertifiedRequest, mu: float) -> CertifiedRequest:
+        return known if known.mu is not None and mu <= known.mu else self._certified(mu)
+
+    def _certified(self, mu: float) -> CertifiedRequest:
+        return CertifiedRequest(epsilon_from_mu(mu, self.delta), mu)
+
+
+class _Largest(NamedTuple):
+    """What holds after every request: as it is computed, and in exact arithmetic."""
+
+    computed: CertifiedRequest
+    exact: CertifiedRequest
+
+
+class _Next(NamedTuple):
+    """The request that a stream was asked about last.
+
+    Attributes:
+        records: How many it removes.
+        places: Where they lie; None for the worst places.
+        schedule: With an answer of no steps.
+        requests: All, this one included.
+        before: What they come to before the answer.
+        goes_on: Whether those before are counted where they were counted before.
+    """
+
+    records: int
+    places: Places | None
+    schedule: Schedule
+    requests: stream.Requests
+    before: Pool
+    goes_on: bool

@@ -1,0 +1,112 @@
+"""Logistic and softmax regression by the two variants of Descent-to-Delete."""
+
+from collections.abc import Mapping
+from dataclasses import KW_ONLY, dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from certified_unlearning.accounting.core.losses import regularisation_of
+from certified_unlearning.estimators.descent.model import DescentClassifier, shown_progress
+from certified_unlearning.mechanisms.learners.descent import DescentLearner, DescentVariant
+from certified_unlearning.mechanisms.learners.history import History
+
+
+class _DescentToDelete(DescentClassifier):
+    """Logistic regression by gradient descent without noise; noise is added on what is published.
+
+    Args:
+        sigma: Standard deviation of the published noise. None: the least with which ``steps`` steps unlearn
+            ``records`` records in the first request.
+        steps: Steps of that request. Not together with ``sigma``. With neither, as many as it takes for what was
+            learned to fade by a factor ``e`` (with ``conditional``: the published noise too).
+        records: How many records ``steps`` steps shall be able to unlearn at once.
+        accountant: ``shifted``: tight distances, and any number of records at once; *with published state it compares
+            with a model that is published, noised and continued at the same times, and says nothing of one that is
+            retrained and noised once*. ``conditional``, with published state and its default: any number of
+            records, compared with retraining noised once. ``as published``: the theorems, stated for adding or
+            removing one record and applied to the adjacency unchanged; several records are unlearned one after another.
+        adjacency: ``zero-out`` or ``replace``, as in `LangevinLogisticRegression`.
+    """
+
+    _VARIANT: ClassVar[DescentVariant]
+
+    def _plan_for(self, C: float, *, n: int, **sizes: Any) -> DescentLearner:
+        regularisation = regularisation_of(C=C, n=n, intercept=self.fit_intercept)
+        return DescentLearner.plan(n=n, regularisation=regularisation, variant=self._VARIANT, **sizes, **self._asked())
+
+    def _planned_noise(self, plan: Any) -> tuple[float, float]:
+        return plan.sigma, plan.exact_problem.strong_convexity
+
+    @classmethod
+    def _read_learner(cls, stated: Mapping[str, Any]) -> DescentLearner:
+        return DescentLearner.model_validate(stated)
+
+    def _remove(self, named: NDArray[Any]) -> bool:
+        if self._learner.accountant != "as published":
+            return super()._remove(named)
+        with self._all_or_nothing():
+            self._store.removable(named)  # All are checked before the first goes.
+            for each in named:
+                self._remove_by_steps(np.array([each]))
+        return not self._class_sizes_of(self._store.labels).all()
+
+    def _learn(self, rows: torch.Tensor, labels: torch.Tensor) -> None:
+        progress = shown_progress("fit", self._learner.learning_steps)
+        self._publish(self._learner.learn(rows, labels, progress=progress), self._history)
+
+    def _unlearn(self, rows: torch.Tensor, labels: torch.Tensor, records: int) -> None:
+        history = self._history.after(self._learner.plan_removal(self._history, records))
+        weights = self._learner.unlearn(
+            torch.tensor(self._state, device=rows.device),
+            rows,
+            labels,
+            history,
+            progress=shown_progress("unlearn", history[-1].steps),
+        )
+        self._publish(weights, history)
+        self._history = history
+
+    def _publish(self, weights: torch.Tensor, history: History) -> None:
+        published = self._learner.publish(weights, history, [self._noise_key()])
+        self._weights = published.cpu().numpy()
+        self._state = (weights if self._learner.variant == "secret-state" else published).cpu().numpy()
+
+    def _kept(self) -> dict[str, NDArray[Any] | None]:
+        return {**super()._kept(), "_state": self._state}
+
+    def _restore_kept(self, arrays: Mapping[str, NDArray[Any]]) -> None:
+        super()._restore_kept(arrays)
+        self._state = arrays["_state"]
+
+
+class SecretStateDescentToDelete(_DescentToDelete):
+    """Descent-to-Delete that keeps the noiseless weights: they must stay secret, in memory and in saved files.
+
+    Logistic regression by gradient descent without noise; noise is added on what is published (Neel, Roth,
+    Sharifi-Malvajerdi, Descent-to-Delete, ALT 2021). The objective is that of `LangevinLogisticRegression`.
+
+    Leave out ``random_state`` of a model that you publish: two models that were fitted with the same number have the
+    same noise, and it cancels in their difference, which then shows the record in which their data differ.
+    """
+
+    _VARIANT = "secret-state"
+
+
+@dataclass(repr=False, eq=False)
+class PublishedStateDescentToDelete(_DescentToDelete):
+    """Descent-to-Delete that keeps nothing but what it published, and goes on from there.
+
+    Logistic regression by gradient descent without noise; noise is added on what is published (Neel, Roth,
+    Sharifi-Malvajerdi, Descent-to-Delete, ALT 2021). The objective is that of `LangevinLogisticRegression`.
+
+    Leave out ``random_state`` of a model that you publish: two models that were fitted with the same number have the
+    same noise, and it cancels in their difference, which then shows the record in which their data differ.
+    """
+
+    _: KW_ONLY
+    accountant: str = "conditional"
+
+    _VARIANT = "published-state"

@@ -1,0 +1,386 @@
+"""What all estimators share: one template of fit, requests, public scaling, the seed, files."""
+
+import secrets
+from abc import abstractmethod
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import wraps
+from pathlib import Path
+from typing import Any, Self, TypeVar, cast
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator
+from sklearn.utils import Tags, check_random_state
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from certified_unlearning.data.advice.shares import Shares, sampled
+from certified_unlearning.errors import DataError, ParameterError
+from certified_unlearning.estimators import documentation, storage
+from certified_unlearning.estimators.advice import warn_of_a_drowning_column
+from certified_unlearning.estimators.records import Positions, RecordStore
+from certified_unlearning.estimators.requests import FrameIndex, warn_of_an_empty_class
+from certified_unlearning.estimators.scaling import Array, PublicScaling, dense, unit
+
+Fit = TypeVar("Fit", bound=Callable[..., Any])
+
+
+def without_sample_weight(fit: Fit) -> Fit:
+    """Let a ``fit`` refuse ``sample_weight`` with the reason.
+
+    The signature stays ``fit(X, y)``, for scikit-learn takes an estimator that names ``sample_weight`` there for one
+    that supports it: its checks would demand that, and its searches would pass weights on.
+    """
+
+    @wraps(fit)
+    def refusing(self: Any, X: Any, y: Any, sample_weight: Any = None) -> Any:
+        if sample_weight is not None:
+            raise ParameterError(
+                "sample_weight must be None: the guarantee counts every record for at most 1, and a weight of its own "
+                "would change how much a record can move the model; class_weight takes public weights of classes"
+            )
+        return fit(self, X, y)
+
+    return cast(Fit, refusing)
+
+
+@dataclass(kw_only=True, repr=False, eq=False)
+class UnlearningEstimator(BaseEstimator):  # type: ignore[misc]
+    """What all estimators share: it owns a `RecordStore`, and what is done to features is public.
+
+    Subclasses are data classes whose fields are scikit-learn's parameters; a parameter is described once, in the
+    docstring of the class that declares it (`documentation`). An estimator must not be used by several threads at once.
+
+    Args:
+        normalize: Whether every row is divided by its own norm. Otherwise a row longer than 1 is an error, unless one
+            of the next two makes it shorter.
+        feature_ranges: Public bounds of the features: a pair ``(low, high)`` for all, or one for each, shape
+            ``(features, 2)``. Values outside are clipped, the ranges are mapped to [-1, 1], and rows are then divided
+            by ``sqrt(features)``, or by their own norm if ``normalize``, or by ``data_norm``. What is known of such
+            data in general, *not* the smallest and largest values of these: that would tell of removed records, which
+            the certificate excludes.
+        data_norm: A public number, not taken from the data either: rows longer than it are scaled down to it, then all
+            are divided by it. With ``feature_ranges``, of the rows that these make. Not together with ``normalize``.
+        random_state: None: noise from the operating system's entropy, which is not kept. A number makes results
+            repeatable, but it is a secret: anybody who knows it, or tries all 2^32, can subtract the noise. Two models
+            that were fitted with the same number have the same noise, and it cancels in their difference, which then
+            shows the record in which their data differ; nobody needs to know the number for that.
+
+    Attributes:
+        n_features_in_: Number of features.
+        feature_names_in_: Their names, if ``X`` was a data frame.
+    """
+
+    normalize: bool = False
+    feature_ranges: ArrayLike | None = None
+    data_norm: float | None = None
+    random_state: int | np.random.RandomState | None = None
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        documentation.complete(cls)
+
+    @abstractmethod
+    def _validated(self, X: Any, y: Any) -> tuple[NDArray[Any], NDArray[Any]]:
+        """Return dense records and their labels or targets as the model takes them, and set what is known of these."""
+
+    @abstractmethod
+    def _planned(self, n: int) -> Any:
+        """Return the plan of learning from so many records; their columns and classes are known by now."""
+
+    @abstractmethod
+    def _learn_from(self, plan: Any, X: NDArray[Any], labels: NDArray[Any]) -> None:
+        """Learn by a plan, and keep the records."""
+
+    @abstractmethod
+    def _remove(self, named: NDArray[Any]) -> bool:
+        """Remove records and their labels, all or none, whenever it is interrupted.
+
+        Returns:
+            Whether a class has lost all of its own.
+        """
+
+    @abstractmethod
+    def _saved(self, training_data: bool) -> tuple[dict[str, Any], dict[str, NDArray[Any] | None]]:
+        """Return what a file's header and arrays say besides parameters, columns and the frame's index."""
+
+    def _warn_of(self, plan: Any, X: NDArray[Any]) -> None:
+        """Warn the caller of `fit` of what a plan means for usefulness and time."""
+
+    def _require_short(self, features: Array) -> None:
+        """Raise an error if a row is longer than the model allows and nothing makes it shorter."""
+
+    @without_sample_weight
+    def fit(self, X: Any, y: Any) -> Self:
+        """Learn from records.
+
+        There is no ``sample_weight``: a weight of its own would change how much a record can move the model.
+
+        Args:
+            X: Features, shape ``(n, features)``; an array, a data frame, or a sparse matrix, whose rows become dense.
+                Rows of linear models have norm at most 1, unless ``normalize``, ``feature_ranges`` or ``data_norm`` see
+                to it; those of private models must be bounded by one of these.
+            y: Classes, shape ``(n,)``, of any type; for regression, targets in the units of ``target_range``.
+
+        Returns:
+            The fitted estimator. `unlearn` names records by their position in this ``X``, or by its index.
+
+        Raises:
+            DataError: A row is longer than 1 (the message names the longest), or there are too few classes or records,
+                or more classes than the model can have, or sparse rows do not fit in memory as dense ones.
+            ParameterError: A parameter makes no sense.
+            AssumptionError: The noise would drown in rounding, or float64 is too coarse for the noise or the
+                regulariser, or a batch or a budget does not fit the number of records.
+            InfeasibleError: The target cannot be met, or a solver did not reach its budget.
+            IntervalError: Bounds of a network overflow: clip, or take fewer epochs, smaller steps or smaller budgets.
+        """
+        with self._all_or_nothing():
+            self._store = RecordStore(FrameIndex.of(X, y))
+            X, labels = self._validated(X, y)
+            plan = self._planned(len(X))
+            self._warn_of(plan, X)
+            self._require_short(X)
+            self._warn_if_a_column_drowns(X)
+            self._learn_from(plan, X, labels)
+        return self
+
+    def unlearn(self, indices: ArrayLike | None = None, *, index: Any = None) -> Self:
+        """Remove records from the model, and from what it keeps of its training data.
+
+        A request that names no record changes nothing: weights, certificate and counts stay. For a whole pipeline there
+        is `certified_unlearning.unlearn`.
+
+        Args:
+            indices: Positions of the records in the ``X`` that was fitted, all different, none removed before; or a
+                mask with one truth value for each of them.
+            index: Labels of the records in the index of the data frame that was fitted, instead; all records that have
+                one of them, as in pandas' ``drop``.
+
+        Returns:
+            The estimator, with a new ``certificate_``. When an error is raised it is as it was before, but for the
+            warning that a class has lost its last record: then the removal is done.
+
+        Raises:
+            ParameterError: An index is none, or appears twice, or was removed before, or no record would be left, or
+                it is not clear which records are meant.
+            DataError: The estimator was saved without its training data.
+            InfeasibleError: The target cannot be met, or a solver did not reach its budget.
+        """
+        self._require_records("but not unlearn")
+        named = self._store.named(indices, index)
+        if len(named) and self._remove(named):
+            warn_of_an_empty_class()
+        return self
+
+    @property
+    def remaining_(self) -> Positions:
+        """Positions in the fitted ``X`` of the records that are left, in order; made anew every time."""
+        self._require_fitted()
+        return self._store.remaining
+
+    @property
+    def _rows_are_only_numbered(self) -> bool:
+        """Whether the fitted frame's index only numbers its rows, as it does where labels were lost before."""
+        index = self._store.index
+        return index is not None and index.labels is None
+
+    def _remove_in_place(
+        self,
+        gone: Positions,
+        carry_on: Callable[[NDArray[Any], NDArray[Any]], dict[str, Any]],
+        others: tuple[Any, Any] = (0, 0),
+    ) -> None:
+        """Put zeros, or others, in the places of records, in place, and carry on without them.
+
+        A copy of all rows would take longer than all the rest. An interruption puts the records back.
+
+        Args:
+            gone: The records.
+            carry_on: Returns the attributes of the estimator that change, given rows and labels of the records.
+            others: Rows and labels to put there.
+        """
+        store, taken = self._store, self._store.take(gone)
+        try:
+            store.put(gone, *others)
+            # At once: whatever interrupts, what is kept of the records and what is said of them agree.
+            self.__dict__.update(carry_on(taken.rows, taken.labels), _store=store.shrunk(len(gone)))
+        except BaseException:
+            if self._store is store:
+                store.put_back(gone, taken)
+            raise
+
+    def _seen(self, features: NDArray[Any]) -> NDArray[Any]:
+        """Return features as the model sees them."""
+        scaling = self._scaling()
+        if scaling is not None:
+            return scaling(features)
+        return unit(features) if self.normalize else features
+
+    def _scaling(self) -> PublicScaling | None:
+        """Return the map to ranges or to a norm; None where neither is given.
+
+        Raises:
+            ParameterError: Their numbers make no sense.
+        """
+        if self.feature_ranges is None and self.data_norm is None:
+            return None
+        return PublicScaling(
+            features=self.n_features_in_,
+            ranges=self.feature_ranges,
+            data_norm=self.data_norm,
+            normalize=self.normalize,
+        )
+
+    def _scaling_in_words(self) -> list[str]:
+        """Return what a report says of public scaling, beside the certificate's assumptions."""
+        given = [name for name in ("feature_ranges", "data_norm") if getattr(self, name) is not None]
+        if not given:
+            return []
+        return [
+            f"- {' and '.join(given)} {'were' if given != ['data_norm'] else 'was'} not taken from the records: each "
+            "record was clipped or scaled by itself to what was given"
+        ]
+
+    def _warn_if_a_column_drowns(self, features: Array) -> None:
+        """Warn the caller of `fit` if one column carries nearly all of a row's squared norm.
+
+        So much is computed from 2,500 of the records at most, the same ones every time.
+
+        Args:
+            features: Checked features that are not refused for their length.
+        """
+        count = features.shape[1]
+        some = self._seen(features[sampled(len(features), count)].astype(np.float64))
+        names = getattr(self, "feature_names_in_", None)
+        shares = Shares([f"column {place} of X" for place in range(count)] if names is None else names.tolist())
+        shares.add(some)
+        largest = shares.largest()
+        if largest is not None:
+            warn_of_a_drowning_column(largest, ranges=self.feature_ranges, records=len(some))
+
+    def _checked(self, X: Any) -> Array:
+        """Return records to predict as dense features, shape ``(records, features)``."""
+        return dense(validate_data(self, X, accept_sparse="csr", dtype=(np.float64, np.float32), reset=False))
+
+    def _noise_key(self) -> int:
+        """Return the address of new noise: from the operating system, or from ``random_state``."""
+        if self.random_state is None:
+            return secrets.randbits(128)
+        wrong = (
+            "random_state must be None, a whole number from 0 to 2**32 - 1, or a numpy.random.RandomState, got "
+            f"{self.random_state!r}"
+        )
+        if isinstance(self.random_state, bool):
+            raise ParameterError(wrong)
+        try:
+            generator = check_random_state(self.random_state)
+        except ValueError as error:
+            raise ParameterError(wrong) from error
+        words: Sequence[int] = generator.randint(2**32, size=4, dtype=np.uint32).tolist()
+        return sum(word << 32 * place for place, word in enumerate(words))
+
+    def save(self, path: str | Path, *, training_data: bool = True) -> None:
+        """Write the estimator as one safetensors file, its parameters as JSON in the header. No pickle.
+
+        Files of earlier states still hold what was removed since: delete them, or overwrite them.
+
+        Args:
+            path: The file.
+            training_data: Whether everything goes along that the loaded estimator needs to unlearn: what it keeps of
+                the records and which are left, their labels in a data frame's index, a secret state, the seed. Such a
+                file is as secret as these. Without, it can predict and show its certificate: the file to hand out.
+
+        Raises:
+            ParameterError: ``random_state`` is a generator, which JSON cannot hold.
+            StorageError: The file cannot be written.
+        """
+        self._require_fitted()
+        header, arrays = self._saved(training_data and self._store.places is not None)
+        header |= {**self._described(), "parameters": self._parameters(secrets_too=training_data)}
+        if training_data:
+            index, labels = self._store.described()
+            header, arrays = header | index, arrays | labels
+        storage.write(path, header, arrays)
+
+    def _parameters(self, *, secrets_too: bool) -> dict[str, Any]:
+        """Return the parameters for a file's header, without the seed unless ``secrets_too``.
+
+        Raises:
+            ParameterError: ``random_state`` is a generator, which JSON cannot hold.
+        """
+        parameters: dict[str, Any] = self.get_params(deep=False)
+        if not secrets_too:
+            parameters["random_state"] = None
+        if parameters["feature_ranges"] is not None:
+            parameters["feature_ranges"] = np.asarray(parameters["feature_ranges"], dtype=np.float64).tolist()
+        for name, value in parameters.items():
+            if isinstance(value, np.ndarray | range):
+                parameters[name] = np.asarray(value).tolist()
+        if parameters.get("class_weight") is not None:
+            # As pairs: JSON's objects would make words of labels that are numbers.
+            parameters["class_weight"] = list(parameters["class_weight"].items())
+        if not isinstance(parameters["random_state"], int | np.integer | None):
+            raise ParameterError(
+                "an estimator whose random_state is a generator cannot be saved; give a number or None"
+            )
+        return parameters
+
+    def _described(self) -> dict[str, Any]:
+        """Return what a file's header says of every model."""
+        return {
+            "class": type(self).__name__,
+            "n_features_in": self.n_features_in_,
+            "feature_names_in": getattr(self, "feature_names_in_", np.array([])).tolist(),
+        }
+
+    @classmethod
+    def load(cls, path: str | Path) -> Self:
+        """Read an estimator that `save` wrote.
+
+        Raises:
+            DataError: The file is missing, damaged, or holds something else.
+        """
+        header, arrays = storage.read(path, cls.__name__)
+        try:
+            estimator = cls(**header["parameters"])
+            estimator._restore(header, arrays)
+        except (KeyError, TypeError, ValueError) as error:
+            raise storage.no_estimator(path, error) from error
+        return estimator
+
+    def _restore(self, header: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> None:
+        """Set what a file of `save` says besides parameters; what is missing or wrong may raise."""
+        self.n_features_in_ = header["n_features_in"]
+        if header["feature_names_in"]:
+            self.feature_names_in_ = np.array(header["feature_names_in"], dtype=object)
+        # Files of before these were kept have neither.
+        self._store = RecordStore(FrameIndex.unpacked(header.get("has_index", False), arrays.get("frame_index")))
+
+    @contextmanager
+    def _all_or_nothing(self) -> Iterator[None]:
+        """Put everything back as it was when the block is interrupted or fails. No array is changed in place."""
+        before = self.__dict__.copy()
+        try:
+            yield
+        except BaseException:
+            self.__dict__ = before
+            raise
+
+    def __sklearn_tags__(self) -> Tags:
+        tags: Tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        return tags
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "_store")
+
+    def _require_fitted(self) -> None:
+        if not self.__sklearn_is_fitted__():
+            check_is_fitted(self)
+
+    def _require_records(self, what: str = "and nothing else") -> None:
+        """Raise `DataError` unless there are the records, or what the model knows of them, that a request needs."""
+        self._require_fitted()
+        if self._store.places is None:
+            raise DataError(f"this estimator was saved without its training data: it can predict, {what}")

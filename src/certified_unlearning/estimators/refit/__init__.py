@@ -1,0 +1,1 @@
+"""Models whose removals are certified against an exact refit."""

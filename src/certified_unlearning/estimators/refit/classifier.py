@@ -1,0 +1,56 @@
+"""Logistic and softmax regression whose removals are certified against an exact refit."""
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from certified_unlearning.accounting.core.losses import regularisation_of
+from certified_unlearning.estimators.classifier import NoisyClassifier
+from certified_unlearning.estimators.refit.model import RefitModel
+from certified_unlearning.mechanisms.refit_plan import RefitPlan
+
+
+@dataclass(repr=False, eq=False)
+class CertifiedLogisticRegression(RefitModel, NoisyClassifier):
+    """Logistic regression that unlearns, of two classes by Newton steps whose time does not grow with ``n``.
+
+    It keeps the minimiser secret and publishes it with Gaussian noise. A removal takes one Newton step that reads the
+    removed records only, and bounds how far that leaves it from an exact refit on the remaining records; where the
+    bound meets its budget, the data are read again. With three classes or more, and with more than 5000 features, every
+    removal reads the data. A reading learns anew from the remaining records: nothing of the removed ones stays in the
+    secret state, and it takes as long as `fit`.
+
+    The certificate compares with an *exact refit plus the same noise*: it promises nothing towards the records that
+    stay. `LangevinLogisticRegression` compares two noisy algorithms. The objective is scikit-learn's with the same
+    ``C``, but that the intercept is in the regulariser, as in its solver ``liblinear``; scikit-learn's ``C = 1`` is a
+    good first choice here, too. A smaller ``C`` lets more records leave before data are read again.
+
+    A failed or interrupted call leaves the estimator as it was, but for the time of the next one. Removals work in
+    place, so a copy must be a deep one.
+
+    Args:
+        sigma: Standard deviation of the noise on the published weights (scikit-learn's times ``sqrt(2)``, with an
+            intercept). The more, the more records leave before data are read again.
+        records_between_reads: Data are read again for the request with which more records than this were removed
+            since they were read last. None: planned from ``n``, ``C``, ``sigma``, epsilon and delta. It has no effect
+            where every request reads them.
+        strict_timing: Whether a bound that holds for all data plans that number, so that the time of reading tells
+            nothing of the records. Otherwise data may have to be read earlier, which the certificate then says.
+        downdate: Whether a removal takes its records out of the Hessian, which costs ``O(S d^2)`` for ``S`` records
+            and lets more of them leave before data are read again. None: up to 1000 features.
+    """
+
+    strict_timing: bool = field(default=False, kw_only=True)
+    downdate: bool | None = field(default=None, kw_only=True)
+
+    def _plan_for(self, C: float, *, n: int, **sizes: Any) -> RefitPlan:
+        return RefitPlan.make(
+            n=n,
+            strong_convexity=n * regularisation_of(C=C, n=n, intercept=self.fit_intercept),
+            strict=self.strict_timing,
+            downdate=self.downdate,
+            **sizes,
+            **self._asked(),
+        )
+
+    def _planned_noise(self, plan: Any) -> tuple[float, float]:
+        return plan.sigma, plan.strong_convexity

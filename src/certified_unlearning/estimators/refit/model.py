@@ -1,0 +1,172 @@
+"""A model whose removals are certified against an exact refit: what classifiers and ridge regression share."""
+
+from collections.abc import Mapping
+from dataclasses import KW_ONLY, dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from certified_unlearning.certificate import ResidualCertificate
+from certified_unlearning.certificate import residual as certificates
+from certified_unlearning.engine.addresses import address
+from certified_unlearning.engine.normal_numbers import normal_numbers
+from certified_unlearning.estimators.linear import LinearModel
+from certified_unlearning.estimators.records import writeable
+from certified_unlearning.estimators.scaling import Array
+from certified_unlearning.mechanisms.certified_refit import Fitted, objective_of, refit
+from certified_unlearning.mechanisms.newton_removal import Curvature, Model, NewtonRemoval
+from certified_unlearning.mechanisms.refit_plan import Counts, RefitPlan
+from certified_unlearning.text import counted, noun_of, rounded_up
+from certified_unlearning.vocabulary import Delta, NoiseSource, Reading
+
+
+@dataclass(repr=False, eq=False)
+class RefitModel(LinearModel):
+    """Keeps the minimiser secret, publishes it with Gaussian noise, and takes records out of it.
+
+    Args:
+        epsilon: The target for the model published last, requests fixed in advance. `certificate_` also states that for
+            all releases together, which holds for adaptive requests, too.
+        delta: Of the target: a number strictly between 0 and 1; or ``"auto"``, which is ``min(1e-6, 1 / (10 n))``; or
+            ``"1/n"``, as in the papers.
+        sigma: Standard deviation of the noise on the published weights.
+        records_between_reads: Data are read again for the request with which more records than this were removed
+            since they were read last. None: planned. It has no effect where every request reads them.
+    """
+
+    epsilon: float = 1.0
+    delta: Delta = "auto"
+    _: KW_ONLY
+    sigma: float = 1e-3
+    records_between_reads: int | None = None
+
+    def _asked(self) -> dict[str, Any]:
+        """Return those parameters that `RefitPlan.make` takes."""
+        names = ("epsilon", "delta", "sigma", "records_between_reads")
+        return {name: getattr(self, name) for name in names}
+
+    def _learn_from(self, plan: RefitPlan, X: NDArray[Any], labels: NDArray[Any]) -> None:
+        # Whatever is done to rows is done in float64: the bounds know how long a row is to 1.1e-6 only.
+        rows = self._rows(X.astype(np.float64, copy=False))
+        labels = labels.astype(np.float64 if plan.classes <= 2 else np.int64)
+        self._model: Any = (
+            NewtonRemoval(plan).fit(rows, labels)
+            if plan.removes_by_newton
+            else refit(plan, objective_of(plan, rows, labels))
+        )
+        self._plan, self._counts = plan, Counts()
+        self._class_sizes = self._class_sizes_of(labels)
+        self._store.keep(np.arange(plan.n), rows, labels)
+        self._noise_source: NoiseSource = "system entropy"
+        self.__dict__.update(self._released(self._model.weights, 0))
+
+    def _remove(self, named: NDArray[Any]) -> bool:
+        gone = self._store.removable(named)
+        self._make_writeable()
+
+        def carry_on(gone_rows: NDArray[Any], gone_labels: NDArray[Any]) -> dict[str, Any]:
+            model, reading = self._without(gone_rows, gone_labels)
+            counts = self._counts.after(len(gone), reading)
+            return {
+                "_model": model,
+                "_counts": counts,
+                "_class_sizes": self._class_sizes - self._class_sizes_of(gone_labels),
+                **self._released(model.weights, counts.requests),
+            }
+
+        self._remove_in_place(gone, carry_on)
+        return not self._class_sizes.all()
+
+    def _without(self, gone_rows: Array, gone_labels: NDArray[Any]) -> tuple[Any, Reading]:
+        """Return the model without some records, whose rows are zero by now, and whether data were read."""
+        plan, rows, labels = self._plan, self._store.rows, self._store.labels
+        if not plan.removes_by_newton:
+            return refit(plan, objective_of(plan, rows, labels)), "scheduled"
+        since = self._counts.since_read
+        return NewtonRemoval(plan).remove(self._model, gone_rows, gone_labels, rows, labels, since_read=since)
+
+    def _released(self, weights: Array, release: int) -> dict[str, Any]:
+        """Return published weights, with fresh noise, and where the noise came from."""
+        key, source = None, self._noise_source
+        if self.random_state is not None:
+            # A number gives the same key every time.
+            key, source = address(str(self._noise_key()), "release", release), "seed"
+        return {"_weights": weights + self._plan.sigma * normal_numbers(len(weights), key), "_noise_source": source}
+
+    def _make_writeable(self) -> None:
+        """Take private copies of those arrays that a removal writes to, where they are read-only."""
+        self._store.make_writeable()
+        if self._plan.removes_by_newton:
+            self._model.curvature.matrix = writeable(self._model.curvature.matrix)
+
+    @property
+    def certificate_(self) -> ResidualCertificate:
+        """Certificate of the model as it is now; `certificate.write` makes a file for ``unlearn verify``.
+
+        It holds no digest of the data: one of all records would have to be made anew by reading them all.
+        """
+        self._require_fitted()
+        return certificates.of(self._plan, self._counts, noise_source=self._noise_source)
+
+    def _guaranteed_in_words(self, stated: ResidualCertificate) -> list[str]:
+        counts = self._counts
+        read = counted(counts.scheduled, "time") + " as planned"
+        if counts.unscheduled:
+            read += f", {counted(counts.unscheduled, 'time')} earlier, which depends on the data"
+        of_all = stated.epsilon_all_releases
+        return [
+            f"Learned from {stated.n} {noun_of(stated.n, 'record')}; {counts.removed} removed since, in "
+            f"{counted(counts.requests, 'request')}. For these, data were read again {read}.",
+            f"Guaranteed ({stated.guarantee}, by {stated.mechanism}): epsilon = {rounded_up(stated.epsilon)} at "
+            f"delta = {rounded_up(stated.delta)}, adjacency {stated.adjacency}, of the model published last, "
+            "requests fixed in advance.",
+            f"For somebody who kept all {counted(stated.releases, 'release')}, and for adaptive requests, epsilon "
+            f"is {'so large that it says nothing' if of_all is None else rounded_up(of_all)}.",
+            f"Compared with: {stated.comparator}.",
+            "Not promised:",
+            *(f"- {each}" for each in stated.not_promised),
+        ]
+
+    def _saved(self, training_data: bool) -> tuple[dict[str, Any], dict[str, NDArray[Any] | None]]:
+        header: dict[str, Any] = {
+            "plan": self._plan.model_dump(mode="json"),
+            "counts": vars(self._counts),
+            "noise_source": self._noise_source,
+        }
+        arrays: dict[str, NDArray[Any] | None] = {"weights": self._weights}
+        if training_data:
+            model, store = self._model, self._store
+            header["residual"] = model.residual
+            arrays |= {
+                "training_rows": store.rows,
+                "training_labels": store.labels,
+                "removed": store.removed,
+                "secret": model.weights,
+            }
+            if self._plan.removes_by_newton:
+                curvature = model.curvature
+                header["curvature"] = [curvature.error, curvature.not_downdated, curvature.usable]
+                arrays |= {"at": curvature.at, "matrix": curvature.matrix, "factor": curvature.factor}
+        return header, arrays
+
+    def _restore(self, header: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> None:
+        super()._restore(header, arrays)
+        self._plan = RefitPlan.model_validate(header["plan"])
+        self._counts = Counts(**header["counts"])
+        self._noise_source = header["noise_source"]
+        self._weights = arrays["weights"]
+        if "training_rows" in arrays:
+            self._restore_secret(header, arrays)
+
+    def _restore_secret(self, header: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> None:
+        """Set records and the secret state from a file."""
+        rows, labels, removed = (arrays[name] for name in ("training_rows", "training_labels", "removed"))
+        self._store.keep(np.where(removed, -1, np.arange(len(rows))), rows, labels)
+        self._class_sizes = self._class_sizes_of(labels[~removed])
+        secret = arrays["secret"], header["residual"]
+        if not self._plan.removes_by_newton:
+            self._model = Fitted(*secret)
+            return
+        matrix, factor = np.asfortranarray(arrays["matrix"]), np.asfortranarray(arrays["factor"])
+        self._model = Model(*secret, Curvature(arrays["at"], matrix, factor, *header["curvature"]))

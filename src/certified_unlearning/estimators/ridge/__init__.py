@@ -1,1 +1,0 @@
-"""Ridge regression, with the mechanisms of the classifiers."""
