@@ -52,14 +52,14 @@ def cost_lost_accuracy(evidence: Sequence[Evidence], *, system: str, beside: str
 
 
 @measure
-def cost_growth_of_rows_read(evidence: Sequence[Evidence], *, system: str, records: int) -> list[Quantity]:
+def cost_growth_of_rows_read(evidence: Sequence[Evidence], *, system: str, records: int) -> Quantity:
     """Return rows that a request reads at the largest size over those at the least size at which it was run."""
     own = _of(_rows(evidence), system)
     own = own[own["records"] == records].sort_values("n")
     if own["n"].nunique() < 2:
         raise MissingEvidence(f"{system} was run at fewer than two sizes; run `snakemake --config preset=cost`")
     read = own["passes"] * own["n"]
-    return [Quantity(read.iloc[-1] / read.iloc[0], f"n = {own['n'].iloc[0]:,} to n = {own['n'].iloc[-1]:,}")]
+    return Quantity(read.iloc[-1] / read.iloc[0], f"n = {own['n'].iloc[0]:,} to n = {own['n'].iloc[-1]:,}")
 
 
 @measure

@@ -15,7 +15,7 @@ from certified_unlearning.papers.gradient_certificates.learning import CHANGES
 from certified_unlearning.papers.gradient_certificates.regions import REGIONS
 from certified_unlearning.papers.gradient_certificates.shares import SHARES
 from certified_unlearning.reproduction.claims.evidence import Evidence, MissingEvidence, with_table
-from certified_unlearning.reproduction.claims.registry import measure
+from certified_unlearning.reproduction.claims.registry import measure, sweep
 from certified_unlearning.reproduction.claims.relations import Quantity
 
 STANDARD_ERRORS = 5
@@ -23,13 +23,11 @@ STANDARD_ERRORS = 5
 _REMEDY = "run `snakemake --config preset=certificates`"
 
 
-@measure
-def certified_share(
-    evidence: Sequence[Evidence], *, case: str, k: list[int], bounds: str = "tighter"
-) -> list[Quantity]:
+@sweep("k = {k}")
+def certified_share(evidence: Sequence[Evidence], *, case: str, k: int, bounds: str = "tighter") -> float:
     """Return the mean share of certified test predictions of a case of ``shares``."""
     rows = _shares(evidence)
-    return [Quantity(_at(rows, case, each, bounds)["share"], f"k = {each}") for each in k]
+    return float(_at(rows, case, k, bounds)["share"])
 
 
 @measure
@@ -169,13 +167,13 @@ def fine_tuned_changes(evidence: Sequence[Evidence], *, across: Literal["gamma",
 
 
 @measure
-def fine_tuned_accuracy(evidence: Sequence[Evidence], *, level: Literal["smallest", "largest"]) -> list[Quantity]:
+def fine_tuned_accuracy(evidence: Sequence[Evidence], *, level: Literal["smallest", "largest"]) -> Quantity:
     """Return by how much fine-tuning raises accuracy on the new class, at the smallest or largest clipping level."""
     rows = with_table(evidence, FINE_TUNING.name).table(FINE_TUNING.name).sort_values("gamma")
     if level == "smallest" and len(set(rows["gamma"])) == 1:
         raise MissingEvidence(f"fine-tuning was run for one level of clipping only; {_REMEDY}")
     row = rows.iloc[0 if level == "smallest" else -1]
-    return [Quantity(row["accuracy"] - row["accuracy_before"], f"gamma = {row['gamma']:g}")]
+    return Quantity(row["accuracy"] - row["accuracy_before"], f"gamma = {row['gamma']:g}")
 
 
 @measure

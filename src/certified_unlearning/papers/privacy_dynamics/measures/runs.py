@@ -75,10 +75,10 @@ def changes_of_measured_over_composition(evidence: Sequence[Evidence]) -> list[Q
 
 
 @measure
-def measured_divergences(evidence: Sequence[Evidence]) -> list[Quantity]:
+def measured_divergences(evidence: Sequence[Evidence]) -> Quantity:
     """Return the measured divergence after the last number of steps, at the least order."""
     row = _last(evidence)
-    return [Quantity(row["renyi"], _name(row), max(row["high"] - row["renyi"], row["renyi"] - row["low"]))]
+    return Quantity(row["renyi"], _name(row), max(row["high"] - row["renyi"], row["renyi"] - row["low"]))
 
 
 @measure

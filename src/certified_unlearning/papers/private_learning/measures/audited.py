@@ -24,12 +24,12 @@ def shown_over_stated(evidence: Sequence[Evidence]) -> list[Quantity]:
 
 
 @measure
-def faults_not_caught(evidence: Sequence[Evidence]) -> list[Quantity]:
+def faults_not_caught(evidence: Sequence[Evidence]) -> Quantity:
     """Return how many planted faults no audit catches, of those that there are."""
     planted = _rows(evidence)
     planted = planted[planted["planted"] != ""]
     caught = planted.groupby(["mechanism", "planted"])["caught"].any()
-    return [Quantity(float((~caught).sum()), f"of {len(caught)}")]
+    return Quantity(float((~caught).sum()), f"of {len(caught)}")
 
 
 def _rows(evidence: Sequence[Evidence]) -> pd.DataFrame:

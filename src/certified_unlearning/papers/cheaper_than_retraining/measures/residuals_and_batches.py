@@ -1,0 +1,33 @@
+"""Measures of formulas: what certified residuals and mini-batches are worth, by the project's accountants."""
+
+from certified_unlearning.accounting.core.conversion import epsilon_from_mu
+from certified_unlearning.accounting.core.curves import Cycle, Schedule
+from certified_unlearning.accounting.core.problem import Problem
+from certified_unlearning.accounting.cyclic.planning import least_steps_after
+from certified_unlearning.accounting.residual.release import mu_of, mu_of_all
+from certified_unlearning.reproduction.claims.registry import measure, sweep
+
+
+@sweep("releases = {releases}")
+def cost_residual_mu(*, residual: float, sigma: float, strong_convexity: float, releases: int) -> float:
+    """Return mu of so many releases together whose gradients are within a residual."""
+    mu = mu_of(residual, strong_convexity=strong_convexity, sigma=sigma)
+    return mu_of_all(mu, releases)
+
+
+@measure
+def cost_residual_epsilon(*, residual: float, sigma: float, strong_convexity: float, delta: float) -> float:
+    """Return epsilon of one release whose gradient is within a residual."""
+    return epsilon_from_mu(mu_of(residual, strong_convexity=strong_convexity, sigma=sigma), delta)
+
+
+@sweep("{records} records")
+def cost_least_steps(
+    *, n: int, batch_size: int, epochs: int, sigma: float, strength: float, records: int, epsilon: float, delta: float
+) -> float:
+    """Return the least steps of a request on cyclic mini-batches, its records in the worst places; zero-out."""
+    regulariser, cycle = 1 / strength, Cycle(n // batch_size, batch_size)
+    smoothness = 1 / 4 + regulariser
+    problem = Problem(batch_size, regulariser, smoothness, 1.0, 1 / smoothness, "zero-out")
+    schedule = Schedule(sigma, (), (), epochs * cycle.batches, cycle)
+    return least_steps_after(problem, schedule, records=records, epsilon=epsilon, delta=delta)
