@@ -10,7 +10,7 @@ from certified_unlearning.engine.abstract_training.descent import Descent, direc
 from certified_unlearning.engine.abstract_training.neighbourhoods import Neighbourhood
 from certified_unlearning.engine.intervals.interval import Interval
 from certified_unlearning.engine.intervals.network import Network, parameters_of
-from certified_unlearning.papers.gradient_certificates.measures import boxes, printed_numbers, intervals
+from certified_unlearning.papers.gradient_certificates.measures import boxes, intervals, printed_numbers
 from certified_unlearning.papers.gradient_certificates.paper import PAPER
 from certified_unlearning.reproduction.claims import evaluate, load_claims
 from certified_unlearning.reproduction.claims.registry import measures
