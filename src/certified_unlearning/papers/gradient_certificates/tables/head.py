@@ -9,8 +9,8 @@ import pandas as pd
 
 from certified_unlearning.papers.gradient_certificates.learning import CHANGES, accuracy, certified, learned
 from certified_unlearning.papers.gradient_certificates.sweeps import Head, Recipe, Training
-from certified_unlearning.papers.gradient_certificates.tables.batches import moments
 from certified_unlearning.papers.gradient_certificates.tasks import Task, task_of
+from certified_unlearning.reproduction.simulation.held_out import with_spread
 
 
 def head_table(sweep: Head) -> pd.DataFrame:
@@ -55,8 +55,8 @@ def _after(task: Task, sweep: Head, mode: str, epochs: int) -> Iterator[dict[str
             "updates": epochs * (len(task) // sweep.batch_size),
             "parameters": found.network.size,
             "k": k,
-            **moments("share", [float(each[place]) for each in shares]),
-            **moments("accuracy", accuracies),
+            **with_spread("share", [float(each[place]) for each in shares]),
+            **with_spread("accuracy", accuracies),
             "least_accuracy": sum(each[place][0] for each in bounds) / len(bounds),
             "largest_accuracy": sum(each[place][1] for each in bounds) / len(bounds),
             "seconds": seconds,
