@@ -9,7 +9,7 @@ from collections.abc import Sequence
 import pandas as pd
 
 from certified_unlearning.papers.cheaper_than_retraining.names import SPECTRA
-from certified_unlearning.reproduction.claims.evidence import Evidence, MissingEvidence, with_table
+from certified_unlearning.reproduction.claims.evidence import Evidence, MissingEvidence, table_of
 from certified_unlearning.reproduction.claims.registry import measure
 from certified_unlearning.reproduction.claims.relations import Quantity
 
@@ -72,7 +72,7 @@ def cost_requests_that_moved(evidence: Sequence[Evidence], *, system: str, recor
 
 def _rows(evidence: Sequence[Evidence]) -> pd.DataFrame:
     """Return the rows on the first kind of synthetic data that were run."""
-    table = with_table(evidence, "cost").table("cost")
+    table = table_of(evidence, "cost")
     made = table[table["data"].isin(SPECTRA) & table["seconds"].notna()]
     if made.empty:
         raise MissingEvidence(

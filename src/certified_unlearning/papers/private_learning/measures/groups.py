@@ -7,7 +7,7 @@ import pandas as pd
 
 from certified_unlearning.papers.private_learning.covered import CLOSE, covered_deletions
 from certified_unlearning.papers.private_learning.group_privacy import GROUP_PRIVACY
-from certified_unlearning.reproduction.claims.evidence import Evidence, MissingEvidence, with_table
+from certified_unlearning.reproduction.claims.evidence import Evidence, MissingEvidence, table_of
 from certified_unlearning.reproduction.claims.registry import measure, sweep
 from certified_unlearning.reproduction.claims.relations import Quantity
 
@@ -67,9 +67,7 @@ def _value(rows: pd.DataFrame, system: str, deletions: int, column: str) -> floa
 
 def _rows(evidence: Sequence[Evidence], data: str, epsilon: float) -> pd.DataFrame:
     name = GROUP_PRIVACY.name
-    rows = pd.concat(
-        [each.table(name) for each in evidence if each.has_table(name)] or [with_table(evidence, name).table(name)]
-    )
+    rows = pd.concat([each.table(name) for each in evidence if each.has_table(name)] or [table_of(evidence, name)])
     rows = rows[(rows["data"] == data) & (rows["epsilon"] == epsilon)]
     if rows.empty:
         raise MissingEvidence(f"no results on {data} at epsilon = {epsilon:g}; {REMEDY}")

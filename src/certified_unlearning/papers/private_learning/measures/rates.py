@@ -12,7 +12,7 @@ from certified_unlearning.papers.private_learning.names import PARTS, RISK_PARTS
 from certified_unlearning.papers.private_learning.private_rates import PRIVATE_GRADIENTS, PRIVATE_RISK
 from certified_unlearning.papers.private_learning.runs.instances import sign_instance
 from certified_unlearning.papers.private_learning.theory.linear_models import Setting, theorem_8_bound
-from certified_unlearning.reproduction.claims.evidence import Evidence, MissingEvidence, with_table
+from certified_unlearning.reproduction.claims.evidence import Evidence, MissingEvidence, table_of
 from certified_unlearning.reproduction.claims.registry import measure, sweep
 from certified_unlearning.reproduction.claims.relations import Quantity
 from certified_unlearning.reproduction.summaries import Row
@@ -173,7 +173,7 @@ def best_embedding_over_all_columns(evidence: Sequence[Evidence], *, least: int)
 def _searches(evidence: Sequence[Evidence]) -> pd.DataFrame:
     name = PRIVATE_RISK.name
     rows_of(evidence, "X5", "search")  # There are enough trials.
-    rows = with_table(evidence, name).table(name)
+    rows = table_of(evidence, name)
     rows = rows[rows["part"] == "X5"]
     if len(set(rows["level"])) < FEWEST_LENGTHS:
         raise MissingEvidence(f"X5 is run for fewer than {FEWEST_LENGTHS} lengths of rows; {REMEDY}")
@@ -196,7 +196,7 @@ def rows_of(evidence: Sequence[Evidence], part: str, method: str) -> pd.DataFram
         MissingEvidence: There are none, or too few trials.
     """
     name = (PRIVATE_RISK if part in RISK_PARTS else PRIVATE_GRADIENTS).name
-    rows = with_table(evidence, name).table(name)
+    rows = table_of(evidence, name)
     rows = rows[(rows["part"] == part) & (rows["method"] == method)]
     if rows.empty:
         raise MissingEvidence(f"no results of {part}, {method}; {REMEDY}")

@@ -7,7 +7,7 @@ from typing import Literal
 import pandas as pd
 
 from certified_unlearning.papers.tv_stability.experiments import DELETIONS, EDITS
-from certified_unlearning.reproduction.claims.evidence import Evidence, MissingEvidence, with_table
+from certified_unlearning.reproduction.claims.evidence import Evidence, MissingEvidence, table_of
 from certified_unlearning.reproduction.claims.registry import measure, sweep
 from certified_unlearning.reproduction.claims.relations import Quantity
 
@@ -76,7 +76,7 @@ def published_savings(evidence: Sequence[Evidence], *, sigma: float, of: Literal
 
 
 def _deletions(evidence: Sequence[Evidence], systems: list[str]) -> pd.DataFrame:
-    rows = with_table(evidence, DELETIONS.name).table(DELETIONS.name)
+    rows = table_of(evidence, DELETIONS.name)
     rows = rows[rows["system"].isin(systems)]
     if rows.empty:
         raise MissingEvidence(f"no results of {', '.join(systems)}; run `snakemake --config preset=digits`")
@@ -84,7 +84,7 @@ def _deletions(evidence: Sequence[Evidence], systems: list[str]) -> pd.DataFrame
 
 
 def _edits(evidence: Sequence[Evidence]) -> pd.DataFrame:
-    return with_table(evidence, EDITS.name).table(EDITS.name)
+    return table_of(evidence, EDITS.name)
 
 
 def _published(evidence: Sequence[Evidence]) -> pd.DataFrame:
