@@ -2,13 +2,16 @@
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from certified_unlearning.errors import DataError
+
+if TYPE_CHECKING:
+    from certified_unlearning.mechanisms.run import Plan, Run
 from certified_unlearning.files import atomic_path
 
 Role = Literal["point", "constant", "measure", "cost", "trial", "origin"]
@@ -39,6 +42,18 @@ def role(field: pa.Field) -> str:
 def names(schema: pa.Schema, *roles: Role) -> tuple[str, ...]:
     """Return the columns of some roles, in order."""
     return tuple(field.name for field in schema if role(field) in roles)
+
+
+def fields_of_run(plan: "Plan", run: "Run", schema: pa.Schema) -> dict[str, Any]:
+    """Return the columns that a run, its plan, or the plan's constants or settings have a field for, by that name.
+
+    The first of these that has one counts.
+    """
+    holders = (run, plan, plan.constants, plan.settings)
+    held = [
+        (name, holder) for name in schema.names for holder in reversed(holders) if name in type(holder).model_fields
+    ]
+    return {name: getattr(holder, name) for name, holder in held}
 
 
 RUN_ROWS = pa.schema(
