@@ -56,15 +56,10 @@ def edits_table(sweep: Edits) -> pd.DataFrame:
     task = _task(sweep)
     return pd.DataFrame([_of_sigma(sweep, task, sigma) for sigma in sweep.sigma]).assign(
         experiment="edits",
-        data=sweep.data,
         n=task.learned,
         d=task.records.dimension,
         edits=len(task.edits),
-        steps=sweep.steps,
-        batch_size=sweep.batch_size,
-        step_size=sweep.step_size,
-        trials=sweep.trials,
-        seed=sweep.seed,
+        **sweep.model_dump(include={"data", "steps", "batch_size", "step_size", "trials", "seed"}),
         expected_without_noise=expected_without_noise(task.learned, task.edits, sweep.steps, sweep.batch_size),
     )
 

@@ -24,13 +24,7 @@ def batches_table(sweep: Batches) -> pd.DataFrame:
     """
     return pd.DataFrame(_rows(sweep)).assign(
         experiment="batches",
-        data=sweep.data,
-        units=sweep.units,
-        k=sweep.k,
-        gamma=sweep.gamma,
-        wanted=sweep.wanted,
-        trials=sweep.trials,
-        seed=sweep.seed,
+        **sweep.model_dump(include={"data", "units", "k", "gamma", "wanted", "trials", "seed"}),
     )
 
 

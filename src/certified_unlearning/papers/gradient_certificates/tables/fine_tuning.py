@@ -75,14 +75,9 @@ def fine_tuning_table(sweep: FineTuning) -> pd.DataFrame:
     rows = [row for mode in CHANGES for gamma in sweep.gamma for row in _of_level(before, sweep, mode, gamma)]
     return pd.DataFrame(rows).assign(
         experiment="fine_tuning",
-        data=sweep.data,
-        held_back=sweep.held_back,
         parameters=before[0].network.size,
-        private=sweep.private,
-        public=sweep.public,
         updates=sweep.epochs * (len(before[0].private) // sweep.private),
-        trials=sweep.trials,
-        seed=sweep.seed,
+        **sweep.model_dump(include={"data", "held_back", "private", "public", "trials", "seed"}),
     )
 
 

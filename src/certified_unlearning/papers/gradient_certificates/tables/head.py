@@ -28,13 +28,9 @@ def head_table(sweep: Head) -> pd.DataFrame:
     rows = [row for mode in CHANGES for epochs in sweep.epochs for row in _after(task, sweep, mode, epochs)]
     return pd.DataFrame(rows).assign(
         experiment="head",
-        data=sweep.data,
         hidden="-".join(map(str, sweep.hidden)),
         n=len(task),
-        batch_size=sweep.batch_size,
-        gamma=sweep.gamma,
-        trials=sweep.trials,
-        seed=sweep.seed,
+        **sweep.model_dump(include={"data", "batch_size", "gamma", "trials", "seed"}),
     )
 
 
