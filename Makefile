@@ -42,6 +42,7 @@ lint: $(VENV)/.ready-lint
 	ruff check .
 	ruff format --check .
 	mypy
+	vulture
 	snakefmt --check Snakefile workflow
 	snakemake --lint
 

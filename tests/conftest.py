@@ -6,6 +6,7 @@ Hypothesis draws the same examples in every run, so that a change is judged by w
 `quick`, more in `default`, many in `full`. `--hypothesis-profile=new` looks for others.
 """
 
+import ctypes
 import random
 import secrets
 from collections import defaultdict
@@ -22,6 +23,8 @@ hypothesis.settings.load_profile("default")
 
 FIRST = ("test_pipeline.py", "test_own_data.py", "test_interruption.py", "test_dvc.py", "test_reruns.py")
 """Of `tests/workflow`: `test_pipeline` makes the run of smoke that the last two need, while the others need none."""
+GIVE_BACK = getattr(ctypes.CDLL(None), "malloc_trim", None)
+"""Of glibc; None elsewhere. It keeps freed memory for itself otherwise."""
 ONE_IN = 10
 """Of so many cases of a test that is marked as sampled one is drawn; the others are exhaustive."""
 
@@ -78,3 +81,10 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         return FIRST.index(path.name) if path.parent.name == "workflow" and path.name in FIRST else len(FIRST)
 
     items.sort(key=place)
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> None:
+    """Give the memory of a finished file back to the system: a worker runs hundreds of files."""
+    if GIVE_BACK is not None and (nextitem is None or nextitem.path != item.path):
+        GIVE_BACK(0)

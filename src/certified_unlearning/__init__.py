@@ -4,8 +4,9 @@
 >>> LangevinLogisticRegression(epsilon=1).epsilon
 1
 
-What most programs need is here by name: the estimators, `load_model` for the current model of a ledger, and the module
-`certificate`, which reads, writes and verifies. Each is imported when it is asked for, with PyTorch and scikit-learn.
+What most programs need is here by name: the estimators, `unlearn` for a whole scikit-learn pipeline,
+`load_model` for the current model of a ledger, and the module `certificate`, which reads, writes and verifies. Each is
+imported when it is asked for, with PyTorch and scikit-learn.
 """
 
 from importlib import import_module
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
         PublishedStateDescentToDelete,
         SecretStateDescentToDelete,
     )
+    from certified_unlearning.estimators.pipelines import unlearn
     from certified_unlearning.ledger import load_model
 
     __version__: str
@@ -43,6 +45,7 @@ __all__ = [
     "__version__",
     "certificate",
     "load_model",
+    "unlearn",
 ]
 
 _MODULES = {
@@ -57,6 +60,7 @@ _MODULES = {
     "PublishedStateDescentToDelete": "estimators",
     "SecretStateDescentToDelete": "estimators",
     "load_model": "ledger",
+    "unlearn": "estimators.pipelines",
 }
 """Where a name lives. As text, for a job depends on what is imported here, and on none of these."""
 

@@ -11,6 +11,8 @@ Smoothness = Literal["bound", "spectral", "spectral-with-margin"]
 NamedDelta = Literal["auto", "1/n"]
 Delta = float | NamedDelta
 """Delta of a target: a number, or what follows from the number of records (`accounting.core.checks.required_delta`)."""
+DELTA_HELP = "auto, which is min(1e-6, 1 / (10 n)), 1/n, or a number strictly between 0 and 1"
+"""The same, for the command line."""
 DType = Literal["float32", "float64"]
 """The type of weights and rows, coarsest first."""
 Guarantee = Literal["upper bound", "exact", "as published", "heuristic", "none"]

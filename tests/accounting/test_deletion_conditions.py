@@ -5,18 +5,15 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from certified_unlearning.accounting.deletion.conditions import (
-    THEOREMS,
-    require_gradient_norm,
-    require_survival,
-    surviving_theorems,
-)
+from certified_unlearning.accounting.deletion.conditions import require_survival, surviving_theorems
 from certified_unlearning.errors import AssumptionError, ParameterError
 from tests.accounting.deletion_settings import quoted
 
 
 def test_lipschitz_losses_lose_no_theorem():
-    assert surviving_theorems("lipschitz") == THEOREMS
+    assert set(surviving_theorems("lipschitz")) == {
+        f"Theorem {n}" for n in ("G.7", "G.9", "G.15", "5.1", "G.22", "5.2")
+    }
 
 
 @pytest.mark.parametrize(
@@ -40,13 +37,6 @@ def test_a_theorem_that_does_not_survive_is_refused_by_name():
 def test_an_unknown_gradient_field_is_refused():
     with pytest.raises(ParameterError, match="gradient_field must be one of"):
         surviving_theorems("sharpened")
-
-
-def test_a_gradient_that_is_too_long_is_refused():
-    require_gradient_norm(1.0, 1.0)
-    for largest in (1.0001, np.inf, np.nan):
-        with pytest.raises(AssumptionError, match="bounded gradients"):
-            require_gradient_norm(largest, 1.0)
 
 
 # --- The counterexamples to Lemmas F.3 and F.4 ------------------------------------------------------------------------

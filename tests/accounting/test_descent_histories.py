@@ -9,13 +9,12 @@ from hypothesis import strategies as st
 
 from certified_unlearning.accounting.core.problem import Problem
 from certified_unlearning.accounting.descent.shifted import (
-    least_secret_state_steps,
     published_state_curve,
     secret_state_history_mu,
     secret_state_mu,
 )
-from certified_unlearning.errors import AssumptionError, InfeasibleError, ParameterError
-from tests.accounting.paper_settings import MNIST, for_descent
+from certified_unlearning.errors import AssumptionError
+from tests.accounting.paper_settings import for_descent
 from tests.accounting.quadratic_streams import mean_gradient_gaps
 
 # gamma = (L - m) / (L + m) = 3/5.
@@ -108,89 +107,8 @@ def test_on_quadratics_a_published_state_is_exact_for_sizes_of_each_request(adja
 # --- The next request. ---------------------------------------------------------------------------------------
 
 
-@given(
-    requests=st.lists(st.tuples(st.integers(1, 15), st.integers(0, 5)), max_size=5),
-    adjacency=st.sampled_from(ADJACENCIES),
-    learning_steps=st.sampled_from([0, 1, 7, math.inf]),
-    next_records=st.integers(1, 20),
-    mu=st.floats(-12, 1).map(lambda exponent: 10**exponent),
-)
-def test_one_step_less_than_planned_misses_the_target(requests, adjacency, learning_steps, next_records, mu):
-    problem = dataclasses.replace(SMALL, adjacency=adjacency)
-    records, steps = [size for size, _ in requests], [count for _, count in requests]
-
-    def mu_after(count):
-        return secret_state_history_mu(
-            problem,
-            sigma=0.7,
-            records_per_request=[*records, next_records],
-            steps_per_request=[*steps, count],
-            learning_steps=learning_steps,
-        )
-
-    planned = least_secret_state_steps(
-        problem,
-        sigma=0.7,
-        records_per_request=records,
-        steps_per_request=steps,
-        next_records=next_records,
-        mu=mu,
-        learning_steps=learning_steps,
-    )
-    assert mu_after(planned) <= mu
-    assert planned == 0 or mu_after(planned - 1) > mu
-
-
-FIRST = {"sigma": 0.7, "records_per_request": [], "steps_per_request": [], "next_records": 4, "mu": 1e-3}
-
-
-def test_the_first_request_has_no_history():
-    planned = least_secret_state_steps(for_descent(MNIST), **FIRST)
-    value, less = (
-        secret_state_mu(for_descent(MNIST), sigma=0.7, steps=count, records_per_request=4)
-        for count in (planned, planned - 1)
-    )
-    assert value <= 1e-3 < less
-    assert secret_state_history_mu(SMALL, sigma=0.7, records_per_request=[], steps_per_request=[]) == 0
-
-
-def test_where_m_is_l_one_step_is_enough():
-    round_bowl = for_descent(Problem(100, 2.0, 2.0, 3.0, 1.0))
-    assert least_secret_state_steps(round_bowl, **FIRST) == 1
-    assert least_secret_state_steps(round_bowl, **FIRST | {"mu": 1e3}) == 0
-
-
-def test_a_request_of_more_steps_than_anyone_runs_is_infeasible():
-    flat = for_descent(Problem(100, 1e-13, 2.0, 3.0, 1.0))
-    message = r"^removing 4 records with mu = 0\.001 and sigma = 0\.7 takes more than 1e\+12 steps; raise sigma, mu or"
-    with pytest.raises(InfeasibleError, match=message):
-        least_secret_state_steps(flat, **FIRST)
-
-
-@pytest.mark.parametrize(
-    ("wrong", "message"),
-    [
-        ({"mu": 0.0}, "mu must be a finite number above 0, got 0"),
-        ({"sigma": 0.0}, "sigma must be a finite number above 0, got 0"),
-        ({"next_records": 0}, "records must be a whole number, at least 1, got 0"),
-        ({"next_records": 101}, "records must be at most n = 100, got 101"),
-        ({"records_per_request": [60], "steps_per_request": [1], "next_records": 41}, "at most n = 100, got 41"),
-        ({"records_per_request": [6]}, r"as many as steps has \(0\), got 1"),
-        ({"records_per_request": [6, 0], "steps_per_request": [1, 1]}, r"records_per_request\[1\] must be a whole"),
-        ({"learning_steps": -1}, "learning_steps must be a whole number, at least 0, got -1"),
-    ],
-)
-def test_a_next_request_that_makes_no_sense_is_refused(wrong, message):
-    with pytest.raises(ParameterError, match=message):
-        least_secret_state_steps(SMALL, **FIRST | wrong)
-
-
 def test_the_step_size_must_be_the_one_of_descent_to_delete():
     another = dataclasses.replace(SMALL, step_size=0.5)
-    with pytest.raises(
-        AssumptionError, match=r"need step_size = 2 / \(smoothness \+ strong_convexity\) = 0\.8, got 0\.5"
-    ):
-        least_secret_state_steps(another, **FIRST)
     with pytest.raises(
         AssumptionError, match=r"need step_size = 2 / \(smoothness \+ strong_convexity\) = 0\.8, got 0\.5"
     ):

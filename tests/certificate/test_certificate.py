@@ -22,20 +22,20 @@ SUMMARY = {
 TEN_CLASSES = SUMMARY | {"classes": {"train": {str(number): 144 for number in range(10)}}}
 
 
-def certified_by(whole: Plan) -> list[certificate.Certificate]:
+def certified_by(whole: Plan) -> list[certificate.StepsCertificate]:
     return [
         certificate.of(run, key=whole.key(run), noise_source="seed") for run in whole.runs if run.mechanism not in ANEW
     ]
 
 
 @functools.cache
-def certificates(experiment: str, **settings: object) -> list[certificate.Certificate]:
+def certificates(experiment: str, **settings: object) -> list[certificate.StepsCertificate]:
     sweep = sweep_of("digits", experiment)
     return certified_by(make(experiment, settings_of("digits", **settings), sweep, SUMMARY))
 
 
 @functools.cache
-def ten_class_certificates(features: str | None) -> list[certificate.Certificate]:
+def ten_class_certificates(features: str | None) -> list[certificate.StepsCertificate]:
     settings = settings_of("digits", dataset="cifar10", features=features)
     return certified_by(make("fig3a", settings, sweep_of("digits", "fig3a"), TEN_CLASSES))
 
@@ -313,7 +313,7 @@ def test_a_certificate_with_impossible_fields_is_not_read(tmp_path, change: dict
 STRIPPED = dict.fromkeys(("epsilon_in_exact_arithmetic", "rounding_error", "noise_delta", "noise_resolution"))
 
 
-def of_before(certified: certificate.Certificate) -> certificate.Certificate:
+def of_before(certified: certificate.StepsCertificate) -> certificate.StepsCertificate:
     """Return the certificate as it was written when arithmetic was assumed to be exact."""
     words = assumptions.assumptions(
         certified.accountant, certified.smoothness, certified.dtype,

@@ -14,7 +14,6 @@ from certified_unlearning.accounting.private.learners import Learner, LinearProb
 from certified_unlearning.accounting.private.losses import ScalarLoss
 from certified_unlearning.accounting.private.searches import Boosting, GridSearch, PrivateLearner
 from certified_unlearning.certificate import CertificateError, PrivateCertificate
-from certified_unlearning.certificate.private import plan_of
 from certified_unlearning.cli import app
 from certified_unlearning.errors import ParameterError, UnlearningError
 
@@ -50,7 +49,7 @@ def stated(name: str) -> PrivateCertificate:
 def test_a_certificate_is_recomputed_from_its_constants(name: str) -> None:
     said = stated(name)
     certificate.verify(said)
-    assert plan_of(said) == PLANS[name]
+    assert said.plan == PLANS[name]
     assert 1 - 1e-9 <= said.epsilon <= 1
     assert said.n == 10_000
 
@@ -137,8 +136,9 @@ def test_wrong_constants_of_a_run_are_found(name: str, changes: dict[str, object
 
 def test_descent_on_another_objective_has_no_certificate() -> None:
     plan = replace(PLANS["descent"], regulariser=0.1)
-    with pytest.raises(ParameterError, match="regulariser"):
-        PrivateCertificate.of(plan, delta=DELTA, features=50, row_norm=1.0, noise_source="seed")
+    for each in (plan, Boosting(learner=plan, chunks=3, validated=100, epsilon=1)):
+        with pytest.raises(ParameterError, match="regulariser"):
+            PrivateCertificate.of(each, delta=DELTA, features=50, row_norm=1.0, noise_source="seed")
 
 
 def test_the_command_reads_what_was_written(tmp_path: Path) -> None:

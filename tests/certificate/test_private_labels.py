@@ -26,7 +26,7 @@ def stated(**changes: object) -> PrivateLabelsCertificate:
         "epsilon_label": 0.5,
         "delta_label": 1e-6,
     }
-    return PrivateLabelsCertificate.of(**(given | changes))  # type: ignore[arg-type]
+    return PrivateLabelsCertificate.made(**(given | changes))
 
 
 @pytest.mark.parametrize(

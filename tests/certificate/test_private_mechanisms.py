@@ -14,13 +14,13 @@ from certified_unlearning import certificate
 from certified_unlearning.accounting.private.learners import LinearProblem
 from certified_unlearning.accounting.private.losses import ScalarLoss
 from certified_unlearning.accounting.private.phased import PhasedDescent
+from certified_unlearning.accounting.private.plan import PrivatePlan
 from certified_unlearning.accounting.private.recursive import RecursiveRegularisation
 from certified_unlearning.accounting.private.sampled import SampledDescent
 from certified_unlearning.accounting.private.sampled_spider import SampledSpider
 from certified_unlearning.accounting.private.spider import SpiderBoost
 from certified_unlearning.accounting.private.tree_spider import TreeSpider
 from certified_unlearning.certificate import CertificateError, PrivateCertificate
-from certified_unlearning.certificate.private import Plan, constants_of, plan_of
 from certified_unlearning.cli import app
 from certified_unlearning.engine.private.bounded_records import BoundedRecords
 from certified_unlearning.errors import DataError, ParameterError
@@ -36,7 +36,7 @@ SAMPLED = SampledDescent(problem=WHOLE, steps=20, share=0.02, clip=1.0, multipli
 SAMPLED_SPIDER = SampledSpider(
     problem=WHOLE, steps=40, period=6, batch=500, step_size=2.0, sigma_gradient=0.004, sigma_difference=0.016
 )
-PLANS: dict[str, Plan] = {
+PLANS: dict[str, PrivatePlan] = {
     "spider-boost": SPIDER,
     "tree-spider": TreeSpider.plan(WHOLE, **ASKED),
     "recursive-regularisation": RecursiveRegularisation.plan(WHOLE, **ASKED, steps=60),
@@ -44,7 +44,7 @@ PLANS: dict[str, Plan] = {
     "sampled-descent": SAMPLED,
     "sampled-spider": SAMPLED_SPIDER,
 }
-OTHERS: dict[str, Plan] = {
+OTHERS: dict[str, PrivatePlan] = {
     "embedded": SpiderBoost.plan(WHOLE.embedded(7), **ASKED, gap=LOGISTIC.at_zero**2, steps=60),
     "one gradient": ONE_GRADIENT,
     "squared": PhasedDescent.plan(replace(WHOLE, loss=ScalarLoss(name="squared", target=0.5)), **ASKED),
@@ -55,7 +55,7 @@ NO_MATTER = {"sampled-descent": {"row_norm"}}
 """Of DP-SGD epsilon rests on clipped gradients, whatever rows were."""
 
 
-def stated(plan: Plan) -> PrivateCertificate:
+def stated(plan: PrivatePlan) -> PrivateCertificate:
     return PrivateCertificate.of(plan, delta=1e-6, features=50, row_norm=1.0, noise_source="system entropy")
 
 
@@ -70,9 +70,9 @@ def test_a_certificate_is_read_and_recomputed_from_its_constants(name: str, tmp_
     assert read == said
     certificate.verify(read)
     assert said.epsilon == plan.guarantee.epsilon(1e-6)
-    assert plan_of(said).guarantee.epsilon(1e-6) == pytest.approx(said.epsilon, rel=1e-9)
-    again = PrivateCertificate.of(plan_of(said), delta=1e-6, features=50, row_norm=1.0, noise_source="system entropy")
-    assert replace(constants_of(again), runs=()) == replace(constants_of(said), runs=())
+    assert said.plan.guarantee.epsilon(1e-6) == pytest.approx(said.epsilon, rel=1e-9)
+    again = PrivateCertificate.of(said.plan, delta=1e-6, features=50, row_norm=1.0, noise_source="system entropy")
+    assert replace(again.constants, runs=()) == replace(said.constants, runs=())
     assert said.n == 10_000
     assert [each.records for each in said.deletions][:2] == [1, 2]
     assert said.deletions[1].epsilon > 2 * said.epsilon
@@ -247,7 +247,7 @@ def test_impossible_constants_are_no_traceback(name: str, constants: dict[str, o
         ("noise of add-remove", replace(SAMPLED_SPIDER, sigma_difference=0.008)),
     ],
 )
-def test_faulty_noise_is_found(name: str, faulty: Plan) -> None:
+def test_faulty_noise_is_found(name: str, faulty: PrivatePlan) -> None:
     """Whoever planned so says what was asked: the certificate is that of a right plan with the noise that was used."""
     found = stated(faulty)
     right = SAID[found.mechanism]

@@ -140,17 +140,7 @@ def test_a_budget_that_float64_cannot_keep_is_refused():
         "noise_resolution": said.noise_resolution * 1e-12,
     }
     wrong = said.model_copy(update=small)
-    wrong = wrong.model_copy(
-        update=residual._words(
-            wrong.sigma,
-            wrong.d,
-            noise_source=wrong.noise_source,
-            strict=False,
-            unscheduled=False,
-            dataset=wrong.dataset,
-            features=wrong.features,
-        )
-    )
+    wrong = wrong.model_copy(update=wrong.words())
     with pytest.raises(UnlearningError, match="rounding in float64"):
         certificate.verify(wrong)
 

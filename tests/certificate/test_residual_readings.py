@@ -45,7 +45,8 @@ def reachable(between: int) -> set[tuple[int, int, int, int]]:
 
 def is_accepted(said: ResidualCertificate) -> bool:
     try:
-        residual._verify_scope(said)
+        said.require(said.limits())
+        said.require_readings()
     except CertificateError:
         return False
     return True

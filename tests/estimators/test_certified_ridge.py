@@ -10,8 +10,8 @@ from scipy.special import ndtr
 from sklearn.linear_model import Ridge
 
 from certified_unlearning import certificate
+from certified_unlearning.certificate import CertificateError
 from certified_unlearning.certificate.kinds import read_any
-from certified_unlearning.certificate.verification import CertificateError
 from certified_unlearning.engine.objectives import float64
 from certified_unlearning.errors import AssumptionError, DataError, ParameterError
 from certified_unlearning.estimators import CertifiedLogisticRegression, CertifiedRidge

@@ -9,8 +9,8 @@ import torch
 from sklearn.linear_model import LogisticRegression
 
 from certified_unlearning import certificate
+from certified_unlearning.certificate import CertificateError
 from certified_unlearning.certificate.kinds import read_any
-from certified_unlearning.certificate.verification import CertificateError
 from certified_unlearning.engine import descent
 from certified_unlearning.errors import ParameterError
 from certified_unlearning.estimators import (

@@ -14,7 +14,8 @@ import pandas as pd
 import pytest
 import safetensors.numpy
 
-from certified_unlearning.certificate import CertificateError, EnsembleCertificate, kinds
+from certified_unlearning import certificate
+from certified_unlearning.certificate import CertificateError, EnsembleCertificate
 from certified_unlearning.commands.ledger_use import predict
 from certified_unlearning.data.tables.table import Records, Table
 from certified_unlearning.errors import DataError, InfeasibleError, ParameterError
@@ -354,15 +355,15 @@ def stated(made: Path, tmp_path_factory: pytest.TempPathFactory) -> EnsembleCert
     ],
 )
 def test_a_wrong_certificate_is_found(stated: EnsembleCertificate, name: str, value: object, sentence: str) -> None:
-    kinds.verify(stated)
+    certificate.verify(stated)
     with pytest.raises(CertificateError, match=sentence):
-        kinds.verify(stated.model_copy(update={name: value}))
+        certificate.verify(stated.model_copy(update={name: value}))
 
 
 def test_a_budget_that_is_larger_than_the_ledgers_is_another_certificate(stated: EnsembleCertificate) -> None:
     assert max(stated.pending) <= 2
     with pytest.raises(CertificateError, match="other pending than it must"):
-        kinds.verify(stated.model_copy(update={"budgets": (1, 40)}))
+        certificate.verify(stated.model_copy(update={"budgets": (1, 40)}))
 
 
 # The commands.

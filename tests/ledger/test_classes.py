@@ -12,7 +12,7 @@ import pandas as pd
 import pytest
 import yaml
 
-from certified_unlearning.certificate import kinds
+from certified_unlearning import certificate
 from certified_unlearning.data.tables.table import Table
 from certified_unlearning.errors import DataError
 from certified_unlearning.ledger import initialisation, requests
@@ -112,8 +112,8 @@ def test_every_certificate_says_that_classes_were_taken_from_the_records(
         apply(model)
         verify(model)
         for version in (1, 2):
-            certified = kinds.read_any(model / f"certificate-{version}.json")
-            kinds.verify(certified)
+            certified = certificate.read_any(model / f"certificate-{version}.json")
+            certificate.verify(certified)
             assert certified.features == features
             words = [each.by for each in certified.assumptions if each.statement.startswith("preprocessing")]
             assert len(words) == 1
@@ -142,7 +142,7 @@ def test_of_an_earlier_directory_it_is_not_known(
     for command in ("status", "verify"):
         assert json.loads(unlearn(command, model, "--json").stdout)["classes_from"] is None
         assert "did not record which" in unlearn(command, model).stdout
-    assert kinds.read_any(model / "certificate-2.json").features == "declared"
+    assert certificate.read_any(model / "certificate-2.json").features == "declared"
 
 
 @pytest.mark.parametrize("mechanism", MECHANISMS)
@@ -154,5 +154,5 @@ def test_a_certificate_that_hides_where_classes_come_from_is_not_the_models(
     make(hiding, original.data, mechanism, ("no", "yes"))
     directory = ModelDirectory(model)
     method = method_of(directory, read_stored(directory, requests.status(model).state))
-    assert method.is_of(kinds.read_any(model / "certificate-1.json"), [])
-    assert not method.is_of(kinds.read_any(hiding / "certificate-1.json"), [])
+    assert method.is_of(certificate.read_any(model / "certificate-1.json"), [])
+    assert not method.is_of(certificate.read_any(hiding / "certificate-1.json"), [])

@@ -11,7 +11,8 @@ import pytest
 import safetensors.numpy
 import torch
 
-from certified_unlearning.certificate import ExactCertificate, kinds
+from certified_unlearning import certificate
+from certified_unlearning.certificate import ExactCertificate
 from certified_unlearning.data.tables.table import Table
 from certified_unlearning.errors import AssumptionError, DataError, InfeasibleError, ParameterError, UnlearningError
 from certified_unlearning.ledger import load_model, requests
@@ -80,7 +81,7 @@ def test_a_stream_of_requests_leaves_a_state_that_follows_from_who_is_left(
         assert set(state["batches"].ravel().tolist()) <= set(left.tolist())
         said = verify(path).current
         assert isinstance(said, ExactCertificate)
-        kinds.verify(said)
+        certificate.verify(said)
         assert (said.mechanism, said.n, said.deleted, said.inserted) == (
             any_made.parent.name[:-1],
             len(left),

@@ -13,10 +13,9 @@ from certified_unlearning import certificate
 from certified_unlearning.errors import UnlearningError
 from certified_unlearning.ledger import load_model, requests
 from certified_unlearning.ledger.directory import ModelDirectory
-from certified_unlearning.ledger.initialisation import REFIT_SIGMA
 from certified_unlearning.ledger.model import read_stored
 from certified_unlearning.mechanisms.learners.langevin import LangevinLearner
-from certified_unlearning.mechanisms.refit_plan import RefitPlan
+from certified_unlearning.mechanisms.refit_plan import USUAL_SIGMA, RefitPlan
 from certified_unlearning.text import rounded_up
 from tests.ledger.conftest import Original, Unlearn
 
@@ -203,7 +202,7 @@ def test_init_takes_newton_removal_at_scikit_learns_C_and_a_small_delta(
     assert "\nC = 1, C n = 450: data are read again " in printed
     learner = read_stored(ModelDirectory(model), requests.status(model).state).learner
     assert isinstance(learner, RefitPlan)
-    assert (learner.delta, learner.sigma) == (1e-6, REFIT_SIGMA)
+    assert (learner.delta, learner.sigma) == (1e-6, USUAL_SIGMA)
     found = load_model(model)
     rows = found.rows(original.table)
     # Its solver liblinear regularises the intercept.

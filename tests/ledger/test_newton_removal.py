@@ -11,7 +11,8 @@ import torch
 from scipy.optimize import minimize
 from typer.testing import CliRunner
 
-from certified_unlearning.certificate import ResidualCertificate, kinds
+from certified_unlearning import certificate
+from certified_unlearning.certificate import ResidualCertificate
 from certified_unlearning.cli import app
 from certified_unlearning.data.tables.table import Table, read_blocks
 from certified_unlearning.errors import ParameterError
@@ -114,7 +115,7 @@ def test_requests_stay_within_the_budget_of_an_exact_refit(original: Original, m
     assert (verified.current.removed, verified.current.releases) == (8, 6)
     assert (verified.current.scheduled_reads, verified.current.unscheduled_reads) == (1, 0)
     assert verified.current.epsilon <= 1
-    kinds.verify(verified.current)
+    certificate.verify(verified.current)
 
 
 def test_a_request_between_reads_reads_its_own_rows_only(model: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,8 +10,7 @@ from sklearn.linear_model import LogisticRegression
 from certified_unlearning.data.tables.table import Table
 from certified_unlearning.errors import InfeasibleError
 from certified_unlearning.estimators import LangevinLogisticRegression
-from certified_unlearning.ledger.contents import Contents
-from certified_unlearning.ledger.initialisation import initialise
+from certified_unlearning.ledger.initialisation import Contents, initialise
 from certified_unlearning.mechanisms.learners.langevin import LangevinLearner
 from tests.ledger.conftest import Original
 from tests.ledger.tables import FEATURES, LANGEVIN
@@ -19,12 +18,13 @@ from tests.ledger.tables import FEATURES, LANGEVIN
 C = 0.2
 
 
-def planned(original: Original, path: Path, **parameters: object) -> tuple[float, LangevinLearner]:
-    """Return ``C`` and the learner that `initialise` plans, before it learns."""
-    found: list[tuple[float, LangevinLearner]] = []
+def planned(original: Original, path: Path, **parameters: object) -> tuple[str, LangevinLearner]:
+    """Return what `initialise` says that it plans, and the learner, before it learns."""
+    found: list[tuple[str, LangevinLearner]] = []
 
-    def stop(contents: Contents, C: float, learner: LangevinLearner) -> None:
-        found.append((C, learner))
+    def stop(contents: Contents) -> None:
+        assert isinstance(contents.plan, LangevinLearner)
+        found.append((contents.words.line, contents.plan))
         raise InfeasibleError("enough")
 
     table = Table(path=str(original.data), label="ill", identifier="person")
@@ -60,6 +60,6 @@ def test_ledger_estimator_and_scikit_learn_minimise_the_same_objective(
 
 
 def test_without_C_it_is_100_divided_by_the_number_of_records(original: Original, tmp_path: Path) -> None:
-    inverse_strength, learner = planned(original, tmp_path / "model")
-    assert inverse_strength == 100 / 450
+    words, learner = planned(original, tmp_path / "model")
+    assert words.startswith("C = 0.2222, C n = 100: ")
     assert learner == planned(original, tmp_path / "model", C=100 / 450)[1]

@@ -241,20 +241,22 @@ def test_a_changed_source_file_is_said_and_the_copy_counts(
         data.with_suffix(".gone").rename(data)
 
 
-def restate(model: Path, kind: str, **changes: object) -> None:
-    """Change the payload of the last event of a kind, and make the whole chain again."""
+def restate(model: Path, event: str, /, **changes: object) -> None:
+    """Change the payload of the last such event, and make the whole chain again."""
     connection = sqlite3.connect(ModelDirectory(model).ledger)
     query = "SELECT sequence, payload FROM events WHERE kind = ? ORDER BY sequence DESC"
-    sequence, payload = connection.execute(query, (kind,)).fetchone()
+    sequence, payload = connection.execute(query, (event,)).fetchone()
     connection.close()
     text = json.dumps(json.loads(payload) | changes, sort_keys=True, separators=(",", ":"))
     sql(model, f"UPDATE events SET payload = '{text}' WHERE sequence = {sequence}")
     make_chain_again(model)
 
 
-@pytest.mark.parametrize("name", ["epsilon", "epsilon_all_published"])
-def test_a_ledger_made_again_with_another_epsilon_than_its_certificates_is_found(used: Path, name: str) -> None:
-    restate(used, "applied", **{name: 0.001})
+@pytest.mark.parametrize(("name", "value"), [("epsilon", 0.001), ("epsilon_all_published", 0.001), ("kind", "exact")])
+def test_a_ledger_made_again_with_other_words_than_its_certificates_is_found(
+    used: Path, name: str, value: object
+) -> None:
+    restate(used, "applied", **{name: value})
     with pytest.raises(UnlearningError, match=f"states another {name} than certificate-2.json"):
         verify(used)
 

@@ -1,4 +1,4 @@
-"""Certified SGD: places that no data chooses, boxes of many budgets at once, radii by search."""
+"""Certified SGD: places that no data chooses, boxes of many budgets at once, radii."""
 
 from dataclasses import replace
 from typing import Any
@@ -13,7 +13,7 @@ from certified_unlearning.engine.intervals.network import Network
 from certified_unlearning.engine.intervals.propagation import TIGHTEST, Bounding
 from certified_unlearning.engine.intervals.rounding import NAIVE
 from certified_unlearning.errors import AssumptionError, ParameterError
-from certified_unlearning.mechanisms.certified_sgd.learned import Learned, radius_by_search
+from certified_unlearning.mechanisms.certified_sgd.learned import Learned
 from certified_unlearning.mechanisms.certified_sgd.sgd import CertifiedSgd, dense_network, widths
 
 DESCENT = Descent(loss="binary-cross-entropy", step_size=0.5, clipping="clamp", bound=0.05)
@@ -33,24 +33,12 @@ def queries() -> torch.Tensor:
     return torch.cartesian_prod(*[torch.linspace(-2, 2, 15, dtype=torch.float64)] * 2)
 
 
-def test_radii_by_search_are_those_of_all_boxes_and_train_fewer() -> None:
+def test_radii_are_those_of_all_boxes() -> None:
     everything = learned(tuple(range(1, MOST + 1)))
     due = everything.certified(queries()).long().cumprod(dim=0).sum(dim=0)
     assert {0, MOST} <= {*due.tolist()}
     assert len({*due.tolist()}) > 4
     assert torch.equal(everything.radii(queries()), due)
-    asked: list[int] = []
-
-    def certified(k: int) -> torch.Tensor:
-        asked.append(k)
-        return learned((k,)).certified(queries())[0]
-
-    assert torch.equal(radius_by_search(certified, MOST), due)
-    assert len(asked) == len({*asked})
-    few = due <= 1
-    asked.clear()
-    assert torch.equal(radius_by_search(lambda k: certified(k)[few], MOST), due[few])
-    assert {*asked} == {1, 2}
 
 
 def test_budgets_between_boxes_take_the_next_one() -> None:

@@ -233,11 +233,11 @@ def test_places_are_read_strictly_though_a_schedule_has_checked_others():
     stated = certificate.of(run, key="k", noise_source="system entropy")
     assert stated.places[0] is run.requests[0].places
     told = stated.model_dump(mode="json")
-    assert certificate.Certificate.model_validate(told) == stated
+    assert certificate.StepsCertificate.model_validate(told) == stated
     for wrong in ([[[2, 1, 7]]], [[[2, "one"]]], [2, 1], "places", [[[2.5, 1]]], [[2, 1]], {"2": 1}):
         run.schedule  # noqa: B018
         with pytest.raises(ValidationError, match="places"):
-            certificate.Certificate.model_validate(told | {"places": wrong})
+            certificate.StepsCertificate.model_validate(told | {"places": wrong})
     # Of other types than a certificate's a schedule may have checked them, and they may change since.
     listed = [((2, 1), (7, 3))]
     for odd in (listed, (((np.int64(2), 1), (7, 3)),), (frozenset({(2, 1), (7, 3)}),)):

@@ -9,18 +9,21 @@ import numpy as np
 import pytest
 import torch
 
-from certified_unlearning.accounting.deletion.gibbs import BoundedProblem
-from certified_unlearning.accounting.deletion.nonconvex import plan_nonconvex_deletion
 from certified_unlearning.accounting.deletion.planning import plan_deletion
 from certified_unlearning.engine import descent, randomness
 from certified_unlearning.engine.descent import Phase
-from certified_unlearning.engine.objectives.linear_loss import LinearLossObjective
 from certified_unlearning.engine.objectives.logistic import LogisticObjective
 from certified_unlearning.errors import ParameterError
 from certified_unlearning.mechanisms.noisy_gradient_deletion import NoisyGradientDeletion
 from certified_unlearning.papers.forget_unlearning.services.encoding import one_record
-from certified_unlearning.papers.forget_unlearning.services.linear_losses import LangevinService, NoisyGradientService
-from certified_unlearning.papers.forget_unlearning.theory.exact import GaussianLaw, law_after
+from certified_unlearning.papers.forget_unlearning.services.linear_losses import (
+    LangevinService,
+    LinearLossObjective,
+    NoisyGradientService,
+)
+from certified_unlearning.papers.forget_unlearning.theory.gibbs import BoundedProblem
+from certified_unlearning.papers.forget_unlearning.theory.nonconvex import plan_nonconvex_deletion
+from tests.papers.forget_unlearning.gaussian_laws import GaussianLaw, law_after
 from tests.papers.forget_unlearning.small_settings import PLAN
 
 STANDARD_ERRORS = 6.0

@@ -166,7 +166,7 @@ def with_other_docstrings(content: str) -> str:
             | VERDICTS,
         ),
         (
-            "certificate/model.py",
+            "certificate/steps/model.py",
             each("certify", EXPERIMENTS) | each("make", OF_ESTIMATORS),
             each("track", {*EXPERIMENTS, "edits", "group_privacy"}) | each("draw", OF_ESTIMATORS) | VERDICTS,
         ),

@@ -8,10 +8,10 @@
 `cyclic`         the same for mini-batches: `single` requests, `stream` of them, `planning`
 `descent`        Descent-to-Delete: `published`, `shifted` (its tighter form), `conditional` (against retraining noised
                  once where the state is published)
-`renyi`          *Differential Privacy Dynamics*: `dynamics`, and `private_erm`, its recipe
 `residual`       noise on weights whose gradient is certified to be small: `release`, `newton`, their `rounding`, and
                  the `schedule` of reading data
-`deletion`       *Forget Unlearning*: plans, bounds, adaptive requests, risk
+`deletion`       *Forget Unlearning*: `planning`, its `conditions`, the `rates` of its Rényi bounds, risk (`utility`),
+                 attack advantage (`soundness`)
 `tv`             exact unlearning by total variation: how often an edit computes again (`subsampling`, `recomputation`,
                  `tree`), published parameters (`erm`, `one_pass`), `planning`
 `private`        differential privacy of linear models: `releases`, `selections`, `losses`, `learners`, `searches`,

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Literal, NamedTuple
+from typing import Literal
 
 
 @dataclass(frozen=True)
@@ -20,22 +20,6 @@ class Assumption:
     by: str
 
 
-class Look(NamedTuple):
-    """How lines of an accountant are drawn, the same in every figure.
-
-    Attributes:
-        place: In the palette.
-        shade: The colour is darkened by this factor.
-        marker: Its shape.
-        marker_size: In units of the context's.
-    """
-
-    place: int
-    shade: float
-    marker: str
-    marker_size: float
-
-
 @dataclass(frozen=True)
 class Accountant:
     """An analysis of a mechanism.
@@ -48,7 +32,6 @@ class Accountant:
         assumptions: What it needs beside what all accountants need.
         source: Whether the analysis is a paper's or derived here.
         as_published: Whether its theorem is applied outside its statement, unchanged, as a paper does.
-        look: How its lines are drawn; None for the next look that is free.
         bound: Whose bound it is, for legends of figures, such as ``paper’s bound``; empty for its form alone.
     """
 
@@ -59,7 +42,6 @@ class Accountant:
     assumptions: tuple[Assumption, ...] = ()
     source: Literal["paper", "derived"] = "derived"
     as_published: bool = False
-    look: Look | None = None
     bound: str = ""
 
 

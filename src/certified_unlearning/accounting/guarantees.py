@@ -6,7 +6,6 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from certified_unlearning import accounting
-from certified_unlearning.accounting.assumptions import Arithmetic
 from certified_unlearning.accounting.core.losses import scores_per_record
 from certified_unlearning.accounting.core.rounding import EXACT, Noise
 from certified_unlearning.accounting.cyclic import stream as cyclic
@@ -262,13 +261,6 @@ def cyclic_guarantee(problem: accounting.Problem, schedule: accounting.Schedule,
     if problem.rounding == EXACT:
         return Guaranteed(largest.epsilon, largest.mu, added.all)
     return _with_rounding(problem, largest, exact.epsilon, added, noise_std=noise_std, published_std=noise_std)
-
-
-def arithmetic_of(guaranteed: Guaranteed) -> Arithmetic | None:
-    """Return how exact a run was; None where that was not counted."""
-    if guaranteed.rounding_error is None or guaranteed.noise_delta is None or guaranteed.noise_resolution is None:
-        return None
-    return Arithmetic(guaranteed.rounding_error, guaranteed.noise_delta, guaranteed.noise_resolution)
 
 
 def descent_guarantee(

@@ -9,19 +9,21 @@ import functools
 from collections.abc import Sequence
 from typing import Any, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from certified_unlearning.accounting.accountant import Assumption
+from certified_unlearning.certificate.base import Certificate, Scope, Stated, the_left
 from certified_unlearning.certificate.preprocessing import GIVEN, possible_features, preprocessing
-from certified_unlearning.certificate.verification import CertificateError
-from certified_unlearning.errors import ParameterError
-from certified_unlearning.mechanisms.certified_sgd.shards import Places, Sharding, Standing, replayed
-from certified_unlearning.version import code_version
+from certified_unlearning.mechanisms.certified_sgd.shards import Places, Sharding, replayed
+from certified_unlearning.text import counted
+from certified_unlearning.vocabulary import Reading
 
 COMPARATOR = (
     "the label of the ensemble that is trained from the same starts on the records as they are now: every record in "
     "the slice that was drawn for its number, in as many updates, with the same constants and type of numbers"
 )
+ANEW = "the answers of the ensemble trained from the same starts, on the same slices of the records that are left"
+"""What an answer is compared with, in short."""
 NOT_PROMISED = (
     "nothing about parameters: until a shard is trained again they were learned with the records that have left it, "
     "and so were its boxes; both must stay secret",
@@ -35,7 +37,7 @@ NOT_PROMISED = (
 )
 
 
-class EnsembleCertificate(BaseModel):
+class EnsembleCertificate(Certificate):
     """A statement about the answers of an ensemble, with the constants that a comparison needs.
 
     Attributes:
@@ -71,7 +73,11 @@ class EnsembleCertificate(BaseModel):
         code_version: Which code ran.
     """
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    publishes_weights = False
+    removal = (
+        "The model has several parts. A part that lost more records than its bounds allow was learned again. Until "
+        "then an answer is given only where the records cannot have changed it."
+    )
 
     kind: Literal["ensemble"] = "ensemble"
     mechanism: Literal["certified-ensemble"] = "certified-ensemble"
@@ -104,76 +110,90 @@ class EnsembleCertificate(BaseModel):
     code_version: str
 
     @classmethod
-    def of(cls, *, removed: Sequence[Places], dataset: str = "own", features: str = GIVEN, **constants: object) -> Self:
-        """Return the certificate after requests: ``constants`` by their names here, ``n_learned`` among them.
+    def of(cls, *, removed: Sequence[Places], **constants: Any) -> Self:
+        """Return the certificate after requests.
 
         Args:
             removed: For every request where its records lay.
-            dataset: Name of the data set.
-            features: How features were made.
-            constants: All that is fixed.
+            constants: All that is fixed, by its name here, ``n_learned`` among them.
         """
-        stated = {
-            **constants,
+        return cls.made(**constants, removed=tuple(map(tuple, removed)))
+
+    def stated(self) -> Stated:
+        """Return no numbers: answers have none."""
+        return Stated(None, None, None, None, adjacency="removals")
+
+    def meaning(self) -> str | None:
+        """Return what holds of answers, as a sentence without terms."""
+        return (
+            "Every answer that the current model gives is the one that it would give if it had been "
+            "trained without the removed records."
+            if self.deleted
+            else None
+        )
+
+    def details(self) -> str:
+        """Return the whole statement for people who know its terms."""
+        pending = sum(self.pending)
+        return (
+            f"answers are those of {counted(self.shards, 'shard')} trained on {the_left(self.n)}; of "
+            f"{counted(self.deleted, 'removed record')} {pending} {'is' if pending == 1 else 'are'} still in "
+            f"parameters, which must stay secret ({self.guarantee} by {self.mechanism}; {self.not_checked})"
+        )
+
+    @classmethod
+    def scope(cls, stated: Stated, release: str) -> Scope:
+        """Return that it holds for every answer, whatever was asked before, and that nothing else may be published."""
+        return Scope(
+            compared_with=ANEW,
+            # Every answer is equal whatever was asked, and why.
+            adaptive=True,
+            sentence=f"certified: every answer of {release} is one of {ANEW}; where that is not sure `unlearn predict` "
+            "gives none, and which inputs have none leaks. Its parameters know removed records until their shards are "
+            "trained again: the directory is a secret, and nothing of it is published",
+        )
+
+    @classmethod
+    def removed_by(cls, steps: int, reading: Reading | None) -> str:
+        """Return how records left a version."""
+        return "bounding what shards answer without them, and training those again whose budget was spent"
+
+    def check(self) -> None:
+        """Replay the requests, and compare where the ensemble stands with what is stated; see `Certificate.check`."""
+        self.require_words({**self.possible(), **self.words()})
+        self.require(self.limits())
+
+    def limits(self) -> dict[str, tuple[bool, str]]:
+        """Return for fields whether their values are possible."""
+        return {
+            "hidden": (all(units >= 1 for units in self.hidden), "numbers above 0"),
+            "features": possible_features(self.features),
+        }
+
+    def recomputed(self) -> dict[str, Any]:
+        """Return where the ensemble stands after its requests.
+
+        That parameters and boxes follow from the records cannot be seen from a certificate: whoever holds the model
+        directory verifies that (`unlearn verify` of the directory trains again).
+        """
+        standing = replayed(Sharding(self.n_learned, self.shards, self.slices, self.budgets), self.removed)
+        n = sum(standing.left)
+        return {
+            "n": n,
+            "deleted": self.n_learned - n,
+            "pending": tuple(map(standing.spent, range(self.shards))),
+            "trained_again": standing.trainings,
+            "requests": len(self.removed),
+        }
+
+    def words(self) -> dict[str, Any]:
+        """Return what must be stated in words."""
+        return {
+            "loss": "binary-cross-entropy" if self.classes == 2 else "cross-entropy",
             "comparator": COMPARATOR,
             "not_promised": NOT_PROMISED,
-            "removed": tuple(tuple((place, count) for place, count in places) for places in removed),
-            "assumptions": _assumptions(dataset, features),
-            "dataset": dataset,
-            "features": features,
-            "code_version": code_version(),
+            "assumptions": _assumptions(self.dataset, self.features),
         }
-        sharding = Sharding(*(stated[name] for name in _SHARDING))  # type: ignore[arg-type]
-        return cls.model_validate(stated | _standing(replayed(sharding, removed)) | {"requests": len(removed)})
-
-
-_SHARDING = ("n_learned", "shards", "slices", "budgets")
-
-
-def verify(certificate: EnsembleCertificate) -> None:
-    """Recompute from the requests where the ensemble stands, and check words and constants.
-
-    That parameters and boxes follow from the records cannot be seen from a certificate: whoever holds the model
-    directory verifies that (`unlearn verify` of the directory trains again).
-
-    Raises:
-        CertificateError: A number differs, constants are impossible, or words are not those of the mechanism.
-    """
-    try:
-        sharding = Sharding(*(getattr(certificate, name) for name in _SHARDING))
-        standing = replayed(sharding, certificate.removed)
-    except ParameterError as error:
-        raise CertificateError(f"the certificate states impossible constants: {error}") from error
-    computed = {
-        **_standing(standing),
-        "requests": len(certificate.removed),
-        "loss": "binary-cross-entropy" if certificate.classes == 2 else "cross-entropy",
-        "comparator": COMPARATOR,
-        "not_promised": NOT_PROMISED,
-        "assumptions": _assumptions(certificate.dataset, certificate.features),
-    }
-    for name, right in computed.items():
-        said = getattr(certificate, name)
-        if said != right:
-            raise CertificateError(f"the certificate states other {name} than it must: {said!r} instead of {right!r}")
-    if not all(certificate.removed):
-        raise CertificateError("the certificate states a request that removed nothing")
-    if any(units < 1 for units in certificate.hidden):
-        raise CertificateError(f"the certificate states hidden = {certificate.hidden!r}, must be numbers above 0")
-    possible, right = possible_features(certificate.features)
-    if not possible:
-        raise CertificateError(f"the certificate states features = {certificate.features!r}, must be {right}")
-
-
-def _standing(standing: Standing) -> dict[str, Any]:
-    """Return what a certificate states of where an ensemble stands."""
-    n = sum(standing.left)
-    return {
-        "n": n,
-        "deleted": standing.sharding.n - n,
-        "pending": tuple(standing.spent(shard) for shard in range(standing.sharding.shards)),
-        "trained_again": standing.trainings,
-    }
 
 
 @functools.cache

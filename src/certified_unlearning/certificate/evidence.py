@@ -8,7 +8,7 @@ import safetensors.torch
 import torch
 from torch import Tensor
 
-from certified_unlearning.certificate.verification import CertificateError
+from certified_unlearning.certificate.base import CertificateError
 from certified_unlearning.engine.abstract_training.descent import Descent
 from certified_unlearning.engine.abstract_training.neighbourhoods import Neighbourhood
 from certified_unlearning.engine.intervals.losses import require_labels, require_loss

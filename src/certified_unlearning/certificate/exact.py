@@ -5,23 +5,24 @@ that, and what anybody can recompute, is how often a request computes again, at 
 """
 
 import functools
-import math
-from typing import Literal, Self
+from typing import Any, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from certified_unlearning.accounting.accountant import Assumption
 from certified_unlearning.accounting.core.losses import scores_per_record
 from certified_unlearning.accounting.tv.subsampling import subsampling_tv
+from certified_unlearning.certificate.base import Certificate, Scope, Stated, the_left
 from certified_unlearning.certificate.preprocessing import GIVEN, possible_features, preprocessing
-from certified_unlearning.certificate.verification import TOLERANCE, CertificateError
-from certified_unlearning.version import code_version
-from certified_unlearning.vocabulary import ExactMechanism, NoiseSource
+from certified_unlearning.text import rounded_up
+from certified_unlearning.vocabulary import ExactMechanism, NoiseSource, Reading
 
 COMPARATOR = (
     "a run of the same algorithm with the same constants, from nothing, on the records as they are now: model and "
     "stored state together have the same law"
 )
+ANEW = "the same steps from nothing on the records that are left"
+"""What a release is compared with, in short."""
 NOT_PROMISED = (
     "nothing towards the records that stay: learning is not private",
     "nothing where requests were chosen after seeing a model, a state, or how long a request took",
@@ -30,7 +31,7 @@ NOT_PROMISED = (
 )
 
 
-class ExactCertificate(BaseModel):
+class ExactCertificate(Certificate):
     """A statement of exact unlearning, with the constants that a comparison with a fresh run needs.
 
     Attributes:
@@ -64,7 +65,7 @@ class ExactCertificate(BaseModel):
         code_version: Which code ran.
     """
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    removal = "All training steps that depended on the records were then computed again without them."
 
     kind: Literal["exact"] = "exact"
     mechanism: ExactMechanism
@@ -96,82 +97,82 @@ class ExactCertificate(BaseModel):
     code_version: str
 
     @classmethod
-    def of(cls, *, noise_source: NoiseSource, dataset: str = "own", features: str = GIVEN, **stated: object) -> Self:
-        """Return the certificate of what is stated: mechanism, loss, counts and constants, by their names here."""
-        counts = {name: int(str(stated[name])) for name in ("n_learned", "deleted", "inserted", "batch_size", "steps")}
-        n = counts["n_learned"] - counts["deleted"] + counts["inserted"]
-        return cls.model_validate(
-            {
-                **stated,
-                "n": n,
-                "comparator": COMPARATOR,
-                "not_promised": NOT_PROMISED,
-                "recompute_probability": subsampling_tv(n=n, batch_size=counts["batch_size"], steps=counts["steps"]),
-                "assumptions": _assumptions(noise_source, dataset, features),
-                "noise_source": noise_source,
-                "dataset": dataset,
-                "features": features,
-                "code_version": code_version(),
-            }
+    def of(cls, **constants: Any) -> Self:
+        """Return the certificate of mechanism, loss, counts and constants, by their names here; ``n`` follows."""
+        return cls.made(**constants, n=constants["n_learned"] - constants["deleted"] + constants["inserted"])
+
+    def stated(self) -> Stated:
+        """Return its numbers; two states together tell more than one, and nothing is stated of all of them."""
+        return Stated(self.epsilon, 0.0, 0.0, None)
+
+    @property
+    def has_removed(self) -> bool:
+        """Whether records were removed."""
+        return self.deleted > 0
+
+    def details(self) -> str:
+        """Return the whole statement for people who know its terms."""
+        return (
+            f"equal in law to a run on {the_left(self.n)} ({self.guarantee} by {self.mechanism}; a deletion "
+            f"computes again with probability at most {rounded_up(self.recompute_probability)}; {self.not_checked})"
         )
 
-
-def verify(certificate: ExactCertificate) -> None:
-    """Recompute what a certificate states, in numbers and in words.
-
-    That the state follows its algorithm cannot be seen from a certificate: whoever holds the state and the records
-    checks that, iteration by iteration (`ExactLogisticRegression.check`).
-
-    Raises:
-        CertificateError: A number differs (the message has both), constants are impossible, or words are not those of
-            the mechanism.
-    """
-    _verify_scope(certificate)
-    computed = subsampling_tv(n=certificate.n, batch_size=certificate.batch_size, steps=certificate.steps)
-    if not math.isclose(certificate.recompute_probability, computed, rel_tol=TOLERANCE):
-        raise CertificateError(
-            f"the certificate states recompute_probability = {certificate.recompute_probability!r}, but its constants "
-            f"give {computed!r}"
+    @classmethod
+    def scope(cls, stated: Stated, release: str) -> Scope:
+        """Return that it holds for whoever sees one release only, of requests that depend on nothing published."""
+        return Scope(
+            compared_with=ANEW,
+            adaptive=False,
+            sentence=f"exact: epsilon = 0 at delta = 0 for whoever sees {release} only: it and its secret state are "
+            f"equal in law to {ANEW}, if no request depended on a model or on how long a request took; nothing for "
+            "whoever kept earlier ones. Nothing is promised to who stays",
         )
-    words = {
-        "comparator": COMPARATOR,
-        "not_promised": NOT_PROMISED,
-        "assumptions": _assumptions(certificate.noise_source, certificate.dataset, certificate.features),
-    }
-    for name, right in words.items():
-        said = getattr(certificate, name)
-        if said != right:
-            raise CertificateError(f"the certificate states other {name} than it must: {said!r} instead of {right!r}")
 
+    @classmethod
+    def removed_by(cls, steps: int, reading: Reading | None) -> str:
+        """Return how records left a version."""
+        return "exact unlearning"
 
-def _verify_scope(certificate: ExactCertificate) -> None:
-    """Check that the constants are possible, and fit each other."""
-    n = certificate.n_learned - certificate.deleted + certificate.inserted
-    edits = certificate.deleted + certificate.inserted
-    noisy = certificate.mechanism in ("noisy-sgd", "accelerated-noisy-sgd")
-    quantized = certificate.mechanism == "quantized-sgd"
-    binary = certificate.classes == 2
-    scores = scores_per_record(certificate.classes)
-    scope = {
-        "n": (certificate.n == n, f"n_learned - deleted + inserted = {n}"),
-        "batch_size": (certificate.batch_size < certificate.n, f"below n = {certificate.n}: a batch leaves one out"),
-        "n_learned": (
-            certificate.n_learned > certificate.batch_size and certificate.n_learned >= certificate.classes,
-            f"above batch_size = {certificate.batch_size}, and a record of each of the {certificate.classes} classes",
-        ),
-        "requests": (
-            min(edits, 1) <= certificate.requests <= edits,
-            f"{min(edits, 1)} to deleted + inserted = {edits}",
-        ),
-        "sigma": ((certificate.sigma is not None) == noisy, "given for noisy-sgd and accelerated-noisy-sgd only"),
-        "quantum": ((certificate.quantum is not None) == quantized, "given for quantized-sgd only"),
-        "loss": (certificate.loss in (("logistic", "hinge") if binary else ("softmax",)), "one for its classes"),
-        "d": (certificate.d % scores == 0, f"a multiple of the {scores} scores of a record"),
-        "features": possible_features(certificate.features),
-    }
-    for name, (holds, right) in scope.items():
-        if not holds:
-            raise CertificateError(f"the certificate states {name} = {getattr(certificate, name)!r}, must be {right}")
+    def limits(self) -> dict[str, tuple[bool, str]]:
+        """Return for fields whether their values are possible, and fit each other."""
+        n = self.n_learned - self.deleted + self.inserted
+        edits = self.deleted + self.inserted
+        noisy = self.mechanism in ("noisy-sgd", "accelerated-noisy-sgd")
+        quantized = self.mechanism == "quantized-sgd"
+        scores = scores_per_record(self.classes)
+        return {
+            "n": (self.n == n, f"n_learned - deleted + inserted = {n}"),
+            "batch_size": (self.batch_size < self.n, f"below n = {self.n}: a batch leaves one out"),
+            "n_learned": (
+                self.n_learned > self.batch_size and self.n_learned >= self.classes,
+                f"above batch_size = {self.batch_size}, and a record of each of the {self.classes} classes",
+            ),
+            "requests": (min(edits, 1) <= self.requests <= edits, f"{min(edits, 1)} to deleted + inserted = {edits}"),
+            "sigma": ((self.sigma is not None) == noisy, "given for noisy-sgd and accelerated-noisy-sgd only"),
+            "quantum": ((self.quantum is not None) == quantized, "given for quantized-sgd only"),
+            "loss": (
+                self.loss in (("logistic", "hinge") if self.classes == 2 else ("softmax",)),
+                "one for its classes",
+            ),
+            "d": (self.d % scores == 0, f"a multiple of the {scores} scores of a record"),
+            "features": possible_features(self.features),
+        }
+
+    def recomputed(self) -> dict[str, float]:
+        """Return the bound of how often the next deletion computes again.
+
+        That the state follows its algorithm cannot be seen from a certificate: whoever holds the state and the records
+        checks that, iteration by iteration (`ExactLogisticRegression.check`).
+        """
+        return {"recompute_probability": subsampling_tv(n=self.n, batch_size=self.batch_size, steps=self.steps)}
+
+    def words(self) -> dict[str, Any]:
+        """Return what must be stated in words."""
+        return {
+            "comparator": COMPARATOR,
+            "not_promised": NOT_PROMISED,
+            "assumptions": _assumptions(self.noise_source, self.dataset, self.features),
+        }
 
 
 @functools.cache

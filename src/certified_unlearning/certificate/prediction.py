@@ -7,19 +7,18 @@ is secret, as the training data are: its parameters were learned with the record
 
 import functools
 import hashlib
-import math
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, Self
+from typing import TYPE_CHECKING, Any, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, PrivateAttr
 
 from certified_unlearning.accounting.accountant import Assumption
+from certified_unlearning.certificate.base import Certificate, CertificateError, Stated, same
 from certified_unlearning.certificate.preprocessing import GIVEN, possible_features, preprocessing
-from certified_unlearning.certificate.verification import TOLERANCE, CertificateError
 from certified_unlearning.errors import DataError, ParameterError
-from certified_unlearning.files import atomic_path, read_model, write_model
-from certified_unlearning.version import code_version
+from certified_unlearning.files import atomic_path
+from certified_unlearning.text import counted
 from certified_unlearning.vocabulary import Changes, Clipping, Differences, IntervalProduct, NetworkLoss
 
 if TYPE_CHECKING:  # What only makes certificates of models, and recomputes them, imports PyTorch.
@@ -53,7 +52,7 @@ class Evidence(BaseModel):
     sha256: str = Field(pattern=r"^[0-9a-f]{64}$")
 
 
-class PredictionCertificate(BaseModel):
+class PredictionCertificate(Certificate):
     """Labels that stay the same, with the constants of training.
 
     Attributes:
@@ -95,8 +94,6 @@ class PredictionCertificate(BaseModel):
         features: How features were made; ``given`` by an estimator's user.
         code_version: Which code ran.
     """
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     kind: Literal["prediction"] = "prediction"
     mechanism: Literal["certified-sgd"] = "certified-sgd"
@@ -175,167 +172,149 @@ class PredictionCertificate(BaseModel):
             raise ParameterError("naive rounding proves nothing: certificates need rounding outward")
         if not len(rows):
             raise ParameterError("rows must hold at least one input, got none")
-        descent = settings.descent
-        made = cls.model_validate(
-            {
-                "comparator": _comparator(settings.neighbourhood.changes),
-                "not_promised": NOT_PROMISED,
-                "n": n,
-                "widths": evidence.widths(settings.network),
-                "loss": descent.loss,
-                "epochs": settings.epochs,
-                "batches": batches,
-                "smallest_batch": learned.smallest_batch,
-                "updates": settings.epochs * batches,
-                "step_size": descent.step_size,
-                "decay": descent.decay,
-                "clipping": descent.clipping,
-                "bound": descent.bound,
-                "weight_decay": descent.weight_decay,
-                "momentum": descent.momentum,
-                "nesterov": descent.nesterov,
-                "changes": settings.neighbourhood.changes,
-                "budgets": learned.budgets,
-                "products": settings.bounding.products,
-                "differences": learned.differences,
-                "dtype": str(rows.dtype).removeprefix("torch."),
-                "classes": tuple(classes),
-                "evidence": Evidence(file=file, sha256="0" * 64),
-                "assumptions": _assumptions(dataset, features, learned.differences),
-                "dataset": dataset,
-                "features": features,
-                "code_version": code_version(),
-                **evidence.statements(learned, rows, labels),
-            }
+        made = cls.made(
+            numbers=evidence.statements(learned, rows, labels),
+            n=n,
+            widths=evidence.widths(settings.network),
+            **{name: getattr(settings.descent, name) for name in evidence.OF_DESCENT},
+            epochs=settings.epochs,
+            batches=batches,
+            smallest_batch=learned.smallest_batch,
+            updates=settings.epochs * batches,
+            changes=settings.neighbourhood.changes,
+            budgets=learned.budgets,
+            products=settings.bounding.products,
+            differences=learned.differences,
+            dtype=str(rows.dtype).removeprefix("torch."),
+            classes=tuple(classes),
+            evidence=Evidence(file=file, sha256="0" * 64),
+            dataset=dataset,
+            features=features,
         )
-        packed = evidence.packed(learned, rows, labels, _constants(made))
+        packed = evidence.packed(learned, rows, labels, made._constants)
         made = made.model_copy(update={"evidence": Evidence(file=file, sha256=hashlib.sha256(packed).hexdigest())})
         made._evidence = packed
         return made
 
+    def stated(self) -> Stated:
+        """Return no numbers: there is no epsilon of labels of single inputs together."""
+        return Stated(None, None, None, None, adjacency=self.changes)
 
-def write(certificate: PredictionCertificate, path: str | Path) -> None:
-    """Write a certificate, and its evidence beside it; both whole or not at all."""
-    if not certificate._evidence:
-        raise DataError("this certificate was read without its evidence, and cannot be written with it")
-    with atomic_path(Path(path).with_name(certificate.evidence.file)) as temporary:
-        temporary.write_bytes(certificate._evidence)
-    write_model(path, certificate)
-
-
-def read(path: str | Path) -> PredictionCertificate:
-    """Read a certificate, and its evidence if that lies beside it.
-
-    Raises:
-        DataError: The file is missing or is no certificate, or its evidence cannot be read.
-    """
-    found = read_model(path, PredictionCertificate, "a certificate")
-    try:
-        found._evidence = Path(path).with_name(found.evidence.file).read_bytes()
-    except FileNotFoundError:
-        return found  # `verify` says that it is missing.
-    except (OSError, ValueError) as error:  # Others' certificates may name anything, such as "." or a directory.
-        reason = error.strerror if isinstance(error, OSError) else str(error)
-        raise DataError(f"cannot read the evidence {found.evidence.file!r} beside {path}: {reason}") from error
-    return found
-
-
-def verify(certificate: PredictionCertificate) -> None:
-    """Recompute every label, radius, share and bound of accuracy from the evidence, and check words and constants.
-
-    That the boxes follow from the records cannot be seen from a certificate: whoever holds the records trains again and
-    compares (`CertifiedMLPClassifier.check`).
-
-    Raises:
-        CertificateError: The evidence is missing or another, boxes are none, something differs, constants are
-            impossible, or words are not those of the mechanism.
-    """
-    from certified_unlearning.certificate import evidence
-    from certified_unlearning.engine.intervals.propagation import Bounding
-
-    _verify_constants(certificate)
-    network = evidence.network_of(certificate.model_dump())
-    packed = certificate._evidence
-    if not packed:
-        raise CertificateError(
-            f"the certificate cannot be recomputed without its evidence: {certificate.evidence.file} must lie beside it"
+    def details(self) -> str:
+        """Return the whole statement for people who know its terms."""
+        shares = ", ".join(f"{share:.1%} at k = {k}" for k, share in zip(self.budgets, self.shares, strict=True))
+        return (
+            f"of {counted(len(self.predictions), 'prediction')} certified: {shares} ({self.changes} in each batch; "
+            f"{self.guarantee} by {self.mechanism}; {self.not_checked})"
         )
-    if hashlib.sha256(packed).hexdigest() != certificate.evidence.sha256:
-        raise CertificateError(f"{certificate.evidence.file} is not the evidence that the certificate names")
-    found = evidence.unpacked(
-        packed,
-        network,
-        bounding=Bounding(
-            products=certificate.products, outer=certificate.products, differences=certificate.differences
-        ),
-        budgets=certificate.budgets,
-        smallest_batch=certificate.smallest_batch,
-        dtype=certificate.dtype,
-        inputs=len(certificate.predictions),
-        constants=_constants(certificate),
-    )
-    for name, computed in evidence.statements(*found).items():
-        said = getattr(certificate, name)
-        if not _same(said, computed):
+
+    def limits(self) -> dict[str, tuple[bool, str]]:
+        """Return for fields whether their values are possible, and fit each other."""
+        outputs, inputs = self.widths[-1], len(self.predictions)
+        return {
+            "updates": (self.updates == self.epochs * self.batches, "epochs x batches"),
+            "smallest_batch": (
+                self.smallest_batch * self.batches <= self.n,
+                f"at most n / batches = {self.n / self.batches:g}",
+            ),
+            "budgets": (
+                [*self.budgets] == sorted({*self.budgets}) and self.budgets[0] >= 1,
+                "whole numbers above 0 in rising order",
+            ),
+            "classes": (len(self.classes) == max(2, outputs), f"{max(2, outputs)} names"),
+            "radii": (len(self.radii) == inputs >= 1, "one for each prediction"),
+            "loss": (self.loss != "squared", "a loss of classes"),
+            "features": possible_features(self.features),
+        }
+
+    def words(self) -> dict[str, Any]:
+        """Return what must be stated in words."""
+        return {
+            "comparator": _comparator(self.changes),
+            "not_promised": NOT_PROMISED,
+            "assumptions": _assumptions(self.dataset, self.features, self.differences),
+        }
+
+    def recomputed(self) -> dict[str, Any]:
+        """Return every label, radius, share and bound of accuracy that the evidence gives.
+
+        That the boxes follow from the records cannot be seen from a certificate: whoever holds the records trains again
+        and compares (`CertifiedMLPClassifier.check`).
+
+        Raises:
+            CertificateError: The evidence is missing or another, boxes are none, or constants are impossible.
+        """
+        from certified_unlearning.certificate import evidence
+        from certified_unlearning.engine.intervals.propagation import Bounding
+
+        network = evidence.network_of(self.model_dump())
+        if not self._evidence:
             raise CertificateError(
-                f"the certificate states other {name} than its evidence gives: {_first(said, computed)}"
+                f"the certificate cannot be recomputed without its evidence: {self.evidence.file} must lie beside it"
             )
+        if hashlib.sha256(self._evidence).hexdigest() != self.evidence.sha256:
+            raise CertificateError(f"{self.evidence.file} is not the evidence that the certificate names")
+        found = evidence.unpacked(
+            self._evidence,
+            network,
+            bounding=Bounding(products=self.products, outer=self.products, differences=self.differences),
+            budgets=self.budgets,
+            smallest_batch=self.smallest_batch,
+            dtype=self.dtype,
+            inputs=len(self.predictions),
+            constants=self._constants,
+        )
+        return evidence.statements(*found)
 
+    def check(self) -> None:
+        """Compare what it states with what its constants and its evidence give; see `Certificate.check`."""
+        self.require(self.limits())
+        self.require_words(self.words())
+        for name, computed in self.recomputed().items():
+            said = getattr(self, name)
+            if not same(said, computed):
+                raise CertificateError(
+                    f"the certificate states other {name} than its evidence gives: {_first(said, computed)}"
+                )
 
-def _verify_constants(certificate: PredictionCertificate) -> None:
-    """Check that constants fit each other, and the words."""
-    outputs, inputs = certificate.widths[-1], len(certificate.predictions)
-    scope = {
-        "updates": (certificate.updates == certificate.epochs * certificate.batches, "epochs x batches"),
-        "smallest_batch": (
-            certificate.smallest_batch * certificate.batches <= certificate.n,
-            f"at most n / batches = {certificate.n / certificate.batches:g}",
-        ),
-        "budgets": (
-            [*certificate.budgets] == sorted({*certificate.budgets}) and certificate.budgets[0] >= 1,
-            "whole numbers above 0 in rising order",
-        ),
-        "classes": (len(certificate.classes) == max(2, outputs), f"{max(2, outputs)} names"),
-        "radii": (len(certificate.radii) == inputs >= 1, "one for each prediction"),
-        "loss": (certificate.loss != "squared", "a loss of classes"),
-        "features": possible_features(certificate.features),
-    }
-    for name, (holds, right) in scope.items():
-        if not holds:
-            raise CertificateError(f"the certificate states {name} = {getattr(certificate, name)!r}, must be {right}")
-    words = {
-        "comparator": _comparator(certificate.changes),
-        "not_promised": NOT_PROMISED,
-        "assumptions": _assumptions(certificate.dataset, certificate.features, certificate.differences),
-    }
-    for name, right_words in words.items():
-        said = getattr(certificate, name)
-        if said != right_words:
-            raise CertificateError(
-                f"the certificate states other {name} than it must: {said!r} instead of {right_words!r}"
-            )
+    def write(self, path: str | Path) -> None:
+        """Write it, and its evidence beside it; both whole or not at all."""
+        if not self._evidence:
+            raise DataError("this certificate was read without its evidence, and cannot be written with it")
+        with atomic_path(Path(path).with_name(self.evidence.file)) as temporary:
+            temporary.write_bytes(self._evidence)
+        super().write(path)
 
+    @classmethod
+    def read(cls, path: str | Path) -> Self:
+        """Read a certificate, and its evidence if that lies beside it.
 
-def _same(said: object, computed: object) -> bool:
-    if isinstance(said, float) and isinstance(computed, float):
-        return math.isclose(said, computed, rel_tol=TOLERANCE, abs_tol=TOLERANCE)
-    if isinstance(said, tuple) and isinstance(computed, tuple):
-        return len(said) == len(computed) and all(_same(one, two) for one, two in zip(said, computed, strict=True))
-    return said == computed
+        Raises:
+            DataError: The file is missing or is no certificate, or its evidence cannot be read.
+        """
+        found = super().read(path)
+        try:
+            found._evidence = Path(path).with_name(found.evidence.file).read_bytes()
+        except FileNotFoundError:
+            return found  # `check` says that it is missing.
+        except (OSError, ValueError) as error:  # Others' certificates may name anything, such as "." or a directory.
+            reason = error.strerror if isinstance(error, OSError) else str(error)
+            raise DataError(f"cannot read the evidence {found.evidence.file!r} beside {path}: {reason}") from error
+        return found
+
+    @property
+    def _constants(self) -> bytes:
+        """All that does not follow from the evidence, as JSON: the evidence holds it, too."""
+        return self.model_dump_json(exclude={"evidence", "predictions", "radii", "shares", "accuracy"}).encode()
 
 
 def _first(said: object, computed: object) -> str:
     """Return the first place where two statements differ, in words."""
     if isinstance(said, tuple) and isinstance(computed, tuple) and len(said) == len(computed):
         for place, (one, two) in enumerate(zip(said, computed, strict=True)):
-            if not _same(one, two):
+            if not same(one, two):
                 return f"{one!r} instead of {two!r} in place {place}"
     return f"{said!r} instead of {computed!r}"
-
-
-def _constants(certificate: PredictionCertificate) -> bytes:
-    """Return all that does not follow from the evidence, as JSON: the evidence holds it, too."""
-    return certificate.model_dump_json(exclude={"evidence", "predictions", "radii", "shares", "accuracy"}).encode()
 
 
 def _comparator(changes: Changes) -> str:

@@ -11,39 +11,29 @@ GIVEN = "given"
 _OF_OWN_DATA = (DECLARED, CLASSES_FROM_RECORDS, GIVEN)
 
 
+_ASSUMED_OF = {
+    "resnet18": "the network's weights are taken to have been trained on other records",
+    GIVEN: "the estimator sees its input only: means, scales, vocabularies or components that were computed from the "
+    "records before are outside this guarantee, unless they are fixed or public; so is the list of classes, which is "
+    "taken from the records",
+    DECLARED: "each record by itself, as declared; that columns, classes, categories and ranges were not chosen by "
+    "these records is the declaration's word",
+    CLASSES_FROM_RECORDS: "each record by itself, as declared; that columns, categories and ranges were not chosen by "
+    "these records is the declaration's word; the list of classes, and with it the number of weights, was taken from "
+    "the records: it stays as it is after a removal, and it may show that a removed record existed",
+}
+"""What is taken for granted, by the features of a certificate."""
+
+
 def preprocessing(dataset: str, features: str | None) -> Assumption:
     """Return what preprocessing rests on, by the data set and the features that a certificate names."""
-    statement = "preprocessing does not depend on records that may be removed"
     known = built_in(dataset)
-    if known is not None and known.learned_from:
-        return Assumption(statement=statement, status="assumed", by=known.learned_from)
-    if features == "resnet18":
-        by = "the network's weights are taken to have been trained on other records"
-        return Assumption(statement=statement, status="assumed", by=by)
-    if features == GIVEN:
-        by = (
-            "the estimator sees its input only: means, scales, vocabularies or components that were computed from the "
-            "records before are outside this guarantee, unless they are fixed or public; so is the list of classes, "
-            "which is taken from the records"
-        )
-        return Assumption(statement=statement, status="assumed", by=by)
-    if features == DECLARED:
-        by = (
-            "each record by itself, as declared; that columns, classes, categories and ranges were not chosen by these "
-            "records is the declaration's word"
-        )
-        return Assumption(statement=statement, status="assumed", by=by)
-    if features == CLASSES_FROM_RECORDS:
-        by = (
-            "each record by itself, as declared; that columns, categories and ranges were not chosen by these records "
-            "is the declaration's word; the list of classes, and with it the number of weights, was taken from the "
-            "records: it stays as it is after a removal, and it may show that a removed record existed"
-        )
-        return Assumption(
-            statement="preprocessing, but for the list of classes, does not depend on records that may be removed",
-            status="assumed",
-            by=by,
-        )
+    learned_from = "" if known is None else known.learned_from
+    but = ", but for the list of classes," if features == CLASSES_FROM_RECORDS and not learned_from else ""
+    statement = f"preprocessing{but} does not depend on records that may be removed"
+    assumed = learned_from or _ASSUMED_OF.get(features or "")
+    if assumed:
+        return Assumption(statement=statement, status="assumed", by=assumed)
     return Assumption(
         statement=statement, status="checked", by="fixed features or scaling, then each record by its own norm"
     )

@@ -5,16 +5,15 @@ the largest radius, in exact fractions. How many records there are is not stated
 """
 
 import functools
-from typing import Literal, Self
+from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from certified_unlearning.accounting.accountant import Assumption
 from certified_unlearning.accounting.private.stable_labels import LabelRule, composed_labels, delta_of, label_law
+from certified_unlearning.certificate.base import Certificate, CertificateError, Stated
 from certified_unlearning.certificate.preprocessing import GIVEN, possible_features, preprocessing
-from certified_unlearning.certificate.verification import CertificateError
-from certified_unlearning.errors import ParameterError
-from certified_unlearning.version import code_version
+from certified_unlearning.text import counted, rounded_up
 from certified_unlearning.vocabulary import Changes, Relation
 
 COMPARATOR: dict[Relation, str] = {
@@ -25,7 +24,7 @@ COMPARATOR: dict[Relation, str] = {
 }
 
 
-class PrivateLabelsCertificate(BaseModel):
+class PrivateLabelsCertificate(Certificate):
     """A statement of differential privacy of so many labels.
 
     Attributes:
@@ -51,7 +50,8 @@ class PrivateLabelsCertificate(BaseModel):
         code_version: Which code ran.
     """
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    seen = "all published labels"
+    bet = "one particular record was in the training data"
 
     kind: Literal["private-labels"] = "private-labels"
     mechanism: Literal["certified-sgd"] = "certified-sgd"
@@ -74,95 +74,62 @@ class PrivateLabelsCertificate(BaseModel):
     features: str = GIVEN
     code_version: str
 
-    @classmethod
-    def of(
-        cls,
-        *,
-        rule: LabelRule,
-        relation: Relation,
-        changes: Changes,
-        largest: int,
-        classes: int,
-        queries: int,
-        epsilon_label: float,
-        delta_label: float,
-        dataset: str = "own",
-        features: str = GIVEN,
-    ) -> Self:
-        """Return the certificate of a release; arguments are the attributes.
+    def stated(self) -> Stated:
+        """Return its numbers, which speak of all labels together."""
+        return Stated(self.epsilon, self.delta, 0.0, self.epsilon, adjacency=self.relation)
+
+    def details(self) -> str:
+        """Return the whole statement for people who know its terms."""
+        return (
+            f"epsilon = {rounded_up(self.epsilon)} at delta = {rounded_up(self.delta)} under {self.relation} for "
+            f"{counted(self.queries, 'label')} together, each by the rule {self.rule} ({self.guarantee} by "
+            f"{self.mechanism}; {self.not_checked})"
+        )
+
+    def limits(self) -> dict[str, tuple[bool, str]]:
+        """Return for fields whether their values are possible, and fit each other.
+
+        Raises:
+            CertificateError: The boxes serve another relation.
+        """
+        from certified_unlearning.mechanisms.certified_sgd.releases import SERVES
+
+        if self.relation not in SERVES.get(self.changes, ()):
+            raise CertificateError(
+                f"the certificate states changes = {self.changes!r}, whose radii say nothing under {self.relation}"
+            )
+        if self.rule != "stable" and self.classes > 2:
+            raise CertificateError(
+                f"the certificate states rule = {self.rule!r} for {self.classes} classes, must be 'stable'"
+            )
+        return {"features": possible_features(self.features)}
+
+    def recomputed(self) -> dict[str, float]:
+        """Compute the law again, and what all labels are worth.
+
+        That radii are those of the records cannot be seen from a certificate: they are secret.
 
         Raises:
             ParameterError: A value makes no sense, or the law misses the guarantee.
         """
+        law = label_law(self.rule, epsilon=self.epsilon_label, delta=self.delta_label, largest=self.largest)
+        epsilon, delta = composed_labels(self.epsilon_label, self.delta_label, labels=self.queries)
+        return {"delta_of_law": delta_of(law, self.epsilon_label), "epsilon": epsilon, "delta": delta}
+
+    def words(self) -> dict[str, Any]:
+        """Return what must be stated in words."""
         from certified_unlearning.mechanisms.certified_sgd.releases import NOT_PROMISED
 
-        law = label_law(rule, epsilon=epsilon_label, delta=delta_label, largest=largest)
-        epsilon, delta = composed_labels(epsilon_label, delta_label, labels=queries)
-        return cls(
-            comparator=COMPARATOR[relation],
-            not_promised=NOT_PROMISED,
-            rule=rule,
-            relation=relation,
-            changes=changes,
-            largest=largest,
-            classes=classes,
-            queries=queries,
-            epsilon_label=epsilon_label,
-            delta_label=delta_label,
-            delta_of_law=delta_of(law, epsilon_label),
-            epsilon=epsilon,
-            delta=delta,
-            assumptions=_assumptions(relation, dataset, features),
-            dataset=dataset,
-            features=features,
-            code_version=code_version(),
-        )
+        return {
+            "comparator": COMPARATOR[self.relation],
+            "not_promised": NOT_PROMISED,
+            "assumptions": _assumptions(self.relation, self.dataset, self.features),
+        }
 
-
-def verify(certificate: PrivateLabelsCertificate) -> None:
-    """Compute the law again, and what all labels are worth, and check words and constants.
-
-    That radii are those of the records cannot be seen from a certificate: they are secret.
-
-    Raises:
-        CertificateError: A number differs, constants are impossible, or words are not those of the mechanism.
-    """
-    from certified_unlearning.mechanisms.certified_sgd.releases import SERVES
-
-    if certificate.relation not in SERVES.get(certificate.changes, ()):
-        raise CertificateError(
-            f"the certificate states changes = {certificate.changes!r}, whose radii say nothing under "
-            f"{certificate.relation}"
-        )
-    if certificate.rule != "stable" and certificate.classes > 2:
-        raise CertificateError(
-            f"the certificate states rule = {certificate.rule!r} for {certificate.classes} classes, must be 'stable'"
-        )
-    possible, right = possible_features(certificate.features)
-    if not possible:
-        raise CertificateError(f"the certificate states features = {certificate.features!r}, must be {right}")
-    try:
-        due = PrivateLabelsCertificate.of(**{name: getattr(certificate, name) for name in _GIVEN})
-    except ParameterError as error:
-        raise CertificateError(f"the certificate states impossible constants: {error}") from error
-    for name in type(certificate).model_fields:
-        said, right = getattr(certificate, name), getattr(due, name)
-        if name != "code_version" and said != right:
-            raise CertificateError(f"the certificate states other {name} than it must: {said!r} instead of {right!r}")
-
-
-_GIVEN = (
-    "rule",
-    "relation",
-    "changes",
-    "largest",
-    "classes",
-    "queries",
-    "epsilon_label",
-    "delta_label",
-    "dataset",
-    "features",
-)
+    def check(self) -> None:
+        """Compare all digits of what it states with what its constants give; see `Certificate.check`."""
+        self.require(self.limits())
+        self.require_words({**self.possible(), **self.words()})
 
 
 @functools.cache

@@ -5,32 +5,30 @@ Their guarantee is another one than that of noisy steps, and so are their consta
 """
 
 import functools
-import math
-from typing import Any, Literal, Protocol
+from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from certified_unlearning.accounting.accountant import Assumption
 from certified_unlearning.accounting.core.conversion import epsilon_from_mu
 from certified_unlearning.accounting.core.losses import scores_per_record
 from certified_unlearning.accounting.core.rounding import LARGEST_SIGMA
 from certified_unlearning.accounting.residual import release, schedule, statements
+from certified_unlearning.certificate.base import Certificate, CertificateError, Scope, Stated, or_nothing
 from certified_unlearning.certificate.preprocessing import (
     GIVEN,
     possible_class_weights,
     possible_features,
     preprocessing,
 )
-from certified_unlearning.certificate.verification import TOLERANCE, CertificateError
 from certified_unlearning.mechanisms.refit_plan import LARGEST_FACTOR, Counts, RefitPlan
-from certified_unlearning.text import counted
-from certified_unlearning.version import code_version
-from certified_unlearning.vocabulary import NoiseSource
+from certified_unlearning.text import counted, rounded_up
+from certified_unlearning.vocabulary import NoiseSource, Reading
 
 Loss = Literal["logistic", "softmax", "squared"]
 
 
-class ResidualCertificate(BaseModel):
+class ResidualCertificate(Certificate):
     """An (epsilon, delta + extra_delta) unlearning statement against exact refits, and what recomputes it.
 
     Attributes:
@@ -71,7 +69,10 @@ class ResidualCertificate(BaseModel):
         code_version: Which code ran.
     """
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    removal = (
+        "The model was then corrected for the missing records, or learned anew without them, and published with random "
+        "noise that hides what the correction may have missed."
+    )
 
     kind: Literal["residual"] = "residual"
     mechanism: Literal["newton-removal", "certified-refit"]
@@ -110,24 +111,203 @@ class ResidualCertificate(BaseModel):
     features: str
     code_version: str
 
+    def stated(self) -> Stated:
+        """Return its numbers."""
+        return Stated(self.epsilon, self.delta, self.extra_delta, self.epsilon_all_releases, self.adjacency, mu=self.mu)
+
+    @property
+    def has_removed(self) -> bool:
+        """Whether records were removed."""
+        return self.removed > 0
+
+    def details(self) -> str:
+        """Return the whole statement for people who know its terms."""
+        return (
+            f"epsilon = {rounded_up(self.epsilon)} at delta = {rounded_up(self.delta)} against an exact refit with the "
+            f"same noise, {or_nothing(self.epsilon_all_releases)} for all {counted(self.releases, 'release')} or "
+            f"adaptive requests ({self.guarantee} by {self.mechanism}; {self.not_checked})"
+        )
+
+    @classmethod
+    def scope(cls, stated: Stated, release: str) -> Scope:
+        """Return that it holds for one release if requests were fixed in advance, and for all if anything does."""
+        sentence = f"against an exact refit with the same noise, requests fixed in advance: {stated.in_words(release)}"
+        adaptive = stated.epsilon_all_published is not None
+        return Scope(
+            compared_with="an exact refit with the same noise",
+            adaptive=adaptive,
+            sentence=f"{sentence}, adaptive requests, too. Nothing is promised to who stays" if adaptive else sentence,
+        )
+
+    @classmethod
+    def removed_by(cls, steps: int, reading: Reading | None) -> str:
+        """Return how records left a version."""
+        how: dict[Reading | None, str] = {
+            "none": "a Newton step",
+            "scheduled": "reading the data again, as planned",
+            "unscheduled": "reading the data again, earlier than planned",
+        }
+        return how[reading]
+
+    def limits(self) -> dict[str, tuple[bool, str]]:
+        """Return for fields whether their values are possible, and fit each other."""
+        scores = scores_per_record(self.classes)
+        mechanism = "newton-removal" if self._is_by_newton else "certified-refit"
+        loss = _loss(self.classes)
+        squared = loss == "squared"
+        requests = self.releases - 1
+        reads = self.scheduled_reads + self.unscheduled_reads
+        extra_delta = self.extra_delta_all_releases
+        return {
+            "mechanism": (self.mechanism == mechanism, f"{mechanism!r}"),
+            "loss": (self.loss == loss, f"{loss!r}"),
+            "delta": (0 < self.delta < 1, "strictly between 0 and 1"),
+            "extra_delta_all_releases": (
+                extra_delta is None or 0 <= extra_delta <= self.delta,
+                f"at most delta = {self.delta!r}",
+            ),
+            "sigma": (self.sigma <= LARGEST_SIGMA, f"at most {LARGEST_SIGMA:g}, or weights may overflow"),
+            "class_weights": possible_class_weights(self.class_weights, self.classes),
+            "d": (self.d % scores == 0, f"a multiple of the {scores} scores of a record"),
+            "strict": (not (squared and self.strict), "false for ridge regression"),
+            "downdate": (self.downdate or not squared, "true for ridge regression"),
+            "removed": (requests <= self.removed < self.n, f"{requests} to {self.n - 1}"),
+            "scheduled_reads": (reads <= requests, f"at most {requests}, with those unscheduled"),
+            "features": possible_features(self.features),
+        }
+
+    def recomputed(self) -> dict[str, Any]:
+        """Return the numbers that follow from the constants, if some stream of requests has these counts.
+
+        Raises:
+            CertificateError: None has.
+        """
+        self.require_readings()
+        mu = release.mu_of(self.budget, strong_convexity=self.strong_convexity, sigma=self.sigma)
+        epsilon = epsilon_from_mu(mu, self.delta)
+        return {
+            "mu": mu,
+            "epsilon": epsilon,
+            "extra_delta": release.noise_delta(epsilon, dimension=self.d, releases=1),
+            "noise_resolution": release.noise_resolution(self.sigma, self.d),
+            **self.of_all_releases(),
+        }
+
+    def of_all_releases(self) -> dict[str, float | None]:
+        """Return the numbers that speak of all releases."""
+        mu = release.mu_of(self.budget, strong_convexity=self.strong_convexity, sigma=self.sigma)
+        mu_all = release.mu_of_all(mu, self.releases)
+        epsilon = epsilon_from_mu(mu_all, self.delta)
+        extra = release.noise_delta(epsilon, dimension=self.d, releases=self.releases)
+        # So large an epsilon says nothing: what the sampler leaves out would take all of delta.
+        says_something = extra <= self.delta
+        return {
+            "mu_all_releases": mu_all,
+            "epsilon_all_releases": epsilon if says_something else None,
+            "extra_delta_all_releases": extra if says_something else None,
+        }
+
+    def words(self) -> dict[str, Any]:
+        """Return what must be stated in words."""
+        return {
+            "comparator": statements.COMPARATOR,
+            "observers": statements.OBSERVERS,
+            "not_promised": statements.NOT_PROMISED,
+            "assumptions": statements.assumptions(
+                preprocessing=preprocessing(self.dataset, self.features),
+                noise_source=self.noise_source,
+                noise_resolution=release.noise_resolution(self.sigma, self.d),
+                strict=self.strict,
+                unscheduled=self.unscheduled_reads > 0,
+                class_weights=self.class_weights is not None,
+                targets=self.classes == 1,
+            ),
+        }
+
+    def check(self) -> None:
+        """Compare what it states with what its constants give; see `Certificate.check`.
+
+        That the gradient was within the budget, the number of records and the counts of requests and readings are
+        taken as stated, where some stream of requests has these counts.
+
+        Raises:
+            CertificateError: Something differs.
+            AssumptionError: float64 cannot keep to the budget.
+        """
+        super().check()
+        release.require_representable(
+            n=self.n,
+            features=self.d // scores_per_record(self.classes),
+            classes=self.classes,
+            strong_convexity=self.strong_convexity,
+            sigma=self.sigma,
+            delta=self.delta,
+            budget=self.budget,
+        )
+
+    def require_readings(self) -> None:
+        """Check that a stream of requests can have been read as often as stated, and as its plan says.
+
+        Cut the stream after every reading: a piece that ends with a scheduled reading has more than
+        ``records_between_reads`` records, but no more without its last request, and every other piece, the rest after
+        the last reading included, has at most so many; each request has one record or more, so the sums over all
+        pieces give the three bounds below. Counts within these bounds are those of a stream: the last request before a
+        scheduled reading may be of any size, and without one the pieces have from one record to
+        ``records_between_reads`` each.
+
+        Raises:
+            CertificateError: There is no such stream.
+        """
+        most, requests, removed = self.records_between_reads, self.releases - 1, self.removed
+        if most > self._most_records:
+            raise CertificateError(
+                f"the certificate states records_between_reads = {most}, but its constants allow {self._most_records} "
+                f"{'where reading depends on counts alone' if self._is_by_newton else 'where every request reads'}"
+            )
+        scheduled, reads = self.scheduled_reads, self.scheduled_reads + self.unscheduled_reads
+        stated = (
+            f"the certificate states records_between_reads = {most}, scheduled_reads = {scheduled} and "
+            f"unscheduled_reads = {self.unscheduled_reads}, with which"
+        )
+        least_removed = scheduled * (most + 1) + self.unscheduled_reads
+        if removed < least_removed:
+            raise CertificateError(
+                f"{stated} at least {counted(least_removed, 'record')} must have been removed, but removed = {removed}"
+            )
+        most_requests = scheduled + most * (reads + 1)
+        if requests > most_requests:
+            raise CertificateError(
+                f"{stated} at most {counted(most_requests, 'request')} can have been answered, but releases = "
+                f"{self.releases} says {requests}"
+            )
+        pieces = reads + (requests > reads)
+        if not scheduled and removed > most * pieces:
+            raise CertificateError(
+                f"{stated} at most {counted(most * pieces, 'record')} can have been removed in "
+                f"{counted(requests, 'request')}, but removed = {removed}"
+            )
+
+    @property
+    def _is_by_newton(self) -> bool:
+        """Whether a removal is a Newton step where it can be: for one score of not too many weights."""
+        return self.classes <= 2 and self.d <= LARGEST_FACTOR
+
+    @property
+    def _most_records(self) -> int:
+        """How many records may be removed between two readings."""
+        if not self._is_by_newton:
+            return 0
+        if not self.strict:
+            return self.records_between_reads
+        return schedule.strict_records(
+            n=self.n, strong_convexity=self.strong_convexity, budget=self.budget, downdate=self.downdate
+        )
+
 
 def _loss(classes: int) -> Loss:
     if classes == 1:
         return "squared"
     return "logistic" if classes == 2 else "softmax"
-
-
-class _Constants(Protocol):
-    """What the guarantee follows from: of a plan, and of a certificate."""
-
-    @property
-    def delta(self) -> float: ...
-    @property
-    def strong_convexity(self) -> float: ...
-    @property
-    def sigma(self) -> float: ...
-    @property
-    def budget(self) -> float: ...
 
 
 def of(
@@ -142,243 +322,31 @@ def of(
         dataset: Name of the data set.
         features: How features were made.
     """
-    before = _before_removals(plan, noise_source, dataset, features, counts.unscheduled > 0)
     # A copy, for a certificate is made in a small part of a millisecond, as removals are.
-    return before.model_copy(
+    after = _before_removals(plan, noise_source, dataset, features).model_copy(
         update={
-            **_of_all(before.mu, before.delta, dimension=before.d, releases=counts.requests + 1),
             "releases": counts.requests + 1,
             "removed": counts.removed,
             "scheduled_reads": counts.scheduled,
             "unscheduled_reads": counts.unscheduled,
         }
     )
+    return after.model_copy(update={**after.of_all_releases(), **after.words()})
 
 
 @functools.lru_cache(maxsize=64)
-def _before_removals(
-    plan: RefitPlan, noise_source: NoiseSource, dataset: str, features: str, unscheduled: bool
-) -> ResidualCertificate:
+def _before_removals(plan: RefitPlan, noise_source: NoiseSource, dataset: str, features: str) -> ResidualCertificate:
     """Return the certificate of the first release."""
-    return ResidualCertificate(
+    return ResidualCertificate.made(
         mechanism="newton-removal" if plan.removes_by_newton else "certified-refit",
         loss=_loss(plan.classes),
-        **_numbers(plan, dimension=plan.dimension, releases=1),
-        **_words(
-            plan.sigma,
-            plan.dimension,
-            noise_source=noise_source,
-            strict=plan.strict,
-            class_weights=plan.class_weights,
-            targets=plan.classes == 1,
-            unscheduled=unscheduled,
-            dataset=dataset,
-            features=features,
-        ),
-        releases=1,
-        delta=plan.delta,
-        n=plan.n,
         d=plan.dimension,
-        classes=plan.classes,
-        strong_convexity=plan.strong_convexity,
-        sigma=plan.sigma,
-        budget=plan.budget,
+        **plan.model_dump(include=RefitPlan.model_fields.keys() - {"features", "epsilon"}),
+        releases=1,
         removed=0,
-        downdate=plan.downdate,
-        strict=plan.strict,
-        class_weights=plan.class_weights,
-        records_between_reads=plan.records_between_reads,
         scheduled_reads=0,
         unscheduled_reads=0,
         noise_source=noise_source,
         dataset=dataset,
         features=features,
-        code_version=code_version(),
-    )
-
-
-def verify(certificate: ResidualCertificate) -> None:
-    """Recompute what a certificate states, in numbers and in words.
-
-    That the gradient was within the budget, the number of records and the counts of requests and readings are taken as
-    stated, where some stream of requests has these counts.
-
-    Raises:
-        CertificateError: A number differs (the message has both), a constant is impossible, or words are not those of
-            the mechanism.
-        AssumptionError: float64 cannot keep to the budget.
-    """
-    _verify_scope(certificate)
-    due = _numbers(certificate, dimension=certificate.d, releases=certificate.releases)
-    for name, computed in due.items():
-        stated = getattr(certificate, name)
-        known = stated is not None and computed is not None
-        if not (math.isclose(stated, computed, rel_tol=TOLERANCE) if known else stated is computed):
-            raise CertificateError(f"the certificate states {name} = {stated!r}, but its constants give {computed!r}")
-    words = _words(
-        certificate.sigma,
-        certificate.d,
-        noise_source=certificate.noise_source,
-        strict=certificate.strict,
-        class_weights=certificate.class_weights,
-        targets=certificate.classes == 1,
-        unscheduled=certificate.unscheduled_reads > 0,
-        dataset=certificate.dataset,
-        features=certificate.features,
-    )
-    for name, right in words.items():
-        said = getattr(certificate, name)
-        if said != right:
-            raise CertificateError(f"the certificate states other {name} than it must: {said!r} instead of {right!r}")
-    release.require_representable(
-        n=certificate.n,
-        features=certificate.d // scores_per_record(certificate.classes),
-        classes=certificate.classes,
-        strong_convexity=certificate.strong_convexity,
-        sigma=certificate.sigma,
-        delta=certificate.delta,
-        budget=certificate.budget,
-    )
-
-
-def _numbers(constants: _Constants, *, dimension: int, releases: int) -> dict[str, Any]:
-    """Return the numbers that follow from the constants."""
-    mu = release.mu_of(constants.budget, strong_convexity=constants.strong_convexity, sigma=constants.sigma)
-    epsilon = epsilon_from_mu(mu, constants.delta)
-    return {
-        "mu": mu,
-        "epsilon": epsilon,
-        "extra_delta": release.noise_delta(epsilon, dimension=dimension, releases=1),
-        "noise_resolution": release.noise_resolution(constants.sigma, dimension),
-        **_of_all(mu, constants.delta, dimension=dimension, releases=releases),
-    }
-
-
-def _of_all(mu: float, delta: float, *, dimension: int, releases: int) -> dict[str, Any]:
-    """Return the numbers that speak of all releases."""
-    mu_all = release.mu_of_all(mu, releases)
-    epsilon = epsilon_from_mu(mu_all, delta)
-    extra = release.noise_delta(epsilon, dimension=dimension, releases=releases)
-    # So large an epsilon says nothing: what the sampler leaves out would take all of delta.
-    stated = extra <= delta
-    return {
-        "mu_all_releases": mu_all,
-        "epsilon_all_releases": epsilon if stated else None,
-        "extra_delta_all_releases": extra if stated else None,
-    }
-
-
-def _words(
-    sigma: float,
-    dimension: int,
-    *,
-    noise_source: NoiseSource,
-    strict: bool,
-    unscheduled: bool,
-    dataset: str,
-    features: str,
-    class_weights: tuple[float, ...] | None = None,
-    targets: bool = False,
-) -> dict[str, Any]:
-    return {
-        "comparator": statements.COMPARATOR,
-        "observers": statements.OBSERVERS,
-        "not_promised": statements.NOT_PROMISED,
-        "assumptions": statements.assumptions(
-            preprocessing=preprocessing(dataset, features),
-            noise_source=noise_source,
-            noise_resolution=release.noise_resolution(sigma, dimension),
-            strict=strict,
-            unscheduled=unscheduled,
-            class_weights=class_weights is not None,
-            targets=targets,
-        ),
-    }
-
-
-def _verify_scope(certificate: ResidualCertificate) -> None:
-    """Check that the constants are possible, and fit each other."""
-    scores = scores_per_record(certificate.classes)
-    by_newton = certificate.classes <= 2 and certificate.d <= LARGEST_FACTOR
-    mechanism = "newton-removal" if by_newton else "certified-refit"
-    loss = _loss(certificate.classes)
-    squared = loss == "squared"
-    requests = certificate.releases - 1
-    reads = certificate.scheduled_reads + certificate.unscheduled_reads
-    scope = {
-        "mechanism": (certificate.mechanism == mechanism, f"{mechanism!r}"),
-        "loss": (certificate.loss == loss, f"{loss!r}"),
-        "delta": (0 < certificate.delta < 1, "strictly between 0 and 1"),
-        "extra_delta_all_releases": (
-            certificate.extra_delta_all_releases is None
-            or 0 <= certificate.extra_delta_all_releases <= certificate.delta,
-            f"at most delta = {certificate.delta!r}",
-        ),
-        "sigma": (certificate.sigma <= LARGEST_SIGMA, f"at most {LARGEST_SIGMA:g}, or weights may overflow"),
-        "class_weights": possible_class_weights(certificate.class_weights, certificate.classes),
-        "d": (certificate.d % scores == 0, f"a multiple of the {scores} scores of a record"),
-        "strict": (not (squared and certificate.strict), "false for ridge regression"),
-        "downdate": (certificate.downdate or not squared, "true for ridge regression"),
-        "removed": (requests <= certificate.removed < certificate.n, f"{requests} to {certificate.n - 1}"),
-        "scheduled_reads": (reads <= requests, f"at most {requests}, with those unscheduled"),
-        "features": possible_features(certificate.features),
-    }
-    for name, (holds, right) in scope.items():
-        if not holds:
-            raise CertificateError(f"the certificate states {name} = {getattr(certificate, name)!r}, must be {right}")
-    most = _most_records(certificate, by_newton)
-    if certificate.records_between_reads > most:
-        raise CertificateError(
-            f"the certificate states records_between_reads = {certificate.records_between_reads}, but its constants "
-            f"allow {most} {'where reading depends on counts alone' if by_newton else 'where every request reads'}"
-        )
-    _verify_readings(certificate)
-
-
-def _verify_readings(certificate: ResidualCertificate) -> None:
-    """Check that a stream of requests can have been read as often as stated, and as its plan says.
-
-    Cut the stream after every reading: a piece that ends with a scheduled reading has more than
-    ``records_between_reads`` records, but no more without its last request, and every other piece, the rest after the
-    last reading included, has at most so many; each request has one record or more, so the sums over all pieces give
-    the three bounds below. Counts within these bounds are those of a stream: the last request before a scheduled
-    reading may be of any size, and without one the pieces have from one record to ``records_between_reads`` each.
-    """
-    most, requests, removed = certificate.records_between_reads, certificate.releases - 1, certificate.removed
-    scheduled, reads = certificate.scheduled_reads, certificate.scheduled_reads + certificate.unscheduled_reads
-    stated = (
-        f"the certificate states records_between_reads = {most}, scheduled_reads = {scheduled} and unscheduled_reads = "
-        f"{certificate.unscheduled_reads}, with which"
-    )
-    least_removed = scheduled * (most + 1) + certificate.unscheduled_reads
-    if removed < least_removed:
-        raise CertificateError(
-            f"{stated} at least {counted(least_removed, 'record')} must have been removed, but removed = {removed}"
-        )
-    most_requests = scheduled + most * (reads + 1)
-    if requests > most_requests:
-        raise CertificateError(
-            f"{stated} at most {counted(most_requests, 'request')} can have been answered, but releases = "
-            f"{requests + 1} says "
-            f"{requests}"
-        )
-    pieces = reads + (requests > reads)
-    if not scheduled and removed > most * pieces:
-        raise CertificateError(
-            f"{stated} at most {counted(most * pieces, 'record')} can have been removed in "
-            f"{counted(requests, 'request')}, but removed = "
-            f"{removed}"
-        )
-
-
-def _most_records(certificate: ResidualCertificate, by_newton: bool) -> int:
-    if not by_newton:
-        return 0
-    if not certificate.strict:
-        return certificate.records_between_reads
-    return schedule.strict_records(
-        n=certificate.n,
-        strong_convexity=certificate.strong_convexity,
-        budget=certificate.budget,
-        downdate=certificate.downdate,
     )

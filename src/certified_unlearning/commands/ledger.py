@@ -2,13 +2,12 @@
 
 import json
 import shlex
-from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from certified_unlearning.commands.ledger_init import init
+from certified_unlearning.commands import ledger_init
 from certified_unlearning.commands.ledger_use import (
     NOT_FOR_PUBLICATION,
     evaluate,
@@ -19,27 +18,22 @@ from certified_unlearning.commands.ledger_use import (
 )
 from certified_unlearning.commands.options import AsJson, ModelDir, WithQuality
 from certified_unlearning.commands.output import after, interruptible
+from certified_unlearning.commands.show import show
 from certified_unlearning.errors import UnlearningError
 from certified_unlearning.ledger import requests
 from certified_unlearning.ledger.requests import Status
-from certified_unlearning.ledger.state import Batch, State, Version
-from certified_unlearning.text import counted, rounded_up
+from certified_unlearning.ledger.state import State, Version
+from certified_unlearning.text import counted
 from certified_unlearning.vocabulary import ClassesFrom
 
 if TYPE_CHECKING:
     from certified_unlearning.ledger.application import Applied
 
-ANEW = "the same steps from nothing on the records that are left"
-"""What a version whose removals are exact is compared with."""
-ANSWERS_ANEW = (
-    "the answers of the ensemble trained from the same starts, on the same slices of the records that are left"
-)
-"""What a version whose answers are certified is compared with."""
-
 
 def register(app: typer.Typer) -> None:
     """Add the commands, but for `verify`, which verifies files too."""
-    for command in (init, request, apply, status, predict, evaluate):
+    ledger_init.register(app)
+    for command in (request, apply, status, show, predict, evaluate):
         app.command(command.__name__)(command)
 
 
@@ -115,6 +109,8 @@ def status(model_dir: ModelDir, quality: WithQuality = True, as_json: AsJson = F
         return
     state = found.state
     people, records = _removed(state)
+    if found.meaning is not None:
+        print(found.meaning)
     print(
         f"{model_dir}: learned from {counted(state.start.records, 'record')} of {counted(state.start.people, 'person')}"
     )
@@ -123,7 +119,7 @@ def status(model_dir: ModelDir, quality: WithQuality = True, as_json: AsJson = F
     for version in state.versions:
         print(_version(version))
     print(_epsilon(state.current))
-    print(f"weights: {'secret' if state.current.is_of_answers else _weights(model_dir, state)}")
+    print(f"weights: {_weights(model_dir, state) if state.current.certificate.publishes_weights else 'secret'}")
     if quality:
         print_quality(model_dir)
     _print_notes(found, model_dir)
@@ -166,7 +162,7 @@ def _status_as_json(found: Status, model_dir: Path, with_quality: bool) -> dict[
         "versions": [_version_as_json(version) for version in state.versions],
         "guarantee": _guarantee_as_json(state.current),
         "weights": str(_weights(model_dir, state)),
-        "quality": None if known is None else asdict(known) | {"computed": NOT_FOR_PUBLICATION},
+        "quality": None if known is None else known.numbers | {"computed": NOT_FOR_PUBLICATION},
         "quality_missing": quality if isinstance(quality, str) else None,
         "busy": found.is_busy,
         "interrupted": not found.is_busy and (state.planned is not None or bool(found.leftovers)),
@@ -183,7 +179,7 @@ def _version_as_json(version: Version) -> dict[str, Any]:
         "time": version.time,
         "people_removed": batch.requests if batch else 0,
         "records_removed": batch.records if batch else 0,
-        "steps": batch.steps if batch and _takes_noisy_steps(version) else None,
+        "steps": batch.steps if batch and version.certificate.takes_noisy_steps else None,
         "reading": version.reading,
     }
 
@@ -192,28 +188,16 @@ def _guarantee_as_json(version: Version) -> dict[str, Any] | None:
     """Return what is guaranteed of a version: numbers as its certificate has them, not rounded; None for version 1."""
     if version.batch is None:
         return None
-    refit = version.reading is not None
-    everything = version.epsilon_all_published
-    if version.delta is None or version.extra_delta is None:
-        return {
-            "version": version.version,
-            "compared_with": ANSWERS_ANEW,
-            "epsilon": None,
-            "delta": None,
-            "epsilon_all_versions": None,
-            "delta_all_versions": None,
-            # Every answer is equal whatever was asked, and why.
-            "adaptive_requests": True,
-        }
-    compared_with = "an exact refit with the same noise" if refit else "learning anew by the same noisy steps"
+    scope, stated = version.scope, version.stated
+    everything = stated.epsilon_all_published
     return {
         "version": version.version,
-        "compared_with": ANEW if version.is_exact else compared_with,
-        "epsilon": version.epsilon,
-        "delta": version.delta + version.extra_delta,
+        "compared_with": scope.compared_with,
+        "epsilon": stated.epsilon,
+        "delta": stated.whole_delta,
         "epsilon_all_versions": everything,
-        "delta_all_versions": None if everything is None else version.delta,
-        "adaptive_requests": refit and everything is not None,
+        "delta_all_versions": None if everything is None else stated.delta,
+        "adaptive_requests": scope.adaptive,
     }
 
 
@@ -254,7 +238,9 @@ def verify(model_dir: Path, head: str | None) -> None:
     from certified_unlearning.ledger.verification import verify as verify_directory
 
     verified = verify_directory(model_dir, head)
-    state = verified.state
+    state, meaning = verified.state, verified.current.meaning()
+    if meaning is not None:
+        print(meaning)
     print(
         f"{model_dir}: {counted(verified.events, 'event')} in one chain, version {state.current.version} of the model, "
         f"{counted(len(state.versions), 'certificate')}, the training copy and who has which rows are as recorded"
@@ -276,54 +262,15 @@ def _version(version: Version) -> str:
     batch = version.batch
     return (
         f"version {version.version} ({version.time}): removed {counted(batch.records, 'record')} of "
-        f"{counted(batch.requests, 'person')} by {_means(version, batch)}"
+        f"{counted(batch.requests, 'person')} by {version.certificate.removed_by(batch.steps, version.reading)}"
     )
-
-
-def _means(version: Version, batch: Batch) -> str:
-    if version.is_exact:
-        return "exact unlearning"
-    if version.is_of_answers:
-        return "bounding what shards answer without them, and training those again whose budget was spent"
-    if version.reading is None:
-        return f"K = {counted(batch.steps, 'step')}"
-    how = {
-        "none": "a Newton step",
-        "scheduled": "reading the data again, as planned",
-        "unscheduled": "reading the data again, earlier than planned",
-    }
-    return how[version.reading]
-
-
-def _takes_noisy_steps(version: Version) -> bool:
-    return version.reading is None and not version.is_exact and not version.is_of_answers
 
 
 def _epsilon(version: Version) -> str:
     """Return what is guaranteed of a version."""
     if version.batch is None:
         return "nothing was removed yet, so there is nothing to guarantee"
-    if version.epsilon is None or version.delta is None or version.extra_delta is None:
-        return (
-            f"certified: every answer of version {version.version} is one of {ANSWERS_ANEW}; where that is not sure "
-            "`unlearn predict` gives none, and which inputs have none leaks. Its parameters know removed records until "
-            "their shards are trained again: the directory is a secret, and nothing of it is published"
-        )
-    if version.is_exact:
-        return (
-            f"exact: epsilon = 0 at delta = 0 for whoever sees version {version.version} only: it and its secret state "
-            f"are equal in law to {ANEW}, if no request depended on a model or on how long a request took; nothing for "
-            "whoever kept earlier ones. Nothing is promised to who stays"
-        )
-    delta = rounded_up(version.delta + version.extra_delta)
-    last = f"epsilon = {rounded_up(version.epsilon)} at delta = {delta} for whoever sees version {version.version} only"
-    if version.reading is not None:
-        last = f"against an exact refit with the same noise, requests fixed in advance: {last}"
-    if version.epsilon_all_published is None:
-        return f"{last}; nothing for whoever kept earlier ones"
-    everything, delta = rounded_up(version.epsilon_all_published), rounded_up(version.delta)
-    last = f"{last}; epsilon = {everything} at delta = {delta} for whoever kept all versions"
-    return last if version.reading is None else f"{last}, adaptive requests, too. Nothing is promised to who stays"
+    return version.scope.sentence
 
 
 def _command(name: str, model_dir: Path) -> str:

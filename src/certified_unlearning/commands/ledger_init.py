@@ -1,47 +1,42 @@
-"""The command `init`: flags become a table's declaration and a learner's parameters."""
+"""The command `init`: flags become a table's declaration and a mechanism's settings."""
 
+import copy
 import functools
+import itertools
 import json
-import sys
 from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
+from typer.core import TyperCommand
+from typer.main import get_command
 
-from certified_unlearning.accounting import ACCOUNTANTS
 from certified_unlearning.commands.ledger_use import print_quality, print_warnings
-from certified_unlearning.commands.options import DELTA_HELP, WithQuality, delta_of, target
+from certified_unlearning.commands.options import WithQuality
 from certified_unlearning.commands.output import after, interruptible
+from certified_unlearning.commands.settings import with_settings
 from certified_unlearning.errors import ParameterError
 from certified_unlearning.files import read_yaml
-from certified_unlearning.text import counted, rounded_up, seconds_in_words
-from certified_unlearning.vocabulary import DType
+from certified_unlearning.ledger.mechanisms import DEFAULT, MECHANISMS
+from certified_unlearning.text import counted, seconds_in_words
 
 if TYPE_CHECKING:
-    from certified_unlearning.ledger.contents import Contents
-    from certified_unlearning.ledger.model import Learner
+    from certified_unlearning.ledger.initialisation import Contents
+
+    MechanismName = str
+else:
+    MechanismName = Literal[tuple(MECHANISMS)]
 
 _CLASSES_SHOWN = 12
-SLOW = 3
-"""From how many times the advised ``C n`` on `init` warns."""
+_TITLES = "; ".join(
+    f"{', '.join(each.name for each in group)}: {title}"
+    for title, group in itertools.groupby(MECHANISMS.values(), lambda each: each.title)
+)
 
 
 def init(
     model_dir: Annotated[Path, typer.Argument(metavar="MODEL_DIR", help="Where the model goes: a new directory.")],
-    epsilon: Annotated[
-        float | None,
-        typer.Option(help="The target after every removal; left out where removals are exact.", callback=target),
-    ] = None,
-    inverse_strength: Annotated[
-        float | None,
-        typer.Option(
-            "--C",
-            help="Inverse strength of the regulariser, as in scikit-learn, but the intercept is regularised too; by "
-            "default 1, as there. Of langevin and exact mechanisms 100 / n by default: with C n of 30 to 100 removals "
-            "by langevin are short and its noise is small.",
-        ),
-    ] = None,
     data: Annotated[Path | None, typer.Option(help="The records: a .csv, .csv.gz or .parquet file.")] = None,
     label: Annotated[str | None, typer.Option(help="The column to predict.")] = None,
     identifier: Annotated[
@@ -86,106 +81,17 @@ def init(
         Path | None,
         typer.Option(help="A YAML file with the whole declaration, as `own_data` has it in params.yaml, instead."),
     ] = None,
-    intercept: Annotated[bool, typer.Option(help="Whether the model has an intercept.")] = True,
-    delta: Annotated[str, typer.Option(help=f"{DELTA_HELP}.")] = "auto",
-    sigma: Annotated[
-        float | None,
-        typer.Option(
-            help="Noise scale; by default 0.001, of langevin the least that does, for --steps and --records, of "
-            "noisy-sgd and accelerated-noisy-sgd 0.01."
-        ),
-    ] = None,
-    steps: Annotated[
-        int | None,
-        typer.Option(
-            help="Of langevin: steps that shall remove --records records; not together with --sigma. Of exact "
-            "mechanisms: steps of "
-            "learning, all of which are kept; by default 256. Of certified-ensemble: updates of each stage; by default "
-            "5."
-        ),
-    ] = None,
-    records: Annotated[
-        int, typer.Option(help="Of langevin: records that --steps steps shall be able to remove at once.")
-    ] = 1,
-    accountant: Annotated[
-        str, typer.Option(help=f"Of langevin: which analysis: {', '.join(ACCOUNTANTS)}.")
-    ] = "shifted",
-    batch_size: Annotated[
-        str,
-        typer.Option(
-            help="Of langevin and exact mechanisms: records of a mini-batch, which is what a step reads; auto: "
-            "mini-batches where there are enough records (of exact mechanisms always, of 8 records); all: every step "
-            "reads all records."
-        ),
-    ] = "auto",
     mechanism: Annotated[
-        Literal[
-            "newton-removal",
-            "langevin",
-            "noisy-sgd",
-            "accelerated-noisy-sgd",
-            "quantized-sgd",
-            "subsample-gd",
-            "certified-ensemble",
-        ],
+        MechanismName,
         typer.Option(
-            help="newton-removal: a request reads its own records only, compared with an exact refit plus the same "
-            "noise, for two classes and at most 5000 numbers a record (with more: a certified refit, which reads all); "
-            "langevin: noisy steps, compared with learning anew by noisy steps; certified-ensemble: shards of "
-            "networks that answer labels, or none, and are trained again when a budget is spent: answers are those of "
-            "the ensemble trained without the removed records; the others are exact: epsilon is 0, compared with the "
-            "same steps from nothing, for requests that do not "
-            "depend on models, with a state that must stay secret."
+            metavar="NAME", help=f"{_TITLES}. `unlearn init --mechanism NAME --help` shows the options of each."
         ),
-    ] = "newton-removal",
-    step_size: Annotated[
-        float | None,
-        typer.Option(
-            help="Of exact mechanisms: size of a step, for rows of norm 1; by default 8, of accelerated-noisy-sgd "
-            "0.05, of certified-ensemble 4."
-        ),
-    ] = None,
-    radius: Annotated[
-        float | None, typer.Option(help="Of exact mechanisms: of a ball that models stay in; by default none.")
-    ] = None,
-    quantum: Annotated[
-        float | None,
-        typer.Option(help="Of quantized-sgd: spacing of the grid that gradients are rounded to; by default 0.05."),
-    ] = None,
-    shards: Annotated[
-        int | None, typer.Option(help="Of certified-ensemble: shards, each of which has a vote; by default 5.")
-    ] = None,
-    slices: Annotated[
-        int | None,
-        typer.Option(help="Of certified-ensemble: slices of a shard, with a checkpoint each; by default 2."),
-    ] = None,
-    budget: Annotated[
-        list[int] | None,
-        typer.Option(
-            help="Of certified-ensemble: how many records may leave a shard before it is trained again; repeatable, "
-            "rising: smaller ones certify more while fewer have left; by default 1, 2, 4, 8."
-        ),
-    ] = None,
-    hidden: Annotated[
-        list[int] | None,
-        typer.Option(help="Of certified-ensemble: units of a hidden layer; repeatable; by default there is none."),
-    ] = None,
-    bound: Annotated[
-        float | None,
-        typer.Option(help="Of certified-ensemble: what entries of gradients are clipped to; by default 0.1."),
-    ] = None,
-    records_between_reads: Annotated[
-        int | None,
-        typer.Option(help="Of newton-removal: after how many removed records data are read again; by default planned."),
-    ] = None,
-    strict_timing: Annotated[
-        bool, typer.Option(help="Of newton-removal: whether counts alone decide when data are read again.")
-    ] = False,
-    dtype: Annotated[DType, typer.Option(help="Of langevin's weights; the others have float64.")] = "float32",
+    ] = DEFAULT,
     device: Annotated[
         Literal["auto", "cpu", "cuda"], typer.Option(help="Where langevin's steps are taken, now and later.")
     ] = "auto",
     quality: WithQuality = True,
+    **asked: Any,
 ) -> None:
     """Learn a model from people's records, so that they can be removed from it with a certificate.
 
@@ -210,29 +116,10 @@ def init(
         initialise,
         model_dir,
         declaration.parse(json.dumps(declared, default=_refuse_date), "the table" if table is None else str(table)),
-        epsilon=epsilon,
-        C=inverse_strength,
-        delta=delta_of(delta),
-        sigma=sigma,
-        steps=steps,
-        records=records,
-        accountant=accountant,
-        dtype=dtype,
-        device=device,
-        intercept=intercept,
-        batch_size=_batch_size(batch_size),
         mechanism=mechanism,
-        records_between_reads=records_between_reads,
-        strict_timing=strict_timing,
-        step_size=step_size,
-        radius=radius,
-        quantum=quantum,
-        shards=shards,
-        slices=slices,
-        budgets=budget or None,
-        hidden=hidden or None,
-        bound=bound,
+        device=device,
         planned=functools.partial(_announce, table),
+        **asked,
     )
     with interruptible(lambda: _what_init_left(model_dir)):
         made = learn()
@@ -248,6 +135,32 @@ def init(
             print(f"receipt: {made.head}")
 
 
+class InitCommand(TyperCommand):
+    """`init` with the options of all mechanisms; its help shows those of the mechanism that is chosen.
+
+    So an option that means nothing for the chosen mechanism is answered with a sentence that says so.
+    """
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Remember for the help which mechanism is chosen, and read the options."""
+        given, _, _ = self.make_parser(ctx).parse_args(list(args))
+        ctx.meta[__name__] = MECHANISMS.get(given.get("mechanism", DEFAULT), MECHANISMS[DEFAULT])
+        return super().parse_args(ctx, args)
+
+    def format_help(self, ctx: Any, formatter: Any) -> None:
+        """Write the general options and those of the chosen mechanism."""
+        app, chosen = typer.Typer(add_completion=False), ctx.meta[__name__]
+        app.command()(with_settings(init, [chosen], f"Options of {chosen.name}"))
+        shown = copy.copy(self)
+        shown.params = get_command(app).params
+        super(InitCommand, shown).format_help(ctx, formatter)
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command("init", cls=InitCommand)(with_settings(init, MECHANISMS.values()))
+
+
 def _what_init_left(model_dir: Path) -> str:
     """Return in words what an interrupted `init` made."""
     from certified_unlearning.ledger.directory import ModelDirectory
@@ -259,21 +172,13 @@ def _what_init_left(model_dir: Path) -> str:
     return f"nothing was made, but {left} is left; the next `init` deletes it" if left.exists() else "nothing was made"
 
 
-def _batch_size(text: str) -> int | Literal["auto"] | None:
-    if text == "auto":
-        return "auto"
-    if text == "all":
-        return None
-    if not text.isdecimal() or int(text) < 1:
-        raise ParameterError(f"--batch-size must be auto, all or a whole number, at least 1, got {text!r}")
-    return int(text)
-
-
-def _announce(file: Path | None, contents: "Contents", C: float, learner: "Learner") -> None:
-    """Print what was taken from the table, which ``C``, and how long learning will take."""
+def _announce(file: Path | None, contents: "Contents") -> None:
+    """Print what was taken from the table, what is planned, and how long learning will take."""
     with after("nothing was made"):
         _print_contents(file, contents)
-        _print_plan(C, learner)
+        if contents.words.warning is not None:
+            print_warnings([contents.words.warning])
+        print(contents.words.line)
         print(f"learning takes about {seconds_in_words(contents.seconds)}", flush=True)
 
 
@@ -307,55 +212,6 @@ def _print_contents(file: Path | None, contents: "Contents") -> None:
     if contents.drowning is not None:
         warnings.append(warning_about(contents.table, contents.drowning, None if file is None else str(file)))
     print_warnings(warnings)
-
-
-def _print_plan(C: float, learner: "Learner") -> None:
-    """Print which ``C`` was taken, and a warning where learning will take long."""
-    from certified_unlearning.accounting.core.occupancy import requests_until_all, requests_until_first
-    from certified_unlearning.accounting.core.scale import QUICK_CONDITION
-    from certified_unlearning.accounting.tv.subsampling import subsampling_tv
-    from certified_unlearning.mechanisms.certified_sgd.ensemble_plan import EnsemblePlan
-    from certified_unlearning.mechanisms.exact.plan import ExactPlan
-    from certified_unlearning.mechanisms.refit_plan import RefitPlan
-
-    if isinstance(learner, EnsemblePlan):
-        hits = learner.budgets[-1] + 1
-        print(
-            f"{counted(learner.shards, 'shard')} of {counted(learner.slices, 'slice')}: the first one is trained "
-            "again after about "
-            f"{counted(round(requests_until_first(learner.shards, hits)), 'request')} for single records at random, "
-            "and each once "
-            f"after about {requests_until_all(learner.shards, hits):.0f}; whoever knows who lies where needs {hits}",
-            flush=True,
-        )
-        return
-    condition, quick = C * learner.n, QUICK_CONDITION / learner.n
-    if isinstance(learner, RefitPlan):
-        reads = learner.records_between_reads
-        often = f"after {counted(reads, 'removed record')} at the latest" if reads else "for every request"
-        print(f"C = {C:.4g}, C n = {condition:,.0f}: data are read again {often}", flush=True)
-        return
-    if isinstance(learner, ExactPlan):
-        again = subsampling_tv(n=learner.n, batch_size=learner.batch_size, steps=learner.steps)
-        print(
-            f"C = {C:.4g}, C n = {condition:,.0f}: learning takes {counted(learner.steps, 'step')} of "
-            f"{counted(learner.batch_size, 'record')}, and removing one record takes steps again with probability at "
-            f"most {rounded_up(again, 3)} while all {learner.n:,} are there, and more likely with fewer",
-            flush=True,
-        )
-        return
-    if condition > SLOW * QUICK_CONDITION:
-        print(
-            f"warning: with C = {C:.4g}, C n is {condition:,.0f} and learning takes "
-            f"{counted(learner.learning_steps, 'step')}; "
-            f"C = {quick:.4g} ({QUICK_CONDITION} / n) would be quick",
-            file=sys.stderr,
-            flush=True,
-        )
-    of = f" of {counted(learner.cycle.batch_size, 'record')}" if learner.cycle is not None else ""
-    print(
-        f"C = {C:.4g}, C n = {condition:,.0f}: learning takes {counted(learner.learning_steps, 'step')}{of}", flush=True
-    )
 
 
 def _from_flags(flags: dict[str, Any]) -> dict[str, Any]:

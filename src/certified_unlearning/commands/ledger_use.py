@@ -7,7 +7,6 @@ import shutil
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import asdict
 from pathlib import Path
 from tempfile import SpooledTemporaryFile
 from typing import TYPE_CHECKING, Annotated, Any, Protocol
@@ -21,9 +20,10 @@ from certified_unlearning.text import counted
 
 if TYPE_CHECKING:
     from certified_unlearning.data.quality import Quality
+    from certified_unlearning.data.tables.table import Records
     from certified_unlearning.ledger import LoadedModel
+    from certified_unlearning.ledger.prediction import AnswersQuality
 
-NOT_BETTER = "the model is right no more often than always saying the most frequent class"
 NOT_FOR_PUBLICATION = "on the training records that are left, without noise: not for publication"
 _WITHOUT_NOISE = "These numbers are computed from the records without noise: the guarantee does not cover them."
 _MEMORY = 1 << 24
@@ -65,33 +65,27 @@ def evaluate(
     as_json: AsJson = False,
 ) -> None:
     """Say how good the current version is on labelled records that were not used for training."""
-    import numpy as np
-
-    from certified_unlearning.data.quality import Tally
     from certified_unlearning.ledger import load_model
-    from certified_unlearning.ledger.prediction import LoadedEnsemble
     from certified_unlearning.ledger.requests import count_known
-    from certified_unlearning.ledger.weights import log_probabilities, predicted
 
     model = load_model(model_dir)
-    if isinstance(model, LoadedEnsemble):
-        _evaluate_answers(model, model_dir, file, as_json)
-        return
-    tally, trained, removed = Tally(len(model.classes), model.classes.tolist()), 0, 0
-    for records in model.read(file, labelled=True):
-        assert records.labels is not None
-        scores = model.decision_function(records.features)
-        tally.add(np.exp(log_probabilities(scores)), records.labels, predicted(scores))
-        some = count_known(model_dir, records.identifiers or [])
-        trained, removed = trained + some[0], removed + some[1]
-    quality = tally.quality()
+    trained = removed = 0
+
+    def blocks() -> Iterator["Records"]:
+        nonlocal trained, removed
+        for block in model.read(file, labelled=True):
+            some = count_known(model_dir, block.identifiers or [])
+            trained, removed = trained + some[0], removed + some[1]
+            yield block
+
+    quality = model.judged(blocks())
     warnings = [*warnings_about(quality, model_dir), *_warnings_about_people(trained, removed)]
     if as_json:
-        found = {"model": str(model_dir), "file": str(file), "version": model.version, **asdict(quality)}
+        found = {"model": str(model_dir), "file": str(file), "version": model.version, **quality.numbers}
         print(json.dumps(found | {"covered_by_guarantee": False, "warnings": warnings}, indent=2))
         return
     print(f"{file}: {counted(quality.records, 'record')}, version {model.version} of the model")
-    print(in_words(quality))
+    print(quality.line)
     print(_WITHOUT_NOISE)
     print_warnings(warnings)
 
@@ -113,49 +107,7 @@ def _belongs(records: int) -> str:
     return "belongs to a person" if records == 1 else "belong to people"
 
 
-def _evaluate_answers(model: "LoadedModel", model_dir: Path, file: Path, as_json: bool) -> None:
-    """Print how many labelled records are answered, and how many answers are right."""
-    import numpy as np
-
-    from certified_unlearning.ledger.requests import count_known
-
-    records = right = trained = removed = 0
-    answered_by_class = np.zeros(len(model.classes), np.int64)
-    for block in model.read(file, labelled=True):
-        assert block.labels is not None
-        found = model.predict(block.features)
-        known = model.classes[block.labels]
-        records, right = records + len(found), right + int((found == known).sum())
-        answered_by_class += np.bincount(block.labels[found != None], minlength=len(model.classes))  # noqa: E711
-        some = count_known(model_dir, block.identifiers or [])
-        trained, removed = trained + some[0], removed + some[1]
-    answered, most = int(answered_by_class.sum()), int(answered_by_class.max())
-    accuracy = right / answered if answered else None
-    warnings = _warnings_about_people(trained, removed)
-    if accuracy is not None and right <= most:
-        warnings.insert(0, f"{NOT_BETTER} ({accuracy:.3f} against {most / answered:.3f} of the answers)")
-    if as_json:
-        counts = {"records": records, "answered": answered, "accuracy_of_answers": accuracy}
-        about = {"model": str(model_dir), "file": str(file), "version": model.version}
-        print(json.dumps(about | counts | {"covered_by_guarantee": False, "warnings": warnings}, indent=2))
-        return
-    print(f"{file}: {counted(records, 'record')}, version {model.version} of the model")
-    share = f", {accuracy:.3f} of them right" if accuracy is not None else ""
-    print(f"answered: {answered:,}{share}; for the others removals could have changed the label")
-    print(_WITHOUT_NOISE)
-    print_warnings(warnings)
-
-
-def in_words(quality: "Quality") -> str:
-    """Return all numbers in one line."""
-    auc = f"no AUC ({quality.no_auc})" if quality.auc is None else f"AUC {quality.auc:.3f}"
-    return (
-        f"accuracy {quality.accuracy:.3f}, balanced accuracy {quality.balanced_accuracy:.3f}, {auc}, "
-        f"log loss {quality.log_loss:.3f}; always the most frequent class: accuracy {quality.majority:.3f}"
-    )
-
-
-def warnings_about(quality: "Quality", model_dir: Path, *, names_columns: bool = True) -> list[str]:
+def warnings_about(quality: "Quality | AnswersQuality", model_dir: Path, *, names_columns: bool = True) -> list[str]:
     """Return what a user must be warned of, and what helps, as tried on the training records that are left.
 
     Args:
@@ -165,13 +117,13 @@ def warnings_about(quality: "Quality", model_dir: Path, *, names_columns: bool =
     """
     if quality.fact is None:
         return []
-    if quality.classes < 2:
+    if quality.comparable is None:
         return [quality.fact]
     # Not at the top: it takes seconds, and is only for where a warning is due.
     from certified_unlearning.ledger.trouble import trouble_left
 
     try:
-        return [quality.fact, *trouble_left(model_dir, quality, names_columns=names_columns)]
+        return [quality.fact, *trouble_left(model_dir, quality.comparable, names_columns=names_columns)]
     except UnlearningError as error:
         return [quality.fact, f"what helps cannot be said now: {error}"]
 
@@ -199,7 +151,7 @@ def print_quality(model_dir: Path, *, names_columns: bool = True) -> None:
         print(f"quality: not computed, for {quality}")
         return
     print(f"quality {NOT_FOR_PUBLICATION}")
-    print(f"  {in_words(quality)} ({counted(quality.records, 'record')})")
+    print(f"  {quality.line} ({counted(quality.records, 'record')})")
     print_warnings(warnings_about(quality, model_dir, names_columns=names_columns))
 
 

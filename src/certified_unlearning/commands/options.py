@@ -24,7 +24,6 @@ OthersPapers = Annotated[
     typer.Option("--other", help="A paper of others, such as my_package.my_paper:PAPER; repeatable."),
 ]
 
-DELTA_HELP = "auto, which is min(1e-6, 1 / (10 n)), 1/n, or a number strictly between 0 and 1"
 LARGEST_EPSILON = 350
 """The sampler of noise leaves out a probability of 2^-512, which adds exp(epsilon) times as much to delta."""
 

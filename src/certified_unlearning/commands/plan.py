@@ -7,9 +7,9 @@ import typer
 import typer.core
 
 from certified_unlearning.accounting import ACCOUNTANTS
-from certified_unlearning.commands.options import DELTA_HELP, delta_of, positive
+from certified_unlearning.commands.options import delta_of, positive
 from certified_unlearning.errors import ParameterError
-from certified_unlearning.vocabulary import Adjacency
+from certified_unlearning.vocabulary import DELTA_HELP, Adjacency
 
 
 class _Plans(typer.core.TyperGroup):

@@ -4,7 +4,8 @@ Records come block by block, so that they may be more than memory holds. Free of
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -70,6 +71,25 @@ class Quality:
                 f"classes apart: {balanced}, {against}; where classes are rare, judge it by balanced accuracy or AUC"
             )
         return None
+
+    @property
+    def comparable(self) -> "Quality | None":
+        """What other models can be compared with, to find one that is better; None of a single class."""
+        return self if self.classes >= 2 else None
+
+    @property
+    def numbers(self) -> dict[str, Any]:
+        """All attributes by their names."""
+        return asdict(self)
+
+    @property
+    def line(self) -> str:
+        """All numbers in one line."""
+        auc = f"no AUC ({self.no_auc})" if self.auc is None else f"AUC {self.auc:.3f}"
+        return (
+            f"accuracy {self.accuracy:.3f}, balanced accuracy {self.balanced_accuracy:.3f}, {auc}, "
+            f"log loss {self.log_loss:.3f}; always the most frequent class: accuracy {self.majority:.3f}"
+        )
 
     def in_words(self) -> list[str]:
         """Return a line for a report, and a warning where the predictions are worth nothing."""

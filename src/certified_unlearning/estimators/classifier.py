@@ -98,7 +98,7 @@ class LinearClassifier(ClassifierMixin, LinearModel):  # type: ignore[misc]
 
     def _validated(self, X: Any, y: Any) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
         """Return records, classes and labels: -1 and +1 of two classes, else the class' number."""
-        self._note_index(X)
+        self._note_index(X, y)
         X, y = validate_data(self, X, y, accept_sparse="csr", dtype=(np.float64, np.float32))
         check_classification_targets(y)
         self._check_strength()

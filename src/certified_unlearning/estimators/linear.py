@@ -85,7 +85,8 @@ class LinearModel(BaseEstimator):  # type: ignore[misc]
     def unlearn(self, indices: ArrayLike | None = None, *, index: Any = None) -> Self:
         """Remove records from the model, and from what it keeps of its training data.
 
-        A request that names no record changes nothing: weights, certificate and counts stay.
+        A request that names no record changes nothing: weights, certificate and counts stay. For a whole pipeline there
+        is `certified_unlearning.unlearn`.
 
         Args:
             indices: Positions of the records in the ``X`` that was fitted, all different, none removed before; or a
@@ -187,9 +188,14 @@ class LinearModel(BaseEstimator):  # type: ignore[misc]
         if (X is None) != (y is None):
             raise ParameterError(f"give X and y together, or neither, got {'y' if X is None else 'X'} only")
 
-    def _note_index(self, X: Any) -> None:
+    def _note_index(self, X: Any, y: Any) -> None:
         """Keep the labels of a data frame's records, by which requests may name them."""
-        self._frame_index = FrameIndex.of(X)
+        self._frame_index = FrameIndex.of(X, y)
+
+    @property
+    def _rows_are_only_numbered(self) -> bool:
+        """Whether the fitted frame's index only numbers its rows, as it does where labels were lost before."""
+        return self._frame_index is not None and self._frame_index.labels is None
 
     def _named(self, indices: Any, index: Any, n: int) -> NDArray[Any]:
         """Return the positions that a request names among ``n`` fitted records; none for an empty request."""

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from certified_unlearning.certificate import Certificate
+from certified_unlearning.certificate import StepsCertificate
 from certified_unlearning.errors import InfeasibleError, ParameterError
 from certified_unlearning.mechanisms.learners.descent import DescentLearner
 from certified_unlearning.mechanisms.learners.history import Removal
@@ -13,7 +13,7 @@ from certified_unlearning.text import noun_of, rounded_up
 Learner = LangevinLearner | MiniBatchLearner | DescentLearner
 
 
-def in_words(certificate: Certificate, learner: Learner, history: Sequence[Removal]) -> str:
+def in_words(certificate: StepsCertificate, learner: Learner, history: Sequence[Removal]) -> str:
     """Return what is guaranteed of a model now, and what the next removal takes."""
     removed = sum(removal.records for removal in history)
     lines = [
@@ -32,7 +32,7 @@ def in_words(certificate: Certificate, learner: Learner, history: Sequence[Remov
     return "\n".join([*lines, *rests_on(certificate)])
 
 
-def guarantee(certificate: Certificate) -> list[str]:
+def guarantee(certificate: StepsCertificate) -> list[str]:
     """Return the statement itself."""
     if not certificate.unlearning_steps:
         return ["Nothing was removed yet, so there is nothing to guarantee yet."]
@@ -55,9 +55,9 @@ def guarantee(certificate: Certificate) -> list[str]:
     return said
 
 
-def rests_on(certificate: Certificate) -> list[str]:
+def rests_on(certificate: StepsCertificate) -> list[str]:
     """Return the assumptions that nobody checked."""
-    assumed = [f"- {each.statement}: {each.by}" for each in certificate.assumptions if each.status == "assumed"]
+    assumed = [f"- {each.statement}: {each.by}" for each in certificate.unchecked]
     return ["Assumed, not checked:", *assumed]
 
 

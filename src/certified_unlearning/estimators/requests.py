@@ -24,11 +24,29 @@ class FrameIndex:
     labels: NDArray[Any] | None
 
     @classmethod
-    def of(cls, X: Any) -> Self | None:
-        """Return the index of a pandas data frame; None of anything else."""
-        if not _is_pandas(X):
+    def of(cls, X: Any, y: Any = None) -> Self | None:
+        """Return the index of a pandas data frame, or of what is fitted with it.
+
+        Args:
+            X: The data frame, or anything else.
+            y: Classes or targets. The labels of a series count where ``X`` is no data frame, as behind a scaler, which
+                makes an array of one.
+
+        Returns:
+            None where there is no index, or where ``X`` has only numbers and ``y`` has labels: a number may then mean
+            two records.
+        """
+        of_x, of_y = cls._of_one(X), cls._of_one(y)
+        labelled = of_y is not None and of_y.labels is not None
+        if of_x is None:
+            return of_y if labelled else None
+        return None if of_x.labels is None and labelled else of_x
+
+    @classmethod
+    def _of_one(cls, values: Any) -> Self | None:
+        if not _is_pandas(values):
             return None
-        index = X.index
+        index = values.index
         if index.nlevels == 1 and index.dtype.kind in "iu" and np.array_equal(index, np.arange(len(index))):
             return cls(None)
         return cls(np.array(index.to_numpy(dtype=object)))
@@ -62,9 +80,8 @@ class FrameIndex:
             return False
         return all(mine is None or mine == theirs for mine, theirs in zip(self.labels, other.labels, strict=True))
 
-    def extended(self, X: Any, records: int) -> "FrameIndex":
+    def extended(self, more: "FrameIndex | None", records: int) -> "FrameIndex":
         """Return the index with the labels of so many more records; None for each that comes without labels."""
-        more = FrameIndex.of(X)
         if self.labels is None:
             return self
         labels = np.full(records, None) if more is None or more.labels is None else more.labels
@@ -131,8 +148,9 @@ def positions_named(indices: Any, index: Any, *, n: int, frame_index: FrameIndex
     if index is not None:
         if frame_index is None:
             raise ParameterError(
-                "index= names records by the labels of a data frame, but X was none, or its labels were not kept; "
-                "give their positions"
+                "index= names records by the labels of a data frame, but X was none, or its labels were not kept, or "
+                "y had others; give positions, or a mask such as frame.index.isin(labels), or fit with a series of the "
+                'data frame as y, or fit a pipeline after set_output(transform="pandas")'
             )
         return frame_index.positions_of(index)
     try:

@@ -12,7 +12,7 @@ import torch
 from numpy.typing import NDArray
 
 from certified_unlearning import certificate
-from certified_unlearning.certificate import Certificate
+from certified_unlearning.certificate import StepsCertificate
 from certified_unlearning.engine import randomness
 from certified_unlearning.engine.devices import pick_device
 from certified_unlearning.engine.progress import Progress
@@ -94,7 +94,7 @@ class UnlearningModel(LinearModel):
         return self._has_an_empty_class()
 
     @property
-    def certificate_(self) -> Certificate:
+    def certificate_(self) -> StepsCertificate:
         """Certificate of the model as it is now; `certificate.write` makes a file for ``unlearn verify``."""
         self._require_fitted()
         run = self._learner.run(self.removals_, dataset="own", features="given", data_digest=self._data_digest)

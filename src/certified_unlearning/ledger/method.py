@@ -3,16 +3,23 @@
 import secrets
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 
 from certified_unlearning.certificate.kinds import AnyCertificate
+from certified_unlearning.errors import DataError
+from certified_unlearning.ledger.directory import ModelDirectory
+from certified_unlearning.ledger.methods.advice import Advice
 from certified_unlearning.ledger.state import Batch, State
+from certified_unlearning.mechanisms.learners.duration import Planned
 from certified_unlearning.mechanisms.learners.history import Removal
 from certified_unlearning.vocabulary import Reading
+
+if TYPE_CHECKING:
+    from certified_unlearning.mechanisms.certified_sgd.ensemble import CertifiedShards
 
 
 class Secret(NamedTuple):
@@ -55,25 +62,52 @@ class Taken(NamedTuple):
     labels: NDArray[np.int8]
 
 
-class Method(ABC):
-    """How the model of a directory learns, and how records leave it."""
+class LedgerPlan(Planned, Protocol):
+    """What is fixed before a model of a directory is learned: a pydantic model, which `model.json` holds."""
 
+    @property
+    def mechanism(self) -> str:
+        """Its name in the table of mechanisms."""
+
+
+PlanT = TypeVar("PlanT", bound=LedgerPlan)
+
+
+class Method(ABC, Generic[PlanT]):
+    """How the model of a directory learns, and how records leave it.
+
+    Args:
+        directory: The model's.
+        plan: What was planned.
+        dataset: What certificates call the data.
+        features: What certificates call the features.
+    """
+
+    plans: ClassVar[tuple[type, ...]]
+    """The types of its plans."""
+    advice: ClassVar[type[Advice[Any]] | None] = None
+    """What is tried where a version hardly tells the classes apart; None where nobody says how good versions are."""
     needs_what_it_removes: bool = False
     """Whether removals are computed from the records that they remove."""
     stays_on_the_cpu: bool = False
     """Whether it computes on the CPU, whatever else there is."""
 
-    @abstractmethod
+    def __init__(self, directory: ModelDirectory, plan: PlanT, dataset: str, features: str) -> None:
+        self._directory, self._plan, self._dataset, self._features = directory, plan, dataset, features
+
     def deal(self) -> None:
-        """Bring the training copy into the order in which it is read."""
+        """Bring the training copy into the order in which it is read; by default it is read as it is."""
 
     @abstractmethod
     def learn(self, device: torch.device) -> Outcome:
         """Learn version 1 from the training copy."""
 
-    @abstractmethod
     def planned(self, answered: Sequence[Answered], rows: Sequence[int]) -> Removal:
-        """Return how rows of the table are going to be removed, given what was removed before."""
+        """Return how rows of the table are going to be removed, given what was removed before.
+
+        By default that takes no noisy steps.
+        """
+        return Removal(len(rows), 0)
 
     @abstractmethod
     def remove(
@@ -101,11 +135,12 @@ class Method(ABC):
             device: Where noisy steps are taken.
         """
 
-    @abstractmethod
     def check(
         self, weights: NDArray[Any], secret: Secret | None, answered: Sequence[Answered], left: Sequence[int]
     ) -> None:
         """Compare the current version with what follows from the records that are left, where anything does.
+
+        By default nothing does: without the noise, which nobody keeps, published weights follow from no records.
 
         Args:
             weights: Of the current version, shape ``(d,)``.
@@ -117,6 +152,17 @@ class Method(ABC):
             DataError: It is not what follows.
         """
 
+    def shards(self, secret: Secret | None) -> "CertifiedShards":
+        """Return what answers for a version of which no weights are published.
+
+        Args:
+            secret: Of the version.
+
+        Raises:
+            DataError: The mechanism publishes weights, or the secret is missing.
+        """
+        raise DataError("the weights are missing, without which nothing can be predicted")
+
     @abstractmethod
     def certificate(self, answered: Sequence[Answered], data_digest: str) -> AnyCertificate:
         """Return the certificate of the version that these batches led to.
@@ -126,9 +172,9 @@ class Method(ABC):
             data_digest: Keyed digest of the records that are left.
         """
 
-    @abstractmethod
     def is_of(self, certificate: AnyCertificate, answered: Sequence[Answered]) -> bool:
-        """Return whether a certificate speaks of these batches."""
+        """Return whether a certificate is what these batches give, whichever code wrote it."""
+        return certificate.is_like(self.certificate(answered, ""))
 
 
 def answered_of(state: State) -> list[Answered]:

@@ -3,7 +3,7 @@
 import hmac
 import json
 import math
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, Union
 
 import numpy as np
 import safetensors.numpy
@@ -11,33 +11,16 @@ from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict, Field
 
 from certified_unlearning.accounting.core.losses import scores_per_record
-from certified_unlearning.certificate import (
-    Certificate,
-    EnsembleCertificate,
-    ExactCertificate,
-    PredictionCertificate,
-    PrivateLabelsCertificate,
-    ResidualCertificate,
-    kinds,
-)
-from certified_unlearning.certificate.kinds import AnyCertificate
+from certified_unlearning.certificate import Certificate
 from certified_unlearning.data.tables.declaration import CLASSES_FROM_RECORDS, DECLARED, Table
 from certified_unlearning.errors import DataError
 from certified_unlearning.files import atomic_path, read_model
 from certified_unlearning.ledger.directory import ModelDirectory, file_sha256, read_key
-from certified_unlearning.ledger.method import Method, Outcome, Secret
-from certified_unlearning.ledger.methods.certified_answers import CertifiedAnswers
-from certified_unlearning.ledger.methods.exact_refit import ExactRefit
-from certified_unlearning.ledger.methods.exact_steps import ExactSteps
-from certified_unlearning.ledger.methods.noisy_steps import NoisySteps
+from certified_unlearning.ledger.mechanisms import MECHANISMS
+from certified_unlearning.ledger.method import LedgerPlan, Method, Outcome, Secret
 from certified_unlearning.ledger.state import State, Version
 from certified_unlearning.ledger.store import LedgerError
 from certified_unlearning.ledger.weights import read_weights
-from certified_unlearning.mechanisms.certified_sgd.ensemble_plan import EnsemblePlan
-from certified_unlearning.mechanisms.exact.plan import ExactPlan
-from certified_unlearning.mechanisms.learners.langevin import LangevinLearner
-from certified_unlearning.mechanisms.learners.minibatch import MiniBatchLearner
-from certified_unlearning.mechanisms.refit_plan import RefitPlan
 from certified_unlearning.vocabulary import ClassesFrom
 
 __all__ = [
@@ -52,7 +35,12 @@ __all__ = [
     "write_version",
 ]
 
-Learner = LangevinLearner | MiniBatchLearner | RefitPlan | ExactPlan | EnsemblePlan
+REPEATED = ("epsilon", "delta", "extra_delta", "epsilon_all_published")
+"""Numbers of a certificate that the ledger repeats."""
+if TYPE_CHECKING:
+    Learner = LedgerPlan
+else:
+    Learner = Union[tuple(plan for each in MECHANISMS.values() for plan in each.method().plans)]  # noqa: UP007
 
 
 class StoredModel(BaseModel):
@@ -63,8 +51,7 @@ class StoredModel(BaseModel):
         dataset: What certificates call the data.
         table: How a table became rows, labels and identifiers, with the names of columns and classes.
         intercept: Whether rows ``x`` became ``(x, 1) / sqrt(2)``.
-        learner: The learner, or the plan of one whose removals are exact, or certified against an exact refit, or whose
-            answers are certified.
+        learner: What was planned.
         device: Where noisy steps are taken: auto, cpu or cuda.
         classes_from: Where the table's list of classes comes from; None where an earlier `init` did not record it.
     """
@@ -104,7 +91,7 @@ def read_stored(directory: ModelDirectory, state: State) -> StoredModel:
 
 
 def write_version(
-    directory: ModelDirectory, model: StoredModel, version: int, outcome: Outcome, certified: AnyCertificate
+    directory: ModelDirectory, model: StoredModel, version: int, outcome: Outcome, certified: Certificate
 ) -> dict[str, Any]:
     """Write a version's weights, its secret if it has one, and its certificate; return what the ledger records.
 
@@ -118,7 +105,7 @@ def write_version(
     by_score = outcome.weights.reshape(scores_per_record(model.learner.classes), -1)
     with atomic_path(directory.weights(version)) as temporary:
         safetensors.numpy.save_file({"weights": by_score}, temporary, {"version": str(version)})
-    kinds.write(certified, directory.certificate(version))
+    certified.write(directory.certificate(version))
     recorded: dict[str, Any] = {
         "version": version,
         "weights_sha256": file_sha256(directory.weights(version)),
@@ -140,24 +127,11 @@ def write_version(
     return recorded
 
 
-def stated_by(certified: AnyCertificate) -> dict[str, float | None]:
+def stated_by(certified: Certificate) -> dict[str, Any]:
     """Return what the ledger repeats of a certificate."""
-    if isinstance(certified, ExactCertificate):
-        return {"epsilon": 0.0, "delta": 0.0, "extra_delta": 0.0, "epsilon_all_published": None}
-    if isinstance(certified, PredictionCertificate | EnsembleCertificate | PrivateLabelsCertificate):
-        # Labels have no epsilon.
-        return {"epsilon": None, "delta": None, "extra_delta": None, "epsilon_all_published": None}
-    everything = None
-    if isinstance(certified, ResidualCertificate):
-        everything = certified.epsilon_all_releases
-    elif isinstance(certified, Certificate):
-        everything = certified.epsilon_all_published
-    return {
-        "epsilon": certified.epsilon,
-        "delta": certified.delta,
-        "extra_delta": certified.extra_delta,
-        "epsilon_all_published": everything,
-    }
+    numbers = certified.stated()
+    repeated = {name: getattr(numbers, name) for name in REPEATED}
+    return {"kind": certified.kind} | {name: None if each is None else float(each) for name, each in repeated.items()}
 
 
 def read_secret(directory: ModelDirectory, version: Version) -> Secret | None:
@@ -186,12 +160,7 @@ def _digest_of_secret(directory: ModelDirectory, version: int, content: bytes) -
     return hmac.digest(read_key(directory.digest_key(version)), content, "sha256").hex()
 
 
-def method_of(directory: ModelDirectory, model: StoredModel) -> Method:
+def method_of(directory: ModelDirectory, model: StoredModel) -> Method[Any]:
     """Return how a directory's model learns and forgets."""
-    if isinstance(model.learner, RefitPlan):
-        return ExactRefit(directory, model.learner, model.dataset, model.features)
-    if isinstance(model.learner, ExactPlan):
-        return ExactSteps(directory, model.learner, model.dataset, model.features)
-    if isinstance(model.learner, EnsemblePlan):
-        return CertifiedAnswers(directory, model.learner, model.dataset, model.features)
-    return NoisySteps(directory, model.learner, model.dataset, model.features)
+    method = MECHANISMS[model.learner.mechanism].method()
+    return method(directory, model.learner, model.dataset, model.features)

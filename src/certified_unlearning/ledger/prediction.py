@@ -1,17 +1,18 @@
 """Predictions with the current version of a directory's model."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from certified_unlearning.data.quality import Quality, Tally
 from certified_unlearning.data.tables.declaration import text_of
 from certified_unlearning.data.tables.table import Records, feature_names, read_records
 from certified_unlearning.errors import DataError, ParameterError
 from certified_unlearning.ledger.directory import ModelDirectory
-from certified_unlearning.ledger.methods.certified_answers import CertifiedAnswers
 from certified_unlearning.ledger.model import (
     StoredModel,
     method_of,
@@ -29,6 +30,51 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from certified_unlearning.mechanisms.certified_sgd.ensemble import CertifiedShards
+
+
+@dataclass(frozen=True)
+class AnswersQuality:
+    """How good answers are, where some records have none.
+
+    Attributes:
+        records: How many there were.
+        answered: How many have an answer.
+        right: How many answers are right.
+        most: How many of the answered records are of the most frequent class among them.
+    """
+
+    records: int
+    answered: int
+    right: int
+    most: int
+
+    comparable: ClassVar[None] = None
+    """Parameters are secret, and nobody says how good they are."""
+
+    @property
+    def numbers(self) -> dict[str, Any]:
+        """How many records there were, how many have an answer, and the share of answers that are right."""
+        return {"records": self.records, "answered": self.answered, "accuracy_of_answers": self._accuracy}
+
+    @property
+    def line(self) -> str:
+        """The same in words."""
+        share = "" if self._accuracy is None else f", {self._accuracy:.3f} of them right"
+        return f"answered: {self.answered:,}{share}; for the others removals could have changed the label"
+
+    @property
+    def fact(self) -> str | None:
+        """What a user must be warned of; None if there is nothing."""
+        if self._accuracy is None or self.right > self.most:
+            return None
+        return (
+            "the model is right no more often than always saying the most frequent class "
+            f"({self._accuracy:.3f} against {self.most / self.answered:.3f} of the answers)"
+        )
+
+    @property
+    def _accuracy(self) -> float | None:
+        return self.right / self.answered if self.answered else None
 
 
 class LoadedModel:
@@ -123,6 +169,15 @@ class LoadedModel:
             raise ParameterError(f"labels contain {unknown!r}, which is none of the classes {known}")
         return float((found == given).mean())
 
+    def judged(self, blocks: Iterable[Records]) -> "Quality | AnswersQuality":
+        """Return how good predictions of labelled records are."""
+        tally = Tally(len(self.classes), self.classes.tolist())
+        for block in blocks:
+            assert block.labels is not None
+            scores = self.decision_function(block.features)
+            tally.add(np.exp(log_probabilities(scores)), block.labels, predicted(scores))
+        return tally.quality()
+
     def answers(self, rows: ArrayLike) -> dict[str, NDArray[Any]]:
         """Return what is to be said of rows, column by column: the prediction and each class's probability."""
         probabilities = self.predict_proba(rows)
@@ -161,6 +216,17 @@ class LoadedEnsemble(LoadedModel):
         named = np.array([*self.classes.tolist(), None], object)
         return {"prediction": named[labels], "abstaining": found.abstaining.numpy()}
 
+    def judged(self, blocks: Iterable[Records]) -> "AnswersQuality":
+        """Return how many labelled records are answered, and how many answers are right."""
+        records = right = 0
+        by_class = np.zeros(len(self.classes), np.int64)
+        for block in blocks:
+            assert block.labels is not None
+            found, known = self.predict(block.features), self.classes[block.labels]
+            records, right = records + len(found), right + int((found == known).sum())
+            by_class += np.bincount(block.labels[found != None], minlength=len(by_class))  # noqa: E711
+        return AnswersQuality(records, int(by_class.sum()), right, int(by_class.max()))
+
 
 def load_model(path: str | Path) -> LoadedModel:
     """Load the current version of a model.
@@ -187,6 +253,6 @@ def load_model(path: str | Path) -> LoadedModel:
 def _loaded(directory: ModelDirectory, model: StoredModel, version: Version) -> LoadedModel:
     """Return a version in memory."""
     weights, method = read_weights(directory, version), method_of(directory, model)
-    if isinstance(method, CertifiedAnswers):
-        return LoadedEnsemble(model, version.version, method.shards(read_secret(directory, version)))
-    return LoadedModel(model, version.version, weights)
+    if weights.size:
+        return LoadedModel(model, version.version, weights)
+    return LoadedEnsemble(model, version.version, method.shards(read_secret(directory, version)))

@@ -8,14 +8,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import get_args
 
+from certified_unlearning.certificate import kinds
+from certified_unlearning.certificate.base import Certificate
 from certified_unlearning.data.tables import csv_file
 from certified_unlearning.data.tables.declaration import text_of
 from certified_unlearning.data.tables.spellings import ROUNDED, Group
 from certified_unlearning.errors import DataError, ParameterError
 from certified_unlearning.files import read_json
-from certified_unlearning.ledger.directory import BusyError, ModelDirectory, read_key
+from certified_unlearning.ledger.directory import BusyError, ModelDirectory, file_sha256, read_key
 from certified_unlearning.ledger.state import State, read_state
-from certified_unlearning.ledger.store import Ledger
+from certified_unlearning.ledger.store import Ledger, LedgerError
 from certified_unlearning.ledger.training import digest_of_file
 from certified_unlearning.text import counted
 from certified_unlearning.vocabulary import ClassesFrom
@@ -174,6 +176,8 @@ class Status:
         leftovers: Files that an interrupted `apply` left behind.
         source: What is to be said of the file that the data came from, if anything.
         classes_from: Where the list of classes comes from; None where an earlier `init` did not record it.
+        meaning: What the guarantee of the current version means, as a sentence without terms; None where nothing is
+            guaranteed.
     """
 
     state: State
@@ -182,6 +186,7 @@ class Status:
     leftovers: tuple[Path, ...]
     source: str | None
     classes_from: ClassesFrom | None
+    meaning: str | None
 
 
 def status(path: Path) -> Status:
@@ -198,7 +203,22 @@ def status(path: Path) -> Status:
             leftovers, is_busy = directory.leftovers(state), False
     except BusyError:
         leftovers, is_busy = [], True
-    return Status(state, head, is_busy, tuple(leftovers), source_changed(directory, state), _classes_from(directory))
+    source, classes_from = source_changed(directory, state), _classes_from(directory)
+    meaning = current_certificate(directory, state).meaning()
+    return Status(state, head, is_busy, tuple(leftovers), source, classes_from, meaning)
+
+
+def current_certificate(directory: ModelDirectory, state: State) -> Certificate:
+    """Read the current version's certificate; what it states is not recomputed.
+
+    Raises:
+        DataError: It cannot be read.
+        LedgerError: It is not what the ledger recorded.
+    """
+    file = directory.certificate(state.current.version)
+    if not hmac.compare_digest(file_sha256(file), state.current.certificate_sha256):
+        raise LedgerError(f"{file} was tampered with: it is not the certificate that the ledger recorded")
+    return kinds.read_any(file)
 
 
 def _classes_from(directory: ModelDirectory) -> ClassesFrom | None:

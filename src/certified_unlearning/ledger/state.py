@@ -4,6 +4,8 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from certified_unlearning.certificate import KINDS, Certificate
+from certified_unlearning.certificate.base import Scope, Stated
 from certified_unlearning.ledger.store import Ledger, LedgerError
 from certified_unlearning.vocabulary import Reading
 
@@ -53,6 +55,7 @@ class Version:
         epsilon_all_published: The guarantee against somebody who kept every version.
         reading: Whether all records were read for it; None where noisy steps alone made it.
         secret_digest: Keyed digest of what it keeps besides its weights, if anything.
+        kind: Of its certificate; None where an earlier release did not record it.
     """
 
     version: int
@@ -66,16 +69,33 @@ class Version:
     epsilon_all_published: float | None
     reading: Reading | None = None
     secret_digest: str | None = None
+    kind: str | None = None
+
+    def __post_init__(self) -> None:
+        if self.kind is not None and self.kind not in KINDS:
+            raise ValueError(f"there are no certificates of kind {self.kind!r}")
 
     @property
-    def is_exact(self) -> bool:
-        """Whether it is certified to be equal in law, which alone leaves no delta."""
-        return self.delta == 0
+    def stated(self) -> Stated:
+        """What the ledger repeats of its certificate."""
+        return Stated(self.epsilon, self.delta, self.extra_delta, self.epsilon_all_published)
 
     @property
-    def is_of_answers(self) -> bool:
-        """Whether its answers are certified, and nothing of it is published."""
-        return self.epsilon is None
+    def certificate(self) -> type[Certificate]:
+        """The kind of its certificate; what earlier releases recorded tells it, too."""
+        if self.kind is not None:
+            return KINDS[self.kind]
+        if self.epsilon is None:
+            return KINDS["ensemble"]
+        if self.delta == 0:
+            return KINDS["exact"]
+        # Noisy steps keep no secret; the first version against exact refits keeps one, and answers no request.
+        return KINDS["steps" if self.secret_digest is None else "residual"]
+
+    @property
+    def scope(self) -> Scope:
+        """For whom the statement of its certificate holds."""
+        return self.certificate.scope(self.stated, f"version {self.version}")
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,6 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from certified_unlearning.accounting.deletion.nonconvex import NonconvexPlan
 from certified_unlearning.accounting.deletion.planning import DeletionPlan
 from certified_unlearning.engine import descent, randomness
 from certified_unlearning.engine.descent import Objective, Phase
@@ -25,10 +24,10 @@ class NoisyGradientDeletion:
 
     Attributes:
         plan: Noise, steps, step size and start. What it certifies holds for the losses that it was made for; rounding
-            is counted where the plan was made with ``dtype="float64"`` (not in `NonconvexPlan`).
+            is counted where the plan was made with ``dtype="float64"``.
     """
 
-    plan: DeletionPlan | NonconvexPlan
+    plan: DeletionPlan
 
     def learn(self, objective: Objective, keys: Sequence[int], *, device: torch.device | str = "cpu") -> Tensor:
         """Learn one model for each key.

@@ -1,7 +1,7 @@
 """The plan of certified refits and Newton removal, made before anything is learned, and the counts of what happened."""
 
 from dataclasses import dataclass
-from typing import Self
+from typing import ClassVar, Self
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationInfo, field_validator
 
@@ -15,8 +15,11 @@ from certified_unlearning.accounting.core.losses import scores_per_record
 from certified_unlearning.accounting.core.rounding import required_sigma
 from certified_unlearning.accounting.residual import release, schedule
 from certified_unlearning.errors import ParameterError
+from certified_unlearning.mechanisms.learners.duration import SECONDS_OF_A_STEP, Work
 from certified_unlearning.vocabulary import Delta, Reading
 
+USUAL_SIGMA = 1e-3
+"""Standard deviation of the noise on published weights in the ledger, if nothing else is asked for."""
 LARGEST_FACTOR = 5000
 """Most columns of a row for which a Hessian is made and factored."""
 STRONGEST = 1e50
@@ -25,6 +28,8 @@ SHARE_OF_RIDGE = 10
 """Ridge regression reads its data again when one in so many records has left: its steps leave rounding only."""
 LARGEST_DOWNDATE = 1000
 """Most columns for which taking records out of the Hessian costs less than what it saves."""
+_NEWTON_STEPS = 8
+_REFIT_STEPS = 500
 
 
 class RefitPlan(BaseModel):
@@ -48,6 +53,8 @@ class RefitPlan(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
+    mechanism: ClassVar[str] = "newton-removal"
+    """What the ledger calls it, whatever the number of classes."""
     n: int
     features: int
     classes: int
@@ -164,6 +171,14 @@ class RefitPlan(BaseModel):
         return schedule.usual_records(
             n=n, features=features, strong_convexity=strong_convexity, budget=budget, downdate=downdate
         )
+
+    @property
+    def work(self) -> Work:
+        """What learning takes."""
+        if self.removes_by_newton:
+            # Matrices are made of a sample where there are many records, by products that use a processor well.
+            return Work(_NEWTON_STEPS * SECONDS_OF_A_STEP, _NEWTON_STEPS * (8 + self.features / 40))
+        return Work(_REFIT_STEPS * SECONDS_OF_A_STEP, _REFIT_STEPS)
 
     @property
     def dimension(self) -> int:

@@ -17,9 +17,10 @@ from certified_unlearning.accounting.private.learners import (
     embedding_dimension,
     least_cost_strength,
 )
-from certified_unlearning.accounting.private.losses import ScalarLoss, lemma_2
-from certified_unlearning.accounting.private.releases import PRINTED, mu_of, noise_multiplier
+from certified_unlearning.accounting.private.losses import ScalarLoss
+from certified_unlearning.accounting.private.releases import mu_of, noise_multiplier
 from certified_unlearning.errors import AssumptionError, ParameterError
+from certified_unlearning.papers.private_learning.theory.privacy import PRINTED, lemma_2
 
 SQUARED = ScalarLoss(name="squared")
 BASE = LinearProblem(n=10_000, features=100, row_norm=1.0, loss=SQUARED, radius=1.0)

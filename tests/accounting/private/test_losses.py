@@ -7,8 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from certified_unlearning.accounting.private.losses import ScalarLoss, lemma_2, lemma_4
+from certified_unlearning.accounting.private.losses import ScalarLoss
 from certified_unlearning.errors import ParameterError
+from certified_unlearning.papers.private_learning.theory.privacy import lemma_2, lemma_4
 
 LOSSES = [
     ScalarLoss(name="squared", target=0.7),

@@ -1,7 +1,5 @@
 """Gaussian releases: printed vectors, 60-digit arithmetic, dp-accounting, and what the source has too small."""
 
-import math
-
 import mpmath
 import pytest
 from dp_accounting import GaussianDpEvent, SelfComposedDpEvent
@@ -11,19 +9,14 @@ from hypothesis import strategies as st
 
 from certified_unlearning.accounting.core.conversion import epsilon_from_mu, mu_from_epsilon
 from certified_unlearning.accounting.private.releases import (
-    PRINTED,
-    advanced_composition,
     composed,
-    epsilon_from_zcdp,
     mean_sensitivity,
     mu_of,
     noise_multiplier,
-    printed_epsilon,
     sigma_for,
-    subsampled,
-    zcdp_of,
 )
 from certified_unlearning.errors import ParameterError
+from certified_unlearning.papers.private_learning.theory.privacy import PRINTED, printed_epsilon
 
 EPSILONS = st.floats(-3, 1.5).map(lambda exponent: 10**exponent)
 DELTAS = st.floats(-14, -1).map(lambda exponent: 10**exponent)
@@ -108,12 +101,6 @@ def test_unequal_releases_add_up_by_their_squares():
     assert composed([0.3, 0.4]) >= 0.5
 
 
-@given(mu=st.floats(1e-3, 5), delta=DELTAS)
-def test_zcdp_is_never_below_the_exact_epsilon(mu, delta):
-    rho = zcdp_of(mu, sigma=1.0)
-    assert epsilon_from_zcdp(rho, delta) >= epsilon_from_mu(mu, delta)
-
-
 @given(bound=st.floats(1e-9, 1e9), n=st.integers(1, 10**9))
 def test_a_replaced_record_moves_a_mean_by_twice_its_bound(bound, n):
     replaced = mean_sensitivity(bound, n=n, relation="replace-one")
@@ -122,24 +109,12 @@ def test_a_replaced_record_moves_a_mean_by_twice_its_bound(bound, n):
         assert replaced >= 2 * mpmath.mpf(bound) / n
 
 
-def test_theorem_6():
-    assert advanced_composition(0.05, 1e-8, releases=100, slack=1e-6) == pytest.approx((3.84190, 2e-6), rel=2e-6)
-    assert advanced_composition(0.5, 0, releases=100, slack=1e-6)[0] == pytest.approx(min(50, 49.4152), rel=2e-6)
-    assert 2 * 0.05 * math.sqrt(100 * math.log(1e6)) > math.sqrt(2) * 0.05 * math.sqrt(100 * math.log(1e6))
-
-
-def test_theorem_7_in_its_tight_form():
-    assert subsampled(1, 1e-5, share=0.01) == pytest.approx((0.0170369, 1e-7), rel=3e-6)
-    assert 0.01 * math.expm1(1) == pytest.approx(0.0171828, abs=1e-7)  # As printed: more.
-
-
 @pytest.mark.parametrize(
     ("call", "named"),
     [
         (lambda: mean_sensitivity(1, n=10, relation="remove"), "relation"),
         (lambda: mean_sensitivity(1, n=0, relation="replace-one"), "n"),
         (lambda: mu_of(1, sigma=0), "sigma"),
-        (lambda: subsampled(1, 0, share=1.5), "share"),
         (lambda: noise_multiplier(0, 0.1), "epsilon"),
     ],
 )

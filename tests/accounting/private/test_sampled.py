@@ -17,24 +17,28 @@ from certified_unlearning.accounting.private.sampled import (
     SampledDescent,
     SampledGuarantee,
     delta_of_one,
-    sampled_epsilon,
 )
 from certified_unlearning.errors import ParameterError
 
 PROBLEM = LinearProblem(n=10_000, features=5, row_norm=1.0, loss=ScalarLoss(name="logistic"), radius=5.0)
 
 
+def epsilon_of(multiplier, *, share, steps, delta, relation):
+    sums = (NoisySums(multiplier=multiplier, share=share, times=steps),)
+    return SampledGuarantee(sums=sums, relation=relation).epsilon(delta)
+
+
 @pytest.mark.parametrize(("relation", "moves"), [("replace-one", 2), ("add-remove", 1)])
 def test_full_batches_are_never_below_the_exact_law(relation, moves):
-    found = sampled_epsilon(30.0, share=1.0, steps=100, delta=1e-6, relation=relation)
+    found = epsilon_of(30.0, share=1.0, steps=100, delta=1e-6, relation=relation)
     exact = epsilon_from_mu(moves * math.sqrt(100) / 30, 1e-6)
     assert exact <= found <= 1.001 * exact
 
 
 def test_replace_one_is_within_group_privacy_of_add_remove():
     """An independent bound: two changes of (epsilon / 2, delta / (1 + e^(epsilon / 2)))."""
-    replaced = sampled_epsilon(2.0, share=0.01, steps=1000, delta=1e-6, relation="replace-one")
-    one = sampled_epsilon(2.0, share=0.01, steps=1000, delta=1e-6 / (1 + math.exp(replaced / 2)), relation="add-remove")
+    replaced = epsilon_of(2.0, share=0.01, steps=1000, delta=1e-6, relation="replace-one")
+    one = epsilon_of(2.0, share=0.01, steps=1000, delta=1e-6 / (1 + math.exp(replaced / 2)), relation="add-remove")
     assert one < replaced <= 2 * one * 1.01
 
 
@@ -118,7 +122,7 @@ def test_what_makes_no_sense_is_named(changes, named):
 def test_without_dp_accounting_the_extra_is_named(monkeypatch):
     monkeypatch.setitem(sys.modules, "dp_accounting", None)
     with pytest.raises(ParameterError, match="extra private"):
-        sampled_epsilon(1.0, share=0.1, steps=1, delta=0.1, relation="add-remove")
+        epsilon_of(1.0, share=0.1, steps=1, delta=0.1, relation="add-remove")
 
 
 @pytest.mark.parametrize(("times", "mu"), [(1000, 2.0), (100_000, 1.0)])
@@ -144,7 +148,7 @@ def test_a_share_counts_as_rounded_up_to_what_53_bits_can_draw(share, monkeypatc
             given.append(sampling_prob) or original(*args, sampling_prob=sampling_prob, **rest)
         ),
     )
-    sampled_epsilon(2.0, share=share, steps=1, delta=1e-3, relation="add-remove")
+    epsilon_of(2.0, share=share, steps=1, delta=1e-3, relation="add-remove")
     below = math.ceil(Fraction(share) * 2**53)
     assert (below - 1) * 2.0**-53 < share <= below * 2.0**-53
     assert given == [below * 2.0**-53]

@@ -9,7 +9,7 @@ from dp_accounting.rdp import rdp_privacy_accountant
 
 from certified_unlearning.accounting.private.learners import ROUNDING_SHARE, LinearProblem
 from certified_unlearning.accounting.private.losses import ScalarLoss
-from certified_unlearning.accounting.private.sampled import NoisySums, composed_epsilon
+from certified_unlearning.accounting.private.sampled import NoisySums, SampledGuarantee
 from certified_unlearning.accounting.private.sampled_spider import SampledSpider
 from certified_unlearning.errors import ParameterError
 
@@ -73,12 +73,12 @@ def parts(constant: float, size: dict[str, int]) -> list[NoisySums]:
 @pytest.mark.parametrize(("constant", "relation"), [(1.61253, "add-remove"), (3.210, "replace-one")])
 def test_the_constant_by_relation(constant, relation):
     """The wide size is in `test_sampled`."""
-    assert composed_epsilon(parts(constant, NARROW), delta=1e-6, relation=relation) == pytest.approx(1, abs=2e-3)
+    assert SampledGuarantee(sums=parts(constant, NARROW), relation=relation).epsilon(1e-6) == pytest.approx(1, abs=2e-3)
 
 
 def test_the_constant_by_group_privacy_from_add_remove_is_hardly_larger():
     delta = 1e-6 / (1 + math.exp(0.5))
-    found = composed_epsilon(parts(3.222, NARROW), delta=delta, relation="add-remove")
+    found = SampledGuarantee(sums=parts(3.222, NARROW), relation="add-remove").epsilon(delta)
     assert found == pytest.approx(0.5, abs=1e-3)
 
 
@@ -115,7 +115,7 @@ def test_sums_are_counted_as_they_are_published():
 )
 def test_what_makes_no_sense_is_named(sums, relation, named):
     with pytest.raises(ParameterError, match=named):
-        composed_epsilon(sums, delta=1e-6, relation=relation)
+        SampledGuarantee(sums=sums, relation=relation).epsilon(1e-6)
 
 
 def test_a_plan_is_found_where_much_noise_leaves_an_epsilon_of_0():

@@ -9,19 +9,19 @@ from hypothesis import strategies as st
 
 from certified_unlearning.accounting.private.selections import (
     boosting_chunks,
-    exponential_probabilities,
-    generalised_guarantee,
     generalised_probabilities,
     generalised_scores,
-    grid_candidates,
     laplace_scale,
-    margin,
     mean_score_sensitivity,
     noisy_minimum_scale,
-    printed_boosting_scale,
 )
 from certified_unlearning.errors import ParameterError
 from certified_unlearning.papers.private_learning.audit_statistics import least_of_noisy
+from certified_unlearning.papers.private_learning.theory.privacy import (
+    exponential_probabilities,
+    generalised_guarantee,
+    printed_boosting_scale,
+)
 
 LOSSES = (1, 0.62, 0.40, 0.35, 0.38, 0.52)
 WIDTHS = tuple(each / 5000 for each in (0, 9, 13, 25, 73, 265))
@@ -104,14 +104,6 @@ def test_scales_of_boosting():
     assert noisy_minimum_scale(sensitivity, 0.5) == pytest.approx(0.018, rel=2e-6)
     printed = printed_boosting_scale(at_zero=1, smoothness=2, row_norm=1, radius=1, n=10_000, epsilon=1)
     assert printed == pytest.approx(0.0346410, abs=1e-7)
-
-
-def test_candidates_and_margins_of_a_grid():
-    assert grid_candidates(at_zero=1, smoothness=2, row_norm=1, n=10_000, epsilon=1) == 7
-    assert math.log2(100 / math.sqrt(2)) == pytest.approx(6.14386, abs=1e-5)
-    # Larger than what it should resolve: 0.24 at D = 2, n = 16000.
-    found = margin(largest=(0.8 + 2) ** 2, at_zero=0.8, candidates=7, validated=8000, beta=0.05)
-    assert 0.15 < found < 0.3
 
 
 def test_laplace_noise_has_the_scale_of_theorem_3():

@@ -12,7 +12,7 @@ from certified_unlearning.accounting.private import spider
 from certified_unlearning.accounting.private.learners import ROUNDING_SHARE, LinearProblem
 from certified_unlearning.accounting.private.losses import ScalarLoss
 from certified_unlearning.accounting.private.releases import noise_multiplier
-from certified_unlearning.accounting.private.spider import SpiderBoost, equivalent_constant, lemma_15, theorem_42
+from certified_unlearning.accounting.private.spider import SpiderBoost, equivalent_constant, theorem_42
 from certified_unlearning.errors import AssumptionError, ParameterError
 
 UNIT = {"lipschitz": 1.0, "smoothness": 1.0, "gap": 1.0, "epsilon": 1.0, "delta": 1e-6}
@@ -71,11 +71,6 @@ def test_poisson_batches_by_an_independent_accountant():
     sampled = PoissonSampledDpEvent(found.batch_size / 10**5, GaussianDpEvent(found.batch_size * 0.00719001))
     accountant.compose(SelfComposedDpEvent(sampled, 37226))
     assert accountant.get_epsilon(1e-6) == pytest.approx(1.81581, rel=0.01)
-
-
-def test_lemma_15():
-    a, of_gap, of_error = lemma_15(step_size=0.5, smoothness=1.0, drift=1.0)
-    assert (a, of_gap, of_error) == pytest.approx((0.0625, 40, 12))
 
 
 @pytest.mark.parametrize("relation", ["replace-one", "add-remove"])

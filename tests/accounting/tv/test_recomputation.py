@@ -8,10 +8,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from certified_unlearning.accounting.tv import recomputation as rerun
-from certified_unlearning.accounting.tv.distances import gaussian_tv, last_iterate_tv
-from certified_unlearning.accounting.tv.erm import ConvexProblem, proposition_1_steps, stable_sigma
+from certified_unlearning.accounting.tv.distances import gaussian_tv
+from certified_unlearning.accounting.tv.erm import ConvexProblem, stable_sigma
 from certified_unlearning.accounting.tv.subsampling import subsampling_tv
 from certified_unlearning.errors import AssumptionError
+from certified_unlearning.papers.tv_stability.theory import stability
+from certified_unlearning.papers.tv_stability.theory.distances import last_iterate_tv
+from certified_unlearning.papers.tv_stability.theory.rates import proposition_1_steps
 
 NOISY = st.tuples(
     st.integers(2, 10**5), st.floats(0.001, 1), st.integers(1, 1000), st.floats(1e-3, 1e3), st.floats(1e-3, 1e3)
@@ -22,16 +25,16 @@ def test_noisy_sgd_at_the_parameters_of_theorem_22() -> None:
     case = {"n": 10**5, "steps": 31, "sigma": 0.0496}
     sharp = rerun.noisy_recompute_probability(**case, batch_size=5466, gap=4 / 5466)
     assert sharp == pytest.approx(0.00992549, rel=5e-6)
-    assert rerun.lemma_30(**case, lipschitz=2) == pytest.approx(0.0125)
-    assert rerun.proposition_2(rho=0.1 / math.sqrt(31), steps=31, edits=10) == pytest.approx(0.25)
-    assert rerun.proposition_2(rho=0.1 / math.sqrt(31), steps=31, edits=100) == 1
+    assert stability.lemma_30(**case, lipschitz=2) == pytest.approx(0.0125)
+    assert stability.proposition_2(rho=0.1 / math.sqrt(31), steps=31, edits=10) == pytest.approx(0.25)
+    assert stability.proposition_2(rho=0.1 / math.sqrt(31), steps=31, edits=100) == 1
 
 
 def test_stability_of_noisy_sgd_is_above_the_example_of_proposition_5() -> None:
     case = {"n": 50, "batch_size": 5, "steps": 10, "sigma": 2.0, "lipschitz": 1.0}
-    assert rerun.noisy_stability(**case, printed=True) == pytest.approx(0.252982, rel=5e-6)
-    assert rerun.noisy_stability(**case) == pytest.approx(0.252982 / math.sqrt(2), rel=5e-6)
-    assert last_iterate_tv(**case) <= rerun.noisy_stability(**case)
+    assert stability.noisy_stability(**case, printed=True) == pytest.approx(0.252982, rel=5e-6)
+    assert stability.noisy_stability(**case) == pytest.approx(0.252982 / math.sqrt(2), rel=5e-6)
+    assert last_iterate_tv(**case) <= stability.noisy_stability(**case)
 
 
 def test_stability_needs_noise_enough_for_batches_to_amplify() -> None:
@@ -42,10 +45,10 @@ def test_stability_needs_noise_enough_for_batches_to_amplify() -> None:
     for share in (1 - 1e-9, 1 + 1e-9):
         sigma = stable_sigma(problem, steps=share * steps)
         if share > 1:
-            assert rerun.noisy_stability(**case, steps=248, sigma=sigma) <= 0.5
+            assert stability.noisy_stability(**case, steps=248, sigma=sigma) <= 0.5
         else:
             with pytest.raises(AssumptionError, match=r"amplification by sub-sampling holds for sigma of at least"):
-                rerun.noisy_stability(**case, steps=248, sigma=sigma)
+                stability.noisy_stability(**case, steps=248, sigma=sigma)
 
 
 @given(NOISY)
@@ -54,7 +57,7 @@ def test_lemma_30_is_above_and_noise_only_spares(case: tuple[int, float, int, fl
     m = max(1, int(n * share))
     asked = {"n": n, "batch_size": m, "steps": steps, "gap": 2 * lipschitz / m}
     sharp = rerun.noisy_recompute_probability(**asked, sigma=sigma)
-    assert sharp <= rerun.lemma_30(n=n, steps=steps, sigma=sigma, lipschitz=lipschitz) * (1 + 1e-12)
+    assert sharp <= stability.lemma_30(n=n, steps=steps, sigma=sigma, lipschitz=lipschitz) * (1 + 1e-12)
     assert sharp <= subsampling_tv(n=n, batch_size=m, steps=steps) * (1 + 1e-12)
     assert rerun.noisy_recompute_probability(**asked, sigma=2 * sigma) <= sharp
     assert rerun.noisy_recompute_probability(**asked, sigma=0) == subsampling_tv(n=n, batch_size=m, steps=steps)
@@ -74,24 +77,24 @@ def test_noisy_sgd_against_a_simulation_of_the_coupling() -> None:
 
 
 def test_edits_in_a_stream() -> None:
-    assert rerun.recourse_bound(rho=0.1, edits=10) == pytest.approx(2)
-    assert rerun.recourse_bound(rho=0.1, edits=10, printed=True) == pytest.approx(4)
+    assert stability.recourse_bound(rho=0.1, edits=10) == pytest.approx(2)
+    assert stability.recourse_bound(rho=0.1, edits=10, printed=True) == pytest.approx(4)
 
 
 def test_the_quantiser_of_the_example() -> None:
-    assert rerun.quantiser_disagreement([0.07, 0.12], resolution=0.5) == pytest.approx(0.3464, rel=5e-6)
+    assert stability.quantiser_disagreement([0.07, 0.12], resolution=0.5) == pytest.approx(0.3464, rel=5e-6)
     distance = math.hypot(0.07, 0.12)
     printed = rerun.quantiser_disagreement_bound(distance, dimension=2, resolution=1.0, printed=True)
     assert 2 * printed == pytest.approx(1.11140, rel=5e-6)
     assert rerun.quantiser_disagreement_bound(distance, dimension=2, resolution=0.5, printed=True) == 1
-    assert rerun.quantiser_disagreement([0.1], resolution=0.5) == pytest.approx(0.2)
-    assert rerun.quantiser_variance(dimension=2, resolution=0.5) == pytest.approx(0.0416667, rel=5e-6)
-    assert rerun.quantiser_variance(dimension=2, resolution=0.5, printed=True) == pytest.approx(0.5)
+    assert stability.quantiser_disagreement([0.1], resolution=0.5) == pytest.approx(0.2)
+    assert stability.quantiser_variance(dimension=2, resolution=0.5) == pytest.approx(0.0416667, rel=5e-6)
+    assert stability.quantiser_variance(dimension=2, resolution=0.5, printed=True) == pytest.approx(0.5)
 
 
 @given(st.lists(st.floats(-2, 2), min_size=1, max_size=6), st.floats(0.1, 10))
 def test_bounds_of_the_quantiser_are_above_and_in_order(differences: list[float], resolution: float) -> None:
-    exact = rerun.quantiser_disagreement(differences, resolution=resolution)
+    exact = stability.quantiser_disagreement(differences, resolution=resolution)
     case = {"dimension": len(differences), "resolution": resolution}
     sharp = rerun.quantiser_disagreement_bound(math.hypot(*differences), **case)
     printed = rerun.quantiser_disagreement_bound(math.hypot(*differences), **case, printed=True)
@@ -110,11 +113,11 @@ def test_the_quantiser_against_a_simulation_of_shifts() -> None:
 def test_lemma_32_has_a_short_form_above_it() -> None:
     case = {"n": 100, "steps": 3, "resolution": 50.0, "dimension": 5, "lipschitz": 1.0}
     short = 4 * 3 * 5 * (2 + 4) / (100 * 50)
-    bound = rerun.lemma_32(**case, replaced=2, added=4)
+    bound = stability.lemma_32(**case, replaced=2, added=4)
     assert bound == pytest.approx(4 * 3 * 5 / 50 * (2 / 100 + 1 / 101 + 1 / 102 + 1 / 103 + 1 / 104))
     assert bound < short
-    assert rerun.lemma_32(**case, replaced=2) == pytest.approx(4 * 3 * 5 * 2 / (100 * 50))
-    assert rerun.lemma_32(**case | {"resolution": 0.1}, replaced=2) == 1
+    assert stability.lemma_32(**case, replaced=2) == pytest.approx(4 * 3 * 5 * 2 / (100 * 50))
+    assert stability.lemma_32(**case | {"resolution": 0.1}, replaced=2) == 1
 
 
 @given(st.integers(2, 1000), st.floats(0.01, 1), st.integers(1, 100), st.floats(0.01, 100), st.integers(1, 50))
@@ -124,17 +127,17 @@ def test_quantised_sgd_is_bounded_by_lemma_32(
     m = max(1, int(n * share))
     case = {"n": n, "steps": steps, "resolution": resolution, "dimension": dimension}
     bound = rerun.quantised_recompute_probability(**case, batch_size=m, gap=2 / m)
-    assert bound <= rerun.lemma_32(**case, lipschitz=1.0, replaced=1) * (1 + 1e-12)
+    assert bound <= stability.lemma_32(**case, lipschitz=1.0, replaced=1) * (1 + 1e-12)
     assert bound <= subsampling_tv(n=n, batch_size=m, steps=steps) * (1 + 1e-12)
 
 
 def test_linear_queries() -> None:
-    sigma = rerun.query_sigma(queries=100, rho=0.1, bound=1)
+    sigma = stability.query_sigma(queries=100, rho=0.1, bound=1)
     assert sigma == pytest.approx(50)
     exact = rerun.query_recompute_probability(queries=100, sigma=sigma, bound=1)
     assert exact == pytest.approx(0.551152, rel=5e-6)
     assert 100 * gaussian_tv(1 / sigma) <= 0.797885 * 0.1 * math.sqrt(100) == pytest.approx(0.797885)
-    assert rerun.query_sigma(queries=100, rho=0.1, bound=1, n=40, printed=True) == pytest.approx(2)
+    assert stability.query_sigma(queries=100, rho=0.1, bound=1, n=40, printed=True) == pytest.approx(2)
 
 
 def test_a_deletion_moves_a_sum_by_the_whole_part_of_the_record() -> None:

@@ -5,10 +5,11 @@ import math
 import pytest
 import torch
 
-from certified_unlearning.accounting.tv.tree import nodes_of_position, nodes_of_prefix
+from certified_unlearning.accounting.tv.tree import nodes_of_prefix
 from certified_unlearning.engine.exact.draws import Draws
 from certified_unlearning.engine.exact.prefix_tree import PrefixTree, heights
 from certified_unlearning.errors import ParameterError
+from certified_unlearning.papers.tv_stability.theory.trees import nodes_of_position
 from tests.support.prefix_sums import ClippedMeans, Given, example
 
 ONE = torch.ones(4, dtype=torch.float64)

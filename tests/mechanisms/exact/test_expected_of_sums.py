@@ -11,7 +11,6 @@ import pytest
 import torch
 from torch import Tensor
 
-from certified_unlearning.accounting.tv import tree as theory
 from certified_unlearning.engine.exact.draws import Draws
 from certified_unlearning.errors import ParameterError
 from certified_unlearning.mechanisms.exact.expected import ExpectedWork
@@ -22,6 +21,7 @@ from certified_unlearning.mechanisms.exact.queries import expected as of_queries
 from certified_unlearning.mechanisms.exact.queries.expected import expected_deletion_of_queries
 from certified_unlearning.mechanisms.exact.queries.full_batches import FullBatches, FullBatchSettings
 from certified_unlearning.mechanisms.exact.queries.linear_queries import LinearQueries, LinearQuerySettings
+from certified_unlearning.papers.tv_stability.theory import trees
 from tests.statistical import battery
 from tests.support.prefix_sums import ClippedMeans
 
@@ -87,7 +87,7 @@ def test_where_gaps_are_the_same_the_average_is_that_of_theory() -> None:
     own = PrefixSums(Fixed([0.0] * 7 + [0.5], step=1, largest=1, radius=1), PrefixSumSettings.equal(1, most_records=8))
     work = expected_deletion_of_prefix_sums(own, own.learn(torch.arange(8), TRIALS, Draws.at("theory"))[0])
     # The record itself, or another one while it stands last and comes into its place.
-    one = theory.mean_recompute_probability(n=8, sigma=1.0, sensitivity=0.5)
+    one = trees.mean_recompute_probability(n=8, sigma=1.0, sensitivity=0.5)
     found = work.recompute_probability
     assert abs(float(found.mean()) - 2 * one / 8) < 6 * float(found.std()) / math.sqrt(TRIALS)
 

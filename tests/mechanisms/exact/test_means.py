@@ -6,12 +6,12 @@ import pytest
 import torch
 from scipy import stats
 
-from certified_unlearning.accounting.tv.baselines import noisy_mean_sigma
 from certified_unlearning.accounting.tv.distances import gaussian_tv
 from certified_unlearning.engine.exact.draws import Draws
 from certified_unlearning.errors import AssumptionError, DataError, ParameterError
 from certified_unlearning.mechanisms.exact import means
 from certified_unlearning.mechanisms.exact.means import MeanState, NoisyMean, SubsampledMean
+from certified_unlearning.papers.tv_stability.theory.baselines import noisy_mean_sigma
 
 TRIALS = 40_000
 ROWS = torch.nn.functional.normalize(Draws(1).normal(40, 3)) * Draws(2).uniform(40, 1).sqrt()

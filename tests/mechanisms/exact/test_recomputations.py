@@ -19,8 +19,7 @@ from torch import Tensor
 
 from certified_unlearning.accounting.tv import tree as theory
 from certified_unlearning.accounting.tv.distances import gaussian_tv
-from certified_unlearning.accounting.tv.recomputation import recourse_bound
-from certified_unlearning.accounting.tv.subsampling import insertion_tv, subsampling_tv
+from certified_unlearning.accounting.tv.subsampling import subsampling_tv
 from certified_unlearning.engine.exact.draws import Draws
 from certified_unlearning.engine.exact.gradients import GivenRecords
 from certified_unlearning.engine.exact.prefix_tree import PrefixTree
@@ -33,6 +32,9 @@ from certified_unlearning.mechanisms.exact.quantized_sgd import QuantizedSgd
 from certified_unlearning.mechanisms.exact.queries.linear_queries import LinearQueries, LinearQuerySettings
 from certified_unlearning.mechanisms.exact.queries.lloyd import Lloyd
 from certified_unlearning.mechanisms.exact.subsample_gd import SubsampleDescent, SubsampleGd
+from certified_unlearning.papers.tv_stability.theory import trees
+from certified_unlearning.papers.tv_stability.theory.batch_edits import insertion_tv
+from certified_unlearning.papers.tv_stability.theory.stability import recourse_bound
 from tests.statistical import battery
 from tests.support.prefix_sums import ClippedMeans
 
@@ -125,7 +127,7 @@ def _expected_rejection(own: PrefixSums, state: PrefixTree, record: int) -> Tens
     change = new - state.increments[rows, position]
     kept = torch.zeros(state.trials, dtype=torch.float64)
     for node in range(1, state.size):
-        above = torch.tensor([node in theory.nodes_of_position(each, node) for each in range(1, state.size + 1)])
+        above = torch.tensor([node in trees.nodes_of_position(each, node) for each in range(1, state.size + 1)])
         old, sigma = state.sums[:, node], float(state.sigmas[(node & -node).bit_length() - 1])
         ratio = log_density_ratio(state.noisy[:, node], old, old + change, sigma)
         kept += torch.where(above[position - 1], ratio.clamp(max=0), 0.0)
@@ -152,7 +154,7 @@ def test_a_stream_with_noise_by_height(budget: theory.Budget) -> None:
     ):
         work = getattr(own, kind)(state, record, Draws.at("heights", budget, number))
         if record >= 10:
-            due = theory.recompute_probability_of_taus(taus, n=size)
+            due = trees.recompute_probability_of_taus(taus, n=size)
             assert due <= 0.8
             assert off(work.recomputations, due) < 6
             counts, expected = counts + work.recomputations, expected + due

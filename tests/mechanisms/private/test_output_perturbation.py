@@ -14,11 +14,11 @@ from scipy.optimize import minimize
 from certified_unlearning.accounting.core.conversion import delta_from_mu
 from certified_unlearning.accounting.private.learners import LinearProblem, OutputPerturbation
 from certified_unlearning.accounting.private.losses import ScalarLoss
-from certified_unlearning.accounting.private.releases import PRINTED
 from certified_unlearning.engine.private.bounded_records import BoundedRecords
 from certified_unlearning.errors import InfeasibleError
 from certified_unlearning.mechanisms.private import output_perturbation
 from certified_unlearning.mechanisms.private.output_perturbation import learn, minimiser
+from certified_unlearning.papers.private_learning.theory.privacy import PRINTED
 
 ROWS = torch.tensor([[1.0, 0.0], [0.0, 1.0], [0.6, 0.8]], dtype=torch.float64)
 TARGETS = torch.tensor([1.0, -0.5, 0.25], dtype=torch.float64)

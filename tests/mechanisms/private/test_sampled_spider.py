@@ -86,7 +86,9 @@ def test_the_reference_run_s3():
     plan = SampledSpider.plan(problem, epsilon=1, delta=1e-6, gap=1.0)
     assert (plan.steps, plan.batch, plan.period) == (2431, 102, 22)
     assert 0.9998 < plan.epsilon(1e-6) <= 1
-    constant = plan.constant(epsilon=1, delta=1e-6) / (1 + ROUNDING_SHARE)
+    theorem_41 = max(1 / plan.batch, math.sqrt(plan.steps) / problem.n)
+    scale = problem.smoothness * math.sqrt(math.log(1e6)) * theorem_41
+    constant = plan.sigma_difference / scale / (1 + ROUNDING_SHARE)
     assert constant == pytest.approx(1.60016, rel=2e-4)
     exact = replace(plan, sigma_gradient=plan.sigma_gradient / (1 + ROUNDING_SHARE))
     assert exact.stationarity_bound(1.0) == pytest.approx(0.382073, rel=2e-4)

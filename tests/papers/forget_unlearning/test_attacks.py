@@ -12,7 +12,6 @@ import numpy as np
 import pytest
 from scipy.optimize import linprog
 
-from certified_unlearning.accounting.deletion.soundness import advantage_under_unlearning
 from certified_unlearning.errors import ParameterError
 from certified_unlearning.papers.forget_unlearning.attacks import FALSE_ALARM, cases
 from certified_unlearning.papers.forget_unlearning.experiments import ATTACK_ROWS
@@ -39,6 +38,7 @@ from certified_unlearning.papers.forget_unlearning.theory.attacks import (
     encode_then_delete_advantage,
     reading_advantage,
 )
+from certified_unlearning.papers.forget_unlearning.theory.soundness import advantage_under_unlearning
 from certified_unlearning.reproduction.rows import read_table, write_table
 from tests.papers.forget_unlearning.small_settings import INTERACTIONS, PLAN, SETTINGS
 

@@ -126,7 +126,7 @@ def test_self_checks_and_questions_of_ours_are_marked_as_ours():
 
 def test_what_only_the_authors_repository_holds_names_its_file():
     theirs = {name: each.claim.source for name, each in CLAIMS.items() if each.claim.whose == "authors' code"}
-    assert len(theirs) == 50
+    assert len(theirs) == 58
     assert all(re.match(r"Graph-COM/Langevin_unlearning, \S+\.(py|log|npy)\b", source) for source in theirs.values())
 
 
@@ -135,8 +135,9 @@ def test_no_claim_of_the_paper_takes_the_smoothness_of_the_code_without_saying_s
     assert all(claim.whose == "authors' code" or "the authors' L" in claim.statement for claim in spectral)
 
 
-def test_every_contradiction_has_a_second_reading_and_only_these():
-    assert {name for name, each in CLAIMS.items() if each.claim.reading} == CONTRADICTED.keys()
+def test_every_contradiction_has_a_second_reading_and_so_has_what_lays_runs_beside_the_authors_trials():
+    beside = {name for name, each in CLAIMS.items() if each.claim.measure == "gaps_to_authors"}
+    assert {name for name, each in CLAIMS.items() if each.claim.reading} == CONTRADICTED.keys() | beside
     assert {name for name, each in CLAIMS.items() if each.claim.misprint} == set(MISPRINTS.split())
 
 

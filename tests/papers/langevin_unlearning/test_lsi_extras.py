@@ -7,7 +7,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.special import ndtr
 
-from certified_unlearning.accounting import Problem, RenyiCurve, Schedule
 from certified_unlearning.accounting.langevin import lsi
 from certified_unlearning.accounting.langevin.stationarity import residual_mu, starting_distance
 from certified_unlearning.errors import AssumptionError, ParameterError
@@ -20,81 +19,7 @@ def value_at(curve, alpha):
     return float(curve(np.array([alpha]))[0])
 
 
-def linear(slope):
-    """The Rényi divergence slope * alpha of Gaussians."""
-    with np.errstate(divide="ignore"):
-        log_slope = np.log(slope)
-    return RenyiCurve(lambda alpha: np.log(alpha) + log_slope)
-
-
 # --- Insufficient training. ---------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("alpha", "unlearning", "residual", "expected"),
-    [
-        # 1.5 (0.01 * 4 + 3.5/3 (0.01 * 8 + 0.3 * 8))
-        (2.0, 0.3, 0.01, 1.5 * (0.04 + 3.5 / 3 * (0.08 + 2.4))),
-        # 2.5/2 (0.6 + 5.5/5 * (1.2 + 24))
-        (3.0, 2.0, 0.1, 1.25 * (0.6 + 1.1 * (1.2 + 24))),
-        (3.0, 2.0, 0.0, 1.25 * 1.1 * 24),
-        (3.0, 0.0, 0.1, 1.25 * (0.6 + 1.1 * 1.2)),
-    ],
-)
-def test_two_weak_triangles_are_the_formula(alpha, unlearning, residual, expected):
-    curve = lsi_extras.insufficient_training_curve(linear(unlearning), linear(residual))
-    assert value_at(curve, alpha) == pytest.approx(expected, rel=1e-13)
-    assert curve.orders is None
-
-
-def exact_early_stop(problem, alpha, *, sigma, records, learning_steps, steps, start):
-    """Quadratics: T steps from N(start, v) on one data set, K on the other, against T on the other, and eps_T."""
-    contraction = 1 - problem.step_size * problem.strong_convexity
-    shift = problem.sensitivity(records) / problem.strong_convexity
-    variance = 2 * problem.step_size * sigma**2 / (1 - contraction**2)
-    learned = contraction**learning_steps * start
-    unlearned = shift + (learned - shift) * contraction**steps
-    retrained = shift + (start - shift) * contraction**learning_steps
-    residual = max(abs(learned), abs(retrained - shift)) ** 2 / (2 * variance)
-    return alpha * (unlearned - retrained) ** 2 / (2 * variance), residual
-
-
-@given(
-    problem=problems(),
-    alpha=ORDERS,
-    sigma=SIGMAS,
-    records=RECORDS,
-    learning_steps=st.integers(0, 2000),
-    steps=st.integers(0, 500),
-    start=st.floats(-10, 10),
-)
-def test_insufficient_training_is_never_below_the_exact_divergence_on_quadratics(
-    problem, alpha, sigma, records, learning_steps, steps, start
-):
-    case = {"sigma": sigma, "records": records, "learning_steps": learning_steps, "steps": steps, "start": start}
-    exact, residual = exact_early_stop(problem, alpha, **case)
-    unlearning = lsi.curve(problem, Schedule(sigma, records, (steps,)))
-    curve = lsi_extras.insufficient_training_curve(unlearning, linear(residual))
-    assert value_at(curve, alpha) >= exact * (1 - 1e-9)
-
-
-def test_leaving_out_what_finite_learning_adds_falls_below_the_exact_divergence():
-    case = {"sigma": 0.03, "records": 1, "learning_steps": 50, "steps": 500, "start": 1.0}
-    exact, residual = exact_early_stop(MNIST, 2.0, **case)
-    unlearning = lsi.curve(MNIST, Schedule(0.03, 1, (500,)))
-    without = lsi_extras.insufficient_training_curve(unlearning, linear(0.0))
-    assert (
-        value_at(without, 2.0)
-        < exact
-        < value_at(lsi_extras.insufficient_training_curve(unlearning, linear(residual)), 2.0)
-    )
-
-
-def test_curves_known_on_a_grid_of_orders_are_refused():
-    grid = RenyiCurve(np.log, orders=np.array([2.0, 4.0]))
-    for pair in ((grid, linear(1.0)), (linear(1.0), grid)):
-        with pytest.raises(ParameterError, match="known at all orders, not on a grid"):
-            lsi_extras.insufficient_training_curve(*pair)
 
 
 def gaussian_renyi(alpha, mean, variance_p, variance_q):
@@ -165,89 +90,12 @@ def test_a_distance_in_a_ball_bounds_every_renyi_divergence_from_stationarity(le
             assert 0 < exact <= alpha * mu**2 / 2
 
 
-# --- Proposition E.1. ---------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("adjacency", "records", "temperature", "expected"),
-    [
-        ("replace", 1, 1.0, 2 * 3.0 / 500),
-        ("replace", 4, 1.0, 8 * 3.0 / 500),
-        ("zero-out", 4, 1.0, 4 * 3.0 / 500),
-        ("remove", 4, 1.0, 8 * 3.0 / 500),
-        ("replace", 1, 0.09, 2 * 3.0 / (500 * 0.09)),
-    ],
-)
-def test_gibbs_laws_have_the_bound_of_proposition_e1_at_every_order(adjacency, records, temperature, expected):
-    problem = Problem(500, 0.1, 1.0, 17.0, 0.5, adjacency)
-    curve = lsi_extras.gibbs_curve(problem, loss_range=3.0, records=records, temperature=temperature)
-    assert list(curve(np.array([1.01, 2.0, 1e9]))) == pytest.approx([expected] * 3, rel=1e-14)
-
-
-def gibbs_law(losses, base, temperature):
-    log_weights = np.log(base) - losses / temperature
-    weights = np.exp(log_weights - log_weights.max())
-    return weights / weights.sum()
-
-
 def two_sided_renyi(alpha, p, q):
     with np.errstate(divide="ignore"):
         log_p, log_q = np.log(p), np.log(q)
     return max(
         np.logaddexp.reduce(alpha * a + (1 - alpha) * b) / (alpha - 1) for a, b in ((log_p, log_q), (log_q, log_p))
     )
-
-
-@given(
-    seed=st.integers(0, 2**32 - 1),
-    adjacency=st.sampled_from(["replace", "zero-out", "remove"]),
-    records=st.integers(1, 3),
-    alpha=ORDERS,
-    temperature=st.floats(0.05, 3),
-    extreme=st.booleans(),
-)
-def test_the_gibbs_bound_holds_for_laws_on_a_few_points(seed, adjacency, records, alpha, temperature, extreme):
-    rng = np.random.default_rng(seed)
-    n, points, loss_range = 5, 4, 2.0
-    # Not between 0 and F: a constant added to all losses changes no law, but for zero-out it must not matter either.
-    losses = 7 + loss_range * (rng.integers(0, 2, (n, points)) if extreme else rng.random((n, points)))
-    replacements = 7 + loss_range * rng.random((records, points))
-    base = rng.dirichlet(np.full(points, 0.3)) + 1e-9
-    kept = losses[records:]
-    other = {
-        "replace": np.vstack([replacements, kept]).sum(axis=0) / n,
-        "zero-out": kept.sum(axis=0) / n,
-        "remove": kept.mean(axis=0),
-    }[adjacency]
-    exact = two_sided_renyi(
-        alpha, gibbs_law(losses.mean(axis=0), base, temperature), gibbs_law(other, base, temperature)
-    )
-    problem = Problem(n, 0.1, 1.0, 1.0, 0.5, adjacency)
-    curve = lsi_extras.gibbs_curve(problem, loss_range=loss_range, records=records, temperature=temperature)
-    assert exact <= value_at(curve, alpha) * (1 + 1e-9) + 1e-12
-
-
-def test_the_gibbs_bound_is_nearly_reached_so_that_half_of_it_would_be_wrong():
-    n, loss_range = 5, 2.0
-    base = np.array([1 - 1e-4, 1e-4])
-    p = gibbs_law(np.array([0, loss_range]) / n, base, 1.0)
-    q = gibbs_law(np.array([loss_range, 0]) / n, base, 1.0)
-    curve = lsi_extras.gibbs_curve(Problem(n, 0.1, 1.0, 1.0, 0.5), loss_range=loss_range, records=1)
-    exact = two_sided_renyi(1e6, p, q)
-    assert 0.999 * value_at(curve, 1e6) < exact <= value_at(curve, 1e6)
-
-
-@pytest.mark.parametrize(
-    ("wrong", "message"),
-    [
-        ({"loss_range": 0.0}, r"loss_range must be a finite number above 0, got 0\.0"),
-        ({"temperature": -1.0}, r"temperature must be a finite number above 0, got -1\.0"),
-        ({"records": 0}, "records must be a whole number, at least 1, got 0"),
-    ],
-)
-def test_gibbs_curves_refuse_what_makes_no_sense(wrong, message):
-    with pytest.raises(ParameterError, match=message):
-        lsi_extras.gibbs_curve(MNIST, **{"loss_range": 1.0, "records": 1} | wrong)
 
 
 # --- Appendix E: steps saved against retraining. ------------------------------------------------------------

@@ -9,12 +9,12 @@ import pandas as pd
 import pytest
 
 from certified_unlearning.accounting.core.curves import RenyiCurve
-from certified_unlearning.accounting.renyi.dynamics import BOUNDS
 from certified_unlearning.papers.privacy_dynamics.measures import lemmas as measures_lemmas
 from certified_unlearning.papers.privacy_dynamics.measures.bounds import first_steps_below_composition
 from certified_unlearning.papers.privacy_dynamics.measures.lemmas import lemma_2_bound_over_half
 from certified_unlearning.papers.privacy_dynamics.measures.printed import gibbs_rate
 from certified_unlearning.papers.privacy_dynamics.paper import PAPER
+from certified_unlearning.papers.privacy_dynamics.theory.dynamics import BOUNDS
 from certified_unlearning.papers.privacy_dynamics.theory.gaussian_pairs import (
     Gaussian,
     information_ratio,

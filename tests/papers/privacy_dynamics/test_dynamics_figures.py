@@ -4,11 +4,11 @@ import math
 
 import pytest
 
-from certified_unlearning.accounting.core.gaussians import exact_quadratic, theorem_3
-from certified_unlearning.accounting.renyi.dynamics import composition, corollary_1, corollary_2
 from certified_unlearning.errors import ParameterError
 from certified_unlearning.papers.privacy_dynamics.theory.curves import figure_1, figure_2
-from tests.accounting.dynamics_settings import UNIT, equal, paper, quoted, value
+from certified_unlearning.papers.privacy_dynamics.theory.dynamics import composition, corollary_1, corollary_2
+from certified_unlearning.papers.privacy_dynamics.theory.gaussians import exact_quadratic, theorem_3
+from tests.papers.privacy_dynamics.dynamics_settings import UNIT, equal, paper, quoted, value
 
 FIGURE_1 = {
     1: (8.00000e-05, 1.59203e-04, 1.58411e-04, 1.56842e-04),

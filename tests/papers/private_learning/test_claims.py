@@ -121,7 +121,7 @@ def test_larger_noise_is_seen(monkeypatch):
     """A planted fault: noise as printed in Theorem 12 where Theorem 8's is judged, and the other way round."""
     printed = dict(noise.PRINTED)
     swapped = printed | {"theorem 8": printed["theorem 12"], "theorem 12": printed["theorem 8"]}
-    monkeypatch.setattr("certified_unlearning.accounting.private.releases.PRINTED", swapped)
+    monkeypatch.setattr("certified_unlearning.papers.private_learning.theory.privacy.PRINTED", swapped)
     names = ["theorem-8-noise", "theorem-12-noise"]
     assert judged(names=names) == {"theorem-8-noise": "contradicted", "theorem-12-noise": "reproduced"}
 

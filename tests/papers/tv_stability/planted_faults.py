@@ -12,7 +12,7 @@ from certified_unlearning.mechanisms.exact.descent import ExactDescent
 from certified_unlearning.mechanisms.exact.sisa import Sisa
 from certified_unlearning.mechanisms.exact.trajectory import Trajectory
 from certified_unlearning.papers.tv_stability.measures import baselines, batches, couplings, descents, prefix_sums
-from certified_unlearning.papers.tv_stability.theory import enumeration
+from certified_unlearning.papers.tv_stability.theory import enumeration, rates, single_pass, trees
 from tests.engine.exact import wrong_steps
 
 
@@ -168,13 +168,13 @@ FAULTS = {
     "the printed forms for the proofs'": (
         [
             (erm, "noisy_step_size", without_dimension),
-            (erm, "proposition_1_steps", printed(erm.proposition_1_steps)),
-            (erm, "theorem_48_steps", printed(erm.theorem_48_steps)),
+            (rates, "proposition_1_steps", printed(rates.proposition_1_steps)),
+            (rates, "theorem_48_steps", printed(rates.theorem_48_steps)),
         ],
         ["tv-step-size-restored", "tv-proposition-1-condition-proof", "tv-theorem-48-steps-squared"],
     ),
     "the larger of two conditions": (
-        [(erm, "proposition_1_steps", times(erm.proposition_1_steps, 2))],
+        [(rates, "proposition_1_steps", times(rates.proposition_1_steps, 2))],
         ["tv-corollary-7-printed-condition", "tv-corollary-8-printed-condition"],
     ),
     "Pinsker without its root": (
@@ -191,7 +191,7 @@ FAULTS = {
             (erm, "proposition_1", lambda p, real=erm.proposition_1, **o: _riskier(real(p, **o))),
             (erm, "proposition_7", lambda p, real=erm.proposition_7, **o: _riskier(real(p, **o))),
             (erm, "theorem_22", lambda p, real=erm.theorem_22: _riskier(real(p))),
-            (erm, "theorem_23_risk", times(erm.theorem_23_risk, 100)),
+            (rates, "theorem_23_risk", times(rates.theorem_23_risk, 100)),
         ],
         [
             "tv-theorem-44-rate-meant",
@@ -203,13 +203,13 @@ FAULTS = {
         ],
     ),
     "a lower bound above the upper one": (
-        [(erm, "theorem_24_risk", times(erm.theorem_24_risk, 2))],
+        [(rates, "theorem_24_risk", times(rates.theorem_24_risk, 2))],
         ["tv-theorem-24"],
     ),
     "steps that are not the theorem's": (
         [
             (erm, "theorem_22", lambda p, real=erm.theorem_22: _longer(real(p))),
-            (erm, "corollary_7", lambda p, real=erm.corollary_7, **o: _longer(real(p, **o))),
+            (rates, "corollary_7", lambda p, real=rates.corollary_7, **o: _longer(real(p, **o))),
         ],
         ["tv-theorem-22-rate", "tv-remark-3"],
     ),
@@ -257,18 +257,18 @@ FAULTS = {
     ),
     "a prefix of one node": ([(tree, "nodes_of_prefix", first_only)], ["tv-prefix-nodes"]),
     "one node too many": (
-        [(tree, "tested_nodes", lambda n, real=tree.tested_nodes: real(n) + 1)],
+        [(trees, "tested_nodes", lambda n, real=trees.tested_nodes: real(n) + 1)],
         ["tv-tested-nodes", "tv-tested-nodes-most"],
     ),
     "a hundredth of the printed noise of nodes, half of the calibrated one": (
         [
             (tree, "theorem_25_sigma", times(tree.theorem_25_sigma, 0.01)),
-            (tree, "calibrated_sigma", times(tree.calibrated_sigma, 0.5)),
+            (trees, "calibrated_sigma", times(trees.calibrated_sigma, 0.5)),
         ],
         ["tv-lemma-34-noise", "tv-calibrated"],
     ),
     "a thousand times as many rejections": (
-        [(tree, "mean_recompute_probability", times(tree.mean_recompute_probability, 1000))],
+        [(trees, "mean_recompute_probability", times(trees.mean_recompute_probability, 1000))],
         ["tv-lemma-38"],
     ),
     "more positions than there are": (
@@ -280,17 +280,17 @@ FAULTS = {
         ["tv-anytime-budget"],
     ),
     "noise that grows with the sum": (
-        [(tree, "prefix_noise", lambda length, sigmas: float(length))],
+        [(trees, "prefix_noise", lambda length, sigmas: float(length))],
         ["tv-anytime-quadratic"],
     ),
     "the printed forms of chapter 5": (
         [
-            (one_pass, "theorem_29_dimension", printed(one_pass.theorem_29_dimension)),
+            (single_pass, "theorem_29_dimension", printed(single_pass.theorem_29_dimension)),
             (one_pass, "balanced_step_size", lambda **options: options["sigma"]),
             (prefix_sums, "query_sigma", times(prefix_sums.query_sigma, 0.5)),
-            (one_pass, "theorem_26_risk", times(one_pass.theorem_26_risk, 3)),
-            (one_pass.GeneralisedLinearProblem, "projected_smoothness", 1.0),
-            (one_pass, "theorem_28_risk", lambda p: p.n**-0.5 + 1 / (p.n * p.rho)),
+            (single_pass, "theorem_26_risk", times(single_pass.theorem_26_risk, 3)),
+            (single_pass.GeneralisedLinearProblem, "projected_smoothness", 1.0),
+            (single_pass, "theorem_28_risk", lambda p: p.n**-0.5 + 1 / (p.n * p.rho)),
         ],
         [
             "tv-theorem-29-dimension-balanced",

@@ -11,7 +11,7 @@ import pandas as pd
 from PIL import Image
 
 from certified_unlearning import certificate
-from certified_unlearning.certificate import Certificate
+from certified_unlearning.certificate import StepsCertificate
 from certified_unlearning.files import write_json, write_model, write_text
 from certified_unlearning.papers.langevin_unlearning.paper import PAPER
 from certified_unlearning.reproduction.claims import findings, verdicts
@@ -149,7 +149,7 @@ def records_of(preset: str) -> pd.DataFrame:
 
 
 @functools.cache
-def certificates() -> dict[str, Certificate]:
+def certificates() -> dict[str, StepsCertificate]:
     """Accountant -> a certificate of the smoke preset: of two requests for lsi, of one for the others."""
     summary = {
         "n": 1437, "d": 64, "classes": {"train": {"-1": 700, "+1": 737}}, "largest_eigenvalue": 0.595,

@@ -168,7 +168,7 @@ def test_certificates_and_figures_are_artifacts_where_there_are_any(results, pla
         files = entries[plan.key(run)].files
         assert ("certificate.json" in files) == (run.mechanism not in ANEW)
         if run.mechanism not in ANEW:
-            stated = certificate.Certificate.model_validate_json(files["certificate.json"])
+            stated = certificate.StepsCertificate.model_validate_json(files["certificate.json"])
             assert stated.run_key == plan.key(run)
         assert files["accuracies.csv"].decode().splitlines()[0] == "request,records_removed,trial,accuracy"
 

@@ -25,11 +25,10 @@ _COVERED: dict[str, tuple[GradientField, ...]] = {
     "Theorem G.22": ("lipschitz", "clipped-bounded"),
     "Theorem 5.2": ("lipschitz", "clipped-bounded"),
 }
-THEOREMS = tuple(_COVERED)
 
 
 def surviving_theorems(gradient_field: GradientField) -> tuple[str, ...]:
-    """Return which of `THEOREMS` hold for steps that follow such gradients, if their other conditions do.
+    """Return which theorems hold for steps that follow such gradients, if their other conditions do.
 
     Of their statements on risk only those about the function whose gradients are followed.
 
@@ -78,12 +77,4 @@ def require_observable(observed: Sequence[int], *, request: int) -> None:
     if observed and observed[-1] >= request:
         raise ParameterError(
             f"observed models must come before the deletion, request {request}, got observed[-1] = {observed[-1]}"
-        )
-
-
-def require_gradient_norm(largest: float, lipschitz: float) -> None:
-    """Raise `AssumptionError` unless the largest gradient norm of a record's loss is at most ``lipschitz``."""
-    if not largest <= lipschitz:
-        raise AssumptionError(
-            f"bounded gradients: no loss may have a gradient longer than lipschitz = {lipschitz}, got length {largest}"
         )

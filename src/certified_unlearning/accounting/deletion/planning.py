@@ -24,13 +24,6 @@ import numpy as np
 
 from certified_unlearning.accounting.core.checks import require_count, require_counts, require_positive
 from certified_unlearning.accounting.core.curves import RenyiCurve
-from certified_unlearning.accounting.core.gaussians import (
-    check_order,
-    check_steps,
-    lemma_5_rate,
-    linear_curve,
-    sharp_rate,
-)
 from certified_unlearning.accounting.core.problem import Problem
 from certified_unlearning.accounting.core.rounding import EXACT
 from certified_unlearning.accounting.core.search import least_whole
@@ -40,8 +33,15 @@ from certified_unlearning.accounting.deletion.conditions import (
     require_observable,
     require_survival,
 )
+from certified_unlearning.accounting.deletion.rates import (
+    check_order,
+    check_steps,
+    least_sigma,
+    lemma_5_rate,
+    linear_curve,
+    sharp_rate,
+)
 from certified_unlearning.accounting.deletion.utility import certified_risk, steps_for_risk
-from certified_unlearning.accounting.renyi.private_erm import calibrated_sigma
 from certified_unlearning.accounting.shifted import interpolation as shifted
 from certified_unlearning.accounting.shifted.arithmetic import computed, langevin_floor
 from certified_unlearning.errors import AssumptionError, ParameterError
@@ -232,7 +232,7 @@ def plan_deletion(
     require_budgets(epsilon_dp, epsilon_dd)
     check_order(alpha)
     problem = Problem(n, strong_convexity, smoothness, lipschitz, 1 / (2 * smoothness))
-    sigma = calibrated_sigma(problem, alpha=alpha, epsilon=epsilon_dp, steps=math.inf)
+    sigma = least_sigma(problem, alpha=alpha, epsilon=epsilon_dp)
     if dtype is not None:
         if gradient_field != "lipschitz":
             raise AssumptionError(

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from certified_unlearning.accounting.accountant import PROJECTION, Accountant, Assumption, Look
+from certified_unlearning.accounting.accountant import PROJECTION, Accountant, Assumption
 from certified_unlearning.accounting.core.conversion import epsilon_from_mu
 from certified_unlearning.accounting.core.curves import Schedule
 from certified_unlearning.accounting.core.problem import Problem
@@ -93,7 +93,6 @@ _AS_PUBLISHED = (
         by="the paper applies it unchanged, and so does this baseline",
     ),
 )
-_PRINTED, _TIGHTENED = Look(5, 1.0, "v", 1.1), Look(5, 0.5, "^", 0.85)
 ACCOUNTANTS: dict[str, DescentAccountant] = {
     each.name: each
     for each in (
@@ -105,7 +104,6 @@ ACCOUNTANTS: dict[str, DescentAccountant] = {
             _AS_PUBLISHED,
             "paper",
             as_published=True,
-            look=_PRINTED,
             bound="paper’s bound",
             analyses={"secret-state": _secret_state},
         ),
@@ -117,7 +115,6 @@ ACCOUNTANTS: dict[str, DescentAccountant] = {
             _AS_PUBLISHED,
             "paper",
             as_published=True,
-            look=_PRINTED,
             bound="paper’s bound",
             analyses={"published-state": _published_state},
         ),
@@ -132,7 +129,6 @@ ACCOUNTANTS: dict[str, DescentAccountant] = {
                 "same times",
             },
             (PROJECTION,),
-            look=_TIGHTENED,
             bound="our bound",
             analyses={
                 "secret-state": _tightened(descent_shifted.secret_state_history_mu),
@@ -148,7 +144,6 @@ ACCOUNTANTS: dict[str, DescentAccountant] = {
                 "with the same noise, which is added once"
             },
             (PROJECTION,),
-            look=Look(5, 0.25, "<", 0.85),
             bound="our bound",
             analyses={"published-state": _conditional},
         ),

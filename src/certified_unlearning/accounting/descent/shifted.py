@@ -12,11 +12,9 @@ from dataclasses import replace
 from certified_unlearning.accounting.core.checks import require_count, require_positive
 from certified_unlearning.accounting.core.curves import GaussianCurve, Schedule
 from certified_unlearning.accounting.core.problem import Problem
-from certified_unlearning.accounting.core.search import MOST_STEPS, least_whole
 from certified_unlearning.accounting.descent.published import require_descent_step_size
 from certified_unlearning.accounting.shifted.interpolation import Phase, contraction_gap, pooled_mu, schedule_phases
-from certified_unlearning.errors import AssumptionError, InfeasibleError
-from certified_unlearning.text import counted
+from certified_unlearning.errors import AssumptionError
 
 
 def secret_state_mu(
@@ -106,58 +104,6 @@ def secret_state_history_mu(
     require_descent_step_size(problem)
     schedule = request_schedule(sigma, records_per_request, steps_per_request, learning_steps)
     return pooled_mu([*_noiseless(problem, schedule), _published(sigma)])
-
-
-def least_secret_state_steps(
-    problem: Problem,
-    *,
-    sigma: float,
-    records_per_request: int | Sequence[int],
-    steps_per_request: Sequence[int],
-    next_records: int,
-    mu: float,
-    learning_steps: float = math.inf,
-) -> int:
-    """Return the least steps of one more request after which `secret_state_history_mu` is at most ``mu``.
-
-    Args:
-        problem: The constants; its step size must be `descent_step_size`.
-        sigma: Standard deviation of the published noise.
-        records_per_request: ``b_1, b_2, ...`` of the earlier requests, none before the first one.
-        steps_per_request: ``I_1, I_2, ...`` of the earlier requests.
-        next_records: Records removed by the next request.
-        mu: The target; `conversion.mu_from_epsilon` gives that of an epsilon.
-        learning_steps: ``T``; infinite for converged learning.
-
-    Returns:
-        The steps; 0 where the target is met without any.
-
-    Raises:
-        ParameterError: A value makes no sense, or fewer records are left.
-        AssumptionError: The step size is another one, or ``m = 0``.
-        InfeasibleError: More than 10^12 steps would be needed.
-    """
-    require_positive(mu=mu)
-    require_descent_step_size(problem)
-    earlier = request_schedule(sigma, records_per_request, steps_per_request, learning_steps)
-    problem.sensitivity(next_records, removed_before=sum(earlier.records))  # refuses more records than are left
-    *before, unlearning = _noiseless(problem, earlier.followed_by(records=next_records, steps=0))
-
-    def mu_after(steps: int) -> float:
-        return pooled_mu([*before, replace(unlearning, steps=steps), _published(sigma)])
-
-    at_once = mu_after(0)
-    if at_once <= mu:
-        return 0
-    # Where m = L one step forgets everything, and any estimate will do.
-    estimate = math.log(at_once / mu) / -replace(unlearning, steps=1).log_decay
-    if estimate > MOST_STEPS:
-        raise InfeasibleError(
-            f"removing {counted(next_records, 'record')} with mu = {mu} and sigma = {sigma} takes more than "
-            f"{MOST_STEPS:.0e} "
-            "steps; raise sigma, mu or step_size * strong_convexity"
-        )
-    return least_whole(estimate, lambda steps: mu_after(steps) <= mu, minimum=1)
 
 
 def secret_state_sigma(

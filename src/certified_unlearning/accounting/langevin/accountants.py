@@ -16,7 +16,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
-from certified_unlearning.accounting.accountant import PROJECTION, Accountant, Assumption, Look
+from certified_unlearning.accounting.accountant import PROJECTION, Accountant, Assumption
 from certified_unlearning.accounting.core.conversion import Conversion, epsilon_of
 from certified_unlearning.accounting.core.curves import GaussianCurve, PrivacyCurve, Schedule
 from certified_unlearning.accounting.core.problem import Problem
@@ -79,7 +79,6 @@ ACCOUNTANTS: dict[str, LangevinAccountant] = {
             _AT_STATIONARITY,
             _STATIONARITY,
             "paper",
-            look=Look(9, 1.0, "o", 1.4),
             bound="paper’s bound",
             unlearning_curve=lsi.curve,
             initial_curve=lsi.initial_curve,
@@ -93,7 +92,6 @@ ACCOUNTANTS: dict[str, LangevinAccountant] = {
             "langevin",
             _AT_STATIONARITY,
             _STATIONARITY,
-            look=Look(0, 1.0, "D", 0.9),
             bound="paper’s bound without slack",
             unlearning_curve=hoelder.curve,
             initial_curve=lsi.initial_curve,
@@ -106,7 +104,6 @@ ACCOUNTANTS: dict[str, LangevinAccountant] = {
             "langevin",
             _both("the same learning run from the same start on the data after the removals, for as many steps in all"),
             (PROJECTION,),
-            look=Look(3, 1.0, "s", 0.65),
             bound="our bound",
             unlearning_curve=shifted.curve,
             initial_curve=shifted.initial_curve,

@@ -11,7 +11,6 @@ then both compose.
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -23,8 +22,10 @@ from certified_unlearning.accounting.core.checks import (
 )
 from certified_unlearning.accounting.core.conversion import epsilon_from_mu
 from certified_unlearning.accounting.private.arithmetic import failure
+from certified_unlearning.accounting.private.losses import ScalarLoss
 from certified_unlearning.accounting.residual.rounding import OUTWARD
 from certified_unlearning.errors import AssumptionError, ParameterError
+from certified_unlearning.vocabulary import Relation
 
 GROUPS = (1, 2, 5, 10, 100)
 """Numbers of deleted records that certificates speak of."""
@@ -33,25 +34,18 @@ AGREEMENT = 1e-9
 """How far, relatively, a recomputed epsilon may be above the one that was asked: the recomputed one is stated."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class PrivateGuarantee:
+class Guarantee(ABC):
     """A privacy guarantee, for a relation that is named beside it.
 
     Attributes:
-        mu: Of all Gaussian releases together.
+        mu: Of all Gaussian releases together; None where there is none.
         selection_epsilon: Pure epsilon of a selection that reads other records than the releases; 0 without.
-
-    Raises:
-        ParameterError: A value is below 0.
     """
 
-    mu: float
+    mu: float | None
     selection_epsilon: float = 0.0
 
-    def __post_init__(self) -> None:
-        """Check both."""
-        require_non_negative(mu=self.mu, selection_epsilon=self.selection_epsilon)
-
+    @abstractmethod
     def epsilon(self, delta: float, *, records: int = 1) -> float:
         """Return the epsilon of a group of records.
 
@@ -62,14 +56,6 @@ class PrivateGuarantee:
         Raises:
             ParameterError: A value makes no sense.
         """
-        require_count(least=1, records=records)
-        require_probability(delta=delta)
-        if not self.selection_epsilon:
-            return self._learned(records, delta)
-        return max(
-            self._learned(learned, delta) + _outward((records - learned) * self.selection_epsilon, records - learned)
-            for learned in range(records + 1)
-        )
 
     def deletions(self, epsilon: float, delta: float) -> int:
         """Return how many deleted records a model covers with no work: the most whose epsilon is at most this one.
@@ -91,6 +77,37 @@ class PrivateGuarantee:
                 too_many = middle
         return covered
 
+
+@dataclass(frozen=True, kw_only=True)
+class PrivateGuarantee(Guarantee):
+    """The guarantee of Gaussian releases, and of a selection where there is one.
+
+    Attributes:
+        mu: Of all Gaussian releases together.
+        selection_epsilon: Pure epsilon of a selection that reads other records than the releases; 0 without.
+
+    Raises:
+        ParameterError: A value is below 0.
+    """
+
+    mu: float
+    selection_epsilon: float = 0.0
+
+    def __post_init__(self) -> None:
+        """Check both."""
+        require_non_negative(mu=self.mu, selection_epsilon=self.selection_epsilon)
+
+    def epsilon(self, delta: float, *, records: int = 1) -> float:
+        """Return the epsilon of a group of records, as of the base."""
+        require_count(least=1, records=records)
+        require_probability(delta=delta)
+        if not self.selection_epsilon:
+            return self._learned(records, delta)
+        return max(
+            self._learned(learned, delta) + _outward((records - learned) * self.selection_epsilon, records - learned)
+            for learned in range(records + 1)
+        )
+
     def _learned(self, records: int, delta: float) -> float:
         """Return the epsilon of so many records among those that are learned from."""
         return epsilon_from_mu(_outward(records * self.mu, records), delta) if records else 0.0
@@ -111,18 +128,25 @@ def extra_delta(failure: float, epsilon: float) -> float:
     return min(1.0, failure * (1 + math.exp(min(epsilon, LARGEST_EXPONENT))) * OUTWARD)
 
 
-class Bounded(Protocol):
-    """Records with bounds, as far as the sampler of noise is concerned."""
+class Bounds(Protocol):
+    """Public bounds of records, as far as every plan needs them; `learners.LinearProblem` says what each is."""
 
     @property
-    def features(self) -> int:
-        """Columns of a row."""
+    def n(self) -> int: ...  # noqa: D102
+    @property
+    def features(self) -> int: ...  # noqa: D102
+    @property
+    def row_norm(self) -> float: ...  # noqa: D102
+    @property
+    def loss(self) -> ScalarLoss: ...  # noqa: D102
+    @property
+    def relation(self) -> Relation: ...  # noqa: D102
 
 
 class GaussianPlan(ABC):
     """A learner that publishes Gaussian noise on what it computes, one release after another, of the same records."""
 
-    problem: Bounded
+    problem: Bounds
 
     @property
     @abstractmethod
@@ -143,25 +167,6 @@ class GaussianPlan(ABC):
     def failure(self) -> float:
         """Probability on which nothing is guaranteed."""
         return failure(self.problem.features, self.releases)
-
-
-class DisjointPlan(ABC):
-    """A learner whose parts read disjoint records: a record meets one of them."""
-
-    @property
-    @abstractmethod
-    def parts(self) -> Sequence[GaussianPlan]:
-        """The parts; at least one."""
-
-    @property
-    def guarantee(self) -> PrivateGuarantee:
-        """What it guarantees, but with probability `failure`: that of its least private part."""
-        return PrivateGuarantee(mu=max(part.mu for part in self.parts))
-
-    @property
-    def failure(self) -> float:
-        """Probability on which nothing is guaranteed."""
-        return sum(part.failure for part in self.parts)
 
 
 def require_met(guarantee: PrivateGuarantee, *, epsilon: float, delta: float) -> None:

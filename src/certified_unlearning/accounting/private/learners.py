@@ -10,15 +10,28 @@ than it need be.
 """
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Self
+from typing import ClassVar, Self
 
+from pydantic import Field
+
+from certified_unlearning.accounting.accountant import Assumption
 from certified_unlearning.accounting.core.checks import require_count, require_non_negative, require_positive
 from certified_unlearning.accounting.core.conversion import mu_from_epsilon
 from certified_unlearning.accounting.core.rounding import required_sigma
 from certified_unlearning.accounting.private.arithmetic import displaced, gradient_error, moved, row_excess
 from certified_unlearning.accounting.private.guarantee import GaussianPlan
 from certified_unlearning.accounting.private.losses import ScalarLoss
+from certified_unlearning.accounting.private.plan import (
+    NO_PART,
+    UNKNOWN_NOISE,
+    Calibration,
+    PlanConstants,
+    PrivatePlan,
+    RunConstants,
+    Words,
+)
 from certified_unlearning.accounting.private.releases import mean_sensitivity, mu_of, noise_multiplier, sigma_for
 from certified_unlearning.accounting.residual.rounding import OUTWARD, UNIT
 from certified_unlearning.errors import AssumptionError, ParameterError
@@ -107,9 +120,112 @@ class LinearProblem:
         """
         return replace(self, features=dimension, row_norm=CAP * self.row_norm, radius=2 * self.radius)
 
+    @classmethod
+    def of(cls, constants: PlanConstants, *, records: int | None = None, radius: float = NO_PART) -> Self:
+        """Return the bounds of a run's records, by what a certificate holds.
+
+        Args:
+            constants: What it holds.
+            records: How many the run learns from; None for as many as are learned from at all.
+            radius: Of its ball.
+
+        Raises:
+            ParameterError: There are no such records.
+        """
+        whole = cls(
+            n=constants.learned_n if records is None else records,
+            features=constants.d,
+            row_norm=constants.row_norm,
+            loss=ScalarLoss(name=constants.loss, target=constants.target, width=constants.width),
+            radius=1.0,
+            relation=constants.relation,
+        )
+        # The radius of an embedding is larger already.
+        return replace(whole.embedded(constants.learned_d) if constants.embedded else whole, radius=radius)
+
+
+class PrivateRun(RunConstants):
+    """The constants of one run of noisy gradient descent or output perturbation; a search has several.
+
+    Attributes:
+        radius: Of the ball that weights are projected on, or a minimiser lies in.
+        sigma: Standard deviation of the noise per coordinate: on each mean gradient, or on the minimiser.
+        steps: Iterates of noisy gradient descent, the start included; one noisy gradient less.
+        step_size: Of noisy gradient descent.
+        strong_convexity: Of output perturbation.
+        inexactness: Of output perturbation: how far the computed minimiser may be from the exact one.
+    """
+
+    radius: float = Field(gt=0)
+    sigma: float = Field(gt=0)
+    steps: int | None = Field(default=None, ge=2)
+    step_size: float | None = Field(default=None, gt=0)
+    strong_convexity: float | None = Field(default=None, gt=0)
+    inexactness: float | None = Field(default=None, gt=0)
+
+
+class Learner(GaussianPlan, PrivatePlan):
+    """A learner that estimators run, and that searches and boosting select from.
+
+    Attributes:
+        own: The constants of its runs, besides the radius and sigma.
+    """
+
+    run_constants = PrivateRun
+    words = Words(
+        constants="radius, strength, steps",
+        noise="weights' noise",
+        unknown=Assumption(
+            statement=UNKNOWN_NOISE,
+            status="checked",
+            by="it comes from the operating system's entropy and is not kept",
+        ),
+    )
+    own: ClassVar[tuple[str, ...]]
+    problem: LinearProblem
+    sigma: float
+
+    @property
+    def radius(self) -> float:
+        """The radius of the ball that weights are projected on, or that a minimiser lies in."""
+        return self.problem.radius
+
+    @property
+    def learners(self) -> tuple[Self]:
+        """The run itself; a search has several."""
+        return (self,)
+
+    @classmethod
+    def from_constants(cls, constants: PlanConstants) -> Self:
+        """Return the plan of the first run."""
+        return cls.of_runs(constants)[0]
+
+    @classmethod
+    def of_runs(cls, constants: PlanConstants) -> tuple[Self, ...]:
+        """Return the plans of all runs; errors as of `from_constants`."""
+        return tuple(cls._of_run(constants, run) for run in constants.runs_of(PrivateRun))
+
+    @classmethod
+    def _of_run(cls, constants: PlanConstants, run: PrivateRun) -> Self:
+        given = run.model_dump(exclude_none=True, exclude={"radius", "sigma"})
+        if foreign := [name for name in given if name not in cls.own]:
+            raise ParameterError(f"{cls.name} has no {' and no '.join(foreign)}")
+        if len(given) < len(cls.own):
+            raise ParameterError(f"{cls.name.replace('-', ' ')} needs {' and '.join(cls.own)}")
+        planned: Callable[..., Self] = cls
+        return planned(problem=LinearProblem.of(constants, radius=run.radius), sigma=run.sigma, **given)
+
+    def longest_published(self, candidates: int) -> float:
+        """Return what the norm of published weights is not above, but rarely where they have noise.
+
+        Args:
+            candidates: Among how many models this is one.
+        """
+        return self.problem.longest_weights
+
 
 @dataclass(frozen=True, kw_only=True)
-class NoisyDescent(GaussianPlan):
+class NoisyDescent(Learner):
     """Algorithm 1: full-batch projected descent, noise on every gradient, the mean of all iterates published.
 
     The first of ``T`` iterates is 0, so there are ``T - 1`` noisy gradients. They compose exactly; nothing is gained
@@ -127,6 +243,8 @@ class NoisyDescent(GaussianPlan):
         ParameterError: A value makes no sense.
     """
 
+    name = "noisy-gradient-descent"
+    own = ("steps", "step_size")
     problem: LinearProblem
     steps: int
     step_size: float
@@ -169,6 +287,27 @@ class NoisyDescent(GaussianPlan):
     def mu(self) -> float:
         """Of all noisy gradients together."""
         return mu_of(self.sensitivity, sigma=self.sigma, releases=self.releases)
+
+    @property
+    def noise_resolution(self) -> float:
+        """How far the weights of a step may be from those with exact noise."""
+        return self.displacement
+
+    @property
+    def calibration(self) -> Calibration:
+        """Its noise, its steps and what they cost."""
+        return Calibration(self.sigma, self.steps, step_size=self.step_size, cost=self.regret_bound)
+
+    @property
+    def parts(self) -> tuple[Self]:
+        """The run, as a certificate states it.
+
+        Raises:
+            ParameterError: There is a regulariser.
+        """
+        if self.regulariser:
+            raise ParameterError("a certificate speaks of descent on the loss alone: the regulariser must be 0")
+        return (self,)
 
     @classmethod
     def plan(
@@ -227,7 +366,7 @@ class NoisyDescent(GaussianPlan):
 
 
 @dataclass(frozen=True, kw_only=True)
-class OutputPerturbation(GaussianPlan):
+class OutputPerturbation(Learner):
     """Algorithm 3: the minimiser of a strongly convex objective in a ball, published once with Gaussian noise.
 
     One record moves the minimiser by ``2 G_w / (lambda n)`` at most (half of it under ``add-remove``), and by no more
@@ -244,6 +383,8 @@ class OutputPerturbation(GaussianPlan):
         ParameterError: A value makes no sense, or the loss is not convex.
     """
 
+    name = "output-perturbation"
+    own = ("strong_convexity", "inexactness")
     problem: LinearProblem
     strong_convexity: float
     sigma: float
@@ -274,6 +415,20 @@ class OutputPerturbation(GaussianPlan):
     def mu(self) -> float:
         """Of the published weights."""
         return mu_of(self.sensitivity, sigma=self.sigma)
+
+    @property
+    def noise_resolution(self) -> float:
+        """How far the published weights may be from those with exact noise."""
+        return self.resolution(self.sigma)
+
+    @property
+    def calibration(self) -> Calibration:
+        """Its noise, its strength and what they cost."""
+        return Calibration(self.sigma, None, strong_convexity=self.strong_convexity, cost=self.privacy_cost)
+
+    def longest_published(self, candidates: int) -> float:
+        """Return what the norm of all candidates is not above, but with a probability of about 5 %."""
+        return super().longest_published(candidates) + self.sigma * math.sqrt(2 * math.log(8 * candidates / 0.05))
 
     @classmethod
     def plan(
@@ -325,7 +480,8 @@ class OutputPerturbation(GaussianPlan):
         return self.strong_convexity / 2 * self.problem.radius**2 + _noise_cost(self.problem, self.sigma)
 
 
-Learner = NoisyDescent | OutputPerturbation
+LEARNERS: dict[str, type[Learner]] = {kind.name: kind for kind in (NoisyDescent, OutputPerturbation)}
+"""All learners, by name."""
 
 
 def least_cost_strength(problem: LinearProblem, multiplier: float) -> float:
@@ -398,7 +554,7 @@ def _require_fine(sensitivity: float, exact: float) -> None:
         )
 
 
-def _enough(sigma: float, planned: Learner, scale: float, mu: float) -> float:
+def _enough(sigma: float, planned: NoisyDescent | OutputPerturbation, scale: float, mu: float) -> float:
     """Return the noise, raised until what a certificate will compute is within the wanted ``mu``."""
     nudge = 2.0**-50
     while replace(planned, sigma=sigma).mu * scale > mu:

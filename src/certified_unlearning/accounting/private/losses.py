@@ -129,13 +129,3 @@ class ScalarLoss:
         if self.lipschitz is not None:
             smooth = min(smooth, self.at_zero**2 + self.lipschitz * radius * row_norm)
         return smooth * OUTWARD
-
-
-def lemma_2(*, at_zero: float, smoothness: float, row_norm: float, radius: float) -> float:
-    """Return Lemma 2's bound on a record's gradient in the ball, ``2 Y sqrt(H) X + 2 H D X^2``: above the sharp one."""
-    return 2 * at_zero * math.sqrt(smoothness) * row_norm + 2 * smoothness * radius * row_norm**2
-
-
-def lemma_4(*, at_zero: float, smoothness: float, row_norm: float, radius: float) -> float:
-    """Return Lemma 4's bound on a record's loss in the ball, ``3 (Y^2 + H D^2 X^2)``."""
-    return 3 * (at_zero**2 + smoothness * radius**2 * row_norm**2)

@@ -10,14 +10,42 @@ import math
 from dataclasses import dataclass, replace
 from typing import Self
 
+from pydantic import Field
+
+from certified_unlearning.accounting.accountant import Assumption
 from certified_unlearning.accounting.core.checks import require_positive
 from certified_unlearning.accounting.core.rounding import required_sigma
 from certified_unlearning.accounting.private.arithmetic import gradient_error, moved
-from certified_unlearning.accounting.private.guarantee import DisjointPlan, GaussianPlan, require_met
+from certified_unlearning.accounting.private.guarantee import GaussianPlan, require_met
 from certified_unlearning.accounting.private.learners import ROUNDING_SHARE, LinearProblem
+from certified_unlearning.accounting.private.plan import (
+    Calibration,
+    DisjointPlan,
+    PlanConstants,
+    RunConstants,
+    Words,
+)
 from certified_unlearning.accounting.private.releases import mean_sensitivity, mu_of, sigma_for
 from certified_unlearning.accounting.residual.rounding import UNIT
 from certified_unlearning.errors import AssumptionError, ParameterError
+
+
+class Phase(RunConstants):
+    """The constants of a phase: one pass over a block of the records.
+
+    Attributes:
+        records: Of the block.
+        radius: Of the ball that weights are projected on.
+        step_size: Of descent.
+        sigma: Standard deviation of the noise per coordinate, on the mean of the iterates.
+        mu: Of the phase alone, as Gaussian differential privacy.
+    """
+
+    records: int = Field(ge=1)
+    radius: float = Field(gt=0)
+    step_size: float = Field(gt=0)
+    sigma: float = Field(gt=0)
+    mu: float = Field(gt=0)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -52,6 +80,16 @@ class OnePass(GaussianPlan):
                 f"step_size must be at most 2 / H = {longest:.6g}, or steps stretch and the noise is not enough, got "
                 f"{self.step_size:.6g}"
             )
+
+    @property
+    def records(self) -> int:
+        """How many records the block has."""
+        return self.problem.n
+
+    @property
+    def radius(self) -> float:
+        """The radius of the ball."""
+        return self.problem.radius
 
     @property
     def sensitivity(self) -> float:
@@ -89,6 +127,19 @@ class PhasedDescent(DisjointPlan):
         ParameterError: There is no phase, or they are not of the same bounds.
     """
 
+    name = "phased-descent"
+    run_constants = Phase
+    words = Words(
+        seen="or what every phase published, but not the iterates of a phase",
+        premises=(
+            Assumption(
+                statement="no step takes two paths farther apart",
+                status="checked",
+                by="the loss is convex, and no step is longer than 2 / H: other plans are refused, for noise on "
+                "the end of a phase would not be enough",
+            ),
+        ),
+    )
     phases: tuple[OnePass, ...]
     unused: int = 0
 
@@ -108,6 +159,29 @@ class PhasedDescent(DisjointPlan):
     def parts(self) -> tuple[OnePass, ...]:
         """The phases: a record is in one block."""
         return self.phases
+
+    @property
+    def noise_resolution(self) -> float:
+        """How far weights may be from those with exact noise, all phases together."""
+        return self.resolution(math.fsum(phase.sigma for phase in self.phases))
+
+    @property
+    def calibration(self) -> Calibration:
+        """The noise of its first phase, and the steps of all."""
+        return Calibration(self.phases[0].sigma, self.learned)
+
+    @classmethod
+    def from_constants(cls, constants: PlanConstants) -> Self:
+        """Return the plan with these constants."""
+        planned = tuple(
+            OnePass(
+                problem=LinearProblem.of(constants, records=each.records, radius=each.radius),
+                step_size=each.step_size,
+                sigma=each.sigma,
+            )
+            for each in constants.runs_of(Phase)
+        )
+        return cls(phases=planned, unused=constants.unused)
 
     @classmethod
     def plan(cls, problem: LinearProblem, *, epsilon: float, delta: float, step_size: float | None = None) -> Self:

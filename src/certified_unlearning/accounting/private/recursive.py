@@ -10,13 +10,42 @@ import math
 from dataclasses import dataclass, replace
 from typing import Self
 
+from pydantic import Field
+
 from certified_unlearning.accounting.core.checks import require_positive
-from certified_unlearning.accounting.private.guarantee import DisjointPlan, require_met
+from certified_unlearning.accounting.private.guarantee import require_met
 from certified_unlearning.accounting.private.learners import LinearProblem, NoisyDescent
+from certified_unlearning.accounting.private.plan import (
+    Calibration,
+    DisjointPlan,
+    PlanConstants,
+    RunConstants,
+    Words,
+)
 from certified_unlearning.errors import ParameterError
 
 FEWEST_STEPS, MOST_STEPS = 50, 1000
 """Of a stage, where the analysis wants fewer or more; no matter of privacy."""
+
+
+class Stage(RunConstants):
+    """The constants of a stage: noisy descent on a chunk of the records.
+
+    Attributes:
+        radius: Of the ball that weights are projected on.
+        steps: Iterates, the start included; one noisy gradient less.
+        step_size: Of descent.
+        sigma: Standard deviation of the noise per coordinate, on each mean gradient.
+        regulariser: Curvature of what is added to the loss around public weights.
+        mu: Of the stage alone, as Gaussian differential privacy.
+    """
+
+    radius: float = Field(gt=0)
+    steps: int = Field(ge=2)
+    step_size: float = Field(gt=0)
+    sigma: float = Field(gt=0)
+    regulariser: float = Field(gt=0)
+    mu: float = Field(gt=0)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -33,6 +62,9 @@ class RecursiveRegularisation(DisjointPlan):
             one before, or regularisers are not those of the algorithm.
     """
 
+    name = "recursive-regularisation"
+    run_constants = Stage
+    words = Words(seen="or the iterates of all stages")
     stages: tuple[NoisyDescent, ...]
     strength: float
     unused: int = 0
@@ -62,6 +94,32 @@ class RecursiveRegularisation(DisjointPlan):
     def parts(self) -> tuple[NoisyDescent, ...]:
         """The stages: a record meets one of them."""
         return self.stages
+
+    @property
+    def noise_resolution(self) -> float:
+        """How far weights may be from those with exact noise, all stages together."""
+        return math.fsum(stage.displacement for stage in self.stages)
+
+    @property
+    def calibration(self) -> Calibration:
+        """The noise of its first stage, and the steps of all."""
+        return Calibration(self.stages[0].sigma, sum(stage.steps for stage in self.stages))
+
+    @classmethod
+    def from_constants(cls, constants: PlanConstants) -> Self:
+        """Return the plan with these constants."""
+        stages = constants.runs_of(Stage)
+        chunk, left = divmod(constants.learned_n, len(stages))
+        if left:
+            raise ParameterError(f"{constants.learned_n} records are no {len(stages)} chunks of as many")
+        planned = tuple(
+            NoisyDescent(
+                problem=LinearProblem.of(constants, records=chunk, radius=each.radius),
+                **each.model_dump(exclude={"radius", "mu"}),
+            )
+            for each in stages
+        )
+        return cls(stages=planned, strength=stages[0].regulariser, unused=constants.unused)
 
     @classmethod
     def plan(

@@ -8,15 +8,26 @@ optional: the extra ``private`` brings it.
 
 import functools
 import math
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, Self
 
+from pydantic import Field
+
+from certified_unlearning.accounting.accountant import Assumption
 from certified_unlearning.accounting.core.checks import require_count, require_positive, require_probability
 from certified_unlearning.accounting.private.arithmetic import failure
-from certified_unlearning.accounting.private.guarantee import LARGEST_EXPONENT
+from certified_unlearning.accounting.private.guarantee import LARGEST_EXPONENT, Guarantee
 from certified_unlearning.accounting.private.learners import LinearProblem
+from certified_unlearning.accounting.private.plan import (
+    NO_PART,
+    Calibration,
+    PlanConstants,
+    PrivatePlan,
+    RunConstants,
+    Words,
+)
 from certified_unlearning.accounting.private.releases import MOVES
 from certified_unlearning.accounting.residual.rounding import OUTWARD
 from certified_unlearning.errors import ParameterError
@@ -61,7 +72,7 @@ class NoisySums(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True)
-class SampledGuarantee:
+class SampledGuarantee(Guarantee):
     """What noisy sums over Poisson batches guarantee together, numerically.
 
     Attributes:
@@ -71,6 +82,7 @@ class SampledGuarantee:
 
     sums: tuple[NoisySums, ...]
     relation: Relation
+    mu = None
 
     def epsilon(self, delta: float, *, records: int = 1) -> float:
         """Return the epsilon of a group of records; infinite where none is found.
@@ -116,11 +128,38 @@ def delta_of_one(epsilon: float, delta: float, *, records: int) -> float:
     return delta / (math.fsum(math.exp(each * epsilon) for each in range(records)) * OUTWARD)
 
 
-class SampledPlan(ABC):
+POISSON_PREMISES = (
+    Assumption(
+        statement="every record enters every batch by itself and by chance",
+        status="checked",
+        by="each is drawn anew for each batch with the stated probability, to 53 random bits",
+    ),
+    Assumption(
+        statement="nobody learns which records were in which batch",
+        status="assumed",
+        by="batches follow from the key of the noise; neither they, nor their sizes, nor how long a step took, may be "
+        "published",
+    ),
+    Assumption(
+        statement="dp-accounting's epsilon is none too small",
+        status="assumed",
+        by="it rounds the loss of privacy up, bin by bin; what its own float64 rounds is taken off delta as far as was "
+        "measured, and has no proven bound",
+    ),
+)
+"""What certificates of Poisson batches assume."""
+SECRET_BATCHES = "but not which records were in which batch"
+LOSSES_ADD_UP = "their losses of privacy add up"
+POISSON_BATCHES = "Poisson batches, which are secret: each record is in each with probability {0.share!r}, by itself"
+"""How batches are drawn, as a format of the plan."""
+
+
+class SampledPlan(PrivatePlan):
     """A learner that publishes noisy sums over Poisson batches, one a step."""
 
     problem: LinearProblem
     steps: int
+    numerical = True
 
     @property
     @abstractmethod
@@ -142,6 +181,22 @@ class SampledPlan(ABC):
         return self.guarantee.epsilon(delta)
 
 
+class SampledSteps(RunConstants):
+    """The constants of DP-SGD.
+
+    Attributes:
+        steps: Batches.
+        share: The probability of a record in a batch.
+        clip: What gradients of records are clipped to.
+        sigma: Standard deviation of the noise per coordinate, on a batch's sum divided by its expected size.
+    """
+
+    steps: int = Field(ge=1)
+    share: float = Field(gt=0, le=1)
+    clip: float = Field(gt=0)
+    sigma: float = Field(gt=0)
+
+
 @dataclass(frozen=True, kw_only=True)
 class SampledDescent(SampledPlan):
     """DP-SGD.
@@ -158,6 +213,21 @@ class SampledDescent(SampledPlan):
         ParameterError: A value makes no sense.
     """
 
+    name = "sampled-descent"
+    run_constants = SampledSteps
+    words = Words(
+        seen=f"or the weights after every step, {SECRET_BATCHES}",
+        sampling=POISSON_BATCHES,
+        together=LOSSES_ADD_UP,
+        clipped="every gradient of a record was clipped, on which alone epsilon rests",
+        premises=POISSON_PREMISES,
+        rounding=Assumption(
+            statement="what float64 rounds in sums of gradients tells nothing",
+            status="assumed",
+            by="it is not part of how far one record moves a sum",
+        ),
+        stored=True,
+    )
     problem: LinearProblem
     steps: int
     share: float
@@ -181,6 +251,27 @@ class SampledDescent(SampledPlan):
     def sums(self) -> tuple[NoisySums]:
         """What is published."""
         return (NoisySums(multiplier=self.multiplier, share=self.share, times=self.steps),)
+
+    @property
+    def noise_resolution(self) -> float:
+        """How far the noise of a batch may be from exact noise."""
+        return self.resolution(self.sigma)
+
+    @property
+    def calibration(self) -> Calibration:
+        """Its noise, and its steps."""
+        return Calibration(self.sigma, self.steps, step_size=self.step_size)
+
+    @classmethod
+    def from_constants(cls, constants: PlanConstants) -> Self:
+        """Return the plan with these constants; its step size is any."""
+        problem, (run, *_) = LinearProblem.of(constants), constants.runs_of(SampledSteps)
+        return cls(
+            problem=problem,
+            **run.model_dump(exclude={"sigma"}),
+            multiplier=run.sigma * run.share * problem.n / run.clip,
+            step_size=NO_PART,
+        )
 
     @classmethod
     def plan(
@@ -227,37 +318,6 @@ class SampledDescent(SampledPlan):
             middle = (low + high) / 2
             low, high = (low, middle) if enough(middle) else (middle, high)
         return replace(plan, multiplier=math.exp(high))
-
-
-def sampled_epsilon(
-    multiplier: float, *, share: float, steps: int, delta: float, relation: Relation, interval: float = 1e-4
-) -> float:
-    """Return the epsilon of sums over Poisson batches with Gaussian noise, composed numerically and rounded up.
-
-    Args:
-        multiplier: ``z``, noise in units of a record's bound, under both relations.
-        share: ``q``.
-        steps: Batches.
-        delta: Strictly between 0 and 1.
-        relation: Under ``replace-one`` a record leaves and another comes, which takes about twice the noise.
-        interval: Width of a bin of the privacy loss.
-
-    Raises:
-        ParameterError: A value makes no sense, or dp-accounting is not installed.
-    """
-    require_count(least=1, steps=steps)
-    sums = [NoisySums(multiplier=multiplier, share=share, times=steps)]
-    return composed_epsilon(sums, delta=delta, relation=relation, interval=interval)
-
-
-def composed_epsilon(sums: Sequence[NoisySums], *, delta: float, relation: Relation, interval: float = 1e-4) -> float:
-    """Return the epsilon of several kinds of noisy sums of the same records; arguments as of `sampled_epsilon`.
-
-    Raises:
-        ParameterError: A value makes no sense, there is no sum, or dp-accounting is not installed.
-    """
-    require_probability(delta=delta)
-    return _epsilon_of(composed_distribution(sums, relation=relation, interval=interval), sums, delta)
 
 
 def _epsilon_of(distribution: Any, sums: Iterable[NoisySums], delta: float) -> float:

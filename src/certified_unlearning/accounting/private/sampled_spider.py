@@ -17,7 +17,11 @@ from certified_unlearning.accounting.private.learners import LinearProblem
 from certified_unlearning.accounting.private.releases import MOVES
 from certified_unlearning.accounting.private.sampled import (
     LARGEST_MULTIPLIER,
+    LOSSES_ADD_UP,
+    POISSON_BATCHES,
+    POISSON_PREMISES,
     SEARCH_TOLERANCE,
+    SECRET_BATCHES,
     NoisySums,
     SampledPlan,
 )
@@ -47,6 +51,14 @@ class SampledSpider(VarianceReduced, SampledPlan):
         ParameterError: A value makes no sense, or the loss has no bound on its slope.
     """
 
+    name = "sampled-spider"
+    words = replace(
+        VarianceReduced.words,
+        seen=f"{VarianceReduced.words.seen}, {SECRET_BATCHES}",
+        sampling=f"full batch for gradients; for their differences, {POISSON_BATCHES}",
+        together=LOSSES_ADD_UP,
+        premises=(*VarianceReduced.words.premises, *POISSON_PREMISES),
+    )
     problem: LinearProblem
     steps: int
     period: int
@@ -165,11 +177,6 @@ class SampledSpider(VarianceReduced, SampledPlan):
                     else:
                         high, above = point, found
         return with_constant(high)
-
-    def constant(self, *, epsilon: float, delta: float) -> float:
-        """Return ``c`` of Theorem 41 for this noise, without the share of rounding."""
-        scale = self.problem.smoothness * math.sqrt(math.log(1 / delta)) / epsilon
-        return self.sigma_difference / (scale * _theorem_41(self.batch, self.steps, self.problem.n))
 
 
 def _theorem_41(batch: int, steps: int, n: int) -> float:

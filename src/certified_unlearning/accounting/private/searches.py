@@ -6,14 +6,15 @@ epsilon (the source splits it). The runs of a search read the same records and c
 Losses are clipped at a public bound, so a selection is purely private whatever the candidates are.
 """
 
-import math
+from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Self
+from typing import TYPE_CHECKING, ClassVar, Self
 
 from certified_unlearning.accounting.core.checks import require_count, require_positive, require_probability
 from certified_unlearning.accounting.private.guarantee import PrivateGuarantee
-from certified_unlearning.accounting.private.learners import Learner, LinearProblem, OutputPerturbation
+from certified_unlearning.accounting.private.learners import LEARNERS, Learner, LinearProblem, PrivateRun
+from certified_unlearning.accounting.private.plan import Calibration, PlanConstants, PrivatePlan
 from certified_unlearning.accounting.private.releases import composed
 from certified_unlearning.accounting.private.selections import (
     DRAWN_FAILURE,
@@ -28,8 +29,68 @@ Planner = Callable[[LinearProblem, int], Learner]
 """Plans a run of a learner on a problem, so many of which share epsilon and delta."""
 
 
+class Selection(PrivatePlan):
+    """Runs of a learner, one of whose models is selected on records that none of them learned from.
+
+    Attributes:
+        stated: Which constant of a certificate belongs to this selection alone.
+    """
+
+    words = replace(
+        Learner.words, order="they were split by position, so that learning and selecting read different ones"
+    )
+    run_constants = PrivateRun
+    stated: ClassVar[str]
+    validated: int
+    epsilon: float
+
+    if TYPE_CHECKING:
+        # As in the base.
+        @property
+        def learners(self) -> tuple[Learner, ...]:
+            """The runs; of boosting, whose runs are alike, one."""
+
+    @property
+    def parts(self) -> tuple[object, ...]:
+        """The runs, as a certificate states them."""
+        return tuple(part for each in self.learners for part in each.parts)
+
+    @property
+    @abstractmethod
+    def read(self) -> int:
+        """Records that runs learn from, all together."""
+
+    @property
+    def mechanism(self) -> str:
+        """How its runs learn."""
+        return self.learners[0].name
+
+    @property
+    def problem(self) -> LinearProblem:
+        """The bounds of the records of the first run."""
+        return self.learners[0].problem
+
+    @property
+    def noise_resolution(self) -> float:
+        """How far the weights of a run may be from those with exact noise, at most."""
+        return max(each.noise_resolution for each in self.learners)
+
+    @property
+    def calibration(self) -> Calibration:
+        """The noise of the first run, and its cost."""
+        return self.learners[0].calibration
+
+    def constants(self, *, features: int | None = None, row_norm: float | None = None) -> PlanConstants:
+        """Return what a certificate holds of it, as of the base."""
+        return replace(
+            super().constants(features=features, row_norm=row_norm),
+            n=self.read + self.validated,
+            **{self.stated: getattr(self, self.stated)},
+        )
+
+
 @dataclass(frozen=True, kw_only=True)
-class GridSearch:
+class GridSearch(Selection):
     """Algorithm 4: a run for each of several radii on one half of the records, the best selected on the other.
 
     Weights of zero are a candidate, too, with their measured loss; the source's constant score for them is far above
@@ -45,6 +106,9 @@ class GridSearch:
         ParameterError: There is no run, they are not of the same records, or a value makes no sense.
     """
 
+    selection = "grid search"
+    stated = "beta"
+    several_runs = True
     learners: tuple[Learner, ...]
     validated: int
     epsilon: float
@@ -61,9 +125,9 @@ class GridSearch:
             raise ParameterError("the runs of a search must be of one problem, but for the radius")
 
     @property
-    def problem(self) -> LinearProblem:
-        """Of the first run."""
-        return self.learners[0].problem
+    def read(self) -> int:
+        """Records of the first half, which all runs learn from."""
+        return self.problem.n
 
     @property
     def largest_losses(self) -> tuple[float, ...]:
@@ -107,9 +171,19 @@ class GridSearch:
         runs = tuple(planner(replace(problem, n=learned, radius=radius), len(radii)) for radius in radii)
         return cls(learners=runs, validated=problem.n - learned, epsilon=epsilon, beta=beta)
 
+    @classmethod
+    def from_constants(cls, constants: PlanConstants) -> Self:
+        """Return the search with these constants."""
+        return cls(
+            learners=LEARNERS[constants.mechanism].of_runs(constants),
+            validated=constants.n - constants.learned_n,
+            epsilon=constants.selection_epsilon,
+            beta=constants.beta or 0.0,
+        )
+
 
 @dataclass(frozen=True, kw_only=True)
-class Boosting:
+class Boosting(Selection):
     """Algorithm 15: a run on each of several chunks, of which the one with the least noisy loss is selected.
 
     Attributes:
@@ -122,6 +196,8 @@ class Boosting:
         ParameterError: A value makes no sense.
     """
 
+    selection = "boosting"
+    stated = "chunks"
     learner: Learner
     chunks: int
     validated: int
@@ -133,9 +209,14 @@ class Boosting:
         require_positive(epsilon=self.epsilon)
 
     @property
-    def problem(self) -> LinearProblem:
-        """Of a chunk."""
-        return self.learner.problem
+    def learners(self) -> tuple[Learner]:
+        """The run that all are like."""
+        return (self.learner,)
+
+    @property
+    def read(self) -> int:
+        """Records of all chunks but the last."""
+        return self.chunks * self.problem.n
 
     @property
     def largest_loss(self) -> float:
@@ -180,8 +261,29 @@ class Boosting:
         learner = planner(replace(problem, n=size), 1)
         return cls(learner=learner, chunks=chunks, validated=problem.n - chunks * size, epsilon=epsilon)
 
+    @classmethod
+    def from_constants(cls, constants: PlanConstants) -> Self:
+        """Return the boosted learner with these constants."""
+        chunks = constants.chunks or 0
+        return cls(
+            learner=LEARNERS[constants.mechanism].from_constants(constants),
+            chunks=chunks,
+            validated=constants.n - chunks * constants.learned_n,
+            epsilon=constants.selection_epsilon,
+        )
 
-PrivateLearner = Learner | GridSearch | Boosting
+
+PrivateLearner = Learner | Selection
+SELECTIONS: dict[str, type[Selection]] = {kind.selection: kind for kind in (GridSearch, Boosting)}
+"""All selections, by name."""
+
+
+def learner_of(constants: PlanConstants) -> PrivateLearner:
+    """Return the plan of a learner, or of a selection from its runs; errors as of `PrivatePlan.from_constants`."""
+    learner = LEARNERS.get(constants.mechanism)
+    if learner is None:
+        raise ParameterError(f"{constants.mechanism} is none of {', '.join(LEARNERS)}")
+    return SELECTIONS.get(constants.selection, learner).from_constants(constants)
 
 
 def clipped_at(learner: Learner, candidates: int) -> float:
@@ -193,7 +295,5 @@ def clipped_at(learner: Learner, candidates: int) -> float:
         learner: The run.
         candidates: How many are selected from.
     """
-    problem, reach = learner.problem, learner.problem.longest_weights
-    if isinstance(learner, OutputPerturbation):
-        reach += learner.sigma * math.sqrt(2 * math.log(8 * candidates / 0.05))
-    return problem.loss.largest_value(row_norm=problem.longest_row, radius=reach)
+    problem = learner.problem
+    return problem.loss.largest_value(row_norm=problem.longest_row, radius=learner.longest_published(candidates))

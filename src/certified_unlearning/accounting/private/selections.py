@@ -18,7 +18,6 @@ import numpy as np
 import numpy.typing as npt
 
 from certified_unlearning.accounting.core.checks import (
-    require_count,
     require_non_negative,
     require_positive,
     require_probability,
@@ -54,21 +53,6 @@ def mean_score_sensitivity(largest: float, *, n: int, relation: Relation) -> flo
     """
     mean_sensitivity(largest, n=n, relation=relation)
     return (largest / n + 2 * gamma(n + 4) * largest) * OUTWARD
-
-
-def exponential_probabilities(scores: Sequence[float], *, epsilon: float, sensitivity: float) -> Array:
-    """Return the exponential mechanism that looks for a *large* score: ``p(c) ~ exp(epsilon s(c) / (2 Delta))``.
-
-    Args:
-        scores: One for each candidate.
-        epsilon: Pure; `SELECTION_SHARE` of it is kept.
-        sensitivity: ``Delta``: how far one record moves a score, at most.
-
-    Raises:
-        ParameterError: There is no candidate, or a value makes no sense.
-    """
-    require_positive(epsilon=epsilon, sensitivity=sensitivity)
-    return _softmax(np.asarray(scores, dtype=np.float64) / sensitivity, epsilon)
 
 
 def generalised_scores(
@@ -108,15 +92,7 @@ def generalised_probabilities(
     losses: Sequence[float], sensitivities: Sequence[float], *, epsilon: float, beta: float
 ) -> Array:
     """Return the probabilities ``~ exp(-epsilon s_i / 2)`` of `generalised_scores`; arguments and errors as there."""
-    return _softmax(-generalised_scores(losses, sensitivities, epsilon=epsilon, beta=beta), epsilon)
-
-
-def generalised_guarantee(
-    losses: Sequence[float], sensitivities: Sequence[float], *, epsilon: float, beta: float
-) -> float:
-    """Return what the selected loss is at most, with probability ``1 - beta``."""
-    extra = 4 * math.log(len(losses) / beta) / epsilon
-    return min(q + extra * g for q, g in zip(losses, sensitivities, strict=True))
+    return softmax(-generalised_scores(losses, sensitivities, epsilon=epsilon, beta=beta), epsilon)
 
 
 def laplace_scale(sensitivity: float, epsilon: float) -> float:
@@ -137,45 +113,12 @@ def boosting_chunks(beta: float) -> int:
     return math.ceil(math.log(4 / beta, 4))
 
 
-def printed_boosting_scale(
-    *, at_zero: float, smoothness: float, row_norm: float, radius: float, n: int, epsilon: float
-) -> float:
-    """Return the scale that Algorithm 15 prints, ``sqrt(4 (Y^2 + H D^2 X^2) / (n epsilon))``: no calibration at all."""
-    return math.sqrt(4 * (at_zero**2 + smoothness * radius**2 * row_norm**2) / (n * epsilon))
+def softmax(exponents: Array, epsilon: float) -> Array:
+    """Return probabilities ``~ exp(epsilon x / 2)``; `SELECTION_SHARE` of epsilon is kept.
 
-
-def grid_candidates(*, at_zero: float, smoothness: float, row_norm: float, n: int, epsilon: float) -> int:
-    """Return how many radii a grid search needs (Theorem 15, made dimensionless), from a unit of 1 on; at least 1.
-
-    ``K = ceil(log2(Y max(sqrt(n), (n epsilon)^(1/3)) / (sqrt(H) X)))``: larger norms predict no better than 0.
+    Raises:
+        ParameterError: There is no candidate.
     """
-    require_count(least=1, n=n)
-    require_positive(at_zero=at_zero, smoothness=smoothness, row_norm=row_norm, epsilon=epsilon)
-    largest = at_zero / (math.sqrt(smoothness) * row_norm) * max(math.sqrt(n), (n * epsilon) ** (1 / 3))
-    return max(1, math.ceil(math.log2(largest)))
-
-
-def margin(
-    *, largest: float, at_zero: float, candidates: int, validated: int, beta: float, bounded_risk: bool = True
-) -> float:
-    """Return ``tau_j`` of Algorithm 4, corrected: what Bernstein's inequality adds to a mean of clipped losses.
-
-    It never matters for privacy, and is larger than the effects to be resolved: the default elsewhere is 0.
-
-    Args:
-        largest: ``Delta_j``.
-        at_zero: ``Y``.
-        candidates: ``K``.
-        validated: Records that losses were measured on.
-        beta: Probability with which it fails.
-        bounded_risk: Whether the candidate's risk is at most ``4 Y^2``.
-    """
-    log = math.log(4 * candidates / beta)
-    variance = largest * 4 * at_zero**2 if bounded_risk else largest**2
-    return 2 * largest * log / (3 * validated) + math.sqrt(2 * variance * log / validated)
-
-
-def _softmax(exponents: Array, epsilon: float) -> Array:
     if not len(exponents):
         raise ParameterError("there must be a candidate to select, got none")
     half = epsilon * (1 - SELECTION_SHARE) / 2

@@ -13,25 +13,115 @@ the explicit bounds that shows from some hundred million records on.
 
 import math
 from abc import abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass, replace
+from typing import Self
 
+from pydantic import Field
+
+from certified_unlearning.accounting.accountant import Assumption
 from certified_unlearning.accounting.core.checks import require_count, require_positive, require_probability
 from certified_unlearning.accounting.core.conversion import mu_from_epsilon
 from certified_unlearning.accounting.core.rounding import required_sigma
 from certified_unlearning.accounting.private.guarantee import GaussianPlan, require_met
-from certified_unlearning.accounting.private.learners import LinearProblem
-from certified_unlearning.accounting.private.releases import composed, mu_of, noise_multiplier
-from certified_unlearning.accounting.private.stationary import StationaryPlan
+from certified_unlearning.accounting.private.learners import ROUNDING_SHARE, LinearProblem
+from certified_unlearning.accounting.private.plan import (
+    NO_PART,
+    Calibration,
+    PlanConstants,
+    PrivatePlan,
+    RunConstants,
+    Words,
+    paid_rounding,
+    returned,
+)
+from certified_unlearning.accounting.private.releases import composed, mean_sensitivity, mu_of, noise_multiplier
 from certified_unlearning.accounting.residual.rounding import OUTWARD
+from certified_unlearning.errors import ParameterError
+
+BOUNDED_GRADIENTS = Assumption(
+    statement="no gradient, and no difference of two, is longer than was planned for",
+    status="checked",
+    by="the loss has a bounded slope and is smooth, and rows keep to their norm: then gradients of a record are "
+    "bounded whatever the weights are, and their differences by the weights' distance",
+)
+SHARE_OF_ROUNDING = paid_rounding(
+    "a share of what one record moves is set aside for what float64 rounds in gradients, and a run in which it could "
+    "be more ends with an error"
+)
+
+
+class StationaryPlan(PrivatePlan):
+    """A plan for stationary points: weights have no ball, so the loss must have a bounded slope.
+
+    A record's gradient has norm ``G`` at most, and its difference between two points ``min(H |w - w'|, 2 G)``. The
+    rounding of gradients may take a share of each sensitivity, which runs keep to.
+    """
+
+    problem: LinearProblem
+
+    def _require_bounded_slope(self, learner: str) -> None:
+        """Raise `ParameterError` unless the loss has a bound on its slope."""
+        if self.problem.loss.lipschitz is None:
+            raise ParameterError(f"{learner} needs a loss of bounded slope, the {self.problem.loss.name} loss has none")
+
+    @property
+    def gradient_bound(self) -> float:
+        """``G``: the largest norm of a record's gradient, anywhere."""
+        return self.problem.steepest
+
+    @property
+    def farthest(self) -> float:
+        """``2 G / H``: points farther apart have a difference of ``2 G`` at most."""
+        return 2 * self.gradient_bound / self.problem.smoothness
+
+    def moved(self, bound: float, records: int) -> float:
+        """Return how far one record moves a mean of so many, as computed: rounding adds its share at most."""
+        exact = mean_sensitivity(bound, n=records, relation=self.problem.relation)
+        return exact * (1 + ROUNDING_SHARE) * OUTWARD
+
+
+class SpiderConstants(RunConstants):
+    """The constants of SpiderBoost, whose gradients are all of all records.
+
+    Attributes:
+        gradients: Noisy mean gradients.
+        differences: Noisy mean differences of gradients.
+        batch: Expected size of a Poisson batch of differences; None where they are of all records.
+        sigma_gradient: Standard deviation of a gradient's noise, per coordinate.
+        sigma_difference: That of a difference's, in units of the distance between its points.
+    """
+
+    gradients: int = Field(ge=1)
+    differences: int = Field(ge=0)
+    batch: int | None = Field(default=None, ge=1)
+    sigma_gradient: float = Field(gt=0)
+    sigma_difference: float = Field(gt=0)
 
 
 class VarianceReduced(StationaryPlan):
-    """What full and sampled batches have in common: which releases are gradients, and what Lemma 15 makes of them."""
+    """What full and sampled batches have in common: which releases are gradients, and what Lemma 15 makes of them.
 
+    Attributes:
+        batch: Expected size of a Poisson batch of differences; None where they are of all records.
+    """
+
+    run_constants = SpiderConstants
+    words = Words(
+        seen="or all iterates that it was drawn from",
+        premises=(
+            BOUNDED_GRADIENTS,
+            returned("it is any iterate but the start, with the same probability, drawn beforehand"),
+        ),
+        rounding=SHARE_OF_ROUNDING,
+        stored=True,
+    )
     steps: int
     period: int
+    batch: int | None
     step_size: float
     sigma_gradient: float
+    sigma_difference: float
 
     @property
     def gradients(self) -> int:
@@ -69,9 +159,40 @@ class VarianceReduced(StationaryPlan):
             return math.inf
         return math.sqrt(40 * gap * smoothness / self.steps + 12 * self.gradient_error)
 
+    @property
+    def noise_resolution(self) -> float:
+        """How far the noisiest release may be from one with exact noise."""
+        return self.resolution(max(self.sigma_gradient, self.farthest * self.sigma_difference))
+
+    @property
+    def calibration(self) -> Calibration:
+        """Its first noise, its steps and how small a gradient it finds, for losses that fall by their value at 0."""
+        bound = self.stationarity_bound(self.problem.loss.at_zero**2)
+        return Calibration(self.sigma_gradient, self.steps, gradient=bound)
+
+    @classmethod
+    def from_constants(cls, constants: PlanConstants) -> Self:
+        """Return the plan with these constants and the shortest period; its step size is any."""
+        run = constants.runs_of(SpiderConstants)[0]
+        if (run.batch is not None) != cls.numerical:
+            raise ParameterError(f"{cls.name} {'needs a' if cls.numerical else 'has no'} batch")
+        steps = run.gradients + run.differences
+        planned: Callable[..., Self] = cls
+        plan = planned(
+            problem=LinearProblem.of(constants),
+            steps=steps,
+            # The shortest with as many gradients.
+            period=-(-steps // run.gradients),
+            step_size=NO_PART,
+            **run.model_dump(exclude={"gradients", "differences"}, exclude_none=True),
+        )
+        if plan.gradients != run.gradients:
+            raise ParameterError(f"no period of {steps} steps has {run.gradients} gradients")
+        return plan
+
 
 @dataclass(frozen=True, kw_only=True)
-class SpiderBoost(VarianceReduced, GaussianPlan):
+class SpiderBoost(GaussianPlan, VarianceReduced):
     """Algorithm 5 on full batches.
 
     Attributes:
@@ -86,6 +207,8 @@ class SpiderBoost(VarianceReduced, GaussianPlan):
         ParameterError: A value makes no sense, or the loss has no bound on its slope.
     """
 
+    name = "spider-boost"
+    batch = None
     problem: LinearProblem
     steps: int
     period: int
@@ -209,18 +332,6 @@ def theorem_42(
 def equivalent_constant(epsilon: float, delta: float) -> float:
     """Return ``c`` of Theorem 41 for full batches under replace-one: ``2 sqrt(2) z epsilon / sqrt(log(1/delta))``."""
     return 2 * math.sqrt(2) * noise_multiplier(epsilon, delta) * epsilon / math.sqrt(math.log(1 / delta))
-
-
-def lemma_15(*, step_size: float, smoothness: float, drift: float) -> tuple[float, float, float]:
-    """Return Lemma 15's ``A`` and its two coefficients, of ``L_0 / T`` and of ``tau_1^2``.
-
-    Args:
-        step_size: ``eta``.
-        smoothness: ``H``.
-        drift: ``tau_2^2 q``.
-    """
-    a = step_size / 2 - smoothness * step_size**2 / 2 - step_size**3 * drift / 2
-    return a, 2 / a * (1 + drift * step_size**2), step_size / a + 2 + drift * step_size**3 / a
 
 
 def _calibrated(given: SpiderBoost, period: int, epsilon: float, delta: float) -> SpiderBoost:

@@ -105,12 +105,6 @@ def flip_probability(rule: LabelRule, scale: float) -> float:
     return math.exp(-1 / (2 * scale)) / 2 if scale else 0.0
 
 
-def stability_threshold(epsilon: float, delta: float) -> float:
-    """Return ``log(1 / delta) / epsilon``, above which a radius with Laplace noise has its label published."""
-    _require("stable", epsilon, delta)
-    return -math.log(delta) / epsilon
-
-
 def pass_probability(radius: int, *, epsilon: float, delta: float) -> Fraction:
     """Return how likely ``k + Lap(1 / epsilon)`` is above the threshold: ``delta / 2`` at radius 0.
 

@@ -14,17 +14,43 @@ import math
 from dataclasses import dataclass
 from typing import Self
 
+from pydantic import Field
+
 from certified_unlearning.accounting.core.checks import require_count, require_positive
 from certified_unlearning.accounting.private.guarantee import GaussianPlan, require_met
 from certified_unlearning.accounting.private.learners import LinearProblem
+from certified_unlearning.accounting.private.plan import (
+    NO_PART,
+    Calibration,
+    PlanConstants,
+    RunConstants,
+    Words,
+    returned,
+)
 from certified_unlearning.accounting.private.releases import noise_multiplier
-from certified_unlearning.accounting.private.stationary import StationaryPlan
+from certified_unlearning.accounting.private.spider import BOUNDED_GRADIENTS, SHARE_OF_ROUNDING, StationaryPlan
 from certified_unlearning.accounting.residual.rounding import OUTWARD
 from certified_unlearning.errors import ParameterError
 
 
+class TreeConstants(RunConstants):
+    """The constants of the tree-based Spider.
+
+    Attributes:
+        batch: Records of a root.
+        depth: Levels below it.
+        rounds: Trees.
+        multiplier: Noise of every release, in units of how far one record moves it.
+    """
+
+    batch: int = Field(ge=1)
+    depth: int = Field(ge=1)
+    rounds: int = Field(ge=1)
+    multiplier: float = Field(gt=0)
+
+
 @dataclass(frozen=True, kw_only=True)
-class TreeSpider(StationaryPlan, GaussianPlan):
+class TreeSpider(GaussianPlan, StationaryPlan):
     """Algorithm 6.
 
     Attributes:
@@ -40,6 +66,17 @@ class TreeSpider(StationaryPlan, GaussianPlan):
         ParameterError: A value makes no sense, there are too few records, or the loss has no bound on its slope.
     """
 
+    name = "tree-spider"
+    run_constants = TreeConstants
+    disjoint = True
+    words = Words(
+        seen="or the points and noisy gradients of all nodes of its trees",
+        premises=(
+            BOUNDED_GRADIENTS,
+            returned("it is the first leaf whose noisy gradient is short, or any leaf with the same chance"),
+        ),
+        rounding=SHARE_OF_ROUNDING,
+    )
     problem: LinearProblem
     batch: int
     depth: int
@@ -55,8 +92,8 @@ class TreeSpider(StationaryPlan, GaussianPlan):
         self._require_bounded_slope("a tree")
         if not self.batch >> self.depth:
             raise ParameterError(f"depth must leave a leaf a record, got {self.depth} for a batch of {self.batch}")
-        if self.used > self.problem.n:
-            raise ParameterError(f"{self.rounds} rounds take {self.used} records, there are {self.problem.n}")
+        if self.learned > self.problem.n:
+            raise ParameterError(f"{self.rounds} rounds take {self.learned} records, there are {self.problem.n}")
 
     def node_batch(self, level: int) -> int:
         """Return the records of a right child at a level: ``floor(b / 2^level)``."""
@@ -92,9 +129,14 @@ class TreeSpider(StationaryPlan, GaussianPlan):
         return self.node_sigma(self.depth, self.farthest)
 
     @property
-    def used(self) -> int:
+    def learned(self) -> int:
         """Records that are read; the others are left over."""
         return self.rounds * self.records_per_round
+
+    @property
+    def left_over(self) -> int:
+        """Records that nothing reads."""
+        return self.problem.n - self.learned
 
     @property
     def mu(self) -> float:
@@ -105,6 +147,23 @@ class TreeSpider(StationaryPlan, GaussianPlan):
     def releases(self) -> int:
         """Of all records together: a root and the right children of each round."""
         return self.rounds << self.depth
+
+    @property
+    def noise_resolution(self) -> float:
+        """How far the noisiest release may be from one with exact noise."""
+        return self.resolution(self.largest_sigma)
+
+    @property
+    def calibration(self) -> Calibration:
+        """Its first noise, and its visits."""
+        return Calibration(self.root_sigma, self.releases)
+
+    @classmethod
+    def from_constants(cls, constants: PlanConstants) -> Self:
+        """Return the plan with these constants; its step and its tolerance are any."""
+        run = constants.runs_of(TreeConstants)[0]
+        problem = LinearProblem.of(constants, records=constants.n)
+        return cls(problem=problem, step=NO_PART, tolerance=NO_PART, **run.model_dump())
 
     @classmethod
     def plan(cls, problem: LinearProblem, *, epsilon: float, delta: float, tolerance: float | None = None) -> Self:

@@ -76,16 +76,6 @@ def budget_of(*, epsilon: float, delta: float, strong_convexity: float, sigma: f
     return mu_from_epsilon(epsilon, delta) * strong_convexity * sigma / OUTWARD**2
 
 
-def sigma_of(residual: float, *, epsilon: float, delta: float, strong_convexity: float) -> float:
-    """Return the least sigma with which a residual gives at most ``epsilon`` at ``delta``: inverse of `budget_of`.
-
-    Raises:
-        ParameterError: A value makes no sense.
-    """
-    require_positive(residual=residual, strong_convexity=strong_convexity)
-    return residual / strong_convexity / mu_from_epsilon(epsilon, delta) * OUTWARD**2
-
-
 def noise_delta(epsilon: float, *, dimension: int, releases: int) -> float:
     """Return the addition to delta for random norms that are larger than `accounting.core.rounding` supposes."""
     require_non_negative(epsilon=epsilon)

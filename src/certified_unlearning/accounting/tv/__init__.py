@@ -6,6 +6,6 @@ rests on none of these numbers: they say what it costs (recompute probabilities)
 whose constants and logarithms are dropped). What is marked *derived* is not printed there.
 
 `distances` between laws; `subsampling`, `recomputation` and `tree`: probabilities of computing again, as printed and as
-they are; `erm` and `one_pass`: the parameters of chapters 4 and 5; `baselines` they are compared with; `planning`: the
-least noise for a wanted probability.
+they are; `erm` and `one_pass`: the parameters of chapters 4 and 5; `planning`: the least noise for a wanted
+probability. What only claims compare is in `papers.tv_stability.theory`.
 """

@@ -2,12 +2,9 @@
 
 import math
 
-import numpy as np
-
 from certified_unlearning.accounting.core.checks import (
     require_count,
     require_non_negative,
-    require_positive,
     require_probability,
 )
 from certified_unlearning.errors import ParameterError
@@ -26,12 +23,6 @@ def gaussian_tv(gap: float) -> float:
     return math.erf(gap / math.sqrt(8))
 
 
-def gaussian_tv_bound(gap: float) -> float:
-    """Return the bound ``gap / sqrt(2 pi)``, at most 1, of `gaussian_tv`."""
-    require_non_negative(gap=gap)
-    return min(1.0, gap / math.sqrt(2 * math.pi))
-
-
 def gap_of_tv(tv: float) -> float:
     """Return the gap at which `gaussian_tv` has a value strictly between 0 and 1."""
     require_probability(tv=tv)
@@ -40,90 +31,6 @@ def gap_of_tv(tv: float) -> float:
     )  # Here and below: not everybody who imports this needs SciPy, which takes a second.
 
     return math.sqrt(8) * float(erfinv(tv))
-
-
-def gaussian_renyi(gap: float, alpha: float) -> float:
-    """Return the Rényi divergence of order ``alpha >= 1`` of two Gaussians of one covariance; KL at 1.
-
-    Raises:
-        ParameterError: ``gap`` is below 0, or ``alpha`` below 1.
-    """
-    require_non_negative(gap=gap)
-    require_order(alpha)
-    return alpha * gap**2 / 2
-
-
-def tv_from_kl(divergence: float) -> float:
-    """Return the best of two upper bounds on the total variation, by the Kullback-Leibler divergence.
-
-    `pinsker` is the smaller one below a divergence of about 1.59, `bretagnolle_huber` above.
-    """
-    return min(pinsker(divergence), bretagnolle_huber(divergence))
-
-
-def pinsker(divergence: float) -> float:
-    """Return Pinsker's bound ``sqrt(KL / 2)`` on the total variation, at most 1."""
-    require_non_negative(divergence=divergence)
-    return min(1.0, math.sqrt(divergence / 2))
-
-
-def bretagnolle_huber(divergence: float) -> float:
-    """Return Lemma 33's bound ``sqrt(1 - exp(-KL))`` on the total variation.
-
-    Lemma 33 takes the limit of Rényi divergences at order 1, which is the Kullback-Leibler divergence.
-    """
-    require_non_negative(divergence=divergence)
-    return math.sqrt(-math.expm1(-divergence))
-
-
-def group_stability(rho: float, *, replaced: int = 0, added: int = 0) -> float:
-    """Return Remark 1: the total variation of outputs on data sets that differ in more than one record, at most 1.
-
-    Args:
-        rho: Stability under adding or removing one record.
-        replaced: ``k_1``, records of the one that the other has not, each of which has another in its place.
-        added: ``k_2``, by how many records the other is larger. (Remark 5 swaps the two counts in print.)
-
-    Raises:
-        ParameterError: ``rho`` or a count is below 0.
-    """
-    require_non_negative(rho=rho)
-    require_count(least=0, replaced=replaced, added=added)
-    return min(1.0, (2 * replaced + added) * rho)
-
-
-def last_iterate_tv(*, n: int, batch_size: int, steps: int, lipschitz: float, sigma: float) -> float:
-    """Return how far the last iterates of noisy SGD are apart in the example of Proposition 5, exactly (derived).
-
-    All losses but one are 0, that one is linear with slope ``G`` or ``-G``: the example shows that the bound
-    ``8 sqrt(T) G / (n sigma)`` of Proposition 1 has the right order. The mean moves by ``2 i G / m`` where ``i``,
-    binomial, counts the batches with that record.
-
-    Args:
-        n: Number of records.
-        batch_size: ``m``.
-        steps: ``T``.
-        lipschitz: ``G``.
-        sigma: Noise of a step, its standard deviation per coordinate.
-
-    Raises:
-        ParameterError: A value makes no sense.
-    """
-    require_batch(n, batch_size)
-    require_count(least=1, steps=steps)
-    require_positive(lipschitz=lipschitz, sigma=sigma)
-    from scipy.stats import binom
-
-    hits = np.arange(steps + 1)
-    gaps = 2 * hits * lipschitz / (batch_size * math.sqrt(steps) * sigma)
-    tv = np.array([gaussian_tv(float(gap)) for gap in gaps])
-    return float(np.dot(binom.pmf(hits, steps, batch_size / n), tv))
-
-
-def require_order(alpha: float) -> None:
-    """Raise `ParameterError` unless a Rényi order is finite and at least 1."""
-    if not 1 <= alpha < math.inf:
-        raise ParameterError(f"alpha must be a finite number, at least 1, got {alpha!r}")
 
 
 def require_batch(n: int, batch_size: int) -> None:

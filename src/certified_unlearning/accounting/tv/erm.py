@@ -8,7 +8,6 @@ import math
 from dataclasses import dataclass, replace
 
 from certified_unlearning.accounting.core.checks import require_count, require_positive
-from certified_unlearning.accounting.tv.recomputation import AMPLIFIABLE
 from certified_unlearning.errors import ParameterError
 
 
@@ -113,24 +112,18 @@ def proposition_3_whole(problem: ConvexProblem) -> Parameters:
     return replace(real, steps=steps, batch_size=batch_size)
 
 
-def proposition_3_risk(problem: ConvexProblem, *, steps: float, step_size: float) -> float:
-    """Return the proof's bound ``4 G^2 T eta / (rho n) + D^2 / (eta T)`` on sub-sample-GD's excess empirical risk."""
-    require_positive(steps=steps, step_size=step_size)
-    drift = 4 * problem.lipschitz**2 * steps * step_size / problem.stable_records
-    return drift + problem.diameter**2 / (step_size * steps)
-
-
 def proposition_1(problem: ConvexProblem, *, steps: float, batch_size: float) -> Parameters:
     """Return accelerated noisy SGD's parameters (Algorithm 9) for given steps and batches.
 
-    ``sigma = 8 sqrt(T) G / (n rho)``, and a step size of `noisy_step_size`. `proposition_1_steps` is its condition.
+    ``sigma = 8 sqrt(T) G / (n rho)``, and a step size of `noisy_step_size`. Amplification by sub-sampling needs
+    ``T >= (n rho)^2 / (10.048 m^2)``.
     """
     sigma = stable_sigma(problem, steps=steps)
     g, diameter = problem.lipschitz, problem.diameter
     risk = (
         problem.smoothness * diameter**2 / steps**2
         + g * diameter / math.sqrt(steps * batch_size)
-        + _noise_floor(problem)
+        + noise_floor(problem)
     )
     step_size = noisy_step_size(problem, steps=steps, batch_size=batch_size, sigma=sigma, accelerated=True)
     return Parameters(steps, batch_size, step_size, sigma, risk)
@@ -141,7 +134,7 @@ def proposition_7(problem: ConvexProblem, *, steps: float, batch_size: float) ->
     sigma = stable_sigma(problem, steps=steps)
     g, diameter = problem.lipschitz, problem.diameter
     risk = (
-        problem.smoothness * diameter**2 / steps + g * diameter / math.sqrt(steps * batch_size) + _noise_floor(problem)
+        problem.smoothness * diameter**2 / steps + g * diameter / math.sqrt(steps * batch_size) + noise_floor(problem)
     )
     step_size = noisy_step_size(problem, steps=steps, batch_size=batch_size, sigma=sigma, accelerated=False)
     return Parameters(steps, batch_size, step_size, sigma, risk)
@@ -153,78 +146,16 @@ def stable_sigma(problem: ConvexProblem, *, steps: float) -> float:
     return 8 * math.sqrt(steps) * problem.lipschitz / problem.stable_records
 
 
-def proposition_1_steps(problem: ConvexProblem, *, batch_size: float, printed: bool = False) -> float:
-    """Return the least ``T`` for which amplification by sub-sampling holds as Propositions 1 and 7 use it.
-
-    ``(n rho)^2 / (10.048 m^2)`` by the proof's own inequality; printed with 16.
-    """
-    require_positive(batch_size=batch_size)
-    return (problem.stable_records / batch_size) ** 2 / (16 if printed else 8 * AMPLIFIABLE)
-
-
 def noisy_step_size(
     problem: ConvexProblem, *, steps: float, batch_size: float, sigma: float, accelerated: bool
 ) -> float:
     """Return ``min(1 / (2 H), D / ((G / sqrt(m) + sigma sqrt(d)) T^p))``, ``p`` 3/2 if accelerated, 1/2 if not.
 
-    Propositions 1 and 7 print no ``sqrt(d)``, which their proofs need: `printed_step_size`.
+    Propositions 1 and 7 print no ``sqrt(d)``, which their proofs need.
     """
     require_positive(steps=steps, batch_size=batch_size)
     spread = problem.lipschitz / math.sqrt(batch_size) + sigma * problem.root_dimension
-    return _step_size(problem, spread=spread, steps=steps, accelerated=accelerated)
-
-
-def proof_step_size(
-    problem: ConvexProblem, *, steps: float, batch_size: float, sigma: float, accelerated: bool
-) -> float:
-    """Return `noisy_step_size` with the proofs' ``sqrt(2 G^2 / m + sigma^2 d)`` for the spread of a noisy gradient."""
-    require_positive(steps=steps, batch_size=batch_size)
-    spread = math.sqrt(2 * problem.lipschitz**2 / batch_size + sigma**2 * problem.dimension)
-    return _step_size(problem, spread=spread, steps=steps, accelerated=accelerated)
-
-
-def printed_step_size(
-    problem: ConvexProblem, *, steps: float, batch_size: float, sigma: float, accelerated: bool
-) -> float:
-    """Return `noisy_step_size` as Propositions 1 and 7 print it, without ``sqrt(d)``; for comparison only."""
-    return noisy_step_size(
-        replace(problem, dimension=1), steps=steps, batch_size=batch_size, sigma=sigma, accelerated=accelerated
-    )
-
-
-def corollary_7_batches(problem: ConvexProblem) -> tuple[float, float]:
-    """Return the least batch size of Corollary 7 (accelerated noisy SGD), and the largest useful one (Remark 3)."""
-    stable, root, condition = problem.stable_records, problem.root_dimension, problem.condition
-    least = min(problem.dimension / 16, (stable**3 * root / condition) ** 0.25 / 4)
-    return least, math.sqrt(stable**3 / (problem.dimension**1.5 * condition))
-
-
-def corollary_7(problem: ConvexProblem, *, batch_size: float) -> Parameters:
-    """Return accelerated noisy SGD's parameters at its best rate, ``G D sqrt(d) / (rho n)``.
-
-    ``T = max((rho n)^2 / (m d), sqrt(H D rho n / (G sqrt(d))))``.
-    """
-    require_positive(batch_size=batch_size)
-    stable = problem.stable_records
-    steps = max(
-        stable**2 / (batch_size * problem.dimension), math.sqrt(problem.condition * stable / problem.root_dimension)
-    )
-    return replace(proposition_1(problem, steps=steps, batch_size=batch_size), excess_risk=_noise_floor(problem))
-
-
-def corollary_8_batches(problem: ConvexProblem) -> tuple[float, float]:
-    """Return the least batch size of Corollary 8 (noisy SGD), and the largest useful one."""
-    stable, root, condition = problem.stable_records, problem.root_dimension, problem.condition
-    least = min(problem.dimension / 16, math.sqrt(stable * root / condition) / 4)
-    return least, stable / (root * condition)
-
-
-def corollary_8(problem: ConvexProblem, *, batch_size: float) -> Parameters:
-    """Return noisy SGD's parameters at its best rate: ``T = max((rho n)^2 / (m d), H D rho n / (G sqrt(d)))``."""
-    require_positive(batch_size=batch_size)
-    stable = problem.stable_records
-    steps = max(stable**2 / (batch_size * problem.dimension), problem.condition * stable / problem.root_dimension)
-    return replace(proposition_7(problem, steps=steps, batch_size=batch_size), excess_risk=_noise_floor(problem))
+    return step_size_of_spread(problem, spread=spread, steps=steps, accelerated=accelerated)
 
 
 def theorem_22(problem: ConvexProblem) -> Parameters:
@@ -249,21 +180,6 @@ def inner_problem(problem: ConvexProblem, *, steps: float) -> ConvexProblem:
     """Return the problem at stability ``rho / sqrt(T)``, so that about a share ``rho`` of edits computes again."""
     require_positive(steps=steps)
     return replace(problem, rho=problem.rho / math.sqrt(steps))
-
-
-def theorem_22_risk(problem: ConvexProblem) -> float:
-    """Return Theorem 22's rate, the better one of its branches."""
-    return min(proposition_3(problem).excess_risk, theorem_22(problem).excess_risk)
-
-
-def theorem_23_risk(problem: ConvexProblem) -> float:
-    """Return the rate ``G D min(1 / sqrt(rho n), sqrt(d) / (rho n))`` of stable learners without a fast unlearner."""
-    return min(problem.lipschitz * problem.diameter / math.sqrt(problem.stable_records), _noise_floor(problem))
-
-
-def theorem_24_risk(problem: ConvexProblem) -> float:
-    """Return the lower bound's rate ``G D min(1, 1 / (rho n))``, ``0 < rho < 1``."""
-    return problem.lipschitz * problem.diameter * min(1.0, 1 / problem.stable_records)
 
 
 def theorem_44(problem: ConvexProblem, *, printed_risk: bool = False) -> Parameters:
@@ -303,32 +219,12 @@ def theorem_45(problem: ConvexProblem) -> Parameters:
     return proposition_8(problem, batch_size=steps / problem.condition**2)
 
 
-def theorem_48_risk(problem: ConvexProblem) -> float:
-    """Return the population risk's rate, ``G D / sqrt(n)`` and Theorem 23's."""
-    return problem.lipschitz * problem.diameter / math.sqrt(problem.n) + theorem_23_risk(problem)
-
-
-def theorem_48_steps(problem: ConvexProblem, *, printed: bool = False) -> float:
-    """Return noisy SGD's ``T`` for the population risk.
-
-    ``max(min(n, (rho n)^2 / d), H D / G min(sqrt(n), rho n / sqrt(d)))``. Printed are the roots in the first entry,
-    with which ``G D / sqrt(T)`` is not of the claimed rate.
-    """
-    least = min(math.sqrt(problem.n), problem.stable_records / problem.root_dimension)
-    return max(least if printed else least**2, problem.condition * least)
-
-
-def theorem_48_step_size(problem: ConvexProblem, *, steps: float, gradient_variance: float) -> float:
-    """Return ``min(1 / (2 H), D / (sqrt(G^2 T / n + V^2) sqrt(T)))``, ``V^2`` the variance of a noisy gradient."""
-    require_positive(steps=steps, gradient_variance=gradient_variance)
-    spread = math.sqrt(problem.lipschitz**2 * steps / problem.n + gradient_variance)
-    return min(1 / (2 * problem.smoothness), problem.diameter / (spread * math.sqrt(steps)))
-
-
-def _noise_floor(problem: ConvexProblem) -> float:
+def noise_floor(problem: ConvexProblem) -> float:
+    """Return ``G D sqrt(d) / (rho n)``, the part of a rate that the noise leaves however long one learns."""
     return problem.lipschitz * problem.diameter * problem.root_dimension / problem.stable_records
 
 
-def _step_size(problem: ConvexProblem, *, spread: float, steps: float, accelerated: bool) -> float:
+def step_size_of_spread(problem: ConvexProblem, *, spread: float, steps: float, accelerated: bool) -> float:
+    """Return ``min(1 / (2 H), D / (spread T^p))``, ``p`` 3/2 if accelerated, 1/2 if not."""
     horizon = math.pow(steps, 1.5 if accelerated else 0.5)
     return min(1 / (2 * problem.smoothness), problem.diameter / (spread * horizon))

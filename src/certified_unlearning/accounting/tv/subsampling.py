@@ -6,12 +6,8 @@ noise only ever spares recomputation, these probabilities bound those of every m
 
 import math
 
-import numpy as np
-import numpy.typing as npt
-
 from certified_unlearning.accounting.core.checks import require_count
 from certified_unlearning.accounting.tv.distances import require_batch
-from certified_unlearning.errors import ParameterError
 
 
 def subsampling_tv(*, n: int, batch_size: int, steps: int) -> float:
@@ -40,74 +36,6 @@ def subsampling_tv_bound(*, n: int, batch_size: int, steps: int) -> float:
     return min(1.0, steps * batch_size / n)
 
 
-def insertion_tv(*, n: int, batch_size: int, steps: int) -> float:
-    """Return ``1 - (1 - m / (n + 1))^T``: `subsampling_tv` of a record that is inserted into ``n``."""
-    require_batch(n, batch_size)
-    return subsampling_tv(n=n + 1, batch_size=batch_size, steps=steps)
-
-
-def replaced_members(
-    *, n: int, batch_size: int, replaced: int = 0, added: int = 0, removed: int = 0
-) -> npt.NDArray[np.float64]:
-    """Return the law of how many members of a batch one edit of many records replaces (Proposition 9's proof).
-
-    The edit replaces ``k_1`` records and either adds or removes ``k_2`` more.
-
-    Args:
-        n: Number of records before the edit.
-        batch_size: ``m``.
-        replaced: ``k_1``.
-        added: ``k_2`` of an edit after which there are more records.
-        removed: ``k_2`` of an edit after which there are fewer.
-
-    Returns:
-        Shape ``(m + 1,)``: the probabilities of 0 to ``m`` replaced members.
-
-    Raises:
-        ParameterError: A value makes no sense, or records are both added and removed.
-    """
-    _require_edit(n, batch_size, replaced, added, removed)
-    from scipy.stats import hypergeom
-
-    counts = np.arange(batch_size + 1)
-    law: npt.NDArray[np.float64] = hypergeom.pmf(counts, n + added, replaced + added + removed, batch_size)
-    return law
-
-
-def batch_edit_probability(
-    *, n: int, batch_size: int, steps: int, replaced: int = 0, added: int = 0, removed: int = 0
-) -> float:
-    """Return the probability that one edit of many records changes some batch of a run (derived).
-
-    For sub-sample-GD it is the probability that the edit computes again, exactly: ``1 - (C(n - k, m) / C(n, m))^T``
-    where ``k`` records are removed. Arguments and errors are those of `replaced_members`; ``steps`` is ``T``.
-    """
-    require_count(least=0, steps=steps)
-    _require_edit(n, batch_size, replaced, added, removed)
-    changed, members = replaced + added + removed, n + added
-    if batch_size > members - changed:
-        return float(steps > 0)
-    # One record after the other is not in a batch: small probabilities keep their digits.
-    log_none = math.fsum(math.log1p(-batch_size / (members - number)) for number in range(changed))
-    return -math.expm1(steps * log_none)
-
-
-def one_by_one_recomputations(*, n: int, batch_size: int, steps: int, removed: int) -> float:
-    """Return how often sub-sample-GD computes again, on average, where records are deleted one after the other.
-
-    Appendix C.8 says that one edit for all of them gains a factor 2 at most. That compares two bounds for rare
-    recomputation: `batch_edit_probability` is at most 1, this grows with the number of records (derived).
-
-    Raises:
-        ParameterError: A value makes no sense, or too few records would be left for a batch.
-    """
-    require_batch(n, batch_size)
-    require_count(least=0, removed=removed)
-    if n - removed < batch_size:
-        raise ParameterError(f"removed must leave batch_size = {batch_size} of n = {n} records, got {removed}")
-    return math.fsum(subsampling_tv(n=n - gone, batch_size=batch_size, steps=steps) for gone in range(removed))
-
-
 def probability_of_any(probability: float, times: int) -> float:
     """Return ``1 - (1 - p)^times``, to full relative precision for small ``p``."""
     if probability == 1:
@@ -118,15 +46,3 @@ def probability_of_any(probability: float, times: int) -> float:
 def probability_each(any_of_them: float, times: int) -> float:
     """Return ``p`` with ``1 - (1 - p)^times`` as given: the inverse of `probability_of_any`."""
     return -math.expm1(math.log1p(-any_of_them) / times)
-
-
-def _require_edit(n: int, batch_size: int, replaced: int, added: int, removed: int) -> None:
-    require_batch(n, batch_size)
-    require_count(least=0, replaced=replaced, added=added, removed=removed)
-    if added and removed:
-        raise ParameterError(f"added or removed must be 0 (count pairs as replaced), got {added} and {removed}")
-    if replaced + removed > n or n - removed < batch_size:
-        raise ParameterError(
-            f"an edit must leave batch_size = {batch_size} of n = {n} records and change no more than there are, got "
-            f"replaced = {replaced}, removed = {removed}"
-        )

@@ -7,7 +7,7 @@ one node for each set bit of ``t``. A record's position is uniform, so what an e
 
 All sharp forms are derived. With acceptance probability ``1 - tau_h`` at height ``h``, positions ``1`` to ``2^a`` keep
 all nodes below ``2^a`` with probability ``prod_{h < a} (1 - tau_h / 2)`` on average, since half of them pass a node of
-each height; `mean_recompute_probability` puts blocks of powers of 2 together.
+each height.
 
 `Budget` says how stability is shared among heights, for trees whose size is not known when noise begins to be drawn.
 """
@@ -16,30 +16,13 @@ import math
 from typing import Literal, get_args
 
 import numpy as np
-import numpy.typing as npt
 
 from certified_unlearning.accounting.core.checks import require_count, require_positive
-from certified_unlearning.accounting.tv.distances import gaussian_tv, pinsker
+from certified_unlearning.accounting.tv.distances import gaussian_tv
 from certified_unlearning.errors import ParameterError
 
 Budget = Literal["printed", "quadratic", "equal"]
 Logarithm = Literal["2", "e"]
-
-
-def nodes_of_position(position: int, nodes: int) -> list[int]:
-    """Return the nodes that sum a position, in the order in which they are tested; none if ``position > nodes``.
-
-    Args:
-        position: ``j``, counted from 1.
-        nodes: The last node: after a deletion from ``n`` records, ``n - 1``; an insertion into ``n`` tests ``n``.
-    """
-    require_count(least=1, position=position)
-    require_count(least=0, nodes=nodes)
-    found = []
-    while position <= nodes:
-        found.append(position)
-        position += position & -position
-    return found
 
 
 def nodes_of_prefix(length: int) -> list[int]:
@@ -50,20 +33,6 @@ def nodes_of_prefix(length: int) -> list[int]:
         found.append(length)
         length -= length & -length
     return found
-
-
-def tested_nodes(n: int) -> npt.NDArray[np.int64]:
-    """Return how many nodes a deletion from ``n`` records tests, for positions 1 to ``n``; shape ``(n,)``.
-
-    An insertion into ``n - 1`` records tests as many, for its new position.
-    """
-    require_count(least=1, n=n)
-    nodes = np.arange(1, n + 1, dtype=np.int64)
-    counts = np.zeros(n, dtype=np.int64)
-    while (tested := nodes < n).any():
-        counts += tested
-        nodes += nodes & -nodes
-    return counts
 
 
 def heights(n: int) -> int:
@@ -99,81 +68,23 @@ def lemma_38(*, n: int, rho: float, logarithm: Logarithm = "2") -> float:
     return min(1.0, rho * _logarithm(n, logarithm))
 
 
-def calibrated_sigma(*, n: int, rho: float, sensitivity: float) -> float:
-    """Return ``L B / (sqrt(2 pi) rho)`` with ``L`` `heights`: no edit of up to ``n`` records costs more than ``rho``.
-
-    It bounds the stability of the tree and the probability of computing again, whatever the record's position
-    (derived).
-    """
-    require_count(least=1, n=n)
-    require_positive(rho=rho, sensitivity=sensitivity)
-    return heights(n) * sensitivity / (math.sqrt(2 * math.pi) * rho)
-
-
-def tree_stability(*, n: int, sigma: float, sensitivity: float) -> float:
-    """Return a bound on the total variation of all noisy nodes when one record is replaced (derived).
-
-    The better one of Pinsker's ``B sqrt(L) / (2 sigma)`` and the coupling's ``1 - (1 - tau)^L``.
-    """
-    require_positive(sigma=sigma, sensitivity=sensitivity)
-    return min(
-        pinsker(heights(n) * (sensitivity / sigma) ** 2 / 2),
-        worst_recompute_probability(n=n + 1, sigma=sigma, sensitivity=sensitivity),
-    )
-
-
 def worst_recompute_probability(*, n: int, sigma: float, sensitivity: float) -> float:
     """Return the probability that a deletion from ``n`` records computes again, at the position that tests most nodes.
 
-    It is what counts where the order is that of arrival, not random. Arguments as of `mean_recompute_probability`.
-    """
-    require_count(least=1, n=n)
-    require_positive(sigma=sigma, sensitivity=sensitivity)
-    tau = gaussian_tv(sensitivity / sigma)
-    return -math.expm1(heights(n - 1) * math.log1p(-tau)) if n > 1 and tau < 1 else float(n > 1)
-
-
-def mean_recompute_probability(*, n: int, sigma: float, sensitivity: float) -> float:
-    """Return the probability that a deletion from ``n`` records in random order computes again.
-
-    Exact where the replacement moves every sum by ``sensitivity``, an upper bound where by that at most. An insertion
-    into ``n - 1`` records computes again with the same probability.
+    It is what counts where the order is that of arrival, not random.
 
     Args:
         n: Number of records before the deletion.
         sigma: Standard deviation of a node's noise, per coordinate.
-        sensitivity: ``B``.
+        sensitivity: ``B``, what replacing a record moves a sum by at most.
 
     Raises:
         ParameterError: A value makes no sense.
     """
     require_count(least=1, n=n)
     require_positive(sigma=sigma, sensitivity=sensitivity)
-    return recompute_probability_of_taus([gaussian_tv(sensitivity / sigma)] * heights(n), n=n)
-
-
-def recompute_probability_of_taus(taus: list[float], *, n: int) -> float:
-    """Return `mean_recompute_probability` where a node of height ``h`` is rejected with probability ``taus[h]``.
-
-    Of each power of 2 in ``n``'s binary form, from the highest, there is a block of so many positions. All but the last
-    block pass the node that closes theirs. Sums of *rejected* shares keep small probabilities precise.
-
-    Args:
-        taus: Probabilities, one for each of the `heights` of ``n``.
-        n: Number of records before the deletion.
-    """
-    require_count(least=1, n=n)
-    if len(taus) < heights(n):
-        raise ParameterError(f"taus must hold one probability for each of {heights(n)} heights, got {len(taus)}")
-    within = 0.0  # Mean probability that a block of 2^height positions rejects below its closing node.
-    rejected = 0.0
-    lowest = (n & -n).bit_length() - 1
-    for height in range(heights(n)):
-        if n >> height & 1:
-            closed = within if height == lowest else within + taus[height] - within * taus[height]
-            rejected += 2**height / n * closed
-        within += taus[height] / 2 - within * taus[height] / 2
-    return rejected
+    tau = gaussian_tv(sensitivity / sigma)
+    return -math.expm1(heights(n - 1) * math.log1p(-tau)) if n > 1 and tau < 1 else float(n > 1)
 
 
 def recompute_probability_up_to(n: int, tau: float) -> float:
@@ -218,7 +129,7 @@ def deletion_queries(*, n: int, sigma: float, sensitivity: float) -> float:
     """Return how many increments a deletion from ``n`` records in random order computes, on average (derived).
 
     Over ``n`` it is the relative unlearning complexity that Theorem 25 bounds by ``2 / n`` and the probability of
-    computing again. Arguments are those of `mean_recompute_probability`.
+    computing again. Arguments are those of `worst_recompute_probability`.
     """
     return (n - 1) / n + positions_run_again(n=n, sigma=sigma, sensitivity=sensitivity)
 
@@ -256,19 +167,6 @@ def height_sigmas(budget: Budget, *, rho: float, sensitivity: float, count: int)
     require_positive(sensitivity=sensitivity)
     shares = height_budgets(budget, rho=rho, count=count)
     return [sensitivity / (math.sqrt(2 * math.pi) * share) for share in shares]
-
-
-def prefix_noise(length: int, sigmas: list[float]) -> float:
-    """Return the standard deviation, per coordinate, of the noise in the sum of positions 1 to ``length``.
-
-    Args:
-        length: ``t``.
-        sigmas: Noise of a node by height, leaves first.
-    """
-    require_count(least=0, length=length)
-    if len(sigmas) < length.bit_length():
-        raise ParameterError(f"sigmas must hold one for each of {length.bit_length()} heights, got {len(sigmas)}")
-    return math.hypot(*(sigma for height, sigma in enumerate(sigmas) if length >> height & 1))
 
 
 def _logarithm(n: int, base: Logarithm) -> float:

@@ -4,11 +4,10 @@ What is hidden is whether a record was learned from, and what it said, from ever
 they know. A deletion needs no work: the certificate states what the model, unchanged, is worth against one that was
 learned with the deleted records replaced, for several numbers of them.
 
-`constants` turns a plan into what a certificate holds of it and back, `runs` has the numbers of each mechanism,
-`statement` the words that go with it, `model` the certificate itself and how it is recomputed.
+`model` has the certificate and how it is recomputed, `statement` the words that go with it. What a plan has of its own,
+constants and words, stands beside its formulas in `accounting.private`.
 """
 
-from certified_unlearning.certificate.private.constants import Plan, learners_of
-from certified_unlearning.certificate.private.model import PrivateCertificate, constants_of, plan_of, verify
+from certified_unlearning.certificate.private.model import PrivateCertificate
 
-__all__ = ["Plan", "PrivateCertificate", "constants_of", "learners_of", "plan_of", "verify"]
+__all__ = ["PrivateCertificate"]

@@ -1,41 +1,39 @@
 """The certificate of private learning: written from a plan, and recomputed from its constants."""
 
 import math
+from collections.abc import Mapping
 from dataclasses import fields
-from typing import Any, Literal, Self
+from functools import reduce
+from operator import or_
+from typing import TYPE_CHECKING, Any, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field
 
 from certified_unlearning.accounting.accountant import Assumption
-from certified_unlearning.accounting.core.rounding import resolution
-from certified_unlearning.accounting.private.guarantee import GROUPS, PrivateGuarantee, extra_delta
-from certified_unlearning.accounting.private.learners import NoisyDescent
+from certified_unlearning.accounting.private import PLANS, plan_of
+from certified_unlearning.accounting.private.guarantee import GROUPS, extra_delta
+from certified_unlearning.accounting.private.learners import LEARNERS
 from certified_unlearning.accounting.private.losses import LossName
-from certified_unlearning.accounting.private.phased import PhasedDescent
-from certified_unlearning.accounting.private.recursive import RecursiveRegularisation
-from certified_unlearning.accounting.private.sampled import SampledDescent, require_dp_accounting
-from certified_unlearning.accounting.private.sampled_spider import SampledSpider
-from certified_unlearning.accounting.private.spider import SpiderBoost
-from certified_unlearning.accounting.private.tree_spider import TreeSpider
+from certified_unlearning.accounting.private.plan import PlanConstants, PrivatePlan, RunConstants
+from certified_unlearning.accounting.private.sampled import require_dp_accounting
+from certified_unlearning.accounting.private.searches import SELECTIONS
+from certified_unlearning.certificate.base import TOLERANCE, Certificate, CertificateError, Stated
 from certified_unlearning.certificate.preprocessing import GIVEN, possible_features
-from certified_unlearning.certificate.private.constants import (
-    ESTIMATED,
-    Constants,
-    Mechanism,
-    Plan,
-    Selection,
-    learners_of,
-)
-from certified_unlearning.certificate.private.runs import Run
-from certified_unlearning.certificate.private.statement import DISJOINT, SAMPLED, Told, words
-from certified_unlearning.certificate.verification import TOLERANCE, CertificateError
+from certified_unlearning.certificate.private.statement import words
 from certified_unlearning.errors import AssumptionError, ParameterError
-from certified_unlearning.text import counted
-from certified_unlearning.version import code_version
+from certified_unlearning.text import counted, rounded_up
 from certified_unlearning.vocabulary import NoiseSource, Relation
 
 NUMERICAL_TOLERANCE = 1e-6
 """How far, relatively, epsilons of Poisson batches may differ: other versions of dp-accounting sum up otherwise."""
+if TYPE_CHECKING:
+    MechanismName = str
+    SelectionName = str
+    Run = RunConstants
+else:  # What a file may hold follows from the tables of plans.
+    MechanismName = Literal[tuple(PLANS)]
+    SelectionName = Literal[("none", *SELECTIONS)]
+    Run = reduce(or_, (kind.run_constants for kind in PLANS.values()))
 
 
 class Deletions(BaseModel):
@@ -54,7 +52,7 @@ class Deletions(BaseModel):
     extra_delta: float
 
 
-class PrivateCertificate(BaseModel):
+class PrivateCertificate(Certificate):
     """An (epsilon, delta + extra_delta) statement of differential privacy, and what recomputes it.
 
     Attributes:
@@ -98,11 +96,12 @@ class PrivateCertificate(BaseModel):
         code_version: Which code ran.
     """
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    seen = "the model"
+    bet = "one particular record was in the training data"
 
     kind: Literal["private"] = "private"
-    mechanism: Mechanism
-    selection: Selection
+    mechanism: MechanismName
+    selection: SelectionName
     guarantee: Literal["upper bound"] = "upper bound"
     hidden: str
     observers: str
@@ -139,7 +138,7 @@ class PrivateCertificate(BaseModel):
     @classmethod
     def of(
         cls,
-        plan: Plan,
+        plan: PrivatePlan,
         *,
         delta: float,
         features: int | None = None,
@@ -163,88 +162,134 @@ class PrivateCertificate(BaseModel):
             ParameterError: A value makes no sense, no epsilon is found, or Poisson batches were used and dp-accounting
                 is not installed.
         """
-        constants = Constants.of(plan, features=features, row_norm=row_norm)
+        constants = plan.constants(features=features, row_norm=row_norm)
         numbers = _numbers(plan, constants.n, delta)
         if not math.isfinite(numbers["epsilon"]):
             raise ParameterError(f"no epsilon is found at delta = {delta!r}: give a larger delta, or take more noise")
-        return cls(
-            **{field.name: getattr(constants, field.name) for field in fields(Constants)},
-            **numbers,
-            **words(_told(constants, plan, noise_source, dataset, made)),
-            delta=delta,
-            noise_source=noise_source,
-            dataset=dataset,
-            features=made,
-            code_version=code_version(),
+        return cls.made(
+            numbers, **vars(constants), delta=delta, noise_source=noise_source, dataset=dataset, features=made
         )
 
+    @property
+    def constants(self) -> PlanConstants:
+        """The constants of its plan."""
+        return PlanConstants(**{field.name: getattr(self, field.name) for field in fields(PlanConstants)})
 
-def verify(certificate: PrivateCertificate) -> None:
-    """Recompute what a certificate states, in numbers and in words.
+    @property
+    def plan(self) -> PrivatePlan:
+        """The plan whose constants it has; what plays no part in privacy may be another than was run.
 
-    That the records were as many, and their bounds enforced, is taken as stated: a certificate holds no record.
+        Raises:
+            ParameterError: There is no such plan.
+            AssumptionError: What its privacy needs does not hold.
+        """
+        return plan_of(self.constants)
 
-    Raises:
-        CertificateError: A number differs (the message has both), constants are impossible, or words are not those of
-            the mechanism.
-        ParameterError: It is one of Poisson batches, and dp-accounting is not installed.
-    """
-    sampled = certificate.mechanism in SAMPLED
-    if sampled:
-        require_dp_accounting()
-    _verify_scope(certificate)
-    try:
-        plan = plan_of(certificate)
-        constants = Constants.of(plan, features=certificate.d, row_norm=certificate.row_norm)
-        due = _numbers(plan, constants.n, certificate.delta)
-    except (ParameterError, AssumptionError, OverflowError, ZeroDivisionError) as error:
-        raise CertificateError(f"the certificate's constants are impossible: {error}") from error
-    due |= {"n": constants.n, "learned_n": constants.learned_n, "unused": constants.unused}
-    tolerance = NUMERICAL_TOLERANCE if sampled else TOLERANCE
-    for name, computed in due.items():
-        _compare(name, getattr(certificate, name), computed, tolerance)
-    for number, (run, right) in enumerate(zip(certificate.runs, constants.runs, strict=True), start=1):
-        for name, computed in right.model_dump().items():
-            _compare(f"{name} of run {number}", getattr(run, name), computed, TOLERANCE)
-    told = _told(constants, plan, certificate.noise_source, certificate.dataset, certificate.features)
-    for name, right_words in words(told).items():
-        said = getattr(certificate, name)
-        if said != right_words:
-            raise CertificateError(
-                f"the certificate states other {name} than it must: {said!r} instead of {right_words!r}"
-            )
+    def stated(self) -> Stated:
+        """Return its numbers; nothing is stated of several models together."""
+        return Stated(self.epsilon, self.delta, self.extra_delta, None, adjacency=self.relation, mu=self.mu)
+
+    def details(self) -> str:
+        """Return the whole statement for people who know its terms."""
+        several = "; ".join(f"{each.records}: {rounded_up(each.epsilon, 3)}" for each in self.deletions[1:])
+        worth = f"unchanged after deletions of several records, epsilon of {several}" if several else "of one record"
+        secret = "" if self.mu is not None else ", as long as batches stay secret"
+        return (
+            f"epsilon = {rounded_up(self.epsilon)} at delta = {rounded_up(self.delta + self.extra_delta)} under "
+            f"{self.relation}, towards everybody who sees the model{secret}; {worth} (private by {self.mechanism}; "
+            f"{self.not_checked})"
+        )
+
+    def limits(self) -> dict[str, tuple[bool, str]]:
+        """Return for fields whether their values are possible, and fit each other."""
+        kind, selection = PLANS[self.mechanism], SELECTIONS.get(self.selection)
+        several = kind.several_runs or (selection is not None and selection.several_runs)
+        stated = None if selection is None else selection.stated
+        least = self.learned_n * (self.chunks or 1) + self.unused
+        return {
+            "delta": (0 < self.delta < 1, "strictly between 0 and 1"),
+            "extra_delta": (0 <= self.extra_delta <= self.delta, f"at most delta = {self.delta!r}"),
+            "selection": (
+                selection is None or self.mechanism in LEARNERS,
+                "none: no model of this mechanism is selected",
+            ),
+            "runs": (several or len(self.runs) == 1, "one"),
+            "chunks": ((self.chunks is not None) == (stated == "chunks"), "given for boosting only"),
+            "beta": ((self.beta is not None) == (stated == "beta"), "given for a search only"),
+            "selection_epsilon": (
+                (self.selection_epsilon > 0) == (selection is not None),
+                "above 0 where a model was selected, and 0 otherwise",
+            ),
+            "n": (
+                self.n == least if selection is None else self.n > least,
+                f"{'equal to' if selection is None else 'above'} {least}, what was read",
+            ),
+            "unused": (not self.unused or kind.disjoint, "0: no record is left over by this mechanism"),
+            "learned_d": (
+                self.learned_d < self.d if self.embedded else self.learned_d == self.d,
+                f"{'below' if self.embedded else 'equal to'} d = {self.d}",
+            ),
+            "features": possible_features(self.features),
+        }
+
+    def recomputed(self) -> dict[str, Any]:
+        """Return the numbers that follow from the constants, by their fields.
+
+        That the records were as many, and their bounds enforced, is taken as stated: a certificate holds no record.
+
+        Raises:
+            CertificateError: The constants are impossible.
+        """
+        try:
+            plan = self.plan
+            constants = plan.constants(features=self.d, row_norm=self.row_norm)
+            numbers = _numbers(plan, constants.n, self.delta)
+        except (ParameterError, AssumptionError, OverflowError, ZeroDivisionError) as error:
+            raise CertificateError(f"the certificate's constants are impossible: {error}") from error
+        whole = {name: getattr(constants, name) for name in ("n", "learned_n", "unused", "runs")}
+        return numbers | whole
+
+    def words(self) -> Mapping[str, Any]:
+        """Return what must be stated in words, by fields."""
+        return words(
+            self.plan,
+            embedded=self.embedded,
+            noise_source=self.noise_source,
+            dataset=self.dataset,
+            features=self.features,
+        )
+
+    def check(self) -> None:
+        """Compare what it states with what its constants give; see `Certificate.check`.
+
+        Raises:
+            ParameterError: It is one of Poisson batches, and dp-accounting is not installed.
+        """
+        tolerance = TOLERANCE
+        if PLANS[self.mechanism].numerical:
+            require_dp_accounting()
+            tolerance = NUMERICAL_TOLERANCE
+        self.require(self.limits())
+        due = self.recomputed()
+        deletions, runs = due.pop("deletions"), due.pop("runs")
+        for name, computed in due.items():
+            self.require_number(name, getattr(self, name), computed, tolerance)
+        self._check_deletions(deletions, tolerance)
+        for number, (run, right) in enumerate(zip(self.runs, runs, strict=True), start=1):
+            for name, computed in right.model_dump().items():
+                self.require_number(f"{name} of run {number}", getattr(run, name), computed)
+        self.require_words(self.words())
+
+    def _check_deletions(self, due: tuple[Deletions, ...], tolerance: float) -> None:
+        if [each.records for each in self.deletions] != [each.records for each in due]:
+            raise CertificateError(f"the certificate must speak of {[each.records for each in due]} deletions")
+        for said, right in zip(self.deletions, due, strict=True):
+            several = counted(right.records, "deletion")
+            self.require_number(f"epsilon of {several}", said.epsilon, right.epsilon, tolerance)
+            self.require_number(f"extra_delta of {several}", said.extra_delta, right.extra_delta, tolerance)
 
 
-def constants_of(certificate: PrivateCertificate) -> Constants:
-    """Return the constants of a certificate, which are those of a plan."""
-    return Constants(**{field.name: getattr(certificate, field.name) for field in fields(Constants)})
-
-
-def plan_of(certificate: PrivateCertificate) -> Plan:
-    """Return the plan whose constants a certificate has; what plays no part in privacy may be another than was run.
-
-    Raises:
-        ParameterError: There is no such plan.
-        AssumptionError: What its privacy needs does not hold.
-    """
-    return constants_of(certificate).plan
-
-
-def _told(constants: Constants, plan: Plan, noise_source: NoiseSource, dataset: str, features: str) -> Told:
-    return Told(
-        mechanism=constants.mechanism,
-        selection=constants.selection,
-        relation=constants.relation,
-        loss=constants.loss,
-        share=plan.share if isinstance(plan, SampledDescent | SampledSpider) else None,
-        embedded=constants.embedded,
-        noise_source=noise_source,
-        dataset=dataset,
-        features=features,
-    )
-
-
-def _numbers(plan: Plan, records: int, delta: float) -> dict[str, Any]:
+def _numbers(plan: PrivatePlan, records: int, delta: float) -> dict[str, Any]:
     """Return the numbers that follow from the constants, of so many records."""
     guarantee = plan.guarantee
     epsilon = guarantee.epsilon(delta)
@@ -256,81 +301,9 @@ def _numbers(plan: Plan, records: int, delta: float) -> dict[str, Any]:
     ]
     return {
         "epsilon": epsilon,
-        "mu": guarantee.mu if isinstance(guarantee, PrivateGuarantee) else None,
+        "mu": guarantee.mu,
         "extra_delta": extra_delta(plan.failure, epsilon),
         # Beyond, an epsilon says nothing: what selections leave out would take all of delta.
         "deletions": tuple(each for each in groups if each.extra_delta <= delta),
-        "noise_resolution": _resolution(plan),
+        "noise_resolution": plan.noise_resolution,
     }
-
-
-def _resolution(plan: Plan) -> float:
-    """Return how far weights may be from those with exact noise; of descent, of one step, and so of their mean.
-
-    Parts that read disjoint records are added up. Where weights are made of noisy gradients that have no ball, it is
-    how far the noisiest of these may be from its exact one.
-    """
-    if isinstance(plan, RecursiveRegularisation):
-        return math.fsum(stage.displacement for stage in plan.stages)
-    unit = resolution(plan.problem.features, "float64")
-    if isinstance(plan, PhasedDescent):
-        return math.fsum(phase.sigma for phase in plan.phases) * unit
-    if isinstance(plan, SpiderBoost | SampledSpider):
-        return max(plan.sigma_gradient, plan.farthest * plan.sigma_difference) * unit
-    if isinstance(plan, TreeSpider):
-        return plan.largest_sigma * unit
-    if isinstance(plan, SampledDescent):
-        return plan.sigma * unit
-    return max(each.displacement if isinstance(each, NoisyDescent) else each.sigma * unit for each in learners_of(plan))
-
-
-def _compare(name: str, stated: Any, computed: Any, tolerance: float) -> None:
-    """Raise `CertificateError` where a number is not the one that was computed."""
-    if name == "deletions":
-        if [each.records for each in stated] != [each.records for each in computed]:
-            raise CertificateError(f"the certificate must speak of {[each.records for each in computed]} deletions")
-        for said, due in zip(stated, computed, strict=True):
-            _compare(f"epsilon of {counted(due.records, 'deletion')}", said.epsilon, due.epsilon, tolerance)
-            _compare(f"extra_delta of {counted(due.records, 'deletion')}", said.extra_delta, due.extra_delta, tolerance)
-    elif stated != computed and (
-        stated is None or computed is None or not math.isclose(stated, computed, rel_tol=tolerance)
-    ):
-        raise CertificateError(f"the certificate states {name} = {stated!r}, but its constants give {computed!r}")
-
-
-def _verify_scope(certificate: PrivateCertificate) -> None:
-    """Check that the constants fit each other."""
-    search, boosting = certificate.selection == "grid search", certificate.selection == "boosting"
-    least = certificate.learned_n * (certificate.chunks or 1) + certificate.unused
-    several = search or certificate.mechanism in ("recursive-regularisation", "phased-descent")
-    scope = {
-        "delta": (0 < certificate.delta < 1, "strictly between 0 and 1"),
-        "extra_delta": (0 <= certificate.extra_delta <= certificate.delta, f"at most delta = {certificate.delta!r}"),
-        "selection": (
-            not (search or boosting) or certificate.mechanism in ESTIMATED,
-            "none: no model of this mechanism is selected",
-        ),
-        "runs": (several or len(certificate.runs) == 1, "one"),
-        "chunks": ((certificate.chunks is not None) == boosting, "given for boosting only"),
-        "beta": ((certificate.beta is not None) == search, "given for a search only"),
-        "selection_epsilon": (
-            (certificate.selection_epsilon > 0) == (search or boosting),
-            "above 0 where a model was selected, and 0 otherwise",
-        ),
-        "n": (
-            certificate.n > least if search or boosting else certificate.n == least,
-            f"{'above' if search or boosting else 'equal to'} {least}, what was read",
-        ),
-        "unused": (
-            not certificate.unused or certificate.mechanism in DISJOINT,
-            "0: no record is left over by this mechanism",
-        ),
-        "learned_d": (
-            certificate.learned_d < certificate.d if certificate.embedded else certificate.learned_d == certificate.d,
-            f"{'below' if certificate.embedded else 'equal to'} d = {certificate.d}",
-        ),
-        "features": possible_features(certificate.features),
-    }
-    for name, (holds, right) in scope.items():
-        if not holds:
-            raise CertificateError(f"the certificate states {name} = {getattr(certificate, name)!r}, must be {right}")

@@ -9,7 +9,8 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import Any
+from functools import partial
+from typing import Any, NamedTuple
 
 from certified_unlearning.accounting.core.checks import require_count, require_positive
 from certified_unlearning.accounting.tv import erm, planning, recomputation, tree
@@ -111,7 +112,7 @@ def exact_plans(wish: ExactWish) -> list[ExactPlan]:
                 f"batch_size must be at most n - 2 = {wish.n - 2}: a batch leaves a record out, also after a deletion; "
                 f"got {wish.batch_size}"
             )
-        return MECHANISMS[wish.mechanism](wish)
+        return MECHANISMS[wish.mechanism].plan(wish)
     except UnlearningError as error:
         raise type(error)(_with_flags(str(error))) from error
     except ArithmeticError as error:
@@ -288,14 +289,35 @@ def _prefix_sums(wish: ExactWish, *, frank_wolfe: bool) -> list[ExactPlan]:
     return [plan("sharp", "derived", noises[0]), plan("published", "Theorem 25, Lemma 38", noises[1])]
 
 
-MECHANISMS: Mapping[str, Callable[[ExactWish], list[ExactPlan]]] = {
-    "subsample-gd": _subsample,
-    "noisy-sgd": lambda wish: _noisy(wish, accelerated=False),
-    "accelerated-noisy-sgd": lambda wish: _noisy(wish, accelerated=True),
-    "quantized-sgd": _quantized,
-    "linear-queries": _queries,
-    "dual-averaging": lambda wish: _prefix_sums(wish, frank_wolfe=False),
-    "frank-wolfe": lambda wish: _prefix_sums(wish, frank_wolfe=True),
+class ExactMechanism(NamedTuple):
+    """How a mechanism is planned, and what people read of its plans.
+
+    Attributes:
+        plan: Returns the plan that suffices, and the published one.
+        noise: What its noise is called; empty for none.
+        bounded: What is bounded of records, as a format of the flags.
+        records: Whether there are at least or at most so many.
+    """
+
+    plan: Callable[[ExactWish], list[ExactPlan]]
+    noise: str = "sigma"
+    bounded: str = "gradients of records are at most {0.lipschitz:g} long"
+    records: str = "least"
+
+
+MECHANISMS: Mapping[str, ExactMechanism] = {
+    "subsample-gd": ExactMechanism(_subsample, noise=""),
+    "noisy-sgd": ExactMechanism(partial(_noisy, accelerated=False)),
+    "accelerated-noisy-sgd": ExactMechanism(partial(_noisy, accelerated=True)),
+    "quantized-sgd": ExactMechanism(_quantized, noise="quantum"),
+    "linear-queries": ExactMechanism(_queries, bounded="what a record adds to a sum is at most {0.lipschitz:g} long"),
+    "dual-averaging": ExactMechanism(partial(_prefix_sums, frank_wolfe=False), records="most"),
+    "frank-wolfe": ExactMechanism(
+        partial(_prefix_sums, frank_wolfe=True),
+        bounded="gradients of records are at most {0.lipschitz:g} long and {0.smoothness:g}-Lipschitz in a set of "
+        "diameter {0.diameter:g}",
+        records="most",
+    ),
 }
 
 

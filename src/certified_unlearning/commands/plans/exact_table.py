@@ -7,7 +7,7 @@ from dataclasses import asdict
 from rich.console import Console
 from rich.table import Table
 
-from certified_unlearning.commands.plans.exact import ExactPlan, ExactWish, exact_plans
+from certified_unlearning.commands.plans.exact import MECHANISMS, ExactPlan, ExactWish, exact_plans
 from certified_unlearning.text import counted, rounded_up
 
 
@@ -32,15 +32,14 @@ def _shown(gradients: float | None) -> str:
 
 def _print(plans: list[ExactPlan], wish: ExactWish) -> None:
     table = Table()
-    first = plans[0]
-    noise = "quantum" if wish.mechanism == "quantized-sgd" else "sigma"
+    first, mechanism = plans[0], MECHANISMS[wish.mechanism]
     timed = first.step_size is not None
     for name in (
         "constants",
         "steps T",
         *(["batch m"] if first.batch_size else []),
         *(["step size"] if timed else []),
-        *([] if wish.mechanism == "subsample-gd" else [noise]),
+        *([mechanism.noise] if mechanism.noise else []),
         "computes again",
         "as printed",
         "learning",
@@ -53,7 +52,7 @@ def _print(plans: list[ExactPlan], wish: ExactWish) -> None:
             f"{plan.steps:,}",
             *([f"{plan.batch_size:,}"] if first.batch_size else []),
             *([f"{plan.step_size:.4g}"] if timed else []),
-            *([] if wish.mechanism == "subsample-gd" else [rounded_up(plan.noise)]),
+            *([rounded_up(plan.noise)] if mechanism.noise else []),
             rounded_up(plan.recompute_probability, 4),
             "" if plan.constants == "sharp" else rounded_up(plan.stated_probability, 4),
             f"{plan.learning_gradients:,}",
@@ -63,14 +62,10 @@ def _print(plans: list[ExactPlan], wish: ExactWish) -> None:
     # In less the numbers would be cut.
     console.width = max(console.width, console.measure(table, options=console.options.update(max_width=1000)).maximum)
     console.print(table)
-    one_pass = wish.mechanism in ("dual-averaging", "frank-wolfe")
-    parts = "what a record adds to a sum is" if wish.mechanism == "linear-queries" else "gradients of records are"
-    bounded = "" if wish.lipschitz is None else f" and {parts} at most {wish.lipschitz:g} long"
-    if wish.mechanism == "frank-wolfe":
-        bounded += f" and {wish.smoothness:g}-Lipschitz in a set of diameter {wish.diameter:g}"
+    bounded = "" if wish.lipschitz is None else f" and {mechanism.bounded.format(wish)}"
     console.print(
         f"Exact, whatever these numbers are: they say what edits of {wish.mechanism} cost while there are at "
-        f"{'most' if one_pass else 'least'} {counted(wish.n, 'record')}{bounded}. Computes again: the probability, "
+        f"{mechanism.records} {counted(wish.n, 'record')}{bounded}. Computes again: the probability, "
         "at most, "
         "that a deletion runs part of learning again; as printed: what the source says of it. Learning, a deletion: "
         "gradients of single records' losses, of a deletion on average, at most, with those of its tests. Keep "

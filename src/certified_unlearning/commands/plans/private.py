@@ -11,10 +11,11 @@ from rich.table import Table
 
 from certified_unlearning.accounting.core.checks import require_count, require_positive, required_delta
 from certified_unlearning.accounting.core.conversion import epsilon_from_mu, mu_from_epsilon
-from certified_unlearning.accounting.private.guarantee import PrivateGuarantee, extra_delta
+from certified_unlearning.accounting.private.guarantee import extra_delta
 from certified_unlearning.accounting.private.learners import LinearProblem
 from certified_unlearning.accounting.private.losses import LossName, ScalarLoss
-from certified_unlearning.commands.plans.private_methods import Asked, Plan, for_gradients, for_loss, noise
+from certified_unlearning.accounting.private.plan import PrivatePlan
+from certified_unlearning.commands.plans.private_methods import Asked, for_gradients, for_loss
 from certified_unlearning.errors import AssumptionError, ParameterError
 from certified_unlearning.text import counted, rounded_up
 from certified_unlearning.vocabulary import Delta, Relation
@@ -207,10 +208,10 @@ def _calibrations(wish: PrivateWish) -> tuple[list[PrivateCalibration], list[str
     return calibrations, left_out
 
 
-def _calibration(method: str, learner: Plan, records: int, delta: float) -> PrivateCalibration:
-    guarantee, found = learner.guarantee, noise(learner)
+def _calibration(method: str, plan: PrivatePlan, records: int, delta: float) -> PrivateCalibration:
+    guarantee, found = plan.guarantee, plan.calibration
     epsilon = guarantee.epsilon(delta, records=records)
-    left_out = extra_delta(learner.failure, epsilon)
+    left_out = extra_delta(plan.failure, epsilon)
     if left_out > delta:
         raise AssumptionError(
             f"at --epsilon {epsilon:.6g} and --delta {delta:.3g} nothing is guaranteed: what the sampler of noise "
@@ -218,16 +219,16 @@ def _calibration(method: str, learner: Plan, records: int, delta: float) -> Priv
         )
     return PrivateCalibration(
         method=method,
-        relation=learner.problem.relation,
+        relation=plan.problem.relation,
         records=records,
         epsilon=epsilon,
         epsilon_one=guarantee.epsilon(delta),
-        mu=guarantee.mu if isinstance(guarantee, PrivateGuarantee) else None,
+        mu=guarantee.mu,
         sigma=found.sigma,
-        columns=learner.problem.features,
+        columns=plan.problem.features,
         steps=found.steps,
         step_size=found.step_size,
-        strong_convexity=found.strength,
+        strong_convexity=found.strong_convexity,
         cost=found.cost if math.isfinite(found.cost) else None,
         gradient=found.gradient if math.isfinite(found.gradient) else None,
     )

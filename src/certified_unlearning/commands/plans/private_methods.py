@@ -1,6 +1,5 @@
 """The methods that `unlearn plan private` compares, by goal, and what their plans have to say."""
 
-import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import NamedTuple
@@ -13,6 +12,7 @@ from certified_unlearning.accounting.private.learners import (
     usual_step_size,
 )
 from certified_unlearning.accounting.private.phased import PhasedDescent
+from certified_unlearning.accounting.private.plan import PrivatePlan
 from certified_unlearning.accounting.private.recursive import RecursiveRegularisation
 from certified_unlearning.accounting.private.sampled import SampledDescent, delta_of_one
 from certified_unlearning.accounting.private.sampled_spider import SampledSpider
@@ -23,16 +23,6 @@ BATCHES = 100
 """Batches that make one pass, on average, where nobody says how large they are."""
 USUAL_BATCHES = 1000
 """Batches of DP-SGD, where nobody says how many."""
-Plan = (
-    NoisyDescent
-    | OutputPerturbation
-    | PhasedDescent
-    | SampledDescent
-    | SpiderBoost
-    | SampledSpider
-    | TreeSpider
-    | RecursiveRegularisation
-)
 
 
 @dataclass(frozen=True)
@@ -68,28 +58,8 @@ class Method(NamedTuple):
     """
 
     name: str
-    plan: Callable[[], Plan]
+    plan: Callable[[], PrivatePlan]
     optional: bool = False
-
-
-class Noise(NamedTuple):
-    """What a plan has to say.
-
-    Attributes:
-        sigma: Standard deviation of its first noise, per coordinate.
-        steps: Of descent, all stages together; None for output perturbation.
-        step_size: Of descent with noise on every gradient.
-        strength: Of output perturbation.
-        cost: Bound on what privacy costs in mean loss; infinite without.
-        gradient: Bound on the root of the mean squared gradient; infinite without.
-    """
-
-    sigma: float
-    steps: int | None
-    step_size: float | None = None
-    strength: float | None = None
-    cost: float = math.inf
-    gradient: float = math.inf
 
 
 def for_loss(asked: Asked) -> Iterator[Method]:
@@ -133,24 +103,6 @@ def for_gradients(asked: Asked) -> Iterator[Method]:
             ),
             optional=True,
         )
-
-
-def noise(plan: Plan) -> Noise:
-    """Return what a plan has to say."""
-    if isinstance(plan, NoisyDescent):
-        return Noise(plan.sigma, plan.steps, step_size=plan.step_size, cost=plan.regret_bound)
-    if isinstance(plan, OutputPerturbation):
-        return Noise(plan.sigma, None, strength=plan.strong_convexity, cost=plan.privacy_cost)
-    if isinstance(plan, PhasedDescent):
-        return Noise(plan.phases[0].sigma, sum(phase.problem.n for phase in plan.phases))
-    if isinstance(plan, SampledDescent):
-        return Noise(plan.sigma, plan.steps, step_size=plan.step_size)
-    if isinstance(plan, TreeSpider):
-        return Noise(plan.root_sigma, plan.releases)
-    if isinstance(plan, RecursiveRegularisation):
-        return Noise(plan.stages[0].sigma, sum(stage.steps for stage in plan.stages))
-    bound = plan.stationarity_bound(plan.problem.loss.at_zero**2)
-    return Noise(plan.sigma_gradient, plan.steps, gradient=bound)
 
 
 def _sampled_descent(asked: Asked) -> SampledDescent:

@@ -11,8 +11,6 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit, softmax
-from sklearn.exceptions import ConvergenceWarning
-from sklearn.linear_model import LogisticRegression
 
 from certified_unlearning.data.quality import Tally
 
@@ -151,6 +149,10 @@ class Trial:
         return np.linalg.eigh(hessian)
 
     def _minimiser(self, some: NDArray[np.int64], strong_convexity: float) -> Array:
+        # Not at the top: the ledger's methods name this module, and do without.
+        from sklearn.exceptions import ConvergenceWarning
+        from sklearn.linear_model import LogisticRegression
+
         model = LogisticRegression(
             C=self._of_all / (strong_convexity * len(some)), fit_intercept=False, max_iter=_ITERATIONS
         )

@@ -188,7 +188,7 @@ class ExactLogisticRegression(LinearClassifier):
                 f"normalize, feature_ranges, data_norm and fit_intercept must be those of the fit, {self._scaled_by}, "
                 f"got {self._scaling_parameters()}"
             )
-        index = X
+        index = FrameIndex.of(X, y)
         X, y = validate_data(self, X, y, accept_sparse="csr", dtype=(np.float64, np.float32), reset=False)
         unknown = np.setdiff1d(y, self.classes_).tolist()
         if unknown:

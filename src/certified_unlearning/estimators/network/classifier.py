@@ -132,7 +132,7 @@ class CertifiedMLPClassifier(ClassifierMixin, LinearModel):  # type: ignore[misc
             IntervalError: Bounds overflow: clip, or take fewer epochs, smaller steps or smaller budgets.
         """
         with self._all_or_nothing():
-            self._note_index(X)
+            self._note_index(X, y)
             X, y = validate_data(self, X, y, accept_sparse="csr", dtype=(np.float64, np.float32))
             check_classification_targets(y)
             self._scaling()

@@ -58,7 +58,7 @@ class PrivateLabels:
         `certificate.write` makes a file of it, which ``unlearn verify`` recomputes. It is no secret.
         """
         release = self.release
-        return PrivateLabelsCertificate.of(
+        return PrivateLabelsCertificate.made(
             rule=release.rule,
             relation=release.relation,
             changes=self._changes,

@@ -26,9 +26,8 @@ from certified_unlearning.accounting.private.learners import (
     embedding_dimension,
 )
 from certified_unlearning.accounting.private.losses import ScalarLoss
-from certified_unlearning.accounting.private.searches import Boosting, GridSearch, PrivateLearner
+from certified_unlearning.accounting.private.searches import Boosting, GridSearch, PrivateLearner, learner_of
 from certified_unlearning.certificate import PrivateCertificate
-from certified_unlearning.certificate.private import constants_of, learners_of
 from certified_unlearning.engine.addresses import address
 from certified_unlearning.engine.exact.draws import Draws
 from certified_unlearning.engine.private.bounded_records import BoundedRecords
@@ -193,7 +192,7 @@ class PrivateModel(LinearModel):
         """The radius that was used; of several, the one that was selected: 0 for a model of zeros."""
         self._require_fitted()
         scale = math.sqrt(2) if self.fit_intercept else 1.0
-        learners = learners_of(self._plan)
+        learners = self._plan.learners
         # Embedded rows are learned from in a ball of twice the radius.
         scale *= 2 if self._certificate.embedded else 1
         if self._certificate.selection != "grid search":
@@ -238,7 +237,7 @@ class PrivateModel(LinearModel):
     @property
     def _plan(self) -> PrivateLearner:
         """What was run, as its certificate tells."""
-        return constants_of(self._certificate).learner
+        return learner_of(self._certificate.constants)
 
     def _remove(self, indices: Any) -> bool:
         wanted = distinct(indices, len(self._removed))

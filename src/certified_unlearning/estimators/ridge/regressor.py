@@ -65,7 +65,7 @@ class LinearRegressor(RegressorMixin, LinearModel):  # type: ignore[misc]
 
     def _validated(self, X: Any, y: Any) -> tuple[NDArray[Any], Array]:
         """Return records and their targets in units of the range, whose middle and half become known."""
-        self._note_index(X)
+        self._note_index(X, y)
         X, y = validate_data(self, X, y, accept_sparse="csr", dtype=(np.float64, np.float32), y_numeric=True)
         if X.shape[0] < 2:
             raise DataError("X has 1 sample only, but one that can be removed leaves at least one other")

@@ -15,9 +15,7 @@ import torch
 from numpy.typing import NDArray
 
 from certified_unlearning.certificate.ensemble import EnsembleCertificate
-from certified_unlearning.certificate.kinds import AnyCertificate
 from certified_unlearning.errors import DataError, InfeasibleError, ParameterError
-from certified_unlearning.ledger.directory import ModelDirectory
 from certified_unlearning.ledger.method import Answered, Method, Outcome, Secret, Taken
 from certified_unlearning.ledger.state import Batch
 from certified_unlearning.ledger.training import numbers
@@ -27,16 +25,11 @@ from certified_unlearning.mechanisms.certified_sgd.shards import Standing, repla
 from certified_unlearning.mechanisms.learners.history import Removal
 
 
-class CertifiedAnswers(Method):
-    """An ensemble of certified networks; a record's number is its row of the table."""
+class CertifiedAnswers(Method[EnsemblePlan]):
+    """An ensemble of certified networks; a record's number is its row of the table, where it stays."""
 
+    plans = (EnsemblePlan,)
     stays_on_the_cpu = True
-
-    def __init__(self, directory: ModelDirectory, plan: EnsemblePlan, dataset: str, features: str) -> None:
-        self._directory, self._plan, self._dataset, self._features = directory, plan, dataset, features
-
-    def deal(self) -> None:
-        """Leave the training copy as it is: slices name rows of the table."""
 
     def learn(self, device: torch.device) -> Outcome:
         """Learn version 1 from the training copy."""
@@ -104,13 +97,6 @@ class CertifiedAnswers(Method):
             step_size=plan.step_size,
             bound=plan.bound,
         )
-
-    def is_of(self, certificate: AnyCertificate, answered: Sequence[Answered]) -> bool:
-        """Return whether a certificate is what these batches give, whichever code wrote it."""
-        if not isinstance(certificate, EnsembleCertificate):
-            return False
-        due = self.certificate(answered, "")
-        return certificate == due.model_copy(update={"code_version": certificate.code_version})
 
     def shards(self, secret: Secret | None) -> CertifiedShards:
         """Return the ensemble that a secret holds, on the training copy."""

@@ -15,31 +15,39 @@ from numpy.typing import NDArray
 
 from certified_unlearning.certificate import ResidualCertificate
 from certified_unlearning.certificate import residual as certificates
-from certified_unlearning.certificate.kinds import AnyCertificate
+from certified_unlearning.data.advice.trial import Noise, Worth
 from certified_unlearning.engine.normal_numbers import normal_numbers
 from certified_unlearning.errors import DataError
-from certified_unlearning.ledger.directory import ModelDirectory
 from certified_unlearning.ledger.method import Answered, Method, Outcome, Secret, Taken
+from certified_unlearning.ledger.methods.advice import Advice, Option
 from certified_unlearning.ledger.state import Batch
 from certified_unlearning.ledger.training import numbers
 from certified_unlearning.mechanisms.certified_refit import Fitted, objective_of, refit
-from certified_unlearning.mechanisms.learners.history import Removal
 from certified_unlearning.mechanisms.newton_removal import Curvature, Model, NewtonRemoval
 from certified_unlearning.mechanisms.refit_plan import Counts, RefitPlan
 from certified_unlearning.vocabulary import Reading
 
 
-class ExactRefit(Method):
+class RefitAdvice(Advice[RefitPlan]):
+    """Less noise, with which data are read again more often."""
+
+    def _against_noise(self, same: Worth) -> str:
+        sigmas = [self.plan.sigma / times for times in (10, 100, 1000, 10_000)]
+        options = [self._with(f"--sigma {sigma:.2g}", self.plan.strong_convexity, Noise(sigma)) for sigma in sigmas]
+        first = next((each for each in options if not same.is_better_than(each.expected)), options[-1])
+        return f"{first.words} ({first.expected.in_words()}), with which data are read again more often"
+
+    def _option(self, words: str, *, C: float = 1, epsilon: float = 1, records: int = 1) -> Option:
+        return self._with(words, self.plan.strong_convexity / C / records, Noise(self.plan.sigma))
+
+
+class ExactRefit(Method[RefitPlan]):
     """Newton removal for two classes, certified refit for more."""
 
+    plans = (RefitPlan,)
+    advice = RefitAdvice
     needs_what_it_removes = True
     stays_on_the_cpu = True
-
-    def __init__(self, directory: ModelDirectory, plan: RefitPlan, dataset: str, features: str) -> None:
-        self._directory, self._plan, self._dataset, self._features = directory, plan, dataset, features
-
-    def deal(self) -> None:
-        """Leave the training copy as it is: solvers read it in any order."""
 
     def learn(self, device: torch.device) -> Outcome:
         """Learn version 1 from the training copy."""
@@ -47,10 +55,6 @@ class ExactRefit(Method):
         if self._plan.removes_by_newton:
             return self._released(NewtonRemoval(self._plan).fit(rows, labels), None)
         return self._released(refit(self._plan, objective_of(self._plan, rows, labels)), None)
-
-    def planned(self, answered: Sequence[Answered], rows: Sequence[int]) -> Removal:
-        """Return the removal of so many records, which takes no noisy steps."""
-        return Removal(len(rows), 0)
 
     def remove(
         self,
@@ -83,23 +87,11 @@ class ExactRefit(Method):
         )
         return self._released(answer.model, answer.reading)
 
-    def check(
-        self, weights: NDArray[Any], secret: Secret | None, answered: Sequence[Answered], left: Sequence[int]
-    ) -> None:
-        """Compare nothing: without the noise, which nobody keeps, published weights follow from no records."""
-
     def certificate(self, answered: Sequence[Answered], data_digest: str) -> ResidualCertificate:
         """Return the certificate of the version that these batches led to; it states no digest."""
         return certificates.of(
             self._plan, _counts(answered), noise_source="system entropy", dataset=self._dataset, features=self._features
         )
-
-    def is_of(self, certificate: AnyCertificate, answered: Sequence[Answered]) -> bool:
-        """Return whether a certificate is what these batches give, whichever code wrote it."""
-        if not isinstance(certificate, ResidualCertificate):
-            return False
-        due = self.certificate(answered, "")
-        return certificate == due.model_copy(update={"code_version": certificate.code_version})
 
     def _training(self) -> tuple[NDArray[Any], NDArray[Any]]:
         """Return the rows, which stay in their file until they are read, and labels as solvers take them."""

@@ -22,12 +22,12 @@ import torch
 from numpy.typing import NDArray
 
 from certified_unlearning.certificate import ExactCertificate
-from certified_unlearning.certificate.kinds import AnyCertificate
+from certified_unlearning.data.advice.trial import Worth
 from certified_unlearning.engine.exact.draws import SEED_BITS, Draws
 from certified_unlearning.engine.exact.gradients import LinearRecords
 from certified_unlearning.errors import DataError, InfeasibleError
-from certified_unlearning.ledger.directory import ModelDirectory
 from certified_unlearning.ledger.method import Answered, Method, Outcome, Secret, Taken
+from certified_unlearning.ledger.methods.advice import Advice, Option
 from certified_unlearning.ledger.state import Batch
 from certified_unlearning.ledger.training import numbers
 from certified_unlearning.mechanisms.exact.descent import ExactDescent
@@ -38,19 +38,29 @@ from certified_unlearning.mechanisms.learners.history import Removal
 from certified_unlearning.text import counted
 
 
-class ExactSteps(Method):
-    """Sub-sampled, noisy, accelerated or quantized descent; a record's id is its row of the table.
+class ExactAdvice(Advice[ExactPlan]):
+    """Longer learning, and steps with less noise."""
+
+    def _against_noise(self, same: Worth) -> str:
+        less = " together with a smaller --sigma" if self.plan.sigma is not None else ""
+        less = " together with a smaller --quantum" if self.plan.quantum is not None else less
+        return f"more --steps{less}"
+
+    def _option(self, words: str, *, C: float = 1, epsilon: float = 1, records: int = 1) -> Option:
+        # What its steps are off by is none of the regulariser's doing, and small where this is asked.
+        strength = self.plan.strong_convexity / C / records
+        return Option(f"{words} without the noise of its steps,", self.trial.expected(strength), 0.0)
+
+
+class ExactSteps(Method[ExactPlan]):
+    """Sub-sampled, noisy, accelerated or quantized descent; a record's id is its row of the table, where it stays.
 
     It computes on the CPU, where an `apply` that is run again draws the same numbers.
     """
 
+    plans = (ExactPlan,)
+    advice = ExactAdvice
     stays_on_the_cpu = True
-
-    def __init__(self, directory: ModelDirectory, plan: ExactPlan, dataset: str, features: str) -> None:
-        self._directory, self._plan, self._dataset, self._features = directory, plan, dataset, features
-
-    def deal(self) -> None:
-        """Leave the training copy as it is: batches name rows of the table."""
 
     def learn(self, device: torch.device) -> Outcome:
         """Learn version 1 from the training copy."""
@@ -121,13 +131,6 @@ class ExactSteps(Method):
             inserted=0,
             requests=len(answered),
         )
-
-    def is_of(self, certificate: AnyCertificate, answered: Sequence[Answered]) -> bool:
-        """Return whether a certificate is what these batches give, whichever code wrote it."""
-        if not isinstance(certificate, ExactCertificate):
-            return False
-        due = self.certificate(answered, "")
-        return certificate == due.model_copy(update={"code_version": certificate.code_version})
 
     def _descent(self) -> ExactDescent[Descent]:
         """Return the descent on the training copy, of which it reads the rows that it needs."""

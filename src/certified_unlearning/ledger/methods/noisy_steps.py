@@ -1,5 +1,6 @@
 """Models that learn and forget by noisy steps, on all rows or on mini-batches."""
 
+import math
 import os
 from collections.abc import Sequence
 from typing import Any
@@ -10,46 +11,107 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from certified_unlearning import certificate
-from certified_unlearning.certificate import Certificate
+from certified_unlearning.certificate import StepsCertificate
 from certified_unlearning.certificate.kinds import AnyCertificate
+from certified_unlearning.data.advice.trial import Noise, Worth
 from certified_unlearning.data.stored_rows import StoredRows
 from certified_unlearning.engine.objectives.rows import StreamedRows
 from certified_unlearning.engine.progress import Progress
+from certified_unlearning.errors import UnlearningError
 from certified_unlearning.ledger import training
 from certified_unlearning.ledger.directory import ModelDirectory
 from certified_unlearning.ledger.method import Answered, Method, Outcome, Secret, Taken, noise_key
+from certified_unlearning.ledger.methods.advice import MORE, Advice, Option
 from certified_unlearning.ledger.state import Batch
 from certified_unlearning.mechanisms.learners.history import Removal
 from certified_unlearning.mechanisms.learners.langevin import LangevinLearner
-from certified_unlearning.mechanisms.learners.minibatch import MiniBatchLearner
+from certified_unlearning.mechanisms.learners.minibatch import MiniBatchLearner, plan_learner
+from certified_unlearning.mechanisms.refit_plan import USUAL_SIGMA
+
+WITHOUT = " without --sigma and --steps"
+STRONGER = (10, 100)
+"""How many times as small a ``C`` is tried, where noise is the trouble."""
 
 
-class NoisySteps(Method):
+class NoisyAdvice(Advice[LangevinLearner | MiniBatchLearner]):
+    """Less noise, more epsilon or records, a stronger regulariser, and Newton removal, which needs less noise."""
+
+    def _against_noise(self, same: Worth) -> str:
+        learner = self.plan
+        usual = self._option(f"the usual noise{WITHOUT}")
+        without = self._left_out(usual)
+        same_weights = [
+            usual,
+            self._option(f"--epsilon {MORE * learner.epsilon:g}{without}", epsilon=MORE),
+            self._option(f"{MORE} times as many records{without}", C=1 / MORE, records=MORE),
+        ]
+        options = [each for each in same_weights if each is not None and each.noise < learner.sigma / 2]
+        weaker = [self._option(f"--C {self._C(1 / times):.2g}{without}", C=1 / times) for times in STRONGER]
+        options += [each for each in weaker if each is not None]
+        options.append(self._refit(f"--mechanism newton-removal --C {self._C(1):.2g}"))
+        # A version may have had bad luck: what helps is also better than others with its noise.
+        own = self._with("", self.plan.strong_convexity, Noise(learner.sigma, learner.exact_problem.step_size)).expected
+        helpful = [
+            each for each in options if each.expected.is_better_than(self.worth) and each.expected.is_better_than(own)
+        ]
+        return (
+            ", ".join(f"{each.words} ({each.expected.in_words()})" for each in helpful)
+            or "nothing that was tried, so far more records"
+        )
+
+    def _left_out(self, usual: Option | None) -> str:
+        return WITHOUT if usual is None or not math.isclose(usual.noise, self.plan.sigma, rel_tol=0.01) else ""
+
+    def _other_mechanisms(self, flag: str) -> Sequence[Option]:
+        return (self._refit(f"{flag} and --mechanism newton-removal", C=MORE),)
+
+    def _option(self, words: str, *, C: float = 1, epsilon: float = 1, records: int = 1) -> Option | None:
+        learner = self.plan
+        try:
+            plan = plan_learner(
+                None if learner.cycle is None else "auto",
+                C=self._C(C),
+                intercept=self.intercept,
+                n=records * learner.n,
+                features=learner.features,
+                classes=learner.classes,
+                epsilon=epsilon * learner.epsilon,
+                delta=learner.delta,
+                accountant=learner.accountant,
+                adjacency=learner.adjacency,
+            )
+        except UnlearningError:
+            return None
+        strength = self.plan.strong_convexity / C / records
+        return self._with(words, strength, Noise(plan.sigma, plan.exact_problem.step_size))
+
+    def _refit(self, words: str, *, C: float = 1) -> Option:
+        """Return Newton removal with a ``C`` so many times as large."""
+        return self._with(words, self.plan.strong_convexity / C, Noise(USUAL_SIGMA))
+
+
+class NoisySteps(Method[LangevinLearner | MiniBatchLearner]):
     """Langevin learning and unlearning; what is published is all that a request starts from."""
 
-    def __init__(
-        self, directory: ModelDirectory, learner: LangevinLearner | MiniBatchLearner, dataset: str, features: str
-    ) -> None:
-        self._directory, self._learner, self._dataset, self._features = directory, learner, dataset, features
+    plans = (LangevinLearner, MiniBatchLearner)
+    advice = NoisyAdvice
 
     def deal(self) -> None:
         """Bring the training copy into the order in which it is read."""
-        learner = self._learner
-        if isinstance(learner, MiniBatchLearner):
+        learner = self._plan
+        if learner.cycle is not None:
             training.deal(self._directory, learner.features, classes=learner.classes, key=noise_key())
 
     def learn(self, device: torch.device) -> Outcome:
         """Learn version 1 from the training copy."""
-        rows, labels = place_training(self._directory, self._learner, device)
-        progress = Progress("init", self._learner.learning_steps)
-        return Outcome(self._learner.learn(rows, labels, [noise_key()], progress=progress)[0].cpu().numpy())
+        rows, labels = place_training(self._directory, self._plan, device)
+        progress = Progress("init", self._plan.learning_steps)
+        return Outcome(self._plan.learn(rows, labels, [noise_key()], progress=progress)[0].cpu().numpy())
 
     def planned(self, answered: Sequence[Answered], rows: Sequence[int]) -> Removal:
         """Return the steps that remove rows of the table, given what was removed before; errors as the learner's."""
-        learner, history = self._learner, removals(answered)
-        if isinstance(learner, LangevinLearner):
-            return learner.plan_removal(history, len(rows))
-        return learner.plan_removal(history, len(rows), learner.places_of(training.positions(self._directory, rows)))
+        places = self._plan.places_of(training.positions(self._directory, rows))
+        return self._plan.plan_removal(removals(answered), len(rows), places)
 
     def remove(
         self,
@@ -62,8 +124,8 @@ class NoisySteps(Method):
         device: torch.device,
     ) -> Outcome:
         """Carry out a batch by its noisy steps; see `Method.remove`."""
-        left, labels = place_training(self._directory, self._learner, device)
-        unlearned = self._learner.unlearn(
+        left, labels = place_training(self._directory, self._plan, device)
+        unlearned = self._plan.unlearn(
             torch.from_numpy(weights).reshape(1, -1).to(device),
             left,
             labels,
@@ -73,14 +135,9 @@ class NoisySteps(Method):
         )
         return Outcome(unlearned[0].cpu().numpy())
 
-    def check(
-        self, weights: NDArray[Any], secret: Secret | None, answered: Sequence[Answered], left: Sequence[int]
-    ) -> None:
-        """Compare nothing: without the noise, which nobody keeps, weights follow from no records."""
-
-    def certificate(self, answered: Sequence[Answered], data_digest: str) -> Certificate:
+    def certificate(self, answered: Sequence[Answered], data_digest: str) -> StepsCertificate:
         """Return the certificate of the version that these batches led to."""
-        learner, history = self._learner, removals(answered)
+        learner, history = self._plan, removals(answered)
         return certificate.of(
             learner.run(history, dataset=self._dataset, features=self._features, data_digest=data_digest),
             key=learner.run_key(history, data_digest),
@@ -91,10 +148,8 @@ class NoisySteps(Method):
 
     def is_of(self, certificate: AnyCertificate, answered: Sequence[Answered]) -> bool:
         """Return whether a certificate speaks of these batches, and of where the classes come from."""
-        return (
-            isinstance(certificate, Certificate)
-            and certificate.features == self._features
-            and certificate.schedule == self._learner.schedule(removals(answered))
+        return certificate.features == self._features and certificate.schedule == self._plan.schedule(
+            removals(answered)
         )
 
 
@@ -107,7 +162,7 @@ def place_training(
     memory. Removed records are rows of zeros; their label, 0, counts for nothing.
     """
     dtype = getattr(torch, learner.dtype)
-    if isinstance(learner, MiniBatchLearner):
+    if learner.cycle is not None:
         stored = StoredRows(directory.features, 0, (learner.n, learner.features))
         batches = torch.from_numpy(np.memmap(directory.labels, np.int8, mode="c"))
         return StreamedRows(stored, dtype=dtype, device=device), batches.to(device)

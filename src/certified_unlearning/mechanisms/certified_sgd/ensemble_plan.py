@@ -17,6 +17,7 @@ from certified_unlearning.errors import ParameterError
 from certified_unlearning.mechanisms.certified_sgd.ensemble import CertifiedEnsemble
 from certified_unlearning.mechanisms.certified_sgd.sgd import dense_network
 from certified_unlearning.mechanisms.certified_sgd.shards import Sharding
+from certified_unlearning.mechanisms.learners.duration import SECONDS_OF_A_BOX, Work
 from certified_unlearning.vocabulary import NetworkLoss
 
 USUAL_SHARDS = 5
@@ -120,6 +121,14 @@ class EnsemblePlan(BaseModel):
     def sharding(self) -> Sharding:
         """How records lie."""
         return Sharding(self.n, self.shards, self.slices, self.budgets)
+
+    @property
+    def work(self) -> Work:
+        """What learning takes: a shard learns its first slice, then the first two, and so on."""
+        # Boxes take some ten products instead of two.
+        stages, width = (self.slices + 1) / 2, sum(self.hidden) or 1
+        passes = 5 * self.epochs * stages * len(self.budgets) * width
+        return Work(self.epochs * self.shards * self.slices * SECONDS_OF_A_BOX, passes)
 
     @property
     def loss(self) -> NetworkLoss:

@@ -1,6 +1,6 @@
 """A trained network with its boxes: which of its predictions no neighbour would change."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Self
 
@@ -195,43 +195,6 @@ class Learned:
             (low, high)
             for low, high in zip(sure.double().mean(dim=1).tolist(), right.double().mean(dim=1).tolist(), strict=True)
         ]
-
-
-def radius_by_search(certified: Callable[[int], Tensor], most: int) -> Tensor:
-    """Return the largest k up to ``most`` for which each prediction is certified, training boxes only as needed.
-
-    Boxes are nested in k, so what holds for k holds below: k doubles until nothing new is certified, and is then
-    bisected. Bounds by lines, of which those of a larger box may be narrower, may have it end at a smaller k.
-
-    Args:
-        certified: Returns for a budget which predictions it certifies, of the same shape each time; called at most once
-            for each budget.
-        most: The largest budget to ask for.
-    """
-    known: dict[int, Tensor] = {}
-
-    def at(k: int) -> Tensor:
-        if k not in known:
-            known[k] = certified(k)
-        return known[k]
-
-    low = torch.zeros(at(1).shape, dtype=torch.int64)
-    high = torch.full_like(low, most + 1)
-    k = 1
-    while True:
-        sure = at(k)
-        low = torch.where(sure, k, low)
-        high = torch.where(sure, high, torch.minimum(high, torch.full_like(high, k)))
-        if k == most or not bool(sure.any()):
-            break
-        k = min(2 * k, most)
-    while bool((high - low > 1).any()):
-        middle = (low + high) // 2
-        for k in _distinct(middle[high - low > 1]):
-            asked = (middle == k) & (high - low > 1)
-            low = torch.where(asked & at(k), k, low)
-            high = torch.where(asked & ~at(k), k, high)
-    return low
 
 
 def _pieces(rows: Tensor) -> list[Tensor]:

@@ -5,7 +5,7 @@ stable in their simplest form, which lower bounds are reduced to. An edit leaves
 mean of the edited records, for requests that were chosen without looking at values or states. How large the part is, or
 how much noise there is, stays as it was learned with, however many records come and go.
 
-With ``m = rho n`` of the records, or with the noise of `accounting.tv.baselines.noisy_mean_sigma` for records in the
+With ``m = rho n`` of the records, or with noise of ``sqrt(2 / pi) / (n rho)`` per coordinate for records in the
 unit ball, an edit changes the value with probability ``rho`` at most.
 """
 

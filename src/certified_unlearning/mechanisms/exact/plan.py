@@ -17,6 +17,7 @@ from certified_unlearning.mechanisms.exact.noisy_sgd import NoisySgd
 from certified_unlearning.mechanisms.exact.quantized_sgd import QuantizedSgd
 from certified_unlearning.mechanisms.exact.subsample_gd import SubsampleGd
 from certified_unlearning.mechanisms.exact.trajectory import Descent
+from certified_unlearning.mechanisms.learners.duration import SECONDS_OF_A_STEP, Work
 from certified_unlearning.mechanisms.learners.learner import require_one_of
 from certified_unlearning.vocabulary import ExactMechanism
 
@@ -93,17 +94,13 @@ class ExactPlan(BaseModel):
             quantum: Of quantized-sgd only. None: `USUAL_QUANTUM`.
 
         Raises:
-            ParameterError: A value makes no sense, or means nothing for the mechanism.
+            ParameterError: A value makes no sense.
             AssumptionError: ``batch_size`` is not below the number of records.
         """
         require_one_of(get_args(ExactMechanism), mechanism=mechanism)
         require_count(least=1, n=n, features=features)
         require_count(least=2, classes=classes)
         require_non_negative(strong_convexity=strong_convexity)
-        own = _OWN[mechanism]
-        for name, value in (("sigma", sigma), ("quantum", quantum)):
-            if value is not None and name not in own:
-                raise ParameterError(f"{name} means nothing for {mechanism}; leave it out, got {value!r}")
         settings = descent_of(
             mechanism,
             steps=USUAL_STEPS if steps is None else steps,
@@ -141,6 +138,11 @@ class ExactPlan(BaseModel):
             sigma=self.sigma,
             quantum=self.quantum,
         )
+
+    @property
+    def work(self) -> Work:
+        """What learning takes."""
+        return Work(self.steps * SECONDS_OF_A_STEP, self.steps * self.batch_size / self.n)
 
     @property
     def loss(self) -> Literal["logistic", "softmax"]:

@@ -17,6 +17,7 @@ from certified_unlearning.accounting.core.checks import (
     require_positive,
     required_delta,
 )
+from certified_unlearning.accounting.core.curves import Places
 from certified_unlearning.accounting.core.rounding import required_sigma
 from certified_unlearning.accounting.guarantees import added_to_delta
 from certified_unlearning.accounting.langevin.accountants import ACCOUNTANTS, accountant_called
@@ -185,8 +186,13 @@ class LangevinLearner(NoisyLearner):
             epsilon=self.epsilon,
         )
 
-    def plan_removal(self, history: Sequence[Removal], records: int) -> Removal:
+    def plan_removal(self, history: Sequence[Removal], records: int, places: Places | None = None) -> Removal:
         """Return the least steps, at least 1, that remove ``records`` more records, given what was removed before.
+
+        Args:
+            history: The removals before.
+            records: How many records are removed.
+            places: Not used: every step reads all records.
 
         Raises:
             ParameterError: More records are removed than there are.

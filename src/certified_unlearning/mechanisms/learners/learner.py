@@ -11,11 +11,12 @@ from functools import lru_cache, partial
 from typing import Any, ClassVar, Self, cast, get_args
 
 import torch
+from numpy.typing import ArrayLike
 from pydantic import BaseModel, ConfigDict, Field
 from torch import Tensor
 
 from certified_unlearning.accounting import Problem, Schedule, assumptions
-from certified_unlearning.accounting.core.curves import Cycle
+from certified_unlearning.accounting.core.curves import Cycle, Places
 from certified_unlearning.accounting.core.kept import Kept
 from certified_unlearning.accounting.core.losses import loss_constants, ridge_radius, scores_per_record
 from certified_unlearning.accounting.guarantees import as_computed
@@ -33,6 +34,7 @@ from certified_unlearning.engine.progress import Progress
 from certified_unlearning.errors import ParameterError
 from certified_unlearning.files import canonical, key_of
 from certified_unlearning.mechanisms.batch import OwnBatch
+from certified_unlearning.mechanisms.learners.duration import SECONDS_OF_A_NOISY_STEP, Work
 from certified_unlearning.mechanisms.learners.history import STREAMS, Answered, Removal, answered
 from certified_unlearning.mechanisms.run import Constants, Run
 from certified_unlearning.vocabulary import Adjacency, DType
@@ -93,6 +95,13 @@ class LinearLearner(BaseModel):
     def dimension(self) -> int:
         """``d``, the number of weights."""
         return self.features * scores_per_record(self.classes)
+
+    @property
+    def work(self) -> Work:
+        """What learning takes."""
+        rows_of_a_step = self.n if self.cycle is None else self.cycle.batch_size
+        passes = 2 * self.learning_steps * rows_of_a_step / self.n
+        return Work(self.learning_steps * SECONDS_OF_A_NOISY_STEP, passes, self.dtype)
 
     @property
     def exact_problem(self) -> Problem:
@@ -254,8 +263,19 @@ class LinearLearner(BaseModel):
 class NoisyLearner(LinearLearner):
     """A `LinearLearner` whose every step has noise of deviation ``sqrt(2 step_size) sigma``, and no secret state."""
 
+    mechanism: ClassVar[str] = "langevin"
+    """What the ledger calls it, with mini-batches or without."""
     _dynamics: ClassVar[Any]
     """The mechanism's module: where trials start, and the phases that they pass through."""
+
+    @property
+    def strong_convexity(self) -> float:
+        """Of the regulariser, in the mean loss of a step's records."""
+        return self.exact_problem.strong_convexity
+
+    def places_of(self, positions: ArrayLike) -> Places | None:
+        """Return in which mini-batches rows are, by their positions as they were learned; None where there are none."""
+        return None
 
     @property
     def all_published_is_known(self) -> bool:

@@ -113,6 +113,8 @@ class MiniBatchLearner(NoisyLearner):
     batch_size: int
     adjacency: _Adjacency
     step_share: float = Field(default=1.0, gt=0, le=1, exclude_if=lambda share: share == 1)
+    accountant: ClassVar[str] = "shifted"
+    """What `plan_learner` calls its analysis."""
     _dynamics: ClassVar[Any] = minibatch_langevin
 
     @classmethod

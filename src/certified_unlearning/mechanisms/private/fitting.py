@@ -1,8 +1,10 @@
 """Whether records are those that a plan was made for."""
 
 from certified_unlearning.accounting.private.learners import LinearProblem
+from certified_unlearning.accounting.private.plan import DisjointPlan
 from certified_unlearning.engine.private.bounded_records import BoundedRecords
 from certified_unlearning.errors import ParameterError
+from certified_unlearning.text import counted
 
 
 def require_fitting(problem: LinearProblem, records: BoundedRecords) -> None:
@@ -19,3 +21,10 @@ def require_fitting(problem: LinearProblem, records: BoundedRecords) -> None:
         raise ParameterError(
             f"the plan is for rows of norm at most {problem.row_norm:g}, the records have {records.row_norm:g}"
         )
+
+
+def require_count_of(plan: DisjointPlan, records: BoundedRecords) -> None:
+    """Raise `ParameterError` unless there are as many records as the parts of a plan read and leave over."""
+    due = plan.learned + plan.left_over
+    if len(records) != due:
+        raise ParameterError(f"the plan is for {counted(due, 'record')}, got {len(records)}")

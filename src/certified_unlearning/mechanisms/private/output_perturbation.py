@@ -23,18 +23,9 @@ MOST_STEPS = 200_000
 
 
 def learn(plan: OutputPerturbation, records: BoundedRecords, keys: Sequence[int]) -> Tensor:
-    """Return the minimiser with the noise of each trial, not projected.
-
-    Args:
-        plan: What was planned, for as many records with the same bounds.
-        records: What is learned from.
-        keys: The address of each trial's noise; whoever knows one can subtract it.
-
-    Returns:
-        Shape ``(trials, features)``, float64.
+    """Return the minimiser with the noise of each trial, not projected; arguments as of `noisy_descent.learn`.
 
     Raises:
-        ParameterError: The plan is for other records.
         InfeasibleError: The solver did not get as near to the minimiser as the plan counts on.
     """
     weights = minimiser(plan, records).repeat(len(keys), 1)

@@ -13,28 +13,15 @@ from certified_unlearning.engine.addresses import address
 from certified_unlearning.engine.descent import project
 from certified_unlearning.engine.private.bounded_records import BoundedRecords
 from certified_unlearning.engine.randomness import normal_rows
-from certified_unlearning.errors import ParameterError
-from certified_unlearning.mechanisms.private.fitting import require_fitting
-from certified_unlearning.text import counted
+from certified_unlearning.mechanisms.private.fitting import require_count_of, require_fitting
 
 
 def learn(plan: PhasedDescent, records: BoundedRecords, keys: Sequence[int]) -> Tensor:
-    """Return what the last phase publishes, of each trial.
+    """Return what the last phase publishes, of each trial, not projected; arguments as of `noisy_descent.learn`.
 
-    Args:
-        plan: What was planned, for as many records with the same bounds; their order must not depend on what they are.
-        records: What is learned from.
-        keys: The address of each trial's noise; whoever knows one can subtract it.
-
-    Returns:
-        Shape ``(trials, features)``, float64; not projected.
-
-    Raises:
-        ParameterError: The plan is for other records.
+    The order of records must not depend on what they are.
     """
-    due = sum(phase.problem.n for phase in plan.phases) + plan.unused
-    if len(records) != due:
-        raise ParameterError(f"the plan is for {counted(due, 'record')}, got {len(records)}")
+    require_count_of(plan, records)
     weights = records.rows.new_zeros(len(keys), records.features)
     start = 0
     for number, phase in enumerate(plan.phases):

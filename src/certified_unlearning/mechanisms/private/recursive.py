@@ -12,34 +12,22 @@ from certified_unlearning.accounting.private.learners import NoisyDescent
 from certified_unlearning.accounting.private.recursive import RecursiveRegularisation
 from certified_unlearning.engine.addresses import address
 from certified_unlearning.engine.private.bounded_records import BoundedRecords
-from certified_unlearning.errors import ParameterError
+from certified_unlearning.mechanisms.private.fitting import require_count_of
 from certified_unlearning.mechanisms.private.noisy_descent import iterates
-from certified_unlearning.text import counted
 
 
 def learn(plan: RecursiveRegularisation, records: BoundedRecords, keys: Sequence[int]) -> Tensor:
-    """Return what the last stage finds, of each trial.
+    """Return what the last stage finds, of each trial; arguments as of `noisy_descent.learn`.
 
-    Args:
-        plan: What was planned, for as many records with the same bounds; their order must not depend on what they are.
-        records: What is learned from.
-        keys: The address of each trial's noise; whoever knows one can subtract it.
-
-    Returns:
-        Shape ``(trials, features)``, float64.
-
-    Raises:
-        ParameterError: The plan is for other records.
+    The order of records must not depend on what they are.
     """
     return found_by_stage(plan, records, keys)[-1]
 
 
 def found_by_stage(plan: RecursiveRegularisation, records: BoundedRecords, keys: Sequence[int]) -> list[Tensor]:
     """Return what each stage finds; all of them together are as private as the last. Arguments as of `learn`."""
+    require_count_of(plan, records)
     size = plan.problem.n
-    due = len(plan.stages) * size + plan.unused
-    if len(records) != due:
-        raise ParameterError(f"the plan is for {counted(due, 'record')}, got {len(records)}")
     pull = records.rows.new_zeros(len(keys), records.features)
     found: list[Tensor] = []
     for number, stage in enumerate(plan.stages):

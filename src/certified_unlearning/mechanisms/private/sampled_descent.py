@@ -19,16 +19,7 @@ from certified_unlearning.mechanisms.private.fitting import require_fitting
 def learn(plan: SampledDescent, records: BoundedRecords, keys: Sequence[int]) -> Tensor:
     """Return the last weights of each trial, projected on the problem's ball in every step.
 
-    Args:
-        plan: What was planned, for as many records with the same bounds.
-        records: What is learned from.
-        keys: The address of each trial's randomness; whoever knows one knows batches and noise.
-
-    Returns:
-        Shape ``(trials, features)``, float64.
-
-    Raises:
-        ParameterError: The plan is for other records.
+    Arguments are those of `noisy_descent.learn`. Who knows a trial's key knows its batches and its noise.
     """
     require_fitting(plan.problem, records)
     weights = records.rows.new_zeros(len(keys), records.features)

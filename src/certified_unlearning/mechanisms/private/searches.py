@@ -4,15 +4,15 @@ Source: Ullah (2024), corrected; `accounting.private.searches` says how private 
 so their order must not depend on what they are.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from fractions import Fraction
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from certified_unlearning.accounting.private.learners import Learner, NoisyDescent
+from certified_unlearning.accounting.private.learners import Learner, NoisyDescent, OutputPerturbation
 from certified_unlearning.accounting.private.searches import Boosting, GridSearch, PrivateLearner
 from certified_unlearning.accounting.private.selections import DRAWN_BITS, generalised_probabilities
 from certified_unlearning.engine.addresses import address
@@ -48,17 +48,22 @@ def learn(plan: PrivateLearner, records: BoundedRecords, keys: Sequence[int]) ->
         ParameterError: The plan is for other records.
         InfeasibleError: A minimiser was not found.
     """
-    if isinstance(plan, GridSearch):
-        return _search(plan, records, keys)
-    if isinstance(plan, Boosting):
-        return _boost(plan, records, keys)
+    return _BY_SELECTION[plan.selection](plan, records, keys)
+
+
+def _only(plan: Learner, records: BoundedRecords, keys: Sequence[int]) -> LearnedWeights:
     return LearnedWeights(_run(plan, records, keys), torch.zeros(len(keys), dtype=torch.int64))
 
 
 def _run(plan: Learner, records: BoundedRecords, keys: Sequence[int]) -> Tensor:
-    if isinstance(plan, NoisyDescent):
-        return noisy_descent.learn(plan, records, keys)
-    return output_perturbation.learn(plan, records, keys)
+    return _LEARN[plan.name](plan, records, keys)
+
+
+_LEARN: dict[str, Callable[[Any, BoundedRecords, Sequence[int]], Tensor]] = {
+    NoisyDescent.name: noisy_descent.learn,
+    OutputPerturbation.name: output_perturbation.learn,
+}
+"""What runs a learner, by its name."""
 
 
 def _search(plan: GridSearch, records: BoundedRecords, keys: Sequence[int]) -> LearnedWeights:
@@ -103,6 +108,14 @@ def _boost(plan: Boosting, records: BoundedRecords, keys: Sequence[int]) -> Lear
     losses = torch.stack([validation.mean_losses(weights, plan.largest_loss) for weights in candidates])
     noisy = [of_trial + plan.scale * _laplace(plan.chunks, key) for of_trial, key in zip(losses.T, keys, strict=True)]
     return _picked(candidates, [int(each.argmin()) for each in noisy])
+
+
+_BY_SELECTION: dict[str, Callable[[Any, BoundedRecords, Sequence[int]], LearnedWeights]] = {
+    Learner.selection: _only,
+    GridSearch.selection: _search,
+    Boosting.selection: _boost,
+}
+"""What runs a plan, by how it selects a model."""
 
 
 def _picked(candidates: Tensor, selected: list[int]) -> LearnedWeights:

@@ -12,8 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 import torch
 from torch import Tensor
 
-from certified_unlearning.accounting.private.sampled_spider import SampledSpider
-from certified_unlearning.accounting.private.spider import SpiderBoost
+from certified_unlearning.accounting.private.spider import VarianceReduced
 from certified_unlearning.engine.addresses import address
 from certified_unlearning.engine.exact.draws import Draws
 from certified_unlearning.engine.private.bounded_records import BoundedRecords
@@ -31,19 +30,12 @@ Differences = Callable[[int, Tensor, Tensor], Tensor]
 """Returns the mean difference of gradients in a step, between weights and those before."""
 
 
-def learn(plan: SpiderBoost | SampledSpider, records: BoundedRecords, keys: Sequence[int]) -> Tensor:
+def learn(plan: VarianceReduced, records: BoundedRecords, keys: Sequence[int]) -> Tensor:
     """Return, of each trial, one of the iterates ``w_1`` to ``w_T``, each with the same probability.
 
-    Args:
-        plan: What was planned, for as many records with the same bounds.
-        records: What is learned from.
-        keys: The address of each trial's randomness; whoever knows one can subtract its noise.
-
-    Returns:
-        Shape ``(trials, features)``, float64.
+    Arguments are those of `noisy_descent.learn`.
 
     Raises:
-        ParameterError: The plan is for other records.
         AssumptionError: Weights became so large that rounding would take more than its share.
     """
     chosen = torch.stack([Draws(address(str(key), "iterate")).integers(plan.steps, 1)[0] for key in keys]) + 1
@@ -55,7 +47,7 @@ def learn(plan: SpiderBoost | SampledSpider, records: BoundedRecords, keys: Sequ
 
 
 def iterates(
-    plan: SpiderBoost | SampledSpider, records: BoundedRecords, keys: Sequence[int], *, batches: Batches | None = None
+    plan: VarianceReduced, records: BoundedRecords, keys: Sequence[int], *, batches: Batches | None = None
 ) -> Iterator[Tensor]:
     """Yield the iterates ``w_0 = 0`` to ``w_T``, each shape ``(trials, features)``.
 
@@ -71,7 +63,7 @@ def iterates(
     weights = records.rows.new_zeros(len(keys), records.features)
     noise = weights.new_empty(len(keys), 1, BLOCK_STEPS, records.features)
     previous, before, gradients, estimate, error = weights, weights, weights, weights, 0.0
-    sampled = _of_batches(plan, records, keys, batches) if isinstance(plan, SampledSpider) else None
+    sampled = None if plan.batch is None else _of_batches(plan, plan.batch, records, keys, batches)
     yield weights
     for step in range(plan.steps):
         if step % BLOCK_STEPS == 0:
@@ -97,20 +89,21 @@ def iterates(
 
 
 def _of_batches(
-    plan: SampledSpider, records: BoundedRecords, keys: Sequence[int], batches: Batches | None
+    plan: VarianceReduced, size: int, records: BoundedRecords, keys: Sequence[int], batches: Batches | None
 ) -> Differences:
     """Return what sums the differences of a batch, and divides by its expected size."""
+    share = size / plan.problem.n
     draws = [Draws(address(str(key), "batches"), device=records.rows.device) for key in keys]
 
     def members(step: int) -> Sequence[Tensor]:
         if batches is not None:
             return batches(step)
-        return [(each.uniform(len(records)) < plan.share).nonzero()[:, 0] for each in draws]
+        return [(each.uniform(len(records)) < share).nonzero()[:, 0] for each in draws]
 
     def differences(step: int, weights: Tensor, previous: Tensor) -> Tensor:
         some = members(step)
         # No gradient is longer than the bound it is clipped to, so no difference than H times the distance.
         here, there = (records.clipped_sums(each, some, plan.gradient_bound) for each in (weights, previous))
-        return (here - there).div_(plan.batch)
+        return (here - there).div_(size)
 
     return differences

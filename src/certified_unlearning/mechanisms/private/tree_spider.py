@@ -44,16 +44,9 @@ class Node(NamedTuple):
 def learn(plan: TreeSpider, records: BoundedRecords, keys: Sequence[int]) -> Tensor:
     """Return the first leaf that is nearly stationary by its noisy gradient, or any leaf with the same probability.
 
-    Args:
-        plan: What was planned, for as many records with the same bounds; their order must not depend on what they are.
-        records: What is learned from.
-        keys: The address of each trial's randomness; whoever knows one can subtract its noise.
-
-    Returns:
-        Shape ``(trials, features)``, float64.
+    Arguments are those of `noisy_descent.learn`; the order of records must not depend on what they are.
 
     Raises:
-        ParameterError: The plan is for other records.
         AssumptionError: Weights became so large that rounding would take more than its share.
     """
     return torch.cat([_learned(plan, records, key) for key in keys])

@@ -11,15 +11,15 @@ import numpy as np
 import pandas as pd
 import torch
 
-from certified_unlearning.accounting.core.gaussians import exact_hessian
 from certified_unlearning.accounting.core.problem import Problem
-from certified_unlearning.accounting.renyi.dynamics import BOUNDS
 from certified_unlearning.engine import descent as dynamics
 from certified_unlearning.engine import randomness
 from certified_unlearning.engine.descent import Phase
 from certified_unlearning.engine.objectives.quadratic import QuadraticObjective
 from certified_unlearning.papers.privacy_dynamics.sampled import Array, Estimate, divergence_by_order
 from certified_unlearning.papers.privacy_dynamics.sweeps import Measured
+from certified_unlearning.papers.privacy_dynamics.theory.dynamics import BOUNDS
+from certified_unlearning.papers.privacy_dynamics.theory.gaussians import exact_hessian
 
 _UPPER_BOUNDS = ("corollary-1", "composition")
 

@@ -2,10 +2,10 @@
 
 import numpy as np
 
-from certified_unlearning.accounting.core.gaussians import exact_quadratic
 from certified_unlearning.accounting.core.problem import Problem
-from certified_unlearning.accounting.renyi.dynamics import BOUNDS
 from certified_unlearning.errors import ParameterError
+from certified_unlearning.papers.privacy_dynamics.theory.dynamics import BOUNDS
+from certified_unlearning.papers.privacy_dynamics.theory.gaussians import exact_quadratic
 
 Steps = int | float
 """A number of steps, which may be infinite."""

@@ -8,7 +8,7 @@ from typing import Literal
 
 import numpy as np
 
-from certified_unlearning.accounting.private.sampled import NoisySums, composed_epsilon
+from certified_unlearning.accounting.private.sampled import NoisySums, SampledGuarantee
 from certified_unlearning.errors import ParameterError
 from certified_unlearning.papers.private_learning import attacks
 from certified_unlearning.papers.private_learning.attacks import Attack
@@ -160,7 +160,7 @@ def audited_batches(mechanism: str, attack: Attack, sums: NoisySums, *, relation
         relation: Of the neighbours.
         planted: The fault; empty for none.
     """
-    epsilon = composed_epsilon([sums._replace(times=1)], delta=LIKELY, relation=relation)
+    epsilon = SampledGuarantee(sums=(sums._replace(times=1),), relation=relation).epsilon(LIKELY)
     shown = shown_delta(attack, epsilon)
     return Audit(
         mechanism=mechanism,

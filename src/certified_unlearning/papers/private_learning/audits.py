@@ -22,7 +22,7 @@ from certified_unlearning.accounting.private.learners import LinearProblem, Nois
 from certified_unlearning.accounting.private.losses import ScalarLoss
 from certified_unlearning.accounting.private.phased import PhasedDescent
 from certified_unlearning.accounting.private.recursive import RecursiveRegularisation
-from certified_unlearning.accounting.private.releases import PRINTED, noise_multiplier
+from certified_unlearning.accounting.private.releases import noise_multiplier
 from certified_unlearning.accounting.private.sampled import NoisySums, SampledDescent
 from certified_unlearning.accounting.private.sampled_spider import SampledSpider
 from certified_unlearning.accounting.private.searches import Boosting, GridSearch
@@ -46,6 +46,7 @@ from certified_unlearning.papers.private_learning.audit_statistics import (
     least_of_noisy,
     worst_ratio,
 )
+from certified_unlearning.papers.private_learning.theory.privacy import PRINTED
 from certified_unlearning.vocabulary import Relation
 
 DELTA = 1e-5

@@ -14,7 +14,6 @@ from torch import Tensor
 from certified_unlearning.accounting.tv.one_pass import dual_averaging_sensitivity, frank_wolfe_sensitivity
 from certified_unlearning.accounting.tv.recomputation import query_recompute_probability
 from certified_unlearning.accounting.tv.subsampling import subsampling_tv
-from certified_unlearning.accounting.tv.tree import mean_recompute_probability
 from certified_unlearning.engine.exact.draws import Draws
 from certified_unlearning.engine.exact.gradients import LinearRecords
 from certified_unlearning.engine.exact.prefix_tree import PrefixTree
@@ -34,6 +33,7 @@ from certified_unlearning.mechanisms.exact.queries.linear_queries import LinearQ
 from certified_unlearning.mechanisms.exact.sisa import Sisa
 from certified_unlearning.mechanisms.exact.subsample_gd import SubsampleDescent, SubsampleGd
 from certified_unlearning.papers.tv_stability.sweeps import Deletions
+from certified_unlearning.papers.tv_stability.theory.trees import mean_recompute_probability
 from certified_unlearning.reproduction.simulation.held_out import HeldOut, with_error
 
 _LANGEVIN_DELTA = 1e-5

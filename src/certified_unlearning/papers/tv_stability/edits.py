@@ -9,7 +9,7 @@ import pandas as pd
 import torch
 from torch import Tensor
 
-from certified_unlearning.accounting.tv.subsampling import insertion_tv, subsampling_tv
+from certified_unlearning.accounting.tv.subsampling import subsampling_tv
 from certified_unlearning.data.sets import load
 from certified_unlearning.engine.exact.draws import Draws
 from certified_unlearning.engine.exact.gradients import LinearRecords
@@ -18,6 +18,7 @@ from certified_unlearning.mechanisms.exact.descent import ExactDescent
 from certified_unlearning.mechanisms.exact.noisy_sgd import NoisySgd
 from certified_unlearning.mechanisms.exact.work import Work
 from certified_unlearning.papers.tv_stability.sweeps import Edits
+from certified_unlearning.papers.tv_stability.theory.batch_edits import insertion_tv
 from certified_unlearning.reproduction.simulation.held_out import accuracies, with_spread
 
 INSERTION = -1

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import matplotlib as mpl
 import pandas as pd
@@ -13,7 +13,6 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
 from certified_unlearning.accounting.accountant import Accountant
-from certified_unlearning.accounting.accountant import Look as AccountantLook
 from certified_unlearning.accounting.accountants import ACCOUNTANTS
 from certified_unlearning.errors import ParameterError
 from certified_unlearning.reproduction.figure_style import FigureStyle
@@ -33,8 +32,29 @@ _PALE_GREY = (0.78, 0.78, 0.78)
 BLACK = (0.1, 0.1, 0.1)
 DASHED = (0, (5, 2))
 DOTTED = (0, (1.5, 1.5))
-_FREE = tuple(AccountantLook(place, 1.0, marker, 1.0) for place, marker in ((2, "P"), (4, "X"), (1, "p"), (8, "h")))
-"""For accountants that do not say how their lines look."""
+
+
+class _Marked(NamedTuple):
+    """A place in the palette, the factor that darkens its colour, a marker, and its size in units of the context's."""
+
+    place: int
+    shade: float
+    marker: str
+    marker_size: float
+
+
+_OWN = {
+    "lsi": _Marked(9, 1.0, "o", 1.4),
+    "lsi-tight": _Marked(0, 1.0, "D", 0.9),
+    "shifted": _Marked(3, 1.0, "s", 0.65),
+    "descent-to-delete N.1": _Marked(5, 1.0, "v", 1.1),
+    "descent-to-delete N.2": _Marked(5, 1.0, "v", 1.1),
+    "descent-to-delete shifted": _Marked(5, 0.5, "^", 0.85),
+    "descent-to-delete conditional": _Marked(5, 0.25, "<", 0.85),
+}
+"""Of accountants, by name, the same in every figure."""
+_FREE = tuple(_Marked(place, 1.0, marker, 1.0) for place, marker in ((2, "P"), (4, "X"), (1, "p"), (8, "h")))
+"""For accountants that have none above."""
 
 
 @dataclass(frozen=True)
@@ -112,7 +132,7 @@ def accountant_look(accountant: Accountant, style: FigureStyle, *, dashes: Any =
     Raises:
         ParameterError: The palette is not one seaborn knows.
     """
-    own = _own_look(accountant)
+    own = _marked(accountant)
     return Look(
         _hue(own, style), own.marker, dashes, marker_size=own.marker_size, layer=1 + round(4 * (2 - own.marker_size))
     )
@@ -132,18 +152,18 @@ def row_look(row: "Mapping[str, Any] | pd.Series[Any]", style: FigureStyle, *, d
     if accountant is None:
         return Look(BLACK, size=0.6) if row["sigma"] == 0 else Look(_PALE_GREY, size=2.5)
     if row["mechanism"] != accountant.mechanism:
-        return Look(pale(_hue(_own_look(accountant), style)), size=2.5)
+        return Look(pale(_hue(_marked(accountant), style)), size=2.5)
     return accountant_look(accountant, style, dashes=dashes)
 
 
-def _own_look(accountant: Accountant) -> AccountantLook:
-    if accountant.look is not None:
-        return accountant.look
-    without = [each.name for each in ACCOUNTANTS.values() if each.look is None]
+def _marked(accountant: Accountant) -> _Marked:
+    if accountant.name in _OWN:
+        return _OWN[accountant.name]
+    without = [name for name in ACCOUNTANTS if name not in _OWN]
     return _FREE[without.index(accountant.name) % len(_FREE)]
 
 
-def _hue(own: AccountantLook, style: FigureStyle) -> tuple[float, ...]:
+def _hue(own: _Marked, style: FigureStyle) -> tuple[float, ...]:
     return tuple(own.shade * channel for channel in colours(style, 10)[own.place])
 
 

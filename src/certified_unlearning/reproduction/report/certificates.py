@@ -7,9 +7,8 @@ from pathlib import Path
 import pandas as pd
 
 from certified_unlearning import certificate
-from certified_unlearning.accounting.accountant import Assumption
 from certified_unlearning.accounting.accountants import ACCOUNTANTS
-from certified_unlearning.certificate import Certificate
+from certified_unlearning.certificate import StepsCertificate
 from certified_unlearning.errors import DataError, UnlearningError
 from certified_unlearning.reproduction.layout import Layout
 from certified_unlearning.reproduction.report.embedding import Download, archive, required
@@ -92,12 +91,12 @@ def certificates(
             certified = tuple(sorted(map(_row, verified), key=_order))
             rows.append(Certificates(preset, experiment.name, certified, archive(files, name)))
             for each in verified:
-                for assumption in _unchecked(each):
+                for assumption in each.unchecked:
                     assumed.setdefault((assumption.statement, assumption.by), set()).add(each.accountant)
     return rows, [Unchecked(*words, tuple(sorted(accountants))) for words, accountants in assumed.items()]
 
 
-def _verified(path: Path) -> Certificate:
+def _verified(path: Path) -> StepsCertificate:
     read = certificate.read(path)
     try:
         certificate.verify(read)
@@ -106,7 +105,7 @@ def _verified(path: Path) -> Certificate:
     return read
 
 
-def _row(of: Certificate) -> CertificateRow:
+def _row(of: StepsCertificate) -> CertificateRow:
     return CertificateRow(
         mechanism=of.mechanism,
         accountant=of.accountant,
@@ -118,12 +117,8 @@ def _row(of: Certificate) -> CertificateRow:
         records_per_request=max(of.schedule.records),
         requests=len(of.unlearning_steps),
         steps=sum(of.unlearning_steps),
-        unchecked=len(_unchecked(of)),
+        unchecked=len(of.unchecked),
     )
-
-
-def _unchecked(of: Certificate) -> list[Assumption]:
-    return [each for each in of.assumptions if each.status == "assumed"]
 
 
 def _order(row: CertificateRow) -> tuple[object, ...]:

@@ -5,7 +5,7 @@ import math
 import pytest
 import torch
 
-from certified_unlearning.accounting.tv import one_pass, planning, tree
+from certified_unlearning.accounting.tv import one_pass, planning
 from certified_unlearning.accounting.tv.erm import ConvexProblem
 from certified_unlearning.engine.exact.draws import Draws
 from certified_unlearning.engine.exact.gradients import LinearRecords
@@ -14,11 +14,12 @@ from certified_unlearning.errors import ParameterError
 from certified_unlearning.mechanisms.exact.balls import project
 from certified_unlearning.mechanisms.exact.one_pass.dual_averaging import DualAveraging, DualAveragingSettings
 from certified_unlearning.mechanisms.exact.one_pass.prefix_sums import PrefixSums, PrefixSumSettings, check_invariants
+from certified_unlearning.papers.tv_stability.theory import single_pass, trees
 from tests.mechanisms.exact.one_pass.problems import CENTRE, distances, own_orders, rows
 
 RUNS, SIZE = 100, 1024
 PROBLEM = ConvexProblem(n=SIZE, dimension=5, lipschitz=1, smoothness=1, diameter=2, rho=0.5)
-SIGMA = tree.calibrated_sigma(n=SIZE, rho=0.5, sensitivity=one_pass.dual_averaging_sensitivity(lipschitz=1))
+SIGMA = trees.calibrated_sigma(n=SIZE, rho=0.5, sensitivity=one_pass.dual_averaging_sensitivity(lipschitz=1))
 
 
 def excesses(step_size: float, sigma: float) -> tuple[float, float]:
@@ -37,7 +38,7 @@ def test_the_average_is_far_better_than_the_last_model_and_printed_steps_are_too
     """Means over 100 runs; factors of 1.5 are allowed."""
     assert pytest.approx(17.55, rel=1e-3) == SIGMA
     balanced = one_pass.balanced_step_size(n=SIZE, dimension=5, lipschitz=1, diameter=2, sigma=SIGMA)
-    printed = one_pass.theorem_27_printed_step_size(PROBLEM)
+    printed = single_pass.theorem_27_printed_step_size(PROBLEM)
     assert (printed, balanced) == (pytest.approx(0.348, rel=2e-3), pytest.approx(0.0040, rel=0.02))
     without = one_pass.balanced_step_size(n=SIZE, dimension=5, lipschitz=1, diameter=2, sigma=0.0)
     assert without == pytest.approx(0.0442, rel=1e-3)
@@ -124,7 +125,7 @@ def test_noise_of_streams_is_best_shared_equally_and_worst_as_printed() -> None:
         everywhere = torch.arange(1, 513).repeat(40)
         sums = state.prefixes(torch.arange(40).repeat_interleave(512), everywhere)[:, 0].view(40, 512)
         off = sums - state.increments[:, 1:513, 0].cumsum(dim=1)
-        expected = sum(tree.prefix_noise(length, list(settings.sigmas)) ** 2 for length in range(1, 513)) / 512
+        expected = sum(trees.prefix_noise(length, list(settings.sigmas)) ** 2 for length in range(1, 513)) / 512
         assert float((off**2).mean()) == pytest.approx(expected, rel=0.5)
         lengths.append(expected)
     assert lengths[0] < lengths[1] < lengths[2] / 4

@@ -10,6 +10,7 @@ from certified_unlearning.engine.exact.draws import Draws
 from certified_unlearning.engine.exact.prefix_tree import PrefixTree
 from certified_unlearning.errors import DataError, ParameterError
 from certified_unlearning.mechanisms.exact.one_pass.prefix_sums import PrefixSums, PrefixSumSettings, check_invariants
+from certified_unlearning.papers.tv_stability.theory import trees
 from tests.support.prefix_sums import ClippedMeans, example
 
 SETTINGS = PrefixSumSettings.equal(0.8, most_records=15)
@@ -136,7 +137,7 @@ def test_nothing_before_the_first_rejection_moves() -> None:
         assert torch.equal(tree.models[trial, : first + 1], models[trial, : first + 1])
         assert not torch.equal(tree.noisy[trial, first], noisy[trial, first])
         place = (order[trial] == 5).nonzero().item()
-        assert first in theory.nodes_of_position(place, 6)
+        assert first in trees.nodes_of_position(place, 6)
 
 
 def test_what_edits_cost() -> None:
@@ -145,7 +146,7 @@ def test_what_edits_cost() -> None:
     assert bool((learned.gradients == 7).all())
     assert int(learned.recomputations.sum() + learned.iterations_run_again.sum() + learned.rejection_tests.sum()) == 0
     place = (tree.order[:, 1:] == 5).int().argmax(dim=1) + 1
-    tested = torch.tensor([len(theory.nodes_of_position(each, 6)) for each in place.tolist()])
+    tested = torch.tensor([len(trees.nodes_of_position(each, 6)) for each in place.tolist()])
     deleted = mechanism.delete(tree, 5, Draws.at("cost", 1))
     kept = deleted.recomputations == 0
     assert torch.equal(deleted.rejection_tests[kept], tested[kept])
@@ -197,7 +198,7 @@ def test_recomputation_has_the_probability_of_theory() -> None:
     mechanism = PrefixSums(Fixed([0.0] * 7 + [0.5], step=1, largest=1, radius=1), SETTINGS.equal(1, most_records=8))
     tree, _ = mechanism.learn(torch.arange(8), 50_000, Draws.at("theory"))
     work = mechanism.delete(tree, 7, Draws.at("theory", 1))
-    expected = theory.mean_recompute_probability(n=8, sigma=1.0, sensitivity=0.5)
+    expected = trees.mean_recompute_probability(n=8, sigma=1.0, sensitivity=0.5)
     assert expected == pytest.approx(0.267852, rel=5e-6)
     rate = float(work.recomputations.double().mean())
     assert abs(rate - expected) < 6 * math.sqrt(0.25 / 50_000)

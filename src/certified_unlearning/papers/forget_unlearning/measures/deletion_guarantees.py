@@ -9,14 +9,14 @@ from typing import Any, Literal
 
 import numpy as np
 
-from certified_unlearning.accounting.deletion.gibbs import BoundedProblem, largest_step_size
-from certified_unlearning.accounting.deletion.nonconvex import plan_nonconvex_deletion
 from certified_unlearning.accounting.deletion.planning import DeletionPlan, plan_deletion
-from certified_unlearning.accounting.deletion.soundness import least_noise_multiplier
-from certified_unlearning.accounting.deletion.utility import table_1
 from certified_unlearning.papers.forget_unlearning.theory.attacks import encode_then_delete_advantage
+from certified_unlearning.papers.forget_unlearning.theory.comparison import table_1
 from certified_unlearning.papers.forget_unlearning.theory.counting import counting_limits
 from certified_unlearning.papers.forget_unlearning.theory.exact import exact_deletion_curve
+from certified_unlearning.papers.forget_unlearning.theory.gibbs import BoundedProblem, largest_step_size
+from certified_unlearning.papers.forget_unlearning.theory.nonconvex import plan_nonconvex_deletion
+from certified_unlearning.papers.forget_unlearning.theory.soundness import least_noise_multiplier
 from certified_unlearning.reproduction.claims.registry import changes, measure, sweep
 from certified_unlearning.reproduction.claims.relations import Quantity
 

@@ -14,13 +14,8 @@ import numpy as np
 
 from certified_unlearning import accounting
 from certified_unlearning.accounting import GaussianCurve, Schedule, delta_from_mu
-from certified_unlearning.accounting.core.gaussians import inverse_lsi
 from certified_unlearning.accounting.deletion.planning import DeletionPlan, adaptive_deletion_curve, plan_deletion
-from certified_unlearning.accounting.deletion.soundness import (
-    advantage_under_unlearning,
-    gaussian_advantage,
-    largest_advantage,
-)
+from certified_unlearning.accounting.deletion.soundness import largest_advantage
 from certified_unlearning.accounting.langevin.accountants import unlearning_curve
 from certified_unlearning.errors import AssumptionError, ParameterError
 from certified_unlearning.papers.forget_unlearning.names import Mechanism
@@ -36,6 +31,11 @@ from certified_unlearning.papers.forget_unlearning.services.linear_losses import
 )
 from certified_unlearning.papers.forget_unlearning.sweeps import DeletionProblem
 from certified_unlearning.papers.forget_unlearning.theory.exact import kept_after
+from certified_unlearning.papers.forget_unlearning.theory.soundness import (
+    advantage_under_unlearning,
+    gaussian_advantage,
+)
+from certified_unlearning.papers.privacy_dynamics.theory.gaussians import inverse_lsi
 
 # At which Descent-to-Delete's certificates are read.
 DELTA = 1e-6

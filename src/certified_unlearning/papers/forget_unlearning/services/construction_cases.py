@@ -7,14 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from certified_unlearning.accounting.deletion.soundness import (
-    adaptive_epsilon,
-    advantage_under_unlearning,
-    coin_divergence,
-    laplace_divergence,
-    largest_advantage,
-    randomised_response_divergence,
-)
+from certified_unlearning.accounting.deletion.soundness import largest_advantage
 from certified_unlearning.papers.forget_unlearning.services import constructions, counterexamples
 from certified_unlearning.papers.forget_unlearning.services.cases import Case
 from certified_unlearning.papers.forget_unlearning.services.constructions import (
@@ -42,6 +35,13 @@ from certified_unlearning.papers.forget_unlearning.theory.counting import (
     counting_limits,
     release_of_exposure,
     repaired_counting_success,
+)
+from certified_unlearning.papers.forget_unlearning.theory.soundness import (
+    adaptive_epsilon,
+    advantage_under_unlearning,
+    coin_divergence,
+    laplace_divergence,
+    randomised_response_divergence,
 )
 
 # The order at which the theorems that the counterexamples break are read.

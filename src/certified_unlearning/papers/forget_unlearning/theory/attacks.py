@@ -7,30 +7,20 @@ right one of two equally likely ones; the advantage of the latter is ``2 success
 """
 
 import math
-from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
 
 from certified_unlearning.accounting.core.checks import require_count, require_non_negative, require_positive
-from certified_unlearning.accounting.core.gaussians import inverse_lsi, sharp_rate
 from certified_unlearning.accounting.core.problem import Problem
+from certified_unlearning.accounting.deletion.rates import sharp_rate
 from certified_unlearning.errors import ParameterError
 from certified_unlearning.papers.forget_unlearning.theory.exact import kept_after
+from certified_unlearning.papers.privacy_dynamics.theory.gaussians import inverse_lsi
 
 # A Gaussian law is integrated up to so many standard deviations, by Gauss's rule on either side of the threshold.
 DEVIATIONS = 12.0
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(400)
-
-
-def sum_attack_release(records: Sequence[int]) -> int:
-    """Return the sum that is left once the requester has had all negative records deleted, or all others.
-
-    The requester sees the sum, and asks for the negative ones if that is negative. Sets that differ in one record,
-    which is deleted, leave different sums: advantage 1, though deletion equals retraining.
-    """
-    deletes_negative = sum(records) < 0
-    return sum(record for record in records if (record < 0) != deletes_negative)
 
 
 class MedianSuccess(NamedTuple):

@@ -8,9 +8,9 @@ import numpy as np
 from certified_unlearning.accounting.core.checks import require_count, require_positive, require_probability
 from certified_unlearning.accounting.core.conversion import epsilon_from_mu
 from certified_unlearning.accounting.core.curves import Cycle
-from certified_unlearning.accounting.core.gaussians import check_order
 from certified_unlearning.accounting.core.pooling import Phase, pooled_mu
 from certified_unlearning.accounting.core.problem import Problem
+from certified_unlearning.accounting.deletion.rates import check_order
 from certified_unlearning.accounting.shifted.interpolation import contraction_gap
 from certified_unlearning.errors import ParameterError
 from certified_unlearning.papers.noisy_sgd.theory.distances import learned_distance, log_power, step_shift

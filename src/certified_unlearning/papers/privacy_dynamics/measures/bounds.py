@@ -7,9 +7,9 @@ from typing import Literal
 import numpy as np
 
 from certified_unlearning.accounting.core.curves import RenyiCurve
-from certified_unlearning.accounting.renyi.dynamics import theorem_2_from
 from certified_unlearning.errors import ParameterError
 from certified_unlearning.papers.privacy_dynamics.settings import SIGMA, Steps, bounded, exact, figure_1, figure_2
+from certified_unlearning.papers.privacy_dynamics.theory.dynamics import theorem_2_from
 from certified_unlearning.papers.privacy_dynamics.theory.quadrature import (
     LOGISTIC,
     LOGISTIC_SIGMA,

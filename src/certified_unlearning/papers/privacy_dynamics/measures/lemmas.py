@@ -2,10 +2,10 @@
 
 import numpy as np
 
-from certified_unlearning.accounting.core.gaussians import inverse_lsi
-from certified_unlearning.accounting.renyi.dynamics import theorem_2
 from certified_unlearning.papers.privacy_dynamics.settings import SIGMA, Steps, bounded, figure_1
+from certified_unlearning.papers.privacy_dynamics.theory.dynamics import theorem_2
 from certified_unlearning.papers.privacy_dynamics.theory.gaussian_pairs import Gaussian, information_ratio, lemma_3_left
+from certified_unlearning.papers.privacy_dynamics.theory.gaussians import inverse_lsi
 from certified_unlearning.reproduction.claims.registry import sweep
 
 Law = tuple[float, float]

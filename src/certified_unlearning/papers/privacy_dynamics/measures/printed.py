@@ -4,9 +4,9 @@ import math
 
 import numpy as np
 
-from certified_unlearning.accounting.renyi.dynamics import theorem_2
-from certified_unlearning.accounting.renyi.private_erm import lemma_6, risk_from_start
 from certified_unlearning.papers.privacy_dynamics.settings import SIGMA, Steps, bounded, figure_1, figure_2
+from certified_unlearning.papers.privacy_dynamics.theory.dynamics import theorem_2
+from certified_unlearning.papers.privacy_dynamics.theory.private_erm import lemma_6, risk_from_start
 from certified_unlearning.reproduction.claims.registry import measure, sweep
 from certified_unlearning.reproduction.claims.relations import Quantity
 

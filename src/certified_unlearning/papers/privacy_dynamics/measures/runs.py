@@ -9,9 +9,9 @@ from typing import Any, cast
 
 import numpy as np
 
-from certified_unlearning.accounting.core.gaussians import lower_bound
 from certified_unlearning.accounting.core.problem import Problem
 from certified_unlearning.errors import ParameterError
+from certified_unlearning.papers.privacy_dynamics.theory.gaussians import lower_bound
 from certified_unlearning.reproduction.claims.evidence import Evidence, table_of
 from certified_unlearning.reproduction.claims.registry import measure
 from certified_unlearning.reproduction.claims.relations import Quantity

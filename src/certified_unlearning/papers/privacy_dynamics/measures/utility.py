@@ -7,7 +7,8 @@ import numpy as np
 
 from certified_unlearning.accounting.core.conversion import order_overhead
 from certified_unlearning.accounting.core.problem import Problem
-from certified_unlearning.accounting.renyi.private_erm import (
+from certified_unlearning.papers.privacy_dynamics.settings import bounded
+from certified_unlearning.papers.privacy_dynamics.theory.private_erm import (
     ComparedMethod,
     Recipe,
     lemma_6,
@@ -15,7 +16,6 @@ from certified_unlearning.accounting.renyi.private_erm import (
     recipe_for_renyi,
     table_1,
 )
-from certified_unlearning.papers.privacy_dynamics.settings import bounded
 from certified_unlearning.papers.privacy_dynamics.theory.quadrature import projected_risks
 from certified_unlearning.reproduction.claims.registry import changes_in_units_of_first, measure, over_first, sweep
 from certified_unlearning.reproduction.claims.relations import Quantity

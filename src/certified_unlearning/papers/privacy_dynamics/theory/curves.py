@@ -6,9 +6,9 @@ from typing import TypedDict
 import numpy as np
 
 from certified_unlearning.accounting.core.checks import require_positive
-from certified_unlearning.accounting.core.gaussians import check_order
 from certified_unlearning.accounting.core.problem import Problem
-from certified_unlearning.accounting.renyi.dynamics import BOUNDS
+from certified_unlearning.accounting.deletion.rates import check_order
+from certified_unlearning.papers.privacy_dynamics.theory.dynamics import BOUNDS
 
 
 class Row(TypedDict):

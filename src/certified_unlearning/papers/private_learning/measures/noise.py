@@ -7,22 +7,22 @@ from typing import Literal
 import numpy as np
 
 from certified_unlearning.accounting.core.conversion import epsilon_from_mu
-from certified_unlearning.accounting.private.losses import ScalarLoss, lemma_2, lemma_4
-from certified_unlearning.accounting.private.releases import (
+from certified_unlearning.accounting.private.losses import ScalarLoss
+from certified_unlearning.accounting.private.releases import noise_multiplier
+from certified_unlearning.accounting.private.selections import generalised_probabilities
+from certified_unlearning.accounting.private.spider import equivalent_constant
+from certified_unlearning.papers.private_learning.theory.counterexamples import one_pass_distance
+from certified_unlearning.papers.private_learning.theory.privacy import (
     PRINTED,
     advanced_composition,
-    noise_multiplier,
+    exponential_probabilities,
+    generalised_guarantee,
+    lemma_2,
+    lemma_4,
+    printed_boosting_scale,
     printed_epsilon,
     subsampled,
 )
-from certified_unlearning.accounting.private.selections import (
-    exponential_probabilities,
-    generalised_guarantee,
-    generalised_probabilities,
-    printed_boosting_scale,
-)
-from certified_unlearning.accounting.private.spider import equivalent_constant
-from certified_unlearning.papers.private_learning.theory.counterexamples import one_pass_distance
 from certified_unlearning.papers.private_learning.theory.stationary_points import (
     least_steps,
     lemma_23_sigma,

@@ -9,10 +9,11 @@ from certified_unlearning.accounting.core.conversion import mu_from_epsilon
 from certified_unlearning.accounting.private.learners import LinearProblem, NoisyDescent
 from certified_unlearning.accounting.private.losses import ScalarLoss
 from certified_unlearning.accounting.private.releases import noise_multiplier
-from certified_unlearning.accounting.private.spider import lemma_15, theorem_42
+from certified_unlearning.accounting.private.spider import theorem_42
 from certified_unlearning.papers.private_learning.theory import counterexamples
 from certified_unlearning.papers.private_learning.theory import linear_models as linear
 from certified_unlearning.papers.private_learning.theory import stationary_points as stationary
+from certified_unlearning.papers.private_learning.theory.privacy import lemma_15
 from certified_unlearning.reproduction.claims.registry import measure, sweep
 from certified_unlearning.reproduction.claims.relations import Quantity
 

@@ -26,7 +26,7 @@ from certified_unlearning.estimators import LangevinLogisticRegression, SecretSt
 from certified_unlearning.mechanisms.exact.descent import ExactDescent
 from certified_unlearning.mechanisms.exact.expected import expected_deletion
 from certified_unlearning.mechanisms.exact.noisy_sgd import NoisySgd
-from certified_unlearning.mechanisms.private import noisy_descent, output_perturbation
+from certified_unlearning.mechanisms.private import searches
 from certified_unlearning.papers.private_learning.covered import CLOSE
 from certified_unlearning.papers.private_learning.sweeps import GroupPrivacy
 from certified_unlearning.reproduction.simulation.held_out import HeldOut, with_error
@@ -58,9 +58,9 @@ def _systems(task: HeldOut, epsilon: float, sweep: GroupPrivacy) -> Iterator[dic
     asked = [count for count in sweep.deletions if 2 * count <= task.n]
     shape = {"n": task.n, "d": task.rows.shape[1]}
     private = [_private(task, count, epsilon, sweep) for count in asked]
-    langevin = list(_approximate(LangevinLogisticRegression, task, asked, epsilon, sweep))
+    langevin = list(_approximate("langevin", LangevinLogisticRegression, task, asked, epsilon, sweep))
     rows = [*_exact(task, asked, sweep), *private, *_renewed(private, langevin), *langevin]
-    rows += _approximate(SecretStateDescentToDelete, task, asked, epsilon, sweep)
+    rows += _approximate("descent-to-delete", SecretStateDescentToDelete, task, asked, epsilon, sweep)
     for row in rows:
         yield {**shape, **row}
 
@@ -101,9 +101,8 @@ def _learned(planned: Callable[[int, int], Learner], task: HeldOut, n: int, keys
     """Return models of the first records, and the gradients that learning one takes; those of a solver count as 0."""
     records = BoundedRecords(task.rows[:n], task.labels[:n], loss=LOGISTIC, row_norm=1.0)
     plan = planned(n, records.features)
-    if isinstance(plan, NoisyDescent):
-        return noisy_descent.learn(plan, records, keys), float(plan.releases * n)
-    return output_perturbation.learn(plan, records, keys), float(SOLVER_PASSES * n)
+    passes = SOLVER_PASSES if plan.calibration.steps is None else plan.releases
+    return searches.learn(plan, records, keys).weights, float(passes * n)
 
 
 SOLVER_PASSES = 50
@@ -175,6 +174,7 @@ def _exact(task: HeldOut, asked: list[int], sweep: GroupPrivacy) -> list[dict[st
 
 
 def _approximate(
+    name: str,
     system: type[LangevinLogisticRegression | SecretStateDescentToDelete],
     task: HeldOut,
     asked: list[int],
@@ -198,7 +198,6 @@ def _approximate(
             gradients[count] = float(reads * stated.unlearning_steps[-1])
             learning = float(reads * stated.learning_steps)
             models[count].append(torch.as_tensor(copy.coef_[0], dtype=torch.float64))
-    name = "langevin" if system is LangevinLogisticRegression else "descent-to-delete"
     for count in asked:
         yield {
             "system": name, "deletions": count, **with_error("accuracy", task.tested(torch.stack(models[count]))),

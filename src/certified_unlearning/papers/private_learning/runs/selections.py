@@ -8,7 +8,7 @@ import torch
 from certified_unlearning.accounting.private.learners import LinearProblem, OutputPerturbation
 from certified_unlearning.accounting.private.searches import Boosting, GridSearch, Planner
 from certified_unlearning.engine.addresses import address
-from certified_unlearning.mechanisms.private import output_perturbation, searches
+from certified_unlearning.mechanisms.private import searches
 from certified_unlearning.papers.private_learning.runs.convex import SQUARED, at_zero, perturbed, squared_records
 from certified_unlearning.papers.private_learning.runs.instances import SignInstance, sign_instance
 from certified_unlearning.papers.private_learning.runs.table import trial_rows
@@ -46,20 +46,18 @@ def boosting_rows(sweep: PrivateRisk) -> pd.DataFrame:
     problem = LinearProblem(n=sweep.boosting_n, features=1, row_norm=1.0, loss=SQUARED, radius=0.7)
     plan = Boosting.plan(problem, _planner(sweep), epsilon=sweep.epsilon)
     whole, chunk = _planner(sweep)(problem, 1), plan.learner
-    assert isinstance(whole, OutputPerturbation)
-    assert isinstance(chunk, OutputPerturbation)
     errors: dict[str, list[torch.Tensor]] = {"all records": [], "one chunk": [], "boosted": []}
     for number in range(-(-sweep.boosting_trials // TOGETHER)):
         records = squared_records(instance, sweep.boosting_n, sweep.seed, "X6", number)
         for method, found in errors.items():
             keys = [address(sweep.seed, "X6", method, number, draw) for draw in range(TOGETHER)]
             if method == "boosted":
-                weights = searches.learn(plan, records, keys).weights
+                learned = searches.learn(plan, records, keys)
             elif method == "one chunk":
-                weights = output_perturbation.learn(chunk, records.part(0, chunk.problem.n), keys)
+                learned = searches.learn(chunk, records.part(0, chunk.problem.n), keys)
             else:
-                weights = output_perturbation.learn(whole, records, keys)
-            found.append(instance.excess(weights))
+                learned = searches.learn(whole, records, keys)
+            found.append(instance.excess(learned.weights))
     return pd.concat(
         trial_rows(
             "X6", method, n=sweep.boosting_n, features=1, errors=torch.cat(found)[: sweep.boosting_trials],

@@ -35,8 +35,3 @@ def one_pass_distance(*, records: int, step_size: float, smoothness: float) -> f
     distance is multiplied by ``|1 - eta H|`` for every further record.
     """
     return abs(1 - step_size * smoothness) ** (records - 1)
-
-
-def expected_projection_error(*, columns: int, aligned: bool) -> float:
-    """Return the mean square of ``<Phi u, Phi v> - <u, v>`` for unit vectors: 2 / k if they are equal, else 1 / k."""
-    return (2 if aligned else 1) / columns

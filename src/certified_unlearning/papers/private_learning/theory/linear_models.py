@@ -52,17 +52,6 @@ class Setting:
         return math.log(1 / self.delta)
 
 
-def theorem_8_rates(setting: Setting, *, gradient: float) -> tuple[float, float]:
-    """Return Theorem 8's two terms: without privacy, and what privacy costs.
-
-    Args:
-        setting: The constants.
-        gradient: Bound on a record's gradient.
-    """
-    private = gradient * setting.radius * math.sqrt(setting.d * setting.log) / setting.budget
-    return setting.reach * setting.at_zero / math.sqrt(setting.n), private
-
-
 def theorem_8_bound(regret: float, setting: Setting, *, stability: int = 8) -> float:
     """Return Theorem 8 with its constants: ``18 R + 17 sqrt(H) X D Y / sqrt(n)``.
 
@@ -115,16 +104,6 @@ def theorem_12_strength(setting: Setting) -> float:
     """Return Theorem 12's ``lambda``."""
     top = setting.lipschitz * setting.row_norm * math.pow(setting.log, 0.25)
     return top / (setting.radius * math.sqrt(setting.budget))
-
-
-def smooth_sample_size(setting: Setting) -> float:
-    """Return ``n_0 = H X^2 D^2 / Y^2``, from which on Theorem 8 speaks."""
-    return (setting.reach / setting.at_zero) ** 2
-
-
-def switching_dimension(setting: Setting) -> float:
-    """Return ``d*``, from which on the rates without ``d`` are better."""
-    return min(math.pow(setting.reach / setting.at_zero, 2 / 3), 1.0) * math.pow(setting.budget, 2 / 3)
 
 
 @dataclass(frozen=True)
@@ -206,101 +185,7 @@ def theorem_11_instance(setting: Setting) -> HardInstance:
     )
 
 
-def theorem_13(setting: Setting, *, rank: float, exponent: float = 2.0) -> float:
-    """Return the lower bound for Lipschitz losses, ``min{1, (n epsilon)^(-1/p), rank^((p - 1)/p) / (n epsilon)}``.
-
-    Theorem 33 is the same in other norms; Corollary 5 has ``d`` for the rank.
-
-    Args:
-        setting: The constants.
-        rank: Of the design matrix.
-        exponent: ``p``; may be infinite.
-    """
-    inverse = 1 / exponent
-    scale = setting.lipschitz * setting.radius * setting.row_norm
-    few, many = math.pow(setting.budget, -inverse), math.pow(rank, 1 - inverse) / setting.budget
-    # In the limit the second term is 1: it bounds nothing.
-    return scale * min(1.0, few, many)
-
-
-THEOREM_33_CONSTANT = 1 / 1024
-"""Of the term of low rank."""
-
-
-def theorem_38(setting: Setting) -> float:
-    """Return the lower bound without privacy ``min{Y, D} X / sqrt(n)``."""
-    return min(setting.at_zero, setting.radius) * setting.row_norm / math.sqrt(setting.n)
-
-
-def corollary_6(setting: Setting) -> float:
-    """Return ``min{Y^2, (H D^2 X^2 + d Y^2) / n, sqrt(H) D X Y / sqrt(n)}``, without privacy."""
-    at_zero = setting.at_zero
-    return min(
-        at_zero**2,
-        (setting.reach**2 + setting.d * at_zero**2) / setting.n,
-        setting.reach * at_zero / math.sqrt(setting.n),
-    )
-
-
-@dataclass(frozen=True)
-class Concentration:
-    """Lemma 12's constants: ``Lhat <= (1 + T) L + U`` and ``L <= (1 + T) Lhat + V``.
-
-    Attributes:
-        slope: ``T``.
-        above: ``U``.
-        below: ``V``.
-    """
-
-    slope: float
-    above: float
-    below: float
-
-
-def lemma_12(setting: Setting, *, spread: float, largest: float, beta: float) -> Concentration:
-    """Return Lemma 12 for weights that are ``spread^2``-sub-Gaussian.
-
-    Args:
-        setting: The constants.
-        spread: ``gamma``.
-        largest: ``Delta``, of a loss.
-        beta: Probability with which it fails.
-    """
-    smooth, root, log = math.sqrt(setting.smoothness) * setting.row_norm, math.sqrt(setting.n), math.log(4 / beta)
-    reached = 4 * spread * log * smooth / root
-    offset = setting.at_zero * math.sqrt(math.log(2 / beta)) / root
-    rest = 2 * largest * math.log(2 / beta) / setting.n + 48 * smooth**2 * spread**2 * log**2 / setting.n
-    return Concentration(
-        slope=reached / setting.at_zero,
-        above=reached * setting.at_zero + offset,
-        below=reached * setting.at_zero + offset + rest,
-    )
-
-
 def theorem_35_condition(setting: Setting, *, spread: float, beta: float) -> float:
     """Return the records from which on Theorem 35, of boosting, speaks: ``16 gamma^2 log^8(4 / beta) H X^2 / Y^2``."""
     smooth = setting.smoothness * setting.row_norm**2
     return 16 * spread**2 * math.log(4 / beta) ** 8 * smooth / setting.at_zero**2
-
-
-def theorem_14(
-    setting: Setting, *, error: float, largest: float, candidates: int, beta: float, with_logarithm: bool = False
-) -> float:
-    """Return Theorem 14's bound on a search: the best radius' error, and what selecting costs.
-
-    Args:
-        setting: The constants.
-        error: ``ERR`` at twice the best radius.
-        largest: ``Delta`` there.
-        candidates: ``K``.
-        beta: Probability with which it fails.
-        with_logarithm: Whether the last term has the logarithm of the proof.
-    """
-    log = math.log(4 * candidates / beta)
-    selection = 5 * largest / setting.budget * (log if with_logarithm else 1)
-    return min(setting.at_zero**2, error + math.sqrt(4 * setting.at_zero**2 * log / setting.n) + selection)
-
-
-def selection_cost(setting: Setting, *, largest: float, candidates: int, beta: float) -> float:
-    """Return Theorem 14's last term with the true sensitivity: ``16 Delta log(4 (K + 1) / beta) / (n epsilon)``."""
-    return 16 * largest * math.log(4 * (candidates + 1) / beta) / setting.budget

@@ -3,9 +3,9 @@
 import math
 
 from certified_unlearning.accounting.core.groups import GroupBudget, group_guarantee
-from certified_unlearning.accounting.tv.baselines import noisy_mean_sigma, sharding_speedup
 from certified_unlearning.accounting.tv.distances import gaussian_tv
 from certified_unlearning.mechanisms.exact.sisa import Sisa
+from certified_unlearning.papers.tv_stability.theory.baselines import noisy_mean_sigma, sharding_speedup
 from certified_unlearning.reproduction.claims.registry import sweep
 from certified_unlearning.reproduction.claims.relations import Quantity
 

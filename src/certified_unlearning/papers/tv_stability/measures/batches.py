@@ -5,17 +5,16 @@ from fractions import Fraction
 from itertools import permutations
 from typing import Literal
 
-from certified_unlearning.accounting.tv.recomputation import recourse_bound
-from certified_unlearning.accounting.tv.subsampling import (
+from certified_unlearning.accounting.tv.subsampling import subsampling_tv, subsampling_tv_bound
+from certified_unlearning.papers.tv_stability.theory import enumeration
+from certified_unlearning.papers.tv_stability.theory.batch_edits import (
     batch_edit_probability,
     insertion_tv,
     one_by_one_recomputations,
     replaced_members,
-    subsampling_tv,
-    subsampling_tv_bound,
 )
-from certified_unlearning.papers.tv_stability.theory import enumeration
 from certified_unlearning.papers.tv_stability.theory.enumeration import Edit, Law, subsets, total_variation
+from certified_unlearning.papers.tv_stability.theory.stability import recourse_bound
 from certified_unlearning.reproduction.claims.registry import measure, sweep
 from certified_unlearning.reproduction.claims.relations import Quantity
 

@@ -7,21 +7,18 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from certified_unlearning.accounting.tv.distances import (
+from certified_unlearning.accounting.tv.distances import gaussian_tv
+from certified_unlearning.accounting.tv.recomputation import quantiser_disagreement_bound
+from certified_unlearning.engine.exact.couplings import cells, quantized
+from certified_unlearning.engine.exact.reflection import log_density_ratio, reflection_step
+from certified_unlearning.papers.tv_stability.theory.distances import (
     bretagnolle_huber,
     gaussian_renyi,
-    gaussian_tv,
     gaussian_tv_bound,
     group_stability,
     pinsker,
 )
-from certified_unlearning.accounting.tv.recomputation import (
-    quantiser_disagreement,
-    quantiser_disagreement_bound,
-    quantiser_variance,
-)
-from certified_unlearning.engine.exact.couplings import cells, quantized
-from certified_unlearning.engine.exact.reflection import log_density_ratio, reflection_step
+from certified_unlearning.papers.tv_stability.theory.stability import quantiser_disagreement, quantiser_variance
 from certified_unlearning.reproduction.claims.registry import measure, sweep
 from certified_unlearning.reproduction.claims.relations import Quantity
 

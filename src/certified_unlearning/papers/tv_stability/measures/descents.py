@@ -8,15 +8,10 @@ from typing import Literal
 import torch
 
 from certified_unlearning.accounting.tv import erm
-from certified_unlearning.accounting.tv.distances import last_iterate_tv
 from certified_unlearning.accounting.tv.erm import ConvexProblem, Parameters
 from certified_unlearning.accounting.tv.recomputation import (
     iterations_run_again,
-    lemma_30,
-    lemma_32,
     noisy_recompute_probability,
-    noisy_stability,
-    proposition_2,
     quantised_recompute_probability,
 )
 from certified_unlearning.accounting.tv.subsampling import probability_of_any, subsampling_tv
@@ -24,6 +19,9 @@ from certified_unlearning.engine.exact.alive import Alive
 from certified_unlearning.mechanisms.exact.noisy_sgd import NoisySgd
 from certified_unlearning.mechanisms.exact.trajectory import Trajectory
 from certified_unlearning.papers.tv_stability.edits import INSERTION, expected_without_noise
+from certified_unlearning.papers.tv_stability.theory import rates
+from certified_unlearning.papers.tv_stability.theory.distances import last_iterate_tv
+from certified_unlearning.papers.tv_stability.theory.stability import lemma_30, lemma_32, noisy_stability, proposition_2
 from certified_unlearning.reproduction.claims.registry import measure, sweep
 from certified_unlearning.reproduction.claims.relations import Quantity
 
@@ -114,7 +112,7 @@ def stability_over_printed(*, sigma: float) -> float:
 def divergence_of_a_step(*, batch_size: int, printed: bool) -> float:
     """Return ``8 G^2 / (m sigma)^2`` at the least ``T`` of Proposition 1, as printed or by its proof's inequality."""
     problem = _problem(rho=0.1)
-    steps = erm.proposition_1_steps(problem, batch_size=batch_size, printed=printed)
+    steps = rates.proposition_1_steps(problem, batch_size=batch_size, printed=printed)
     return 8 * (_G / (batch_size * erm.stable_sigma(problem, steps=steps))) ** 2
 
 
@@ -131,7 +129,7 @@ def step_size_over_proof(*, dimension: int, printed: bool, accelerated: bool) ->
             sigma=planned.noise,
             accelerated=accelerated,
         )
-        for rule in (erm.printed_step_size if printed else erm.noisy_step_size, erm.proof_step_size)
+        for rule in (rates.printed_step_size if printed else erm.noisy_step_size, rates.proof_step_size)
     )
     return stated / meant
 
@@ -182,7 +180,7 @@ def needed_over_planned_steps(*, corollary: Literal["7", "8"], rho: float) -> fl
     """Return the least ``T`` of Proposition 1, as printed, over a corollary's ``T`` at its least batch size."""
     problem = _problem(rho=rho)
     planned = _corollary(problem, corollary, "least")
-    return erm.proposition_1_steps(problem, batch_size=planned.batch_size, printed=True) / planned.steps
+    return rates.proposition_1_steps(problem, batch_size=planned.batch_size, printed=True) / planned.steps
 
 
 @sweep("rho = {rho:g}")
@@ -197,8 +195,8 @@ def largest_batch_over_power(*, corollary: Literal["7", "8"], rho: float) -> flo
 def sampling_term_over_rate(*, n: int, printed: bool) -> float:
     """Return ``G D / sqrt(T)`` at Theorem 48's ``T`` over its rate; 10 numbers of a model, ``H D = G``, rho = 1."""
     problem = ConvexProblem(n, 10, 1.0, 1.0, 1.0, 1.0)
-    steps = erm.theorem_48_steps(problem, printed=printed)
-    return 1 / (math.sqrt(steps) * erm.theorem_48_risk(problem))
+    steps = rates.theorem_48_steps(problem, printed=printed)
+    return 1 / (math.sqrt(steps) * rates.theorem_48_risk(problem))
 
 
 @sweep("d = (rho n)^{power:g}")
@@ -212,8 +210,8 @@ def second_over_first_branch(*, stable_records: float, power: float) -> float:
 def lower_over_upper(*, lower: Literal["24", "23"], dimension: int) -> float:
     """Return Theorem 24's lower bound over Theorem 23's rate, or that over Theorem 22's; constants 1."""
     problem = ConvexProblem(100_000, dimension, 1.0, 1.0, 1.0, 0.1)
-    bound = erm.theorem_24_risk(problem) if lower == "24" else erm.theorem_23_risk(problem)
-    above = erm.theorem_23_risk(problem) if lower == "24" else erm.theorem_22_risk(problem)
+    bound = rates.theorem_24_risk(problem) if lower == "24" else rates.theorem_23_risk(problem)
+    above = rates.theorem_23_risk(problem) if lower == "24" else rates.theorem_22_risk(problem)
     return bound / above
 
 
@@ -249,7 +247,7 @@ def _problem(*, rho: float, n: int = 100_000, dimension: int = 20) -> ConvexProb
 
 
 def _corollary(problem: ConvexProblem, corollary: str, batch: str) -> Parameters:
-    least, largest = (erm.corollary_7_batches if corollary == "7" else erm.corollary_8_batches)(problem)
+    least, largest = (rates.corollary_7_batches if corollary == "7" else rates.corollary_8_batches)(problem)
     batch_size = least if batch == "least" else largest
-    planned = (erm.corollary_7 if corollary == "7" else erm.corollary_8)(problem, batch_size=batch_size)
+    planned = (rates.corollary_7 if corollary == "7" else rates.corollary_8)(problem, batch_size=batch_size)
     return replace(planned, batch_size=batch_size)

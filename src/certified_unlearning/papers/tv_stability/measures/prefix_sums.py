@@ -10,9 +10,11 @@ from scipy.optimize import brentq
 from certified_unlearning.accounting.tv import one_pass, tree
 from certified_unlearning.accounting.tv.distances import gaussian_tv
 from certified_unlearning.accounting.tv.erm import ConvexProblem
-from certified_unlearning.accounting.tv.one_pass import GeneralisedLinearProblem
-from certified_unlearning.accounting.tv.recomputation import query_recompute_probability, query_sigma
+from certified_unlearning.accounting.tv.recomputation import query_recompute_probability
 from certified_unlearning.accounting.tv.tree import Budget
+from certified_unlearning.papers.tv_stability.theory import single_pass, trees
+from certified_unlearning.papers.tv_stability.theory.single_pass import GeneralisedLinearProblem
+from certified_unlearning.papers.tv_stability.theory.stability import query_sigma
 from certified_unlearning.reproduction.claims.registry import changes, measure, sweep
 from certified_unlearning.reproduction.claims.relations import Quantity
 
@@ -49,7 +51,7 @@ def appended_over_sum(*, length: int, printed: bool) -> float:
 @sweep("n = {n}")
 def tested_node_counts(*, n: int, of: Literal["mean", "largest"]) -> float:
     """Return how many nodes a deletion tests, on average or at most."""
-    counts = tree.tested_nodes(n)
+    counts = trees.tested_nodes(n)
     return float(counts.mean() if of == "mean" else counts.max())
 
 
@@ -63,8 +65,8 @@ def tree_recomputation(
 ) -> float:
     """Return how likely a deletion computes again at a noise, over a bound; of each ``n, rho``."""
     n, rho = setting
-    sigma = (tree.theorem_25_sigma if noise == "printed" else tree.calibrated_sigma)(n=n, rho=rho, sensitivity=1.0)
-    of_position = tree.mean_recompute_probability if position == "mean" else tree.worst_recompute_probability
+    sigma = (tree.theorem_25_sigma if noise == "printed" else trees.calibrated_sigma)(n=n, rho=rho, sensitivity=1.0)
+    of_position = trees.mean_recompute_probability if position == "mean" else tree.worst_recompute_probability
     stated = rho if over == "rho" else tree.lemma_38(n=n, rho=rho)
     return of_position(n=n, sigma=sigma, sensitivity=1.0) / stated
 
@@ -72,7 +74,7 @@ def tree_recomputation(
 @sweep("n = {n}, sigma = {sigma:g}")
 def complexity_over_bound(*, n: int, sigma: float) -> float:
     """Return the relative unlearning complexity over ``2 / n`` and the probability of computing again."""
-    again = tree.mean_recompute_probability(n=n, sigma=sigma, sensitivity=1.0)
+    again = trees.mean_recompute_probability(n=n, sigma=sigma, sensitivity=1.0)
     complexity = tree.deletion_queries(n=n, sigma=sigma, sensitivity=1.0) / n
     return complexity / (2 / n + again)
 
@@ -84,7 +86,7 @@ def tree_distance_over_rho(*, n: int, rho: float) -> float:
     Of increments that depend on no model and that a replacement moves by ``B``: exactly. Where positions are not known
     the sums move by that at most.
     """
-    counts = tree.tested_nodes(n + 1)[:n]  # Of a replacement, which all n nodes are there for.
+    counts = trees.tested_nodes(n + 1)[:n]  # Of a replacement, which all n nodes are there for.
     sigma = tree.theorem_25_sigma(n=n, rho=rho, sensitivity=1.0)
     apart = float(np.mean([gaussian_tv(math.sqrt(count) / sigma) for count in counts]))
     return apart / rho
@@ -101,7 +103,7 @@ def tree_distance_seen_over_rho(*, n: int, rho: float) -> float:
     """
     weights = {node: node & -node for node in range(1, n)}
     norm = math.hypot(*weights.values())
-    moved = [sum(weights[node] for node in tree.nodes_of_position(place, n - 1)) / norm for place in range(1, n + 1)]
+    moved = [sum(weights[node] for node in trees.nodes_of_position(place, n - 1)) / norm for place in range(1, n + 1)]
     sigma = tree.theorem_25_sigma(n=n, rho=math.sqrt(rho), sensitivity=1.0)
     seen = math.fsum(gaussian_tv(shift / sigma) for shift in moved) / n
     return seen / rho
@@ -116,8 +118,8 @@ def noise_over_theorem_25() -> dict[str, float]:
     return {
         name: stated / tree.theorem_25_sigma(n=problem.n, rho=problem.rho, sensitivity=sensitivity)
         for name, stated, sensitivity in (
-            ("Theorem 26", one_pass.theorem_26_sigma(problem), frank_wolfe),
-            ("Theorem 27", one_pass.theorem_27_sigma(problem), averaging),
+            ("Theorem 26", single_pass.theorem_26_sigma(problem), frank_wolfe),
+            ("Theorem 27", single_pass.theorem_27_sigma(problem), averaging),
         )
     }
 
@@ -127,8 +129,8 @@ def changes_of_noise_in_means(*, budget: Budget, rho: float, lengths: list[int])
     """Return how the noise of a prefix sum over its length changes from length to length, as a share of the first."""
     count = max(lengths).bit_length()
     sigmas = tree.height_sigmas(budget, rho=rho, sensitivity=1.0, count=count)
-    first = tree.prefix_noise(lengths[0], sigmas) / lengths[0]
-    return changes([Quantity(tree.prefix_noise(each, sigmas) / each / first, f"t = {each}") for each in lengths])
+    first = trees.prefix_noise(lengths[0], sigmas) / lengths[0]
+    return changes([Quantity(trees.prefix_noise(each, sigmas) / each / first, f"t = {each}") for each in lengths])
 
 
 @sweep("heights = {heights}")
@@ -144,22 +146,22 @@ def regret_over_rate_changes(*, rho: float, rule: Literal["printed", "balanced"]
     The bound, a record's share, is ``eta (G^2 + G sigma sqrt(d log2 n)) + D^2 / (2 n eta)`` (Kairouz et al., 2021).
     """
     problem = ConvexProblem(65_536, 10, 1.0, 2.0, 2.0, rho)
-    sigma = one_pass.theorem_27_sigma(problem)
+    sigma = single_pass.theorem_27_sigma(problem)
     if rule == "printed":
-        size = one_pass.theorem_27_printed_step_size(problem)
+        size = single_pass.theorem_27_printed_step_size(problem)
     else:
         size = one_pass.balanced_step_size(n=problem.n, dimension=10, lipschitz=1.0, diameter=2.0, sigma=sigma)
     drift = 1 + sigma * math.sqrt(problem.dimension * math.log2(problem.n))
     regret = size * drift + problem.diameter**2 / (2 * problem.n * size)
-    return math.log(regret / one_pass.theorem_27_risk(problem))
+    return math.log(regret / single_pass.theorem_27_risk(problem))
 
 
 @sweep("n rho = {stable_records}")
 def projected_errors_over_rate(*, stable_records: int, printed: bool) -> dict[str, float]:
     """Return both errors of Theorem 29 at its dimension over ``(n rho)^(-1/3)``, constants 1."""
     problem = GeneralisedLinearProblem(stable_records, 1.0, 0.0, 1.0, 1.0, 1.0)
-    dimension = one_pass.theorem_29_dimension(problem, printed=printed)
-    noise, projection = one_pass.theorem_29_errors(problem, dimension=dimension)
+    dimension = single_pass.theorem_29_dimension(problem, printed=printed)
+    noise, projection = single_pass.theorem_29_errors(problem, dimension=dimension)
     return {"noise": noise * stable_records ** (1 / 3), "projection": projection * stable_records ** (1 / 3)}
 
 
@@ -168,10 +170,10 @@ def free_unlearning_exponent(*, n: int) -> float:
     """Return the power of ``n`` that unlearning costs where Theorem 28's noise costs as much as sampling."""
     problem = GeneralisedLinearProblem(n, 1.0, 1.0, 1.0, 1.0, 1.0)
     # Nothing but the statistical term is left of the risk at such a rho.
-    alone = one_pass.theorem_28_risk(replace(problem, rho=1e9))
+    alone = single_pass.theorem_28_risk(replace(problem, rho=1e9))
 
     def excess(log_rho: float) -> float:
-        return one_pass.theorem_28_risk(replace(problem, rho=math.exp(log_rho))) - 2 * alone
+        return single_pass.theorem_28_risk(replace(problem, rho=math.exp(log_rho))) - 2 * alone
 
     log_rho = float(brentq(excess, -math.log(n), 0.0, xtol=1e-12))
     return 1 + log_rho / math.log(n)
@@ -212,4 +214,4 @@ def rate_over_earlier(*, rho: float) -> float:
     problem = ConvexProblem(100_000, 20, 0.5, 0.5, 1.0, rho)  # G + H D = 1.
     noise = problem.root_dimension / problem.stable_records
     earlier = 1 / math.sqrt(problem.n) + noise ** (2 / 3)
-    return float(one_pass.theorem_26_risk(problem) / earlier)
+    return float(single_pass.theorem_26_risk(problem) / earlier)

@@ -14,13 +14,13 @@ from torch import Tensor
 
 from certified_unlearning.accounting.tv.distances import gaussian_tv
 from certified_unlearning.accounting.tv.subsampling import probability_of_any
-from certified_unlearning.accounting.tv.tree import mean_recompute_probability
 from certified_unlearning.engine.exact.draws import Draws
 from certified_unlearning.engine.exact.gradients import LinearRecords
 from certified_unlearning.engine.exact.prefix_tree import PrefixTree
 from certified_unlearning.mechanisms.exact.descent import ExactDescent
 from certified_unlearning.mechanisms.exact.noisy_sgd import NoisySgd
 from certified_unlearning.mechanisms.exact.trajectory import Trajectory
+from certified_unlearning.papers.tv_stability.theory.trees import mean_recompute_probability
 from certified_unlearning.reproduction.claims.registry import measure, sweep
 from certified_unlearning.reproduction.claims.relations import Quantity
 

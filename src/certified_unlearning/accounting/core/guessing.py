@@ -1,0 +1,61 @@
+"""What a guarantee means for somebody who guesses: how often a guess about removed records can be right.
+
+The guesser knows everything but one thing: whether the model was unlearned from the records, or made without them. Both
+are equally likely. The best guess is right with probability ``(1 + TV) / 2``, where ``TV`` is the total variation
+distance of the two laws, and every guarantee bounds ``TV``.
+"""
+
+import math
+
+from certified_unlearning.accounting.core.checks import require_non_negative
+from certified_unlearning.errors import ParameterError
+
+ROUNDING = 1e-12
+"""Relative, far above what the functions below err by: a share is never below the exact one."""
+
+
+def right_guesses(*, epsilon: float, delta: float) -> float:
+    """Return the largest probability of a right guess that an (epsilon, delta) guarantee leaves, rounded up.
+
+    It is ``1/2 + (e^epsilon - 1 + 2 delta) / (2 (e^epsilon + 1))``, and some pair of laws attains it (Kairouz, Oh,
+    Viswanath, "The Composition Theorem for Differential Privacy", 2015, Section 2).
+
+    Args:
+        epsilon: At least 0.
+        delta: From 0 to 1.
+
+    Raises:
+        ParameterError: An argument is outside its range.
+    """
+    require_non_negative(epsilon=epsilon)
+    _require_share(delta=delta)
+    ratio = math.tanh(epsilon / 2)  # (e^epsilon - 1) / (e^epsilon + 1)
+    return _rounded_up((1 + ratio + delta * (1 - ratio)) / 2) if epsilon or delta else 0.5
+
+
+def right_guesses_of_gaussian(mu: float, *, extra_delta: float = 0.0) -> float:
+    """Return the largest probability of a right guess that Gaussian differential privacy leaves, rounded up.
+
+    It is ``Phi(mu / 2)``: the test of N(0, 1) against N(mu, 1) (Dong, Roth, Su, "Gaussian Differential Privacy", 2022,
+    Definition 2.6). What is added to every delta adds its half.
+
+    Args:
+        mu: At least 0.
+        extra_delta: What is added to delta, from 0 to 1.
+
+    Raises:
+        ParameterError: An argument is outside its range.
+    """
+    require_non_negative(mu=mu)
+    _require_share(extra_delta=extra_delta)
+    return _rounded_up(math.erfc(-mu / math.sqrt(8)) / 2 + extra_delta / 2) if mu or extra_delta else 0.5
+
+
+def _require_share(**values: float) -> None:
+    for name, value in values.items():
+        if not 0 <= value <= 1:
+            raise ParameterError(f"{name} must lie between 0 and 1, got {value!r}")
+
+
+def _rounded_up(share: float) -> float:
+    return min(share * (1 + ROUNDING), 1.0)

@@ -1,1 +1,0 @@
-"""Rényi analyses of noisy gradient descent (*Differential Privacy Dynamics*)."""

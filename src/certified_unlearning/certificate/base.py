@@ -1,0 +1,347 @@
+"""What certificates of every kind have in common: what they state, for whom it holds, and how it is recomputed.
+
+A new kind is a module with a subclass of `Certificate` and a line of `kinds.KINDS`. Commands, reports and the ledger
+call what is here, and know no kind.
+"""
+
+import math
+from abc import abstractmethod
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
+
+from pydantic import BaseModel, ConfigDict
+
+from certified_unlearning.accounting.accountant import Assumption
+from certified_unlearning.accounting.core.curves import Schedule
+from certified_unlearning.accounting.core.guessing import right_guesses, right_guesses_of_gaussian
+from certified_unlearning.errors import ParameterError, UnlearningError
+from certified_unlearning.files import read_model, write_model
+from certified_unlearning.text import counted, rounded_up
+from certified_unlearning.version import code_version
+from certified_unlearning.vocabulary import Reading
+
+TOLERANCE = 1e-9
+"""Relative difference up to which a recomputed number counts as equal: the minimisation's own accuracy."""
+LARGEST = 10**18
+"""Of any count. More steps than this are refused by planning, too."""
+
+
+class CertificateError(UnlearningError):
+    """A certificate states what its constants do not give."""
+
+
+class Stated(NamedTuple):
+    """The numbers of a statement, and between what they hold.
+
+    Attributes:
+        epsilon: Of what was released last; None where a certificate speaks of answers, which have none.
+        delta: The target's.
+        extra_delta: What is added to it for the release that came last.
+        epsilon_all_published: Of all releases together, at delta; None where nothing is stated of them.
+        adjacency: When two data sets are neighbours; None where equality in law leaves nothing to name.
+        accountant: What computed epsilon, where there are several.
+        mu: The same statement about what was released last as Gaussian differential privacy, where there is one.
+    """
+
+    epsilon: float | None
+    delta: float | None
+    extra_delta: float | None
+    epsilon_all_published: float | None
+    adjacency: str | None = None
+    accountant: str | None = None
+    mu: float | None = None
+
+    @property
+    def right_guesses(self) -> float | None:
+        """How often a guess about what was released last is right at most, from 0.5 to 1, rounded up; None if unknown.
+
+        The guess is whether removed records were in the model, at equal odds.
+        """
+        if self.epsilon is None or self.whole_delta is None or self.extra_delta is None:
+            return None
+        if self.mu is not None:
+            return right_guesses_of_gaussian(self.mu, extra_delta=self.extra_delta)
+        return right_guesses(epsilon=self.epsilon, delta=min(self.whole_delta, 1.0))
+
+    @property
+    def whole_delta(self) -> float | None:
+        """At which delta epsilon holds of what was released last."""
+        return None if self.delta is None or self.extra_delta is None else self.delta + self.extra_delta
+
+    def in_words(self, release: str) -> str:
+        """Return what holds for who sees one release only, and for who kept all of them."""
+        last = f"epsilon = {or_nothing(self.epsilon)} at delta = {or_nothing(self.whole_delta)} for whoever sees "
+        if self.epsilon_all_published is None:
+            return f"{last}{release} only; nothing for whoever kept earlier ones"
+        every = f"epsilon = {or_nothing(self.epsilon_all_published)} at delta = {or_nothing(self.delta)}"
+        return f"{last}{release} only; {every} for whoever kept all versions"
+
+
+class Scope(NamedTuple):
+    """For whom a statement about a release holds, and for whom nothing holds.
+
+    Attributes:
+        compared_with: What the release is compared with.
+        adaptive: Whether the statement holds where requests depend on earlier releases.
+        sentence: Who may look at which releases, for people.
+    """
+
+    compared_with: str
+    adaptive: bool
+    sentence: str
+
+
+class Certificate(BaseModel):
+    """A statement with its constants and assumptions; kinds derive from it.
+
+    What a ledger needs is asked of a kind, and not of a certificate: the ledger repeats numbers, so that it can speak
+    of versions without reading their certificates.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    takes_noisy_steps: ClassVar[bool] = False
+    """Whether removals of models with such certificates take noisy steps, so that their number says something."""
+    publishes_weights: ClassVar[bool] = True
+    """Whether models with such certificates are published."""
+
+    seen: ClassVar[str] = "the current model"
+    """What a guesser sees."""
+    bet: ClassVar[str] = "the removed records were ever in it"
+    """What a guesser bets on."""
+    removal: ClassVar[str] = ""
+    """How the influence of records leaves the model, in sentences without terms, of kinds that a ledger has."""
+
+    if TYPE_CHECKING:  # Fields of a base would come first in files; each kind has them where its files have them.
+
+        @property
+        def kind(self) -> str:
+            """Its name in `kinds.KINDS`."""
+
+        @property
+        def not_promised(self) -> tuple[str, ...]:
+            """What nobody should read into it."""
+
+        mechanism: str
+        guarantee: str
+        comparator: str
+        features: str | None
+        assumptions: tuple[Assumption, ...]
+        code_version: str
+
+    @classmethod
+    def made(cls, numbers: Mapping[str, Any] | None = None, **constants: Any) -> Self:
+        """Return the certificate with some constants, by their fields, and with all numbers and words that follow.
+
+        Args:
+            numbers: What `recomputed` would return, of who has it already.
+            constants: All other fields but those of `words`.
+        """
+        known = cls.model_construct(**constants).recomputed() if numbers is None else numbers
+        words = cls.model_construct(**{**constants, **known}).words()
+        return cls.model_validate({**constants, **known, **words, "code_version": code_version()})
+
+    @abstractmethod
+    def stated(self) -> Stated:
+        """Return its numbers."""
+
+    @abstractmethod
+    def details(self) -> str:
+        """Return the whole statement for people who know its terms."""
+
+    def summary(self) -> str:
+        """Return the whole statement for people: what it means first, then its numbers."""
+        meaning = self.meaning()
+        return self.details() if meaning is None else f"{meaning} {self.details()}"
+
+    def right_guesses(self) -> float | None:
+        """Return how often a guess whether removed records were in the model is right at most; None if unknown."""
+        proved = self.guarantee in ("upper bound", "exact") and self.has_removed
+        return self.stated().right_guesses if proved else None
+
+    def meaning(self) -> str | None:
+        """Return what the guarantee means, as a sentence without terms; None where it bounds no guesses."""
+        share = self.right_guesses()
+        if share is None:
+            return None
+        if share == 0.5:
+            often = "half of the time, as with a coin"
+        elif share > 0.9995:
+            often = "perhaps every time"
+        else:
+            often = f"at most {rounded_up(100 * share, 3)} % of the time; a coin is right 50 %"
+        return f"Someone who sees {self.seen}, knows everything else, and bets on whether {self.bet}, is right {often}."
+
+    @classmethod
+    def scope(cls, stated: Stated, release: str) -> Scope:
+        """Return for whom a statement with these numbers holds, of kinds that a ledger's versions have.
+
+        Args:
+            stated: The numbers.
+            release: What it speaks of, such as "version 3".
+        """
+        raise NotImplementedError
+
+    @classmethod
+    def removed_by(cls, steps: int, reading: Reading | None) -> str:
+        """Return how records left a ledger's version, of kinds that such versions have.
+
+        Args:
+            steps: Noisy steps that were taken.
+            reading: Whether all records were read for it.
+        """
+        raise NotImplementedError
+
+    @property
+    def schedule(self) -> Schedule | None:
+        """The noisy steps that it speaks of, if it speaks of any."""
+        return None
+
+    @property
+    def has_removed(self) -> bool:
+        """Whether records were removed from the model that it speaks of, or may be without changing the model."""
+        return not self.is_empty
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether it guarantees nothing yet, for nothing was removed yet."""
+        return False
+
+    @property
+    def unchecked(self) -> tuple[Assumption, ...]:
+        """The assumptions that the software does not check."""
+        return tuple(each for each in self.assumptions if each.status == "assumed")
+
+    @property
+    def not_checked(self) -> str:
+        """How many assumptions the software does not check, in words."""
+        return f"{counted(len(self.unchecked), 'assumption')} not checked"
+
+    @abstractmethod
+    def limits(self) -> Mapping[str, tuple[bool, str]]:
+        """Return for fields whether their values are possible, and which are, in words."""
+
+    @abstractmethod
+    def recomputed(self) -> Mapping[str, Any]:
+        """Return the numbers that follow from the constants, by their fields.
+
+        Raises:
+            CertificateError: The constants are impossible.
+            ParameterError: The same, where a formula finds it.
+        """
+
+    def words(self) -> Mapping[str, Any]:
+        """Return what must be stated in words, by fields."""
+        return {}
+
+    def possible(self) -> Mapping[str, Any]:
+        """Return the recomputed numbers; raise `CertificateError` where no mechanism has such constants."""
+        try:
+            return self.recomputed()
+        except ParameterError as error:
+            raise CertificateError(f"{self.title} states impossible constants: {error}") from error
+
+    def check(self) -> None:
+        """Compare what it states with what its constants give.
+
+        Raises:
+            CertificateError: Something differs.
+        """
+        self.require(self.limits())
+        self.require_numbers(self.recomputed())
+        self.require_words(self.words())
+
+    @property
+    def title(self) -> str:
+        """What messages call it."""
+        return "the certificate"
+
+    def require(self, limits: Mapping[str, tuple[bool, str]], must: str = "must be") -> None:
+        """Raise `CertificateError` for the first field whose value is not possible; arguments as of `limits`."""
+        for name, (holds, right) in limits.items():
+            if not holds:
+                raise CertificateError(f"{self.title} states {name} = {getattr(self, name)!r}, {must} {right}")
+
+    def require_numbers(self, due: Mapping[str, Any]) -> None:
+        """Raise `CertificateError` for the first number that is not as computed; arguments as of `recomputed`."""
+        for name, computed in due.items():
+            self.require_number(name, getattr(self, name), computed)
+
+    def require_number(self, name: str, stated: Any, computed: Any, tolerance: float = TOLERANCE) -> None:
+        """Raise `CertificateError` where a number is not the one that was computed."""
+        if not same(stated, computed, tolerance):
+            raise CertificateError(f"{self.title} states {name} = {stated!r}, but its constants give {computed!r}")
+
+    def require_words(self, due: Mapping[str, Any], than: str = "it must") -> None:
+        """Raise `CertificateError` for the first field that is not as it must be; arguments as of `words`."""
+        for name, right in due.items():
+            said = getattr(self, name)
+            if said != right:
+                raise CertificateError(f"{self.title} states other {name} than {than}: {said!r} instead of {right!r}")
+
+    def is_like(self, other: "Certificate") -> bool:
+        """Return whether another states the same, whichever code wrote it."""
+        return self == other.model_copy(update={"code_version": self.code_version})
+
+    @classmethod
+    def read(cls, path: str | Path) -> Self:
+        """Read a certificate of this kind.
+
+        Raises:
+            DataError: The file is missing or is no certificate of this kind.
+        """
+        return read_model(path, cls, "a certificate")
+
+    def write(self, path: str | Path) -> None:
+        """Write it as JSON, atomically, and its evidence beside it if it has any."""
+        write_model(path, self)
+
+
+def verify(certificate: Certificate) -> None:
+    """Recompute what a certificate states, in numbers and in words.
+
+    Raises:
+        CertificateError: The certificate states what its constants do not give.
+        AssumptionError: What its statement needs does not hold for its constants.
+    """
+    _require_sizes(certificate.model_dump())
+    try:
+        certificate.check()
+    except (OverflowError, ZeroDivisionError) as error:
+        raise CertificateError(f"the certificate's constants are impossible: {error}") from error
+
+
+def _require_sizes(stated: Any, name: str = "") -> None:
+    """Raise `CertificateError` if a whole number is so large that no float holds it: JSON sets no bound."""
+    if isinstance(stated, dict):
+        for key, value in stated.items():
+            _require_sizes(value, key)
+    elif isinstance(stated, list | tuple):
+        for value in stated:
+            _require_sizes(value, name)
+    elif isinstance(stated, int) and abs(stated) > LARGEST:
+        raise CertificateError(
+            f"the certificate's constants are impossible: {name} has {len(str(abs(stated)))} digits, must be at most "
+            f"{LARGEST:.0e}"
+        )
+
+
+def the_left(n: int) -> str:
+    """Return the records that are left, in words."""
+    return "the one record that is left" if n == 1 else f"the {n} records that are left"
+
+
+def or_nothing(value: float | None) -> str:
+    """Return a number for people, rounded up; None says nothing."""
+    return "nothing" if value is None else rounded_up(value)
+
+
+def same(stated: object, computed: object, tolerance: float = TOLERANCE) -> bool:
+    """Return whether two numbers, or all those of two tuples, are equal up to rounding; None is equal to None only."""
+    if isinstance(stated, tuple) and isinstance(computed, tuple):
+        pairs = zip(stated, computed, strict=False)
+        return len(stated) == len(computed) and all(same(*pair, tolerance) for pair in pairs)
+    if isinstance(stated, float) and isinstance(computed, float):
+        return math.isclose(stated, computed, rel_tol=tolerance)
+    return stated == computed

@@ -1,0 +1,178 @@
+"""The fields of a certificate of noisy steps, and the problem that its constants describe."""
+
+from collections.abc import Iterable
+from typing import Annotated, Any, ClassVar, Literal
+
+from pydantic import AfterValidator, Field, ValidatorFunctionWrapHandler, WrapValidator
+
+from certified_unlearning.accounting.accountant import Assumption
+from certified_unlearning.accounting.accountants import ACCOUNTANTS
+from certified_unlearning.accounting.assumptions import Arithmetic
+from certified_unlearning.accounting.core.curves import Cycle, Places, Schedule, were_checked
+from certified_unlearning.accounting.core.losses import LossConstants, loss_constants
+from certified_unlearning.accounting.core.problem import Problem
+from certified_unlearning.accounting.cyclic.accountants import ACCOUNTANTS as CYCLIC_ACCOUNTANTS
+from certified_unlearning.accounting.guarantees import as_computed
+from certified_unlearning.accounting.langevin.accountants import LangevinAccountant
+from certified_unlearning.certificate.base import Certificate
+from certified_unlearning.vocabulary import Adjacency, DType, Guarantee, NoiseSource, Smoothness
+
+
+def _one_of(names: Iterable[str]) -> AfterValidator:
+    known = list(dict.fromkeys(names))
+
+    def check(value: str) -> str:
+        if value not in known:
+            raise ValueError(f"must be one of {', '.join(known)}, not {value!r}")
+        return value
+
+    return AfterValidator(check)
+
+
+def _unless_checked(places: Any, check: ValidatorFunctionWrapHandler) -> Any:
+    """Return checked places: as they are where they are those of a schedule that was checked lately."""
+    return places if were_checked(places) else check(places)
+
+
+class StepsConstants(Certificate):
+    """An (epsilon, delta + extra_delta) unlearning statement and everything needed to recompute it.
+
+    Attributes are named as in `mechanisms.run.Run` and `Constants`; ``epsilon`` is the
+    largest over all requests, and ``mu`` the same as Gaussian differential privacy, where the accountant gives one.
+    Both speak of the model published last; ``epsilon_all_published``, where it is stated, of all models that were
+    published, the learned one included: what somebody who kept them can tell (at delta alone, by shifted
+    interpolation). Without any request nothing was removed, and both are 0.
+
+    What is computed is rounded: ``epsilon`` counts that a step may end ``rounding_error`` away from the exact one, and
+    ``epsilon_in_exact_arithmetic`` is what it would be otherwise; ``noise_delta``, a part of ``extra_delta``, pays for
+    random norms that are larger than supposed, and differences of the published weights below ``noise_resolution`` are
+    outside the statement (`accounting.core.rounding`). All four are None in certificates of before this was counted.
+
+    Of mini-batches ``cycle`` states how many there are and how large they are, with the rows of zeros that fill the
+    last one, and ``places`` which batches the removed records were in; without it they may have been in any.
+    ``class_weights``, of at most 1 each, are what the losses of each class' records were multiplied by.
+
+    Of ridge regression ``loss`` states that it is squared, ``classes`` is 1 and ``target_range`` what targets were
+    clipped to before that range was mapped into [-1, 1]. The gradients' bound rests on ``radius``: ``lipschitz`` is
+    ``radius + 1``. Where there are classes, whose number tells the loss, both are left out.
+    """
+
+    kind: ClassVar[str] = "steps"
+
+    run_key: str
+    mechanism: Annotated[str, _one_of(each.mechanism for each in ACCOUNTANTS.values())]
+    variant: Annotated[str, _one_of(name for each in ACCOUNTANTS.values() for name in each.variants)]
+    accountant: Annotated[str, _one_of(ACCOUNTANTS)]
+    guarantee: Guarantee
+    comparator: str
+    adjacency: Adjacency
+    epsilon: float
+    mu: float | None
+    epsilon_all_published: float | None = None
+    epsilon_in_exact_arithmetic: float | None = None
+    rounding_error: float | None = None
+    noise_delta: float | None = None
+    noise_resolution: float | None = None
+    delta: float
+    extra_delta: float
+    n: int = Field(ge=1)
+    d: int = Field(ge=1)
+    classes: int = Field(ge=1)
+    loss: Literal["squared"] | None = Field(default=None, exclude_if=lambda loss: loss is None)
+    target_range: tuple[float, float] | None = Field(default=None, exclude_if=lambda range_: range_ is None)
+    largest_eigenvalue: float | None = Field(gt=0)
+    strong_convexity: float = Field(gt=0)
+    smoothness: Smoothness
+    smoothness_constant: float
+    lipschitz: float
+    step_size: float
+    sigma: float
+    learning_steps: int
+    unlearning_steps: tuple[int, ...]
+    records_per_request: int | tuple[int, ...]
+    cycle: Cycle | None = Field(default=None, exclude_if=lambda cycle: cycle is None)
+    places: Annotated[tuple[Places, ...] | None, WrapValidator(_unless_checked)] = Field(
+        default=None, exclude_if=lambda places: places is None
+    )
+    radius: float | None = Field(gt=0)
+    start: float = Field(allow_inf_nan=False)
+    assumptions: tuple[Assumption, ...]
+    dtype: DType
+    dataset: str
+    features: str | None
+    noise_source: NoiseSource
+    data_sha256: str | None
+    class_weights: tuple[float, ...] | None = Field(default=None, exclude_if=lambda weights: weights is None)
+    code_version: str
+
+    @property
+    def schedule(self) -> Schedule:
+        """The steps that the certificate speaks of, and their noise; Descent-to-Delete's is that of publication."""
+        return Schedule(
+            sigma=self.sigma,
+            records_per_request=self.records_per_request if self.unlearning_steps else (),
+            steps=self.unlearning_steps,
+            learning_steps=self.learning_steps,
+            cycle=self.cycle,
+            places=self.places,
+        )
+
+    @property
+    def arithmetic(self) -> Arithmetic | None:
+        """How exact the run was; None where the certificate does not say."""
+        if self.rounding_error is None or self.noise_delta is None or self.noise_resolution is None:
+            return None
+        return Arithmetic(self.rounding_error, self.noise_delta, self.noise_resolution)
+
+    @property
+    def is_cyclic(self) -> bool:
+        """Whether its steps go through mini-batches."""
+        return self.accountant in CYCLIC_ACCOUNTANTS
+
+    @property
+    def has_noise_in_every_step(self) -> bool:
+        """Whether every step is noisy, that of learning included; Descent-to-Delete adds noise when it publishes."""
+        return isinstance(ACCOUNTANTS.get(self.accountant), LangevinAccountant) or self.is_cyclic
+
+    @property
+    def exact_problem(self) -> Problem:
+        """The problem in exact arithmetic."""
+        return Problem(
+            n=self.n if self.cycle is None else self.cycle.batch_size,
+            strong_convexity=self.strong_convexity,
+            smoothness=self.smoothness_constant,
+            lipschitz=self.lipschitz,
+            step_size=self.step_size,
+            adjacency=self.adjacency,
+        )
+
+    @property
+    def computed_problem(self) -> Problem:
+        """The problem with the rounding of its type of numbers."""
+        return as_computed(
+            self.exact_problem,
+            dimension=self.d,
+            classes=self.classes,
+            dtype=self.dtype,
+            variant=self.variant,
+            start=self.start,
+            projects=self.radius is not None,
+        )
+
+    @property
+    def problem(self) -> Problem:
+        """The problem that its numbers speak of: before rounding was counted, one of exact arithmetic."""
+        return self.exact_problem if self.arithmetic is None else self.computed_problem
+
+    @property
+    def least_constants(self) -> LossConstants:
+        """The least constants that the loss and the rule for L allow for its removals."""
+        return loss_constants(
+            classes=self.classes,
+            n=self.n,
+            regularisation=self.strong_convexity / self.n,
+            smoothness=self.smoothness,
+            largest_eigenvalue=self.largest_eigenvalue,
+            records=sum(self.schedule.records),
+            bounds="tight",
+        )

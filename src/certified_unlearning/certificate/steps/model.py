@@ -1,0 +1,257 @@
+"""The certificate of noisy steps: made of a run, and recomputed from its constants."""
+
+import math
+from typing import Any
+
+from certified_unlearning import accounting
+from certified_unlearning.accounting import assumptions
+from certified_unlearning.accounting.accountants import ACCOUNTANTS
+from certified_unlearning.accounting.guaranteed import Guaranteed
+from certified_unlearning.accounting.guarantees import epsilon_all_published, guarantee_of
+from certified_unlearning.certificate.base import TOLERANCE, CertificateError, Scope, Stated
+from certified_unlearning.certificate.preprocessing import preprocessing
+from certified_unlearning.certificate.steps.constants import StepsConstants
+from certified_unlearning.certificate.steps.limits import limits_of
+from certified_unlearning.errors import UnlearningError
+from certified_unlearning.mechanisms.run import Run
+from certified_unlearning.text import counted, rounded_up
+from certified_unlearning.vocabulary import NoiseSource, Reading
+
+WORTH_SAYING = 0.01
+"""Share of epsilon from which on what rounding adds is said."""
+NEGLIGIBLE = 0.01
+"""Relative increase that rounding may cause in a certificate that was made before rounding was counted."""
+
+
+class StepsCertificate(StepsConstants):
+    """An (epsilon, delta + extra_delta) unlearning statement of noisy steps; `StepsConstants` has its fields."""
+
+    takes_noisy_steps = True
+    removal = "Noisy training steps on the remaining records then removed their influence from the model."
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether it guarantees nothing yet, for nothing was removed yet."""
+        return not self.unlearning_steps
+
+    @property
+    def title(self) -> str:
+        """What messages call it."""
+        return f"the certificate of run {self.run_key[:12]}"
+
+    @property
+    def not_promised(self) -> tuple[str, ...]:
+        """What nobody should read into it."""
+        return (
+            "nothing about requests that were made because of what a model said",
+            "nothing towards the people whose records stay",
+        )
+
+    @property
+    def epsilon_without_rounding(self) -> float | None:
+        """``epsilon_in_exact_arithmetic`` where rounding matters: where it is more than `WORTH_SAYING` of epsilon."""
+        exact = self.epsilon_in_exact_arithmetic
+        return exact if exact is not None and self.epsilon > exact * (1 + WORTH_SAYING) else None
+
+    def stated(self) -> Stated:
+        """Return its numbers."""
+        return Stated(
+            self.epsilon,
+            self.delta,
+            self.extra_delta,
+            self.epsilon_all_published,
+            self.adjacency,
+            self.accountant,
+            self.mu,
+        )
+
+    def details(self) -> str:
+        """Return the whole statement for people who know its terms."""
+        if self.is_empty:
+            return "nothing was removed yet, so nothing is guaranteed"
+        exact = self.epsilon_without_rounding
+        rounding = "" if exact is None else f" ({rounded_up(exact)} in exact arithmetic)"
+        return (
+            f"epsilon = {rounded_up(self.epsilon)}{rounding} at delta = {rounded_up(self.delta + self.extra_delta)} "
+            f"under {self.adjacency} ({self.guarantee} by {self.accountant}; {self.not_checked})"
+        )
+
+    @classmethod
+    def scope(cls, stated: Stated, release: str) -> Scope:
+        """Return that it holds for requests that depend on nothing published, and for all releases if stated."""
+        return Scope(
+            compared_with="learning anew by the same noisy steps",
+            adaptive=False,
+            sentence=stated.in_words(release),
+        )
+
+    @classmethod
+    def removed_by(cls, steps: int, reading: Reading | None) -> str:
+        """Return how records left a version."""
+        return f"K = {counted(steps, 'step')}"
+
+    def limits(self) -> dict[str, tuple[bool, str]]:
+        """Return for fields whether their values are possible; see `limits_of`."""
+        return limits_of(self)
+
+    def words(self) -> dict[str, Any]:
+        """Return what must be stated in words: it follows from mechanism, accountant, smoothness rule and data set."""
+        return {
+            "guarantee": assumptions.guarantee(self.accountant, self.smoothness),
+            "comparator": assumptions.comparator(self.accountant, self.variant),
+            "assumptions": assumptions.assumptions(
+                self.accountant,
+                self.smoothness,
+                self.dtype,
+                preprocessing(self.dataset, self.features),
+                self.classes,
+                self.noise_source,
+                self.adjacency,
+                self.arithmetic,
+                self.class_weights,
+            ),
+        }
+
+    def recomputed(self) -> dict[str, float | None]:
+        """Return the numbers that follow from the constants.
+
+        Raises:
+            CertificateError: The published theorems of Descent-to-Delete need more steps of learning.
+            AssumptionError: A theorem's assumption does not hold for the constants.
+        """
+        if ACCOUNTANTS[self.accountant].as_published:
+            self._require_learning_steps()
+        due: dict[str, float | None] = self._guaranteed(self.problem)._asdict()
+        if self.epsilon_all_published is not None or self._models_are_published:
+            due["epsilon_all_published"] = epsilon_all_published(self.problem, self.schedule, delta=self.delta)
+        return due
+
+    def check(self) -> None:
+        """Compare what it states with what its constants give; see `Certificate.check`.
+
+        What only the data can tell is taken as stated: the number of records, the largest eigenvalue (between the
+        bounds that rows of norm 1 allow), the data set's digest, where in the mini-batches removed records lay; so are
+        run key and code version.
+
+        Raises:
+            CertificateError: Something differs, or the accountant says nothing of what is stated.
+            AssumptionError: A theorem's assumption does not hold for the constants.
+        """
+        try:
+            self.require(self.limits(), must=f"but by {self.accountant} on {self.dataset} it must be")
+            self._require_bounds_of_the_loss()
+            self.require_words(self.words(), than="its accountant and smoothness give")
+            self.require_numbers(self.recomputed())
+            if self.arithmetic is None and self.unlearning_steps:
+                self._require_negligible_rounding()
+        except (OverflowError, ZeroDivisionError) as error:
+            raise CertificateError(f"{self.title} states constants of impossible sizes: {error}") from error
+
+    def _require_bounds_of_the_loss(self) -> None:
+        """Raise `CertificateError` where gradients or curvatures may be larger than stated."""
+        needed = self.least_constants
+        if self.lipschitz < needed.lipschitz * (1 - TOLERANCE):
+            raise CertificateError(
+                f"{self.title} states lipschitz = {self.lipschitz!r}, but the gradients of records of norm 1 are "
+                f"bounded by {needed.lipschitz!r} only"
+            )
+        if self.smoothness_constant < needed.smoothness * (1 - TOLERANCE):
+            raise CertificateError(
+                f"{self.title} states smoothness_constant = {self.smoothness_constant!r}, but the rule "
+                f"{self.smoothness!r} needs at least {needed.smoothness!r}"
+            )
+
+    def _require_learning_steps(self) -> None:
+        """Raise `CertificateError` where published theorems of Descent-to-Delete need longer learning, or a ball."""
+        if self.radius is None:
+            raise CertificateError("Descent-to-Delete's theorems need a ball, but the certificate states no radius")
+        if not self.unlearning_steps:
+            return
+        steps = min(self.unlearning_steps)
+        needed = accounting.least_learning_steps(self.exact_problem, radius=self.radius, steps=steps)
+        if self.learning_steps < needed:
+            raise CertificateError(
+                f"{self.title} states {self.learning_steps} learning steps, but the theorem needs {needed}"
+            )
+
+    def _require_negligible_rounding(self) -> None:
+        """Refuse a certificate of before rounding was counted where it is more than `NEGLIGIBLE` of epsilon."""
+        problem = self.computed_problem
+        try:
+            guaranteed = self._guaranteed(problem)
+            rounded, extra_delta = guaranteed.epsilon, guaranteed.extra_delta
+            all_published = epsilon_all_published(problem, self.schedule, delta=self.delta)
+        except UnlearningError:
+            rounded = extra_delta = all_published = math.inf
+        stated = self.epsilon_all_published
+        negligible = (
+            rounded <= self.epsilon * (1 + NEGLIGIBLE)
+            and extra_delta <= self.extra_delta + NEGLIGIBLE * self.delta
+            and (stated is None or (all_published is not None and all_published <= stated * (1 + NEGLIGIBLE)))
+        )
+        if not negligible:
+            raise CertificateError(
+                f"{self.title} states epsilon = {self.epsilon!r}, but assumes exact arithmetic: with the rounding of "
+                f"{self.dtype} its constants give {rounded:.6g}; learn again"
+            )
+
+    @property
+    def _models_are_published(self) -> bool:
+        """Whether it is an estimator's or a ledger's, which speak of all their models too."""
+        return self.has_noise_in_every_step and (self.features == "given" or self.noise_source == "system entropy")
+
+    def _guaranteed(self, problem: accounting.Problem) -> Guaranteed:
+        return guarantee_of(
+            problem,
+            self.schedule,
+            accountant=self.accountant,
+            variant=self.variant,
+            delta=self.delta,
+            dimension=self.d,
+            start=self.start,
+        )
+
+
+def of(
+    run: Run,
+    *,
+    key: str,
+    noise_source: NoiseSource,
+    all_published: bool = False,
+    schedule: accounting.Schedule | None = None,
+) -> StepsCertificate:
+    """Return what is guaranteed of a run that unlearns, after all its requests.
+
+    Args:
+        run: What was run.
+        key: Its content key.
+        noise_source: Where its noise came from.
+        all_published: Whether to state epsilon for who kept every published model, too.
+        schedule: The run's, of whoever has it already; it is not compared with the run.
+
+    Raises:
+        AssumptionError: More than delta would be added to delta.
+    """
+    constants, schedule, problem = run.constants, schedule or run.schedule, run.computed_problem
+    guaranteed = run.guaranteed(schedule, problem)
+    joint = epsilon_all_published(problem, schedule, delta=constants.delta) if all_published else None
+    return StepsCertificate.made(
+        numbers={**guaranteed._asdict(), "epsilon_all_published": joint},
+        run_key=key,
+        mechanism=run.mechanism,
+        variant=run.variant,
+        accountant=run.accountant,
+        **dict(constants),
+        loss="squared" if constants.classes == 1 else None,
+        step_size=run.step_size,
+        sigma=run.sigma,
+        learning_steps=run.learning_steps,
+        unlearning_steps=schedule.steps,
+        records_per_request=run.records_per_request,
+        cycle=run.cycle,
+        places=schedule.places,
+        radius=run.radius,
+        start=run.start,
+        dtype=run.dtype,
+        noise_source=noise_source,
+    )

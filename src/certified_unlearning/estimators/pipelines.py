@@ -1,0 +1,266 @@
+"""Removal from a whole scikit-learn pipeline, with a report of what its earlier steps keep of the removed records."""
+
+import warnings
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any, Literal, Self
+
+import numpy as np
+from numpy.typing import ArrayLike
+from sklearn.compose import ColumnTransformer
+from sklearn.exceptions import NotFittedError
+from sklearn.pipeline import FeatureUnion, Pipeline
+from sklearn.preprocessing import FunctionTransformer
+from sklearn.utils.validation import check_is_fitted, check_memory
+
+from certified_unlearning.errors import ParameterError
+
+Learned = Literal["nothing", "unchecked", "learned", "unknown"]
+
+
+@dataclass(frozen=True)
+class StepReport:
+    """What one step before the last one learned from the records.
+
+    Attributes:
+        name: The step's name; that of a step within another one as in ``set_params``, with two underscores between.
+        transformer: Its class.
+        learned: ``nothing``; ``unchecked``, which is nothing if what `said` says is true; ``learned``, where something
+            of the removed records stays; ``unknown``, where nobody can tell.
+        said: The same in words, as the end of a sentence.
+    """
+
+    name: str
+    transformer: str
+    learned: Learned
+    said: str
+
+    def __str__(self) -> str:
+        """Return a sentence without its full stop."""
+        return f"{self.name} ({self.transformer}) {self.said}"
+
+
+@dataclass(frozen=True, repr=False)
+class PipelineReport:
+    """What the steps of a pipeline before its last one learned from the records, removed ones among them.
+
+    Attributes:
+        last: The class of the last step, which unlearns.
+        steps: The other steps, those within a ``ColumnTransformer``, a ``FeatureUnion`` and a nested pipeline one by
+            one. A search for parameters and the cache of ``Pipeline(memory=...)`` stand among them.
+    """
+
+    last: str
+    steps: tuple[StepReport, ...]
+
+    @classmethod
+    def of(cls, model: Any) -> Self:
+        """Return the report of a fitted pipeline before anything is removed from it.
+
+        Raises:
+            ParameterError: The last step cannot unlearn.
+            sklearn.exceptions.NotFittedError: The pipeline is not fitted.
+        """
+        last, steps = _taken_apart(model)
+        return cls(type(last).__name__, tuple(steps))
+
+    @property
+    def kept(self) -> tuple[StepReport, ...]:
+        """The steps that keep something of removed records, and those of which that is not known."""
+        return tuple(step for step in self.steps if step.learned in ("learned", "unknown"))
+
+    def __repr__(self) -> str:
+        """Return the report in words."""
+        return "\n".join([*(f"- {step}" for step in self.steps), self._conclusion()])
+
+    def _conclusion(self) -> str:
+        if self.kept:
+            return (
+                f"The certificate of the last step ({self.last}) does not cover what stays in "
+                f"{', '.join(step.name for step in self.kept)}. It assumes that no step before the last one depends on "
+                "removed records, and compares with a model learned from the remaining records as these steps "
+                "transform them."
+            )
+        if any(step.learned == "unchecked" for step in self.steps):
+            return (
+                f"The certificate of the last step ({self.last}) holds for the pipeline if what is not checked is so."
+            )
+        return (
+            f"No earlier step learned from the records: the certificate of the last step ({self.last}) holds for the "
+            "pipeline."
+        )
+
+
+def unlearn(model: Any, indices: ArrayLike | None = None, *, index: Any = None) -> PipelineReport:
+    """Remove records from the last step of a fitted scikit-learn pipeline, and say what the other steps keep of them.
+
+    The last step unlearns in place, as by its own ``unlearn``. The other steps stay as they are. A warning names those
+    that keep what they learned from the removed records, for the certificate of the last step does not cover that.
+
+    Args:
+        model: A fitted ``Pipeline`` whose last step is an estimator of this package; or such an estimator alone; or a
+            search such as ``GridSearchCV`` over one of both, of which ``best_estimator_`` unlearns.
+        indices: Positions of the records in the ``X`` that the pipeline was fitted on, or a mask.
+        index: Labels of the records in the index of the data frame, instead. The last step knows them from its ``X``,
+            after ``pipeline.set_output(transform="pandas")``, or from a ``y`` that was a pandas series.
+
+    Returns:
+        A report of every earlier step. It prints as text.
+
+    Raises:
+        ParameterError: The last step cannot unlearn, or a step changes which records there are, or the request is one
+            that the last step refuses. Nothing was removed then.
+        sklearn.exceptions.NotFittedError: The pipeline is not fitted.
+    """
+    last, steps = _taken_apart(model)
+    behind_steps = bool(steps) and isinstance(getattr(model, "best_estimator_", model), Pipeline)
+    if index is not None and behind_steps and getattr(last, "_rows_are_only_numbered", False):
+        raise ParameterError(
+            "index= could name other records than you mean: the last step saw rows numbered from 0, as they are where "
+            "an earlier step lost the data frame's index; if 0 to n - 1 is the frame's own index, give the labels as "
+            "positions (indices=)"
+        )
+    last.unlearn(indices, index=index)
+    report = PipelineReport(type(last).__name__, tuple(steps))
+    if report.kept:
+        warnings.warn(
+            f"the certificate of the last step ({report.last}) does not cover what earlier steps keep of the removed "
+            f"records: {', '.join(map(_named, report.kept))}; print what unlearn returns for more",
+            stacklevel=2,
+        )
+    return report
+
+
+def _named(step: StepReport) -> str:
+    return f"{step.name} ({step.transformer}{', unknown' if step.learned == 'unknown' else ''})"
+
+
+def _taken_apart(model: Any, prefix: str = "") -> tuple[Any, list[StepReport]]:
+    """Return the estimator at the end of a fitted model, and reports of all that comes before it.
+
+    Args:
+        model: The model, or the last step of one.
+        prefix: What stands before the names of its steps.
+    """
+    name = type(model).__name__
+    if not hasattr(model, "fit"):
+        raise ParameterError(
+            f"unlearn takes a fitted Pipeline whose last step is an estimator of certified_unlearning, got {model!r}"
+        )
+    check_is_fitted(model)
+    if isinstance(model, Pipeline):
+        steps = [*_cached(model, prefix)]
+        for step, transformer in model.steps[:-1]:
+            steps += _transformers(f"{prefix}{step}", transformer)
+        step, end = model.steps[-1]
+        last, more = _taken_apart(end, f"{prefix}{step}__")
+        return last, steps + more
+    if hasattr(model, "best_estimator_"):
+        said = f"chose {model.best_params_} by all records, and keeps their scores in cv_results_"
+        last, more = _taken_apart(model.best_estimator_, prefix)
+        return last, [StepReport(prefix.removesuffix("__") or "search", name, "learned", said), *more]
+    if not hasattr(model, "unlearn"):
+        raise ParameterError(
+            f"the last step, {name}, cannot unlearn; take an estimator of certified_unlearning, such as "
+            "CertifiedLogisticRegression or CertifiedRidge"
+        )
+    return model, []
+
+
+def _transformers(name: str, step: Any) -> Iterator[StepReport]:
+    """Yield a report of each transformer that a step is made of."""
+    if _does_nothing(step):
+        return
+    if hasattr(step, "fit_resample"):
+        raise ParameterError(
+            f"{name} ({type(step).__name__}) changes which records there are, so that positions and labels no longer "
+            "name those of X; fit the pipeline anew without the records"
+        )
+    if isinstance(step, Pipeline):
+        yield from _cached(step, f"{name}__")
+        for inner, transformer in step.steps:
+            yield from _transformers(f"{name}__{inner}", transformer)
+    elif isinstance(step, ColumnTransformer):
+        check_is_fitted(step)
+        for inner, transformer, _ in step.transformers_:
+            yield from _transformers(f"{name}__{inner}", transformer)
+    elif isinstance(step, FeatureUnion):
+        for inner, transformer in step.transformer_list:
+            yield from _transformers(f"{name}__{inner}", transformer)
+    else:
+        yield StepReport(name, type(step).__name__, *_learned_by(step))
+
+
+def _cached(pipeline: Pipeline, prefix: str) -> Iterator[StepReport]:
+    """Yield a report of a pipeline's cache on disk, if it has one."""
+    location = check_memory(pipeline.memory).location
+    if location is not None:
+        said = f"keeps the transformed records in {str(location)!r}, removed ones among them, until it is cleared"
+        yield StepReport(f"{prefix}memory", type(pipeline).__name__, "learned", said)
+
+
+def _learned_by(step: Any) -> tuple[Learned, str]:
+    """Return what a transformer learned from the records, and the same in words."""
+    name = type(step).__name__
+    of_scikit_learn = type(step).__module__.startswith("sklearn.")
+    if of_scikit_learn and name == "FrozenEstimator":
+        return "unchecked", "was fitted before and is frozen; that it was not fitted on these records is not checked"
+    if hasattr(step, "__sklearn_tags__") and not step.__sklearn_tags__().requires_fit:
+        if of_scikit_learn and (name != "FunctionTransformer" or isinstance(step.func, np.ufunc)):
+            return "nothing", "learned nothing: it looks at one record at a time"
+        return "unchecked", "keeps nothing; that it looks at one record at a time is not checked"
+    attributes = _fitted_attributes(step)
+    if not of_scikit_learn:
+        among = f"; its fitted attributes are {attributes}" if attributes else ""
+        return "unknown", f"is not one of scikit-learn's: what it learned from the records is unknown{among}"
+    learns_nothing, why = _LEARNS_NOTHING.get(name, (_never, ""))
+    if learns_nothing(step):
+        return "nothing", f"learned nothing: {why}"
+    try:
+        check_is_fitted(step)
+    except NotFittedError:
+        return "nothing", "learned nothing: it was not fitted"  # Of a ColumnTransformer, for no column.
+    return "learned", f"keeps what it learned from all records{f': {attributes}' if attributes else ''}"
+
+
+def _fitted_attributes(step: Any) -> str:
+    """Return the names of what was learned, as scikit-learn marks it: with an underscore at the end."""
+    names = (name for name in dir(step) if name.endswith("_") and not name.startswith("_"))
+    values = {name: getattr(step, name, None) for name in names}
+    for given_with_the_data in ("n_features_in_", "feature_names_in_"):
+        values.pop(given_with_the_data, None)
+    return ", ".join(name for name, value in values.items() if not isinstance(value, bool | None))
+
+
+def _does_nothing(step: Any) -> bool:
+    """Return whether it is "passthrough" or "drop", or what a fitted ``ColumnTransformer`` has for the former."""
+    return step is None or isinstance(step, str) or (isinstance(step, FunctionTransformer) and step.func is None)
+
+
+def _never(_: Any) -> bool:
+    return False
+
+
+def _has_given_categories(encoder: Any) -> bool:
+    return not isinstance(encoder.categories, str) and encoder.min_frequency is None and encoder.max_categories is None
+
+
+_LEARNS_NOTHING: dict[str, tuple[Callable[[Any], bool], str]] = {
+    "CountVectorizer": (lambda step: step.vocabulary is not None, "its vocabulary was given"),
+    "GaussianRandomProjection": (lambda step: step.n_components != "auto", "its directions are random"),
+    "MissingIndicator": (lambda step: step.features == "all", "it looks at one record at a time"),
+    "OneHotEncoder": (_has_given_categories, "its categories were given"),
+    "OrdinalEncoder": (_has_given_categories, "its categories were given"),
+    "PolynomialFeatures": (lambda step: True, "it looks at one record at a time"),
+    "SimpleImputer": (
+        lambda step: step.strategy == "constant" and step.keep_empty_features and not step.add_indicator,
+        "its constant was given",
+    ),
+    "SparseRandomProjection": (lambda step: step.n_components != "auto", "its directions are random"),
+    "TfidfTransformer": (lambda step: not step.use_idf, "it looks at one record at a time"),
+    "TfidfVectorizer": (
+        lambda step: step.vocabulary is not None and not step.use_idf,
+        "its vocabulary was given, and it does not weight words by how many records have them",
+    ),
+}
+"""Transformers of scikit-learn that learn nothing with some of their parameters; with others, and all others, do."""

@@ -1,0 +1,419 @@
+"""The mechanisms that a model directory can have: one record each, in one table.
+
+A record names the settings that `init` takes, of which the command line makes options. Settings make the plan, which
+`model.json` holds, and say in words what was planned. The method is what carries the plan out.
+
+Free of heavy imports: the command line reads this table whenever it starts.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from certified_unlearning.accounting import ACCOUNTANTS
+from certified_unlearning.accounting.core.checks import require_positive
+from certified_unlearning.accounting.core.losses import regularisation_of
+from certified_unlearning.accounting.core.scale import QUICK_CONDITION
+from certified_unlearning.errors import ParameterError
+from certified_unlearning.text import counted, rounded_up
+from certified_unlearning.vocabulary import DELTA_HELP, Delta, DType
+
+if TYPE_CHECKING:
+    from certified_unlearning.ledger.method import Method
+    from certified_unlearning.mechanisms.certified_sgd.ensemble_plan import EnsemblePlan
+    from certified_unlearning.mechanisms.exact.plan import ExactPlan
+    from certified_unlearning.mechanisms.learners.langevin import LangevinLearner
+    from certified_unlearning.mechanisms.learners.minibatch import MiniBatchLearner
+    from certified_unlearning.mechanisms.refit_plan import RefitPlan
+
+BatchSize = int | Literal["auto"] | None
+"""Records of a mini-batch; None for all of them, ``auto`` for as many as the number of records advises."""
+SLOW = 3
+"""From how many times the advised ``C n`` on `init` warns."""
+
+
+class Words(NamedTuple):
+    """What is planned, and what the operator should think of before learning begins, if anything."""
+
+    line: str
+    warning: str | None = None
+
+
+class Settings(BaseModel, ABC):
+    """What can be asked of a mechanism at `init`: each field is an option of the command line.
+
+    Its description is the help. Types say what the command line reads. The plan checks values, for it knows how they go
+    together.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    @property
+    def has_intercept(self) -> bool:
+        """Whether rows ``x`` become ``(x, 1) / sqrt(2)``, which gives the model an intercept."""
+        return False
+
+    def check(self, mechanism: str, device: str) -> None:
+        """Raise `ParameterError` for what is wrong whatever the records are: before they are read."""
+
+    @abstractmethod
+    def plan(self, mechanism: str, *, n: int, features: int, classes: int) -> Any:
+        """Return the plan, which is fixed from then on.
+
+        Args:
+            mechanism: The mechanism's name.
+            n: Number of records.
+            features: Columns of a row, the intercept's included.
+            classes: Number of classes.
+
+        Raises:
+            ParameterError: A value makes no sense.
+            AssumptionError: An assumption of the analysis does not hold.
+            InfeasibleError: The target cannot be met.
+        """
+
+    @abstractmethod
+    def words(self, plan: Any) -> Words:
+        """Return what is planned, in words."""
+
+
+def _optional(description: str) -> Any:
+    """Return a field that is None where the plan shall take what is usual."""
+    return Field(None, description=description)
+
+
+def _inverse_strength(usual: str) -> Any:
+    """Return the field ``C``, with its usual value in words."""
+    strength = "Inverse strength of the regulariser, as in scikit-learn, but the intercept is regularised too"
+    return _optional(f"{strength}; by default {usual}.")
+
+
+class LinearSettings(Settings):
+    """Settings of mechanisms that learn linear models with scikit-learn's regulariser.
+
+    The objective is ``C sum_i loss_i + ||(coef, intercept)||^2 / 2``.
+    """
+
+    C: float | None = _inverse_strength("100 / n")
+    intercept: bool = Field(True, description="Whether the model has an intercept.")
+
+    @property
+    def has_intercept(self) -> bool:
+        """Whether rows ``x`` become ``(x, 1) / sqrt(2)``."""
+        return self.intercept
+
+    def check(self, mechanism: str, device: str) -> None:
+        """See `Settings.check`."""
+        if self.C is not None:
+            require_positive(C=self.C)
+
+    def inverse_strength(self, n: int) -> float:
+        """Return ``C``."""
+        return QUICK_CONDITION / n if self.C is None else self.C
+
+    def strong_convexity(self, n: int) -> float:
+        """Return ``lambda`` of the mean loss of ``n`` rows."""
+        return n * regularisation_of(C=self.inverse_strength(n), n=n, intercept=self.intercept)
+
+    def _about_strength(self, n: int) -> str:
+        return f"C = {self.inverse_strength(n):.4g}, C n = {self.inverse_strength(n) * n:,.0f}"
+
+
+class TargetSettings(LinearSettings):
+    """Settings of mechanisms that keep an epsilon."""
+
+    epsilon: float | None = _optional("The target after every removal.")
+    delta: Delta = Field("auto", description=f"{DELTA_HELP}.")
+
+    def check(self, mechanism: str, device: str) -> None:
+        """See `Settings.check`."""
+        super().check(mechanism, device)
+        if self.epsilon is None:
+            raise ParameterError(
+                "epsilon is missing: the target after every removal, such as 1; exact mechanisms have none"
+            )
+        require_positive(epsilon=self.epsilon)
+
+
+class LangevinSettings(TargetSettings):
+    """Settings of noisy steps on all rows or on mini-batches; see `LangevinLearner.plan`."""
+
+    C: float | None = _inverse_strength("100 / n: with C n of 30 to 100 removals are short and the noise is small")
+    sigma: float | None = _optional("Noise scale; by default the least that does, for --steps and --records.")
+    steps: int | None = _optional("Steps that shall remove --records records; not together with --sigma.")
+    records: int = Field(1, description="Records that --steps steps shall be able to remove at once.")
+    accountant: str = Field("shifted", description=f"Which analysis: {', '.join(ACCOUNTANTS)}.")
+    batch_size: BatchSize = Field(
+        "auto",
+        description="Records of a mini-batch, which is what a step reads; auto: mini-batches where there are enough "
+        "records; all: every step reads all records.",
+    )
+    dtype: DType = Field("float32", description="Of the weights.")
+
+    def plan(self, mechanism: str, **numbers: Any) -> "LangevinLearner | MiniBatchLearner":
+        """See `Settings.plan`."""
+        from certified_unlearning.mechanisms.learners.minibatch import plan_learner
+
+        asked = dict(self) | {"C": self.inverse_strength(numbers["n"])}
+        return plan_learner(adjacency="zero-out", **asked, **numbers)
+
+    def words(self, plan: "LangevinLearner | MiniBatchLearner") -> Words:
+        """Return how long learning takes, and a warning where that is long."""
+        C, steps = self.inverse_strength(plan.n), counted(plan.learning_steps, "step")
+        of = f" of {counted(plan.cycle.batch_size, 'record')}" if plan.cycle is not None else ""
+        line = f"{self._about_strength(plan.n)}: learning takes {steps}{of}"
+        if C * plan.n <= SLOW * QUICK_CONDITION:
+            return Words(line)
+        return Words(
+            line,
+            f"with C = {C:.4g}, C n is {C * plan.n:,.0f} and learning takes {steps}; "
+            f"C = {QUICK_CONDITION / plan.n:.4g} ({QUICK_CONDITION} / n) would be quick",
+        )
+
+
+class RefitSettings(TargetSettings):
+    """Settings of Newton removal and certified refits; see `RefitPlan.make`."""
+
+    C: float | None = _inverse_strength("1, as there")
+    sigma: float | None = _optional("Standard deviation of the noise on published weights; by default 0.001.")
+    records_between_reads: int | None = _optional(
+        "After how many removed records data are read again; by default planned."
+    )
+    strict_timing: bool = Field(False, description="Whether counts alone decide when data are read again.")
+
+    def inverse_strength(self, n: int) -> float:
+        """Return ``C``."""
+        return 1.0 if self.C is None else self.C
+
+    def plan(self, mechanism: str, **numbers: Any) -> "RefitPlan":
+        """See `Settings.plan`."""
+        from certified_unlearning.mechanisms.refit_plan import USUAL_SIGMA, RefitPlan
+
+        assert self.epsilon is not None
+        return RefitPlan.make(
+            **numbers,
+            strong_convexity=self.strong_convexity(numbers["n"]),
+            epsilon=self.epsilon,
+            delta=self.delta,
+            sigma=USUAL_SIGMA if self.sigma is None else self.sigma,
+            strict=self.strict_timing,
+            records_between_reads=self.records_between_reads,
+        )
+
+    def words(self, plan: "RefitPlan") -> Words:
+        """Return how often data are read again."""
+        reads = plan.records_between_reads
+        often = f"after {counted(reads, 'removed record')} at the latest" if reads else "for every request"
+        return Words(f"{self._about_strength(plan.n)}: data are read again {often}")
+
+
+def _require_no_cuda(mechanism: str, device: str) -> None:
+    if device == "cuda":
+        raise ParameterError(f"device must be left out: {mechanism} computes on the CPU, got 'cuda'")
+
+
+class ExactSettings(LinearSettings):
+    """Settings of descents that forget exactly; see `ExactPlan.make`."""
+
+    steps: int | None = _optional("Steps of learning, all of which are kept; by default 256.")
+    batch_size: BatchSize = Field(
+        "auto", description="Records of a mini-batch, which is what a step reads; auto: 8, or a quarter of few records."
+    )
+    step_size: float | None = _optional("Size of a step, for rows of norm 1; by default 8.")
+    radius: float | None = _optional("Radius of a ball that models stay in; by default there is none.")
+
+    def check(self, mechanism: str, device: str) -> None:
+        """See `Settings.check`."""
+        super().check(mechanism, device)
+        _require_no_cuda(mechanism, device)
+        if self.batch_size is None:
+            raise ParameterError(f"batch_size must be a number or 'auto': a batch of {mechanism} leaves a record out")
+
+    def plan(self, mechanism: str, **numbers: Any) -> "ExactPlan":
+        """See `Settings.plan`."""
+        from certified_unlearning.mechanisms.exact.plan import ExactPlan
+
+        asked: dict[str, Any] = {name: value for name, value in self if name not in LinearSettings.model_fields}
+        asked |= {"mechanism": mechanism, "strong_convexity": self.strong_convexity(numbers["n"])}
+        return ExactPlan.make(**asked, **numbers)
+
+    def words(self, plan: "ExactPlan") -> Words:
+        """Return how often a removal takes steps again."""
+        from certified_unlearning.accounting.tv.subsampling import subsampling_tv
+
+        again = subsampling_tv(n=plan.n, batch_size=plan.batch_size, steps=plan.steps)
+        return Words(
+            f"{self._about_strength(plan.n)}: learning takes {counted(plan.steps, 'step')} of "
+            f"{counted(plan.batch_size, 'record')}, and removing one record takes steps again with probability at "
+            f"most {rounded_up(again, 3)} while all {plan.n:,} are there, and more likely with fewer"
+        )
+
+
+class NoisySgdSettings(ExactSettings):
+    """Settings of descent with noise on gradients."""
+
+    sigma: float | None = _optional("Standard deviation of a gradient's noise; by default 0.01.")
+
+
+class AcceleratedSettings(NoisySgdSettings):
+    """Settings of accelerated descent, whose steps are short."""
+
+    step_size: float | None = _optional("Size of a step, for rows of norm 1; by default 0.05.")
+
+
+class QuantizedSettings(ExactSettings):
+    """Settings of descent with gradients on a grid."""
+
+    quantum: float | None = _optional("Spacing of the grid that gradients are rounded to; by default 0.05.")
+
+
+class EnsembleSettings(Settings):
+    """Settings of ensembles whose answers are certified; see `EnsemblePlan.make`.
+
+    Their layers have biases of their own, and they have no regulariser.
+    """
+
+    steps: int | None = _optional("Updates of each stage; by default 5.")
+    step_size: float | None = _optional("Size of a step, for rows of norm 1; by default 4.")
+    shards: int | None = _optional("Shards, each of which has a vote; by default 5.")
+    slices: int | None = _optional("Slices of a shard, with a checkpoint each; by default 2.")
+    budgets: tuple[int, ...] | None = _optional(
+        "How many records may leave a shard before it is trained again; repeatable, rising: smaller ones "
+        "certify more while fewer have left; by default 1, 2, 4, 8.",
+    )
+    hidden: tuple[int, ...] | None = _optional("Units of a hidden layer; repeatable; by default there is none.")
+    bound: float | None = _optional("What entries of gradients are clipped to; by default 0.1.")
+
+    def check(self, mechanism: str, device: str) -> None:
+        """See `Settings.check`."""
+        _require_no_cuda(mechanism, device)
+
+    def plan(self, mechanism: str, **numbers: Any) -> "EnsemblePlan":
+        """See `Settings.plan`."""
+        from certified_unlearning.mechanisms.certified_sgd.ensemble_plan import EnsemblePlan
+
+        asked = dict(self)
+        return EnsemblePlan.make(epochs=asked.pop("steps"), hidden=asked.pop("hidden") or (), **numbers, **asked)
+
+    def words(self, plan: "EnsemblePlan") -> Words:
+        """Return how often shards are trained again."""
+        from certified_unlearning.accounting.core.occupancy import requests_until_all, requests_until_first
+
+        hits = plan.budgets[-1] + 1
+        return Words(
+            f"{counted(plan.shards, 'shard')} of {counted(plan.slices, 'slice')}: the first one is trained again after "
+            f"about {counted(round(requests_until_first(plan.shards, hits)), 'request')} for single records at random, "
+            f"and each once after about {requests_until_all(plan.shards, hits):.0f}; whoever knows who lies where "
+            f"needs {hits}"
+        )
+
+
+class LedgerMechanism(NamedTuple):
+    """A mechanism of the ledger.
+
+    Attributes:
+        name: What ``--mechanism`` calls it, and its plans do.
+        title: What it does, for the help of the command line.
+        settings: What can be asked of it at `init`; it makes the plan.
+        method: Returns the class that carries plans out.
+        own: Options that a user connects with it: where another mechanism refuses one, this one is named.
+    """
+
+    name: str
+    title: str
+    settings: type[Settings]
+    method: "Callable[[], type[Method[Any]]]"
+    own: frozenset[str] = frozenset()
+
+
+def _noisy_steps() -> "type[Method[Any]]":
+    from certified_unlearning.ledger.methods.noisy_steps import NoisySteps
+
+    return NoisySteps
+
+
+def _exact_refit() -> "type[Method[Any]]":
+    from certified_unlearning.ledger.methods.exact_refit import ExactRefit
+
+    return ExactRefit
+
+
+def _exact_steps() -> "type[Method[Any]]":
+    from certified_unlearning.ledger.methods.exact_steps import ExactSteps
+
+    return ExactSteps
+
+
+def _certified_answers() -> "type[Method[Any]]":
+    from certified_unlearning.ledger.methods.certified_answers import CertifiedAnswers
+
+    return CertifiedAnswers
+
+
+_EXACT = (
+    "exact: epsilon is 0, compared with the same steps from nothing, for requests that do not depend on models, with a "
+    "state that must stay secret"
+)
+DEFAULT = "newton-removal"
+"""The mechanism that `init` takes where none is named."""
+MECHANISMS: Mapping[str, LedgerMechanism] = {
+    each.name: each
+    for each in (
+        LedgerMechanism(
+            "langevin",
+            "noisy steps, compared with learning anew by noisy steps",
+            LangevinSettings,
+            _noisy_steps,
+            frozenset({"steps", "records", "accountant", "batch_size", "dtype"}),
+        ),
+        LedgerMechanism(
+            "newton-removal",
+            "a request reads its own records only, compared with an exact refit plus the same noise, for two classes "
+            "and at most 5000 numbers a record (with more: a certified refit, which reads all)",
+            RefitSettings,
+            _exact_refit,
+        ),
+        LedgerMechanism(
+            "certified-ensemble",
+            "shards of networks that answer labels, or none, and are trained again when a budget is spent: answers are "
+            "those of the ensemble trained without the removed records",
+            EnsembleSettings,
+            _certified_answers,
+            frozenset({"shards", "slices", "budgets", "hidden", "bound"}),
+        ),
+        LedgerMechanism("subsample-gd", _EXACT, ExactSettings, _exact_steps),
+        LedgerMechanism("noisy-sgd", _EXACT, NoisySgdSettings, _exact_steps),
+        LedgerMechanism("accelerated-noisy-sgd", _EXACT, AcceleratedSettings, _exact_steps),
+        LedgerMechanism("quantized-sgd", _EXACT, QuantizedSettings, _exact_steps),
+    )
+}
+
+
+def settings_of(mechanism: str, given: Mapping[str, Any]) -> Settings:
+    """Return the settings of a mechanism.
+
+    Args:
+        mechanism: Its name.
+        given: Settings by their names; those of other mechanisms may have their usual values.
+
+    Raises:
+        ParameterError: There is no such mechanism, or something is asked for that means nothing for it.
+    """
+    if mechanism not in MECHANISMS:
+        raise ParameterError(f"mechanism must be one of {', '.join(MECHANISMS)}, got {mechanism!r}")
+    settings = MECHANISMS[mechanism].settings
+    for name in [name for name in given if name not in settings.model_fields]:
+        _require_usual(mechanism, name, given[name])
+    return settings.model_construct(**{name: given[name] for name in settings.model_fields if name in given})
+
+
+def _require_usual(mechanism: str, name: str, value: object) -> None:
+    """Raise `ParameterError` unless a setting of other mechanisms has its usual value."""
+    others = [each for each in MECHANISMS.values() if name in each.settings.model_fields]
+    if not others:
+        raise ParameterError(f"there is no setting {name!r} of any mechanism")
+    if value != others[0].settings.model_fields[name].default:
+        known = next((f", or add --mechanism {each.name}" for each in others if name in each.own), "")
+        raise ParameterError(f"{name} means nothing for {mechanism}; leave it out{known}, got {value!r}")

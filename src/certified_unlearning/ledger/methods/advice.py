@@ -1,0 +1,139 @@
+"""What could be made instead of a model that hardly tells the classes apart: it is tried before it is said."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Generic, NamedTuple, Protocol, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from certified_unlearning.data.advice.trial import GAIN, Noise, Trial, Worth
+from certified_unlearning.data.quality import Quality
+from certified_unlearning.data.tables.declaration import Table
+
+RANKS = 0.6
+"""From which AUC on a model says something."""
+MORE = 10
+"""How many times as large a ``C``, an epsilon and a number of records are tried."""
+
+
+class Option(NamedTuple):
+    """Another model that could be made.
+
+    Attributes:
+        words: How.
+        expected: What it is expected to be worth.
+        noise: The noise scale.
+    """
+
+    words: str
+    expected: Worth
+    noise: float
+
+
+class Regularised(Protocol):
+    """A plan of a linear model, with the regulariser that all are compared by."""
+
+    n: int
+    classes: int
+
+    @property
+    def strong_convexity(self) -> float:
+        """Of the regulariser."""
+
+
+PlanT = TypeVar("PlanT", bound=Regularised)
+
+
+@dataclass(frozen=True)
+class Advice(ABC, Generic[PlanT]):
+    """What is tried, of a model of known worth.
+
+    Attributes:
+        plan: The model's.
+        table: Its declaration.
+        intercept: Whether it has one.
+        trial: What is tried with.
+        weights: Of its current version.
+        worth: What these are worth on the records of the trial.
+    """
+
+    plan: PlanT
+    table: Table
+    intercept: bool
+    trial: Trial
+    weights: NDArray[np.floating]
+    worth: Worth
+
+    def sentences(self, quality: Quality) -> Iterator[str]:
+        """Yield what the trouble is, and what helps, where so much was found on these records or on others."""
+        same = self.trial.expected(self.plan.strong_convexity)
+        found = [*self._noise(same), *self._regulariser(same), *self._threshold(same)]
+        if self.worth.balanced >= quality.balanced_accuracy + 2 * GAIN:
+            yield f"the model is better on the records that it was made from, with {self.worth.in_words()}"
+        elif not found and same.auc < RANKS:
+            yield f"these columns hardly tell the classes apart: without noise a linear model has {same.in_words()}"
+        yield from found
+
+    @abstractmethod
+    def _against_noise(self, same: Worth) -> str:
+        """Return what is better than the current version, in words, where the same model without noise is."""
+
+    @abstractmethod
+    def _option(self, words: str, *, C: float = 1, epsilon: float = 1, records: int = 1) -> Option | None:
+        """Return the same mechanism with these so many times as large; None if it cannot be planned."""
+
+    def _left_out(self, usual: Option | None) -> str:
+        """Return which flags must be left out for what is planned here, which has the usual noise."""
+        return ""
+
+    def _other_mechanisms(self, flag: str) -> Sequence[Option]:
+        """Return other mechanisms with a `MORE` times as large ``C``, which a flag says."""
+        return ()
+
+    def _noise(self, same: Worth) -> Iterator[str]:
+        """Yield what helps if the same model without noise is better."""
+        if same.is_better_than(self.worth):
+            yield (
+                f"noise is the trouble: without it the same model has {same.in_words()} in place of "
+                f"{self.worth.in_words()}; what helps in a new `unlearn init`: {self._against_noise(same)}"
+            )
+
+    def _regulariser(self, same: Worth) -> Iterator[str]:
+        """Yield a larger ``C`` if a model with it is better, both without noise and with the noise that it needs."""
+        if not self.trial.expected(self.plan.strong_convexity / MORE).is_better_than(same):
+            return
+        usual = self._option("")
+        flag = f"--C {self._C(MORE):.2g}{self._left_out(usual)}, {MORE} times as large,"
+        options = [self._option(flag, C=MORE), *self._other_mechanisms(flag)]
+        # Not better because of less noise alone.
+        least = [self.worth] if usual is None else [self.worth, usual.expected]
+        for option in options:
+            if option is not None and all(option.expected.is_better_than(each) for each in least):
+                yield (
+                    f"the regulariser is the trouble: a new `unlearn init` with {option.words} has "
+                    f"{option.expected.in_words()} in place of {self.worth.in_words()}"
+                )
+                return
+
+    def _threshold(self, same: Worth) -> Iterator[str]:
+        """Yield how probabilities become classes where one of them is rare, if that is better."""
+        if same.auc < RANKS or self.worth.by_mean < self.worth.balanced + GAIN:
+            return
+        how = "divide each class' probability by its mean over these records before you compare them"
+        if self.plan.classes == 2:
+            second = (self.table.classes or ())[1]
+            mean = self.trial.mean_probabilities(self.weights)[1]
+            how = f"predict {second} where its probability is above {mean:.4g}, its mean here, in place of one half"
+        yield (
+            f"a class is rarer than others: {how}; then balanced accuracy is {self.worth.by_mean:.3f} in place of "
+            f"{self.worth.balanced:.3f}"
+        )
+
+    def _C(self, times: float) -> float:
+        """Return scikit-learn's ``C``, so many times as large."""
+        return times / (self.plan.strong_convexity * self.plan.n * (2 if self.intercept else 1))
+
+    def _with(self, words: str, strength: float, noise: Noise) -> Option:
+        return Option(words, self.trial.expected(strength, noise), noise.sigma)

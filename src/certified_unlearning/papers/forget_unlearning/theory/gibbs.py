@@ -1,0 +1,123 @@
+"""Bounded non-convex losses: how near noisy gradient descent comes to its Gibbs law, and the risk it leaves.
+
+Source: Theorems G.22, G.24 and 5.2 and Lemma G.23 of Chourasia and Shah, Forget Unlearning (ICML 2023). A record's loss
+without its regulariser ``lambda |theta|^2 / 2`` is ``L``-Lipschitz and within ``sigma^2 log(B) / 4`` of 0; the Gibbs
+law ``pi`` is proportional to ``exp(-f_D / sigma^2)``. Divergences from it are one-sided: the model first.
+"""
+
+import math
+from dataclasses import dataclass
+
+from certified_unlearning.accounting.core.checks import require_count, require_non_negative, require_positive
+from certified_unlearning.accounting.deletion.rates import check_order, check_steps
+from certified_unlearning.errors import AssumptionError, ParameterError
+
+
+@dataclass(frozen=True)
+class BoundedProblem:
+    """The mean of ``n`` bounded losses with a regulariser.
+
+    Attributes:
+        n: Number of records.
+        dimension: ``d``.
+        lipschitz: ``L``, of each record's loss without its regulariser.
+        regularisation: ``lambda``.
+        smoothness: The paper's ``lambda + beta``, of each record's loss with its regulariser.
+        boundedness: ``B``, above 1.
+
+    Raises:
+        ParameterError: A value makes no sense.
+        AssumptionError: ``regularisation`` exceeds ``smoothness``.
+    """
+
+    n: int
+    dimension: int
+    lipschitz: float
+    regularisation: float
+    smoothness: float
+    boundedness: float
+
+    def __post_init__(self) -> None:
+        require_count(least=1, n=self.n, dimension=self.dimension)
+        require_positive(lipschitz=self.lipschitz, regularisation=self.regularisation, smoothness=self.smoothness)
+        if not 1 < self.boundedness < math.inf:
+            raise ParameterError(f"boundedness must be a finite number above 1, got {self.boundedness}")
+        if self.regularisation > self.smoothness:
+            raise AssumptionError(
+                "smoothness is of the loss with its regulariser, so at least regularisation = "
+                f"{self.regularisation}, got smoothness = {self.smoothness}"
+            )
+
+    def largest_loss(self, sigma: float) -> float:
+        """Return ``sigma^2 log(B) / 4``."""
+        return sigma**2 * math.log(self.boundedness) / 4
+
+
+def largest_step_size(problem: BoundedProblem, *, alpha: float) -> float:
+    """Return Theorem G.22's limit on the step size, ``lambda / (64 B alpha^2 smoothness^2)``.
+
+    Raises:
+        ParameterError: ``alpha`` is not above 1.
+    """
+    check_order(alpha)
+    return problem.regularisation / (64 * problem.boundedness * (alpha * problem.smoothness) ** 2)
+
+
+def divergence_from_gibbs(
+    problem: BoundedProblem, *, step_size: float, alpha: float, steps: float, start: float
+) -> float:
+    """Return Theorem G.22: the divergence of the model from its Gibbs law ``pi`` after some steps.
+
+    ``alpha exp(-lambda eta K / (2 B)) start + 32 d eta alpha B smoothness^2 / lambda``.
+
+    Args:
+        problem: The constants.
+        step_size: ``eta``.
+        alpha: Rényi order, above 1.
+        steps: ``K``; may be infinite.
+        start: The divergence before; at most ``log(B) / 2`` from the start of learning.
+
+    Raises:
+        ParameterError: A value makes no sense.
+        AssumptionError: ``step_size`` is above `largest_step_size`.
+    """
+    _check_step_size(problem, step_size, alpha)
+    require_non_negative(start=start)
+    check_steps(steps)
+    decay = problem.regularisation * step_size * steps / (2 * problem.boundedness)
+    floor = 32 * problem.dimension * step_size * alpha * problem.boundedness
+    return alpha * math.exp(-decay) * start + floor * problem.smoothness**2 / problem.regularisation
+
+
+def gibbs_risk(problem: BoundedProblem, *, sigma: float) -> float:
+    """Return Theorem G.24: the excess risk of the Gibbs law, ``(d sigma^2 / 2) (log(smoothness / lambda) + sqrt(B))``.
+
+    Raises:
+        ParameterError: ``sigma`` is not above 0.
+    """
+    require_positive(sigma=sigma)
+    condition = math.log(problem.smoothness / problem.regularisation)
+    return problem.dimension * sigma**2 / 2 * (condition + math.sqrt(problem.boundedness))
+
+
+def nonconvex_risk(problem: BoundedProblem, *, sigma: float, epsilon_dd: float) -> float:
+    """Return Theorem 5.2's bound on the excess risk (Eq. 162), at every model of the stream.
+
+    ``L sigma sqrt(2 epsilon_dd B / lambda) + epsilon_dd B sigma^2 (lambda + smoothness) / lambda
+    + (d sigma^2 / 2) (log(smoothness / lambda) + 2 sqrt(B))``.
+
+    Raises:
+        ParameterError: A value makes no sense.
+    """
+    require_positive(sigma=sigma, epsilon_dd=epsilon_dd)
+    weight, bound = problem.regularisation, problem.boundedness
+    near = problem.lipschitz * sigma * math.sqrt(2 * epsilon_dd * bound / weight)
+    near += epsilon_dd * bound * sigma**2 * (weight + problem.smoothness) / weight
+    return near + gibbs_risk(problem, sigma=sigma) + problem.dimension * sigma**2 / 2 * math.sqrt(bound)
+
+
+def _check_step_size(problem: BoundedProblem, step_size: float, alpha: float) -> None:
+    require_positive(step_size=step_size)
+    limit = largest_step_size(problem, alpha=alpha)
+    if step_size > limit:
+        raise AssumptionError(f"Theorem G.22 needs step_size <= {limit}, got step_size = {step_size}")

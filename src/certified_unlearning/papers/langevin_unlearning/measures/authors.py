@@ -1,0 +1,90 @@
+"""Measures of our runs beside the trials that the authors stored.
+
+``authors_mnist.json`` has a row for each file of theirs that a claim uses: its name, and the mean, the sample standard
+deviation and the number of its trials. It was made from the values of the trials, or from their mean and population
+standard deviation, the latter times ``sqrt(n / (n - 1))``.
+
+Which files belong to which figure, the authors' README says: ``baseline/<unlearning steps>`` to Fig. 3a,
+``paint_utility_epsilon/<S>`` to Fig. 4, ``paint_utility_s/<epsilon>`` to Fig. 5a. Files directly under ``baseline`` and
+``paint_utility_s`` are of older runs, and epsilon = 0.1 is not in Fig. 4: both are left out. Of Fig. 5a the rows have
+epsilon = 1 only, as our runs do.
+"""
+
+import json
+import math
+from collections.abc import Sequence
+from functools import cache
+from importlib.resources import files
+from typing import Any, Literal
+
+from certified_unlearning.reproduction.claims.evidence import Evidence, MissingEvidence, results_on
+from certified_unlearning.reproduction.claims.intervals import ONE_POINT, accuracy_gap
+from certified_unlearning.reproduction.claims.registry import measure
+from certified_unlearning.reproduction.claims.relations import Quantity
+
+Row = dict[str, Any]
+_SWEPT = {"epsilon_target": "epsilon", "records_removed": "S", "unlearning_steps": "I"}
+"""What may tell apart the points of a curve, and what it is called."""
+_ACCOUNTANTS = ("lsi", "descent-to-delete N.1", "none")
+"""Those of the paper; retraining has none where all accountants take the same noise."""
+
+
+@measure
+def gaps_to_authors(
+    evidence: Sequence[Evidence],
+    *,
+    dataset: Literal["mnist-3-vs-8"],
+    experiment: Literal["fig3a", "fig4", "fig5a"],
+    mechanism: Literal["langevin", "retraining", "descent-to-delete"],
+    steps: int | None = None,
+) -> list[Quantity]:
+    """Return our mean accuracies minus the authors' at the points of a curve of theirs, the largest difference first.
+
+    The unit is what a difference may be: half the width of its interval, which covers the noise of both sides' trials,
+    plus `ONE_POINT`. So a value beyond 1 is a difference of more than one percentage point that noise does not explain.
+    Where the true means are that close, a claim has such a value with probability `intervals.FALSE_ALARMS` at most.
+
+    Args:
+        evidence: The results there are.
+        dataset: What the trials are of.
+        experiment: The figure.
+        mechanism: Of retraining, the one with noise.
+        steps: Of Descent-to-Delete, its number of unlearning steps ``I``.
+    """
+    source = results_on(evidence, dataset)
+    theirs = [
+        row
+        for row in _stored_trials()
+        if (row["experiment"], row["mechanism"], row.get("unlearning_steps")) == (experiment, mechanism, steps)
+    ]
+    ours = [
+        {str(name): value for name, value in row.items()}
+        for row in source.summary(experiment).to_dict("records")
+        if row["mechanism"] == mechanism and row["accountant"] in _ACCOUNTANTS and row["variant"] != "noiseless"
+    ]
+    gaps = [_gap(ours, row, len(theirs), source) for row in theirs]
+    return sorted(gaps, key=lambda gap: -abs(gap.value))
+
+
+@cache
+def _stored_trials() -> tuple[Row, ...]:
+    """Return the rows of the authors' trials, with the names that our summaries have."""
+    path = files("certified_unlearning.papers.langevin_unlearning") / "authors_mnist.json"
+    return tuple(json.loads(path.read_text(encoding="utf-8"))["rows"])
+
+
+def _gap(ours: Sequence[Row], theirs: Row, points: int, source: Evidence) -> Quantity:
+    """Return the difference at one of so many points; of fewer trials than an interval needs, with no end to it."""
+    swept = [name for name in _SWEPT if name in theirs]
+    name = ", ".join(f"{_SWEPT[key]} = {theirs[key]:g}" for key in swept)
+    same = [row for row in ours if all(row[key] == theirs[key] for key in swept)]
+    if not same:
+        raise MissingEvidence(
+            f"the records of {theirs['experiment']} lack {theirs['mechanism']} at {name}; {source.remedy}"
+        )
+    (row,) = same
+    name += f" (ours {row['accuracy_mean']:.4f}, theirs {theirs['accuracy_mean']:.4f})"
+    gap = accuracy_gap(row, theirs, name=name, comparisons=points)
+    if math.isinf(gap.uncertainty):
+        return gap
+    return Quantity(gap.value / (gap.uncertainty + ONE_POINT), name)

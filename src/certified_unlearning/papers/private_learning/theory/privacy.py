@@ -1,0 +1,116 @@
+"""Ullah (2024), chapters 1 to 5: noise, bounds and selections as printed, or that only comparisons need.
+
+Noise multipliers as printed are `PRINTED`; what is used for privacy stands in `accounting.private` alone.
+"""
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+
+from certified_unlearning.accounting.core.checks import (
+    require_count,
+    require_non_negative,
+    require_positive,
+    require_probability,
+)
+from certified_unlearning.accounting.core.conversion import epsilon_from_mu
+from certified_unlearning.accounting.private.selections import Array, softmax
+from certified_unlearning.accounting.residual.rounding import OUTWARD
+from certified_unlearning.errors import ParameterError
+
+
+def advanced_composition(epsilon: float, delta: float, *, releases: int, slack: float) -> tuple[float, float]:
+    """Return Theorem 6: the epsilon and delta of as many (epsilon, delta)-private releases, with the constant printed.
+
+    ``min{k epsilon, 2 epsilon sqrt(k log(1 / slack)) + k epsilon (e^epsilon - 1) / (e^epsilon + 1)}`` at
+    ``k delta + slack``. The usual constant is ``sqrt(2)``, so it holds.
+
+    Raises:
+        ParameterError: A value makes no sense.
+    """
+    require_non_negative(epsilon=epsilon, delta=delta)
+    require_count(least=1, releases=releases)
+    require_probability(slack=slack)
+    advanced = 2 * epsilon * math.sqrt(releases * -math.log(slack)) + releases * epsilon * math.tanh(epsilon / 2)
+    return min(releases * epsilon, advanced) * OUTWARD, (releases * delta + slack) * OUTWARD
+
+
+def subsampled(epsilon: float, delta: float, *, share: float) -> tuple[float, float]:
+    """Return what a private learner guarantees on a uniform subset of the records, in the tight form of Theorem 7.
+
+    ``(log(1 + q (e^epsilon - 1)), q delta)`` for a share ``q``. Theorem 7 prints ``q (e^epsilon - 1)``, which is more.
+
+    Raises:
+        ParameterError: A value makes no sense.
+    """
+    require_non_negative(epsilon=epsilon, delta=delta)
+    if not 0 < share <= 1:
+        raise ParameterError(f"share must be above 0 and at most 1, got {share!r}")
+    return math.log1p(share * math.expm1(epsilon)) * OUTWARD, share * delta * OUTWARD
+
+
+PRINTED = {
+    "classical": lambda epsilon, delta: math.sqrt(2 * math.log(1.25 / delta)) / epsilon,
+    "theorem 4": lambda epsilon, delta: 4 * math.sqrt(math.log(1 / delta)) / epsilon,
+    "theorem 8": lambda epsilon, delta: math.sqrt(2 * math.log(1 / delta)) / epsilon,
+    "theorem 12": lambda epsilon, delta: math.sqrt(math.log(1 / delta)) / epsilon,
+}
+"""Noise multipliers as printed. That of Theorem 12 is too small for every usual epsilon, and nothing here uses it."""
+
+
+def printed_epsilon(rule: str, *, epsilon: float, delta: float) -> float:
+    """Return the epsilon that a printed multiplier gives in truth, by its name in `PRINTED`."""
+    return epsilon_from_mu(1 / PRINTED[rule](epsilon, delta), delta)
+
+
+def lemma_2(*, at_zero: float, smoothness: float, row_norm: float, radius: float) -> float:
+    """Return Lemma 2's bound on a record's gradient in the ball, ``2 Y sqrt(H) X + 2 H D X^2``: above the sharp one."""
+    return 2 * at_zero * math.sqrt(smoothness) * row_norm + 2 * smoothness * radius * row_norm**2
+
+
+def lemma_4(*, at_zero: float, smoothness: float, row_norm: float, radius: float) -> float:
+    """Return Lemma 4's bound on a record's loss in the ball, ``3 (Y^2 + H D^2 X^2)``."""
+    return 3 * (at_zero**2 + smoothness * radius**2 * row_norm**2)
+
+
+def lemma_15(*, step_size: float, smoothness: float, drift: float) -> tuple[float, float, float]:
+    """Return Lemma 15's ``A`` and its two coefficients, of ``L_0 / T`` and of ``tau_1^2``.
+
+    Args:
+        step_size: ``eta``.
+        smoothness: ``H``.
+        drift: ``tau_2^2 q``.
+    """
+    a = step_size / 2 - smoothness * step_size**2 / 2 - step_size**3 * drift / 2
+    return a, 2 / a * (1 + drift * step_size**2), step_size / a + 2 + drift * step_size**3 / a
+
+
+def exponential_probabilities(scores: Sequence[float], *, epsilon: float, sensitivity: float) -> Array:
+    """Return the exponential mechanism that looks for a *large* score: ``p(c) ~ exp(epsilon s(c) / (2 Delta))``.
+
+    Args:
+        scores: One for each candidate.
+        epsilon: Pure; `SELECTION_SHARE` of it is kept.
+        sensitivity: ``Delta``: how far one record moves a score, at most.
+
+    Raises:
+        ParameterError: There is no candidate, or a value makes no sense.
+    """
+    require_positive(epsilon=epsilon, sensitivity=sensitivity)
+    return softmax(np.asarray(scores, dtype=np.float64) / sensitivity, epsilon)
+
+
+def generalised_guarantee(
+    losses: Sequence[float], sensitivities: Sequence[float], *, epsilon: float, beta: float
+) -> float:
+    """Return what the selected loss is at most, with probability ``1 - beta``."""
+    extra = 4 * math.log(len(losses) / beta) / epsilon
+    return min(q + extra * g for q, g in zip(losses, sensitivities, strict=True))
+
+
+def printed_boosting_scale(
+    *, at_zero: float, smoothness: float, row_norm: float, radius: float, n: int, epsilon: float
+) -> float:
+    """Return the scale that Algorithm 15 prints, ``sqrt(4 (Y^2 + H D^2 X^2) / (n epsilon))``: no calibration at all."""
+    return math.sqrt(4 * (at_zero**2 + smoothness * radius**2 * row_norm**2) / (n * epsilon))

@@ -1,0 +1,102 @@
+"""Noise and rates of chapter 5 as printed, which claims compare; constants and logarithms are dropped in rates."""
+
+import math
+from dataclasses import dataclass
+
+from certified_unlearning.accounting.core.checks import require_count, require_non_negative, require_positive
+from certified_unlearning.accounting.tv.erm import ConvexProblem
+from certified_unlearning.accounting.tv.tree import Logarithm, theorem_25_sigma
+
+
+def theorem_26_sigma(problem: ConvexProblem, *, logarithm: Logarithm = "2") -> float:
+    """Return the printed noise of Frank-Wolfe's nodes, ``8 (H D + G) log(n) / rho``."""
+    half = problem.smoothness * problem.diameter + problem.lipschitz
+    return theorem_25_sigma(n=problem.n, rho=problem.rho, sensitivity=half, logarithm=logarithm)
+
+
+def theorem_26_risk(problem: ConvexProblem) -> float:
+    """Return Frank-Wolfe's rate ``(G + H D) D (1 / sqrt(n) + sqrt(d) / (n rho))``."""
+    scale = (problem.lipschitz + problem.smoothness * problem.diameter) * problem.diameter
+    return scale * (1 / math.sqrt(problem.n) + problem.root_dimension / problem.stable_records)
+
+
+def theorem_27_sigma(problem: ConvexProblem, *, logarithm: Logarithm = "2") -> float:
+    """Return the printed noise of dual averaging's nodes, ``8 G log(n) / rho``."""
+    return theorem_25_sigma(n=problem.n, rho=problem.rho, sensitivity=problem.lipschitz, logarithm=logarithm)
+
+
+def theorem_27_risk(problem: ConvexProblem) -> float:
+    """Return dual averaging's rate ``G D (1 / sqrt(n) + sqrt(sqrt(d) / (n rho)))``; losses need not be smooth."""
+    noise = math.sqrt(problem.root_dimension / problem.stable_records)
+    return problem.lipschitz * problem.diameter * (1 / math.sqrt(problem.n) + noise)
+
+
+def theorem_27_printed_step_size(problem: ConvexProblem) -> float:
+    """Return Theorem 27's ``D d^(1/4) sqrt(ln n) / (G sqrt(n rho))``, for comparison: `balanced_step_size` is meant.
+
+    ``d`` and ``rho`` stand the wrong way round: more noise must not ask for longer steps.
+    """
+    root = math.sqrt(math.log(problem.n) / problem.stable_records)
+    return problem.diameter * math.sqrt(problem.root_dimension) * root / problem.lipschitz
+
+
+@dataclass(frozen=True)
+class GeneralisedLinearProblem:
+    """A generalised linear model: losses ``phi_y(<w, x>)``.
+
+    Attributes:
+        n: Number of records.
+        lipschitz: ``G``, of ``phi_y``.
+        smoothness: ``H``, of ``phi_y``; 0 where only Lipschitz losses are asked about.
+        row_norm: ``|X|``, the largest norm of a row.
+        model_norm: ``|w*|``, of the best model: known, or guessed.
+        rho: Wanted stability.
+
+    Raises:
+        ParameterError: A value makes no sense.
+    """
+
+    n: int
+    lipschitz: float
+    smoothness: float
+    row_norm: float
+    model_norm: float
+    rho: float
+
+    def __post_init__(self) -> None:
+        """Check every value."""
+        require_count(least=2, n=self.n)
+        require_non_negative(smoothness=self.smoothness)
+        require_positive(lipschitz=self.lipschitz, row_norm=self.row_norm, model_norm=self.model_norm, rho=self.rho)
+
+    @property
+    def projected_smoothness(self) -> float:
+        """``4 H |X|^2``; Algorithm 14 prints ``2 H |X|^2``, its proof has this."""
+        return 4 * self.smoothness * self.row_norm**2
+
+
+def theorem_28_risk(problem: GeneralisedLinearProblem) -> float:
+    """Return the rate of projection and Frank-Wolfe on smooth generalised linear models; it has no dimension in it."""
+    g, h, x, w = problem.lipschitz, problem.smoothness, problem.row_norm, problem.model_norm
+    statistical = (g * x + h * x**2 * w) * w / math.sqrt(problem.n)
+    noise = h ** (1 / 3) * g ** (2 / 3) * (w * x) ** (4 / 3) + h * x**2 * w**2
+    return float(statistical + noise / (problem.n * problem.rho) ** (2 / 3))
+
+
+def theorem_29_dimension(problem: GeneralisedLinearProblem, *, printed: bool = False) -> float:
+    """Return the projected dimension of Lipschitz models, ``(n rho)^(2/3)``.
+
+    Theorem 29 prints ``sqrt(n rho)``, with which its rate would be ``(n rho)^(-1/4)``.
+    """
+    return float((problem.n * problem.rho) ** (1 / 2 if printed else 2 / 3))
+
+
+def theorem_29_errors(problem: GeneralisedLinearProblem, *, dimension: float) -> tuple[float, float]:
+    """Return what noise in so many dimensions costs, and what projecting to so many does: dual averaging."""
+    require_positive(dimension=dimension)
+    scale = _scale(problem)
+    return scale * math.sqrt(math.sqrt(dimension) / (problem.n * problem.rho)), scale / math.sqrt(dimension)
+
+
+def _scale(problem: GeneralisedLinearProblem) -> float:
+    return problem.lipschitz * problem.row_norm * problem.model_norm

@@ -1,0 +1,176 @@
+"""`unlearn show`: what one person can be told, of every mechanism."""
+
+import html
+import json
+import math
+import re
+from pathlib import Path
+from typing import Any
+
+import mpmath
+import pytest
+
+from certified_unlearning import certificate
+from certified_unlearning.data.tables.table import Table
+from certified_unlearning.errors import ParameterError
+from certified_unlearning.ledger.application import apply
+from certified_unlearning.ledger.initialisation import initialise
+from certified_unlearning.ledger.personal_report import report_on
+from certified_unlearning.ledger.plain_words import has_plain_words
+from certified_unlearning.ledger.requests import request
+from certified_unlearning.ledger.store import LedgerError
+from tests.ledger.conftest import Original, Unlearn
+
+MECHANISMS: dict[str, dict[str, Any]] = {
+    "langevin": {"epsilon": 1.0},
+    "newton-removal": {"epsilon": 1.0},
+    "noisy-sgd": {"steps": 20, "batch_size": 4, "sigma": 0.3},
+    "certified-ensemble": {"budgets": (1, 2)},
+}
+
+
+@pytest.fixture(scope="module", params=MECHANISMS)
+def removed(request: pytest.FixtureRequest, original: Original, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A model of each mechanism from which p1 was removed, and from which p2 waits to be."""
+    path = tmp_path_factory.mktemp("removed") / "model"
+    table = Table(path=str(original.data), label="ill", identifier="person")
+    initialise(path, table, mechanism=request.param, **MECHANISMS[request.param])
+    _removed(path, "p1")
+    _requested(path, "p2")
+    return path
+
+
+def _requested(path: Path, person: str) -> None:
+    request(path, [person])
+
+
+def _removed(path: Path, person: str) -> None:
+    _requested(path, person)
+    apply(path)
+
+
+def test_a_removed_person_is_told_what_was_asked_done_and_guaranteed(removed: Path) -> None:
+    report = report_on(removed, "p1")
+    assert (report.stage, report.version, report.current) == ("removed", 2, 2)
+    assert [heading for heading, _ in report.sections] == [
+        "What was asked",
+        "What was done",
+        "What is guaranteed",
+        "What this rests on, and no software can check",
+        "What is not guaranteed",
+        "How to check it",
+    ]
+    assert report.requested is not None
+    assert report.requested[:10] in report.sections[0].sentences[0]
+    assert all(
+        sentences and all(each[0].isupper() or each[0] == "`" for each in sentences) for _, sentences in report.sections
+    )
+
+
+def test_every_assumption_and_limit_that_a_person_reads_has_plain_words(removed: Path) -> None:
+    certified = certificate.read_any(removed / "certificate-2.json")
+    shown = [*(each.statement for each in certified.unchecked), *certified.not_promised]
+    assert shown
+    assert [each for each in shown if not has_plain_words(each)] == []
+
+
+def test_the_share_of_right_bets_is_that_of_the_certificate_rounded_up(removed: Path) -> None:
+    report, stated = report_on(removed, "p1"), certificate.read_any(removed / "certificate-2.json").stated()
+    sentence = report.sections[2].sentences[0]
+    if stated.epsilon is None:
+        assert report.share is None
+        assert sentence.startswith("Every answer that the current model gives is the one that it would give")
+        return
+    assert report.share is not None
+    with mpmath.workdps(50):
+        if stated.mu is not None:
+            exact = mpmath.ncdf(mpmath.mpf(stated.mu) / 2)
+        else:
+            odds = mpmath.exp(stated.epsilon)
+            exact = mpmath.mpf("0.5") + (odds - 1 + 2 * mpmath.mpf(stated.whole_delta)) / (2 * (odds + 1))
+    assert exact <= report.share <= exact + 1e-9
+    if report.share == 0.5:
+        assert "is right half of the time, as with a coin" in sentence
+    else:
+        printed = re.search(r"at most ([0-9.]+) % of the time; a coin is right 50 %", sentence)
+        assert printed is not None
+        assert exact * 100 <= float(printed[1]) <= math.ceil(report.share * 1000) / 10 + 1e-9
+
+
+def test_who_waits_is_told_that_the_model_still_knows(removed: Path) -> None:
+    report = report_on(removed, "p2")
+    assert (report.stage, report.share, report.applied) == ("waiting", None, None)
+    assert "What is guaranteed" not in [heading for heading, _ in report.sections]
+    assert "The current model still knows" in report.as_text()
+
+
+def test_who_asked_for_nothing_is_told_how_to(removed: Path) -> None:
+    report = report_on(removed, "p3")
+    assert (report.stage, report.share, report.requested) == ("no request", None, None)
+    assert f"`unlearn request {removed} --id p3` requests it." in report.as_text()
+
+
+def test_status_verify_and_the_certificates_summary_open_with_the_same_sentence(
+    removed: Path, unlearn: Unlearn
+) -> None:
+    sentence = report_on(removed, "p1").sections[2].sentences[0]
+    assert certificate.read_any(removed / "certificate-2.json").summary().startswith(sentence)
+    for command in ("status", "verify"):
+        assert unlearn(command, removed).stdout.splitlines()[0] == sentence
+    printed = unlearn("verify", removed / "certificate-2.json").stdout
+    assert printed.startswith(f"{removed / 'certificate-2.json'}: {sentence} ")
+
+
+def test_nothing_is_promised_before_the_first_removal(model: Path, unlearn: Unlearn) -> None:
+    assert certificate.read_any(model / "certificate-1.json").meaning() is None
+    assert "bets" not in unlearn("status", model).stdout
+    assert report_on(model, "p1").stage == "no request"
+
+
+def test_an_unknown_person_is_one_sentence(model: Path, unlearn: Unlearn) -> None:
+    with pytest.raises(
+        ParameterError, match=r"^identifier 'P1' is not in the training data, .* \(did you mean 'p1'\?\)$"
+    ):
+        report_on(model, "P1")
+    with pytest.raises(ParameterError, match=r"^identifier 'nobody' is not in the training data, and its removal was"):
+        unlearn("show", model, "--id", "nobody")
+
+
+def test_a_changed_certificate_is_shown_to_nobody(model: Path) -> None:
+    _removed(model, "p1")
+    path = model / "certificate-2.json"
+    path.write_text(path.read_text().replace('"epsilon": ', '"epsilon": 0'))
+    with pytest.raises(LedgerError, match=r"certificate-2\.json was tampered with"):
+        report_on(model, "p1")
+
+
+def test_the_page_can_be_printed_and_needs_no_network(removed: Path, tmp_path: Path, unlearn: Unlearn) -> None:
+    page = tmp_path / "answer.html"
+    assert unlearn("show", removed, "--id", "p1", "-o", page).exit_code == 0
+    text = page.read_text()
+    assert text.startswith("<!DOCTYPE html>")
+    assert not re.search(r"https?://|<script|<link|<img|url\(", text)
+    assert all(html.escape(each) in text for _, sentences in report_on(removed, "p1").sections for each in sentences)
+
+
+def test_a_page_is_named_html_and_nothing_else_is_written(model: Path, tmp_path: Path, unlearn: Unlearn) -> None:
+    with pytest.raises(ParameterError, match=r"^--output must name a file that ends with \.html, got"):
+        unlearn("show", model, "--id", "p1", "-o", tmp_path / "answer.pdf")
+    assert not list(tmp_path.glob("answer*"))
+
+
+def test_an_identifier_with_angle_brackets_is_text_on_the_page(original: Original, tmp_path: Path) -> None:
+    table = original.table.copy()
+    table.loc[table["person"] == "p1", "person"] = "<b>p1</b>"
+    data = tmp_path / "people.csv"
+    table.to_csv(data, index=False)
+    path = tmp_path / "model"
+    initialise(path, Table(path=str(data), label="ill", identifier="person"), epsilon=1.0)
+    assert "<b>" not in report_on(path, "<b>p1</b>").as_html()
+
+
+def test_json_has_the_same_facts(removed: Path, unlearn: Unlearn) -> None:
+    report = report_on(removed, "p1")
+    found = json.loads(unlearn("show", removed, "--id", "p1", "--json").stdout)
+    assert (found["stage"], found["share"], found["receipt"]) == (report.stage, report.share, report.receipt)
+    assert found["sections"][0][1] == list(report.sections[0].sentences)
