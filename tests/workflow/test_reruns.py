@@ -177,7 +177,7 @@ def with_other_docstrings(content: str) -> str:
             of("deletion") | VERDICTS,
         ),
         ("papers/langevin_unlearning/figures/fig3a.py", {("draw", "fig3a")}, {("track", "fig3a"), ("page", "")}),
-        ("papers/langevin_unlearning/measures/formulas.py", {("claims", "")}, VERDICTS - {("claims", "")}),
+        ("papers/langevin_unlearning/measures/noise_and_steps.py", {("claims", "")}, VERDICTS - {("claims", "")}),
         ("papers/langevin_unlearning/findings.py", {("claims", "")}, VERDICTS - {("claims", "")}),
         ("papers/langevin_unlearning/headline.py", {("page", "")}, set()),
         ("reproduction/report/page.py", {("page", "")}, set()),

@@ -59,23 +59,20 @@ def plan(
 
     An experiment of which nothing was chosen, and that cannot be run with data of this size, is left out.
     """
-    from certified_unlearning.errors import AssumptionError, InfeasibleError, ParameterError
+    from certified_unlearning.errors import AssumptionError, InfeasibleError
     from certified_unlearning.mechanisms.constants import constants_and_problem
-    from certified_unlearning.mechanisms.run import Plan
     from certified_unlearning.reproduction import declared
 
     found = declared.experiment(experiment)
     inputs = _inputs(found, preset, settings, sweep, summary, [], default)
     try:
-        made = found.make(inputs)
+        made = found.plan(inputs)
     except (AssumptionError, InfeasibleError) as error:
         if not set(default or ()).issuperset(found.sweep.model_fields):
             raise
         made = inputs.plan(constants_and_problem(inputs.settings, inputs.data, records=1)[0], [])
         made = made.model_copy(update={"left_out": str(error)})
         print(f"{preset}: {found.name} is left out: {error}")
-    if not isinstance(made, Plan):
-        raise ParameterError(f"{experiment} makes a table, not a plan; `unlearn pipeline make` runs it")
     made.write(output)
 
 
@@ -112,15 +109,19 @@ def unlearn(
     """Answer all removal requests of a mechanism's runs; retraining does so from scratch."""
     from certified_unlearning.data.prepared import PreparedData
     from certified_unlearning.engine.row_shards import row_shards
-    from certified_unlearning.mechanisms.mechanism import Refit
+    from certified_unlearning.mechanisms.mechanism import Mechanism
     from certified_unlearning.reproduction import declared, jobs
 
-    found, planned = declared.mechanism(mechanism), _planned(plan)
-    if isinstance(found, Refit):
-        jobs.refit(found, planned, PreparedData.load(data), rows, curves)
-    elif not _is_shared(planned, processes):
-        with row_shards() as shards:
-            jobs.unlearn(found, planned, PreparedData.load(data), learned, rows, curves, shards)
+    planned = _planned(plan)
+
+    def descend(found: Mechanism) -> None:
+        if not _is_shared(planned, processes):
+            with row_shards() as shards:
+                jobs.unlearn(found, planned, PreparedData.load(data), learned, rows, curves, shards)
+
+    declared.mechanism(mechanism).carried_out(
+        descend, lambda found: jobs.refit(found, planned, PreparedData.load(data), rows, curves)
+    )
 
 
 @app.command("make")
@@ -135,7 +136,6 @@ def make(
     default: Defaults = None,
 ) -> None:
     """Make the rows of an experiment that no mechanism runs: bounds, attacks, tables."""
-    from certified_unlearning.errors import ParameterError
     from certified_unlearning.mechanisms.run import Plan
     from certified_unlearning.reproduction import declared
     from certified_unlearning.reproduction.rows import concatenate, write_table
@@ -146,9 +146,7 @@ def make(
         print(f"{preset}: {found.name} is left out, for it reads {left_out[0]}, which says why it has no runs")
         write_table(output, concatenate([], found.rows), found.rows)
         return
-    made = found.make(_inputs(found, preset, settings, sweep, summary, plan or [], default))
-    if isinstance(made, Plan):
-        raise ParameterError(f"{experiment} makes a plan, not a table; `unlearn pipeline plan` writes it")
+    made = found.table(_inputs(found, preset, settings, sweep, summary, plan or [], default))
     write_table(output, made, found.rows)
 
 

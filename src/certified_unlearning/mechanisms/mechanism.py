@@ -51,6 +51,10 @@ class Mechanism:
         """Return the name of a line: the method, what tells apart its lines, and what is kept."""
         return ", ".join(part for part in (method, member, self.states.get(variant, "")) if part)
 
+    def carried_out(self, descend: "Callable[[Mechanism], None]", fit_again: "Callable[[Refit], None]") -> None:
+        """Do the job that is meant for mechanisms that descend."""
+        descend(self)
+
 
 class Refitted(NamedTuple):
     """Answers to requests, one after another.
@@ -80,3 +84,7 @@ class Refit:
     answer: Callable[["PreparedData", "Removals", Sequence[int], float, str], Refitted]
     learning: ClassVar[None] = None
     """There is no job that learns for all runs."""
+
+    def carried_out(self, descend: Callable[[Mechanism], None], fit_again: "Callable[[Refit], None]") -> None:
+        """Do the job that is meant for mechanisms that fit again."""
+        fit_again(self)

@@ -2,11 +2,12 @@
 
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self, cast
 
 import pyarrow as pa
 from pydantic import BaseModel, ConfigDict
 
+from certified_unlearning.errors import ParameterError
 from certified_unlearning.mechanisms.run import Constants, Plan, Run
 from certified_unlearning.mechanisms.settings import Settings
 
@@ -160,3 +161,21 @@ class Experiment:
     def reference(self) -> str:
         """Where it is declared, as ``module:name``."""
         return f"{self.make.__module__}:{self.name}"
+
+    def plan(self, inputs: Inputs) -> Plan:
+        """Return the plan that mechanisms run.
+
+        Raises:
+            ParameterError: There is no such plan, or a value of the inputs is wrong.
+            AssumptionError: A theorem's assumption does not hold.
+            InfeasibleError: A target cannot be met.
+        """
+        if not self.mechanisms:
+            raise ParameterError(f"{self.reference} makes a table, not a plan; `unlearn pipeline make` runs it")
+        return cast(Plan, self.make(inputs))
+
+    def table(self, inputs: Inputs) -> "pd.DataFrame":
+        """Return the rows of an experiment that no mechanism runs; errors as for `plan`."""
+        if self.mechanisms:
+            raise ParameterError(f"{self.reference} makes a plan, not a table; `unlearn pipeline plan` writes it")
+        return cast("pd.DataFrame", self.make(inputs))

@@ -39,7 +39,7 @@ def learn(
         DataError: ``data`` is not what the plan was made for.
         StorageError: The file cannot be written.
     """
-    if isinstance(mechanism, Refit) or mechanism.learning is None:
+    if mechanism.learning is None:
         raise ParameterError(f"{mechanism.name} does not learn in a job of its own; `unlearn` does it all")
     if plan.left_out is not None:
         _write_weights(output, {"weights": torch.empty(0)}, {})

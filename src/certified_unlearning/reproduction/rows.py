@@ -2,13 +2,16 @@
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from certified_unlearning.errors import DataError
+
+if TYPE_CHECKING:
+    from certified_unlearning.mechanisms.run import Plan, Run
 from certified_unlearning.files import atomic_path
 
 Role = Literal["point", "constant", "measure", "cost", "trial", "origin"]
@@ -17,12 +20,18 @@ Role = Literal["point", "constant", "measure", "cost", "trial", "origin"]
 ``point`` tells rows of an experiment apart, ``constant`` is the same whenever the same is run, ``measure`` came out,
 ``cost`` is what it took; ``trial`` numbers repetitions, ``origin`` says which run, code and machine a row is from.
 """
+Kind = Literal["text", "whole", "number", "flag"]
 _TYPES = {"text": pa.string(), "whole": pa.int64(), "number": pa.float64(), "flag": pa.bool_()}
 
 
-def column(name: str, kind: Literal["text", "whole", "number", "flag"], role: Role, *, empty: bool = False) -> pa.Field:
+def column(name: str, kind: Kind, role: Role, *, empty: bool = False) -> pa.Field:
     """Return a column with its role; ``empty`` where a row may have nothing in it."""
     return pa.field(name, _TYPES[kind], nullable=empty, metadata={"role": role})
+
+
+def columns(kind: Kind, role: Role, *names: str, empty: bool = False) -> list[pa.Field]:
+    """Return neighbouring columns of one kind and role."""
+    return [column(name, kind, role, empty=empty) for name in names]
 
 
 def role(field: pa.Field) -> str:
@@ -35,54 +44,42 @@ def names(schema: pa.Schema, *roles: Role) -> tuple[str, ...]:
     return tuple(field.name for field in schema if role(field) in roles)
 
 
+def fields_of_run(plan: "Plan", run: "Run", schema: pa.Schema) -> dict[str, Any]:
+    """Return the columns that a run, its plan, or the plan's constants or settings have a field for, by that name.
+
+    The first of these that has one counts.
+    """
+    holders = (run, plan, plan.constants, plan.settings)
+    held = [
+        (name, holder) for name in schema.names for holder in reversed(holders) if name in type(holder).model_fields
+    ]
+    return {name: getattr(holder, name) for name, holder in held}
+
+
 RUN_ROWS = pa.schema(
     [
         column("run_key", "text", "origin"),
-        column("preset", "text", "constant"),
-        column("dataset", "text", "constant"),
-        column("features", "text", "constant"),
+        *columns("text", "constant", "preset", "dataset", "features"),
         column("experiment", "text", "point"),
-        column("mechanism", "text", "constant"),
-        column("variant", "text", "constant"),
-        column("accountant", "text", "constant"),
-        column("guarantee", "text", "constant"),
-        column("method", "text", "point"),
-        column("member", "text", "point"),
-        column("line", "text", "point"),
-        column("point", "text", "point"),
-        column("adjacency", "text", "constant"),
-        column("smoothness", "text", "constant"),
+        *columns("text", "constant", "mechanism", "variant", "accountant", "guarantee"),
+        *columns("text", "point", "method", "member", "line", "point"),
+        *columns("text", "constant", "adjacency", "smoothness"),
         column("epsilon_target", "number", "constant"),
-        column("epsilon", "number", "constant", empty=True),
-        column("mu", "number", "constant", empty=True),
-        column("initial_epsilon", "number", "constant", empty=True),
-        column("delta", "number", "constant"),
-        column("extra_delta", "number", "constant"),
+        *columns("number", "constant", "epsilon", "mu", "initial_epsilon", empty=True),
+        *columns("number", "constant", "delta", "extra_delta"),
         column("rounding_error", "number", "constant", empty=True),
-        column("n", "whole", "constant"),
-        column("d", "whole", "constant"),
-        column("strong_convexity", "number", "constant"),
-        column("smoothness_constant", "number", "constant"),
-        column("lipschitz", "number", "constant"),
-        column("step_size", "number", "constant"),
-        column("sigma", "number", "constant"),
-        column("learning_steps", "whole", "constant"),
-        column("unlearning_steps", "whole", "constant"),
-        column("accumulated_steps", "whole", "constant"),
-        column("records_per_request", "whole", "constant"),
+        *columns("whole", "constant", "n", "d"),
+        *columns("number", "constant", "strong_convexity", "smoothness_constant", "lipschitz", "step_size", "sigma"),
+        *columns("whole", "constant", "learning_steps", "unlearning_steps", "accumulated_steps", "records_per_request"),
         column("request", "whole", "point"),
         column("records_removed", "whole", "constant"),
         column("trial", "whole", "trial"),
         column("seed", "whole", "constant"),
-        column("accuracy", "number", "measure"),
-        column("balanced_accuracy", "number", "measure"),
-        column("auc", "number", "measure"),
-        column("log_loss", "number", "measure"),
+        *columns("number", "measure", "accuracy", "balanced_accuracy", "auc", "log_loss"),
         column("majority", "number", "constant"),
         column("seconds", "number", "cost"),
         column("device", "text", "origin"),
-        column("dtype", "text", "constant"),
-        column("data_sha256", "text", "constant"),
+        *columns("text", "constant", "dtype", "data_sha256"),
         column("code_version", "text", "origin"),
     ]
 )
@@ -93,36 +90,26 @@ inputs on the same device."""
 CURVE_ROWS = pa.schema(
     [
         column("run_key", "text", "origin"),
-        column("experiment", "text", "point"),
-        column("mechanism", "text", "point"),
-        column("variant", "text", "point"),
-        column("phase", "text", "point"),
+        *columns("text", "point", "experiment", "mechanism", "variant", "phase"),
         column("step", "whole", "point"),
-        column("accuracy_mean", "number", "measure"),
-        column("accuracy_std", "number", "measure"),
+        *columns("number", "measure", "accuracy_mean", "accuracy_std"),
     ]
 )
 """Test accuracy along a run at a few dozen steps. ``step`` counts on through learning and all requests."""
 
 BOUND_ROWS = pa.schema(
     [
-        column("experiment", "text", "point"),
-        column("bound", "text", "point"),
-        column("guarantee", "text", "constant"),
-        column("source", "text", "constant"),
+        *columns("text", "point", "experiment", "bound"),
+        *columns("text", "constant", "guarantee", "source"),
         column("n", "whole", "constant"),
         column("strong_convexity", "number", "point", empty=True),
-        column("smoothness_constant", "number", "constant"),
-        column("lipschitz", "number", "constant"),
-        column("step_size", "number", "constant"),
-        column("sigma", "number", "constant"),
+        *columns("number", "constant", "smoothness_constant", "lipschitz", "step_size", "sigma"),
         column("records_removed", "whole", "constant"),
         column("steps", "whole", "point"),
         column("alpha", "number", "point", empty=True),
         column("renyi", "number", "measure", empty=True),
         column("delta", "number", "constant", empty=True),
-        column("epsilon", "number", "measure", empty=True),
-        column("mu", "number", "measure", empty=True),
+        *columns("number", "measure", "epsilon", "mu", empty=True),
     ]
 )
 """Results of accounting, without a simulation: one row per bound and number of steps. ``renyi`` at order ``alpha``

@@ -11,7 +11,7 @@ import pandas as pd
 from certified_unlearning.engine.descent import Array, Phase, Trajectory
 from certified_unlearning.engine.quality import MEASURES
 from certified_unlearning.mechanisms.run import Plan, Run
-from certified_unlearning.reproduction.rows import CURVE_ROWS, RUN_ROWS, write_table
+from certified_unlearning.reproduction.rows import CURVE_ROWS, RUN_ROWS, fields_of_run, write_table
 from certified_unlearning.version import code_version
 
 
@@ -88,41 +88,10 @@ class Tables:
         write_table(records, pd.concat(self._records, ignore_index=True), RUN_ROWS)
 
     def _constants(self, run: Run) -> dict[str, Any]:
-        settings, constants = self._plan.settings, self._plan.constants
         return {
+            **fields_of_run(self._plan, run, RUN_ROWS),
             "run_key": self._plan.key(run),
-            "preset": self._plan.preset,
-            "dataset": settings.dataset,
-            "features": self._plan.features,
-            "experiment": run.experiment,
-            "mechanism": run.mechanism,
-            "variant": run.variant,
-            "accountant": run.accountant,
-            "guarantee": run.guarantee,
-            "method": run.method,
-            "member": run.member,
-            "line": run.line,
-            "point": run.point,
-            "adjacency": settings.adjacency,
-            "smoothness": settings.smoothness,
-            "epsilon_target": run.epsilon_target,
-            "initial_epsilon": run.initial_epsilon,
-            "delta": constants.delta,
-            "extra_delta": run.extra_delta,
-            "rounding_error": run.rounding_error,
-            "n": constants.n,
-            "d": constants.d,
-            "strong_convexity": constants.strong_convexity,
-            "smoothness_constant": constants.smoothness_constant,
-            "lipschitz": constants.lipschitz,
-            "step_size": run.step_size,
-            "sigma": run.sigma,
-            "learning_steps": run.learning_steps,
-            "records_per_request": run.records_per_request,
-            "seed": settings.seed,
             "device": self._device,
-            "dtype": run.dtype,
-            "data_sha256": constants.data_sha256,
             "code_version": code_version(),
         }
 

@@ -11,7 +11,11 @@ CLAIMS = load_claims(PAPER.claims, MEASURES)
 LARGE = {"cost-minibatch-million", "cost-certified-refit-wins", "cost-newton-removal-wins"}
 """They need more records than the preset smoke has."""
 CONTRADICTED = {"cost-lbfgs-warm", "cost-lbfgs-warm-forgets", "cost-certified-refit-passes"}
-FORMULAS = {each.claim.id for each in CLAIMS if MEASURES[each.claim.measure].function.__module__.endswith("formulas")}
+FORMULAS = {
+    each.claim.id
+    for each in CLAIMS
+    if MEASURES[each.claim.measure].function.__module__.endswith("residuals_and_batches")
+}
 
 
 class Table:

@@ -149,7 +149,7 @@ def test_a_presets_own_rule_and_step_size_do_not_matter(table: pd.DataFrame) -> 
 def test_under_the_presets_rule_the_steps_are_those_that_are_run() -> None:
     inputs = Inputs("mnist", settings_of("mnist", accountants=["lsi"]), SWEEP, MNIST)
     first, *_ = plans_by_smoothness(fig3b.plan, inputs)
-    run = fig3b.make(inputs)
+    run = fig3b.plan(inputs)
     for planned, each in zip(first.runs, run.runs, strict=True):
         assert [one.unlearning_steps for one in planned.requests] == [one.unlearning_steps for one in each.requests]
 

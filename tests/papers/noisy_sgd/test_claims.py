@@ -2,7 +2,7 @@
 
 import pytest
 
-from certified_unlearning.papers.noisy_sgd.measures import comparisons, formulas
+from certified_unlearning.papers.noisy_sgd.measures import comparisons, distance_bounds
 from certified_unlearning.papers.noisy_sgd.paper import PAPER
 from certified_unlearning.papers.noisy_sgd.theory import bounds, distances, planning
 from certified_unlearning.reproduction.claims import evaluate, load_claims
@@ -69,7 +69,7 @@ def test_claims_and_measures_share_no_names_with_those_of_other_papers():
 
 
 def replace_distance(monkeypatch, faulty):
-    for module in (bounds, comparisons, formulas, planning, distances):
+    for module in (bounds, comparisons, distance_bounds, planning, distances):
         monkeypatch.setattr(module, "learned_distance", faulty)
 
 

@@ -213,18 +213,18 @@ def test_logistic_divergences_from_corollary_1s_gaussian_have_the_sheets_values(
 
 
 def test_the_gibbs_law_stays_under_equation_9_where_the_field_is_the_gradient():
-    assert [found.value for found in gibbs_rate([], sign=1)] == [0]
+    assert [found.value for found in gibbs_rate(sign=1)] == [0]
 
 
 def test_corollary_1_falls_below_composition_after_160_steps_of_figure_1():
-    (found,) = first_steps_below_composition([], bound="corollary-1", strong_convexity=1.0, alpha=[10.0])
+    (found,) = first_steps_below_composition(bound="corollary-1", strong_convexity=1.0, alpha=[10.0])
     assert found.value == 160
 
 
 @pytest.mark.parametrize("gamma", [0.1, 0.25])
 def test_a_rate_bound_with_a_small_gamma_is_above_that_with_one_half(gamma):
     # Late, where the information is the largest that these diffusions reach.
-    (found,) = lemma_2_bound_over_half([], gamma=[gamma], time=[1e9], start_variance=1.0)
+    (found,) = lemma_2_bound_over_half(gamma=[gamma], time=[1e9], start_variance=1.0)
     assert found.value > 1
 
 

@@ -4,6 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from certified_unlearning.errors import DataError
 from certified_unlearning.papers.private_learning import figures, group_figure
 from certified_unlearning.papers.private_learning.covered import covered_deletions
 from certified_unlearning.papers.private_learning.findings import covered, findings
@@ -246,7 +247,7 @@ def test_the_figure_of_deletions_has_all_systems():
     figure = group_figure.draw_groups(group_rows({1: 0.9, 10: 0.8}), STYLE)
     (legend,) = figure.legends
     assert sorted(filter(None, (text.get_text() for text in legend.get_texts()))) == sorted(SYSTEMS.values())
-    with pytest.raises(group_figure.DataError, match="the rows of group_privacy hold 'magic', which has no line"):
+    with pytest.raises(DataError, match="the rows of group_privacy hold 'magic', which has no line"):
         group_figure.draw_groups(group_rows({1: 0.9}).replace("langevin", "magic"), STYLE)
 
 

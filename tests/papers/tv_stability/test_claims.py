@@ -175,19 +175,19 @@ def test_a_wrong_claim_would_be_reproduced_where_it_holds(monkeypatch, name):
     target, attribute, replacement = TRUE_WHERE[name]
     monkeypatch.setattr(target, attribute, replacement)
     if name == "tv-algorithm-10-noise":  # Equal points: no edit changes a gradient.
-        assert simulated.followed_after_edit([])[0].value == pytest.approx(0, abs=1e-12)
+        assert simulated.followed_after_edit()[0].value == pytest.approx(0, abs=1e-12)
     else:
         assert judged(names=[name]) == {name: "reproduced"}
 
 
 def test_arithmetic_of_printed_forms():
-    assert [each.value for each in prefix_sums.appended_over_sum([], lengths=[1, 7], printed=False)] == [1, 1]
-    assert [each.value for each in prefix_sums.appended_over_sum([], lengths=[7], printed=True)] == [4]
-    solved = baselines.solution_of_section_c_1([], n=1000, dimension=3, edits=[2], cube_root=True)
+    assert [each.value for each in prefix_sums.appended_over_sum(length=[1, 7], printed=False)] == [1, 1]
+    assert [each.value for each in prefix_sums.appended_over_sum(length=[7], printed=True)] == [4]
+    solved = baselines.solution_of_section_c_1(n=1000, dimension=3, edits=[2], cube_root=True)
     assert solved[0].value == pytest.approx(1)
-    (copies,) = baselines.reduction_records([], n=100_000, rho=[0.01], accuracy=0.05, printed=False)
+    (copies,) = baselines.reduction_records(n=100_000, rho=[0.01], accuracy=0.05, printed=False)
     assert copies.value == pytest.approx(0.5)
-    assert [each.value for each in batches.average_of_equal_iterates([], steps=4)] == [1.25]
+    assert [each.value for each in batches.average_of_equal_iterates(steps=4)] == [1.25]
 
 
 def test_every_measure_is_tested_on_a_fault():

@@ -12,13 +12,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from certified_unlearning.engine.exact.couplings import cells
 from certified_unlearning.engine.exact.draws import Draws
 from certified_unlearning.mechanisms.exact.descent import ExactDescent
-from certified_unlearning.mechanisms.exact.noisy_sgd import NoisySgd
-from certified_unlearning.mechanisms.exact.quantized_sgd import QuantizedSgd
-from certified_unlearning.mechanisms.exact.subsample_gd import SubsampleGd
-from certified_unlearning.mechanisms.exact.trajectory import Descent, Trajectory
+from certified_unlearning.mechanisms.exact.trajectory import Trajectory
 
 _SURE = 1 - 2.0**-52
 """A probability of 1 is taken for this one, whose complement has a logarithm."""
@@ -50,7 +46,8 @@ def expected_deletion(descent: ExactDescent[Any], state: Trajectory[Any], draws:
         draws: For the records that come in the place of the one that leaves.
     """
     settings, (trials, steps, members) = state.settings, state.batches.shape
-    used_whole = isinstance(settings, SubsampleGd)  # Its first use is run again, and nothing is tested.
+    # Where an iteration draws its batch only, the first use is run again, and nothing is tested.
+    used_whole = not settings.keeps_randomness
     rejections = state.weights.new_ones(trials, steps, members)
     if not used_whole:
         for step in range(steps):
@@ -86,19 +83,8 @@ def _rejections(descent: ExactDescent[Any], state: Trajectory[Any], step: int, d
     entering = _outside(state.alive.ids, batch, draws).reshape(-1, 1)
     change = (descent.records.sums(points, entering) - descent.records.sums(points, leaving)) / members
     old, kept = (each[:, step].repeat_interleave(members, dim=0) for each in (state.gradients, state.randomness))
-    return _rejection(state.settings, kept, old, change).view(trials, members)
-
-
-def _rejection(settings: Descent, kept: Tensor, old: Tensor, change: Tensor) -> Tensor:
-    """Return how likely directions change for rows of gradients that do, given the randomness that is kept."""
-    if isinstance(settings, QuantizedSgd):
-        same = cells(old, settings.quantum, kept) == cells(old + change, settings.quantum, kept)
-        return 1 - same.all(dim=1).to(change.dtype)
-    assert isinstance(settings, NoisySgd)
-    if settings.sigma == 0:
-        return (change != 0).any(dim=1).to(change.dtype)
-    log_ratio = ((kept - old - change / 2) * change).sum(dim=1) / settings.sigma**2
-    return -torch.expm1(log_ratio.clamp(max=0))
+    likely: Tensor = state.settings.rejection(kept, old, change)
+    return likely.view(trials, members)
 
 
 def _outside(alive: Tensor, batch: Tensor, draws: Draws) -> Tensor:

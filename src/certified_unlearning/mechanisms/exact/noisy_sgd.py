@@ -7,6 +7,7 @@ Algorithm 10 as printed forgets.
 
 from dataclasses import dataclass
 
+import torch
 from torch import Tensor
 
 from certified_unlearning.accounting.core.checks import require_non_negative
@@ -43,3 +44,10 @@ class NoisySgd(Descent):
     def couple(self, randomness: Tensor, old: Tensor, new: Tensor, draws: Draws) -> tuple[Tensor, Tensor]:
         """Keep noisy gradients, or reflect them."""
         return reflection_step(randomness, old, new, self.sigma, draws.uniform(len(randomness)))
+
+    def rejection(self, randomness: Tensor, old: Tensor, change: Tensor) -> Tensor:
+        """Return how likely noisy gradients are reflected: surely, where they have no noise and gradients change."""
+        if self.sigma == 0:
+            return (change != 0).any(dim=1).to(change.dtype)
+        log_ratio = ((randomness - old - change / 2) * change).sum(dim=1) / self.sigma**2
+        return -torch.expm1(log_ratio.clamp(max=0))

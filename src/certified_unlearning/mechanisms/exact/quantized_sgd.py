@@ -41,3 +41,8 @@ class QuantizedSgd(Descent):
         """Keep the offsets; directions stay where no coordinate leaves its cell."""
         same = cells(old, self.quantum, randomness) == cells(new, self.quantum, randomness)
         return randomness, same.all(dim=-1)
+
+    def rejection(self, randomness: Tensor, old: Tensor, change: Tensor) -> Tensor:
+        """Return 1 where a coordinate leaves its cell, else 0."""
+        same = cells(old, self.quantum, randomness) == cells(old + change, self.quantum, randomness)
+        return 1 - same.all(dim=1).to(change.dtype)

@@ -38,6 +38,10 @@ class SubsampleGd(Descent):
         """Reject: a batch that changes changes what follows."""
         return randomness, torch.zeros(len(old), dtype=torch.bool, device=old.device)
 
+    def rejection(self, randomness: Tensor, old: Tensor, change: Tensor) -> Tensor:
+        """Return 1: a batch that changes changes what follows."""
+        return old.new_ones(len(old))
+
 
 class SubsampleDescent(ExactDescent[SubsampleGd]):
     """Learns, and edits what it learned, keeping all iterates."""

@@ -77,6 +77,10 @@ class Descent(ABC):
             The randomness, and where the directions did not change (a rejection is where they did), shape ``(k,)``.
         """
 
+    @abstractmethod
+    def rejection(self, randomness: Tensor, old: Tensor, change: Tensor) -> Tensor:
+        """Return how likely directions change where gradients do, given the randomness that is kept; shape ``(k,)``."""
+
     def moved(self, points: Tensor, directions: Tensor) -> Tensor:
         """Return the projected points one step further; shapes ``(k, d)``."""
         return project(torch.add(points, directions, alpha=-self.step_size), self.radius)

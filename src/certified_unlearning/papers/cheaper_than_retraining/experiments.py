@@ -5,12 +5,11 @@ import pyarrow as pa
 
 from certified_unlearning.papers.cheaper_than_retraining.sweeps import Cost
 from certified_unlearning.reproduction.experiment import Caption, Experiment, Inputs
-from certified_unlearning.reproduction.rows import column
+from certified_unlearning.reproduction.rows import column, columns
 
 COST_ROWS = pa.schema(
     [
-        column("experiment", "text", "point"),
-        column("data", "text", "point"),
+        *columns("text", "point", "experiment", "data"),
         column("n", "whole", "point"),
         column("d", "whole", "constant"),
         column("system", "text", "point"),
@@ -18,27 +17,17 @@ COST_ROWS = pa.schema(
         column("rounds", "whole", "constant"),
         column("strength", "number", "constant"),
         column("seed", "whole", "constant"),
-        column("skipped", "text", "constant"),
-        column("guarantee", "text", "constant"),
-        column("epsilon", "number", "constant", empty=True),
-        column("epsilon_all_releases", "number", "constant", empty=True),
-        column("epsilon_for_those_who_stay", "number", "constant", empty=True),
-        column("delta", "number", "constant", empty=True),
-        column("comparator", "text", "constant"),
-        column("observers", "text", "constant"),
-        column("adaptive", "flag", "constant"),
-        column("private_for_those_who_stay", "flag", "constant"),
-        column("passes", "number", "measure", empty=True),
-        column("fit_passes", "number", "measure", empty=True),
-        column("requests_that_read", "whole", "measure", empty=True),
-        column("requests_that_moved", "whole", "measure", empty=True),
+        *columns("text", "constant", "skipped", "guarantee"),
+        *columns(
+            "number", "constant", "epsilon", "epsilon_all_releases", "epsilon_for_those_who_stay", "delta", empty=True
+        ),
+        *columns("text", "constant", "comparator", "observers"),
+        *columns("flag", "constant", "adaptive", "private_for_those_who_stay"),
+        *columns("number", "measure", "passes", "fit_passes", empty=True),
+        *columns("whole", "measure", "requests_that_read", "requests_that_moved", empty=True),
         column("accuracy", "number", "measure", empty=True),
-        column("seconds", "number", "cost", empty=True),
-        column("seconds_low", "number", "cost", empty=True),
-        column("seconds_high", "number", "cost", empty=True),
-        column("fit_seconds", "number", "cost", empty=True),
-        column("machine", "text", "origin"),
-        column("code_version", "text", "origin"),
+        *columns("number", "cost", "seconds", "seconds_low", "seconds_high", "fit_seconds", empty=True),
+        *columns("text", "origin", "machine", "code_version"),
     ]
 )
 """One row for each data set, size, system and number of records a request.

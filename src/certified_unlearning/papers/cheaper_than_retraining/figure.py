@@ -8,13 +8,11 @@ from certified_unlearning.papers.cheaper_than_retraining.names import SPECTRA, S
 from certified_unlearning.reproduction.figure_style import FigureStyle
 from certified_unlearning.reproduction.figures import line_ends
 from certified_unlearning.reproduction.figures import style as shared
-from certified_unlearning.reproduction.figures.looks import BLACK, GREY, Look, colours
+from certified_unlearning.reproduction.figures.looks import BLACK, DASHED, DOTTED, GREY, Look, colours
 from certified_unlearning.reproduction.figures.wording import number
 
 PREFERRED_RECORDS = 10
 """Records of the requests that are drawn, if any of these were made."""
-_DASHED = (0, (5, 2))
-_DOTTED = (0, (1.5, 1.5))
 
 
 def draw(rows: pd.DataFrame, style: FigureStyle) -> Figure:
@@ -58,9 +56,7 @@ def chosen(rows: pd.DataFrame) -> tuple[pd.DataFrame, int]:
     Raises:
         DataError: A system is not known, or there is nothing on synthetic rows.
     """
-    unknown = sorted(set(rows["system"]) - set(SYSTEMS))
-    if unknown:
-        raise DataError(f"the rows of {rows['experiment'].iloc[0]} hold {unknown[0]!r}, which has no line")
+    shared.require_lines(rows["system"], SYSTEMS, f"the rows of {rows['experiment'].iloc[0]} hold")
     made = rows[rows["data"].isin(SPECTRA) & rows["seconds"].notna()]
     if made.empty:
         raise DataError(f"the rows of {rows['experiment'].iloc[0]} hold nothing on synthetic data")
@@ -73,12 +69,12 @@ def _looks(style: FigureStyle) -> dict[str, Look]:
     blue, orange, green, vermilion, purple, brown = colours(style, 6)
     return {
         "lbfgs-cold": Look(BLACK, "s", marker_size=0.7, layer=1),
-        "lbfgs-warm": Look(BLACK, "o", _DASHED, marker_size=0.7, layer=1),
-        "lbfgs-warm-exact": Look(BLACK, "v", _DOTTED, marker_size=0.7, layer=1),
+        "lbfgs-warm": Look(BLACK, "o", DASHED, marker_size=0.7, layer=1),
+        "lbfgs-warm-exact": Look(BLACK, "v", DOTTED, marker_size=0.7, layer=1),
         "newton-cholesky-cold": Look(GREY, "D", marker_size=0.6),
-        "newton-cholesky-warm": Look(GREY, "d", _DASHED, marker_size=0.8),
-        "sgd": Look(GREY, "<", _DOTTED, marker_size=0.7),
-        "sisa": Look(brown, "p", _DASHED, marker_size=0.9, layer=2),
+        "newton-cholesky-warm": Look(GREY, "d", DASHED, marker_size=0.8),
+        "sgd": Look(GREY, "<", DOTTED, marker_size=0.7),
+        "sisa": Look(brown, "p", DASHED, marker_size=0.9, layer=2),
         "langevin-full": Look(vermilion, "^", marker_size=0.9, layer=2),
         "langevin-minibatch": Look(orange, "P", marker_size=0.9, layer=2),
         "descent-to-delete": Look(purple, "X", marker_size=0.9, layer=2),

@@ -10,6 +10,6 @@ PAPER = Paper(
     citation="Our own analysis: what a request costs, beside fitting again. No paper of others",
     package=_HERE,
     experiments=(COST,),
-    measures=tuple(f"{_HERE}.measures.{name}" for name in ("formulas", "requests")),
+    measures=tuple(f"{_HERE}.measures.{name}" for name in ("residuals_and_batches", "requests")),
     findings=f"{_HERE}.findings:findings",
 )

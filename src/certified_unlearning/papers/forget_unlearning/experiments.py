@@ -5,28 +5,19 @@ import pyarrow as pa
 
 from certified_unlearning.papers.forget_unlearning.sweeps import Deletion, DeletionRisk
 from certified_unlearning.reproduction.experiment import Caption, Experiment, Inputs
-from certified_unlearning.reproduction.rows import column
+from certified_unlearning.reproduction.rows import column, columns
 
 ATTACK_ROWS = pa.schema(
     [
-        column("experiment", "text", "point"),
-        column("attack", "text", "point"),
-        column("mechanism", "text", "point"),
+        *columns("text", "point", "experiment", "attack", "mechanism"),
         column("secret_state", "flag", "constant"),
-        column("observed", "whole", "constant"),
-        column("requests", "whole", "constant"),
-        column("deletion", "whole", "constant"),
-        column("interactions", "whole", "constant"),
-        column("right", "whole", "measure"),
-        column("wrong", "whole", "measure"),
-        column("advantage", "number", "measure"),
-        column("low", "number", "measure"),
-        column("high", "number", "measure"),
+        *columns("whole", "constant", "observed", "requests", "deletion", "interactions"),
+        *columns("whole", "measure", "right", "wrong"),
+        *columns("number", "measure", "advantage", "low", "high"),
         column("expected", "number", "measure", empty=True),
         column("promised", "number", "measure"),
         column("bound", "number", "measure", empty=True),
-        column("promise_broken", "flag", "measure"),
-        column("consistent", "flag", "measure"),
+        *columns("flag", "measure", "promise_broken", "consistent"),
         column("seed", "whole", "constant"),
         column("seconds", "number", "cost"),
         column("code_version", "text", "origin"),
@@ -41,19 +32,13 @@ judged by intervals that all cells together miss below 1e-6."""
 
 RISK_ROWS = pa.schema(
     [
-        column("experiment", "text", "point"),
-        column("requester", "text", "point"),
-        column("n", "whole", "constant"),
-        column("d", "whole", "constant"),
-        column("records_per_request", "whole", "constant"),
+        *columns("text", "point", "experiment", "requester"),
+        *columns("whole", "constant", "n", "d", "records_per_request"),
         column("sigma", "number", "constant"),
-        column("learning_steps", "whole", "constant"),
-        column("deletion_steps", "whole", "constant"),
-        column("gradients_saved", "whole", "constant"),
+        *columns("whole", "constant", "learning_steps", "deletion_steps", "gradients_saved"),
         column("request", "whole", "point"),
         column("trials", "whole", "constant"),
-        column("risk", "number", "measure"),
-        column("standard_error", "number", "measure"),
+        *columns("number", "measure", "risk", "standard_error"),
         column("certified", "number", "constant"),
         column("seed", "whole", "constant"),
         column("code_version", "text", "origin"),

@@ -5,7 +5,7 @@ import pyarrow as pa
 
 from certified_unlearning.papers.gradient_certificates.sweeps import Batches
 from certified_unlearning.reproduction.experiment import Caption, Experiment, Inputs
-from certified_unlearning.reproduction.rows import column
+from certified_unlearning.reproduction.rows import column, columns
 
 ROWS = pa.schema(
     [
@@ -16,16 +16,10 @@ ROWS = pa.schema(
         column("units", "whole", "constant"),
         column("mode", "text", "point"),
         column("k", "whole", "constant"),
-        column("gamma", "number", "constant"),
-        column("wanted", "number", "constant"),
+        *columns("number", "constant", "gamma", "wanted"),
         column("batch_size", "whole", "point"),
-        column("updates", "whole", "constant"),
-        column("trials", "whole", "constant"),
-        column("seed", "whole", "constant"),
-        column("share", "number", "measure"),
-        column("share_std", "number", "measure"),
-        column("accuracy", "number", "measure"),
-        column("accuracy_std", "number", "measure"),
+        *columns("whole", "constant", "updates", "trials", "seed"),
+        *columns("number", "measure", "share", "share_std", "accuracy", "accuracy_std"),
         column("seconds", "number", "cost"),
     ]
 )

@@ -5,30 +5,29 @@ import pyarrow as pa
 
 from certified_unlearning.papers.gradient_certificates.sweeps import FineTuning
 from certified_unlearning.reproduction.experiment import Caption, Experiment, Inputs
-from certified_unlearning.reproduction.rows import column
+from certified_unlearning.reproduction.rows import column, columns
 
 ROWS = pa.schema(
     [
         column("experiment", "text", "point"),
         column("data", "text", "constant"),
-        column("held_back", "whole", "constant"),
-        column("parameters", "whole", "constant"),
-        column("private", "whole", "constant"),
-        column("public", "whole", "constant"),
-        column("updates", "whole", "constant"),
+        *columns("whole", "constant", "held_back", "parameters", "private", "public", "updates"),
         column("mode", "text", "point"),
         column("gamma", "number", "point"),
         column("k", "whole", "point"),
-        column("trials", "whole", "constant"),
-        column("seed", "whole", "constant"),
-        column("share", "number", "measure"),
-        column("share_std", "number", "measure"),
-        column("others_share", "number", "measure"),
-        column("accuracy", "number", "measure"),
-        column("accuracy_std", "number", "measure"),
-        column("accuracy_before", "number", "measure"),
-        column("others_accuracy", "number", "measure"),
-        column("others_accuracy_before", "number", "measure"),
+        *columns("whole", "constant", "trials", "seed"),
+        *columns(
+            "number",
+            "measure",
+            "share",
+            "share_std",
+            "others_share",
+            "accuracy",
+            "accuracy_std",
+            "accuracy_before",
+            "others_accuracy",
+            "others_accuracy_before",
+        ),
         column("seconds", "number", "cost"),
     ]
 )

@@ -5,23 +5,15 @@ import pyarrow as pa
 
 from certified_unlearning.papers.gradient_certificates.sweeps import Regions
 from certified_unlearning.reproduction.experiment import Caption, Experiment, Inputs
-from certified_unlearning.reproduction.rows import column
+from certified_unlearning.reproduction.rows import column, columns
 
 ROWS = pa.schema(
     [
-        column("experiment", "text", "point"),
-        column("data", "text", "point"),
-        column("mode", "text", "point"),
-        column("gamma", "number", "point"),
-        column("x", "number", "point"),
-        column("y", "number", "point"),
+        *columns("text", "point", "experiment", "data", "mode"),
+        *columns("number", "point", "gamma", "x", "y"),
         column("hidden", "text", "constant"),
-        column("batch_size", "whole", "constant"),
-        column("updates", "whole", "constant"),
-        column("largest_k", "whole", "constant"),
-        column("seed", "whole", "constant"),
-        column("predicted", "whole", "measure"),
-        column("radius", "whole", "measure"),
+        *columns("whole", "constant", "batch_size", "updates", "largest_k", "seed"),
+        *columns("whole", "measure", "predicted", "radius"),
     ]
 )
 """One row for each data set, mode, clipping level and point of the grid.

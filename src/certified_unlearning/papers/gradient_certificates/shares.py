@@ -5,30 +5,20 @@ import pyarrow as pa
 
 from certified_unlearning.papers.gradient_certificates.sweeps import Shares
 from certified_unlearning.reproduction.experiment import Caption, Experiment, Inputs
-from certified_unlearning.reproduction.rows import column
+from certified_unlearning.reproduction.rows import column, columns
 
 ROWS = pa.schema(
     [
-        column("experiment", "text", "point"),
-        column("case", "text", "point"),
-        column("data", "text", "constant"),
-        column("hidden", "text", "constant"),
-        column("parameters", "whole", "constant"),
-        column("n", "whole", "constant"),
-        column("batch_size", "whole", "constant"),
-        column("updates", "whole", "constant"),
+        *columns("text", "point", "experiment", "case"),
+        *columns("text", "constant", "data", "hidden"),
+        *columns("whole", "constant", "parameters", "n", "batch_size", "updates"),
         column("step_size", "number", "constant"),
         column("mode", "text", "point"),
         column("gamma", "number", "point"),
         column("bounds", "text", "point"),
         column("k", "whole", "point"),
-        column("trials", "whole", "constant"),
-        column("seed", "whole", "constant"),
-        column("share", "number", "measure"),
-        column("share_std", "number", "measure"),
-        column("accuracy", "number", "measure"),
-        column("accuracy_std", "number", "measure"),
-        column("certain_accuracy", "number", "measure"),
+        *columns("whole", "constant", "trials", "seed"),
+        *columns("number", "measure", "share", "share_std", "accuracy", "accuracy_std", "certain_accuracy"),
         column("seconds", "number", "cost"),
     ]
 )

@@ -61,11 +61,6 @@ def plan(inputs: Inputs, *, exact_arithmetic: bool = False) -> Plan:
     return inputs.plan(planned.constants, _runs(planned, inputs.sweep))
 
 
-def make(inputs: Inputs) -> Plan:
-    """Plan the experiment; errors as for `plan`."""
-    return plan(inputs)
-
-
 def _runs(planner: Planner, sweep: Figure3a) -> Iterable[Run]:
     langevin = [
         planner.least_sigma(accountant, epsilon, sweep.unlearning_steps)
@@ -90,7 +85,7 @@ FIG3A = Experiment(
     sources={"adult": "Fig. 5b"},
     sweep=Figure3a,
     rows=RUN_ROWS,
-    make=make,
+    make=plan,
     mechanisms=("langevin", "descent-to-delete", "retraining", "scikit-learn"),
     draw="certified_unlearning.papers.langevin_unlearning.figures.fig3a:draw",
     x="epsilon_target",

@@ -31,11 +31,6 @@ def plan(inputs: Inputs, *, exact_arithmetic: bool = False) -> Plan:
     return inputs.plan(planner.constants, _runs(planner, sweep))
 
 
-def make(inputs: Inputs) -> Plan:
-    """Plan the experiment; errors as for `plan`."""
-    return plan(inputs)
-
-
 def _runs(planner: Planner, sweep: Figure3b) -> Iterable[Run]:
     langevin = [
         planner.stream(accountant, sweep.sigma, sweep.epsilon, size, sweep.records // size)
@@ -55,7 +50,7 @@ FIG3B = Experiment(
     source="Fig. 3b",
     sweep=Figure3b,
     rows=RUN_ROWS,
-    make=make,
+    make=plan,
     mechanisms=("langevin", "descent-to-delete", "retraining", "scikit-learn"),
     draw="certified_unlearning.papers.langevin_unlearning.figures.fig3b:draw",
     x="records_removed",

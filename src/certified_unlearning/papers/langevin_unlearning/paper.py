@@ -30,7 +30,9 @@ PAPER = Paper(
         TABLE3,
         ACCOUNTANTS,
     ),
-    measures=tuple(f"{_HERE}.measures.{name}" for name in ("authors", "formulas", "guarantees", "records", "streams")),
+    measures=tuple(
+        f"{_HERE}.measures.{name}" for name in ("authors", "guarantees", "noise_and_steps", "records", "streams")
+    ),
     headline=f"{_HERE}.headline:tables",
     findings=f"{_HERE}.findings:findings",
     key_numbers=f"{_HERE}.findings:key_numbers",

@@ -13,7 +13,7 @@ from certified_unlearning.papers.langevin_unlearning import fig3b
 from certified_unlearning.papers.langevin_unlearning.captions import ANEW
 from certified_unlearning.papers.langevin_unlearning.sweeps import Figure3b
 from certified_unlearning.reproduction.experiment import Caption, Experiment, Inputs, NoSweep
-from certified_unlearning.reproduction.rows import RUN_ROWS
+from certified_unlearning.reproduction.rows import RUN_ROWS, fields_of_run
 from certified_unlearning.vocabulary import Smoothness
 
 ROWS = pa.schema(
@@ -63,32 +63,12 @@ def _rows(plan: Plan) -> Iterator[Mapping[str, Any]]:
         steps = accumulate(request.unlearning_steps for request in run.requests)
         for number, (request, accumulated) in enumerate(zip(run.requests, steps, strict=True), start=1):
             yield {
+                **fields_of_run(plan, run, ROWS),
                 "experiment": SMOOTHNESS.name,
-                "dataset": plan.settings.dataset,
-                "features": plan.features,
-                "mechanism": run.mechanism,
-                "variant": run.variant,
-                "accountant": run.accountant,
-                "guarantee": run.guarantee,
-                "method": run.method,
-                "member": run.member,
-                "line": run.line,
-                "adjacency": plan.settings.adjacency,
-                "smoothness": plan.settings.smoothness,
-                "epsilon_target": run.epsilon_target,
                 "epsilon": request.epsilon,
                 "mu": request.mu,
-                "delta": plan.constants.delta,
-                "n": plan.constants.n,
-                "d": plan.constants.d,
-                "strong_convexity": plan.constants.strong_convexity,
-                "smoothness_constant": plan.constants.smoothness_constant,
-                "lipschitz": plan.constants.lipschitz,
-                "step_size": run.step_size,
-                "sigma": run.sigma,
                 "unlearning_steps": request.unlearning_steps,
                 "accumulated_steps": accumulated,
-                "records_per_request": run.records_per_request,
                 "request": number,
                 "records_removed": request.records_removed,
             }

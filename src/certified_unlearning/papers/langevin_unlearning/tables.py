@@ -13,32 +13,22 @@ from certified_unlearning.papers.langevin_unlearning import fig3a
 from certified_unlearning.papers.langevin_unlearning.smoothness import plans_by_smoothness
 from certified_unlearning.papers.langevin_unlearning.sweeps import Figure3a
 from certified_unlearning.reproduction.experiment import Caption, Experiment, Inputs, NoSweep
-from certified_unlearning.reproduction.rows import column
+from certified_unlearning.reproduction.rows import column, columns
 from certified_unlearning.vocabulary import Smoothness
 
 CONSTANT_ROWS = pa.schema(
     [
-        column("dataset", "text", "constant"),
-        column("features", "text", "constant"),
-        column("n", "whole", "constant"),
-        column("n_test", "whole", "constant"),
-        column("d", "whole", "constant"),
-        column("classes", "whole", "constant"),
-        column("largest_eigenvalue", "number", "constant"),
-        column("strong_convexity", "number", "constant"),
-        column("lipschitz", "number", "constant"),
-        column("delta", "number", "constant"),
+        *columns("text", "constant", "dataset", "features"),
+        *columns("whole", "constant", "n", "n_test", "d", "classes"),
+        *columns("number", "constant", "largest_eigenvalue", "strong_convexity", "lipschitz", "delta"),
         column("smoothness", "text", "point"),
         column("records", "whole", "point", empty=True),
-        column("smoothness_constant", "number", "measure"),
-        column("step_size", "number", "measure"),
+        *columns("number", "measure", "smoothness_constant", "step_size"),
     ]
 )
 NOISE_ROWS = pa.schema(
     [
-        column("dataset", "text", "constant"),
-        column("features", "text", "constant"),
-        column("mechanism", "text", "constant"),
+        *columns("text", "constant", "dataset", "features", "mechanism"),
         column("smoothness", "text", "point"),
         column("smoothness_constant", "number", "constant"),
         column("accountant", "text", "point"),

@@ -2,12 +2,10 @@
 
 import pandas as pd
 from matplotlib.figure import Figure
-from matplotlib.lines import Line2D
 
-from certified_unlearning.errors import DataError
 from certified_unlearning.reproduction.figure_style import FigureStyle
 from certified_unlearning.reproduction.figures import style as shared
-from certified_unlearning.reproduction.figures.looks import BLACK, GREY, Look, colours, key, looks
+from certified_unlearning.reproduction.figures.looks import BLACK, GREY, Look, colours, entries, key, looks
 from certified_unlearning.reproduction.figures.wording import member, number
 
 _DASHES = {"worst": "-", "drawn": (0, (4, 1.5))}
@@ -28,10 +26,8 @@ def draw(rows: pd.DataFrame, style: FigureStyle) -> Figure:
     Raises:
         DataError: An analysis or a position is not known.
     """
-    for name, known in (("analysis", _NAMES), ("position", _DASHES)):
-        unknown = sorted(set(rows[name]) - set(known))
-        if unknown:
-            raise DataError(f"the bounds of minibatches hold the {name} {unknown[0]!r}, which has no line")
+    shared.require_lines(rows["analysis"], _NAMES, "the bounds of minibatches hold the analysis")
+    shared.require_lines(rows["position"], _DASHES, "the bounds of minibatches hold the position")
     blue, orange = colours(style, 2)
     hues = {"theirs": orange, "ours": blue, "quadratic": BLACK}
     with shared.theme(style):
@@ -60,9 +56,7 @@ def draw(rows: pd.DataFrame, style: FigureStyle) -> Figure:
             {_NAMES[name]: Look(hue, dashes=_DOTS if name == "quadratic" else "-") for name, hue in hues.items()},
             {_PLACES[name]: Look(GREY, dashes=dashes) for name, dashes in _DASHES.items()},
         )
-        shared.finish(
-            figure, title, *({name: Line2D([], [], **look.line()) for name, look in part.items()} for part in key)
-        )
+        shared.finish(figure, title, *map(entries, key))
     return figure
 
 

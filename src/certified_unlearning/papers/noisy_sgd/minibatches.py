@@ -13,31 +13,22 @@ from certified_unlearning.papers.noisy_sgd.sweeps import Minibatches
 from certified_unlearning.papers.noisy_sgd.theory.bounds import averaged_curve, known_curve
 from certified_unlearning.papers.noisy_sgd.theory.exact import averaged_epsilon, pooled, quadratic_mus
 from certified_unlearning.reproduction.experiment import Caption, Experiment, Inputs
-from certified_unlearning.reproduction.rows import column
+from certified_unlearning.reproduction.rows import column, columns
 
 POINTS = 24
 """Numbers of steps at which a bound is evaluated at most: 1, the last one, and between them by equal factors."""
 
 MINIBATCH_ROWS = pa.schema(
     [
-        column("experiment", "text", "point"),
-        column("analysis", "text", "point"),
-        column("position", "text", "point"),
-        column("guarantee", "text", "constant"),
-        column("source", "text", "constant"),
+        *columns("text", "point", "experiment", "analysis", "position"),
+        *columns("text", "constant", "guarantee", "source"),
         column("n", "whole", "constant"),
         column("batch_size", "whole", "point"),
         column("batches", "whole", "constant"),
-        column("strong_convexity", "number", "constant"),
-        column("smoothness_constant", "number", "constant"),
-        column("lipschitz", "number", "constant"),
-        column("step_size", "number", "constant"),
-        column("sigma", "number", "constant"),
-        column("learning_epochs", "whole", "constant"),
-        column("records_removed", "whole", "constant"),
+        *columns("number", "constant", "strong_convexity", "smoothness_constant", "lipschitz", "step_size", "sigma"),
+        *columns("whole", "constant", "learning_epochs", "records_removed"),
         column("steps", "whole", "point"),
-        column("epochs", "number", "constant"),
-        column("delta", "number", "constant"),
+        *columns("number", "constant", "epochs", "delta"),
         column("epsilon", "number", "measure"),
     ]
 )

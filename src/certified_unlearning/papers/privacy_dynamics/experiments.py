@@ -5,28 +5,20 @@ import pyarrow as pa
 
 from certified_unlearning.papers.privacy_dynamics.sweeps import Measured
 from certified_unlearning.reproduction.experiment import Caption, Experiment, Inputs
-from certified_unlearning.reproduction.rows import column
+from certified_unlearning.reproduction.rows import column, columns
 
 MEASURED_ROWS = pa.schema(
     [
-        column("experiment", "text", "point"),
-        column("bound", "text", "point"),
-        column("guarantee", "text", "constant"),
-        column("source", "text", "constant"),
+        *columns("text", "point", "experiment", "bound"),
+        *columns("text", "constant", "guarantee", "source"),
         column("n", "whole", "constant"),
-        column("strong_convexity", "number", "constant"),
-        column("smoothness_constant", "number", "constant"),
-        column("lipschitz", "number", "constant"),
-        column("step_size", "number", "constant"),
-        column("sigma", "number", "constant"),
+        *columns("number", "constant", "strong_convexity", "smoothness_constant", "lipschitz", "step_size", "sigma"),
         column("records_removed", "whole", "constant"),
         column("steps", "whole", "point"),
         column("alpha", "number", "point"),
         column("renyi", "number", "measure"),
-        column("low", "number", "measure", empty=True),
-        column("high", "number", "measure", empty=True),
-        column("trials", "whole", "constant"),
-        column("seed", "whole", "constant"),
+        *columns("number", "measure", "low", "high", empty=True),
+        *columns("whole", "constant", "trials", "seed"),
     ]
 )
 """Divergences by order and number of steps: of the two laws, sampled (from ``low`` to ``high``), and bounded."""

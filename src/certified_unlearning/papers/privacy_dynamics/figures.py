@@ -1,16 +1,12 @@
 """Figures 1 and 2 of *Differential Privacy Dynamics*: Rényi divergence against steps of noisy gradient descent."""
 
-from collections.abc import Collection
-
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.lines import Line2D
 
-from certified_unlearning.errors import DataError
 from certified_unlearning.reproduction.figure_style import FigureStyle
 from certified_unlearning.reproduction.figures import style as shared
-from certified_unlearning.reproduction.figures.looks import BLACK, GREY, Look, colours
+from certified_unlearning.reproduction.figures.looks import BLACK, GREY, Look, colours, entries
 from certified_unlearning.reproduction.figures.wording import member, number
 
 _NAMES_AND_DASHES = {
@@ -31,7 +27,7 @@ def draw_first(bounds: pd.DataFrame, style: FigureStyle) -> Figure:
     Raises:
         DataError: A bound is not known.
     """
-    _check(bounds, ("corollary-1", "composition"))
+    shared.require_lines(bounds["bound"], ("corollary-1", "composition"), "the bounds of dynamics1 hold")
     with shared.theme(style):
         figure = shared.new_figure(style, columns=2)
         axes = figure.subplots()
@@ -59,8 +55,7 @@ def draw_first(bounds: pd.DataFrame, style: FigureStyle) -> Figure:
                 if bound in present
             },
         )
-        lines = [{name: Line2D([], [], **look.line()) for name, look in group.items()} for group in key]
-        shared.finish(figure, _title(bounds), *lines)
+        shared.finish(figure, _title(bounds), *map(entries, key))
     return figure
 
 
@@ -72,7 +67,7 @@ def draw_second(bounds: pd.DataFrame, style: FigureStyle) -> Figure:
     """
     blue, orange, green = colours(style, 3)
     hues = {"corollary-2": blue, "composition": orange, "exact": BLACK, "theorem-3": green}
-    _check(bounds, hues)
+    shared.require_lines(bounds["bound"], hues, "the bounds of dynamics2 hold")
     with shared.theme(style):
         figure = shared.new_figure(style, columns=2)
         groups = list(bounds.groupby("alpha"))
@@ -87,12 +82,6 @@ def draw_second(bounds: pd.DataFrame, style: FigureStyle) -> Figure:
             axes.label_outer()
         shared.finish(figure, _title(bounds), shared.handles(panels[0]))
     return figure
-
-
-def _check(bounds: pd.DataFrame, known: Collection[str]) -> None:
-    unknown = sorted(set(bounds["bound"]) - set(known))
-    if unknown:
-        raise DataError(f"the bounds of {bounds['experiment'].iloc[0]} hold {unknown[0]!r}, which has no line")
 
 
 def _divergence_axes(axes: Axes, dynamics: pd.DataFrame) -> None:

@@ -71,15 +71,9 @@ def measured_table(sweep: Measured) -> pd.DataFrame:
         experiment="measured",
         guarantee=table["bound"].map(_GUARANTEES),
         source=table["bound"].map(_SOURCES),
-        n=sweep.n,
-        strong_convexity=sweep.strong_convexity,
         smoothness_constant=sweep.smoothness,
-        lipschitz=sweep.lipschitz,
-        step_size=sweep.step_size,
-        sigma=sweep.sigma,
         records_removed=1,
-        trials=sweep.trials,
-        seed=sweep.seed,
+        **sweep.model_dump(include={"n", "strong_convexity", "lipschitz", "step_size", "sigma", "trials", "seed"}),
     )
 
 

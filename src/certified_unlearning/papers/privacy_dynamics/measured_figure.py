@@ -10,7 +10,7 @@ from matplotlib.lines import Line2D
 from certified_unlearning.errors import DataError
 from certified_unlearning.reproduction.figure_style import FigureStyle
 from certified_unlearning.reproduction.figures import style as shared
-from certified_unlearning.reproduction.figures.looks import BLACK, Look, colours
+from certified_unlearning.reproduction.figures.looks import BLACK, Look, colours, entries
 from certified_unlearning.reproduction.figures.wording import member, number
 
 _NAMES = {
@@ -29,7 +29,10 @@ def draw(bounds: pd.DataFrame, style: FigureStyle) -> Figure:
     Raises:
         DataError: A bound is not known, or none was sampled.
     """
-    _check(bounds)
+    of = f"the bounds of {bounds['experiment'].iloc[0]} hold"
+    shared.require_lines(bounds["bound"], _NAMES, of)
+    if "sampled" not in set(bounds["bound"]):
+        raise DataError(f"{of} nothing that was sampled")
     blue, orange, _, vermilion = colours(style, 4)
     looks = {
         "composition": Look(orange, dashes=(0, (5, 2))),
@@ -52,7 +55,7 @@ def draw(bounds: pd.DataFrame, style: FigureStyle) -> Figure:
         for axes in panels:
             axes.set(xlabel="Steps K", ylabel="Rényi divergence (nats)", ylim=(0, top))
             axes.label_outer()
-        key = {_NAMES[bound]: Line2D([], [], **look.line()) for bound, look in looks.items()}
+        key = entries({_NAMES[bound]: look for bound, look in looks.items()})
         shared.finish(figure, _title(bounds), {**key, _NAMES["sampled"]: Line2D([], [], **_points(runs))})
     return figure
 
@@ -83,12 +86,3 @@ def _title(bounds: pd.DataFrame) -> str:
         f"n = {row['n']:,}, λ = {number(row['strong_convexity'])}, β = {number(row['smoothness_constant'])}, "
         f"σ = {number(row['sigma'])}, step size η = {number(row['step_size'])}"
     )
-
-
-def _check(bounds: pd.DataFrame) -> None:
-    found = set(bounds["bound"])
-    unknown = sorted(found - set(_NAMES))
-    if unknown:
-        raise DataError(f"the bounds of {bounds['experiment'].iloc[0]} hold {unknown[0]!r}, which has no line")
-    if "sampled" not in found:
-        raise DataError(f"the bounds of {bounds['experiment'].iloc[0]} hold nothing that was sampled")

@@ -11,10 +11,9 @@ from certified_unlearning.papers.private_learning.fits import cells, fitted, int
 from certified_unlearning.papers.private_learning.names import GRADIENT_PARTS, PARTS, RISK_PARTS
 from certified_unlearning.reproduction.figure_style import FigureStyle
 from certified_unlearning.reproduction.figures import style as shared
-from certified_unlearning.reproduction.figures.looks import BLACK, Look, colours
+from certified_unlearning.reproduction.figures.looks import BLACK, DOTTED, Look, colours
 
 _MARKERS = "os^DvP"
-_DOTTED = (0, (1.5, 1.5))
 _IN_A_ROW = {7: 4, 4: 2}
 """Panels in a row, by how many there are."""
 
@@ -77,7 +76,7 @@ def _draw_lines(axes: Axes, rows: pd.DataFrame, name: str, style: FigureStyle) -
         axes.errorbar(across, found[0], yerr=bars, elinewidth=0.8, capsize=2, label=label, **look.line())
     zero = rows["at_zero"].dropna()
     if len(zero) and part.y == "error" and not part.over_bound:
-        axes.axhline(float(zero.median()), color=BLACK, linestyle=_DOTTED, linewidth=1)
+        axes.axhline(float(zero.median()), color=BLACK, linestyle=DOTTED, linewidth=1)
     axes.set_yscale("log")
     shared.sweep_axis(axes, rows[part.x], part.across)
 
@@ -90,7 +89,7 @@ def _draw_search(axes: Axes, rows: pd.DataFrame, name: str, style: FigureStyle) 
         (medians["search"], best), ("search", "best radius"), colours(style, 2), _MARKERS, strict=False
     ):
         axes.plot(line.index, line, label=label, **Look(hue, marker).line())
-    axes.axhline(float(rows["at_zero"].median()), color=BLACK, linestyle=_DOTTED, linewidth=1)
+    axes.axhline(float(rows["at_zero"].median()), color=BLACK, linestyle=DOTTED, linewidth=1)
     axes.set_yscale("log")
     shared.sweep_axis(axes, rows["level"], PARTS[name].across)
 

@@ -2,17 +2,13 @@
 
 import pandas as pd
 from matplotlib.figure import Figure
-from matplotlib.lines import Line2D
 from matplotlib.ticker import NullLocator
 
-from certified_unlearning.data.sets import built_in
-from certified_unlearning.errors import DataError
 from certified_unlearning.papers.private_learning.names import SYSTEMS
 from certified_unlearning.reproduction.figure_style import FigureStyle
 from certified_unlearning.reproduction.figures import style as shared
-from certified_unlearning.reproduction.figures.looks import BLACK, Look, colours
-
-_DASHED = (0, (5, 2))
+from certified_unlearning.reproduction.figures.looks import BLACK, DASHED, Look, colours, entries
+from certified_unlearning.reproduction.figures.wording import title_of
 
 
 def draw_groups(rows: pd.DataFrame, style: FigureStyle) -> Figure:
@@ -21,9 +17,7 @@ def draw_groups(rows: pd.DataFrame, style: FigureStyle) -> Figure:
     Raises:
         DataError: A system is not known.
     """
-    unknown = sorted(set(rows["system"]) - set(SYSTEMS))
-    if unknown:
-        raise DataError(f"the rows of group_privacy hold {unknown[0]!r}, which has no line")
+    shared.require_lines(rows["system"], SYSTEMS, "the rows of group_privacy hold")
     looks = _looks(style)
     settings = list(dict.fromkeys(zip(rows["data"], rows["epsilon"], strict=True)))
     with shared.theme(style):
@@ -50,22 +44,16 @@ def draw_groups(rows: pd.DataFrame, style: FigureStyle) -> Figure:
         for axes in panels[-1]:
             axes.set_xlabel("Deleted records k")
         shown = [system for system in looks if system in set(rows["system"])]
-        key = {SYSTEMS[system]: Line2D([], [], **looks[system].line()) for system in shown}
+        key = entries({SYSTEMS[system]: looks[system] for system in shown})
         shared.finish(figure, "How many deletions until it pays to unlearn", key)
     return figure
-
-
-def title_of(data: str) -> str:
-    """Return a data set's title, or its name where it is none of the package's."""
-    known = built_in(data)
-    return known.title if known else data
 
 
 def _looks(style: FigureStyle) -> dict[str, Look]:
     blue, _, green, vermilion, purple = colours(style, 5)
     looks = {
         "private": Look(blue, "o", layer=2),
-        "private, renewed": Look(blue, "o", _DASHED, layer=2),
+        "private, renewed": Look(blue, "o", DASHED, layer=2),
         "retraining": Look(BLACK, "s", marker_size=0.7),
         "noisy-sgd": Look(vermilion, "v"),
         "langevin": Look(purple, "X"),

@@ -5,26 +5,20 @@ import pyarrow as pa
 
 from certified_unlearning.papers.private_learning.sweeps import GroupPrivacy
 from certified_unlearning.reproduction.experiment import Caption, Experiment, Inputs
-from certified_unlearning.reproduction.rows import column
+from certified_unlearning.reproduction.rows import column, columns
 
 _HERE = "certified_unlearning.papers.private_learning"
 
 GROUP_ROWS = pa.schema(
     [
-        column("experiment", "text", "point"),
-        column("data", "text", "point"),
+        *columns("text", "point", "experiment", "data"),
         column("epsilon", "number", "point"),
         column("system", "text", "point"),
         column("deletions", "whole", "point"),
-        column("n", "whole", "constant"),
-        column("d", "whole", "constant"),
+        *columns("whole", "constant", "n", "d"),
         column("delta", "number", "constant"),
-        column("trials", "whole", "constant"),
-        column("seed", "whole", "constant"),
-        column("accuracy", "number", "measure"),
-        column("accuracy_error", "number", "measure"),
-        column("gradients", "number", "measure"),
-        column("learning_gradients", "number", "measure"),
+        *columns("whole", "constant", "trials", "seed"),
+        *columns("number", "measure", "accuracy", "accuracy_error", "gradients", "learning_gradients"),
         column("seconds", "number", "cost"),
     ]
 )

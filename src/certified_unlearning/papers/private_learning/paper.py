@@ -13,6 +13,8 @@ PAPER = Paper(
     "dissertation, Johns Hopkins University, 2024), chapters 2 and 3",
     package=_HERE,
     experiments=(PRIVATE_RISK, PRIVATE_GRADIENTS, PRIVATE_AUDITS, GROUP_PRIVACY),
-    measures=tuple(f"{_HERE}.measures.{name}" for name in ("rates", "noise", "formulas", "audited", "groups")),
+    measures=tuple(
+        f"{_HERE}.measures.{name}" for name in ("rates", "noise", "parameters_and_bounds", "audited", "groups")
+    ),
     findings=f"{_HERE}.findings:findings",
 )

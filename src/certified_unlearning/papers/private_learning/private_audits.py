@@ -5,20 +5,14 @@ import pyarrow as pa
 
 from certified_unlearning.papers.private_learning.sweeps import PrivateAudits
 from certified_unlearning.reproduction.experiment import Caption, Experiment, Inputs
-from certified_unlearning.reproduction.rows import column
+from certified_unlearning.reproduction.rows import column, columns
 
 AUDIT_ROWS = pa.schema(
     [
-        column("experiment", "text", "point"),
-        column("mechanism", "text", "point"),
-        column("planted", "text", "point"),
-        column("method", "text", "point"),
-        column("unit", "text", "point"),
+        *columns("text", "point", "experiment", "mechanism", "planted", "method", "unit"),
         column("relation", "text", "constant"),
-        column("runs", "whole", "constant"),
-        column("seed", "whole", "constant"),
-        column("false_alarm", "number", "constant"),
-        column("stated", "number", "constant"),
+        *columns("whole", "constant", "runs", "seed"),
+        *columns("number", "constant", "false_alarm", "stated"),
         column("shown", "number", "measure"),
         column("exact", "number", "measure", empty=True),
         column("caught", "flag", "measure"),

@@ -5,26 +5,20 @@ import pyarrow as pa
 
 from certified_unlearning.papers.private_learning.sweeps import PrivateGradients, PrivateRisk
 from certified_unlearning.reproduction.experiment import Caption, Experiment, Inputs
-from certified_unlearning.reproduction.rows import column
+from certified_unlearning.reproduction.rows import column, columns
 
 _HERE = "certified_unlearning.papers.private_learning"
 
 RATE_ROWS = pa.schema(
     [
-        column("experiment", "text", "point"),
-        column("part", "text", "point"),
-        column("method", "text", "point"),
-        column("n", "whole", "point"),
-        column("features", "whole", "point"),
-        column("epsilon", "number", "point"),
-        column("level", "number", "point"),
+        *columns("text", "point", "experiment", "part", "method"),
+        *columns("whole", "point", "n", "features"),
+        *columns("number", "point", "epsilon", "level"),
         column("trial", "whole", "trial"),
         column("seed", "whole", "constant"),
         column("error", "number", "measure"),
-        column("bound", "number", "constant", empty=True),
-        column("at_zero", "number", "constant", empty=True),
-        column("noiseless", "number", "measure", empty=True),
-        column("estimate_error", "number", "measure", empty=True),
+        *columns("number", "constant", "bound", "at_zero", empty=True),
+        *columns("number", "measure", "noiseless", "estimate_error", empty=True),
         column("seconds", "number", "cost"),
     ]
 )

@@ -14,7 +14,6 @@ from torch import Tensor
 from certified_unlearning.accounting.tv.one_pass import dual_averaging_sensitivity, frank_wolfe_sensitivity
 from certified_unlearning.accounting.tv.recomputation import query_recompute_probability
 from certified_unlearning.accounting.tv.subsampling import subsampling_tv
-from certified_unlearning.data.sets import load
 from certified_unlearning.engine.exact.draws import Draws
 from certified_unlearning.engine.exact.gradients import LinearRecords
 from certified_unlearning.engine.exact.prefix_tree import PrefixTree
@@ -33,40 +32,11 @@ from certified_unlearning.mechanisms.exact.queries.full_batches import FullBatch
 from certified_unlearning.mechanisms.exact.queries.linear_queries import LinearQueries, LinearQuerySettings
 from certified_unlearning.mechanisms.exact.sisa import Sisa
 from certified_unlearning.mechanisms.exact.subsample_gd import SubsampleDescent, SubsampleGd
-from certified_unlearning.mechanisms.exact.trajectory import Descent
 from certified_unlearning.papers.tv_stability.sweeps import Deletions
 from certified_unlearning.papers.tv_stability.theory.trees import mean_recompute_probability
+from certified_unlearning.reproduction.simulation.held_out import HeldOut, with_error
 
-VALIDATION_SHARE = 6
-"""One in so many training records is kept for choosing settings."""
 _LANGEVIN_DELTA = 1e-5
-
-
-@dataclass(frozen=True, eq=False)
-class Task:
-    """Records to learn from, those that settings are chosen on, and those that accuracy is measured on.
-
-    Attributes:
-        name: Of the data set.
-        records: All training records.
-        first: How many of them come before the validation part.
-        test_rows: Shape ``(n_test, d)``.
-        test_labels: -1 or +1.
-    """
-
-    name: str
-    records: LinearRecords
-    first: int
-    test_rows: Tensor
-    test_labels: Tensor
-
-    def validated(self, models: Tensor) -> Tensor:
-        """Return each model's share of right signs on the validation part, shape ``(trials,)``."""
-        return _accuracy(models, self.records.rows[self.first :], self.records.labels[self.first :])
-
-    def tested(self, models: Tensor) -> Tensor:
-        """Return each model's share of right signs on test records, shape ``(trials,)``."""
-        return _accuracy(models, self.test_rows, self.test_labels)
 
 
 def deletions_table(sweep: Deletions) -> pd.DataFrame:
@@ -78,41 +48,27 @@ def deletions_table(sweep: Deletions) -> pd.DataFrame:
     Raises:
         DataError: A data set's raw files are found nowhere.
     """
-    rows = [row for name in sweep.data for row in _of_task(task_of(name, sweep.seed), sweep)]
+    rows = [row for name in sweep.data for row in _of_task(HeldOut.load(name, sweep.seed), sweep)]
     return pd.DataFrame(rows).assign(experiment="deletions", trials=sweep.trials, seed=sweep.seed)
 
 
-def task_of(name: str, seed: int) -> Task:
-    """Return a built-in data set of two classes, its training records in random order."""
-    data = load(name, seed=seed)
-    order = np.random.default_rng([seed, data.n]).permutation(data.n)
-    rows = torch.as_tensor(np.asarray(data.train_features)[order], dtype=torch.float64)
-    labels = torch.as_tensor(data.train_labels[order], dtype=torch.float64)
-    return Task(
-        name,
-        LinearRecords(rows, labels, loss="logistic"),
-        data.n - data.n // VALIDATION_SHARE,
-        torch.as_tensor(data.test_features, dtype=torch.float64),
-        torch.as_tensor(data.test_labels, dtype=torch.float64),
-    )
-
-
-def descents(sweep: Deletions) -> Iterator[tuple[str, Descent, float]]:
-    """Return every setting of mini-batch descent: its system, its constants, its noise."""
+def descents(records: LinearRecords, sweep: Deletions) -> Iterator[tuple[str, ExactDescent[Any], float]]:
+    """Return every setting of mini-batch descent: its system, what learns, its noise."""
     for steps, batch_size, step_size in product(sweep.steps, sweep.batch_size, sweep.step_size):
         own: dict[str, Any] = {"steps": steps, "batch_size": batch_size, "step_size": step_size}
-        yield "subsample-gd", SubsampleGd(**own), 0.0
+        yield "subsample-gd", SubsampleDescent(SubsampleGd(**own), records), 0.0
         for sigma in sweep.sigma:
-            yield "noisy-sgd", NoisySgd(**own, sigma=sigma), sigma
-            yield "accelerated-noisy-sgd", NoisySgd(**own, sigma=sigma, accelerated=True), sigma
+            yield "noisy-sgd", ExactDescent(NoisySgd(**own, sigma=sigma), records), sigma
+            accelerated = NoisySgd(**own, sigma=sigma, accelerated=True)
+            yield "accelerated-noisy-sgd", ExactDescent(accelerated, records), sigma
         for quantum in sweep.quantum:
-            yield "quantized-sgd", QuantizedSgd(**own, quantum=quantum), quantum
+            yield "quantized-sgd", ExactDescent(QuantizedSgd(**own, quantum=quantum), records), quantum
 
 
-def _of_task(task: Task, sweep: Deletions) -> Iterator[dict[str, Any]]:
+def _of_task(task: HeldOut, sweep: Deletions) -> Iterator[dict[str, Any]]:
     shape = {"data": task.name, "n": len(task.records), "d": task.records.dimension}
-    for system, settings, noise in descents(sweep):
-        for row in _descent(task, system, settings, noise, sweep):
+    for system, descent, noise in descents(task.records, sweep):
+        for row in _descent(task, system, descent, noise, sweep):
             yield {**shape, **row}
     for shards, slices, steps, batch_size, step_size in product(
         sweep.shards, sweep.slices, sweep.steps, sweep.batch_size, sweep.step_size
@@ -127,11 +83,10 @@ def _of_task(task: Task, sweep: Deletions) -> Iterator[dict[str, Any]]:
         yield {**shape, **_langevin(task, epsilon, sweep)}
 
 
-def _descent(task: Task, system: str, settings: Descent, noise: float, sweep: Deletions) -> Iterator[dict[str, Any]]:
-    begun = time.monotonic()
-    descent: ExactDescent[Any] = ExactDescent(settings, task.records)
-    if isinstance(settings, SubsampleGd):
-        descent = SubsampleDescent(settings, task.records)
+def _descent(
+    task: HeldOut, system: str, descent: ExactDescent[Any], noise: float, sweep: Deletions
+) -> Iterator[dict[str, Any]]:
+    begun, settings = time.monotonic(), descent.settings
     n, address = len(task.records), (sweep.seed, task.name, system, str(settings))
     chosen = descent.learn(torch.arange(task.first), Draws.at(*address, "select"), trials=sweep.trials)
     draws = Draws.at(*address, "report")
@@ -141,15 +96,15 @@ def _descent(task: Task, system: str, settings: Descent, noise: float, sweep: De
     learning = float(settings.steps * settings.batch_size)
     row = {
         **_constants(steps=settings.steps, batch_size=settings.batch_size, step_size=settings.step_size, noise=noise),
-        "validation_accuracy": float(task.validated(chosen.model()).mean()),
-        **_mean("accuracy", task.tested(state.model())),
+        "validation_accuracy": task.validated(chosen.model()),
+        **with_error("accuracy", task.tested(state.model())),
         "learning_gradients": learning,
         "seconds": time.monotonic() - begun,
     }
     yield {
         **row,
         "system": system,
-        **_mean("gradients", work.gradients),
+        **with_error("gradients", work.gradients),
         "recompute_probability": float(work.recompute_probability.mean()),
         "recompute_bound": bound,
     }
@@ -159,7 +114,7 @@ def _descent(task: Task, system: str, settings: Descent, noise: float, sweep: De
         yield {**row, "system": "retraining", "gradients": learning, "gradients_error": 0.0, **again}
 
 
-def _sisa(task: Task, settings: Sisa, sweep: Deletions) -> dict[str, Any]:
+def _sisa(task: HeldOut, settings: Sisa, sweep: Deletions) -> dict[str, Any]:
     begun, address = time.monotonic(), (sweep.seed, task.name, "sisa", str(settings))
     n, draws = len(task.records), Draws.at(*address, "report")
     chosen = settings.learn(task.records, torch.arange(task.first), Draws.at(*address, "select"), trials=sweep.trials)
@@ -176,8 +131,8 @@ def _sisa(task: Task, settings: Sisa, sweep: Deletions) -> dict[str, Any]:
             slices=settings.slices,
         ),
         "system": "sisa",
-        "validation_accuracy": float(task.validated(chosen.model).mean()),
-        **_mean("accuracy", task.tested(state.model)),
+        "validation_accuracy": task.validated(chosen.model),
+        **with_error("accuracy", task.tested(state.model)),
         "gradients": average,
         "gradients_error": 0.0,
         "learning_gradients": float(settings.shards * settings.batch_size * sum(stages)),
@@ -197,7 +152,7 @@ class _OnePass:
     lift: Callable[[Tensor], Tensor] = field(default=lambda models: models)
 
 
-def _one_pass(task: Task, sweep: Deletions) -> Iterator[_OnePass]:
+def _one_pass(task: HeldOut, sweep: Deletions) -> Iterator[_OnePass]:
     rows, labels = task.records.rows, task.records.labels
     hinge, of_hinge = LinearRecords(rows, labels, loss="hinge"), dual_averaging_sensitivity(lipschitz=1.0)
     for sigma, step_size in product(sweep.node_sigma, sweep.sum_step_size):
@@ -216,7 +171,7 @@ def _one_pass(task: Task, sweep: Deletions) -> Iterator[_OnePass]:
         yield _OnePass(own, FrankWolfe(task.records, FrankWolfeSettings(radius)), sensitivity)
 
 
-def _prefix_sums(task: Task, one: _OnePass, sweep: Deletions) -> dict[str, Any]:
+def _prefix_sums(task: HeldOut, one: _OnePass, sweep: Deletions) -> dict[str, Any]:
     begun, n, sigma = time.monotonic(), len(task.records), one.constants["noise"]
     own = PrefixSums(one.learner, PrefixSumSettings.equal(sigma, most_records=n))
     address = (sweep.seed, task.name, str(one.constants))
@@ -230,9 +185,9 @@ def _prefix_sums(task: Task, one: _OnePass, sweep: Deletions) -> dict[str, Any]:
     work = expected_deletion_of_prefix_sums(own, state)
     return {
         **_constants(steps=n, batch_size=1, **one.constants),
-        "validation_accuracy": float(validated.mean()),
-        **_mean("accuracy", task.tested(one.lift(own.model(state)))),
-        **_mean("gradients", work.gradients),
+        "validation_accuracy": validated,
+        **with_error("accuracy", task.tested(one.lift(own.model(state)))),
+        **with_error("gradients", work.gradients),
         "learning_gradients": float(one.learner.gradients_per_increment * n),
         "recompute_probability": float(work.recompute_probability.mean()),
         "recompute_bound": mean_recompute_probability(n=n, sigma=sigma, sensitivity=one.sensitivity),
@@ -240,7 +195,7 @@ def _prefix_sums(task: Task, one: _OnePass, sweep: Deletions) -> dict[str, Any]:
     }
 
 
-def _full_batches(task: Task, steps: int, step_size: float, sigma: float, sweep: Deletions) -> dict[str, Any]:
+def _full_batches(task: HeldOut, steps: int, step_size: float, sigma: float, sweep: Deletions) -> dict[str, Any]:
     begun, n = time.monotonic(), len(task.records)
     method = FullBatches(task.records, FullBatchSettings(step_size, n))
     own = LinearQueries(method, LinearQuerySettings(steps, sigma))
@@ -255,9 +210,9 @@ def _full_batches(task: Task, steps: int, step_size: float, sigma: float, sweep:
     return {
         **_constants(steps=steps, batch_size=n, step_size=step_size, noise=sigma),
         "system": "full-batches",
-        "validation_accuracy": float(task.validated(own.model(chosen)).mean()),
-        **_mean("accuracy", task.tested(own.model(state))),
-        **_mean("gradients", work.gradients),
+        "validation_accuracy": task.validated(own.model(chosen)),
+        **with_error("accuracy", task.tested(own.model(state))),
+        **with_error("gradients", work.gradients),
         "learning_gradients": float(steps * n),
         "recompute_probability": float(work.recompute_probability.mean()),
         "recompute_bound": query_recompute_probability(queries=steps, sigma=sigma, bound=1.0),
@@ -265,7 +220,7 @@ def _full_batches(task: Task, steps: int, step_size: float, sigma: float, sweep:
     }
 
 
-def _langevin(task: Task, epsilon: float, sweep: Deletions) -> dict[str, Any]:
+def _langevin(task: HeldOut, epsilon: float, sweep: Deletions) -> dict[str, Any]:
     """Return the row of `LangevinLogisticRegression`, whose constants are planned and not chosen."""
     begun = time.monotonic()
     rows, labels, n = task.records.rows.numpy(), task.records.labels.numpy(), len(task.records)
@@ -291,8 +246,8 @@ def _langevin(task: Task, epsilon: float, sweep: Deletions) -> dict[str, Any]:
         ),
         "system": "langevin",
         "validation_accuracy": float(np.mean(validated)),
-        **_mean("accuracy", task.tested(torch.as_tensor(np.stack(models)))),
-        **_mean("gradients", torch.tensor(gradients, dtype=torch.float64)),
+        **with_error("accuracy", task.tested(torch.as_tensor(np.stack(models)))),
+        **with_error("gradients", torch.tensor(gradients, dtype=torch.float64)),
         "learning_gradients": float(stated.learning_steps * records_of_a_step),
         "recompute_probability": 0.0,
         "recompute_bound": 0.0,
@@ -303,12 +258,3 @@ def _langevin(task: Task, epsilon: float, sweep: Deletions) -> dict[str, Any]:
 def _constants(**given: Any) -> dict[str, Any]:
     """Return a system's constants; those that it has none of are 0."""
     return {"guarantee": "exact", "epsilon": 0.0, "noise": 0.0, "radius": 0.0, "shards": 0, "slices": 0, **given}
-
-
-def _mean(name: str, values: Tensor) -> dict[str, float]:
-    """Return the mean of a number over trials, and its standard error."""
-    return {name: float(values.mean()), f"{name}_error": float(values.std() / len(values) ** 0.5)}
-
-
-def _accuracy(models: Tensor, rows: Tensor, labels: Tensor) -> Tensor:
-    return ((models @ rows.T > 0) == (labels > 0)).double().mean(dim=1)

@@ -19,6 +19,7 @@ from certified_unlearning.mechanisms.exact.noisy_sgd import NoisySgd
 from certified_unlearning.mechanisms.exact.work import Work
 from certified_unlearning.papers.tv_stability.sweeps import Edits
 from certified_unlearning.papers.tv_stability.theory.batch_edits import insertion_tv
+from certified_unlearning.reproduction.simulation.held_out import accuracies, with_spread
 
 INSERTION = -1
 
@@ -35,7 +36,7 @@ class _Task:
     def accuracy(self, models: Tensor) -> Tensor:
         """Return each model's share of right classes, shape ``(trials,)``."""
         if self.records.loss == "logistic":
-            return ((models @ self.test_rows.T > 0) == (self.test_labels > 0)).double().mean(dim=1)
+            return accuracies(models, self.test_rows, self.test_labels)
         by_class = models.view(len(models), -1, self.records.classes)
         return ((self.test_rows @ by_class).argmax(dim=2) == self.test_labels).double().mean(dim=1)
 
@@ -56,15 +57,10 @@ def edits_table(sweep: Edits) -> pd.DataFrame:
     task = _task(sweep)
     return pd.DataFrame([_of_sigma(sweep, task, sigma) for sigma in sweep.sigma]).assign(
         experiment="edits",
-        data=sweep.data,
         n=task.learned,
         d=task.records.dimension,
         edits=len(task.edits),
-        steps=sweep.steps,
-        batch_size=sweep.batch_size,
-        step_size=sweep.step_size,
-        trials=sweep.trials,
-        seed=sweep.seed,
+        **sweep.model_dump(include={"data", "steps", "batch_size", "step_size", "trials", "seed"}),
         expected_without_noise=expected_without_noise(task.learned, task.edits, sweep.steps, sweep.batch_size),
     )
 
@@ -131,15 +127,10 @@ def _of_sigma(sweep: Edits, task: _Task, sigma: float) -> dict[str, Any]:
     return {
         "sigma": sigma,
         "learned_accuracy": float(learned_accuracy.mean()),
-        **_spread("accuracy", task.accuracy(state.model())),
-        **_spread("unstable_edits", work.recomputations.double()),
-        **_spread("iterations_run_again", work.iterations_run_again.double()),
+        **with_spread("accuracy", task.accuracy(state.model())),
+        **with_spread("unstable_edits", work.recomputations.double()),
+        **with_spread("iterations_run_again", work.iterations_run_again.double()),
         "gradients": float(work.gradients.double().mean()),
         "seconds": seconds,
         "learning_seconds": learning_seconds,
     }
-
-
-def _spread(name: str, values: Tensor) -> dict[str, float]:
-    """Return the mean of a number over trials, and its standard deviation."""
-    return {name: float(values.mean()), f"{name}_std": float(values.std())}

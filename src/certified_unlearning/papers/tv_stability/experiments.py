@@ -5,33 +5,23 @@ import pyarrow as pa
 
 from certified_unlearning.papers.tv_stability.sweeps import Deletions, Edits
 from certified_unlearning.reproduction.experiment import Caption, Experiment, Inputs
-from certified_unlearning.reproduction.rows import column
+from certified_unlearning.reproduction.rows import column, columns
 
 _HERE = "certified_unlearning.papers.tv_stability"
 
 DELETION_ROWS = pa.schema(
     [
-        column("experiment", "text", "point"),
-        column("data", "text", "point"),
-        column("system", "text", "point"),
+        *columns("text", "point", "experiment", "data", "system"),
         column("guarantee", "text", "constant"),
         column("epsilon", "number", "point"),
-        column("n", "whole", "constant"),
-        column("d", "whole", "constant"),
-        column("steps", "whole", "point"),
-        column("batch_size", "whole", "point"),
-        column("step_size", "number", "point"),
-        column("noise", "number", "point"),
-        column("radius", "number", "point"),
-        column("shards", "whole", "point"),
-        column("slices", "whole", "point"),
-        column("trials", "whole", "constant"),
-        column("seed", "whole", "constant"),
-        column("validation_accuracy", "number", "measure"),
-        column("accuracy", "number", "measure"),
-        column("accuracy_error", "number", "measure"),
-        column("gradients", "number", "measure"),
-        column("gradients_error", "number", "measure"),
+        *columns("whole", "constant", "n", "d"),
+        *columns("whole", "point", "steps", "batch_size"),
+        *columns("number", "point", "step_size", "noise", "radius"),
+        *columns("whole", "point", "shards", "slices"),
+        *columns("whole", "constant", "trials", "seed"),
+        *columns(
+            "number", "measure", "validation_accuracy", "accuracy", "accuracy_error", "gradients", "gradients_error"
+        ),
         column("learning_gradients", "number", "constant"),
         column("recompute_probability", "number", "measure"),
         column("recompute_bound", "number", "constant"),
@@ -54,25 +44,15 @@ EDIT_ROWS = pa.schema(
         column("experiment", "text", "point"),
         column("data", "text", "constant"),
         column("sigma", "number", "point"),
-        column("n", "whole", "constant"),
-        column("d", "whole", "constant"),
-        column("edits", "whole", "constant"),
-        column("steps", "whole", "constant"),
-        column("batch_size", "whole", "constant"),
+        *columns("whole", "constant", "n", "d", "edits", "steps", "batch_size"),
         column("step_size", "number", "constant"),
-        column("trials", "whole", "constant"),
-        column("seed", "whole", "constant"),
-        column("learned_accuracy", "number", "measure"),
-        column("accuracy", "number", "measure"),
-        column("accuracy_std", "number", "measure"),
-        column("unstable_edits", "number", "measure"),
-        column("unstable_edits_std", "number", "measure"),
+        *columns("whole", "constant", "trials", "seed"),
+        *columns(
+            "number", "measure", "learned_accuracy", "accuracy", "accuracy_std", "unstable_edits", "unstable_edits_std"
+        ),
         column("expected_without_noise", "number", "constant"),
-        column("iterations_run_again", "number", "measure"),
-        column("iterations_run_again_std", "number", "measure"),
-        column("gradients", "number", "measure"),
-        column("seconds", "number", "cost"),
-        column("learning_seconds", "number", "cost"),
+        *columns("number", "measure", "iterations_run_again", "iterations_run_again_std", "gradients"),
+        *columns("number", "cost", "seconds", "learning_seconds"),
     ]
 )
 """One row for each sigma: means over trials, and their standard deviations, after the whole stream.

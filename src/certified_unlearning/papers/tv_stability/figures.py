@@ -7,15 +7,12 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import LogLocator, NullFormatter
 
-from certified_unlearning.data.sets import built_in
-from certified_unlearning.errors import DataError
 from certified_unlearning.papers.tv_stability.names import PANELS, SYSTEMS
 from certified_unlearning.reproduction.figure_style import FigureStyle
 from certified_unlearning.reproduction.figures import style as shared
-from certified_unlearning.reproduction.figures.looks import BLACK, GREY, Look, colours
+from certified_unlearning.reproduction.figures.looks import BLACK, DASHED, DOTTED, GREY, Look, colours, entries
+from certified_unlearning.reproduction.figures.wording import title_of
 
-_DASHED = (0, (5, 2))
-_DOTTED = (0, (1.5, 1.5))
 LEAST_GAIN = 0.003
 """Of validation accuracy, for which a dearer setting is shown: about what it varies by from run to run."""
 _BARS = {"elinewidth": 0.8, "capsize": 2}
@@ -27,9 +24,7 @@ def draw_deletions(rows: pd.DataFrame, style: FigureStyle) -> Figure:
     Raises:
         DataError: A system is not known.
     """
-    unknown = sorted(set(rows["system"]) - set(SYSTEMS))
-    if unknown:
-        raise DataError(f"the rows of deletions hold {unknown[0]!r}, which has no line")
+    shared.require_lines(rows["system"], SYSTEMS, "the rows of deletions hold")
     looks = _looks(style)
     names = list(dict.fromkeys(rows["data"]))
     with shared.theme(style):
@@ -52,7 +47,7 @@ def draw_deletions(rows: pd.DataFrame, style: FigureStyle) -> Figure:
         for axes in panels[-1]:
             axes.set_xlabel("Gradients of a deletion")
         shown = [system for system in looks if system in set(rows["system"])]
-        key = {SYSTEMS[system]: Line2D([], [], **looks[system].line()) for system in shown}
+        key = entries({SYSTEMS[system]: looks[system] for system in shown})
         shared.finish(figure, "Exact unlearning: accuracy against the cost of a deletion", key)
     return figure
 
@@ -75,15 +70,15 @@ def draw_edits(rows: pd.DataFrame, style: FigureStyle) -> Figure:
     with shared.theme(style):
         figure = shared.new_figure(style, columns=2)
         cost, accuracy = figure.subplots(1, 2)
-        unstable, again, key = Look(blue, "o"), Look(orange, "s", _DASHED), {}
+        unstable, again, key = Look(blue, "o"), Look(orange, "s", DASHED), {}
         for y, scale, look, label in (
             ("unstable_edits", 1, unstable, "Edits that computed again"),
             ("iterations_run_again", steps, again, "Iterations run again, in runs"),
         ):
             bars = {"yerr": 2 * rows[f"{y}_std"] / scale, **_BARS}
             cost.errorbar(rows["sigma"], rows[y] / scale, **bars, **look.line())
-            key[label] = Line2D([], [], **look.line())
-        dotted: dict[str, Any] = {"color": BLACK, "linestyle": _DOTTED, "linewidth": 1}
+            key[label] = look.line_entry()
+        dotted: dict[str, Any] = {"color": BLACK, "linestyle": DOTTED, "linewidth": 1}
         cost.axhline(rows["expected_without_noise"].iloc[0], **dotted)
         key["Expected at σ = 0"] = Line2D([], [], **dotted)
         cost.set(xlabel="Noise σ of a mean gradient", ylabel=f"Of {edits} edits", ylim=(0, None))
@@ -96,26 +91,20 @@ def draw_edits(rows: pd.DataFrame, style: FigureStyle) -> Figure:
     return figure
 
 
-def title_of(data: str) -> str:
-    """Return a data set's title, or its name where it is none of the package's."""
-    known = built_in(data)
-    return known.title if known else data
-
-
 def _looks(style: FigureStyle) -> dict[str, Look]:
     blue, orange, green, vermilion, purple = colours(style, 5)
     looks = {
         "retraining": Look(BLACK, "s", marker_size=0.7),
-        "sisa": Look(GREY, "D", _DASHED, marker_size=0.7),
+        "sisa": Look(GREY, "D", DASHED, marker_size=0.7),
         "subsample-gd": Look(blue, "o"),
         "noisy-sgd": Look(vermilion, "v", layer=2),
-        "accelerated-noisy-sgd": Look(orange, "^", _DASHED),
+        "accelerated-noisy-sgd": Look(orange, "^", DASHED),
         "quantized-sgd": Look(green, "P", layer=1),
-        "full-batches": Look(green, "p", _DOTTED),
+        "full-batches": Look(green, "p", DOTTED),
         "frank-wolfe": Look(orange, "<"),
-        "dual-averaging": Look(blue, ">", _DASHED, layer=1),
-        "projected-dual-averaging": Look(vermilion, "h", _DOTTED),
-        "langevin": Look(purple, "X", _DOTTED),
+        "dual-averaging": Look(blue, ">", DASHED, layer=1),
+        "projected-dual-averaging": Look(vermilion, "h", DOTTED),
+        "langevin": Look(purple, "X", DOTTED),
     }
     assert list(looks) == list(SYSTEMS)
     return looks

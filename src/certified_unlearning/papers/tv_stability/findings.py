@@ -3,9 +3,10 @@
 import pandas as pd
 
 from certified_unlearning.papers.tv_stability.experiments import DELETIONS, EDITS
-from certified_unlearning.papers.tv_stability.figures import frontier, title_of
+from certified_unlearning.papers.tv_stability.figures import frontier
 from certified_unlearning.papers.tv_stability.names import SYSTEMS
 from certified_unlearning.reproduction.claims.evidence import Evidence
+from certified_unlearning.reproduction.figures.wording import title_of
 from certified_unlearning.reproduction.summaries import Row
 from certified_unlearning.text import unbroken
 

@@ -141,15 +141,15 @@ class Evidence:
         return path
 
 
-def with_table(evidence: Sequence[Evidence], name: str) -> Evidence:
-    """Return the first evidence that has the rows of an experiment which depends on no data set.
+def table_of(evidence: Sequence[Evidence], name: str) -> pd.DataFrame:
+    """Return the rows of an experiment which depends on no data set, from the first evidence that has them.
 
     Raises:
         MissingEvidence: There is none.
     """
     for each in some(evidence):
         if each.has_table(name):
-            return each
+            return each.table(name)
     raise MissingEvidence(f"no results of {name}; run `snakemake --config preset=digits`")
 
 

@@ -1,55 +1,90 @@
-"""Measures by name: the functions that the table of claims may call, with their arguments checked."""
+"""Measures by name: the functions that the table of claims may call, with their arguments checked.
+
+A measure returns a number, or several by name, or quantities that it makes itself. `measure` marks one; `sweep` marks
+one that is evaluated for every combination of values. A measure of results takes the evidence as its first argument,
+``evidence``; one of formulas takes none.
+"""
 
 import inspect
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import partial, wraps
 from importlib import import_module
-from itertools import pairwise
-from typing import Any, get_type_hints
+from itertools import pairwise, product
+from string import Formatter
+from typing import Any, TypeAlias, get_type_hints
 
 from pydantic import BaseModel, ConfigDict, create_model
 
+from certified_unlearning.reproduction.claims.evidence import Evidence
 from certified_unlearning.reproduction.claims.relations import Quantity
+
+Measured: TypeAlias = float | Mapping[str, float] | Quantity | list[Quantity]
+"""What a measure may return: a number, several by their names, or quantities."""
+Function: TypeAlias = Callable[..., list[Quantity]]
 
 
 @dataclass(frozen=True)
 class Measure:
-    """A function from evidence and keyword arguments to quantities.
+    """A function from keyword arguments, and evidence if it needs any, to quantities.
 
     Attributes:
-        function: Takes a sequence of `Evidence` first, then keyword-only arguments.
+        function: Takes the evidence first, if it needs any, then keyword-only arguments.
         arguments: What these may be.
+        needs_evidence: Whether it takes the evidence.
     """
 
-    function: Callable[..., list[Quantity]]
+    function: Function
     arguments: type[BaseModel]
+    needs_evidence: bool
 
-    def bind(self, arguments: dict[str, Any]) -> Callable[..., list[Quantity]]:
+    def bind(self, arguments: dict[str, Any]) -> Callable[[Sequence[Evidence]], list[Quantity]]:
         """Return the function with its arguments filled in; it takes the evidence.
 
         Raises:
             pydantic.ValidationError: An argument is unknown, missing, or of another type.
         """
         checked = self.arguments.model_validate(arguments)
-        return partial(self.function, **{name: getattr(checked, name) for name in self.arguments.model_fields})
+        bound = partial(self.function, **{name: getattr(checked, name) for name in self.arguments.model_fields})
+        return bound if self.needs_evidence else lambda evidence: bound()
 
 
-def measure(function: Callable[..., list[Quantity]]) -> Callable[..., list[Quantity]]:
+def measure(function: Callable[..., Measured]) -> Function:
     """Say that claims may call a function by its name, with keyword arguments of the types that it states."""
-    hints = get_type_hints(function, include_extras=True)
-    fields: dict[str, Any] = {
-        name: (hints[name], ... if parameter.default is parameter.empty else parameter.default)
-        for name, parameter in inspect.signature(function).parameters.items()
-        if parameter.kind is parameter.KEYWORD_ONLY
-    }
-    arguments = create_model(function.__name__, __config__=ConfigDict(extra="forbid"), **fields)
-    function.measure = Measure(function, arguments)  # type: ignore[attr-defined]
-    return function
+    return _marked(function, lambda *evidence, **given: _quantities(function(*evidence, **given)))
+
+
+def sweep(
+    name: str, *, then: Callable[[list[Quantity]], list[Quantity]] | None = None
+) -> Callable[[Callable[..., Measured]], Function]:
+    """Say that claims may call a function by its name, with a list of values for each argument that is swept.
+
+    The function takes one value of each. It is evaluated for all combinations, and the argument that it lists last
+    runs fastest.
+
+    Args:
+        name: What an entry is called, as a format such as ``n = {n}``. The arguments that occur in it are swept.
+        then: What becomes of all entries together, such as `changes`.
+    """
+    fields = {(field or "").partition("[")[0] for _, field, _, _ in Formatter().parse(name)}
+
+    def mark(function: Callable[..., Measured]) -> Function:
+        swept = [argument for argument in inspect.signature(function).parameters if argument in fields]
+
+        def at_all_points(*evidence: Any, **given: Any) -> list[Quantity]:
+            found: list[Quantity] = []
+            for values in product(*(given[argument] for argument in swept)):
+                point = dict(zip(swept, values, strict=True))
+                found += _quantities(function(*evidence, **{**given, **point}), name.format(**point))
+            return found if then is None else then(found)
+
+        return _marked(function, at_all_points, swept)
+
+    return mark
 
 
 def measures(modules: Sequence[str]) -> dict[str, Measure]:
-    """Return the functions of modules that `measure` marks, by their names."""
+    """Return the functions of modules that `measure` and `sweep` mark, by their names."""
     return {
         name: each.measure
         for module in modules
@@ -63,3 +98,45 @@ def changes(quantities: Sequence[Quantity]) -> list[Quantity]:
     return [
         Quantity(after.value - before.value, f"{before.name} to {after.name}") for before, after in pairwise(quantities)
     ]
+
+
+def over_first(quantities: Sequence[Quantity]) -> list[Quantity]:
+    """Return quantities in units of the first."""
+    return [Quantity(each.value / quantities[0].value, each.name) for each in quantities]
+
+
+def changes_in_units_of_first(quantities: Sequence[Quantity]) -> list[Quantity]:
+    """Return the differences of neighbouring quantities in units of the first, each named after both."""
+    return changes(over_first(quantities))
+
+
+def last_over_first(quantities: Sequence[Quantity]) -> list[Quantity]:
+    """Return the last quantity over the first, named after both."""
+    first, *_, last = quantities
+    return [Quantity(last.value / first.value, f"{last.name} over {first.name}")]
+
+
+def _marked(function: Callable[..., Measured], called: Function, swept: Sequence[str] = ()) -> Function:
+    hints = get_type_hints(function, include_extras=True)
+    parameters = inspect.signature(function).parameters
+    fields: dict[str, Any] = {
+        name: (list[hints[name]] if name in swept else hints[name], ... if each.default is each.empty else each.default)  # type: ignore[valid-type]
+        for name, each in parameters.items()
+        if each.kind is each.KEYWORD_ONLY
+    }
+    arguments = create_model(function.__name__, __config__=ConfigDict(extra="forbid"), **fields)
+    called = wraps(function)(called)
+    called.measure = Measure(called, arguments, "evidence" in parameters)  # type: ignore[attr-defined]
+    return called
+
+
+def _quantities(measured: Measured, name: str = "") -> list[Quantity]:
+    """Return what a measure returned as quantities; those without a name of their own get this one."""
+    match measured:
+        case Quantity():
+            return [measured if measured.name else measured._replace(name=name)]
+        case list():
+            return [quantity for each in measured for quantity in _quantities(each, name)]
+        case Mapping():
+            return [Quantity(value, ", ".join(filter(None, [each, name]))) for each, value in measured.items()]
+    return [Quantity(measured, name)]

@@ -30,6 +30,8 @@ _REFIT_DASHES: dict[str, Any] = {"from zero": (0, (1.2, 1.2)), "warm start": (0,
 GREY = (0.45, 0.45, 0.45)
 _PALE_GREY = (0.78, 0.78, 0.78)
 BLACK = (0.1, 0.1, 0.1)
+DASHED = (0, (5, 2))
+DOTTED = (0, (1.5, 1.5))
 
 
 class _Marked(NamedTuple):
@@ -95,6 +97,14 @@ class Look:
             "edgecolor": to_rgba(self.color, 0.4),
             "linewidth": 0.4 * mpl.rcParams["lines.linewidth"],
         }
+
+    def line_entry(self) -> Line2D:
+        """Return the line for a legend."""
+        return Line2D([], [], **self.line())
+
+    def band_entry(self) -> Patch:
+        """Return the band for a legend."""
+        return Patch(**self.area())
 
 
 def colours(style: FigureStyle, count: int) -> list[Any]:
@@ -186,20 +196,30 @@ def key(summary: pd.DataFrame, style: FigureStyle, *, dashed: bool = True) -> tu
         known = ACCOUNTANTS.get(row["accountant"])
         if known is not None and row["mechanism"] != known.mechanism:
             # One entry for the noise of all accountants, without the accountant.
-            methods[row["method"].rpartition(" (")[0]] = Line2D([], [], **Look(_PALE_GREY, size=2.5).line())
+            methods[row["method"].rpartition(" (")[0]] = Look(_PALE_GREY, size=2.5).line_entry()
         else:
             name = wording.method(row["method"], row["accountant"])
-            methods[name] = Line2D([], [], **row_look(row, style).line())
+            methods[name] = row_look(row, style).line_entry()
     trials = int(summary["trials"].max()) if "trials" in summary else 1
     if trials > 1:
-        methods[f"± 1 standard deviation of {trials:,} trials"] = Patch(**Look(GREY).area())
+        methods |= spread_entry(trials)
     members = _members(summary) if dashed else []
     dashes: dict[str, Artist] = {
-        wording.member(text): Line2D([], [], **Look(GREY, dashes=_dashes(text, members)).line())
+        wording.member(text): Look(GREY, dashes=_dashes(text, members)).line_entry()
         for text in members
         if len(_alike(text, members)) > 1
     }
     return methods, dashes
+
+
+def entries(named: Mapping[str, Look]) -> dict[str, Artist]:
+    """Return lines for a legend."""
+    return {name: look.line_entry() for name, look in named.items()}
+
+
+def spread_entry(trials: int) -> dict[str, Artist]:
+    """Return what a legend says of bands."""
+    return {f"± 1 standard deviation of {trials:,} trials": Look(GREY).band_entry()}
 
 
 def _dashes(text: str, members: list[str]) -> Any:

@@ -1,6 +1,6 @@
 """Common style of all figures: theme, lines with their bands, axes, title, legend, files."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Literal
@@ -18,12 +18,12 @@ from matplotlib.lines import Line2D
 from matplotlib.scale import SymmetricalLogScale
 from matplotlib.ticker import FixedFormatter, FixedLocator, LogFormatterSciNotation, LogLocator, NullLocator
 
-from certified_unlearning.data.sets import built_in
+from certified_unlearning.errors import DataError
 from certified_unlearning.files import atomic_path
 from certified_unlearning.reproduction.figure_style import FigureStyle
 from certified_unlearning.reproduction.figures import line_ends
 from certified_unlearning.reproduction.figures.looks import Look
-from certified_unlearning.reproduction.figures.wording import Numbers, number
+from certified_unlearning.reproduction.figures.wording import Numbers, number, title_of
 from certified_unlearning.text import counted
 
 _LEAST_ACCURACY_SPAN = 0.02
@@ -218,8 +218,23 @@ def sweep_axis(axes: Axes, values: pd.Series, name: str) -> None:
 def about(summary: pd.DataFrame, what: str) -> str:
     """Return a title: what was done; the data set and n."""
     row = summary.iloc[0]
-    known = built_in(row["dataset"])
-    return f"{what}\n{row['dataset'] if known is None else known.title}, n = {row['n']:,}"
+    return f"{what}\n{title_of(row['dataset'])}, n = {row['n']:,}"
+
+
+def require_lines(found: Iterable[str], known: Collection[str], what: str) -> None:
+    """Require that a figure knows all that rows hold.
+
+    Args:
+        found: What they hold.
+        known: What has a line.
+        what: How the message begins, such as ``the rows of deletions hold``.
+
+    Raises:
+        DataError: Something has no line.
+    """
+    unknown = sorted(set(found) - set(known))
+    if unknown:
+        raise DataError(f"{what} {unknown[0]!r}, which has no line")
 
 
 def handles(axes: Axes) -> dict[str, Line2D]:

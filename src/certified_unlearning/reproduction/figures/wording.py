@@ -7,6 +7,7 @@ import numpy as np
 from matplotlib.ticker import Formatter
 
 from certified_unlearning.accounting.accountants import ACCOUNTANTS
+from certified_unlearning.data.sets import built_in
 
 _GREEK = {
     "alpha": "α",
@@ -49,6 +50,12 @@ def member(text: str) -> str:
     """Return what figures write for what tells a method's lines apart: ``ε = 0.5`` for ``epsilon = 0.5``."""
     letter, equals, value = text.partition(" = ")
     return f"{greek(letter)} = {number(float(value))}" if equals else text
+
+
+def title_of(data: str) -> str:
+    """Return a data set's title, or its name where it is none of the package's."""
+    known = built_in(data)
+    return known.title if known else data
 
 
 def bound(accountant: str) -> str:

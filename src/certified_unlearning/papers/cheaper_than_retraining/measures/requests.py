@@ -9,7 +9,7 @@ from collections.abc import Sequence
 import pandas as pd
 
 from certified_unlearning.papers.cheaper_than_retraining.names import SPECTRA
-from certified_unlearning.reproduction.claims.evidence import Evidence, MissingEvidence, with_table
+from certified_unlearning.reproduction.claims.evidence import Evidence, MissingEvidence, table_of
 from certified_unlearning.reproduction.claims.registry import measure
 from certified_unlearning.reproduction.claims.relations import Quantity
 
@@ -52,14 +52,14 @@ def cost_lost_accuracy(evidence: Sequence[Evidence], *, system: str, beside: str
 
 
 @measure
-def cost_growth_of_rows_read(evidence: Sequence[Evidence], *, system: str, records: int) -> list[Quantity]:
+def cost_growth_of_rows_read(evidence: Sequence[Evidence], *, system: str, records: int) -> Quantity:
     """Return rows that a request reads at the largest size over those at the least size at which it was run."""
     own = _of(_rows(evidence), system)
     own = own[own["records"] == records].sort_values("n")
     if own["n"].nunique() < 2:
         raise MissingEvidence(f"{system} was run at fewer than two sizes; run `snakemake --config preset=cost`")
     read = own["passes"] * own["n"]
-    return [Quantity(read.iloc[-1] / read.iloc[0], f"n = {own['n'].iloc[0]:,} to n = {own['n'].iloc[-1]:,}")]
+    return Quantity(read.iloc[-1] / read.iloc[0], f"n = {own['n'].iloc[0]:,} to n = {own['n'].iloc[-1]:,}")
 
 
 @measure
@@ -72,7 +72,7 @@ def cost_requests_that_moved(evidence: Sequence[Evidence], *, system: str, recor
 
 def _rows(evidence: Sequence[Evidence]) -> pd.DataFrame:
     """Return the rows on the first kind of synthetic data that were run."""
-    table = with_table(evidence, "cost").table("cost")
+    table = table_of(evidence, "cost")
     made = table[table["data"].isin(SPECTRA) & table["seconds"].notna()]
     if made.empty:
         raise MissingEvidence(

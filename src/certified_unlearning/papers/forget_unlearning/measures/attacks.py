@@ -8,7 +8,7 @@ import pandas as pd
 from certified_unlearning.errors import ParameterError
 from certified_unlearning.papers.forget_unlearning.names import Attack, Mechanism
 from certified_unlearning.papers.forget_unlearning.services.advantage import Measured
-from certified_unlearning.reproduction.claims.evidence import Evidence, with_table
+from certified_unlearning.reproduction.claims.evidence import Evidence, table_of
 from certified_unlearning.reproduction.claims.intervals import FALSE_ALARMS
 from certified_unlearning.reproduction.claims.registry import measure
 from certified_unlearning.reproduction.claims.relations import Quantity
@@ -34,7 +34,7 @@ def advantage_over_promise(
 @measure
 def advantage_surely_over_bound(evidence: Sequence[Evidence], *, mechanism: Mechanism) -> list[Quantity]:
     """Return the lower confidence bound of every attack on a mechanism, less the bound that holds."""
-    attacks = with_table(evidence, "deletion").table("deletion")
+    attacks = table_of(evidence, "deletion")
     cells = _rows(attacks[attacks["mechanism"] == mechanism])
     return [
         Quantity(_measured(cell).interval(FALSE_ALARMS / len(cells)).low - cell["bound"], cell["attack"])
@@ -45,7 +45,7 @@ def advantage_surely_over_bound(evidence: Sequence[Evidence], *, mechanism: Mech
 @measure
 def risk_over_certified(evidence: Sequence[Evidence], *, requester: Literal["fixed", "adaptive"]) -> list[Quantity]:
     """Return the mean excess risk of every model of a stream over what Theorem 5.1 certifies."""
-    risks = with_table(evidence, "risk").table("risk")
+    risks = table_of(evidence, "risk")
     rows = _rows(risks[risks["requester"] == requester])
     return [
         Quantity(
@@ -68,7 +68,7 @@ def _quantile(trials: int, comparisons: int) -> float:
 
 
 def _cell(evidence: Sequence[Evidence], attack: Attack, mechanism: Mechanism) -> Row:
-    attacks = with_table(evidence, "deletion").table("deletion")
+    attacks = table_of(evidence, "deletion")
     cells = _rows(attacks[(attacks["attack"] == attack) & (attacks["mechanism"] == mechanism)])
     if len(cells) != 1:
         raise ParameterError(f"the attack {attack} does not apply to {mechanism}")

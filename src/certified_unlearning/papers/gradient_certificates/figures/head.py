@@ -1,18 +1,14 @@
 """Figure of a head on fixed features: certified shares against k, and accuracy with its bounds against epochs."""
 
 import pandas as pd
-from matplotlib.artist import Artist
 from matplotlib.figure import Figure
-from matplotlib.lines import Line2D
-from matplotlib.patches import Patch
 from matplotlib.ticker import MaxNLocator
 
+from certified_unlearning.papers.gradient_certificates.figures.lines import DASHED
 from certified_unlearning.papers.gradient_certificates.names import title_of
 from certified_unlearning.reproduction.figure_style import FigureStyle
 from certified_unlearning.reproduction.figures import style as shared
-from certified_unlearning.reproduction.figures.looks import BLACK, Look, colours
-
-_DASHED = (0, (4, 2))
+from certified_unlearning.reproduction.figures.looks import BLACK, Look, colours, entries
 
 
 def draw(rows: pd.DataFrame, style: FigureStyle) -> Figure:
@@ -21,7 +17,7 @@ def draw(rows: pd.DataFrame, style: FigureStyle) -> Figure:
     first, last = rows.iloc[0], rows["epochs"].max()
     with shared.theme(style):
         unlearning, privacy, *hues = colours(style, 2 + len(ks))
-        looks = {"unlearning": Look(unlearning, "o"), "privacy": Look(privacy, "s", _DASHED)}
+        looks = {"unlearning": Look(unlearning, "o"), "privacy": Look(privacy, "s", DASHED)}
         figure = shared.new_figure(style, columns=2)
         shares, along = figure.subplots(1, 2)
         for mode, look in looks.items():
@@ -39,9 +35,8 @@ def draw(rows: pd.DataFrame, style: FigureStyle) -> Figure:
         along.set(xlabel="Epochs")
         along.xaxis.set_major_locator(MaxNLocator(integer=True))
         shared.accuracy_axis(along)
-        key: dict[str, Artist] = {mode: Line2D([], [], **look.line()) for mode, look in looks.items()}
-        bands: dict[str, Artist] = {"accuracy": Line2D([], [], **Look(BLACK, "D").line())}
-        bands |= {f"bounds for k = {k}": Patch(**Look(hue).area()) for k, hue in zip(ks, hues, strict=True)}
+        bands = entries({"accuracy": Look(BLACK, "D")})
+        bands |= {f"bounds for k = {k}": Look(hue).band_entry() for k, hue in zip(ks, hues, strict=True)}
         title = f"A head on fixed features, {title_of(str(first['data']))}, {first['trials']} trials"
-        shared.finish(figure, title, key, bands)
+        shared.finish(figure, title, entries(looks), bands)
     return figure

@@ -1,14 +1,12 @@
 """Figure of streams of requests: what shards with budgets refuse, and what they save."""
 
 import pandas as pd
-from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.lines import Line2D
 
 from certified_unlearning.reproduction.figure_style import FigureStyle
 from certified_unlearning.reproduction.figures import style as shared
-from certified_unlearning.reproduction.figures.looks import Look, colours
+from certified_unlearning.reproduction.figures.looks import Look, colours, entries
 
 NAMES = {"random": "at random", "one shard": "all of one shard", "in turn": "of each shard in turn"}
 MARKERS = "osD"
@@ -37,9 +35,7 @@ def draw(rows: pd.DataFrame, style: FigureStyle) -> Figure:
             axes.set_xlabel("Budget of a shard")
             axes.set_xscale("log", base=2)
             axes.set_xticks(sorted({*rows["budget"]}), labels=[str(each) for each in sorted({*rows["budget"]})])
-        key: dict[str, Artist] = {
-            NAMES.get(stream, stream): Line2D([], [], **look.line()) for stream, look in looks.items()
-        }
+        key = entries({NAMES.get(stream, stream): look for stream, look in looks.items()})
         shared.finish(figure, "Requests to shards that answer while a budget lasts", key)
     return figure
 

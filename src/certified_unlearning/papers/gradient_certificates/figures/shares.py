@@ -1,20 +1,16 @@
 """Figure of certified shares against k, a panel for each case."""
 
-import numpy as np
+from typing import Any
+
 import pandas as pd
-from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.lines import Line2D
-from matplotlib.patches import Patch
 
+from certified_unlearning.papers.gradient_certificates.figures.lines import DASHED, draw_shares, looks_of_levels
 from certified_unlearning.papers.gradient_certificates.names import title_of
 from certified_unlearning.reproduction.figure_style import FigureStyle
 from certified_unlearning.reproduction.figures import style as shared
-from certified_unlearning.reproduction.figures.looks import GREY, Look, colours
-
-DASHED = (0, (4, 2))
-MARKERS = "osD^vPX"
+from certified_unlearning.reproduction.figures.looks import GREY, Look, entries, spread_entry
 
 
 def draw(rows: pd.DataFrame, style: FigureStyle) -> Figure:
@@ -28,34 +24,25 @@ def draw(rows: pd.DataFrame, style: FigureStyle) -> Figure:
         panels = figure.subplots(down, across, squeeze=False, sharey=True).ravel()
         for axes in panels[len(names) :]:
             axes.remove()
-        levels = sorted({*rows["gamma"]})
-        hues = dict(zip(levels, colours(style, len(levels)), strict=True))
+        looks = looks_of_levels(rows["gamma"], style)
         for axes, name in zip(panels, names, strict=False):
             own = rows[rows["case"] == name]
-            _lines(axes, own, {gamma: (hues[gamma], MARKERS[levels.index(gamma) % len(MARKERS)]) for gamma in levels})
+            _lines(axes, own, looks)
             axes.set_title(_title(own), fontsize="small")
             axes.set_xlabel("Records k of every batch")
         for axes in panels[: len(names) : across]:
             axes.set_ylabel("Certified predictions")
-        key: dict[str, Artist] = {
-            f"γ = {gamma:g}": Line2D([], [], **Look(hues[gamma], MARKERS[place % len(MARKERS)]).line())
-            for place, gamma in enumerate(levels)
-        }
+        key = entries({f"γ = {gamma:g}": look for gamma, look in looks.items()})
         if "published" in set(rows["bounds"]):
-            key["bounded as published"] = Line2D([], [], **Look(GREY, dashes=DASHED).line())
-        key[f"± 1 standard deviation of {int(rows['trials'].iloc[0])} trials"] = Patch(**Look(GREY).area())
-        shared.finish(figure, "Predictions that k records cannot change", key)
+            key["bounded as published"] = Look(GREY, dashes=DASHED).line_entry()
+        shared.finish(figure, "Predictions that k records cannot change", key | spread_entry(rows["trials"].iloc[0]))
     return figure
 
 
-def _lines(axes: Axes, rows: pd.DataFrame, hues: dict[float, tuple[object, str]]) -> None:
-    for (_, bounds), line in rows.groupby(["gamma", "bounds"], sort=True):
-        own = line.sort_values("k")
-        hue, marker = hues[float(own["gamma"].iloc[0])]
-        look = Look(hue, marker if bounds == "tighter" else "", "-" if bounds == "tighter" else DASHED)
-        axes.plot(own["k"], own["share"], **look.line())
-        low, high = own["share"] - own["share_std"], own["share"] + own["share_std"]
-        axes.fill_between(own["k"], np.clip(low, 0, 1), np.clip(high, 0, 1), **look.area())
+def _lines(axes: Axes, rows: pd.DataFrame, looks: dict[Any, Look]) -> None:
+    for (gamma, bounds), line in rows.groupby(["gamma", "bounds"], sort=True):
+        look = looks[gamma]
+        draw_shares(axes, line, look if bounds == "tighter" else Look(look.color, "", DASHED), x="k")
     axes.set_ylim(-0.02, 1.02)
 
 

@@ -13,9 +13,7 @@ from certified_unlearning.engine.abstract_training.training import Batch, Box, t
 from certified_unlearning.engine.intervals.margins import certify
 from certified_unlearning.engine.intervals.network import Dense, Network
 from certified_unlearning.papers.gradient_certificates.learning import CHANGES
-from certified_unlearning.reproduction.claims.evidence import Evidence
-from certified_unlearning.reproduction.claims.registry import measure
-from certified_unlearning.reproduction.claims.relations import Quantity
+from certified_unlearning.reproduction.claims.registry import last_over_first, measure, sweep
 from certified_unlearning.vocabulary import Changes
 
 _SLOPE = Network((Dense(1, 1, bias=False),))
@@ -27,23 +25,18 @@ _GRADIENTS = (0.9, -0.2, 0.5, -0.7, 0.1)
 _UPDATES = 2
 
 
-@measure
-def attained_over_bound(
-    evidence: Sequence[Evidence], *, mode: Literal["unlearning", "privacy"], k: list[int]
-) -> list[Quantity]:
+@sweep("k = {k}")
+def attained_over_bound(*, mode: Literal["unlearning", "privacy"], k: int) -> float:
     """Return the largest mean of a batch's gradients that changes attain, over the bound of lines 12 to 15.
 
     One update from a known start, means over present records: every removal of up to k, and for privacy every addition
     of up to k gradients at the level of clipping.
     """
-    return [
-        Quantity(_largest_mean(_GRADIENTS, each, mode) / _upper(_GRADIENTS, each, CHANGES[mode]), f"k = {each}")
-        for each in k
-    ]
+    return _largest_mean(_GRADIENTS, k, mode) / _upper(_GRADIENTS, k, CHANGES[mode])
 
 
 @measure
-def fixed_over_bound(evidence: Sequence[Evidence], *, normaliser: Normaliser) -> list[Quantity]:
+def fixed_over_bound(*, normaliser: Normaliser) -> float:
     """Return what a batch of two gradients at the level of clipping becomes by one more, over its bound for k = 1.
 
     Sums are divided by the two that were there: ``present`` takes the bound of means over present records, which lines
@@ -51,11 +44,11 @@ def fixed_over_bound(evidence: Sequence[Evidence], *, normaliser: Normaliser) ->
     """
     level = 1.0
     bound = _upper((level, level), 1, CHANGES["privacy"], normaliser)
-    return [Quantity(3 * level / 2 / bound)]
+    return 3 * level / 2 / bound
 
 
 @measure
-def retrained_outside(evidence: Sequence[Evidence], *, recut: bool = False) -> list[Quantity]:
+def retrained_outside(*, recut: bool = False) -> float:
     """Return how many retrainings without one record leave the box, of logistic regression.
 
     Three records in one batch; with ``recut`` four in batches of two that are cut anew when one leaves.
@@ -67,18 +60,18 @@ def retrained_outside(evidence: Sequence[Evidence], *, recut: bool = False) -> l
         box = train(_SLOPE, descent, start, batches, k=[1]).box
         # Without the first: the second and the third in one batch, the last alone.
         again = _trained(_SLOPE, descent, start, [(rows[1:3], labels[1:3]), (rows[3:], labels[3:])])
-        return [Quantity(int(not _inside(again, box)))]
+        return int(not _inside(again, box))
     rows, labels = _line()
     box = train(_LINE, _LINE_DESCENT, _origin(), [Batch(rows, labels)] * _UPDATES, k=[1]).box
     outside = 0
     for left in _without_one(len(rows)):
         again = _trained(_LINE, _LINE_DESCENT, _origin(), [(rows[left], labels[left])] * _UPDATES)
         outside += not _inside(again, box)
-    return [Quantity(outside)]
+    return outside
 
 
 @measure
-def status_changes(evidence: Sequence[Evidence]) -> list[Quantity]:
+def status_changes() -> float:
     """Return how many records' removal changes whether a prediction is certified (k = 1), of three test points."""
     rows, labels = _line()
     tests = torch.tensor([2.0, 0.5, -2.0], dtype=torch.float64)[:, None]
@@ -89,13 +82,11 @@ def status_changes(evidence: Sequence[Evidence]) -> list[Quantity]:
         return certify(_LINE, box, tests[None]).certified[0]
 
     whole = status(torch.arange(len(rows)))
-    return [Quantity(sum(not torch.equal(whole, status(left)) for left in _without_one(len(rows))))]
+    return sum(not torch.equal(whole, status(left)) for left in _without_one(len(rows)))
 
 
-@measure
-def width_factor(
-    evidence: Sequence[Evidence], *, batch_size: list[int], inputs: Literal["gaussian", "zero"]
-) -> list[Quantity]:
+@sweep("b = {batch_size}", then=last_over_first)
+def width_factor(*, batch_size: int, inputs: Literal["gaussian", "zero"]) -> float:
     """Return the widest side of the box at the last size of a batch over that at the first.
 
     2-4-2 network, k = 1, three updates, privacy. Where ``zero`` all inputs are 0, and so are the first biases: every
@@ -103,20 +94,16 @@ def width_factor(
     """
     network = Network.dense(2, 4, 2)
     descent = Descent(step_size=0.2, clipping="clamp", bound=1.0)
-    found = []
-    for size in batch_size:
-        generator = torch.Generator().manual_seed(1)
-        start = []
-        for shape in network.shapes:
-            drawn = torch.randn(1, *shape, generator=generator, dtype=torch.float64)
-            start.append(torch.zeros_like(drawn) if len(shape) == 1 else drawn)
-        rows = torch.randn(size, 2, generator=generator, dtype=torch.float64)
-        labels = (rows[:, 0] > 0).long()
-        batch = Batch(rows if inputs == "gaussian" else torch.zeros_like(rows), labels)
-        box = train(network, descent, start, [batch] * 3, k=[1], neighbourhood=Neighbourhood(CHANGES["privacy"])).box
-        found.append(Quantity(max(float((each.upper - each.lower).max()) for each in box), f"b = {size}"))
-    first, *_, last = found
-    return [Quantity(last.value / first.value, f"{last.name} over {first.name}")]
+    generator = torch.Generator().manual_seed(1)
+    start = []
+    for shape in network.shapes:
+        drawn = torch.randn(1, *shape, generator=generator, dtype=torch.float64)
+        start.append(torch.zeros_like(drawn) if len(shape) == 1 else drawn)
+    rows = torch.randn(batch_size, 2, generator=generator, dtype=torch.float64)
+    labels = (rows[:, 0] > 0).long()
+    batch = Batch(rows if inputs == "gaussian" else torch.zeros_like(rows), labels)
+    box = train(network, descent, start, [batch] * 3, k=[1], neighbourhood=Neighbourhood(CHANGES["privacy"])).box
+    return max(float((each.upper - each.lower).max()) for each in box)
 
 
 def _upper(gradients: Sequence[float], k: int, changes: Changes, normaliser: Normaliser = "present") -> float:

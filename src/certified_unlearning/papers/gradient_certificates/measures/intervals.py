@@ -1,6 +1,5 @@
 """Measures of interval arithmetic as the paper prints it: products, softmax, clipping, backward passes."""
 
-from collections.abc import Sequence
 from typing import Literal
 
 import torch
@@ -13,7 +12,6 @@ from certified_unlearning.engine.intervals.losses import softmax_bounds
 from certified_unlearning.engine.intervals.network import Network
 from certified_unlearning.engine.intervals.products import exact_product, rump_product
 from certified_unlearning.engine.intervals.rounding import NAIVE
-from certified_unlearning.reproduction.claims.evidence import Evidence
 from certified_unlearning.reproduction.claims.registry import measure
 from certified_unlearning.reproduction.claims.relations import Quantity
 
@@ -22,7 +20,7 @@ _BOXES = 500
 
 
 @measure
-def members_outside_products(evidence: Sequence[Evidence]) -> list[Quantity]:
+def members_outside_products() -> float:
     """Return how many products of members of random boxes of matrices leave the product by midpoints and radii."""
     generator = torch.Generator().manual_seed(_SEED)
     left, right = _box((_BOXES, 3, 4), generator), _box((_BOXES, 4, 2), generator)
@@ -31,27 +29,26 @@ def members_outside_products(evidence: Sequence[Evidence]) -> list[Quantity]:
     for _ in range(20):
         member = _member(left, generator) @ _member(right, generator)
         outside += int(((member < bounds.lower) | (member > bounds.upper)).sum())
-    return [Quantity(outside)]
+    return outside
 
 
 @measure
-def width_over_exact(evidence: Sequence[Evidence]) -> list[Quantity]:
+def width_over_exact() -> dict[str, float]:
     """Return how wide products by midpoints and radii are over exact ones: of [0, 2] [0, 2], of random boxes."""
     ends = torch.zeros(1, 1, dtype=torch.float64), torch.full((1, 1), 2.0, dtype=torch.float64)
     generator = torch.Generator().manual_seed(_SEED)
-    found = []
+    found = {}
     for name, left, right in (
         ("[0, 2] [0, 2]", Interval(*ends), Interval(*ends)),
         ("random", _box((_BOXES, 3, 4), generator), _box((_BOXES, 4, 2), generator)),
     ):
         loose, exact = rump_product(left, right, NAIVE), exact_product(left, right, NAIVE)
-        ratio = (loose.upper - loose.lower) / (exact.upper - exact.lower)
-        found.append(Quantity(float(ratio.max()), name))
+        found[name] = float(((loose.upper - loose.lower) / (exact.upper - exact.lower)).max())
     return found
 
 
 @measure
-def matrix_products(evidence: Sequence[Evidence], *, form: Literal["printed", "factored"]) -> list[Quantity]:
+def matrix_products(*, form: Literal["printed", "factored"]) -> float:
     """Return how many products of matrices ``|A| Br + Ar |B| + Ar Br`` takes, with that of midpoints.
 
     ``factored`` writes ``Ar (|B| + Br)``; it is compared with the printed form on random boxes.
@@ -66,13 +63,11 @@ def matrix_products(evidence: Sequence[Evidence], *, form: Literal["printed", "f
     else:
         radius = counted(a, br) + counted(ar, b + br)
     assert torch.allclose(radius, printed)
-    return [Quantity(counted.count)]
+    return counted.count
 
 
 @measure
-def softmax_upper(
-    evidence: Sequence[Evidence], *, low: list[float], high: list[float], printed: bool
-) -> list[Quantity]:
+def softmax_upper(*, low: list[float], high: list[float], printed: bool) -> list[Quantity]:
     """Return upper bounds of softmax for boxes of logits, as printed in appendix B or with 1 for the own term."""
     logits_box = Interval(*(torch.tensor([each], dtype=torch.float64) for each in (low, high)))
     if printed:
@@ -83,7 +78,7 @@ def softmax_upper(
 
 
 @measure
-def softmax_members_outside(evidence: Sequence[Evidence], *, printed: bool) -> list[Quantity]:
+def softmax_members_outside(*, printed: bool) -> float:
     """Return how many shares of members of random boxes of logits leave their bounds."""
     generator = torch.Generator().manual_seed(_SEED)
     box = _box((_BOXES, 3), generator)
@@ -95,12 +90,11 @@ def softmax_members_outside(evidence: Sequence[Evidence], *, printed: bool) -> l
     for _ in range(20):
         shares = _member(box, generator).softmax(dim=-1)
         outside += int(((shares < lower) | (shares > upper)).sum())
-    return [Quantity(outside)]
+    return outside
 
 
 @measure
 def clipped_widths(
-    evidence: Sequence[Evidence],
     *,
     low: list[float],
     high: list[float],
@@ -119,9 +113,7 @@ def clipped_widths(
 
 
 @measure
-def weight_gradients_apart(
-    evidence: Sequence[Evidence], *, factor: Literal["pre-activation", "activation"]
-) -> list[Quantity]:
+def weight_gradients_apart(*, factor: Literal["pre-activation", "activation"]) -> float:
     """Return how far a weight's gradient is from the derivative by its logits times a layer's values.
 
     Values before or after ReLU, of the last layer of a 3-4-2 network, one record. The gradient is the trainer's.
@@ -135,7 +127,7 @@ def weight_gradients_apart(
     before = row[0] @ start[0][0].T + start[1][0]
     values = before if factor == "pre-activation" else before.clamp_min(0)
     outer = logits(network, start, row)[0].softmax(dim=1) - torch.eye(2, dtype=torch.float64)[label]
-    return [Quantity(float((gradient[0] - outer.T @ values).abs().max()))]
+    return float((gradient[0] - outer.T @ values).abs().max())
 
 
 class _CountedProducts:

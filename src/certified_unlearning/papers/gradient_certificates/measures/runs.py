@@ -14,8 +14,8 @@ from certified_unlearning.papers.gradient_certificates.head import HEAD
 from certified_unlearning.papers.gradient_certificates.learning import CHANGES
 from certified_unlearning.papers.gradient_certificates.regions import REGIONS
 from certified_unlearning.papers.gradient_certificates.shares import SHARES
-from certified_unlearning.reproduction.claims.evidence import Evidence, MissingEvidence, with_table
-from certified_unlearning.reproduction.claims.registry import measure
+from certified_unlearning.reproduction.claims.evidence import Evidence, MissingEvidence, table_of
+from certified_unlearning.reproduction.claims.registry import measure, sweep
 from certified_unlearning.reproduction.claims.relations import Quantity
 
 STANDARD_ERRORS = 5
@@ -23,20 +23,18 @@ STANDARD_ERRORS = 5
 _REMEDY = "run `snakemake --config preset=certificates`"
 
 
-@measure
-def certified_share(
-    evidence: Sequence[Evidence], *, case: str, k: list[int], bounds: str = "tighter"
-) -> list[Quantity]:
+@sweep("k = {k}")
+def certified_share(evidence: Sequence[Evidence], *, case: str, k: int, bounds: str = "tighter") -> float:
     """Return the mean share of certified test predictions of a case of ``shares``."""
-    rows = _shares(evidence)
-    return [Quantity(_at(rows, case, each, bounds)["share"], f"k = {each}") for each in k]
+    rows = table_of(evidence, SHARES.name)
+    return float(_at(rows, case, k, bounds)["share"])
 
 
 @measure
 def share_changes(evidence: Sequence[Evidence]) -> list[Quantity]:
     """Return by how much shares change from each k to the next one, of every line of ``shares``."""
     found = []
-    for (case, gamma, bounds), line in _shares(evidence).groupby(["case", "gamma", "bounds"], sort=False):
+    for (case, gamma, bounds), line in table_of(evidence, SHARES.name).groupby(["case", "gamma", "bounds"], sort=False):
         ordered = line.sort_values("k")
         changes = ordered["share"].diff().iloc[1:]
         found += [
@@ -47,31 +45,29 @@ def share_changes(evidence: Sequence[Evidence]) -> list[Quantity]:
 
 
 @measure
-def tighter_less_published(evidence: Sequence[Evidence]) -> list[Quantity]:
+def tighter_less_published(evidence: Sequence[Evidence]) -> dict[str, float]:
     """Return by how much shares by our bounds are above those by the published ones, wherever both were run."""
-    rows = _shares(evidence)
+    rows = table_of(evidence, SHARES.name)
     keys = ["case", "gamma", "k"]
     both = rows[rows["bounds"] == "tighter"].merge(rows[rows["bounds"] == "published"], on=keys)
     if both.empty:
-        raise MissingEvidence(
-            "no case of shares has both ways of bounding; run `snakemake --config preset=certificates`"
-        )
-    return [
-        Quantity(row["share_x"] - row["share_y"], f"{row['case']}, gamma = {row['gamma']:g}, k = {row['k']}")
+        raise MissingEvidence(f"no case of shares has both ways of bounding; {_REMEDY}")
+    return {
+        f"{row['case']}, gamma = {row['gamma']:g}, k = {row['k']}": row["share_x"] - row["share_y"]
         for _, row in both.iterrows()
-    ]
+    }
 
 
 @measure
-def domain_shares(evidence: Sequence[Evidence], *, k: int) -> list[Quantity]:
+def domain_shares(evidence: Sequence[Evidence], *, k: int) -> dict[str, float]:
     """Return the share of the plane certified for k records, of each panel of ``regions``."""
-    rows = with_table(evidence, REGIONS.name).table(REGIONS.name)
+    rows = table_of(evidence, REGIONS.name)
     if k not in set(rows["radius"]) | {rows["largest_k"].iloc[0]}:
         raise MissingEvidence(f"regions were not asked for k = {k}; add it to k in `params.yaml`")
-    return [
-        Quantity(float((panel["radius"] >= k).mean()), f"{data}, {mode}, gamma = {gamma:g}")
+    return {
+        f"{data}, {mode}, gamma = {gamma:g}": float((panel["radius"] >= k).mean())
         for (data, mode, gamma), panel in rows.groupby(["data", "mode", "gamma"], sort=False)
-    ]
+    }
 
 
 @measure
@@ -85,7 +81,7 @@ def regions_compared(
         by: What the sides differ in.
         larger: The side that should be larger, and the other; of ``gamma`` nothing: the smaller level should be.
     """
-    rows = with_table(evidence, REGIONS.name).table(REGIONS.name)
+    rows = table_of(evidence, REGIONS.name)
     shares = {
         (k, *panel): float((own["radius"] >= k).mean())
         for panel, own in rows.groupby(["data", "mode", "gamma"], sort=False)
@@ -115,7 +111,7 @@ def least_batch_changes(
         across: ``depth``, or ``mode``: privacy over unlearning.
         lost: What stands for a network that no batch of the sweep certifies, though one before it.
     """
-    rows = with_table(evidence, BATCHES.name).table(BATCHES.name)
+    rows = table_of(evidence, BATCHES.name)
     least = {mode: least_batches(rows[rows["mode"] == mode]).to_dict() for mode in CHANGES}
     depths = sorted({*rows["depth"]})
     pairs = (
@@ -136,22 +132,21 @@ def least_batch_changes(
 @measure
 def fine_tuned_shares(evidence: Sequence[Evidence], *, k: int) -> list[Quantity]:
     """Return the certified share of the new class for k records, of every mode and clipping level."""
-    rows = with_table(evidence, FINE_TUNING.name).table(FINE_TUNING.name)
-    own = rows[rows["k"] == k]
+    rows = table_of(evidence, FINE_TUNING.name)
     return [
-        Quantity(row["share"], f"{row['mode']}, gamma = {row['gamma']:g}", _error(row, "share"))
-        for _, row in own.iterrows()
+        Quantity(row["share"], f"{row['mode']}, gamma = {row['gamma']:g}", _error(row))
+        for _, row in rows[rows["k"] == k].iterrows()
     ]
 
 
 @measure
 def fine_tuned_changes(evidence: Sequence[Evidence], *, across: Literal["gamma", "mode"]) -> list[Quantity]:
     """Return by how much shares change from a clipping level to the next larger one, or from unlearning to privacy."""
-    rows = with_table(evidence, FINE_TUNING.name).table(FINE_TUNING.name)
+    rows = table_of(evidence, FINE_TUNING.name)
     other = "mode" if across == "gamma" else "gamma"
     found = []
     for (value, k), line in rows.groupby([other, "k"], sort=False):
-        ordered = line.sort_values(across, ascending=across == "gamma")
+        ordered = line.sort_values("gamma")
         if across == "mode":
             ordered = line.set_index("mode").loc[["unlearning", "privacy"]].reset_index()
         found += [
@@ -159,7 +154,7 @@ def fine_tuned_changes(evidence: Sequence[Evidence], *, across: Literal["gamma",
             Quantity(
                 b["share"] - a["share"],
                 f"{value}, k = {k}, {a[across]} to {b[across]}",
-                _both(a, b) if across == "gamma" else 0.0,
+                math.hypot(_error(a), _error(b)) if across == "gamma" else 0.0,
             )
             for (_, a), (_, b) in pairwise(ordered.iterrows())
         ]
@@ -169,62 +164,52 @@ def fine_tuned_changes(evidence: Sequence[Evidence], *, across: Literal["gamma",
 
 
 @measure
-def fine_tuned_accuracy(evidence: Sequence[Evidence], *, level: Literal["smallest", "largest"]) -> list[Quantity]:
+def fine_tuned_accuracy(evidence: Sequence[Evidence], *, level: Literal["smallest", "largest"]) -> dict[str, float]:
     """Return by how much fine-tuning raises accuracy on the new class, at the smallest or largest clipping level."""
-    rows = with_table(evidence, FINE_TUNING.name).table(FINE_TUNING.name).sort_values("gamma")
+    rows = table_of(evidence, FINE_TUNING.name).sort_values("gamma")
     if level == "smallest" and len(set(rows["gamma"])) == 1:
         raise MissingEvidence(f"fine-tuning was run for one level of clipping only; {_REMEDY}")
     row = rows.iloc[0 if level == "smallest" else -1]
-    return [Quantity(row["accuracy"] - row["accuracy_before"], f"gamma = {row['gamma']:g}")]
+    return {f"gamma = {row['gamma']:g}": row["accuracy"] - row["accuracy_before"]}
 
 
 @measure
-def head_compared(evidence: Sequence[Evidence], *, across: Literal["mode", "epochs"]) -> list[Quantity]:
+def head_compared(evidence: Sequence[Evidence], *, across: Literal["mode", "epochs"]) -> dict[str, float]:
     """Return shares for privacy less those for unlearning, or of each stop less those of the one before."""
-    rows = with_table(evidence, HEAD.name).table(HEAD.name)
-    found = []
-    for k, own in rows.groupby("k", sort=True):
+    found: dict[str, float] = {}
+    for k, own in table_of(evidence, HEAD.name).groupby("k", sort=True):
         shares = own.pivot_table("share", "epochs", "mode")
         if across == "mode":
             both = shares["privacy"] - shares["unlearning"]
-            found += [Quantity(float(each), f"k = {k}, {epochs} epochs") for epochs, each in both.items()]
+            found |= {f"k = {k}, {epochs} epochs": float(each) for epochs, each in both.items()}
         else:
             for mode in CHANGES:
                 steps = shares[mode].diff().iloc[1:]
-                found += [Quantity(float(each), f"{mode}, k = {k}, {epochs} epochs") for epochs, each in steps.items()]
+                found |= {f"{mode}, k = {k}, {epochs} epochs": float(each) for epochs, each in steps.items()}
     return found
 
 
 @measure
-def head_accuracy(evidence: Sequence[Evidence], *, over: Literal["bounds", "chance"]) -> list[Quantity]:
+def head_accuracy(evidence: Sequence[Evidence], *, over: Literal["bounds", "chance"]) -> dict[str, float]:
     """Return by how much accuracy is inside its bounds (the nearer of both), or above one half at the end."""
-    rows = with_table(evidence, HEAD.name).table(HEAD.name)
+    rows = table_of(evidence, HEAD.name)
     if over == "chance":
         last = rows[rows["epochs"] == rows["epochs"].max()].iloc[0]
-        return [Quantity(last["accuracy"] - 0.5, f"{last['epochs']} epochs")]
-    return [
-        Quantity(
-            min(row["accuracy"] - row["least_accuracy"], row["largest_accuracy"] - row["accuracy"]),
-            f"{row['mode']}, k = {row['k']}, {row['epochs']} epochs",
+        return {f"{last['epochs']} epochs": last["accuracy"] - 0.5}
+    return {
+        f"{row['mode']}, k = {row['k']}, {row['epochs']} epochs": min(
+            row["accuracy"] - row["least_accuracy"], row["largest_accuracy"] - row["accuracy"]
         )
         for _, row in rows.iterrows()
-    ]
+    }
 
 
-def _error(row: pd.Series, name: str) -> float:
-    return STANDARD_ERRORS * float(row[f"{name}_std"]) / math.sqrt(row["trials"])
-
-
-def _both(first: pd.Series, second: pd.Series) -> float:
-    return math.hypot(_error(first, "share"), _error(second, "share"))
-
-
-def _shares(evidence: Sequence[Evidence]) -> pd.DataFrame:
-    return with_table(evidence, SHARES.name).table(SHARES.name)
+def _error(row: pd.Series) -> float:
+    return STANDARD_ERRORS * float(row["share_std"]) / math.sqrt(row["trials"])
 
 
 def _at(rows: pd.DataFrame, case: str, k: int, bounds: str) -> pd.Series:
     found = rows[(rows["case"] == case) & (rows["k"] == k) & (rows["bounds"] == bounds)]
     if found.empty:
-        raise MissingEvidence(f"no case {case} with k = {k}, {bounds}; run `snakemake --config preset=certificates`")
+        raise MissingEvidence(f"no case {case} with k = {k}, {bounds}; {_REMEDY}")
     return found.iloc[0]

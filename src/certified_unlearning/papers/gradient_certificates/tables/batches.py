@@ -5,11 +5,11 @@ from collections.abc import Iterator
 from typing import Any
 
 import pandas as pd
-import torch
 
 from certified_unlearning.papers.gradient_certificates.learning import CHANGES, accuracy, certified, learned
 from certified_unlearning.papers.gradient_certificates.sweeps import Batches, Training
 from certified_unlearning.papers.gradient_certificates.tasks import task_of
+from certified_unlearning.reproduction.simulation.held_out import with_spread
 
 
 def batches_table(sweep: Batches) -> pd.DataFrame:
@@ -24,13 +24,7 @@ def batches_table(sweep: Batches) -> pd.DataFrame:
     """
     return pd.DataFrame(_rows(sweep)).assign(
         experiment="batches",
-        data=sweep.data,
-        units=sweep.units,
-        k=sweep.k,
-        gamma=sweep.gamma,
-        wanted=sweep.wanted,
-        trials=sweep.trials,
-        seed=sweep.seed,
+        **sweep.model_dump(include={"data", "units", "k", "gamma", "wanted", "trials", "seed"}),
     )
 
 
@@ -59,13 +53,7 @@ def _rows(sweep: Batches) -> Iterator[dict[str, Any]]:
                     "mode": mode,
                     "batch_size": size,
                     "updates": len(tasks[0]) // size,
-                    **moments("share", shares),
-                    **moments("accuracy", accuracies),
+                    **with_spread("share", shares),
+                    **with_spread("accuracy", accuracies),
                     "seconds": time.monotonic() - begun,
                 }
-
-
-def moments(name: str, values: list[float]) -> dict[str, float]:
-    """Return the mean of a number over trials, and its standard deviation."""
-    numbers = torch.tensor(values, dtype=torch.float64)
-    return {name: float(numbers.mean()), f"{name}_std": float(numbers.std())}

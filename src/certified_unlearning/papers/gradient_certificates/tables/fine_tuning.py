@@ -17,8 +17,8 @@ from certified_unlearning.engine.intervals.propagation import TIGHTEST
 from certified_unlearning.mechanisms.certified_sgd.learned import Learned
 from certified_unlearning.papers.gradient_certificates.learning import CHANGES
 from certified_unlearning.papers.gradient_certificates.sweeps import FineTuning
-from certified_unlearning.papers.gradient_certificates.tables.batches import moments
 from certified_unlearning.papers.gradient_certificates.tasks import Images, images_of
+from certified_unlearning.reproduction.simulation.held_out import with_spread
 
 PRETRAINING_BATCH = 100
 PRETRAINING_RATE = 0.05
@@ -75,14 +75,9 @@ def fine_tuning_table(sweep: FineTuning) -> pd.DataFrame:
     rows = [row for mode in CHANGES for gamma in sweep.gamma for row in _of_level(before, sweep, mode, gamma)]
     return pd.DataFrame(rows).assign(
         experiment="fine_tuning",
-        data=sweep.data,
-        held_back=sweep.held_back,
         parameters=before[0].network.size,
-        private=sweep.private,
-        public=sweep.public,
         updates=sweep.epochs * (len(before[0].private) // sweep.private),
-        trials=sweep.trials,
-        seed=sweep.seed,
+        **sweep.model_dump(include={"data", "held_back", "private", "public", "trials", "seed"}),
     )
 
 
@@ -163,10 +158,10 @@ def _of_level(before: list[Pretrained], sweep: FineTuning, mode: str, gamma: flo
             "mode": mode,
             "gamma": gamma,
             "k": k,
-            **moments("share", [float(each[place]) for each in shares]),
+            **with_spread("share", [float(each[place]) for each in shares]),
             "others_share": sum(float(each[place]) for each in others) / len(others),
             **means,
-            **moments("accuracy", numbers["accuracy"]),
+            **with_spread("accuracy", numbers["accuracy"]),
             "seconds": seconds,
         }
 

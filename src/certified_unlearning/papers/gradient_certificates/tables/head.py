@@ -9,8 +9,8 @@ import pandas as pd
 
 from certified_unlearning.papers.gradient_certificates.learning import CHANGES, accuracy, certified, learned
 from certified_unlearning.papers.gradient_certificates.sweeps import Head, Recipe, Training
-from certified_unlearning.papers.gradient_certificates.tables.batches import moments
 from certified_unlearning.papers.gradient_certificates.tasks import Task, task_of
+from certified_unlearning.reproduction.simulation.held_out import with_spread
 
 
 def head_table(sweep: Head) -> pd.DataFrame:
@@ -28,13 +28,9 @@ def head_table(sweep: Head) -> pd.DataFrame:
     rows = [row for mode in CHANGES for epochs in sweep.epochs for row in _after(task, sweep, mode, epochs)]
     return pd.DataFrame(rows).assign(
         experiment="head",
-        data=sweep.data,
         hidden="-".join(map(str, sweep.hidden)),
         n=len(task),
-        batch_size=sweep.batch_size,
-        gamma=sweep.gamma,
-        trials=sweep.trials,
-        seed=sweep.seed,
+        **sweep.model_dump(include={"data", "batch_size", "gamma", "trials", "seed"}),
     )
 
 
@@ -55,8 +51,8 @@ def _after(task: Task, sweep: Head, mode: str, epochs: int) -> Iterator[dict[str
             "updates": epochs * (len(task) // sweep.batch_size),
             "parameters": found.network.size,
             "k": k,
-            **moments("share", [float(each[place]) for each in shares]),
-            **moments("accuracy", accuracies),
+            **with_spread("share", [float(each[place]) for each in shares]),
+            **with_spread("accuracy", accuracies),
             "least_accuracy": sum(each[place][0] for each in bounds) / len(bounds),
             "largest_accuracy": sum(each[place][1] for each in bounds) / len(bounds),
             "seconds": seconds,

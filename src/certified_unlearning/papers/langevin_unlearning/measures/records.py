@@ -11,7 +11,7 @@ import pandas as pd
 from certified_unlearning.papers.langevin_unlearning.constants import Dataset
 from certified_unlearning.reproduction.claims.evidence import Evidence, MissingEvidence, of_features, results_on, some
 from certified_unlearning.reproduction.claims.intervals import accuracy_gap, gap_in_deviations, mean_accuracy
-from certified_unlearning.reproduction.claims.registry import changes, measure
+from certified_unlearning.reproduction.claims.registry import changes, measure, sweep
 from certified_unlearning.reproduction.claims.relations import Quantity
 
 Experiment = Literal["fig3a", "fig3b", "fig3c", "fig4", "fig5a"]
@@ -20,17 +20,17 @@ Row = dict[str, Any]
 PRINTED = ("lsi", "descent-to-delete N.1", "descent-to-delete N.2")
 
 
-@measure
+@sweep("{facts}")
 def dataset_fact(
     evidence: Sequence[Evidence],
     *,
     dataset: Dataset,
-    facts: list[Literal["n", "n_test", "d", "largest_eigenvalue"]],
+    facts: Literal["n", "n_test", "d", "largest_eigenvalue"],
     features: Features | None = None,
-) -> list[Quantity]:
+) -> float:
     """Return what the summary of the prepared data set says."""
     data = of_features(results_on(evidence, dataset), features).data
-    return [Quantity(data[fact], fact) for fact in facts]
+    return float(data[facts])
 
 
 @measure

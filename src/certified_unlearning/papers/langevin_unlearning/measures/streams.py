@@ -7,7 +7,7 @@ from certified_unlearning import accounting
 from certified_unlearning.accounting import Problem
 from certified_unlearning.papers.langevin_unlearning.constants import PAPER, Dataset, Smoothness, paper_problem
 from certified_unlearning.reproduction.claims.evidence import Evidence
-from certified_unlearning.reproduction.claims.registry import measure
+from certified_unlearning.reproduction.claims.registry import measure, sweep
 from certified_unlearning.reproduction.claims.relations import Quantity
 
 SIGMA, EPSILON, RECORDS = 0.03, 1.0, 100
@@ -30,44 +30,44 @@ def stream_steps(
 @measure
 def stream_total(
     evidence: Sequence[Evidence], *, dataset: Dataset, smoothness: Smoothness, records_per_request: int
-) -> list[Quantity]:
+) -> float:
     """Return the accumulated steps of Fig. 3b."""
-    return [Quantity(sum(_stream(paper_problem(evidence, dataset, smoothness), records_per_request)))]
+    return sum(_stream(paper_problem(evidence, dataset, smoothness), records_per_request))
 
 
 @measure
 def stream_saving(
     evidence: Sequence[Evidence], *, dataset: Dataset, smoothness: Smoothness, records_per_request: int
-) -> list[Quantity]:
+) -> float:
     """Return which share of Descent-to-Delete's accumulated steps Langevin unlearning saves in Fig. 3b."""
     problem = paper_problem(evidence, dataset, smoothness)
     descent = sum(_published_state(problem, PAPER[dataset].dimension).steps_per_request)
-    return [Quantity(1 - sum(_stream(problem, records_per_request)) / descent)]
+    return 1 - sum(_stream(problem, records_per_request)) / descent
 
 
-@measure
+@sweep("request {requests}")
 def descent_steps(
     evidence: Sequence[Evidence],
     *,
     dataset: Dataset,
     smoothness: Smoothness,
-    requests: list[int],
+    requests: int,
     parameters: int | None = None,
-) -> list[Quantity]:
+) -> float:
     """Return Descent-to-Delete's steps without internal state (Theorem N.2) in some requests, counted from 1.
 
     ``I`` and the extra steps are rounded up separately, as the paper's numbers are. ``parameters`` is ``d``, by
     default the number of features.
     """
     plan = _published_state(paper_problem(evidence, dataset, smoothness), parameters or PAPER[dataset].dimension)
-    return [Quantity(plan.steps_per_request[number - 1], f"request {number}") for number in requests]
+    return plan.steps_per_request[requests - 1]
 
 
 @measure
-def descent_total(evidence: Sequence[Evidence], *, dataset: Dataset, smoothness: Smoothness) -> list[Quantity]:
+def descent_total(evidence: Sequence[Evidence], *, dataset: Dataset, smoothness: Smoothness) -> float:
     """Return Descent-to-Delete's accumulated steps without internal state."""
     plan = _published_state(paper_problem(evidence, dataset, smoothness), PAPER[dataset].dimension)
-    return [Quantity(sum(plan.steps_per_request))]
+    return sum(plan.steps_per_request)
 
 
 @cache

@@ -1,7 +1,7 @@
 """Measures of bounds on the divergence: against exact values, against each other, and as Figs. 1 and 2 show them."""
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Literal
 
 import numpy as np
@@ -15,8 +15,7 @@ from certified_unlearning.papers.privacy_dynamics.theory.quadrature import (
     LOGISTIC_SIGMA,
     logistic_divergences,
 )
-from certified_unlearning.reproduction.claims.evidence import Evidence
-from certified_unlearning.reproduction.claims.registry import changes, measure
+from certified_unlearning.reproduction.claims.registry import changes, changes_in_units_of_first, measure, sweep
 from certified_unlearning.reproduction.claims.relations import Quantity
 
 _LONG = 100_000
@@ -30,172 +29,110 @@ def _in_figure(figure: Literal[1, 2], strong_convexity: float, bound: str, steps
     return bounded(bound, problem, steps=steps, alpha=alpha)
 
 
-@measure
-def dynamics_curve(
-    evidence: Sequence[Evidence],
-    *,
-    figure: Literal[1, 2],
-    bound: str,
-    steps: list[Steps],
-    curves: list[Curve],
-) -> list[Quantity]:
+@sweep("alpha = {curve[0]:g}, K = {steps:g}")
+def dynamics_curve(*, figure: Literal[1, 2], bound: str, curve: Curve, steps: Steps) -> float:
     """Return points of curves of Fig. 1 or 2, each of an order and a strong convexity."""
-    return [
-        Quantity(_in_figure(figure, curvature, bound, count, alpha), f"alpha = {alpha:g}, K = {count:g}")
-        for alpha, curvature in curves
-        for count in steps
-    ]
+    alpha, curvature = curve
+    return _in_figure(figure, curvature, bound, steps, alpha)
 
 
-@measure
-def changes_of_dynamics_by_order(
-    evidence: Sequence[Evidence], *, bound: str, alpha: list[float], steps: Steps
-) -> list[Quantity]:
+@sweep("alpha = {alpha:g}", then=changes_in_units_of_first)
+def changes_of_dynamics_by_order(*, bound: str, alpha: float, steps: Steps) -> float:
     """Return how a bound of Fig. 1, divided by its order, changes from order to order, in units of the first."""
-    by_order = [_in_figure(1, 1.0, bound, steps, each) / each for each in alpha]
-    return changes(
-        [Quantity(value / by_order[0], f"alpha = {each:g}") for value, each in zip(by_order, alpha, strict=True)]
-    )
+    return _in_figure(1, 1.0, bound, steps, alpha) / alpha
 
 
-@measure
-def changes_of_dynamics_by_curvature(
-    evidence: Sequence[Evidence], *, strong_convexity: list[float], steps: Steps
-) -> list[Quantity]:
+@sweep("lambda = {strong_convexity:g}", then=changes)
+def changes_of_dynamics_by_curvature(*, strong_convexity: float, steps: Steps) -> float:
     """Return how Corollary 1 changes in Fig. 1 from one strong convexity to the next."""
-    return changes(
-        [Quantity(_in_figure(1, each, "corollary-1", steps, 10.0), f"lambda = {each:g}") for each in strong_convexity]
-    )
+    return _in_figure(1, strong_convexity, "corollary-1", steps, 10.0)
 
 
-@measure
-def steps_to_share_of_plateau(
-    evidence: Sequence[Evidence], *, strong_convexity: list[float], share: float
-) -> list[Quantity]:
+@sweep("lambda = {strong_convexity:g}", then=changes)
+def steps_to_share_of_plateau(*, strong_convexity: float, share: float) -> float:
     """Return how the first step at which Corollary 1 reaches a share of its limit changes with strong convexity."""
-
-    def first(curvature: float) -> int:
-        problem = figure_1(curvature)
-        target = share * bounded("corollary-1", problem, steps=math.inf)
-        return _first(lambda count: bounded("corollary-1", problem, steps=count) >= target)
-
-    return changes([Quantity(first(each), f"lambda = {each:g}") for each in strong_convexity])
+    problem = figure_1(strong_convexity)
+    target = share * bounded("corollary-1", problem, steps=math.inf)
+    return _first(lambda count: bounded("corollary-1", problem, steps=count) >= target)
 
 
-@measure
-def quotients_of_increments(evidence: Sequence[Evidence], *, bound: str, steps: list[int]) -> list[Quantity]:
+@sweep("K = {steps}")
+def quotients_of_increments(*, bound: str, steps: int) -> float:
     """Return what a step adds to a bound in Fig. 1 over what the step before added."""
     problem = figure_1(1.0)
 
     def added(count: int) -> float:
         return bounded(bound, problem, steps=count) - bounded(bound, problem, steps=count - 1)
 
-    return [Quantity(added(count) / added(count - 1), f"K = {count}") for count in steps]
+    return added(steps) / added(steps - 1)
 
 
-@measure
-def first_steps_below_composition(
-    evidence: Sequence[Evidence], *, bound: str, strong_convexity: float, alpha: list[float]
-) -> list[Quantity]:
+@sweep("alpha = {alpha:g}")
+def first_steps_below_composition(*, bound: str, strong_convexity: float, alpha: float) -> float:
     """Return the first number of steps after which a bound is below composition, one for each order."""
     problem = figure_2() if bound == "corollary-2" else figure_1(strong_convexity)
 
-    def first(order: float) -> int:
-        def below(count: int) -> bool:
-            composed = bounded("composition", problem, steps=count, alpha=order)
-            return bounded(bound, problem, steps=count, alpha=order) < composed
+    def below(count: int) -> bool:
+        composed = bounded("composition", problem, steps=count, alpha=alpha)
+        return bounded(bound, problem, steps=count, alpha=alpha) < composed
 
-        return _first(below)
-
-    return [Quantity(first(each), f"alpha = {each:g}") for each in alpha]
+    return _first(below)
 
 
 @measure
-def changes_of_steps_below_composition(
-    evidence: Sequence[Evidence], *, bound: str, strong_convexity: float, alpha: list[float]
-) -> list[Quantity]:
+def changes_of_steps_below_composition(*, bound: str, strong_convexity: float, alpha: list[float]) -> list[Quantity]:
     """Return how the first number of steps after which a bound is below composition changes with the order."""
-    return changes(first_steps_below_composition(evidence, bound=bound, strong_convexity=strong_convexity, alpha=alpha))
+    return changes(first_steps_below_composition(bound=bound, strong_convexity=strong_convexity, alpha=alpha))
 
 
-@measure
+@sweep("lambda = {strong_convexity:g}, K = {steps:g}")
 def exact_over_dynamics_bound(
-    evidence: Sequence[Evidence],
-    *,
-    bound: str,
-    strong_convexity: list[float],
-    steps: list[Steps],
-    start: Literal["point", "gaussian"] = "point",
-) -> list[Quantity]:
+    *, bound: str, strong_convexity: float, steps: Steps, start: Literal["point", "gaussian"] = "point"
+) -> float:
     """Return the exact divergence on quadratic losses over a bound, from a point or from Corollary 1's Gaussian."""
-    found = []
-    for curvature in strong_convexity:
-        problem = figure_2() if bound in ("corollary-2", "theorem-3") else figure_1(curvature)
-        variance = 2 * SIGMA**2 / curvature if start == "gaussian" else 0.0
-        for count in steps:
-            quotient = exact(problem, steps=count, start_variance=variance) / bounded(bound, problem, steps=count)
-            found.append(Quantity(quotient, f"lambda = {curvature:g}, K = {count:g}"))
-    return found
+    problem = figure_2() if bound in ("corollary-2", "theorem-3") else figure_1(strong_convexity)
+    variance = 2 * SIGMA**2 / strong_convexity if start == "gaussian" else 0.0
+    return exact(problem, steps=steps, start_variance=variance) / bounded(bound, problem, steps=steps)
 
 
-@measure
-def logistic_over_dynamics_bound(
-    evidence: Sequence[Evidence], *, bound: str, alpha: list[float], steps: list[int]
-) -> list[Quantity]:
+@sweep("alpha = {alpha:g}")
+def logistic_over_dynamics_bound(*, bound: str, alpha: float, steps: list[int]) -> list[Quantity]:
     """Return the divergence on a logistic loss, from Corollary 1's Gaussian and by quadrature, over a bound."""
     start_variance = 2 * LOGISTIC_SIGMA**2 / LOGISTIC.strong_convexity
-    found = []
-    for order in alpha:
-        divergences = logistic_divergences(order, steps, start_variance=start_variance)
-        for count, divergence in zip(steps, divergences, strict=True):
-            limit = bounded(bound, LOGISTIC, steps=count, alpha=order, sigma=LOGISTIC_SIGMA)
-            found.append(Quantity(divergence / limit, f"alpha = {order:g}, K = {count}"))
-    return found
+    divergences = logistic_divergences(alpha, steps, start_variance=start_variance)
+    return [
+        Quantity(
+            divergence / bounded(bound, LOGISTIC, steps=count, alpha=alpha, sigma=LOGISTIC_SIGMA),
+            f"alpha = {alpha:g}, K = {count}",
+        )
+        for count, divergence in zip(steps, divergences, strict=True)
+    ]
 
 
-@measure
+@sweep("lambda = {strong_convexity:g}, K = {steps:g}")
 def quotient_of_dynamics_bounds(
-    evidence: Sequence[Evidence],
-    *,
-    above: str,
-    below: str,
-    steps: list[Steps],
-    strong_convexity: list[float],
-    step_size: float = 0.02,
-) -> list[Quantity]:
+    *, above: str, below: str, strong_convexity: float, steps: Steps, step_size: float = 0.02
+) -> float:
     """Return one bound over another; of curvature 1 as in Fig. 2, of another as in Fig. 1."""
-    found = []
-    for curvature in strong_convexity:
-        problem = figure_2(step_size) if curvature == 1 else figure_1(curvature)
-        for count in steps:
-            quotient = bounded(above, problem, steps=count) / bounded(below, problem, steps=count)
-            found.append(Quantity(quotient, f"lambda = {curvature:g}, K = {count:g}"))
-    return found
+    problem = figure_2(step_size) if strong_convexity == 1 else figure_1(strong_convexity)
+    return bounded(above, problem, steps=steps) / bounded(below, problem, steps=steps)
 
 
-@measure
-def exact_over_general_start(
-    evidence: Sequence[Evidence], *, start_gap: float, start_variance: float, steps: list[int]
-) -> list[Quantity]:
+@sweep("K = {steps}")
+def exact_over_general_start(*, start_gap: float, start_variance: float, steps: int) -> float:
     """Return the exact divergence of quadratic losses over Eq. 67, where the laws already diverge at the start.
 
     The starts are Gaussians of one variance whose means differ in the direction in which the data sets push.
     """
     problem = figure_2()
     slope = start_gap**2 / (2 * start_variance)
-    gap, variance, found = start_gap, start_variance, {}
-    for count in range(1, max(steps) + 1):
+    gap, variance = start_gap, start_variance
+    for _ in range(steps):
         gap = (1 - problem.step_size) * gap + problem.step_size * problem.sensitivity(1)
         variance = (1 - problem.step_size) ** 2 * variance + 2 * problem.step_size * SIGMA**2
-        found[count] = 10 * gap**2 / (2 * variance)
     start = RenyiCurve(lambda alpha: np.log(alpha) + math.log(slope))
-    return [
-        Quantity(
-            found[count] / float(theorem_2_from(start, problem, sigma=SIGMA, steps=count)(np.array([10.0]))[0]),
-            f"K = {count}",
-        )
-        for count in steps
-    ]
+    bound = float(theorem_2_from(start, problem, sigma=SIGMA, steps=steps)(np.array([10.0]))[0])
+    return 10 * gap**2 / (2 * variance) / bound
 
 
 def _first(holds: Callable[[int], bool]) -> int:

@@ -12,7 +12,7 @@ import numpy as np
 from certified_unlearning.accounting.core.problem import Problem
 from certified_unlearning.errors import ParameterError
 from certified_unlearning.papers.privacy_dynamics.theory.gaussians import lower_bound
-from certified_unlearning.reproduction.claims.evidence import Evidence, with_table
+from certified_unlearning.reproduction.claims.evidence import Evidence, table_of
 from certified_unlearning.reproduction.claims.registry import measure
 from certified_unlearning.reproduction.claims.relations import Quantity
 
@@ -75,10 +75,10 @@ def changes_of_measured_over_composition(evidence: Sequence[Evidence]) -> list[Q
 
 
 @measure
-def measured_divergences(evidence: Sequence[Evidence]) -> list[Quantity]:
+def measured_divergences(evidence: Sequence[Evidence]) -> Quantity:
     """Return the measured divergence after the last number of steps, at the least order."""
     row = _last(evidence)
-    return [Quantity(row["renyi"], _name(row), max(row["high"] - row["renyi"], row["renyi"] - row["low"]))]
+    return Quantity(row["renyi"], _name(row), max(row["high"] - row["renyi"], row["renyi"] - row["low"]))
 
 
 @measure
@@ -94,7 +94,7 @@ def measured_over_inline_variance(evidence: Sequence[Evidence]) -> list[Quantity
 
 def _sampled(evidence: Sequence[Evidence]) -> list[Row]:
     """Return the sampled rows, each with the values of the bounds at its order and steps."""
-    table = with_table(evidence, "measured").table("measured")
+    table = table_of(evidence, "measured")
     point = ["alpha", "steps"]
     bounds = table[table["bound"] != "sampled"].pivot_table("renyi", index=point, columns="bound")
     rows = table[table["bound"] == "sampled"].join(bounds, on=point)

@@ -1,7 +1,6 @@
 """Measures of the excess risk: Lemma 6, Theorem 4, the lower bound that it is compared with, and Table 1."""
 
 import math
-from collections.abc import Sequence
 from typing import Literal
 
 import numpy as np
@@ -18,8 +17,7 @@ from certified_unlearning.papers.privacy_dynamics.theory.private_erm import (
     table_1,
 )
 from certified_unlearning.papers.privacy_dynamics.theory.quadrature import projected_risks
-from certified_unlearning.reproduction.claims.evidence import Evidence
-from certified_unlearning.reproduction.claims.registry import changes, measure
+from certified_unlearning.reproduction.claims.registry import changes_in_units_of_first, measure, over_first, sweep
 from certified_unlearning.reproduction.claims.relations import Quantity
 
 Target = Literal["renyi", "dp"]
@@ -45,63 +43,47 @@ def _certified(recipe: Recipe, bound: str) -> float:
 
 
 @measure
-def recipe_over_target(evidence: Sequence[Evidence], *, target: Target, bound: str) -> list[Quantity]:
+def recipe_over_target(*, target: Target, bound: str) -> Quantity:
     """Return what a bound certifies at Theorem 4's noise and steps over what Theorem 4 aims at."""
     recipe = _recipe(target)
-    return [Quantity(_certified(recipe, bound) / recipe.epsilon, bound)]
+    return Quantity(_certified(recipe, bound) / recipe.epsilon, bound)
 
 
 @measure
-def recipe_epsilon(evidence: Sequence[Evidence]) -> list[Quantity]:
+def recipe_epsilon() -> Quantity:
     """Return the epsilon that Theorem 7 makes of Corollary 1 at the recipe's own order; it aims at 1."""
     recipe = _recipe("dp")
     excess = np.array([math.log(recipe.alpha - 1)])
     overhead = float(order_overhead(excess, -math.log(_DELTA), "paper")[0])
-    return [Quantity(_certified(recipe, "corollary-1") + overhead, "epsilon")]
+    return Quantity(_certified(recipe, "corollary-1") + overhead, "epsilon")
 
 
-@measure
-def recipe_risk_over_promise(evidence: Sequence[Evidence], *, target: list[Target]) -> list[Quantity]:
+@sweep("{target}")
+def recipe_risk_over_promise(*, target: Target) -> float:
     """Return Lemma 6's bound at the recipe's whole number of steps over the excess risk that Theorem 4 promises."""
-    found = []
-    for each in target:
-        recipe = _recipe(each)
-        risk = lemma_6(recipe.problem, sigma=recipe.sigma, steps=recipe.steps, dimension=_DIMENSION, lipschitz=1.0)
-        found.append(Quantity(risk / recipe.risk_bound, each))
-    return found
+    recipe = _recipe(target)
+    risk = lemma_6(recipe.problem, sigma=recipe.sigma, steps=recipe.steps, dimension=_DIMENSION, lipschitz=1.0)
+    return risk / recipe.risk_bound
 
 
-@measure
-def steps_by_condition_number(evidence: Sequence[Evidence], *, smoothness: list[float]) -> list[Quantity]:
+@sweep("beta = {smoothness:g}", then=over_first)
+def steps_by_condition_number(*, smoothness: float) -> float:
     """Return Theorem 4's steps over those for the first smoothness, with strong convexity 1."""
-    steps = [_recipe("dp", smoothness=each).real_steps for each in smoothness]
-    return [Quantity(each / steps[0], f"beta = {beta:g}") for each, beta in zip(steps, smoothness, strict=True)]
+    return _recipe("dp", smoothness=smoothness).real_steps
 
 
-@measure
-def changes_of_risk_over_lower_bound(
-    evidence: Sequence[Evidence], *, curvatures: list[tuple[float, float]], n: list[int]
-) -> list[Quantity]:
+@sweep("lambda = {curvature[0]:g}, beta = {curvature[1]:g}, n = {n:g}", then=changes_in_units_of_first)
+def changes_of_risk_over_lower_bound(*, n: int, curvature: tuple[float, float]) -> float:
     """Return how Theorem 4's risk over ``log(1 / delta)`` times Theorem 5's changes with lambda, beta and n.
 
     In units of the first; Theorem 5's lower bound, ``d / (n epsilon)^2``, depends on n alone of these.
     """
-    found = [
-        Quantity(
-            _recipe("dp", strong_convexity=convexity, smoothness=smoothness, n=count).risk_bound
-            / (_DIMENSION / count**2 * -math.log(_DELTA)),
-            f"lambda = {convexity:g}, beta = {smoothness:g}, n = {count:g}",
-        )
-        for count in n
-        for convexity, smoothness in curvatures
-    ]
-    return changes([Quantity(each.value / found[0].value, each.name) for each in found])
+    recipe = _recipe("dp", strong_convexity=curvature[0], smoothness=curvature[1], n=n)
+    return recipe.risk_bound / (_DIMENSION / n**2 * -math.log(_DELTA))
 
 
 @measure
-def projected_risk_over_lemma_6(
-    evidence: Sequence[Evidence], *, sigma: float, minimiser: float, steps: list[int]
-) -> list[Quantity]:
+def projected_risk_over_lemma_6(*, sigma: float, minimiser: float, steps: list[int]) -> list[Quantity]:
     """Return the excess risk on squared distances over Lemma 6, by quadrature.
 
     On the interval from -1 to 1, which also holds the records: gradients are at most 2. The step is the largest
@@ -120,38 +102,25 @@ def _table(n: int, smoothness: float) -> dict[str, ComparedMethod]:
     return {row.method: row for row in rows}
 
 
-@measure
-def noisy_gd_over_method(evidence: Sequence[Evidence], *, method: str, smoothness: list[float]) -> list[Quantity]:
+@sweep("beta = {smoothness:g}")
+def noisy_gd_over_method(*, method: str, smoothness: float) -> dict[str, float]:
     """Return noisy gradient descent's excess risk and gradients over another method's, without constants."""
-    found = []
-    for each in smoothness:
-        own, other = _table(5000, each)["noisy GD"], _table(5000, each)[method]
-        found.append(Quantity(own.utility / other.utility, f"excess risk, beta = {each:g}"))
-        if own.gradients and other.gradients:
-            found.append(Quantity(own.gradients / other.gradients, f"gradients, beta = {each:g}"))
+    own, other = _table(5000, smoothness)["noisy GD"], _table(5000, smoothness)[method]
+    found = {"excess risk": own.utility / other.utility}
+    if own.gradients and other.gradients:
+        found["gradients"] = own.gradients / other.gradients
     return found
 
 
-@measure
-def utility_gain_over_sgd(evidence: Sequence[Evidence], *, n: list[int]) -> list[Quantity]:
+@sweep("n = {n:g}")
+def utility_gain_over_sgd(*, n: int) -> float:
     """Return noisy SGD's excess risk over noisy gradient descent's, over ``log(n)^2``, where ``beta = lambda``."""
-    return [
-        Quantity(
-            _table(each, 1.0)["noisy SGD"].utility / _table(each, 1.0)["noisy GD"].utility / math.log(each) ** 2,
-            f"n = {each:g}",
-        )
-        for each in n
-    ]
+    return _table(n, 1.0)["noisy SGD"].utility / _table(n, 1.0)["noisy GD"].utility / math.log(n) ** 2
 
 
-@measure
-def gradient_gain_over_sgd(
-    evidence: Sequence[Evidence], *, n: list[int], order: Literal["n", "n / log n"]
-) -> list[Quantity]:
+@sweep("n = {n:g}", then=over_first)
+def gradient_gain_over_sgd(*, n: int, order: Literal["n", "n / log n"]) -> float:
     """Return noisy SGD's gradients over noisy gradient descent's, over an order in n, in units of the first."""
-    gains = []
-    for each in n:
-        rows = _table(each, 1.0)
-        gain = (rows["noisy SGD"].gradients or math.nan) / (rows["noisy GD"].gradients or math.nan)
-        gains.append(gain / (each if order == "n" else each / math.log(each)))
-    return [Quantity(gain / gains[0], f"n = {each:g}") for gain, each in zip(gains, n, strict=True)]
+    rows = _table(n, 1.0)
+    gain = (rows["noisy SGD"].gradients or math.nan) / (rows["noisy GD"].gradients or math.nan)
+    return gain / (n if order == "n" else n / math.log(n))

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import pandas as pd
 
 from certified_unlearning.papers.private_learning.private_audits import PRIVATE_AUDITS
-from certified_unlearning.reproduction.claims.evidence import Evidence, MissingEvidence, with_table
+from certified_unlearning.reproduction.claims.evidence import Evidence, MissingEvidence, table_of
 from certified_unlearning.reproduction.claims.registry import measure
 from certified_unlearning.reproduction.claims.relations import Quantity
 
@@ -24,17 +24,17 @@ def shown_over_stated(evidence: Sequence[Evidence]) -> list[Quantity]:
 
 
 @measure
-def faults_not_caught(evidence: Sequence[Evidence]) -> list[Quantity]:
+def faults_not_caught(evidence: Sequence[Evidence]) -> Quantity:
     """Return how many planted faults no audit catches, of those that there are."""
     planted = _rows(evidence)
     planted = planted[planted["planted"] != ""]
     caught = planted.groupby(["mechanism", "planted"])["caught"].any()
-    return [Quantity(float((~caught).sum()), f"of {len(caught)}")]
+    return Quantity(float((~caught).sum()), f"of {len(caught)}")
 
 
 def _rows(evidence: Sequence[Evidence]) -> pd.DataFrame:
     name = PRIVATE_AUDITS.name
-    rows = with_table(evidence, name).table(name)
+    rows = table_of(evidence, name)
     runs = int(rows["runs"].max())
     if runs < FEWEST_RUNS:
         raise MissingEvidence(f"{runs} runs are fewer than {FEWEST_RUNS}; run `snakemake --config preset=private`")

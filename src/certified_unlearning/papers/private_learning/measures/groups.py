@@ -7,43 +7,32 @@ import pandas as pd
 
 from certified_unlearning.papers.private_learning.covered import CLOSE, covered_deletions
 from certified_unlearning.papers.private_learning.group_privacy import GROUP_PRIVACY
-from certified_unlearning.reproduction.claims.evidence import Evidence, MissingEvidence, with_table
-from certified_unlearning.reproduction.claims.registry import measure
+from certified_unlearning.reproduction.claims.evidence import Evidence, MissingEvidence, table_of
+from certified_unlearning.reproduction.claims.registry import measure, sweep
 from certified_unlearning.reproduction.claims.relations import Quantity
 
 REMEDY = "run `snakemake --config preset=private`"
 
 
-@measure
-def deletions_covered(evidence: Sequence[Evidence], *, data: str, epsilon: list[float], beside: str) -> list[Quantity]:
+@sweep("epsilon = {epsilon:g}")
+def deletions_covered(evidence: Sequence[Evidence], *, data: str, epsilon: float, beside: str) -> float:
     """Return how many deletions a private model covers at the accuracy of another system, less a point."""
-    return [
-        Quantity(float(covered_deletions(_rows(evidence, data, each), beside=beside)), f"epsilon = {each:g}")
-        for each in epsilon
-    ]
+    return float(covered_deletions(_rows(evidence, data, epsilon), beside=beside))
 
 
-@measure
-def private_below_retraining(
-    evidence: Sequence[Evidence], *, data: str, epsilon: list[float], deletions: int
-) -> list[Quantity]:
+@sweep("epsilon = {epsilon:g}")
+def private_below_retraining(evidence: Sequence[Evidence], *, data: str, epsilon: float, deletions: int) -> Quantity:
     """Return by how much retraining is more accurate than a private model that covers so many deletions."""
-    found = []
-    for each in epsilon:
-        rows = _rows(evidence, data, each)
-        values = {
-            (system, column): _value(rows, system, deletions, column)
-            for system in ("retraining", "private")
-            for column in ("accuracy", "accuracy_error")
-        }
-        gap = values["retraining", "accuracy"] - values["private", "accuracy"]
-        error = math.hypot(values["retraining", "accuracy_error"], values["private", "accuracy_error"])
-        found.append(Quantity(gap, f"epsilon = {each:g}", 3 * error))
-    return found
+    rows = _rows(evidence, data, epsilon)
+    (again, again_error), (private, private_error) = (
+        [_value(rows, system, deletions, column) for column in ("accuracy", "accuracy_error")]
+        for system in ("retraining", "private")
+    )
+    return Quantity(again - private, uncertainty=3 * math.hypot(again_error, private_error))
 
 
 @measure
-def renewal_over_request(evidence: Sequence[Evidence], *, data: str, epsilon: float) -> list[Quantity]:
+def renewal_over_request(evidence: Sequence[Evidence], *, data: str, epsilon: float) -> Quantity:
     """Return the gradients of learning a private model anew over those of one Langevin request for as many records.
 
     It covers the most that it can at Langevin unlearning's accuracy, less a point.
@@ -56,17 +45,17 @@ def renewal_over_request(evidence: Sequence[Evidence], *, data: str, epsilon: fl
         _value(rows, system, most, column)
         for system, column in (("private", "learning_gradients"), ("langevin", "gradients"))
     )
-    return [Quantity(again / request, f"k = {most}")]
+    return Quantity(again / request, f"k = {most}")
 
 
-@measure
+@sweep("{system}")
 def request_over_retraining(
-    evidence: Sequence[Evidence], *, data: str, epsilon: float, systems: list[str], deletions: int
-) -> list[Quantity]:
+    evidence: Sequence[Evidence], *, data: str, epsilon: float, system: str, deletions: int
+) -> float:
     """Return the gradients of a request over those of retraining by SGD."""
     rows = _rows(evidence, data, epsilon)
     again = _value(rows, "retraining", deletions, "gradients")
-    return [Quantity(_value(rows, each, deletions, "gradients") / again, each) for each in systems]
+    return _value(rows, system, deletions, "gradients") / again
 
 
 def _value(rows: pd.DataFrame, system: str, deletions: int, column: str) -> float:
@@ -78,9 +67,7 @@ def _value(rows: pd.DataFrame, system: str, deletions: int, column: str) -> floa
 
 def _rows(evidence: Sequence[Evidence], data: str, epsilon: float) -> pd.DataFrame:
     name = GROUP_PRIVACY.name
-    rows = pd.concat(
-        [each.table(name) for each in evidence if each.has_table(name)] or [with_table(evidence, name).table(name)]
-    )
+    rows = pd.concat([each.table(name) for each in evidence if each.has_table(name)] or [table_of(evidence, name)])
     rows = rows[(rows["data"] == data) & (rows["epsilon"] == epsilon)]
     if rows.empty:
         raise MissingEvidence(f"no results on {data} at epsilon = {epsilon:g}; {REMEDY}")

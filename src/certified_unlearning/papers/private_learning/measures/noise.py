@@ -1,7 +1,6 @@
 """Measures of noise and sensitivities, printed and needed: what a claim of privacy rests on."""
 
 import math
-from collections.abc import Sequence
 from itertools import product
 from typing import Literal
 
@@ -30,56 +29,38 @@ from certified_unlearning.papers.private_learning.theory.stationary_points impor
     tree_batches,
 )
 from certified_unlearning.papers.private_learning.theory.stationary_points import stages as stage_count
-from certified_unlearning.reproduction.claims.evidence import Evidence
-from certified_unlearning.reproduction.claims.registry import measure
+from certified_unlearning.reproduction.claims.registry import measure, sweep
 from certified_unlearning.reproduction.claims.relations import Quantity
 
 SQUARED = ScalarLoss(name="squared")
 DELTA = 1e-6
 
 
-@measure
-def printed_epsilon_over_target(
-    evidence: Sequence[Evidence], *, rule: str, epsilon: list[float], delta: float
-) -> list[Quantity]:
+@sweep("epsilon = {epsilon:g}")
+def printed_epsilon_over_target(*, rule: str, epsilon: float, delta: float) -> float:
     """Return the epsilon that a printed noise gives to one release in truth, over the wanted one."""
-    return [
-        Quantity(printed_epsilon(rule, epsilon=each, delta=delta) / each, f"epsilon = {each:g}") for each in epsilon
-    ]
+    return printed_epsilon(rule, epsilon=epsilon, delta=delta) / epsilon
 
 
-@measure
-def largest_epsilon_of_rule(evidence: Sequence[Evidence], *, rule: str, delta: list[float]) -> list[Quantity]:
+@sweep("delta = {delta:g}")
+def largest_epsilon_of_rule(*, rule: str, delta: float) -> float:
     """Return up to which epsilon a printed noise is enough."""
-    found = []
-    for each in delta:
-        low, high = 1e-3, 1e3
-        for _ in range(200):
-            middle = math.sqrt(low * high)
-            enough = PRINTED[rule](middle, each) >= noise_multiplier(middle, each)
-            low, high = (middle, high) if enough else (low, middle)
-        found.append(Quantity(low, f"delta = {each:g}"))
-    return found
+    low, high = 1e-3, 1e3
+    for _ in range(200):
+        middle = math.sqrt(low * high)
+        enough = PRINTED[rule](middle, delta) >= noise_multiplier(middle, delta)
+        low, high = (middle, high) if enough else (low, middle)
+    return low
 
 
-@measure
-def exact_noise_over_classical(evidence: Sequence[Evidence], *, epsilon: list[float], delta: float) -> list[Quantity]:
+@sweep("epsilon = {epsilon:g}")
+def exact_noise_over_classical(*, epsilon: float, delta: float) -> float:
     """Return the exact noise of a Gaussian release over the classical ``sqrt(2 log(1.25 / delta)) / epsilon``."""
-    return [
-        Quantity(noise_multiplier(each, delta) / PRINTED["classical"](each, delta), f"epsilon = {each:g}")
-        for each in epsilon
-    ]
+    return float(noise_multiplier(epsilon, delta) / PRINTED["classical"](epsilon, delta))
 
 
 @measure
-def embedded_epsilon(
-    evidence: Sequence[Evidence],
-    *,
-    theorem: Literal["9", "32"],
-    length: float,
-    epsilon: float = 1.0,
-    delta: float = 1e-5,
-) -> list[Quantity]:
+def embedded_epsilon(*, theorem: Literal["9", "32"], length: float, epsilon: float = 1.0, delta: float = 1e-5) -> float:
     """Return the true epsilon of printed noise where embedded rows are so much longer than the rows, over the target.
 
     Theorem 9: squared loss, all norms 1, the ball of radius 2. Theorem 32: slopes of 1; half of delta is spent.
@@ -87,43 +68,33 @@ def embedded_epsilon(
     if theorem == "9":
         sigma = PRINTED["theorem 8"](epsilon, delta) * lemma_2(at_zero=1, smoothness=2, row_norm=1, radius=1)
         reached = SQUARED.ball_lipschitz(row_norm=length, radius=2)
-        return [Quantity(epsilon_from_mu(reached / sigma, delta) / epsilon)]
+        return epsilon_from_mu(reached / sigma, delta) / epsilon
     mu = 2 * epsilon / math.sqrt(8 * math.log(2 / delta))
-    return [Quantity(epsilon_from_mu(length * mu, delta / 2) / epsilon)]
+    return epsilon_from_mu(length * mu, delta / 2) / epsilon
 
 
-@measure
-def gradient_over_bound(
-    evidence: Sequence[Evidence], *, bound: Literal["lemma 2", "theorem 10", "ours"], radius: list[float]
-) -> list[Quantity]:
+@sweep("D = {radius:g}")
+def gradient_over_bound(*, bound: Literal["lemma 2", "theorem 10", "ours"], radius: float) -> float:
     """Return the longest gradient of squared loss in the ball over what is stated of it; all norms but radius 1."""
-    found = []
-    for each in radius:
-        reached = 2 * (1 + each)  # At the record (1, -1) and weights of norm D.
-        stated = {
-            "lemma 2": lemma_2(at_zero=1, smoothness=2, row_norm=1, radius=each),
-            "theorem 10": math.sqrt(2) + 2 * each,
-            "ours": SQUARED.ball_lipschitz(row_norm=1, radius=each),
-        }[bound]
-        found.append(Quantity(reached / stated, f"D = {each:g}"))
-    return found
+    reached = 2 * (1 + radius)  # At the record (1, -1) and weights of norm D.
+    stated = {
+        "lemma 2": lemma_2(at_zero=1, smoothness=2, row_norm=1, radius=radius),
+        "theorem 10": math.sqrt(2) + 2 * radius,
+        "ours": SQUARED.ball_lipschitz(row_norm=1, radius=radius),
+    }[bound]
+    return reached / stated
 
 
-@measure
-def loss_over_bound(
-    evidence: Sequence[Evidence], *, bound: Literal["lemma 4", "lemma 10", "ours"], radius: list[float]
-) -> list[Quantity]:
+@sweep("D = {radius:g}")
+def loss_over_bound(*, bound: Literal["lemma 4", "lemma 10", "ours"], radius: float) -> float:
     """Return the largest squared loss in the ball over what is stated of it; all norms but radius 1."""
-    found = []
-    for each in radius:
-        lemma = lemma_4(at_zero=1, smoothness=2, row_norm=1, radius=each)
-        stated = {"lemma 4": lemma, "lemma 10": lemma / 3, "ours": SQUARED.largest_value(row_norm=1, radius=each)}
-        found.append(Quantity((1 + each) ** 2 / stated[bound], f"D = {each:g}"))
-    return found
+    lemma = lemma_4(at_zero=1, smoothness=2, row_norm=1, radius=radius)
+    stated = {"lemma 4": lemma, "lemma 10": lemma / 3, "ours": SQUARED.largest_value(row_norm=1, radius=radius)}
+    return (1 + radius) ** 2 / stated[bound]
 
 
-@measure
-def minimiser_movement_over_bound(evidence: Sequence[Evidence], *, n: int, strength: list[float]) -> list[Quantity]:
+@sweep("lambda = {strength:g}")
+def minimiser_movement_over_bound(*, n: int, strength: float) -> float:
     """Return how far replacing a record of linear losses moves the regularised minimiser, over ``2 G / (lambda n)``.
 
     The losses have slopes 1 and -1, as many of both, so that minimisers are near 0 and the ball does not matter: they
@@ -132,35 +103,28 @@ def minimiser_movement_over_bound(evidence: Sequence[Evidence], *, n: int, stren
     slopes = np.tile([1.0, -1.0], n // 2)
     replaced = slopes.copy()
     replaced[0] = -1.0
-    return [
-        Quantity(abs(slopes.mean() - replaced.mean()) / each / (2 / (each * n)), f"lambda = {each:g}")
-        for each in strength
-    ]
+    return float(abs(slopes.mean() - replaced.mean()) / strength / (2 / (strength * n)))
 
 
 @measure
-def exponential_mechanism_epsilon(evidence: Sequence[Evidence], *, printed: bool, epsilon: float) -> list[Quantity]:
+def exponential_mechanism_epsilon(*, printed: bool, epsilon: float) -> float:
     """Return by how much an exponential mechanism's log probabilities move between neighbours, over epsilon.
 
     Scores 0 or 1 of three candidates, of sensitivity 1; all pairs of score vectors. Printed is
     ``exp(-2 epsilon s / Delta)``.
     """
-    worst = 0.0
-    vectors = list(product((0.0, 1.0), repeat=3))
     laws = []
-    for scores in vectors:
+    for scores in product((0.0, 1.0), repeat=3):
         if printed:
             weights = np.exp(-2 * epsilon * np.array(scores))
             laws.append(np.log(weights / weights.sum()))
         else:
             laws.append(np.log(exponential_probabilities(scores, epsilon=epsilon, sensitivity=1.0)))
-    for one, other in product(laws, repeat=2):
-        worst = max(worst, float(np.abs(one - other).max()))
-    return [Quantity(worst / epsilon)]
+    return max(float(np.abs(one - other).max()) for one, other in product(laws, repeat=2)) / epsilon
 
 
 @measure
-def selection_within_bound(evidence: Sequence[Evidence], *, printed: bool) -> list[Quantity]:
+def selection_within_bound(*, printed: bool) -> float:
     """Return how likely Algorithm 4 selects within Theorem 34's bound; six radii, 5 000 records to select on.
 
     Losses of a record are at most Delta, so their mean moves by ``Delta / 5 000``: the bound is the one with this.
@@ -170,48 +134,42 @@ def selection_within_bound(evidence: Sequence[Evidence], *, printed: bool) -> li
     moves = [each / 5_000 for each in largest]
     bound = generalised_guarantee(losses, moves, epsilon=0.5, beta=0.05)
     chosen = generalised_probabilities(losses, largest if printed else moves, epsilon=0.5, beta=0.05)
-    return [Quantity(float(chosen[np.array(losses) <= bound].sum()))]
+    return float(chosen[np.array(losses) <= bound].sum())
 
 
-@measure
-def boosting_scale_over_needed(evidence: Sequence[Evidence], *, n: list[int]) -> list[Quantity]:
+@sweep("n = {n}")
+def boosting_scale_over_needed(*, n: int) -> float:
     """Return Theorem 35's printed Laplace scale over the least one that is private, at epsilon = 1.
 
     Squared loss, all norms 1, so losses are at most 4; four chunks and one to select on, which has all of epsilon.
     """
-    return [
-        Quantity(
-            printed_boosting_scale(at_zero=1.0, smoothness=2.0, row_norm=1.0, radius=1.0, n=each, epsilon=1.0)
-            / (2 * 4 * 5 / each),
-            f"n = {each}",
-        )
-        for each in n
-    ]
+    printed = printed_boosting_scale(at_zero=1.0, smoothness=2.0, row_norm=1.0, radius=1.0, n=n, epsilon=1.0)
+    return printed / (2 * 4 * 5 / n)
 
 
 @measure
-def recursive_pass_epsilon(evidence: Sequence[Evidence], *, corrected: bool) -> list[Quantity]:
+def recursive_pass_epsilon(*, corrected: bool) -> float:
     """Return the true epsilon of Theorem 20's noise on one pass, over the target 1; 11 stages, n for a chunk's size.
 
     Corrected: the records of a chunk, which is Lemma 23.
     """
     sigma = lemma_23_sigma(step_size=1.0, epsilon=1.0, delta=DELTA, lipschitz=1.0)
-    return [Quantity(epsilon_from_mu(2 / (sigma if corrected else sigma / 11), DELTA))]
+    return epsilon_from_mu(2 / (sigma if corrected else sigma / 11), DELTA)
 
 
 @measure
-def recursive_descent_epsilon(evidence: Sequence[Evidence]) -> list[Quantity]:
+def recursive_descent_epsilon() -> float:
     """Return the true epsilon of Theorem 20's noise on a stage of noisy descent, over the target 1; 10 000 records."""
     steps, _, chunk = _printed_recursion(10_000)
     sigma = 8 * steps * math.sqrt(math.log(1 / DELTA)) / 10_000
-    return [Quantity(epsilon_from_mu(math.sqrt(steps) * 2 / chunk / sigma, DELTA))]
+    return epsilon_from_mu(math.sqrt(steps) * 2 / chunk / sigma, DELTA)
 
 
 @measure
-def recursive_variance_over_lemma_21(evidence: Sequence[Evidence]) -> list[Quantity]:
+def recursive_variance_over_lemma_21() -> Quantity:
     """Return Theorem 20's printed variance of noise over Lemma 21's, at the printed steps and 10 000 records."""
     steps, stages, _ = _printed_recursion(10_000)
-    return [Quantity(steps / stages**2, f"K = {steps:.3g}")]
+    return Quantity(steps / stages**2, f"K = {steps:.3g}")
 
 
 def _printed_recursion(n: int) -> tuple[float, int, int]:
@@ -223,49 +181,39 @@ def _printed_recursion(n: int) -> tuple[float, int, int]:
 
 
 @measure
-def tree_sensitivity_over_printed(
-    evidence: Sequence[Evidence], *, batch: int, depth: int, drawn: bool
-) -> list[Quantity]:
+def tree_sensitivity_over_printed(*, batch: int, depth: int, drawn: bool) -> dict[str, float]:
     """Return how far a record moves the mean difference of a right child, over what is printed, at every level.
 
     There are ``2^(D - s)`` steps between it and its parent. Their sum is divided by ``b / 2^s``, as printed, or by the
     number of records drawn, which is that rounded down.
     """
-    return [
-        Quantity(2 ** (depth - level) / (size if drawn else batch / 2**level) / (2**depth / batch), f"level {level}")
+    return {
+        f"level {level}": 2 ** (depth - level) / (size if drawn else batch / 2**level) / (2**depth / batch)
         for level, size in enumerate(tree_batches(batch, depth), start=1)
-    ]
+    }
 
 
 @measure
-def one_pass_sensitivity(evidence: Sequence[Evidence], *, step_size: float, records: int) -> list[Quantity]:
+def one_pass_sensitivity(*, step_size: float, records: int) -> float:
     """Return how far one pass' result moves with its first record, over Lemma 23's ``2 eta G``; ``H = 1``."""
-    return [Quantity(one_pass_distance(records=records, step_size=step_size, smoothness=1.0))]
+    return one_pass_distance(records=records, step_size=step_size, smoothness=1.0)
 
 
-@measure
-def gaussian_composition_over_theorem_6(
-    evidence: Sequence[Evidence], *, epsilon: float, delta: float, slack: float, releases: list[int]
-) -> list[Quantity]:
+@sweep("k = {releases}")
+def gaussian_composition_over_theorem_6(*, epsilon: float, delta: float, slack: float, releases: int) -> float:
     """Return the epsilon of so many exactly composed Gaussian releases over what Theorem 6 states of them."""
-    found = []
     mu = 1 / noise_multiplier(epsilon, delta)
-    for each in releases:
-        stated, total = advanced_composition(epsilon, delta, releases=each, slack=slack)
-        found.append(Quantity(epsilon_from_mu(math.sqrt(each) * mu, total) / stated, f"k = {each}"))
-    return found
+    stated, total = advanced_composition(epsilon, delta, releases=releases, slack=slack)
+    return epsilon_from_mu(math.sqrt(releases) * mu, total) / stated
 
 
-@measure
-def subsampled_over_theorem_7(evidence: Sequence[Evidence], *, epsilon: float, share: list[float]) -> list[Quantity]:
+@sweep("m / n = {share:g}")
+def subsampled_over_theorem_7(*, epsilon: float, share: float) -> float:
     """Return the tight epsilon of a learner on a uniform subset over Theorem 7's."""
-    return [
-        Quantity(subsampled(epsilon, 1e-6, share=each)[0] / (math.expm1(epsilon) * each), f"m / n = {each:g}")
-        for each in share
-    ]
+    return subsampled(epsilon, 1e-6, share=share)[0] / (math.expm1(epsilon) * share)
 
 
 @measure
-def spider_constant(evidence: Sequence[Evidence], *, epsilon: float, delta: float) -> list[Quantity]:
+def spider_constant(*, epsilon: float, delta: float) -> float:
     """Return ``c`` of Theorem 41 with which SpiderBoost on full batches is private under replace-one."""
-    return [Quantity(equivalent_constant(epsilon, delta))]
+    return equivalent_constant(epsilon, delta)

@@ -12,8 +12,8 @@ from certified_unlearning.papers.private_learning.names import PARTS, RISK_PARTS
 from certified_unlearning.papers.private_learning.private_rates import PRIVATE_GRADIENTS, PRIVATE_RISK
 from certified_unlearning.papers.private_learning.runs.instances import sign_instance
 from certified_unlearning.papers.private_learning.theory.linear_models import Setting, theorem_8_bound
-from certified_unlearning.reproduction.claims.evidence import Evidence, MissingEvidence, with_table
-from certified_unlearning.reproduction.claims.registry import measure
+from certified_unlearning.reproduction.claims.evidence import Evidence, MissingEvidence, table_of
+from certified_unlearning.reproduction.claims.registry import measure, sweep
 from certified_unlearning.reproduction.claims.relations import Quantity
 from certified_unlearning.reproduction.summaries import Row
 
@@ -48,27 +48,24 @@ def slope(
     return found
 
 
-@measure
-def error_over_bound(evidence: Sequence[Evidence], *, part: str, methods: list[str]) -> list[Quantity]:
+@sweep("{method}")
+def error_over_bound(evidence: Sequence[Evidence], *, part: str, method: str) -> list[Quantity]:
     """Return the mean error of every setting over its explicit bound, with three standard errors."""
-    found = []
-    for method in methods:
-        rows = rows_of(evidence, part, method)
-        for _, own in rows.groupby(["n", "features", "epsilon", "level"]):
-            ratio = own["error"].to_numpy() / own["bound"].to_numpy()
-            found.append(_mean(ratio, f"{method}, {_where(own.iloc[0])}"))
-    return found
+    return [
+        _mean(own["error"].to_numpy() / own["bound"].to_numpy(), f"{method}, {_where(own.iloc[0])}")
+        for _, own in rows_of(evidence, part, method).groupby(["n", "features", "epsilon", "level"])
+    ]
 
 
 @measure
-def growth(evidence: Sequence[Evidence], *, part: str, method: str) -> list[Quantity]:
+def growth(evidence: Sequence[Evidence], *, part: str, method: str) -> Quantity:
     """Return the largest mean error over the least, over what is swept; with three standard errors of both."""
     rows = rows_of(evidence, part, method)
     across, trials = cells(rows, x=PARTS[part].x)
     _require_range(part, float(across[0]), float(across[-1]))
     means = [each.mean() for each in trials]
     least, largest = trials[int(np.argmin(means))], trials[int(np.argmax(means))]
-    return [_ratio(largest, least, method)]
+    return _ratio(largest, least, method)
 
 
 @measure
@@ -87,7 +84,7 @@ def error_over_theorem_8(evidence: Sequence[Evidence]) -> list[Quantity]:
 @measure
 def method_over_method(
     evidence: Sequence[Evidence], *, part: str, method: str, other: str, at: Literal["least", "largest"] = "largest"
-) -> list[Quantity]:
+) -> Quantity:
     """Return a method's mean error over another's, at the least or the largest of what is swept."""
     x = PARTS[part].x
     both = [rows_of(evidence, part, each) for each in (method, other)]
@@ -95,27 +92,24 @@ def method_over_method(
     _require_range(part, min(shared), max(shared))
     where = min(shared) if at == "least" else max(shared)
     one, two = (each.loc[each[x] == where, "error"].to_numpy() for each in both)
-    return [_ratio(one, two, f"{x} = {where}")]
+    return _ratio(one, two, f"{x} = {where}")
 
 
 @measure
-def slope_difference(evidence: Sequence[Evidence], *, part: str, method: str, other: str) -> list[Quantity]:
+def slope_difference(evidence: Sequence[Evidence], *, part: str, method: str, other: str) -> Quantity:
     """Return a line's slope minus another's; the interval holds those of both."""
     one, two = (slope(evidence, part=part, method=each)[0] for each in (method, other))
-    return [Quantity(one.value - two.value, "", math.hypot(one.uncertainty, two.uncertainty))]
+    return Quantity(one.value - two.value, uncertainty=math.hypot(one.uncertainty, two.uncertainty))
 
 
-@measure
-def trend_over_bound(evidence: Sequence[Evidence], *, part: str, methods: list[str]) -> list[Quantity]:
+@sweep("{method}")
+def trend_over_bound(evidence: Sequence[Evidence], *, part: str, method: str) -> Quantity:
     """Return the mean of error over bound at the largest n, over that at the least n."""
-    found = []
-    for method in methods:
-        rows = rows_of(evidence, part, method)
-        rows = rows[rows["features"] == rows["features"].iloc[0]] if method == "noisy mean" else rows
-        _require_range(part, rows["n"].min(), rows["n"].max())
-        first, last = ((own["error"] / own["bound"]).to_numpy() for own in _ends(rows))
-        found.append(_ratio(last, first, method))
-    return found
+    rows = rows_of(evidence, part, method)
+    rows = rows[rows["features"] == rows["features"].iloc[0]] if method == "noisy mean" else rows
+    _require_range(part, rows["n"].min(), rows["n"].max())
+    first, last = ((own["error"] / own["bound"]).to_numpy() for own in _ends(rows))
+    return _ratio(last, first, method)
 
 
 @measure
@@ -131,38 +125,37 @@ def noisy_mean_over_bound(evidence: Sequence[Evidence]) -> list[Quantity]:
 
 
 @measure
-def search_over_best(evidence: Sequence[Evidence]) -> list[Quantity]:
+def search_over_best(evidence: Sequence[Evidence]) -> dict[str, float]:
     """Return a search's median error over that of the best single radius on all records, for every length of rows."""
     rows = _searches(evidence)
     table = rows.pivot_table(values="error", index="level", columns="method", aggfunc="median")
     ratios = table["search"] / table.drop(columns="search").min(axis=1)
-    return [Quantity(float(ratio), f"length {level:g}") for level, ratio in ratios.items()]
+    return {f"length {level:g}": float(ratio) for level, ratio in ratios.items()}
 
 
 @measure
-def search_beyond_zero(evidence: Sequence[Evidence], *, share: float) -> list[Quantity]:
+def search_beyond_zero(evidence: Sequence[Evidence], *, share: float) -> dict[str, float]:
     """Return a quantile of a search's excess risk over that of weights of zero, for every length of rows."""
     rows = _searches(evidence)
-    own = rows[rows["method"] == "search"]
-    return [
-        Quantity(float(each["error"].quantile(share) / each["at_zero"].iloc[0]), f"length {level:g}")
-        for level, each in own.groupby("level")
-    ]
+    return {
+        f"length {level:g}": float(each["error"].quantile(share) / each["at_zero"].iloc[0])
+        for level, each in rows[rows["method"] == "search"].groupby("level")
+    }
 
 
 @measure
-def boosted_failures(evidence: Sequence[Evidence]) -> list[Quantity]:
+def boosted_failures(evidence: Sequence[Evidence]) -> Quantity:
     """Return how often a boosted model's excess risk is above four times the mean of one chunk's, with 99.7 %."""
     boosted, chunk = (rows_of(evidence, "X6", each)["error"].to_numpy() for each in ("boosted", "one chunk"))
     share = float((boosted > 4 * chunk.mean()).mean())
-    return [Quantity(share, "", STANDARD_ERRORS * math.sqrt(max(share, 1 / len(boosted)) / len(boosted)))]
+    return Quantity(share, "", STANDARD_ERRORS * math.sqrt(max(share, 1 / len(boosted)) / len(boosted)))
 
 
 @measure
-def boosted_quantile(evidence: Sequence[Evidence], *, share: float) -> list[Quantity]:
+def boosted_quantile(evidence: Sequence[Evidence], *, share: float) -> float:
     """Return a quantile of a boosted model's excess risk over that of one run on all records."""
     boosted, whole = (rows_of(evidence, "X6", each)["error"] for each in ("boosted", "all records"))
-    return [Quantity(float(boosted.quantile(share) / whole.quantile(share)))]
+    return float(boosted.quantile(share) / whole.quantile(share))
 
 
 @measure
@@ -180,7 +173,7 @@ def best_embedding_over_all_columns(evidence: Sequence[Evidence], *, least: int)
 def _searches(evidence: Sequence[Evidence]) -> pd.DataFrame:
     name = PRIVATE_RISK.name
     rows_of(evidence, "X5", "search")  # There are enough trials.
-    rows = with_table(evidence, name).table(name)
+    rows = table_of(evidence, name)
     rows = rows[rows["part"] == "X5"]
     if len(set(rows["level"])) < FEWEST_LENGTHS:
         raise MissingEvidence(f"X5 is run for fewer than {FEWEST_LENGTHS} lengths of rows; {REMEDY}")
@@ -203,7 +196,7 @@ def rows_of(evidence: Sequence[Evidence], part: str, method: str) -> pd.DataFram
         MissingEvidence: There are none, or too few trials.
     """
     name = (PRIVATE_RISK if part in RISK_PARTS else PRIVATE_GRADIENTS).name
-    rows = with_table(evidence, name).table(name)
+    rows = table_of(evidence, name)
     rows = rows[(rows["part"] == part) & (rows["method"] == method)]
     if rows.empty:
         raise MissingEvidence(f"no results of {part}, {method}; {REMEDY}")

@@ -9,7 +9,6 @@ a grid on held-out records, as those of SGD; what choosing tells of records is c
 import time
 from collections.abc import Callable, Iterator
 from copy import deepcopy
-from dataclasses import dataclass
 from itertools import product
 from typing import Any
 
@@ -20,10 +19,8 @@ from torch import Tensor
 
 from certified_unlearning.accounting.private.learners import Learner, LinearProblem, NoisyDescent, OutputPerturbation
 from certified_unlearning.accounting.private.losses import ScalarLoss
-from certified_unlearning.data.sets import load
 from certified_unlearning.engine.addresses import address
 from certified_unlearning.engine.exact.draws import Draws
-from certified_unlearning.engine.exact.gradients import LinearRecords
 from certified_unlearning.engine.private.bounded_records import BoundedRecords
 from certified_unlearning.estimators import LangevinLogisticRegression, SecretStateDescentToDelete
 from certified_unlearning.mechanisms.exact.descent import ExactDescent
@@ -32,39 +29,9 @@ from certified_unlearning.mechanisms.exact.noisy_sgd import NoisySgd
 from certified_unlearning.mechanisms.private import searches
 from certified_unlearning.papers.private_learning.covered import CLOSE
 from certified_unlearning.papers.private_learning.sweeps import GroupPrivacy
+from certified_unlearning.reproduction.simulation.held_out import HeldOut, with_error
 
 LOGISTIC = ScalarLoss(name="logistic")
-HELD_OUT = 6
-"""One in so many training records is held out to choose constants on."""
-
-
-@dataclass(frozen=True, eq=False)
-class Task:
-    """Training records in random order, of which the last sixth chooses constants, and test records."""
-
-    name: str
-    rows: Tensor
-    labels: Tensor
-    test_rows: Tensor
-    test_labels: Tensor
-
-    @property
-    def n(self) -> int:
-        """Training records."""
-        return len(self.rows)
-
-    @property
-    def first(self) -> int:
-        """Records that are learned from where constants are chosen."""
-        return self.n - self.n // HELD_OUT
-
-    def validated(self, models: Tensor) -> float:
-        """Return the share of right signs on records held out, a mean over models."""
-        return float(_shares(models, self.rows[self.first :], self.labels[self.first :]).mean())
-
-    def tested(self, models: Tensor) -> Tensor:
-        """Return each model's share of right signs on test records."""
-        return _shares(models, self.test_rows, self.test_labels)
 
 
 def groups_table(sweep: GroupPrivacy) -> pd.DataFrame:
@@ -80,42 +47,25 @@ def groups_table(sweep: GroupPrivacy) -> pd.DataFrame:
         {"data": name, "epsilon": epsilon, **row}
         for name in sweep.data
         for epsilon in sweep.epsilon
-        for row in _systems(task_of(name, sweep.seed), epsilon, sweep)
+        for row in _systems(HeldOut.load(name, sweep.seed), epsilon, sweep)
     ]
-    common: dict[str, Any] = {
-        "experiment": "group_privacy",
-        "delta": sweep.delta,
-        "trials": sweep.trials,
-        "seed": sweep.seed,
-    }
-    return pd.DataFrame(rows).assign(**common)
-
-
-def task_of(name: str, seed: int) -> Task:
-    """Return a built-in data set of two classes."""
-    data = load(name, seed=seed)
-    order = np.random.default_rng([seed, data.n]).permutation(data.n)
-    return Task(
-        name,
-        torch.as_tensor(np.asarray(data.train_features)[order], dtype=torch.float64),
-        torch.as_tensor(data.train_labels[order], dtype=torch.float64),
-        torch.as_tensor(data.test_features, dtype=torch.float64),
-        torch.as_tensor(data.test_labels, dtype=torch.float64),
+    return pd.DataFrame(rows).assign(
+        experiment="group_privacy", delta=sweep.delta, trials=sweep.trials, seed=sweep.seed
     )
 
 
-def _systems(task: Task, epsilon: float, sweep: GroupPrivacy) -> Iterator[dict[str, Any]]:
+def _systems(task: HeldOut, epsilon: float, sweep: GroupPrivacy) -> Iterator[dict[str, Any]]:
     asked = [count for count in sweep.deletions if 2 * count <= task.n]
     shape = {"n": task.n, "d": task.rows.shape[1]}
     private = [_private(task, count, epsilon, sweep) for count in asked]
-    langevin = list(_approximate(LangevinLogisticRegression, task, asked, epsilon, sweep))
+    langevin = list(_approximate("langevin", LangevinLogisticRegression, task, asked, epsilon, sweep))
     rows = [*_exact(task, asked, sweep), *private, *_renewed(private, langevin), *langevin]
-    rows += _approximate(SecretStateDescentToDelete, task, asked, epsilon, sweep)
+    rows += _approximate("descent-to-delete", SecretStateDescentToDelete, task, asked, epsilon, sweep)
     for row in rows:
         yield {**shape, **row}
 
 
-def _private(task: Task, count: int, epsilon: float, sweep: GroupPrivacy) -> dict[str, Any]:
+def _private(task: HeldOut, count: int, epsilon: float, sweep: GroupPrivacy) -> dict[str, Any]:
     """Return the best private model that covers so many deletions."""
     begun = time.monotonic()
     choices = [_plan_with(sweep, epsilon, count, *each) for each in product(sweep.radius, (0, *sweep.steps))]
@@ -127,7 +77,7 @@ def _private(task: Task, count: int, epsilon: float, sweep: GroupPrivacy) -> dic
     keys = [address(sweep.seed, task.name, "report", epsilon, count, each) for each in range(sweep.trials)]
     models, gradients = _learned(choices[best], task, task.n, keys)
     return {
-        "system": "private", "deletions": count, **_mean(task.tested(models)), "gradients": 0.0,
+        "system": "private", "deletions": count, **with_error("accuracy", task.tested(models)), "gradients": 0.0,
         "learning_gradients": gradients, "seconds": time.monotonic() - begun,
     }  # fmt: skip
 
@@ -147,7 +97,7 @@ def _plan_with(
     return planned
 
 
-def _learned(planned: Callable[[int, int], Learner], task: Task, n: int, keys: list[int]) -> tuple[Tensor, float]:
+def _learned(planned: Callable[[int, int], Learner], task: HeldOut, n: int, keys: list[int]) -> tuple[Tensor, float]:
     """Return models of the first records, and the gradients that learning one takes; those of a solver count as 0."""
     records = BoundedRecords(task.rows[:n], task.labels[:n], loss=LOGISTIC, row_norm=1.0)
     plan = planned(n, records.features)
@@ -184,18 +134,19 @@ def _renewed(private: list[dict[str, Any]], beside: list[dict[str, Any]]) -> lis
     ]
 
 
-def _exact(task: Task, asked: list[int], sweep: GroupPrivacy) -> list[dict[str, Any]]:
+def _exact(task: HeldOut, asked: list[int], sweep: GroupPrivacy) -> list[dict[str, Any]]:
     """Return retraining by plain SGD at its best, and the cheapest noisy SGD that is about as accurate.
 
     Several deletions take as many gradients as one after another, or those of learning, whichever are fewer.
     """
     begun = time.monotonic()
-    records = LinearRecords(task.rows, task.labels, loss="logistic")
     found = []
     for steps, batch_size, step_size, sigma in product(
         sweep.sgd_steps, sweep.batch_size, sweep.step_size, (0.0, *sweep.sigma)
     ):
-        descent = ExactDescent(NoisySgd(steps=steps, batch_size=batch_size, step_size=step_size, sigma=sigma), records)
+        descent = ExactDescent(
+            NoisySgd(steps=steps, batch_size=batch_size, step_size=step_size, sigma=sigma), task.records
+        )
         where = (sweep.seed, task.name, "sgd", steps, batch_size, step_size, sigma)
         chosen = descent.learn(torch.arange(task.first), Draws.at(*where, "select"), trials=sweep.trials)
         found.append((task.validated(chosen.model()), sigma, steps * batch_size, descent, where))
@@ -210,7 +161,7 @@ def _exact(task: Task, asked: list[int], sweep: GroupPrivacy) -> list[dict[str, 
             one = (
                 learning if system == "retraining" else float(expected_deletion(descent, state, draws).gradients.mean())
             )
-            costs.append((one, learning, _mean(task.tested(state.model()))))
+            costs.append((one, learning, with_error("accuracy", task.tested(state.model()))))
         for one, learning, accuracy in sorted(costs, key=lambda each: each[0])[:1]:
             rows += [
                 {
@@ -223,8 +174,9 @@ def _exact(task: Task, asked: list[int], sweep: GroupPrivacy) -> list[dict[str, 
 
 
 def _approximate(
+    name: str,
     system: type[LangevinLogisticRegression | SecretStateDescentToDelete],
-    task: Task,
+    task: HeldOut,
     asked: list[int],
     epsilon: float,
     sweep: GroupPrivacy,
@@ -246,19 +198,9 @@ def _approximate(
             gradients[count] = float(reads * stated.unlearning_steps[-1])
             learning = float(reads * stated.learning_steps)
             models[count].append(torch.as_tensor(copy.coef_[0], dtype=torch.float64))
-    name = "langevin" if system is LangevinLogisticRegression else "descent-to-delete"
     for count in asked:
         yield {
-            "system": name, "deletions": count, **_mean(task.tested(torch.stack(models[count]))),
+            "system": name, "deletions": count, **with_error("accuracy", task.tested(torch.stack(models[count]))),
             "gradients": gradients[count], "learning_gradients": learning,
             "seconds": (time.monotonic() - begun) / len(asked),
         }  # fmt: skip
-
-
-def _mean(values: Tensor) -> dict[str, float]:
-    """Return the mean of an accuracy over trials, and its standard error."""
-    return {"accuracy": float(values.mean()), "accuracy_error": float(values.std() / len(values) ** 0.5)}
-
-
-def _shares(models: Tensor, rows: Tensor, labels: Tensor) -> Tensor:
-    return ((models @ rows.T > 0) == (labels > 0)).double().mean(dim=1)

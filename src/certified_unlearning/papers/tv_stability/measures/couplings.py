@@ -1,7 +1,6 @@
 """Measures of couplings of one value: what is kept, which law comes out, and bounds on the distance between laws."""
 
 import math
-from collections.abc import Sequence
 from typing import Literal
 
 import numpy as np
@@ -20,8 +19,7 @@ from certified_unlearning.papers.tv_stability.theory.distances import (
     pinsker,
 )
 from certified_unlearning.papers.tv_stability.theory.stability import quantiser_disagreement, quantiser_variance
-from certified_unlearning.reproduction.claims.evidence import Evidence
-from certified_unlearning.reproduction.claims.registry import measure
+from certified_unlearning.reproduction.claims.registry import measure, sweep
 from certified_unlearning.reproduction.claims.relations import Quantity
 
 Rule = Literal["ours", "translated", "inverse ratio"]
@@ -29,19 +27,16 @@ _POINTS = 400_001
 _REACH = 12.0
 
 
-@measure
-def acceptance_and_overlap(evidence: Sequence[Evidence], *, gaps: list[float]) -> list[Quantity]:
+@sweep("gap = {gap:g}")
+def acceptance_and_overlap(*, gap: float) -> float:
     """Return how often a Gaussian value is kept, by quadrature, and the total variation: 1 together if maximal."""
-    found = []
-    for gap in gaps:
-        points, density = _normal_density()
-        kept = _integral(density * _kept(points, gap))
-        found.append(Quantity(kept + gaussian_tv(gap), f"gap = {gap:g}"))
-    return found
+    points, density = _normal_density()
+    kept = _integral(density * _kept(points, gap))
+    return kept + gaussian_tv(gap)
 
 
 @measure
-def densities_of_reflected(evidence: Sequence[Evidence], *, dimension: int, gap: float) -> list[Quantity]:
+def densities_of_reflected(*, dimension: int, gap: float) -> dict[str, float]:
     """Return ``log phi_Q(v) - log phi_P(u)`` and ``log phi_P(v) - log phi_Q(u)`` of reflected values, the largest."""
     old = torch.zeros(1, dimension, dtype=torch.float64)
     new = torch.full_like(old, gap / math.sqrt(dimension))
@@ -54,11 +49,11 @@ def densities_of_reflected(evidence: Sequence[Evidence], *, dimension: int, gap:
 
     ahead = (log_density(reflected, new) - log_density(values, old)).abs().max()
     back = (log_density(reflected, old) - log_density(values, new)).abs().max()
-    return [Quantity(float(ahead), "Q of v over P of u"), Quantity(float(back), "P of v over Q of u")]
+    return {"Q of v over P of u": float(ahead), "P of v over Q of u": float(back)}
 
 
 @measure
-def coupled_moments(evidence: Sequence[Evidence], *, gap: float, rule: Rule) -> list[Quantity]:
+def coupled_moments(*, gap: float, rule: Rule) -> dict[str, float]:
     """Return mean and variance of what a coupling makes of ``N(0, 1)`` for ``N(gap, 1)``, by quadrature.
 
     ``translated`` puts ``mu_P - mu_Q + p`` for the reflection, ``inverse ratio`` the old density over the new one for
@@ -74,72 +69,58 @@ def coupled_moments(evidence: Sequence[Evidence], *, gap: float, rule: Rule) -> 
         rejected = points - gap
     mean = _integral(density * (kept * points + (1 - kept) * rejected))
     second = _integral(density * (kept * points**2 + (1 - kept) * rejected**2))
-    return [Quantity(mean, "mean"), Quantity(second - mean**2, "variance")]
+    return {"mean": mean, "variance": second - mean**2}
 
 
-@measure
-def distance_over_bound(
-    evidence: Sequence[Evidence], *, bound: Literal["linear", "pinsker", "lemma 33"], gaps: list[float]
-) -> list[Quantity]:
+@sweep("gap = {gap:g}")
+def distance_over_bound(*, bound: Literal["linear", "pinsker", "lemma 33"], gap: float) -> float:
     """Return the total variation of two Gaussians over a bound on it."""
-    found = []
-    for gap in gaps:
-        divergence = gaussian_renyi(gap, 1.0)
-        values = {
-            "linear": gaussian_tv_bound(gap),
-            "pinsker": pinsker(divergence),
-            "lemma 33": bretagnolle_huber(divergence),
-        }
-        found.append(Quantity(gaussian_tv(gap) / values[bound], f"gap = {gap:g}"))
-    return found
+    divergence = gaussian_renyi(gap, 1.0)
+    values = {
+        "linear": gaussian_tv_bound(gap),
+        "pinsker": pinsker(divergence),
+        "lemma 33": bretagnolle_huber(divergence),
+    }
+    return gaussian_tv(gap) / values[bound]
 
 
-@measure
-def group_distance_over_bound(
-    evidence: Sequence[Evidence], *, replaced: list[int], added: list[int], rho: float, swapped: bool = False
-) -> list[Quantity]:
+@sweep("k1 = {edit[0]}, k2 = {edit[1]}")
+def group_distance_over_bound(*, edit: tuple[int, int], rho: float, swapped: bool = False) -> float:
     """Return how far noisy sums of numbers of [-1, 1] move by an edit of a group, over the bound for groups.
 
     Args:
-        evidence: None is needed.
-        replaced: ``k_1`` of each edit, every one from 1 to -1.
-        added: ``k_2`` of each edit.
+        edit: ``k_1`` records that are replaced, every one from 1 to -1, and ``k_2`` that are added.
         rho: How far one more record moves them.
         swapped: Whether the bound is Remark 5's, with the two counts swapped.
     """
+    replaced, added = edit
     sigma = 1 / (math.sqrt(2 * math.pi) * rho)
-    found = []
-    for first, second in zip(replaced, added, strict=True):
-        counts = (second, first) if swapped else (first, second)
-        bound = group_stability(rho, replaced=counts[0], added=counts[1])
-        found.append(Quantity(gaussian_tv((2 * first + second) / sigma) / bound, f"k1 = {first}, k2 = {second}"))
-    return found
+    counts = (added, replaced) if swapped else edit
+    bound = group_stability(rho, replaced=counts[0], added=counts[1])
+    return gaussian_tv((2 * replaced + added) / sigma) / bound
 
 
 @measure
-def rounding_error(evidence: Sequence[Evidence], *, quantum: float, point: list[float]) -> list[Quantity]:
+def rounding_error(*, quantum: float, point: list[float]) -> dict[str, float]:
     """Return the bias of the shifted grid in units of its spacing, and its mean squared error over ``d tau^2 / 12``."""
     errors = _rounded(torch.tensor(point, dtype=torch.float64), quantum) - torch.tensor(point, dtype=torch.float64)
-    bias = float(errors.mean(dim=0).abs().max()) / quantum
     exact = quantiser_variance(dimension=len(point), resolution=quantum)
-    return [
-        Quantity(bias, "bias"),
-        Quantity(float((errors**2).mean(dim=0).sum()) / exact, "mean squared error"),
-    ]
+    return {
+        "bias": float(errors.mean(dim=0).abs().max()) / quantum,
+        "mean squared error": float((errors**2).mean(dim=0).sum()) / exact,
+    }
 
 
 @measure
-def rounding_error_over_printed(evidence: Sequence[Evidence], *, quantum: float, dimension: int) -> list[Quantity]:
+def rounding_error_over_printed(*, quantum: float, dimension: int) -> Quantity:
     """Return the mean squared error of the shifted grid over Lemma 31's bound ``d tau^2``."""
     errors = _rounded(torch.zeros(dimension, dtype=torch.float64), quantum)
     printed = quantiser_variance(dimension=dimension, resolution=quantum, printed=True)
-    return [Quantity(float((errors**2).mean(dim=0).sum()) / printed, f"d = {dimension}")]
+    return Quantity(float((errors**2).mean(dim=0).sum()) / printed, f"d = {dimension}")
 
 
 @measure
-def grids_that_tell_apart(
-    evidence: Sequence[Evidence], *, quantum: float, first: list[float], second: list[float], over: str
-) -> list[Quantity]:
+def grids_that_tell_apart(*, quantum: float, first: list[float], second: list[float], over: str) -> float:
     """Return how often a shifted grid tells two points apart, over ``exact`` or over Lemma 31's bound (``printed``)."""
     together = np.ones(())
     for one, other in zip(first, second, strict=True):
@@ -154,17 +135,14 @@ def grids_that_tell_apart(
             math.hypot(*differences), dimension=len(first), resolution=quantum, printed=True
         )
     )
-    return [Quantity(float(1 - together) / bound)]
+    return float(1 - together) / bound
 
 
 @measure
-def rounded_after_edit(
-    evidence: Sequence[Evidence], *, quantum: float, old: float, new: float, fresh: bool
-) -> list[Quantity]:
+def rounded_after_edit(*, quantum: float, old: float, new: float, fresh: bool) -> float:
     """Return the mean of a rounded gradient after an edit, over the new gradient; it should be 1.
 
     Args:
-        evidence: None is needed.
         quantum: ``tau``.
         old: The gradient before.
         new: The gradient after.
@@ -176,7 +154,7 @@ def rounded_after_edit(
     kept = shifted[:, 0] == shifted[:, 1]
     otherwise = rounded[:, 1].mean() if fresh else rounded[:, 1]
     after = torch.where(kept, rounded[:, 0], otherwise)
-    return [Quantity(float(after.mean()) / new)]
+    return float(after.mean()) / new
 
 
 _ALMOST_ONE = 1 - 2.0**-53

@@ -7,8 +7,8 @@ from typing import Literal
 import pandas as pd
 
 from certified_unlearning.papers.tv_stability.experiments import DELETIONS, EDITS
-from certified_unlearning.reproduction.claims.evidence import Evidence, MissingEvidence, with_table
-from certified_unlearning.reproduction.claims.registry import measure
+from certified_unlearning.reproduction.claims.evidence import Evidence, MissingEvidence, table_of
+from certified_unlearning.reproduction.claims.registry import measure, sweep
 from certified_unlearning.reproduction.claims.relations import Quantity
 
 STANDARD_ERRORS = 5
@@ -35,38 +35,34 @@ def gradients_over_share(evidence: Sequence[Evidence], *, systems: list[str]) ->
 
 
 @measure
-def unstable_over_expected(evidence: Sequence[Evidence]) -> list[Quantity]:
+def unstable_over_expected(evidence: Sequence[Evidence]) -> Quantity:
     """Return edits that computed again without noise over how many should on average."""
     row = _at(_edits(evidence), 0.0)
     error = row["unstable_edits_std"] / math.sqrt(row["trials"])
     expected = row["expected_without_noise"]
-    return [Quantity(row["unstable_edits"] / expected, "sigma = 0", STANDARD_ERRORS * error / expected)]
+    return Quantity(row["unstable_edits"] / expected, "sigma = 0", STANDARD_ERRORS * error / expected)
 
 
 @measure
 def change_with_noise(
     evidence: Sequence[Evidence], *, of: Literal["unstable_edits", "iterations_run_again"]
-) -> list[Quantity]:
+) -> Quantity:
     """Return by how much a count is above that of no noise, at the largest sigma."""
     rows = _edits(evidence)
     first, last = _at(rows, 0.0), _at(rows, rows["sigma"].max())
     errors = [row[f"{of}_std"] / math.sqrt(row["trials"]) for row in (first, last)]
-    return [Quantity(last[of] - first[of], f"sigma = {last['sigma']:g}", STANDARD_ERRORS * math.hypot(*errors))]
+    return Quantity(last[of] - first[of], f"sigma = {last['sigma']:g}", STANDARD_ERRORS * math.hypot(*errors))
 
 
-@measure
-def published_stream(
-    evidence: Sequence[Evidence], *, of: Literal["unstable_edits", "accuracy"], sigma: list[float]
-) -> list[Quantity]:
+@sweep("sigma = {sigma:g}")
+def published_stream(evidence: Sequence[Evidence], *, of: Literal["unstable_edits", "accuracy"], sigma: float) -> float:
     """Return a mean over runs of the dissertation's stream."""
     rows = _published(evidence)
-    return [Quantity(_at(rows, each)[of], f"sigma = {each:g}") for each in sigma]
+    return float(_at(rows, sigma)[of])
 
 
 @measure
-def published_savings(
-    evidence: Sequence[Evidence], *, sigma: float, of: Literal["edits", "iterations"]
-) -> list[Quantity]:
+def published_savings(evidence: Sequence[Evidence], *, sigma: float, of: Literal["edits", "iterations"]) -> Quantity:
     """Return how many times less noise makes the dissertation's stream compute.
 
     ``edits``: edits that compute again without noise over those with it. ``iterations``: of whole runs for these, over
@@ -76,11 +72,11 @@ def published_savings(
     quiet, noisy = _at(rows, 0.0), _at(rows, sigma)
     fewer = quiet["unstable_edits"] / noisy["unstable_edits"]
     shorter = noisy["unstable_edits"] * noisy["steps"] / noisy["iterations_run_again"]
-    return [Quantity({"edits": fewer, "iterations": shorter}[of], f"sigma = {sigma:g}")]
+    return Quantity({"edits": fewer, "iterations": shorter}[of], f"sigma = {sigma:g}")
 
 
 def _deletions(evidence: Sequence[Evidence], systems: list[str]) -> pd.DataFrame:
-    rows = with_table(evidence, DELETIONS.name).table(DELETIONS.name)
+    rows = table_of(evidence, DELETIONS.name)
     rows = rows[rows["system"].isin(systems)]
     if rows.empty:
         raise MissingEvidence(f"no results of {', '.join(systems)}; run `snakemake --config preset=digits`")
@@ -88,7 +84,7 @@ def _deletions(evidence: Sequence[Evidence], systems: list[str]) -> pd.DataFrame
 
 
 def _edits(evidence: Sequence[Evidence]) -> pd.DataFrame:
-    return with_table(evidence, EDITS.name).table(EDITS.name)
+    return table_of(evidence, EDITS.name)
 
 
 def _published(evidence: Sequence[Evidence]) -> pd.DataFrame:

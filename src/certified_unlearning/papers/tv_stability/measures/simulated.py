@@ -21,8 +21,7 @@ from certified_unlearning.mechanisms.exact.descent import ExactDescent
 from certified_unlearning.mechanisms.exact.noisy_sgd import NoisySgd
 from certified_unlearning.mechanisms.exact.trajectory import Trajectory
 from certified_unlearning.papers.tv_stability.theory.trees import mean_recompute_probability
-from certified_unlearning.reproduction.claims.evidence import Evidence
-from certified_unlearning.reproduction.claims.registry import measure
+from certified_unlearning.reproduction.claims.registry import measure, sweep
 from certified_unlearning.reproduction.claims.relations import Quantity
 
 _POINTS = (0.0, 0.3, -0.5, 1.2, 3.0, -2.0, 0.7)
@@ -36,40 +35,33 @@ _TRIALS = 40_000
 Change = Literal["delete", "insert"]
 
 
-@measure
-def edited_moments(evidence: Sequence[Evidence], *, edits: list[Change], accelerated: bool) -> list[Quantity]:
+@sweep("{edit}")
+def edited_moments(*, edit: Change, accelerated: bool) -> list[Quantity]:
     """Return by how much mean and variance of the last iterate after one edit differ from retraining's, exactly."""
-    found = []
     settings = replace(_SETTINGS, accelerated=accelerated)
-    for edit in edits:
-        state, _ = _edited(settings, edit)
-        last = state.weights[:, -1, 0]
-        mean, spread = last_iterate_moments(_points_after(edit), settings)
-        squares = (last - mean) ** 2
-        found += [
-            Quantity(_standard_errors(last, mean), f"{edit}, mean"),
-            Quantity(_standard_errors(squares, spread), f"{edit}, variance"),
-        ]
-    return found
+    state, _ = _edited(settings, edit)
+    last = state.weights[:, -1, 0]
+    mean, spread = last_iterate_moments(_points_after(edit), settings)
+    return [
+        Quantity(_standard_errors(last, mean), f"{edit}, mean"),
+        Quantity(_standard_errors((last - mean) ** 2, spread), f"{edit}, variance"),
+    ]
 
 
-@measure
-def edited_recomputations(evidence: Sequence[Evidence], *, edits: list[Change]) -> list[Quantity]:
+@sweep("{edit}")
+def edited_recomputations(*, edit: Change) -> float:
     """Return by how much the share of edits that computed again differs from our exact formula."""
-    found = []
-    for edit in edits:
-        _, recomputed = _edited(_SETTINGS, edit)
-        others = [z for number, z in enumerate(_POINTS[:_LEARNED]) if edit == "insert" or number != _LEAVES]
-        moving = _POINTS[_LEARNED] if edit == "insert" else _POINTS[_LEAVES]
-        gaps = [abs(moving - z) / (_SETTINGS.batch_size * _SETTINGS.sigma) for z in others]
-        share = _SETTINGS.batch_size / (_LEARNED + (edit == "insert"))
-        expected = probability_of_any(share * fmean(gaussian_tv(gap) for gap in gaps), _SETTINGS.steps)
-        found.append(Quantity(_standard_errors(recomputed, expected), edit))
-    return found
+    _, recomputed = _edited(_SETTINGS, edit)
+    others = [z for number, z in enumerate(_POINTS[:_LEARNED]) if edit == "insert" or number != _LEAVES]
+    moving = _POINTS[_LEARNED] if edit == "insert" else _POINTS[_LEAVES]
+    gaps = [abs(moving - z) / (_SETTINGS.batch_size * _SETTINGS.sigma) for z in others]
+    share = _SETTINGS.batch_size / (_LEARNED + (edit == "insert"))
+    expected = probability_of_any(share * fmean(gaussian_tv(gap) for gap in gaps), _SETTINGS.steps)
+    return _standard_errors(recomputed, expected)
 
 
 @measure
-def verification_cost(evidence: Sequence[Evidence], *, n: int, batch_size: int, steps: int) -> list[Quantity]:
+def verification_cost(*, n: int, batch_size: int, steps: int) -> float:
     """Return by how much the gradients of a deletion that nothing rejects differ from ``2 T m / n`` on average."""
     records = LinearRecords(torch.ones(n, 1).double(), torch.zeros(n).double(), loss="squared")
     settings = NoisySgd(steps=steps, batch_size=batch_size, step_size=0.1, sigma=1.0)
@@ -78,22 +70,22 @@ def verification_cost(evidence: Sequence[Evidence], *, n: int, batch_size: int, 
     state = descent.learn(torch.arange(n), draws, trials=_TRIALS)
     work = descent.delete(state, 0, draws)
     assert not bool(work.recomputations.any())  # All records are equal.
-    return [Quantity(_standard_errors(work.gradients.double(), 2 * steps * batch_size / n))]
+    return _standard_errors(work.gradients.double(), 2 * steps * batch_size / n)
 
 
 @measure
-def iterates_after_edit(evidence: Sequence[Evidence]) -> list[Quantity]:
+def iterates_after_edit() -> float:
     """Return how far iterates after an edit are from ``w_t - eta xi_t``, Algorithm 10's line 17, at most.
 
     Algorithm 9 steps from the extrapolated point and projects; so does the engine.
     """
     state, _ = _edited(_IN_A_BALL, "delete", trials=100)
     printed = state.weights[:, :-1] - _IN_A_BALL.step_size * state.randomness
-    return [Quantity(float((state.weights[:, 1:] - printed).abs().max()))]
+    return float((state.weights[:, 1:] - printed).abs().max())
 
 
 @measure
-def followed_after_edit(evidence: Sequence[Evidence]) -> list[Quantity]:
+def followed_after_edit() -> float:
     """Return how far new gradients and the noise from before an edit are from what accepted iterations followed."""
     draws = Draws.at("tv_stability", "followed")
     descent = ExactDescent(_SETTINGS, _records())
@@ -101,52 +93,46 @@ def followed_after_edit(evidence: Sequence[Evidence]) -> list[Quantity]:
     before, noise = state.randomness.clone(), state.randomness - state.gradients
     descent.delete(state, _LEAVES, draws)
     kept = (state.randomness == before).all(dim=2)
-    return [Quantity(float((state.gradients + noise - before)[kept].abs().max()))]
+    return float((state.gradients + noise - before)[kept].abs().max())
 
 
-@measure
-def tree_means(evidence: Sequence[Evidence], *, edits: list[Change]) -> list[Quantity]:
+@sweep("{edit}")
+def tree_means(*, edit: Change) -> float:
     """Return by how much the mean last model of noisy prefix sums after an edit differs from retraining's, exactly."""
-    found = []
     points = torch.tensor([0.2, -0.7, 1.5, 0.9, -1.8, 2.5, 0.4, -0.3], dtype=torch.float64)
     method = _MeanFollower(points)
-    for edit in edits:
-        draws = Draws.at("tv_stability", "tree", edit)
-        sigmas = torch.full((4,), 0.8, dtype=torch.float64)
-        state, _ = PrefixTree.learn(method, sigmas, draws.orders(torch.arange(7), _TRIALS), draws)
-        if edit == "delete":
-            state.delete(5, draws)
-            alive = [0, 1, 2, 3, 4, 6]
-        else:
-            state.insert(7, draws.integers(8, _TRIALS) + 1, draws)
-            alive = list(range(8))
-        model, total = 0.0, 0.0
-        for _ in alive:
-            total += model - float(points[alive].mean())
-            model = -_MeanFollower.RATE * total
-        found.append(Quantity(_standard_errors(state.models[:, len(alive) + 1, 0], model), edit))
-    return found
+    draws = Draws.at("tv_stability", "tree", edit)
+    sigmas = torch.full((4,), 0.8, dtype=torch.float64)
+    state, _ = PrefixTree.learn(method, sigmas, draws.orders(torch.arange(7), _TRIALS), draws)
+    if edit == "delete":
+        state.delete(5, draws)
+        alive = [0, 1, 2, 3, 4, 6]
+    else:
+        state.insert(7, draws.integers(8, _TRIALS) + 1, draws)
+        alive = list(range(8))
+    model, total = 0.0, 0.0
+    for _ in alive:
+        total += model - float(points[alive].mean())
+        model = -_MeanFollower.RATE * total
+    return _standard_errors(state.models[:, len(alive) + 1, 0], model)
 
 
-@measure
-def tree_recomputations(evidence: Sequence[Evidence], *, n: list[int], gap: float) -> list[Quantity]:
+@sweep("n = {n}")
+def tree_recomputations(*, n: int, gap: float) -> float:
     """Return by how much the share of deletions that computed again differs from our exact formula.
 
     All points are equal but the deleted one, and increments depend on no model: every sum moves by ``gap`` standard
     deviations of its noise.
     """
-    found = []
-    for size in n:
-        points = torch.zeros(size, dtype=torch.float64)
-        points[0] = gap
-        draws = Draws.at("tv_stability", "tree recomputations", size)
-        sigmas = torch.ones(size.bit_length(), dtype=torch.float64)
-        orders = draws.orders(torch.arange(size), _TRIALS)
-        state, _ = PrefixTree.learn(_MeanFollower(points, follows=False), sigmas, orders, draws)
-        rejected = state.delete(0, draws).rejections.double()
-        expected = mean_recompute_probability(n=size, sigma=1.0, sensitivity=gap)
-        found.append(Quantity(_standard_errors(rejected, expected), f"n = {size}"))
-    return found
+    points = torch.zeros(n, dtype=torch.float64)
+    points[0] = gap
+    draws = Draws.at("tv_stability", "tree recomputations", n)
+    sigmas = torch.ones(n.bit_length(), dtype=torch.float64)
+    orders = draws.orders(torch.arange(n), _TRIALS)
+    state, _ = PrefixTree.learn(_MeanFollower(points, follows=False), sigmas, orders, draws)
+    rejected = state.delete(0, draws).rejections.double()
+    expected = mean_recompute_probability(n=n, sigma=1.0, sensitivity=gap)
+    return _standard_errors(rejected, expected)
 
 
 def last_iterate_moments(points: Sequence[float], settings: NoisySgd) -> tuple[float, float]:

@@ -1,7 +1,7 @@
 """Measures of parameters, rates and bounds: printed and corrected, and where bounds cross."""
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Literal
 
@@ -14,8 +14,7 @@ from certified_unlearning.papers.private_learning.theory import counterexamples
 from certified_unlearning.papers.private_learning.theory import linear_models as linear
 from certified_unlearning.papers.private_learning.theory import stationary_points as stationary
 from certified_unlearning.papers.private_learning.theory.privacy import lemma_15
-from certified_unlearning.reproduction.claims.evidence import Evidence
-from certified_unlearning.reproduction.claims.registry import measure
+from certified_unlearning.reproduction.claims.registry import measure, sweep
 from certified_unlearning.reproduction.claims.relations import Quantity
 
 BASE = linear.Setting(n=10_000, d=100)
@@ -23,233 +22,198 @@ FARTHEST = 10**30
 
 
 @measure
-def under_rescaling(
-    evidence: Sequence[Evidence], *, quantity: Literal["columns, printed", "columns", "strength"], factor: float
-) -> list[Quantity]:
+def under_rescaling(*, quantity: Literal["columns, printed", "columns", "strength"], factor: float) -> float:
     """Return by how much a parameter changes where rows get so many times as long and the best weights as short.
 
     Over what it must change by: an embedding's columns not at all, a regulariser's strength by the square.
     """
     longer = replace(BASE, row_norm=factor, radius=1 / factor)
     if quantity == "strength":
-        return [Quantity(linear.theorem_10_strength(longer) / linear.theorem_10_strength(BASE) / factor**2)]
+        return linear.theorem_10_strength(longer) / linear.theorem_10_strength(BASE) / factor**2
     form: Literal["printed", "corrected"] = "printed" if quantity == "columns, printed" else "corrected"
     both = [linear.theorem_9_dimension(each, form=form) for each in (longer, BASE)]
-    return [Quantity(both[0] / both[1])]
+    return both[0] / both[1]
 
 
-@measure
-def columns_over_records(evidence: Sequence[Evidence], *, n: list[int]) -> list[Quantity]:
+@sweep("n = {n}")
+def columns_over_records(*, n: int) -> float:
     """Return the columns of Theorem 32's embedding over the number of records."""
-    return [Quantity(linear.theorem_32(replace(BASE, n=each)).dimension / each, f"n = {each}") for each in n]
+    return linear.theorem_32(replace(BASE, n=n)).dimension / n
 
 
-@measure
-def regret_over_rate(evidence: Sequence[Evidence], *, printed: bool, epsilon: list[float], n: int) -> list[Quantity]:
+@sweep("epsilon = {epsilon:g}")
+def regret_over_rate(*, printed: bool, epsilon: float, n: int) -> float:
     """Return the regret of Theorem 32's steps over ``1 / sqrt(n) + 1 / sqrt(n epsilon)`` and its two logarithms.
 
     The regret of T steps of size eta is ``D^2 / (2 eta T) + eta (G^2 + k sigma^2) / 2``; all norms are 1.
     """
-    found = []
-    for each in epsilon:
-        setting = replace(BASE, n=n, epsilon=each)
-        taken = linear.theorem_32(setting)
-        step = taken.printed_step_size if printed else taken.step_size
-        energy = 1 + taken.dimension * taken.variance
-        regret = 1 / (2 * step * taken.steps) + step * energy / 2
-        logarithms = math.log(2 * n / setting.delta) * math.log(2 / setting.delta)
-        rate = 1 / math.sqrt(n) + logarithms / math.sqrt(setting.budget)
-        found.append(Quantity(regret / rate, f"epsilon = {each:g}"))
-    return found
+    setting = replace(BASE, n=n, epsilon=epsilon)
+    taken = linear.theorem_32(setting)
+    step = taken.printed_step_size if printed else taken.step_size
+    energy = 1 + taken.dimension * taken.variance
+    regret = 1 / (2 * step * taken.steps) + step * energy / 2
+    logarithms = math.log(2 * n / setting.delta) * math.log(2 / setting.delta)
+    rate = 1 / math.sqrt(n) + logarithms / math.sqrt(setting.budget)
+    return regret / rate
 
 
-@measure
-def theorem_8_over_trivial(evidence: Sequence[Evidence], *, n: list[int], d: int) -> list[Quantity]:
+@sweep("n = {n}")
+def theorem_8_over_trivial(*, n: int, d: int) -> float:
     """Return Theorem 8 with its constants over ``Y^2``, what weights of zero have at most; all norms 1, ``H = 2``."""
-    return [Quantity(_theorem_8(each, d), f"n = {each}") for each in n]
+    return _theorem_8(n, d)
 
 
 @measure
-def theorem_8_says_something(evidence: Sequence[Evidence], *, d: int) -> list[Quantity]:
+def theorem_8_says_something(*, d: int) -> Quantity:
     """Return from how many records on Theorem 8 with its constants is below ``Y^2``."""
-    return [Quantity(float(_first(lambda n: _theorem_8(n, d) < 1)), f"d = {d}")]
+    return Quantity(float(_first(lambda n: _theorem_8(n, d) < 1)), f"d = {d}")
 
 
 @measure
-def boosting_condition(evidence: Sequence[Evidence], *, beta: float) -> list[Quantity]:
+def boosting_condition(*, beta: float) -> float:
     """Return from how many records on Theorem 35 speaks; all norms 1, ``H = 2``."""
-    return [Quantity(linear.theorem_35_condition(BASE, spread=1.0, beta=beta))]
+    return linear.theorem_35_condition(BASE, spread=1.0, beta=beta)
 
 
 @measure
-def selection_over_theorem_14(evidence: Sequence[Evidence], *, candidates: int, beta: float) -> list[Quantity]:
+def selection_over_theorem_14(*, candidates: int, beta: float) -> float:
     """Return what selecting costs in Theorem 14's proof, ``5 Delta log(4 K / beta) / (n epsilon)``, over its term."""
-    return [Quantity(math.log(4 * candidates / beta))]
+    return math.log(4 * candidates / beta)
 
 
-@measure
-def variance_over_stated(evidence: Sequence[Evidence], *, at_zero: list[float]) -> list[Quantity]:
+@sweep("Y = {at_zero:g}")
+def variance_over_stated(*, at_zero: float) -> float:
     """Return the variance of losses that are ``Y^2`` or 0, half of them each, over the ``4 Y^2`` of Theorem 14."""
-    return [Quantity(each**4 / 4 / (4 * each**2), f"Y = {each:g}") for each in at_zero]
+    return at_zero**4 / 4 / (4 * at_zero**2)
 
 
-@measure
-def upper_over_lower(
-    evidence: Sequence[Evidence], *, case: Literal["few columns", "many columns", "long"], n: list[int]
-) -> list[Quantity]:
+@sweep("n = {n}")
+def upper_over_lower(*, case: Literal["few columns", "many columns", "long"], n: int) -> float:
     """Return the upper rate over Theorem 11's lower one, squared loss, without constants and logarithms.
 
     ``few columns``: Theorem 8 at d = 4, ``many columns``: Theorem 9 at d = n, both with ``D = 1 / 2``; ``long``:
     Theorem 9 at d = n with ``D = 10``.
     """
-    found = []
-    for each in n:
-        setting = replace(BASE, n=each, d=4 if case == "few columns" else each, radius=10 if case == "long" else 0.5)
-        lower = min(linear.theorem_11(setting))
-        if case == "few columns":
-            upper = setting.reach * setting.at_zero * math.sqrt(setting.d) / setting.budget
-        else:
-            upper = linear.theorem_9_rates(setting)[1]
-        found.append(Quantity(upper / lower, f"n = {each}"))
-    return found
+    setting = replace(BASE, n=n, d=4 if case == "few columns" else n, radius=10 if case == "long" else 0.5)
+    lower = min(linear.theorem_11(setting))
+    if case == "few columns":
+        upper = setting.reach * setting.at_zero * math.sqrt(setting.d) / setting.budget
+    else:
+        upper = linear.theorem_9_rates(setting)[1]
+    return upper / lower
 
 
 @measure
-def spider_period_over_needed(evidence: Sequence[Evidence], *, smoothness: float, printed: bool) -> list[Quantity]:
+def spider_period_over_needed(*, smoothness: float, printed: bool) -> float:
     """Return Theorem 42's period, printed with a factor ``1 / H^2``, over ``1 / (T bar alpha^2)``; whole numbers."""
     given = {"n": 100_000, "dimension": 100, "lipschitz": 1.0, "gap": 2.0, "epsilon": 1.0, "delta": 1e-6}
     found = theorem_42(**given, smoothness=smoothness)  # type: ignore[arg-type]
     unit = stationary.rate_unit(n=100_000, d=100, epsilon=1.0, delta=1e-6)
     needed = 1 / (found.steps * unit**2)
-    return [Quantity(max(1, math.floor(needed / smoothness**2)) / needed if printed else found.period / needed)]
+    return max(1, math.floor(needed / smoothness**2)) / needed if printed else found.period / needed
 
 
 @measure
-def lemma_15_coefficients(evidence: Sequence[Evidence]) -> list[Quantity]:
+def lemma_15_coefficients() -> dict[str, float]:
     """Return Lemma 15's coefficients of ``L_0 H / T`` and ``tau_1^2`` at ``eta = 1 / (2 H)``, ``q = H^2 / tau_2^2``."""
     _, gap, noise = lemma_15(step_size=0.5, smoothness=1.0, drift=1.0)
-    return [Quantity(gap, "of the gap"), Quantity(noise, "of the noise")]
+    return {"of the gap": gap, "of the noise": noise}
 
 
-@measure
-def spider_over_descent(evidence: Sequence[Evidence], *, n: list[int], d: int) -> list[Quantity]:
+@sweep("n = {n}")
+def spider_over_descent(*, n: int, d: int) -> float:
     """Return SpiderBoost's explicit bound over plain noisy descent's; ``G = H = L_0 = 1``, replace-one (1, 1e-6)."""
-    return [Quantity(_spider(each, d) / _descent(each, d), f"n = {each}") for each in n]
+    return _spider(n, d) / _descent(n, d)
 
 
 @measure
-def spider_beats_descent(evidence: Sequence[Evidence], *, d: int) -> list[Quantity]:
+def spider_beats_descent(*, d: int) -> Quantity:
     """Return from how many records on SpiderBoost's explicit bound is below plain noisy descent's."""
-    return [Quantity(float(_first(lambda n: _spider(n, d) < _descent(n, d))), f"d = {d}")]
+    return Quantity(float(_first(lambda n: _spider(n, d) < _descent(n, d))), f"d = {d}")
 
 
-@measure
-def barrier_over_rate(evidence: Sequence[Evidence], *, queries: list[int]) -> list[Quantity]:
+@sweep("Q = {queries}")
+def barrier_over_rate(*, queries: int) -> float:
     """Return Theorem 43's bound, with Lemma 16's errors of a private oracle, over Theorem 42's rate."""
     unit = stationary.rate_unit(n=100_000, d=100, epsilon=1.0, delta=1e-6)
-    rate = unit ** (2 / 3) + unit
-    return [
-        Quantity(
-            stationary.oracle_barrier(
-                queries=each, gap=1.0, gradient=unit * math.sqrt(each), difference=unit * math.sqrt(each)
-            )
-            / rate,
-            f"Q = {each}",
-        )
-        for each in queries
-    ]
+    error = unit * math.sqrt(queries)
+    barrier = stationary.oracle_barrier(queries=queries, gap=1.0, gradient=error, difference=error)
+    return float(barrier / (unit ** (2 / 3) + unit))
 
 
-@measure
-def tree_guarantee_over_start(evidence: Sequence[Evidence], *, n: list[int]) -> list[Quantity]:
+@sweep("n = {n:.0e}")
+def tree_guarantee_over_start(*, n: int) -> float:
     """Return Theorem 19's ``3 alpha`` over ``G``, which every gradient is below; d = 1, ``G = H = L_0 = 1``."""
-    return [Quantity(3 * _tree(each), f"n = {each:.0e}") for each in n]
+    return 3 * _tree(n)
 
 
 @measure
-def tree_guarantee_says_something(evidence: Sequence[Evidence]) -> list[Quantity]:
+def tree_guarantee_says_something() -> float:
     """Return from how many records on Theorem 19's tolerance does not stop at the first leaf; d = 1."""
-    return [Quantity(float(_first(lambda n: 2 * _tree(n) < 1)))]
+    return float(_first(lambda n: 2 * _tree(n) < 1))
 
 
-@measure
-def leaves_over_counted(evidence: Sequence[Evidence], *, depth: list[int]) -> list[Quantity]:
+@sweep("D = {depth}")
+def leaves_over_counted(*, depth: int) -> float:
     """Return the leaves of a tree over ``2^(D - 1)``, which proofs count."""
-    return [Quantity(2.0**each / 2 ** (each - 1), f"D = {each}") for each in depth]
+    return float(2.0**depth / 2 ** (depth - 1))
 
 
 @measure
-def recursive_steps_over_records(evidence: Sequence[Evidence], *, printed: bool) -> list[Quantity]:
+def recursive_steps_over_records(*, printed: bool) -> float:
     """Return the least steps of Theorem 20's first stage over the square of the number of records, 10 000; d = 10."""
     strength = stationary.strong_convexity(n=10_000, d=10, epsilon=1.0, lipschitz=1.0, smoothness=1.0, radius=1.0)
     if printed:
         strength = min(1 / 10_000, 10 / 10_000**2)
-    return [Quantity(stationary.least_steps(1.0, 2 * strength) / 10_000**2)]
+    return stationary.least_steps(1.0, 2 * strength) / 10_000**2
 
 
-@measure
-def recursive_strength_over_printed(evidence: Sequence[Evidence], *, radius: list[float]) -> list[Quantity]:
+@sweep("|w*| = {radius:g}")
+def recursive_strength_over_printed(*, radius: float) -> float:
     """Return how Theorem 20's bias ``sqrt(lambda H) |w*|`` grows with ``|w*|``, with ``|w*|`` in lambda as printed."""
-    return [Quantity(math.sqrt(1 / each) * each, f"|w*| = {each:g}") for each in radius]
+    return math.sqrt(1 / radius) * radius
 
 
-@measure
-def step_size_over_limit(evidence: Sequence[Evidence], *, factor: float, condition: list[float]) -> list[Quantity]:
+@sweep("x = {condition:g}")
+def step_size_over_limit(*, factor: float, condition: float) -> float:
     """Return ``eta = log K / (lambda K)`` over ``1 / (H + lambda)`` for ``K = factor x log x``; x is the condition."""
-    found = []
-    for each in condition:
-        steps = factor * each * math.log(each)
-        found.append(Quantity(math.log(steps) / steps * each, f"x = {each:g}"))
-    return found
+    steps = factor * condition * math.log(condition)
+    return math.log(steps) / steps * condition
 
 
 @measure
-def lemma_21_over_exact(evidence: Sequence[Evidence], *, records: int, steps: int) -> list[Quantity]:
+def lemma_21_over_exact(*, records: int, steps: int) -> float:
     """Return Lemma 21's noise over the exact one."""
     printed = stationary.lemma_21_sigma(steps=steps, records=records, epsilon=1.0, delta=1e-6, lipschitz=1.0)
-    return [Quantity(printed / (noise_multiplier(1.0, 1e-6) * math.sqrt(steps) * 2 / records))]
+    return printed / (noise_multiplier(1.0, 1e-6) * math.sqrt(steps) * 2 / records)
 
 
-@measure
-def lemma_25_deviation_over_bound(evidence: Sequence[Evidence], *, n: list[int]) -> list[Quantity]:
+@sweep("n = {n}")
+def lemma_25_deviation_over_bound(*, n: int) -> float:
     """Return how far gradients of population and records are apart over Lemma 25's bound; ``d = 10 n``."""
-    return [
-        Quantity(
-            counterexamples.lemma_25_deviation(n=each, d=10 * each)
-            / counterexamples.lemma_25_bound(n=each, d=10 * each, beta=0.05),
-            f"n = {each}",
-        )
-        for each in n
-    ]
+    return counterexamples.lemma_25_deviation(n=n, d=10 * n) / counterexamples.lemma_25_bound(n=n, d=10 * n, beta=0.05)
 
 
-@measure
-def projection_distance_over_claimed(
-    evidence: Sequence[Evidence], *, columns: list[int], features: int
-) -> list[Quantity]:
+@sweep("k = {columns}")
+def projection_distance_over_claimed(*, columns: int, features: int) -> float:
     """Return ``|I - [Phi; 0]|`` over ``1 / sqrt(k)``, one matrix each."""
-    return [
-        Quantity(
-            counterexamples.padded_projection_distance(columns=each, features=features, seed=each) * math.sqrt(each),
-            f"k = {each}",
-        )
-        for each in columns
-    ]
+    distance = counterexamples.padded_projection_distance(columns=columns, features=features, seed=columns)
+    return distance * math.sqrt(columns)
 
 
 @measure
-def switching_ranks(evidence: Sequence[Evidence], *, n: int, convex: bool) -> list[Quantity]:
+def switching_ranks(*, n: int, convex: bool) -> float:
     """Return Corollary 1's rate for few columns over that for many, at its switching rank."""
     rank = n if convex else n**0.8
     few = math.sqrt(rank) / n
-    return [Quantity(few / n**-0.5 if convex else few ** (2 / 3) / n**-0.4)]
+    return float(few / n**-0.5 if convex else few ** (2 / 3) / n**-0.4)
 
 
 @measure
-def error_20(evidence: Sequence[Evidence], *, sharp: bool) -> list[Quantity]:
+def error_20(*, sharp: bool) -> float:
     """Return Lemma 6's ``c_0`` that follows from a self-bounding constant, the sharp 2 or Fact 1's 4, over 8."""
     # |a + b|^2 <= 2 |a|^2 + 2 |b|^2, each at most c H times a loss, times two for two records.
-    return [Quantity(2 * 2 * (2 if sharp else 4) / 8)]
+    return 2 * 2 * (2 if sharp else 4) / 8
 
 
 def _theorem_8(n: int, d: int) -> float:

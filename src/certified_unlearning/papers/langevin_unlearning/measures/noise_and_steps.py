@@ -7,7 +7,6 @@ import math
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import cache
-from itertools import product
 from typing import Literal
 
 import numpy as np
@@ -18,87 +17,61 @@ from certified_unlearning.accounting.langevin.lsi import initial_curve
 from certified_unlearning.papers.langevin_unlearning.constants import Dataset, Smoothness, paper_problem
 from certified_unlearning.papers.langevin_unlearning.theory.extras import gaussian_start_divergence, saved_steps
 from certified_unlearning.reproduction.claims.evidence import Evidence
-from certified_unlearning.reproduction.claims.registry import changes, measure
+from certified_unlearning.reproduction.claims.registry import changes, measure, sweep
 from certified_unlearning.reproduction.claims.relations import Quantity
 
 
-@measure
+@sweep("{datasets}")
 def table_1_constant(
     evidence: Sequence[Evidence],
     *,
-    datasets: list[Dataset],
+    datasets: Dataset,
     constant: Literal["smoothness", "strong_convexity", "lipschitz", "delta"],
-) -> list[Quantity]:
+) -> float:
     """Return a constant of the experiments, one for each data set."""
-    problems = [paper_problem(evidence, dataset, "bound") for dataset in datasets]
-    values = [1 / problem.n if constant == "delta" else getattr(problem, constant) for problem in problems]
-    return [Quantity(value, dataset) for value, dataset in zip(values, datasets, strict=True)]
+    problem = paper_problem(evidence, datasets, "bound")
+    return 1 / problem.n if constant == "delta" else float(getattr(problem, constant))
 
 
-@measure
+@sweep("epsilon = {epsilon:g}")
 def secret_state_sigma(
-    evidence: Sequence[Evidence], *, dataset: Dataset, smoothness: Smoothness, steps: int, epsilon: list[float]
-) -> list[Quantity]:
+    evidence: Sequence[Evidence], *, dataset: Dataset, smoothness: Smoothness, steps: int, epsilon: float
+) -> float:
     """Return Descent-to-Delete's noise with internal state (Theorem N.1), one for each epsilon."""
     problem = accounting.descent_problem(paper_problem(evidence, dataset, smoothness))
-    return [
-        Quantity(
-            accounting.secret_state_sigma(problem, epsilon=target, delta=1 / problem.n, steps=steps),
-            f"epsilon = {target:g}",
-        )
-        for target in epsilon
-    ]
+    return accounting.secret_state_sigma(problem, epsilon=epsilon, delta=1 / problem.n, steps=steps)
 
 
-@measure
-def least_sigma(
-    evidence: Sequence[Evidence], *, dataset: Dataset, smoothness: Smoothness, epsilon: list[float]
-) -> list[Quantity]:
+@sweep("epsilon = {epsilon:g}")
+def least_sigma(evidence: Sequence[Evidence], *, dataset: Dataset, smoothness: Smoothness, epsilon: float) -> float:
     """Return the least noise scale for one record and one unlearning step, one for each epsilon."""
     problem = paper_problem(evidence, dataset, smoothness)
-    return [
-        Quantity(
-            accounting.least_sigma(problem, steps=1, epsilon=target, delta=1 / problem.n, records=1),
-            f"epsilon = {target:g}",
-        )
-        for target in epsilon
-    ]
+    return accounting.least_sigma(problem, steps=1, epsilon=epsilon, delta=1 / problem.n, records=1)
 
 
-@measure
+@sweep("sigma = {sigma:g}")
 def epsilon_after_one_step(
-    evidence: Sequence[Evidence], *, dataset: Dataset, smoothness: Smoothness, sigma: list[float]
-) -> list[Quantity]:
+    evidence: Sequence[Evidence], *, dataset: Dataset, smoothness: Smoothness, sigma: float
+) -> float:
     """Return epsilon after one unlearning step for one record, one for each noise scale."""
     problem = paper_problem(evidence, dataset, smoothness)
-    return [
-        Quantity(
-            accounting.unlearning_epsilon(problem, Schedule(scale, 1, (1,)), delta=1 / problem.n), f"sigma = {scale:g}"
-        )
-        for scale in sigma
-    ]
+    return accounting.unlearning_epsilon(problem, Schedule(sigma, 1, (1,)), delta=1 / problem.n)
 
 
-@measure
+@sweep("S = {records}, sigma = {sigma:g}, epsilon = {epsilon:g}")
 def least_steps(
     evidence: Sequence[Evidence],
     *,
     dataset: Dataset,
     smoothness: Smoothness,
-    records: list[int],
-    sigma: list[float],
-    epsilon: list[float],
+    records: int,
+    sigma: float,
+    epsilon: float,
     grid: int = 1,
-) -> list[Quantity]:
-    """Return the least K of 1, 1 + grid, ... for all combinations of the arguments, the last one running fastest."""
+) -> float:
+    """Return the least K of 1, 1 + grid, ..."""
     problem = paper_problem(evidence, dataset, smoothness)
-    return [
-        Quantity(
-            1 + grid * math.ceil((_least_steps(problem, count, scale, target) - 1) / grid),
-            f"S = {count}, sigma = {scale:g}, epsilon = {target:g}",
-        )
-        for count, scale, target in product(records, sigma, epsilon)
-    ]
+    return 1 + grid * math.ceil((_least_steps(problem, records, sigma, epsilon) - 1) / grid)
 
 
 @measure
@@ -112,22 +85,18 @@ def changes_of_least_steps(
     epsilon: list[float],
 ) -> list[Quantity]:
     """Return how the least K changes from one combination of the arguments to the next."""
-    steps = least_steps(evidence, dataset=dataset, smoothness=smoothness, records=records, sigma=sigma, epsilon=epsilon)
-    return changes(steps)
+    return changes(
+        least_steps(
+            evidence, dataset=dataset, smoothness=smoothness, records=records, sigma=sigma, epsilon=epsilon, grid=1
+        )
+    )
 
 
-@measure
-def initial_epsilon(
-    evidence: Sequence[Evidence], *, dataset: Dataset, records: int, sigma: list[float]
-) -> list[Quantity]:
+@sweep("sigma = {sigma:g}")
+def initial_epsilon(evidence: Sequence[Evidence], *, dataset: Dataset, records: int, sigma: float) -> float:
     """Return epsilon before unlearning, one for each noise scale."""
     problem = paper_problem(evidence, dataset, "bound")
-    return [
-        Quantity(
-            accounting.initial_epsilon(problem, sigma=scale, delta=1 / problem.n, records=records), f"sigma = {scale:g}"
-        )
-        for scale in sigma
-    ]
+    return accounting.initial_epsilon(problem, sigma=sigma, delta=1 / problem.n, records=records)
 
 
 @measure
@@ -141,66 +110,41 @@ def changes_of_initial_epsilon(
 @measure
 def initial_renyi_at_the_order_after_unlearning(
     evidence: Sequence[Evidence], *, dataset: Dataset, records: int, sigma: float, epsilon: float
-) -> list[Quantity]:
+) -> Quantity:
     """Return the Rényi divergence before unlearning, of the order that gives the best epsilon after the least K."""
     problem = paper_problem(evidence, dataset, "bound")
     steps = _least_steps(problem, records, sigma, epsilon)
     curve = accounting.unlearning_curve(problem, Schedule(sigma, records, (steps,)))
     assert isinstance(curve, accounting.RenyiCurve)
     alpha = accounting.epsilon_from_renyi(curve, 1 / problem.n, conversion="paper").alpha
-    return [Quantity(_initial_renyi(problem, records, sigma, alpha), f"alpha = {alpha:.4g}")]
+    return Quantity(_initial_renyi(problem, records, sigma, alpha), f"alpha = {alpha:.4g}")
 
 
-@measure
+@sweep("K = {steps}", then=changes)
 def changes_of_epsilon(
-    evidence: Sequence[Evidence],
-    *,
-    dataset: Dataset,
-    smoothness: Smoothness,
-    records: int,
-    sigma: float,
-    steps: list[int],
-) -> list[Quantity]:
+    evidence: Sequence[Evidence], *, dataset: Dataset, smoothness: Smoothness, records: int, sigma: float, steps: int
+) -> float:
     """Return how the certified epsilon changes from one number of unlearning steps to the next."""
     problem = paper_problem(evidence, dataset, smoothness)
-    epsilons = [
-        Quantity(
-            accounting.unlearning_epsilon(problem, Schedule(sigma, records, (count,)), delta=1 / problem.n),
-            f"K = {count}",
-        )
-        for count in steps
-    ]
-    return changes(epsilons)
+    return accounting.unlearning_epsilon(problem, Schedule(sigma, records, (steps,)), delta=1 / problem.n)
 
 
-@measure
-def changes_of_saved_steps(evidence: Sequence[Evidence], *, dataset: Dataset, n: list[int]) -> list[Quantity]:
+@sweep("n = {n}", then=changes)
+def changes_of_saved_steps(evidence: Sequence[Evidence], *, dataset: Dataset, n: int) -> float:
     """Return how the steps saved against retraining (Appendix E, order 2) change with n, all else as on a data set."""
     problem = paper_problem(evidence, dataset, "bound")
     sigma = 1.0  # It cancels.
     divergence = gaussian_start_divergence(problem, alpha=2, sigma=sigma, distance=1)
-    saved = [
-        Quantity(
-            saved_steps(replace(problem, n=size), alpha=2, sigma=sigma, records=1, start_divergence=divergence),
-            f"n = {size}",
-        )
-        for size in n
-    ]
-    return changes(saved)
+    return saved_steps(replace(problem, n=n), alpha=2, sigma=sigma, records=1, start_divergence=divergence)
 
 
-@measure
+@sweep("distance {distance:g}")
 def gaussian_divergences(
-    evidence: Sequence[Evidence], *, dataset: Dataset, alpha: float, sigma: float, distances: list[float]
-) -> list[Quantity]:
+    evidence: Sequence[Evidence], *, dataset: Dataset, alpha: float, sigma: float, distance: float
+) -> float:
     """Return the Rényi divergence of two Gaussians of Appendix E's variance, one for each distance of their means."""
     problem = paper_problem(evidence, dataset, "bound")
-    return [
-        Quantity(
-            gaussian_start_divergence(problem, alpha=alpha, sigma=sigma, distance=distance), f"distance {distance:g}"
-        )
-        for distance in distances
-    ]
+    return gaussian_start_divergence(problem, alpha=alpha, sigma=sigma, distance=distance)
 
 
 def _initial_renyi(problem: Problem, records: int, sigma: float, alpha: float) -> float:

@@ -5,7 +5,6 @@ losses, which keep to every assumption of the convex theorems. They need no resu
 """
 
 import math
-from collections.abc import Sequence
 from typing import Any, Literal
 
 import numpy as np
@@ -18,8 +17,7 @@ from certified_unlearning.papers.forget_unlearning.theory.exact import exact_del
 from certified_unlearning.papers.forget_unlearning.theory.gibbs import BoundedProblem, largest_step_size
 from certified_unlearning.papers.forget_unlearning.theory.nonconvex import plan_nonconvex_deletion
 from certified_unlearning.papers.forget_unlearning.theory.soundness import least_noise_multiplier
-from certified_unlearning.reproduction.claims.evidence import Evidence
-from certified_unlearning.reproduction.claims.registry import changes, measure
+from certified_unlearning.reproduction.claims.registry import changes, measure, sweep
 from certified_unlearning.reproduction.claims.relations import Quantity
 
 Setting = Literal["C1", "C2"]
@@ -60,86 +58,71 @@ def _divergence(plan: DeletionPlan, steps: float, steps_before: float = math.inf
 
 
 @measure
-def changes_of_deletion_steps(evidence: Sequence[Evidence], *, setting: Setting) -> list[Quantity]:
+def changes_of_deletion_steps(*, setting: Setting) -> dict[str, float]:
     """Return how the deletion steps for privacy change with ten times the records of a request, n, and d."""
-    base = _SETTINGS[setting]
-    variants = {name: _plan(setting, certify_risk=False, **{name: 10 * base[name]}) for name in
-                ("records", "n", "dimension")}  # fmt: skip
     steps = _plan(setting, certify_risk=False).deletion_steps
-    return [Quantity(plan.deletion_steps - steps, f"ten times {name}") for name, plan in variants.items()]
+    return {
+        f"ten times {name}": _plan(setting, certify_risk=False, **{name: 10 * _SETTINGS[setting][name]}).deletion_steps
+        - steps
+        for name in ("records", "n", "dimension")
+    }
 
 
 @measure
-def exact_over_certified(
-    evidence: Sequence[Evidence], *, setting: Setting, budget: Literal["epsilon_dp", "epsilon_dd"]
-) -> list[Quantity]:
+def exact_over_certified(*, setting: Setting, budget: Literal["epsilon_dp", "epsilon_dd"]) -> Quantity:
     """Return the exact divergence over what the plan certifies: for a present record, or for a deleted one."""
     plan = _plan(setting, certify_risk=False)
     present = budget == "epsilon_dp"
     exact = _divergence(plan, 0 if present else plan.deletion_steps)
-    return [Quantity(exact / _SETTINGS[setting][budget], f"exact divergence over {budget}")]
+    return Quantity(exact / _SETTINGS[setting][budget], f"exact divergence over {budget}")
 
 
-@measure
-def deletion_saving(evidence: Sequence[Evidence], *, setting: list[Setting]) -> list[Quantity]:
+@sweep("{setting}")
+def deletion_saving(*, setting: Setting) -> float:
     """Return the gradients of single records saved over retraining at every request, with the risk certified."""
-    return [Quantity(_plan(each).gradients_saved, each) for each in setting]
+    return _plan(setting).gradients_saved
 
 
 @measure
-def divergence_over_figure_1(evidence: Sequence[Evidence], *, setting: Setting) -> list[Quantity]:
+def divergence_over_figure_1(*, setting: Setting) -> Quantity:
     """Return the exact divergence after learning for ever over the asymptote ``q L^2 / (lambda n^2 sigma^2)``."""
     plan = _plan(setting)
     problem = plan.problem
     printed = plan.alpha * (problem.lipschitz / (problem.n * plan.sigma)) ** 2 / problem.strong_convexity
-    return [Quantity(_divergence(plan, 0) / printed, "exact over printed")]
+    return Quantity(_divergence(plan, 0) / printed, "exact over printed")
 
 
 @measure
-def lead_in_table_1(
-    evidence: Sequence[Evidence], *, n: int, dimension: int, epsilon: float, request: int
-) -> list[Quantity]:
+def lead_in_table_1(*, n: int, dimension: int, epsilon: float, request: int) -> dict[str, float]:
     """Return how much more noisy gradient descent saves than each method without secret state."""
     *others, own = table_1(n=n, dimension=dimension, epsilon=epsilon, request=request)
-    return [Quantity(own.saved - row.saved, row.source) for row in others if not row.has_secret_state]
+    return {row.source: own.saved - row.saved for row in others if not row.has_secret_state}
 
 
-@measure
-def counting_limit(evidence: Sequence[Evidence], *, epsilon: list[float]) -> list[Quantity]:
+@sweep("epsilon = {epsilon:g}")
+def counting_limit(*, epsilon: float) -> float:
     """Return the largest advantage over infinitely many releases of Theorem 3.2's construction as printed."""
-    return [Quantity(counting_limits(each).most, f"epsilon = {each:g}") for each in epsilon]
+    return counting_limits(epsilon).most
 
 
 @measure
-def multiplier_epsilon(evidence: Sequence[Evidence], *, epsilon: float, delta: float, steps: int) -> list[Quantity]:
+def multiplier_epsilon(*, epsilon: float, delta: float, steps: int) -> Quantity:
     """Return what Remark G.8's printed noise multiplier achieves, by its own Theorem G.7, where it aims at epsilon."""
     printed = least_noise_multiplier(epsilon, delta, steps=steps) / 2
     order = 1 - 2 * math.log(delta) / epsilon
-    return [Quantity(2 * order * steps / printed**2 - math.log(delta) / (order - 1), "epsilon achieved")]
+    return Quantity(2 * order * steps / printed**2 - math.log(delta) / (order - 1), "epsilon achieved")
 
 
-@measure
-def adaptive_advantage(
-    evidence: Sequence[Evidence], *, setting: Setting, epsilon_dp: list[float], times: list[int]
-) -> list[Quantity]:
+@sweep("epsilon_dp = {epsilon_dp:g}, {times} K", then=changes)
+def adaptive_advantage(*, setting: Setting, epsilon_dp: float, times: int) -> float:
     """Return how encode-then-delete's exact advantage changes with the deletion steps, and then with epsilon_dp."""
-    edits = _SETTINGS[setting]["n"] - 1
-    steps = _plan(setting, certify_risk=False).deletion_steps
-    points = [(epsilon, factor) for epsilon in epsilon_dp for factor in times]
-    return changes(
-        [
-            Quantity(
-                encode_then_delete_advantage(
-                    (plan := _plan(setting, epsilon_dp=epsilon, epsilon_dd=min(epsilon, 0.1))).problem,
-                    sigma=plan.sigma,
-                    learning_steps=_plan(setting).learning_steps,
-                    deletion_steps=factor * steps,
-                    edits=edits,
-                ),
-                f"epsilon_dp = {epsilon:g}, {factor} K",
-            )
-            for epsilon, factor in points
-        ]
+    plan = _plan(setting, epsilon_dp=epsilon_dp, epsilon_dd=min(epsilon_dp, 0.1))
+    return encode_then_delete_advantage(
+        plan.problem,
+        sigma=plan.sigma,
+        learning_steps=_plan(setting).learning_steps,
+        deletion_steps=times * _plan(setting, certify_risk=False).deletion_steps,
+        edits=_SETTINGS[setting]["n"] - 1,
     )
 
 
@@ -151,30 +134,28 @@ def _bounded(smoothness: float = 1.5, dimension: int = 20) -> BoundedProblem:
 
 
 @measure
-def step_size_over_limit(
-    evidence: Sequence[Evidence], *, alpha: float, epsilon_dd: float, dimension: int
-) -> list[Quantity]:
+def step_size_over_limit(*, alpha: float, epsilon_dd: float, dimension: int) -> Quantity:
     """Return Theorem 5.2's step size as printed over the largest that Theorem G.22, which its proof uses, allows."""
     problem = _bounded(dimension=dimension)
     printed = problem.regularisation * epsilon_dd / (64 * dimension * alpha * problem.boundedness)
-    return [Quantity(printed / problem.smoothness**2 / largest_step_size(problem, alpha=alpha), "printed over allowed")]
+    return Quantity(printed / problem.smoothness**2 / largest_step_size(problem, alpha=alpha), "printed over allowed")
 
 
-@measure
-def saving_factors(evidence: Sequence[Evidence], *, fraction: list[float]) -> list[Quantity]:
+@sweep("r / n = {fraction:g}")
+def saving_factors(*, fraction: float) -> float:
     """Return ``log(log(B) / (2 (epsilon_dd + (r / n) log(B))))`` at ``epsilon_dd = log(B) / 4``, for each ``r / n``."""
-    return [Quantity(math.log(2 / (1 + 4 * each)), f"r / n = {each:g}") for each in fraction]
+    return math.log(2 / (1 + 4 * fraction))
 
 
 @measure
-def risk_over_zero_model(evidence: Sequence[Evidence]) -> list[Quantity]:
+def risk_over_zero_model() -> Quantity:
     """Return Theorem 5.2's certified risk over that of the constant model 0, in the specification's setting."""
     plan = plan_nonconvex_deletion(_bounded(), alpha=2.0, epsilon_dp=1.0, epsilon_dd=0.1, records=100)
-    return [Quantity(plan.risk_bound / plan.zero_model_risk, "certified over constant model")]
+    return Quantity(plan.risk_bound / plan.zero_model_risk, "certified over constant model")
 
 
 @measure
-def clipped_curvature(evidence: Sequence[Evidence]) -> list[Quantity]:
+def clipped_curvature() -> Quantity:
     """Return the least eigenvalue of the symmetric Jacobian of clipped gradients of a convex quadratic, at a point.
 
     Curvatures 1 and 10, clipped to length 1, at ``(sqrt(2), sqrt(2) / 10)``.
@@ -183,13 +164,13 @@ def clipped_curvature(evidence: Sequence[Evidence]) -> list[Quantity]:
     gradient = curvature @ np.array([math.sqrt(2), math.sqrt(2) / 10])
     length = np.linalg.norm(gradient)
     jacobian = (np.eye(2) - np.outer(gradient, gradient) / length**2) @ curvature / length
-    return [Quantity(float(np.linalg.eigvalsh((jacobian + jacobian.T) / 2)[0]), "least eigenvalue")]
+    return Quantity(float(np.linalg.eigvalsh((jacobian + jacobian.T) / 2)[0]), "least eigenvalue")
 
 
 @measure
-def clipped_drift(evidence: Sequence[Evidence], *, periods: int) -> list[Quantity]:
+def clipped_drift(*, periods: int) -> Quantity:
     """Return how far a bounded sawtooth falls once its gradients are clipped to 1.
 
     It rises by slope 10 over 0.2 and falls by slope 1 over 2, period by period.
     """
-    return [Quantity(periods * (min(10.0, 1.0) * 0.2 - 1.0 * 2.0), f"after {periods} periods")]
+    return Quantity(periods * (min(10.0, 1.0) * 0.2 - 1.0 * 2.0), f"after {periods} periods")
