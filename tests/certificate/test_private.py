@@ -1,6 +1,8 @@
 """Certificates of private learning: written, read, recomputed, and found when wrong."""
 
 import json
+import math
+import statistics
 from dataclasses import replace
 from pathlib import Path
 
@@ -191,3 +193,14 @@ def test_a_kind_that_is_no_word_is_no_traceback(tmp_path: Path) -> None:
     path.write_text(json.dumps(stated("descent").model_dump(mode="json") | {"kind": ["private"]}))
     with pytest.raises(UnlearningError):
         certificate.read_any(path)
+
+
+@pytest.mark.parametrize("name", PLANS)
+def test_a_bet_on_one_record_counts_what_a_selection_tells(name: str) -> None:
+    """A pure epsilon of the selection bounds no mu: bets are right up to e / (1 + e) of the time at epsilon = 1."""
+    said, share = stated(name), stated(name).right_guesses()
+    pure = math.exp(said.selection_epsilon) / (1 + math.exp(said.selection_epsilon))
+    assert share is not None
+    assert share >= max(pure, statistics.NormalDist().cdf((said.mu or 0) / 2))
+    assert ("at most 73.2 %" if said.selection_epsilon else "at most 54.8 %") in (said.meaning() or "")
+    assert ("or another in its place" in (said.meaning() or "")) is (said.relation == "replace-one")

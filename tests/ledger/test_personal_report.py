@@ -4,6 +4,8 @@ import html
 import json
 import math
 import re
+import shlex
+import sqlite3
 from pathlib import Path
 from typing import Any
 
@@ -184,3 +186,67 @@ def test_json_has_the_same_facts(removed: Path, unlearn: Unlearn) -> None:
     found = json.loads(unlearn("show", removed, "--id", "p1", "--json").stdout)
     assert (found["stage"], found["share"], found["receipt"]) == (report.stage, report.share, report.receipt)
     assert found["sections"][0][1] == list(report.sections[0].sentences)
+
+
+def test_files_that_an_interrupted_apply_left_are_not_said_to_be_deleted(model: Path) -> None:
+    _removed(model, "p1")
+    assert "were deleted from the model's folder" in report_on(model, "p1").as_text()
+    (model / "weights-1.safetensors").write_bytes(b"left")
+    text = report_on(model, "p1").as_text()
+    assert "were deleted" not in text
+    assert f"may still be in the model's folder: `unlearn apply {model}` deletes them" in text
+
+
+def test_a_log_that_was_changed_is_shown_to_nobody(model: Path) -> None:
+    _removed(model, "p1")
+    with sqlite3.connect(model / "ledger.sqlite") as connection:
+        connection.execute("DROP TRIGGER events_are_not_edited")
+        connection.execute("""UPDATE events SET payload = '{"records":77}' WHERE kind = 'requested'""")
+    with pytest.raises(LedgerError, match="was tampered with: event 2 is not what was recorded"):
+        report_on(model, "p1")
+
+
+def test_records_that_look_alike_and_stay_are_named(original: Original, tmp_path: Path) -> None:
+    table = original.table.copy()
+    table.loc[table["person"] == "p2", "person"] = "P1"
+    data, path = tmp_path / "people.csv", tmp_path / "model"
+    table.to_csv(data, index=False)
+    initialise(path, Table(path=str(data), label="ill", identifier="person"), epsilon=1.0)
+    request(path, ["p1"], one_spelling=True)
+    apply(path)
+    alike = "Records with the identifier P1, which looks alike, are still in the data."
+    assert alike in report_on(path, "p1").as_text()
+    _removed(path, "P1")
+    with pytest.raises(ParameterError, match=r"never requested \(did you mean '[pP]1'\?\)$"):
+        report_on(path, "\N{FULLWIDTH LATIN SMALL LETTER P}1")
+
+
+def test_backticks_of_an_identifier_are_no_command(original: Original, tmp_path: Path) -> None:
+    table = original.table.copy()
+    table.loc[table["person"] == "p1", "person"] = "`rm`"
+    data, path = tmp_path / "people.csv", tmp_path / "a`b"
+    table.to_csv(data, index=False)
+    initialise(path, Table(path=str(data), label="ill", identifier="person"), epsilon=1.0)
+    page = report_on(path, "`rm`").as_html()
+    assert "<code>rm" not in page
+    command = f"unlearn request {shlex.quote(str(path))} --id {shlex.quote('`rm`')}"
+    assert f"<code>{html.escape(command)}</code>" in page
+
+
+@pytest.mark.parametrize("name", ["page.html", "training/page.html"])
+def test_a_page_is_not_written_into_the_model_directory(model: Path, unlearn: Unlearn, name: str) -> None:
+    with pytest.raises(ParameterError, match=r"^--output must lie outside the model directory"):
+        unlearn("show", model, "--id", "p1", "-o", model / name)
+
+
+def test_an_identifier_that_is_no_text_is_one_sentence(model: Path) -> None:
+    with pytest.raises(ParameterError, match=r"is no UTF-8 text$"):
+        report_on(model, "\udcff")
+
+
+def test_status_says_that_a_certificate_is_missing(model: Path, unlearn: Unlearn) -> None:
+    _removed(model, "p1")
+    (model / "certificate-2.json").unlink()
+    first, second, *_ = unlearn("status", model, "--no-quality").stdout.splitlines()
+    assert first.startswith("note: what is guaranteed cannot be read: cannot read")
+    assert second.startswith(f"{model}: learned from")

@@ -108,6 +108,8 @@ class Certificate(BaseModel):
 
     seen: ClassVar[str] = "the current model"
     """What a guesser sees."""
+    unknown: ClassVar[str] = "its random numbers, secret files and earlier versions"
+    """What a guesser doesn't know."""
     bet: ClassVar[str] = "the removed records were ever in it"
     """What a guesser bets on."""
     if TYPE_CHECKING:  # Fields of a base would come first in files; each kind has them where its files have them.
@@ -165,11 +167,14 @@ class Certificate(BaseModel):
             return None
         if share == 0.5:
             often = "half of the time, as with a coin"
-        elif share > 0.9995:
+        elif share > 0.999:
             often = "perhaps every time"
         else:
             often = f"at most {rounded_up(100 * share, 3)} % of the time; a coin is right 50 %"
-        return f"Someone who sees {self.seen}, knows everything else, and bets on whether {self.bet}, is right {often}."
+        return (
+            f"Someone who sees {self.seen}, knows everything else but {self.unknown}, and bets on whether {self.bet}, "
+            f"is right {often}."
+        )
 
     @classmethod
     def scope(cls, stated: Stated, release: str) -> Scope:

@@ -132,8 +132,11 @@ class ExactCertificate(Certificate):
         return "exact unlearning"
 
     def done(self, steps: int, reading: Reading | None) -> str:
-        """Return that what depended on the records was computed again."""
-        return "All training steps that depended on what was removed were then computed again without it."
+        """Return that what depended on the records was tested, and computed again where it had to be."""
+        return (
+            "Each training step that depended on what was removed was then tested. It was kept where it is as likely "
+            "without what was removed, and computed again otherwise."
+        )
 
     def limits(self) -> dict[str, tuple[bool, str]]:
         """Return for fields whether their values are possible, and fit each other."""

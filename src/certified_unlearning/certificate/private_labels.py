@@ -51,7 +51,7 @@ class PrivateLabelsCertificate(Certificate):
     """
 
     seen = "all published labels"
-    bet = "one particular record was in the training data"
+    unknown = "their random numbers and secret files"
 
     kind: Literal["private-labels"] = "private-labels"
     mechanism: Literal["certified-sgd"] = "certified-sgd"
@@ -73,6 +73,12 @@ class PrivateLabelsCertificate(Certificate):
     dataset: str = "own"
     features: str = GIVEN
     code_version: str
+
+    @property
+    def bet(self) -> str:  # type: ignore[override]
+        """What a guesser bets on: under replace-one there always is a record."""
+        other = ", or another in its place," if self.relation == "replace-one" else ""
+        return f"one particular record{other} was in the training data"
 
     def stated(self) -> Stated:
         """Return its numbers, which speak of all labels together."""

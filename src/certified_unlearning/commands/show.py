@@ -26,6 +26,10 @@ def show(
 
     if output is not None and output.suffix.lower() not in (".html", ".htm"):
         raise ParameterError(f"--output must name a file that ends with .html, got {str(output)!r}")
+    if output is not None and as_json:
+        raise ParameterError("--json prints, and --output writes a page: leave one of them out")
+    if output is not None and output.resolve().is_relative_to(model_dir.resolve()):
+        raise ParameterError(f"--output must lie outside the model directory, got {str(output)!r}")
     report = report_on(model_dir, identifier)
     if output is not None:
         write_text(output, report.as_html())

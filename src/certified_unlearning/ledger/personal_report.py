@@ -4,7 +4,6 @@ Free of heavy imports: it reads the ledger and the current certificate, and neit
 """
 
 import html
-import re
 import shlex
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -14,7 +13,7 @@ from typing import Literal, NamedTuple
 from certified_unlearning.certificate.base import Certificate, or_nothing
 from certified_unlearning.data.tables.declaration import text_of
 from certified_unlearning.errors import ParameterError
-from certified_unlearning.ledger.directory import ModelDirectory
+from certified_unlearning.ledger.directory import BusyError, ModelDirectory
 from certified_unlearning.ledger.plain_words import EARLIER, comparison_in_plain_words, in_plain_words
 from certified_unlearning.ledger.requests import current_certificate
 from certified_unlearning.ledger.state import State, Version, read_state
@@ -49,6 +48,7 @@ class PersonalReport:
         certificate_sha256: Digest of the current certificate's file.
         receipt: The ledger's last hash.
         sections: The text, for people.
+        commands: The commands in it.
     """
 
     identifier: str
@@ -62,6 +62,7 @@ class PersonalReport:
     certificate_sha256: str
     receipt: str
     sections: tuple[Section, ...]
+    commands: tuple[str, ...]
 
     @property
     def title(self) -> str:
@@ -79,9 +80,17 @@ class PersonalReport:
         """Return the report as a page that can be printed and needs no network."""
         body = [f"<h1>{html.escape(self.title)}</h1>"]
         for heading, sentences in self.sections:
-            items = "".join(f"<li>{_marked(sentence)}</li>" for sentence in sentences)
+            items = "".join(f"<li>{self._marked(sentence)}</li>" for sentence in sentences)
             body.append(f"<h2>{html.escape(heading)}</h2><ul>{items}</ul>")
-        return _PAGE.format(title=html.escape(self.title), body="\n".join(body))
+        page = _PAGE.format(title=html.escape(self.title), body="\n".join(body))
+        return page.encode("utf-8", "backslashreplace").decode("utf-8")  # Paths may be no UTF-8.
+
+    def _marked(self, sentence: str) -> str:
+        """Return a sentence as HTML, with its commands as code; identifiers may hold backticks, too."""
+        text = html.escape(sentence)
+        for command in self.commands:
+            text = text.replace(html.escape(f"`{command}`"), f"<code>{html.escape(command)}</code>")
+        return text
 
 
 def report_on(path: Path, identifier: str) -> PersonalReport:
@@ -98,22 +107,26 @@ def report_on(path: Path, identifier: str) -> PersonalReport:
     """
     directory = ModelDirectory(path)
     name = str(text_of(identifier))
-    with Ledger.opened(directory.ledger, read_only=True) as ledger:
-        state, head = read_state(ledger), ledger.head()
-        request, present = ledger.request_of(name), ledger.count_records_of(name)
-        if request is None and not present:
-            like = ledger.like(name)
-            hint = "" if like is None else f" (did you mean {like!r}?)"
-            raise ParameterError(
-                f"identifier {name!r} is not in the training data, and its removal was never requested{hint}"
-            )
-    current = state.current
-    certified = current_certificate(directory, state)
+    unfinished = _is_unfinished(directory)
+    try:
+        with Ledger.opened(directory.ledger, read_only=True) as ledger:
+            ledger.verify_chain()
+            state, head = read_state(ledger), ledger.head()
+            request, present = ledger.request_of(name), ledger.count_records_of(name)
+            like = None if present else ledger.like(name)
+            if request is None and not present:
+                like = like or ledger.requested_like(name)
+                hint = "" if like is None else f" (did you mean {like!r}?)"
+                raise ParameterError(
+                    f"identifier {name!r} is not in the training data, and its removal was never requested{hint}"
+                )
+    except UnicodeEncodeError as error:
+        raise ParameterError(f"{error.object!r} is no UTF-8 text") from error
     answering = None if request is None else state.answering(request.sequence)
     records = present if request is None else int(request.payload["records"])
     stage: Stage = "no request" if request is None else "waiting" if answering is None else "removed"
-    share = certified.right_guesses() if answering is not None else None
-    sections = _Writer(path, name, state, certified, records, request, answering).sections(head)
+    certified = current_certificate(directory, state)
+    writer = _Writer(path, name, state, certified, records, request, answering, head, unfinished, like)
     return PersonalReport(
         identifier=name,
         stage=stage,
@@ -121,12 +134,27 @@ def report_on(path: Path, identifier: str) -> PersonalReport:
         requested=None if request is None else request.time,
         applied=None if answering is None else answering.time,
         version=None if answering is None else answering.version,
-        current=current.version,
-        share=share,
-        certificate_sha256=current.certificate_sha256,
+        current=state.current.version,
+        share=certified.right_guesses() if answering is not None else None,
+        certificate_sha256=state.current.certificate_sha256,
         receipt=head,
-        sections=sections,
+        sections=writer.sections(),
+        commands=writer.commands,
     )
+
+
+def _is_unfinished(directory: ModelDirectory) -> bool:
+    """Return whether an `apply` is at work or was interrupted, so that files of earlier versions may be there."""
+    side = directory.ledger.with_name(f"{directory.ledger.name}-wal")
+    if side.exists() and side.stat().st_size:
+        return True  # What was deleted from the ledger may still lie in its log.
+    with Ledger.opened(directory.ledger, read_only=True) as ledger:
+        state = read_state(ledger)
+    try:
+        with directory.locked(shared=True):
+            return bool(directory.leftovers(state))
+    except BusyError:
+        return True
 
 
 @dataclass(frozen=True)
@@ -140,19 +168,22 @@ class _Writer:
     records: int
     request: Event | None
     answering: Version | None
+    head: str
+    unfinished: bool
+    like: str | None
 
-    def sections(self, head: str) -> tuple[Section, ...]:
+    def sections(self) -> tuple[Section, ...]:
         scope = Section("What this page is", self._scope())
         if self.request is None:
             kept = f"The training data hold {self._records()}."
-            return (scope, Section("No removal was requested", (kept, f"{self._command('request')} requests it.")))
+            return (scope, Section("No removal was requested", (kept, f"`{self.request_command}` requests it.")))
         asked = Section("What was asked", (self._asked(self.request),))
         if self.answering is None:
             it = noun_of(self.records, "record")
             waits = (
                 f"The request waits. The current model, version {self.state.current.version}, was made with the {it}."
             )
-            return (scope, asked, Section("What was done", (waits, f"{self._command('apply')} carries it out.")))
+            return (scope, asked, Section("What was done", (waits, f"`{self.apply_command}` carries it out.")))
         return (
             scope,
             asked,
@@ -160,7 +191,7 @@ class _Writer:
             Section("What the calculation shows", self._shown()),
             Section("What this rests on, and no software can check", self._assumed()),
             Section("What is not covered", self._not_covered()),
-            Section("How to check it", self._checks(head)),
+            Section("How to check it", self._checks()),
         )
 
     def _records(self) -> str:
@@ -183,14 +214,26 @@ class _Writer:
         current, batch = self.state.current, answering.batch
         later = "" if answering is current else f" Version {current.version} is the current one."
         it = noun_of(self.records, "record")
-        return (
+        sentences = [
             f"On {_day(answering.time)}, the request was carried out with version {answering.version} of the model."
             + later,
-            f"In the file used for training, the {it} had been overwritten. The log no longer says where the {it} "
-            f"stood. It keeps the identifier {self.name}, which proves the request.",
-            "The numbers that make up earlier versions of the model were deleted from the model's folder.",
+            f"In the file used for training, the {it} had been overwritten. The log keeps the identifier {self.name}, "
+            "which proves the request.",
             self.certified.done(0 if batch is None else batch.steps, answering.reading),
-        )
+        ]
+        if self.unfinished:
+            sentences.append(
+                "Files of earlier versions, and where the records stood, may still be in the model's folder: "
+                f"`{self.apply_command}` deletes them."
+            )
+        else:
+            sentences.append(
+                f"The numbers that make up earlier versions of the model were deleted from the model's folder. The log "
+                f"no longer says where the {it} stood."
+            )
+        if self.like is not None:
+            sentences.append(f"Records with the identifier {self.like}, which looks alike, are still in the data.")
+        return tuple(sentences)
 
     def _shown(self) -> tuple[str, ...]:
         stated, meaning = self.certified.stated(), self.certified.meaning()
@@ -198,8 +241,8 @@ class _Writer:
         sentences = [] if meaning is None else [meaning]
         if stated.right_guesses is not None:
             sentences.append(
-                "For this person both answers are equally likely beforehand. The person knows all other people's "
-                "records, but neither this page, nor the log, nor an earlier version of the model."
+                "For this person both answers are equally likely beforehand. The person has seen neither this page nor "
+                "the log of requests."
             )
             sentences.append(
                 "The number is not the chance that somebody finds a record, nor the share of the data that remains. It "
@@ -226,26 +269,44 @@ class _Writer:
         )
         return tuple(dict.fromkeys((*always, *in_plain_words(self.certified.not_promised))))
 
-    def _checks(self, head: str) -> tuple[str, ...]:
+    def _checks(self) -> tuple[str, ...]:
         current = self.state.current
-        certificate = ModelDirectory(self.path).certificate(current.version).name
         return (
-            f"With access to the model's folder: {self._command('verify', f'--head {head}')} computes all numbers "
+            f"With access to the model's folder: `{self.verify_command}` computes all numbers "
             "again, and shows whether an entry of the log was changed or dropped since this page was made.",
-            f"With the certificate alone: `unlearn verify {certificate}` computes the numbers again, but cannot see "
-            f"whether the software ran as described. The file's SHA-256 is {current.certificate_sha256}.",
+            f"With the certificate alone: `{self.verify_certificate_command}` computes the numbers again, but cannot "
+            f"see whether the software ran as described. The file's SHA-256 is {current.certificate_sha256}.",
         )
 
-    def _command(self, name: str, rest: str = "") -> str:
-        words = ["unlearn", name, shlex.quote(str(self.path))]
-        if name == "request":
-            words.append(f"--id {shlex.quote(self.name)}")
-        return f"`{' '.join([*words, rest]).strip()}`"
+    @property
+    def commands(self) -> tuple[str, ...]:
+        """All commands that sentences may name."""
+        return (self.request_command, self.apply_command, self.verify_command, self.verify_certificate_command)
 
+    @property
+    def request_command(self) -> str:
+        """What requests the removal."""
+        return f"unlearn request {self._folder} --id {shlex.quote(self.name)}"
 
-def _marked(sentence: str) -> str:
-    """Return a sentence as HTML, with commands as code."""
-    return re.sub("`(.*?)`", r"<code>\1</code>", html.escape(sentence))
+    @property
+    def apply_command(self) -> str:
+        """What carries requests out."""
+        return f"unlearn apply {self._folder}"
+
+    @property
+    def verify_command(self) -> str:
+        """What checks the folder, and that the log still holds what it held."""
+        return f"unlearn verify {self._folder} --head {self.head}"
+
+    @property
+    def verify_certificate_command(self) -> str:
+        """What checks the certificate alone."""
+        return f"unlearn verify {ModelDirectory(self.path).certificate(self.state.current.version).name}"
+
+    @property
+    def _folder(self) -> str:
+        """The model's folder as a shell and the command line take it."""
+        return shlex.quote(f"./{self.path}" if str(self.path).startswith("-") else str(self.path))
 
 
 def _day(time: str) -> str:

@@ -103,8 +103,7 @@ _COMPARISONS = {
         "a model that was trained in the same way, with random noise, without the removed records from the beginning"
     ),
     "an exact refit with the same noise": (
-        "a model that was trained without the removed records from the beginning, and to which the same kind of random "
-        "noise was added"
+        "the mathematically exact model of the remaining records, to which the same kind of random noise is added"
     ),
     "the same steps from nothing on the records that are left": (
         "a model that was trained in the same way without the removed records from the beginning"

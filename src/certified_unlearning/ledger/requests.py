@@ -13,7 +13,7 @@ from certified_unlearning.certificate.base import Certificate
 from certified_unlearning.data.tables import csv_file
 from certified_unlearning.data.tables.declaration import text_of
 from certified_unlearning.data.tables.spellings import ROUNDED, Group
-from certified_unlearning.errors import DataError, ParameterError
+from certified_unlearning.errors import DataError, ParameterError, UnlearningError
 from certified_unlearning.files import read_json
 from certified_unlearning.ledger.directory import BusyError, ModelDirectory, file_sha256, read_key
 from certified_unlearning.ledger.state import State, read_state
@@ -176,8 +176,8 @@ class Status:
         leftovers: Files that an interrupted `apply` left behind.
         source: What is to be said of the file that the data came from, if anything.
         classes_from: Where the list of classes comes from; None where an earlier `init` did not record it.
-        meaning: What the guarantee of the current version means, as a sentence without terms; None where nothing is
-            guaranteed.
+        meaning: What the guarantee of the current version means, as a sentence without terms, or why its certificate
+            cannot be read; None where nothing is guaranteed.
     """
 
     state: State
@@ -204,7 +204,10 @@ def status(path: Path) -> Status:
     except BusyError:
         leftovers, is_busy = [], True
     source, classes_from = source_changed(directory, state), _classes_from(directory)
-    meaning = current_certificate(directory, state).meaning()
+    try:
+        meaning = current_certificate(directory, state).meaning()
+    except UnlearningError as error:
+        meaning = f"note: what is guaranteed cannot be read: {error}"
     return Status(state, head, is_busy, tuple(leftovers), source, classes_from, meaning)
 
 

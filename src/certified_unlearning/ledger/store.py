@@ -216,6 +216,12 @@ class Ledger:
         identifiers = self._connection.execute("SELECT DISTINCT identifier FROM records")
         return next((str(each) for (each,) in identifiers if folded(each) == wanted), None)
 
+    def requested_like(self, identifier: str) -> str | None:
+        """Return an identifier of a request that a person would take for this one; reads all of them."""
+        wanted = folded(identifier)
+        subjects = self._connection.execute("SELECT subject FROM events WHERE kind = 'requested'")
+        return next((str(each) for (each,) in subjects if each is not None and folded(each) == wanted), None)
+
     def _has_spellings(self) -> bool:
         """Return whether there is a table of them: in older ledgers there is none."""
         query = "SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = 'spellings'"

@@ -97,7 +97,7 @@ class PrivateCertificate(Certificate):
     """
 
     seen = "the model"
-    bet = "one particular record was in the training data"
+    unknown = "its random numbers"
 
     kind: Literal["private"] = "private"
     mechanism: MechanismName
@@ -185,9 +185,19 @@ class PrivateCertificate(Certificate):
         """
         return plan_of(self.constants)
 
+    @property
+    def bet(self) -> str:  # type: ignore[override]
+        """What a guesser bets on: under replace-one there always is a record."""
+        other = ", or another in its place," if self.relation == "replace-one" else ""
+        return f"one particular record{other} was in the training data"
+
     def stated(self) -> Stated:
-        """Return its numbers; nothing is stated of several models together."""
-        return Stated(self.epsilon, self.delta, self.extra_delta, None, adjacency=self.relation, mu=self.mu)
+        """Return its numbers; nothing is stated of several models together.
+
+        ``mu`` is that of the releases: a selection, which is no Gaussian release, has an epsilon of its own.
+        """
+        mu = None if self.selection_epsilon else self.mu
+        return Stated(self.epsilon, self.delta, self.extra_delta, None, adjacency=self.relation, mu=mu)
 
     def details(self) -> str:
         """Return the whole statement for people who know its terms."""
