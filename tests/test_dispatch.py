@@ -19,6 +19,8 @@ VALUES = {
     "Table": "a declared table, where a name may stand as well",
     "Paper": "what others name in params.yaml is checked to be a paper",
     "StoredRows": "rows in a file, where rows in memory may stand as well",
+    "Quantity": "what a measure returns, where a number may stand as well",
+    "NoSweep": "parameters of an experiment that has none",
     "FixedRequests": "a question of the paper: whether requests look at answers",
 }
 """Classes that are neither certificates nor plans nor mechanisms, and why their type may be asked."""
