@@ -14,7 +14,6 @@ VALUES = {
     "Interval": "bounds of a number, where a number may stand as well",
     "GaussianCurve": "how a guarantee depends on delta: conversions know both forms there are",
     "RenyiCurve": "the other form",
-    "Fitted": "a fit without a factor, where one with it may stand as well",
     "Model": "a fit with a factor",
     "Table": "a declared table, where a name may stand as well",
     "Paper": "what others name in params.yaml is checked to be a paper",

@@ -17,8 +17,8 @@ from certified_unlearning.data.tables.table import Table
 from certified_unlearning.errors import ParameterError
 from certified_unlearning.ledger.application import apply
 from certified_unlearning.ledger.initialisation import initialise
-from certified_unlearning.ledger.personal_report import report_on
-from certified_unlearning.ledger.plain_words import PLAIN_WORDS, comparison_in_plain_words
+from certified_unlearning.ledger.personal.plain_words import PLAIN_WORDS, comparison_in_plain_words
+from certified_unlearning.ledger.personal.report import report_on
 from certified_unlearning.ledger.requests import request
 from certified_unlearning.ledger.store import LedgerError
 from tests.ledger.conftest import Original, Unlearn

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Literal
+from typing import ClassVar, Literal
 
 
 @dataclass(frozen=True)
@@ -43,6 +43,9 @@ class Accountant:
     source: Literal["paper", "derived"] = "derived"
     as_published: bool = False
     bound: str = ""
+
+    noise_in_every_step: ClassVar[bool] = False
+    """Whether it speaks of runs whose every step is noisy; others add noise when they publish."""
 
 
 SEEDED_NOISE = (

@@ -14,11 +14,11 @@ from certified_unlearning.commands.ledger_use import (
     look_at_quality,
     predict,
     print_quality,
+    show,
     warnings_about,
 )
 from certified_unlearning.commands.options import AsJson, ModelDir, WithQuality
 from certified_unlearning.commands.output import after, interruptible
-from certified_unlearning.commands.show import show
 from certified_unlearning.errors import UnlearningError
 from certified_unlearning.ledger import requests
 from certified_unlearning.ledger.requests import Status

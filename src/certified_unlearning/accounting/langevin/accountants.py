@@ -45,6 +45,8 @@ class LangevinAccountant(Accountant):
         counts_rounding: Whether its curve counts rounding; otherwise the triangle does.
     """
 
+    noise_in_every_step = True
+
     unlearning_curve: Callable[[Problem, Schedule], PrivacyCurve] = field(kw_only=True)
     curve_by_answer: Callable[[Problem, Schedule], Callable[[int], PrivacyCurve]] | None = field(
         default=None, kw_only=True

@@ -13,7 +13,6 @@ from certified_unlearning.accounting.core.losses import LossConstants, loss_cons
 from certified_unlearning.accounting.core.problem import Problem
 from certified_unlearning.accounting.cyclic.accountants import ACCOUNTANTS as CYCLIC_ACCOUNTANTS
 from certified_unlearning.accounting.guarantees import as_computed
-from certified_unlearning.accounting.langevin.accountants import LangevinAccountant
 from certified_unlearning.certificate.base import Certificate
 from certified_unlearning.vocabulary import Adjacency, DType, Guarantee, NoiseSource, Smoothness
 
@@ -132,7 +131,7 @@ class StepsConstants(Certificate):
     @property
     def has_noise_in_every_step(self) -> bool:
         """Whether every step is noisy, that of learning included; Descent-to-Delete adds noise when it publishes."""
-        return isinstance(ACCOUNTANTS.get(self.accountant), LangevinAccountant) or self.is_cyclic
+        return self.is_cyclic or ACCOUNTANTS[self.accountant].noise_in_every_step
 
     @property
     def exact_problem(self) -> Problem:

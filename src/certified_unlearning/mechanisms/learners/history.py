@@ -54,6 +54,13 @@ class History(Sequence[Removal]):
     texts: tuple[str, ...] = ("[]", "[]")
     stream: Stream | None = field(default=None, compare=False, repr=False)
 
+    @classmethod
+    def of(cls, learner: object, removals: Sequence[Removal]) -> "History":
+        """Return removals with what follows from them: as they are where they are a history of this learner already."""
+        if isinstance(removals, History) and removals.learner is learner:
+            return removals
+        return cls(learner).after(*removals)
+
     @overload
     def __getitem__(self, number: int) -> Removal: ...
 

@@ -190,9 +190,7 @@ class LinearLearner(BaseModel):
 
     def history(self, removals: Sequence[Removal] = ()) -> History:
         """Return removals with what follows from them: as they are where they are a history of this learner already."""
-        if isinstance(removals, History) and removals.learner is self:
-            return removals
-        return History(self).after(*removals)
+        return History.of(self, removals)
 
     def schedule(self, history: Sequence[Removal]) -> Schedule | None:
         """Return the noisy steps of learning and of the removals so far; None where steps have no noise."""

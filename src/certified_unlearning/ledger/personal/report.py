@@ -14,7 +14,7 @@ from certified_unlearning.certificate.base import Certificate, or_nothing
 from certified_unlearning.data.tables.declaration import text_of
 from certified_unlearning.errors import ParameterError
 from certified_unlearning.ledger.directory import BusyError, ModelDirectory
-from certified_unlearning.ledger.plain_words import EARLIER, comparison_in_plain_words, in_plain_words
+from certified_unlearning.ledger.personal.plain_words import EARLIER, comparison_in_plain_words, in_plain_words
 from certified_unlearning.ledger.requests import current_certificate
 from certified_unlearning.ledger.state import State, Version, read_state
 from certified_unlearning.ledger.store import Event, Ledger

@@ -1,0 +1,1 @@
+"""What one person can be told of a model, in words without terms."""
