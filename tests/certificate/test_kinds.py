@@ -39,7 +39,7 @@ class Toy(Certificate):
     def stated(self) -> Stated:
         return Stated(self.epsilon, 0.25, 0.0, None, adjacency="replace")
 
-    def summary(self) -> str:
+    def details(self) -> str:
         return f"told {self.epsilon:g} times as much ({self.guarantee} by {self.mechanism}; {self.not_checked})"
 
     @classmethod
