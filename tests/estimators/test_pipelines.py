@@ -5,8 +5,9 @@ import warnings
 import numpy as np
 import pandas as pd
 import pytest
+from scipy.special import expit
 from sklearn.base import BaseEstimator, TransformerMixin, clone
-from sklearn.compose import ColumnTransformer
+from sklearn.compose import ColumnTransformer, make_column_selector, make_column_transformer
 from sklearn.decomposition import PCA
 from sklearn.exceptions import NotFittedError
 from sklearn.feature_extraction.text import CountVectorizer, HashingVectorizer, TfidfVectorizer
@@ -82,11 +83,22 @@ class Plain:
         return X
 
 
-class OwnStateless(Own):
+class SaysItNeedsNoFit(Own):
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
         tags.requires_fit = False
         return tags
+
+
+class OwnStateless(SaysItNeedsNoFit):
+    def fit(self, X, y=None):
+        return self
+
+
+class OwnFlag(SaysItNeedsNoFit):
+    def fit(self, X, y=None):
+        self.has_outliers_ = bool((X > 80).to_numpy().any())
+        return self
 
 
 def test_a_pipeline_forgets_what_its_last_step_would_have_forgotten(people):
@@ -218,6 +230,11 @@ def test_a_step_that_learned_is_named_with_what_it_keeps_in_a_warning_and_the_re
         (["age"], FunctionTransformer(lambda rows: rows - rows.mean()), "unchecked"),
         (["age"], Own(), "unknown"),
         (["age"], OwnStateless(), "unchecked"),
+        (["age"], SaysItNeedsNoFit(), "unknown"),
+        (["age"], OwnFlag(), "unknown"),
+        (["age"], FunctionTransformer(np.abs), "nothing"),
+        (["age"], FunctionTransformer(expit), "nothing"),
+        (["age"], FunctionTransformer(np.frompyfunc(float, 1, 1)), "unchecked"),
         (["age"], FrozenEstimator(FunctionTransformer(lambda rows: rows - rows.mean())), "unchecked"),
         (["age"], FrozenEstimator(StandardScaler().fit([[18], [90]])), "unchecked"),
         ([], StandardScaler(), "nothing"),
@@ -230,6 +247,16 @@ def test_every_step_within_a_column_transformer_is_looked_at_by_itself(people, c
     report = PipelineReport.of(pipeline.fit(frame if column else frame[["age"]], labels))
     assert (report.steps[0].name, report.steps[0].learned) == ("columntransformer__one", learned)
     assert bool(report.kept) == (learned in ("learned", "unknown"))
+
+
+@pytest.mark.parametrize("chosen", [lambda rows: ["age"], make_column_selector(dtype_include="number")])
+def test_a_callable_that_chose_columns_by_the_records_is_reported_as_learned(people, chosen):
+    frame, labels = people
+    pipeline = make_pipeline(make_column_transformer((Normalizer(), chosen), ("drop", ["city"])), last())
+    with pytest.warns(UserWarning, match=r"columntransformer \(ColumnTransformer\)"):
+        report = unlearn(pipeline.fit(frame, labels), [3])
+    assert [step.learned for step in report.steps] == ["learned", "nothing"]
+    assert "keeps what it learned from all records: the columns that its callable chose for normalizer" in str(report)
 
 
 def test_what_is_not_checked_or_not_known_is_said(people):
@@ -285,6 +312,54 @@ def test_a_search_forgets_by_its_best_estimator_and_says_that_it_chose_by_all_re
     assert within[-1].best_estimator_.remaining_[3] == 4
 
 
+def test_a_number_that_could_mean_two_records_is_refused_in_a_search_within_a_search(people):
+    frame, labels = people
+    backwards = frame[["age"]].set_axis(np.arange(RECORDS)[::-1])
+    pipeline = make_pipeline(Normalizer(), FunctionTransformer(pd.DataFrame), last())
+    search = GridSearchCV(GridSearchCV(pipeline, {"normalizer__norm": ["l2"]}, cv=2), {"cv": [2]}, cv=2)
+    search.fit(backwards, labels.tolist())
+    with pytest.raises(ParameterError, match="could name other records than you mean"):
+        unlearn(search, index=[5])
+    assert len(search.best_estimator_.best_estimator_[-1].remaining_) == RECORDS
+    # A pipeline of one step loses no label, wherever it stands.
+    alone = GridSearchCV(make_pipeline(last()), {"certifiedlogisticregression__C": [1.0]}, cv=2)
+    with pytest.warns(UserWarning, match="search"):
+        unlearn(alone.fit(backwards.reset_index(drop=True), labels.tolist()), index=[5])
+    assert alone.best_estimator_[-1].remaining_[5] == 6
+
+
+def test_a_frozen_last_step_is_refused_for_it_may_know_other_records(people):
+    frame, labels = people
+    ages = frame[["age"]]
+    before = last().fit(ages[::-1], labels[::-1])
+    frozen = FrozenEstimator(before)
+    pipeline = make_pipeline(Normalizer(), frozen).fit(ages, labels)
+    with pytest.raises(ParameterError, match=r"^frozenestimator is a FrozenEstimator, .*; give unlearn what is frozen"):
+        unlearn(pipeline, [3])
+    with pytest.raises(ParameterError, match=r"^the model is a FrozenEstimator"):
+        unlearn(frozen, [3])
+    assert len(before.remaining_) == RECORDS
+    quietly(frozen.estimator, index=["P3"])
+    assert len(before.remaining_) == RECORDS - 1
+
+
+def test_a_report_says_that_labels_of_y_decide_where_rows_reach_the_last_step_without_any(people):
+    frame, labels = people
+    others = labels.set_axis(labels.index[::-1])
+    said = "if X had others in its index, those of y decide which records are meant"
+    pipeline = make_pipeline(Normalizer(), last()).fit(frame[["age"]], others)
+    assert said in str(PipelineReport.of(pipeline))
+    assert said not in str(quietly(pipeline, [0]))
+    assert said in str(quietly(pipeline, index=["P3"]))
+    assert pipeline[-1].remaining_.tolist() == np.delete(np.arange(RECORDS), [0, RECORDS - 4]).tolist()
+    assert said in str(quietly(pipeline, index=["P5"]))  # Still known after a removal.
+    # Where the labels of X reach the last step, these decide.
+    pipeline.set_output(transform="pandas").fit(frame[["age"]], others)
+    assert said not in str(quietly(pipeline, index=["P3"]))
+    assert pipeline[-1].remaining_[3] == 4
+    assert said not in str(quietly(last().fit(Normalizer().fit_transform(frame[["age"]]), labels), index=["P3"]))
+
+
 def test_models_that_cannot_unlearn_are_refused_with_what_to_do(people):
     frame, labels = people
     ages = frame[["age"]]
@@ -294,7 +369,8 @@ def test_models_that_cannot_unlearn_are_refused_with_what_to_do(people):
             unlearn(unfitted, [3])
     with pytest.raises(ParameterError, match="the last step, LogisticRegression, cannot unlearn; take an estimator of"):
         unlearn(make_pipeline(Normalizer(), LogisticRegression()).fit(ages, labels), [3])
-    for wrong in ("model", make_pipeline(Normalizer(), "passthrough").fit(ages)):
+    of_a_class = make_pipeline(Normalizer(), Pipeline([("last", CertifiedLogisticRegression)]))
+    for wrong in ("model", make_pipeline(Normalizer(), "passthrough").fit(ages), type(last()), of_a_class):
         with pytest.raises(ParameterError, match="takes a fitted Pipeline whose last step is an estimator of"):
             unlearn(wrong, [3])
 

@@ -185,6 +185,11 @@ class UnlearningEstimator(BaseEstimator):  # type: ignore[misc]
         index = self._store.index
         return index is not None and index.labels is None
 
+    @property
+    def _labels_are_of_y(self) -> bool:
+        """Whether ``index=`` names records by the labels of ``y``, for the rows that were fitted had none."""
+        return self._store.index is not None and self._store.index.of_y
+
     def _remove_in_place(
         self,
         gone: Positions,

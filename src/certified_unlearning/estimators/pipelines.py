@@ -3,12 +3,15 @@
 import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from types import NoneType
 from typing import Any, Literal, Self
 
 import numpy as np
+import scipy.special
 from numpy.typing import ArrayLike
 from sklearn.compose import ColumnTransformer
 from sklearn.exceptions import NotFittedError
+from sklearn.frozen import FrozenEstimator
 from sklearn.pipeline import FeatureUnion, Pipeline
 from sklearn.preprocessing import FunctionTransformer
 from sklearn.utils.validation import check_is_fitted, check_memory
@@ -48,10 +51,13 @@ class PipelineReport:
         last: The class of the last step, which unlearns.
         steps: The other steps, those within a ``ColumnTransformer``, a ``FeatureUnion`` and a nested pipeline one by
             one. A search for parameters and the cache of ``Pipeline(memory=...)`` stand among them.
+        labels_of_y: Whether ``index=`` names records by the labels of ``y``, for rows reached the last step without
+            any. Whether those of ``X`` were the same is not known.
     """
 
     last: str
     steps: tuple[StepReport, ...]
+    labels_of_y: bool = False
 
     @classmethod
     def of(cls, model: Any) -> Self:
@@ -62,7 +68,7 @@ class PipelineReport:
             sklearn.exceptions.NotFittedError: The pipeline is not fitted.
         """
         last, steps = _taken_apart(model)
-        return cls(type(last).__name__, tuple(steps))
+        return cls(type(last).__name__, tuple(steps), _labels_are_of_y(model, last))
 
     @property
     def kept(self) -> tuple[StepReport, ...]:
@@ -71,7 +77,13 @@ class PipelineReport:
 
     def __repr__(self) -> str:
         """Return the report in words."""
-        return "\n".join([*(f"- {step}" for step in self.steps), self._conclusion()])
+        said = [f"- {step}" for step in self.steps]
+        if self.labels_of_y:
+            said.append(
+                "Labels (index=) are those of y, for rows reached the last step without any: if X had others in its "
+                "index, those of y decide which records are meant."
+            )
+        return "\n".join([*said, self._conclusion()])
 
     def _conclusion(self) -> str:
         if self.kept:
@@ -102,7 +114,8 @@ def unlearn(model: Any, indices: ArrayLike | None = None, *, index: Any = None) 
             search such as ``GridSearchCV`` over one of both, of which ``best_estimator_`` unlearns.
         indices: Positions of the records in the ``X`` that the pipeline was fitted on, or a mask.
         index: Labels of the records in the index of the data frame, instead. The last step knows them from its ``X``,
-            after ``pipeline.set_output(transform="pandas")``, or from a ``y`` that was a pandas series.
+            after ``pipeline.set_output(transform="pandas")``, or from a ``y`` that was a pandas series, whose labels
+            decide then, whatever those of the ``X`` that the pipeline was fitted on.
 
     Returns:
         A report of every earlier step. It prints as text.
@@ -113,15 +126,15 @@ def unlearn(model: Any, indices: ArrayLike | None = None, *, index: Any = None) 
         sklearn.exceptions.NotFittedError: The pipeline is not fitted.
     """
     last, steps = _taken_apart(model)
-    behind_steps = bool(steps) and isinstance(getattr(model, "best_estimator_", model), Pipeline)
-    if index is not None and behind_steps and getattr(last, "_rows_are_only_numbered", False):
+    if index is not None and _is_behind_steps(model) and getattr(last, "_rows_are_only_numbered", False):
         raise ParameterError(
             "index= could name other records than you mean: the last step saw rows numbered from 0, as they are where "
             "an earlier step lost the data frame's index; if 0 to n - 1 is the frame's own index, give the labels as "
             "positions (indices=)"
         )
     last.unlearn(indices, index=index)
-    report = PipelineReport(type(last).__name__, tuple(steps))
+    labels_of_y = index is not None and _labels_are_of_y(model, last)
+    report = PipelineReport(type(last).__name__, tuple(steps), labels_of_y)
     if report.kept:
         warnings.warn(
             f"the certificate of the last step ({report.last}) does not cover what earlier steps keep of the removed "
@@ -135,6 +148,17 @@ def _named(step: StepReport) -> str:
     return f"{step.name} ({step.transformer}{', unknown' if step.learned == 'unknown' else ''})"
 
 
+def _is_behind_steps(model: Any) -> bool:
+    """Return whether a step of a pipeline, which may lose labels, comes before the estimator that unlearns."""
+    if isinstance(model, Pipeline):
+        return not all(_does_nothing(step) for _, step in model.steps[:-1]) or _is_behind_steps(model.steps[-1][1])
+    return hasattr(model, "best_estimator_") and _is_behind_steps(model.best_estimator_)
+
+
+def _labels_are_of_y(model: Any, last: Any) -> bool:
+    return _is_behind_steps(model) and getattr(last, "_labels_are_of_y", False)
+
+
 def _taken_apart(model: Any, prefix: str = "") -> tuple[Any, list[StepReport]]:
     """Return the estimator at the end of a fitted model, and reports of all that comes before it.
 
@@ -143,7 +167,18 @@ def _taken_apart(model: Any, prefix: str = "") -> tuple[Any, list[StepReport]]:
         prefix: What stands before the names of its steps.
     """
     name = type(model).__name__
-    if not hasattr(model, "fit"):
+    if isinstance(model, FrozenEstimator):
+        raise ParameterError(
+            f"{prefix.removesuffix('__') or 'the model'} is a FrozenEstimator, which was fitted before, perhaps on "
+            "other records than these; give unlearn what is frozen (its attribute estimator), and name the records "
+            "among those that it was fitted on"
+        )
+    end = model
+    while isinstance(end, Pipeline) and end.steps:
+        end = end.steps[-1][1]
+    if isinstance(end, type):
+        model = end  # Whether a class, or a pipeline that ends with one, is fitted, scikit-learn cannot say.
+    if isinstance(model, type) or not hasattr(model, "fit"):
         raise ParameterError(
             f"unlearn takes a fitted Pipeline whose last step is an estimator of certified_unlearning, got {model!r}"
         )
@@ -182,6 +217,10 @@ def _transformers(name: str, step: Any) -> Iterator[StepReport]:
             yield from _transformers(f"{name}__{inner}", transformer)
     elif isinstance(step, ColumnTransformer):
         check_is_fitted(step)
+        chosen = [inner for inner, _, columns in step.transformers if callable(columns)]
+        if chosen:
+            what = f"the columns that its callable chose for {', '.join(chosen)}"
+            yield StepReport(name, type(step).__name__, "learned", f"keeps what it learned from all records: {what}")
         for inner, transformer, _ in step.transformers_:
             yield from _transformers(f"{name}__{inner}", transformer)
     elif isinstance(step, FeatureUnion):
@@ -206,10 +245,11 @@ def _learned_by(step: Any) -> tuple[Learned, str]:
     if of_scikit_learn and name == "FrozenEstimator":
         return "unchecked", "was fitted before and is frozen; that it was not fitted on these records is not checked"
     if hasattr(step, "__sklearn_tags__") and not step.__sklearn_tags__().requires_fit:
-        if of_scikit_learn and (name != "FunctionTransformer" or isinstance(step.func, np.ufunc)):
+        if of_scikit_learn and (name != "FunctionTransformer" or _is_known_ufunc(step.func)):
             return "nothing", "learned nothing: it looks at one record at a time"
-        return "unchecked", "keeps nothing; that it looks at one record at a time is not checked"
-    attributes = _fitted_attributes(step)
+        if of_scikit_learn or not _fitted_attributes(step, flags=True):
+            return "unchecked", "keeps nothing; that it looks at one record at a time is not checked"
+    attributes = _fitted_attributes(step, flags=not of_scikit_learn)
     if not of_scikit_learn:
         among = f"; its fitted attributes are {attributes}" if attributes else ""
         return "unknown", f"is not one of scikit-learn's: what it learned from the records is unknown{among}"
@@ -223,13 +263,26 @@ def _learned_by(step: Any) -> tuple[Learned, str]:
     return "learned", f"keeps what it learned from all records{f': {attributes}' if attributes else ''}"
 
 
-def _fitted_attributes(step: Any) -> str:
-    """Return the names of what was learned, as scikit-learn marks it: with an underscore at the end."""
+def _is_known_ufunc(function: Any) -> bool:
+    """Return whether it is NumPy's or SciPy's own; ``np.frompyfunc`` makes a ufunc of any function."""
+    return isinstance(function, np.ufunc) and any(
+        getattr(module, function.__name__, None) is function for module in (np, scipy.special)
+    )
+
+
+def _fitted_attributes(step: Any, *, flags: bool) -> str:
+    """Return the names of what was learned, as scikit-learn marks it: with an underscore at the end.
+
+    Args:
+        step: A fitted transformer.
+        flags: Whether truth values are listed, too: those of scikit-learn follow from parameters.
+    """
     names = (name for name in dir(step) if name.endswith("_") and not name.startswith("_"))
     values = {name: getattr(step, name, None) for name in names}
     for given_with_the_data in ("n_features_in_", "feature_names_in_"):
         values.pop(given_with_the_data, None)
-    return ", ".join(name for name, value in values.items() if not isinstance(value, bool | None))
+    left_out = (NoneType,) if flags else (NoneType, bool)
+    return ", ".join(name for name, value in values.items() if not isinstance(value, left_out))
 
 
 def _does_nothing(step: Any) -> bool:

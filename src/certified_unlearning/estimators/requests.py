@@ -3,7 +3,7 @@
 import json
 import warnings
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Self
 
 import numpy as np
@@ -20,9 +20,11 @@ class FrameIndex:
     Attributes:
         labels: One for each record, and None for a record that was removed: a label may be a name. None for an index
             that only numbers the records, ``0`` to ``n - 1``.
+        of_y: Whether they are those of classes or targets, fitted with rows that had none.
     """
 
     labels: NDArray[Any] | None
+    of_y: bool = False
 
     @classmethod
     def of(cls, X: Any, y: Any = None) -> Self | None:
@@ -40,7 +42,7 @@ class FrameIndex:
         of_x, of_y = cls._of_one(X), cls._of_one(y)
         labelled = of_y is not None and of_y.labels is not None
         if of_x is None:
-            return of_y if labelled else None
+            return cls(of_y.labels, of_y=True) if of_y is not None and labelled else None
         return None if of_x.labels is None and labelled else of_x
 
     @classmethod
@@ -86,7 +88,7 @@ class FrameIndex:
         if self.labels is None:
             return self
         labels = np.full(records, None) if more is None or more.labels is None else more.labels
-        return FrameIndex(np.concatenate([self.labels, labels]))
+        return replace(self, labels=np.concatenate([self.labels, labels]))
 
     def without(self, positions: NDArray[Any]) -> "FrameIndex":
         """Return an index that has forgotten the labels of removed records, in an array of its own."""
@@ -94,7 +96,7 @@ class FrameIndex:
             return self
         labels = self.labels.copy()
         labels[positions] = None
-        return FrameIndex(labels)
+        return replace(self, labels=labels)
 
     def packed(self) -> NDArray[np.uint8] | None:
         """Return the labels for a file, as JSON; None where there are none, or where JSON cannot hold them."""
