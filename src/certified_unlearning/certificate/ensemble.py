@@ -159,9 +159,9 @@ class EnsembleCertificate(Certificate):
         if not left:
             return "All parts of the model that depended on removed records were trained again without them."
         return (
-            f"The secret numbers of the model still depend on {counted(left, 'removed record')} of all people. Answers "
-            "are given only where these cannot have changed them. Parts of the model are trained again when they have "
-            "lost too many records."
+            f"The model's inner numbers still depend on {counted(left, 'removed record')}, counted over all people; "
+            "this request's may be among them. Until the parts that depend on them are trained again, the model answers "
+            "only where that cannot have changed the answer."
         )
 
     def check(self) -> None:

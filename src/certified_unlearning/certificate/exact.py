@@ -134,8 +134,8 @@ class ExactCertificate(Certificate):
     def done(self, steps: int, reading: Reading | None) -> str:
         """Return that what depended on the records was tested, and computed again where it had to be."""
         return (
-            "Each training step that depended on what was removed was then tested. It was kept where it is as likely "
-            "without what was removed, and computed again otherwise."
+            "Each training step that used what was removed was then tested by a random rule. Steps that passed were "
+            "kept, and the others computed again, so that the result has the same odds as training without it."
         )
 
     def limits(self) -> dict[str, tuple[bool, str]]:

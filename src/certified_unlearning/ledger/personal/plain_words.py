@@ -5,15 +5,18 @@ Certificates keep their own words, which `unlearn verify` compares. A sentence w
 
 from collections.abc import Iterable
 
-_NO_REACTION = (
-    "Nobody asked for a removal because of something that a model said. The calculation does not cover such requests."
-)
+_REACTIONS = "Where a removal was asked for because of something that a model said, the result does not hold."
 _OTHERS = "The page is about removed records only. It says nothing about how well the remaining records are protected."
 EARLIER = "Copies of the model from before the removal, wherever they are, still contain information from the records."
 _COLUMNS = "The list of columns, value ranges and categories was fixed without looking at the removed records."
 _NOISE = "Nobody knows the random numbers that were drawn."
 _ROUNDING = "The calculation treats numbers as exact. It does not cover what a computer's rounding may tell."
 _SECRET = "The model's folder is kept secret, and no older copy of it exists, in backups either."
+
+SECRET_STATE = (
+    "nothing about the secret state (weights without noise, matrix and factor), which depends on removed records until "
+    "data are read again"
+)
 
 PLAIN_WORDS = {
     # What guarantees rest on.
@@ -27,13 +30,13 @@ PLAIN_WORDS = {
     "the range of targets does not depend on the records": (
         "The range of the predicted number was not chosen by looking at the records."
     ),
-    "requests are fixed in advance and do not depend on published models": _NO_REACTION,
+    "requests are fixed in advance and do not depend on published models": _REACTIONS,
     "for epsilon, not for epsilon_all_releases: requests are fixed in advance and do not depend on published models": (
-        _NO_REACTION
+        _REACTIONS
     ),
     "requests are oblivious: chosen without looking at models, states, or the time of requests": (
-        "Nobody asked for a removal because of something that a model said, or because of how long a removal took. The "
-        "calculation does not cover such requests."
+        "Where a removal was asked for because of something that a model said, or of how long a removal took, the "
+        "result does not hold."
     ),
     "nobody concludes anything from when data were read again": (
         "The dates on which the model was learned anew may tell something. The calculation leaves that out."
@@ -57,11 +60,10 @@ PLAIN_WORDS = {
         "The settings of training were not chosen by looking at the records."
     ),
     # What is not promised.
-    "nothing about requests that were made because of what a model said": (
-        "Removals that were asked for because of something that a model said are not covered."
-    ),
+    "nothing about requests that were made because of what a model said": (_REACTIONS),
     "nothing where requests were chosen after seeing a model, a state, or how long a request took": (
-        "Removals that were asked for because of something that a model said, or of how long one took, are not covered."
+        "Where a removal was asked for because of something that a model said, or of how long a removal took, the "
+        "result does not hold."
     ),
     "nothing towards the people whose records stay": _OTHERS,
     "nothing towards the records that stay: the comparator is an exact minimiser with noise, no private training": (
@@ -73,8 +75,7 @@ PLAIN_WORDS = {
     "give the removed record away": (
         "Two copies of the model's folder, from before and after the removal, show the records."
     ),
-    "nothing about the secret state (weights without noise, matrix and factor), which depends on removed records until "
-    "data are read again": (
+    SECRET_STATE: (
         "Secret files in the model's folder may contain information from removed records until it is learned anew."
     ),
     "nothing about parameters: until a shard is trained again they were learned with the records that have left it, "
@@ -98,6 +99,18 @@ PLAIN_WORDS = {
     ),
 }
 
+LEFT_OUT = frozenset(
+    {
+        "requests are fixed in advance and do not depend on published models",
+        "for epsilon, not for epsilon_all_releases: requests are fixed in advance and do not depend on published models",
+        "requests are oblivious: chosen without looking at models, states, or the time of requests",
+        "nobody concludes anything from when data were read again",
+        "nobody concludes anything from the last bits of the published weights' noise",
+        "numbers are real numbers",
+        "arithmetic and Gaussian noise are exact",
+    }
+)
+"""Assumptions that a reader takes for gaps rather than for conditions."""
 _COMPARISONS = {
     "learning anew by the same noisy steps": (
         "a model that was trained in the same way, with random noise, without the removed records from the beginning"

@@ -14,7 +14,13 @@ from certified_unlearning.certificate.base import Certificate, or_nothing
 from certified_unlearning.data.tables.declaration import text_of
 from certified_unlearning.errors import ParameterError
 from certified_unlearning.ledger.directory import BusyError, ModelDirectory
-from certified_unlearning.ledger.personal.plain_words import EARLIER, comparison_in_plain_words, in_plain_words
+from certified_unlearning.ledger.personal.plain_words import (
+    EARLIER,
+    LEFT_OUT,
+    SECRET_STATE,
+    comparison_in_plain_words,
+    in_plain_words,
+)
 from certified_unlearning.ledger.requests import current_certificate
 from certified_unlearning.ledger.state import State, Version, read_state
 from certified_unlearning.ledger.store import Event, Ledger
@@ -67,7 +73,9 @@ class PersonalReport:
     @property
     def title(self) -> str:
         """What the report is about."""
-        return f"Records of {self.identifier} in a model"
+        if self.stage == "no request":
+            return f"Records of {self.identifier} in a model"
+        return f"Removal of the records of {self.identifier} from a model"
 
     def as_text(self) -> str:
         """Return the report as plain text."""
@@ -207,7 +215,7 @@ class _Writer:
     def _asked(self, request: Event) -> str:
         return (
             f"On {_day(request.time)}, the removal of {self._records()} was recorded as entry {request.sequence:,} of "
-            "the log of requests."
+            "the log of requests. It may have been received earlier."
         )
 
     def _done(self, answering: Version) -> tuple[str, ...]:
@@ -217,8 +225,8 @@ class _Writer:
         sentences = [
             f"On {_day(answering.time)}, the request was carried out with version {answering.version} of the model."
             + later,
-            f"In the file used for training, the {it} had been overwritten. The log keeps the identifier {self.name}, "
-            "which proves the request.",
+            f"The software's own copy of the data was overwritten where the {it} stood. The log keeps the identifier "
+            f"{self.name}, as the record that a removal was requested. It does not show who asked.",
             self.certified.done(0 if batch is None else batch.steps, answering.reading),
         ]
         if self.unfinished:
@@ -259,7 +267,11 @@ class _Writer:
         return tuple(sentences)
 
     def _assumed(self) -> tuple[str, ...]:
-        return in_plain_words(each.statement for each in self.certified.unchecked)
+        return in_plain_words(each for each in self._assumptions if each not in LEFT_OUT)
+
+    @property
+    def _assumptions(self) -> list[str]:
+        return [each.statement for each in self.certified.unchecked]
 
     def _not_covered(self) -> tuple[str, ...]:
         always = (
@@ -267,13 +279,18 @@ class _Writer:
             "The original file and other copies of the data, such as backups, are not erased by this software.",
             "The model may still say what it learned from other people's records.",
         )
-        return tuple(dict.fromkeys((*always, *in_plain_words(self.certified.not_promised))))
+        left_out = [each for each in self._assumptions if each in LEFT_OUT]
+        # The secret state is made anew with the model.
+        anew = any(each.reading in ("scheduled", "unscheduled") for each in self.state.versions[-1:])
+        promised = [each for each in self.certified.not_promised if not (anew and each == SECRET_STATE)]
+        return tuple(dict.fromkeys((*always, *in_plain_words([*left_out, *promised]))))
 
     def _checks(self) -> tuple[str, ...]:
         current = self.state.current
         return (
             f"With access to the model's folder: `{self.verify_command}` computes all numbers "
-            "again, and shows whether an entry of the log was changed or dropped since this page was made.",
+            "again, and shows whether an entry of the log was changed or dropped since this page was made. It does not "
+            "prove that the steps were carried out.",
             f"With the certificate alone: `{self.verify_certificate_command}` computes the numbers again, but cannot "
             f"see whether the software ran as described. The file's SHA-256 is {current.certificate_sha256}.",
         )
