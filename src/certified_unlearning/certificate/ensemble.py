@@ -160,8 +160,8 @@ class EnsembleCertificate(Certificate):
             return "All parts of the model that depended on removed records were trained again without them."
         return (
             f"The model's inner numbers still depend on {counted(left, 'removed record')}, counted over all people; "
-            "this request's may be among them. Until the parts that depend on them are trained again, the model answers "
-            "only where that cannot have changed the answer."
+            "this request's may be among them. Until the parts that depend on them are trained again, the model "
+            "answers only where that cannot have changed the answer."
         )
 
     def check(self) -> None:

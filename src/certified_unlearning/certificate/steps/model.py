@@ -93,8 +93,8 @@ class StepsCertificate(StepsConstants):
     def done(self, steps: int, reading: Reading | None) -> str:
         """Return that steps on the remaining records reduced what the removed ones did."""
         return (
-            f"The model was not trained from the beginning. {counted(steps, 'training step')} on the remaining records, "
-            "each with random noise, reduced the influence of what was removed, to the limit stated below."
+            f"The model was not trained from the beginning. {counted(steps, 'training step')} on the remaining "
+            "records, each with random noise, reduced the influence of what was removed, to the limit stated below."
         )
 
     def limits(self) -> dict[str, tuple[bool, str]]:

@@ -102,7 +102,8 @@ PLAIN_WORDS = {
 LEFT_OUT = frozenset(
     {
         "requests are fixed in advance and do not depend on published models",
-        "for epsilon, not for epsilon_all_releases: requests are fixed in advance and do not depend on published models",
+        "for epsilon, not for epsilon_all_releases: requests are fixed in advance and do not depend on published "
+        "models",
         "requests are oblivious: chosen without looking at models, states, or the time of requests",
         "nobody concludes anything from when data were read again",
         "nobody concludes anything from the last bits of the published weights' noise",
