@@ -7,6 +7,7 @@ call; no file may grow beyond ``most_bytes``. ``new_seed`` plants a fault: exact
 the one that is kept.
 """
 
+import contextlib
 import errno
 import json
 import os
@@ -93,6 +94,12 @@ def work(job: dict[str, Any]) -> None:
         make_model(path, Path(job["data"]))
 
 
+def say(text: str) -> None:
+    """Print to standard error, unless it is a file that may not grow either."""
+    with contextlib.suppress(OSError):
+        print(text, file=sys.stderr, flush=True)
+
+
 def main() -> None:
     """Fork for every line."""
     with tempfile.TemporaryDirectory() as scratch:
@@ -109,10 +116,10 @@ def main() -> None:
             try:
                 work(job)
             except UnlearningError as error:
-                print(f"error: {error}", file=sys.stderr)
+                say(f"error: {error}")
                 os._exit(1)
             except BaseException as error:
-                print(f"{type(error).__name__}: {error}", file=sys.stderr)
+                say(f"{type(error).__name__}: {error}")
                 os._exit(2)
             os._exit(0)
         if "kill_after" in job:

@@ -185,7 +185,7 @@ def test_json_has_the_same_facts(removed: Path, unlearn: Unlearn) -> None:
     report = report_on(removed, "p1")
     found = json.loads(unlearn("show", removed, "--id", "p1", "--json").stdout)
     assert (found["stage"], found["share"], found["receipt"]) == (report.stage, report.share, report.receipt)
-    assert found["sections"][0][1] == list(report.sections[0].sentences)
+    assert found["sections"][1][1] == list(report.sections[1].sentences)
 
 
 def test_files_that_an_interrupted_apply_left_are_not_said_to_be_deleted(model: Path) -> None:
