@@ -132,15 +132,29 @@ class Bounds(Protocol):
     """Public bounds of records, as far as every plan needs them; `learners.LinearProblem` says what each is."""
 
     @property
-    def n(self) -> int: ...  # noqa: D102
+    def n(self) -> int:
+        """Number of records."""
+        ...
+
     @property
-    def features(self) -> int: ...  # noqa: D102
+    def features(self) -> int:
+        """Columns of a row."""
+        ...
+
     @property
-    def row_norm(self) -> float: ...  # noqa: D102
+    def row_norm(self) -> float:
+        """Largest norm of a row."""
+        ...
+
     @property
-    def loss(self) -> ScalarLoss: ...  # noqa: D102
+    def loss(self) -> ScalarLoss:
+        """Loss of a record."""
+        ...
+
     @property
-    def relation(self) -> Relation: ...  # noqa: D102
+    def relation(self) -> Relation:
+        """When data sets are neighbours."""
+        ...
 
 
 class GaussianPlan(ABC):
