@@ -19,7 +19,7 @@ from certified_unlearning.errors import ParameterError, UnlearningError
 from certified_unlearning.files import read_model, write_model
 from certified_unlearning.text import counted, rounded_up
 from certified_unlearning.version import code_version
-from certified_unlearning.vocabulary import Reading
+from certified_unlearning.vocabulary import Reading, Relation
 
 TOLERANCE = 1e-9
 """Relative difference up to which a recomputed number counts as equal: the minimisation's own accuracy."""
@@ -110,8 +110,7 @@ class Certificate(BaseModel):
     """What a guesser sees."""
     unknown: ClassVar[str] = "its random numbers, secret files and earlier versions"
     """What a guesser doesn't know."""
-    bet: ClassVar[str] = "the removed records were ever in it"
-    """What a guesser bets on."""
+
     if TYPE_CHECKING:  # Fields of a base would come first in files; each kind has them where its files have them.
 
         @property
@@ -159,6 +158,11 @@ class Certificate(BaseModel):
         """Return how often a guess whether removed records were in the model is right at most; None if unknown."""
         proved = self.guarantee in ("upper bound", "exact") and self.has_removed
         return self.stated().right_guesses if proved else None
+
+    @property
+    def bet(self) -> str:
+        """What a guesser bets on."""
+        return "the removed records were ever in it"
 
     def meaning(self) -> str | None:
         """Return what the guarantee means, as a sentence without terms; None where it bounds no guesses."""
@@ -332,6 +336,12 @@ def _require_sizes(stated: Any, name: str = "") -> None:
             f"the certificate's constants are impossible: {name} has {len(str(abs(stated)))} digits, must be at most "
             f"{LARGEST:.0e}"
         )
+
+
+def bet_on_one(relation: Relation) -> str:
+    """Return the bet on a single record: under replace-one there always is one."""
+    other = ", or another in its place," if relation == "replace-one" else ""
+    return f"one particular record{other} was in the training data"
 
 
 def the_left(n: int) -> str:

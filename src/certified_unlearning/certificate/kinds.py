@@ -13,7 +13,6 @@ from certified_unlearning.certificate.residual import ResidualCertificate
 from certified_unlearning.certificate.steps import StepsCertificate
 from certified_unlearning.files import read_json
 
-AnyCertificate = Certificate
 KINDS: Mapping[str, type[Certificate]] = {
     "steps": StepsCertificate,
     "residual": ResidualCertificate,

@@ -11,7 +11,7 @@ from pydantic import Field
 
 from certified_unlearning.accounting.accountant import Assumption
 from certified_unlearning.accounting.private.stable_labels import LabelRule, composed_labels, delta_of, label_law
-from certified_unlearning.certificate.base import Certificate, CertificateError, Stated
+from certified_unlearning.certificate.base import Certificate, CertificateError, Stated, bet_on_one
 from certified_unlearning.certificate.preprocessing import GIVEN, possible_features, preprocessing
 from certified_unlearning.text import counted, rounded_up
 from certified_unlearning.vocabulary import Changes, Relation
@@ -75,10 +75,9 @@ class PrivateLabelsCertificate(Certificate):
     code_version: str
 
     @property
-    def bet(self) -> str:  # type: ignore[override]
-        """What a guesser bets on: under replace-one there always is a record."""
-        other = ", or another in its place," if self.relation == "replace-one" else ""
-        return f"one particular record{other} was in the training data"
+    def bet(self) -> str:
+        """What a guesser bets on."""
+        return bet_on_one(self.relation)
 
     def stated(self) -> Stated:
         """Return its numbers, which speak of all labels together."""

@@ -1,7 +1,6 @@
 """The commands of the request ledger: `init`, `request`, `apply`, `status`, and `verify` for a model directory."""
 
 import json
-import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -21,6 +20,7 @@ from certified_unlearning.commands.options import AsJson, ModelDir, WithQuality
 from certified_unlearning.commands.output import after, interruptible
 from certified_unlearning.errors import UnlearningError
 from certified_unlearning.ledger import requests
+from certified_unlearning.ledger.directory import shell_command
 from certified_unlearning.ledger.requests import Status
 from certified_unlearning.ledger.state import State, Version
 from certified_unlearning.text import counted
@@ -274,8 +274,8 @@ def _epsilon(version: Version) -> str:
 
 
 def _command(name: str, model_dir: Path) -> str:
-    """Return a command of the ledger as somebody can paste it into a shell."""
-    return f"`unlearn {name} {shlex.quote(str(model_dir))}`"
+    """Return a command of the ledger as messages show it."""
+    return f"`{shell_command(name, model_dir)}`"
 
 
 def _print_notes(found: Status, model_dir: Path) -> None:

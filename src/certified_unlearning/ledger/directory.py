@@ -4,6 +4,7 @@ import hashlib
 import os
 import re
 import secrets
+import shlex
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -119,6 +120,12 @@ class ModelDirectory:
             yield
         finally:
             os.close(descriptor)
+
+
+def shell_command(name: str, path: Path) -> str:
+    """Return a command on a model directory as somebody can paste it into a shell."""
+    # A name that begins with a dash would be taken for an option.
+    return f"unlearn {name} {shlex.quote(f'./{path}' if str(path).startswith('-') else str(path))}"
 
 
 def _flock(descriptor: int, shared: bool) -> bool:

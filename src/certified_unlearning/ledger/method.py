@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from certified_unlearning.certificate.kinds import AnyCertificate
+from certified_unlearning.certificate.base import Certificate
 from certified_unlearning.errors import DataError
 from certified_unlearning.ledger.directory import ModelDirectory
 from certified_unlearning.ledger.methods.advice import Advice
@@ -164,7 +164,7 @@ class Method(ABC, Generic[PlanT]):
         raise DataError("the weights are missing, without which nothing can be predicted")
 
     @abstractmethod
-    def certificate(self, answered: Sequence[Answered], data_digest: str) -> AnyCertificate:
+    def certificate(self, answered: Sequence[Answered], data_digest: str) -> Certificate:
         """Return the certificate of the version that these batches led to.
 
         Args:
@@ -172,7 +172,7 @@ class Method(ABC, Generic[PlanT]):
             data_digest: Keyed digest of the records that are left.
         """
 
-    def is_of(self, certificate: AnyCertificate, answered: Sequence[Answered]) -> bool:
+    def is_of(self, certificate: Certificate, answered: Sequence[Answered]) -> bool:
         """Return whether a certificate is what these batches give, whichever code wrote it."""
         return certificate.is_like(self.certificate(answered, ""))
 

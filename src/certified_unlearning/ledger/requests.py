@@ -6,10 +6,8 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import get_args
+from typing import TYPE_CHECKING, get_args
 
-from certified_unlearning.certificate import kinds
-from certified_unlearning.certificate.base import Certificate
 from certified_unlearning.data.tables import csv_file
 from certified_unlearning.data.tables.declaration import text_of
 from certified_unlearning.data.tables.spellings import ROUNDED, Group
@@ -21,6 +19,9 @@ from certified_unlearning.ledger.store import Ledger, LedgerError
 from certified_unlearning.ledger.training import digest_of_file
 from certified_unlearning.text import counted
 from certified_unlearning.vocabulary import ClassesFrom
+
+if TYPE_CHECKING:
+    from certified_unlearning.certificate.base import Certificate
 
 _ROWS_AT_ONCE = 1 << 16
 
@@ -198,26 +199,33 @@ def status(path: Path) -> Status:
     directory = ModelDirectory(path)
     with Ledger.opened(directory.ledger, read_only=True) as ledger:
         state, head = read_state(ledger), ledger.head()
-    try:
-        with directory.locked(shared=True):
-            leftovers, is_busy = directory.leftovers(state), False
-    except BusyError:
-        leftovers, is_busy = [], True
+    leftovers, is_busy = look_for_leftovers(directory, state)
     source, classes_from = source_changed(directory, state), _classes_from(directory)
     try:
         meaning = current_certificate(directory, state).meaning()
     except UnlearningError as error:
         meaning = f"note: what is guaranteed cannot be read: {error}"
-    return Status(state, head, is_busy, tuple(leftovers), source, classes_from, meaning)
+    return Status(state, head, is_busy, leftovers, source, classes_from, meaning)
 
 
-def current_certificate(directory: ModelDirectory, state: State) -> Certificate:
+def look_for_leftovers(directory: ModelDirectory, state: State) -> tuple[tuple[Path, ...], bool]:
+    """Return the files that an interrupted `apply` left behind, and whether one is at work: then none is said to be."""
+    try:
+        with directory.locked(shared=True):
+            return tuple(directory.leftovers(state)), False
+    except BusyError:
+        return (), True
+
+
+def current_certificate(directory: ModelDirectory, state: State) -> "Certificate":
     """Read the current version's certificate; what it states is not recomputed.
 
     Raises:
         DataError: It cannot be read.
         LedgerError: It is not what the ledger recorded.
     """
+    from certified_unlearning.certificate import kinds
+
     file = directory.certificate(state.current.version)
     if not hmac.compare_digest(file_sha256(file), state.current.certificate_sha256):
         raise LedgerError(f"{file} was tampered with: it is not the certificate that the ledger recorded")

@@ -2,12 +2,13 @@
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from certified_unlearning.certificate import KINDS, Certificate
-from certified_unlearning.certificate.base import Scope, Stated
 from certified_unlearning.ledger.store import Ledger, LedgerError
 from certified_unlearning.vocabulary import Reading
+
+if TYPE_CHECKING:  # All commands import this, and few of them read a ledger.
+    from certified_unlearning.certificate.base import Certificate, Scope, Stated
 
 
 @dataclass(frozen=True)
@@ -72,17 +73,23 @@ class Version:
     kind: str | None = None
 
     def __post_init__(self) -> None:
+        from certified_unlearning.certificate import KINDS
+
         if self.kind is not None and self.kind not in KINDS:
             raise ValueError(f"there are no certificates of kind {self.kind!r}")
 
     @property
-    def stated(self) -> Stated:
+    def stated(self) -> "Stated":
         """What the ledger repeats of its certificate."""
+        from certified_unlearning.certificate.base import Stated
+
         return Stated(self.epsilon, self.delta, self.extra_delta, self.epsilon_all_published)
 
     @property
-    def certificate(self) -> type[Certificate]:
+    def certificate(self) -> "type[Certificate]":
         """The kind of its certificate; what earlier releases recorded tells it, too."""
+        from certified_unlearning.certificate import KINDS
+
         if self.kind is not None:
             return KINDS[self.kind]
         if self.epsilon is None:
@@ -93,7 +100,7 @@ class Version:
         return KINDS["steps" if self.secret_digest is None else "residual"]
 
     @property
-    def scope(self) -> Scope:
+    def scope(self) -> "Scope":
         """For whom the statement of its certificate holds."""
         return self.certificate.scope(self.stated, f"version {self.version}")
 

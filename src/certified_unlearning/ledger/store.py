@@ -212,15 +212,15 @@ class Ledger:
 
     def like(self, identifier: str) -> str | None:
         """Return an identifier of somebody's rows that a person would take for this one; reads all of them."""
-        wanted = folded(identifier)
-        identifiers = self._connection.execute("SELECT DISTINCT identifier FROM records")
-        return next((str(each) for (each,) in identifiers if folded(each) == wanted), None)
+        return self._like(identifier, "SELECT DISTINCT identifier FROM records")
 
     def requested_like(self, identifier: str) -> str | None:
         """Return an identifier of a request that a person would take for this one; reads all of them."""
+        return self._like(identifier, "SELECT subject FROM events WHERE kind = 'requested' AND subject IS NOT NULL")
+
+    def _like(self, identifier: str, query: str) -> str | None:
         wanted = folded(identifier)
-        subjects = self._connection.execute("SELECT subject FROM events WHERE kind = 'requested'")
-        return next((str(each) for (each,) in subjects if each is not None and folded(each) == wanted), None)
+        return next((str(each) for (each,) in self._connection.execute(query) if folded(each) == wanted), None)
 
     def _has_spellings(self) -> bool:
         """Return whether there is a table of them: in older ledgers there is none."""

@@ -17,7 +17,7 @@ from certified_unlearning.accounting.private.losses import LossName
 from certified_unlearning.accounting.private.plan import PlanConstants, PrivatePlan, RunConstants
 from certified_unlearning.accounting.private.sampled import require_dp_accounting
 from certified_unlearning.accounting.private.searches import SELECTIONS
-from certified_unlearning.certificate.base import TOLERANCE, Certificate, CertificateError, Stated
+from certified_unlearning.certificate.base import TOLERANCE, Certificate, CertificateError, Stated, bet_on_one
 from certified_unlearning.certificate.preprocessing import GIVEN, possible_features
 from certified_unlearning.certificate.private.statement import words
 from certified_unlearning.errors import AssumptionError, ParameterError
@@ -186,10 +186,9 @@ class PrivateCertificate(Certificate):
         return plan_of(self.constants)
 
     @property
-    def bet(self) -> str:  # type: ignore[override]
-        """What a guesser bets on: under replace-one there always is a record."""
-        other = ", or another in its place," if self.relation == "replace-one" else ""
-        return f"one particular record{other} was in the training data"
+    def bet(self) -> str:
+        """What a guesser bets on."""
+        return bet_on_one(self.relation)
 
     def stated(self) -> Stated:
         """Return its numbers; nothing is stated of several models together.

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from certified_unlearning import certificate
 from certified_unlearning.certificate import StepsCertificate
-from certified_unlearning.certificate.kinds import AnyCertificate
+from certified_unlearning.certificate.base import Certificate
 from certified_unlearning.data.advice.trial import Noise, Worth
 from certified_unlearning.data.stored_rows import StoredRows
 from certified_unlearning.engine.objectives.rows import StreamedRows
@@ -147,7 +147,7 @@ class NoisySteps(Method[LangevinLearner | MiniBatchLearner]):
             stream=learner.stream(history),
         )
 
-    def is_of(self, certificate: AnyCertificate, answered: Sequence[Answered]) -> bool:
+    def is_of(self, certificate: Certificate, answered: Sequence[Answered]) -> bool:
         """Return whether a certificate speaks of these batches, and of where the classes come from."""
         return certificate.features == self._features and certificate.schedule == self._plan.schedule(
             removals(answered)

@@ -6,6 +6,10 @@ Certificates keep their own words, which `unlearn verify` compares. A sentence w
 from collections.abc import Iterable
 
 _REACTIONS = "Where a removal was asked for because of something that a model said, the result does not hold."
+_REACTIONS_OR_TIME = (
+    "Where a removal was asked for because of something that a model said, or of how long a removal took, the result "
+    "does not hold."
+)
 _OTHERS = "The page is about removed records only. It says nothing about how well the remaining records are protected."
 EARLIER = "Copies of the model from before the removal, wherever they are, still contain information from the records."
 _COLUMNS = "The list of columns, value ranges and categories was fixed without looking at the removed records."
@@ -18,7 +22,25 @@ SECRET_STATE = (
     "data are read again"
 )
 
+LEFT_OUT = {
+    "requests are fixed in advance and do not depend on published models": _REACTIONS,
+    "for epsilon, not for epsilon_all_releases: requests are fixed in advance and do not depend on published models": (
+        _REACTIONS
+    ),
+    "requests are oblivious: chosen without looking at models, states, or the time of requests": _REACTIONS_OR_TIME,
+    "nobody concludes anything from when data were read again": (
+        "The dates on which the model was learned anew may tell something. The calculation leaves that out."
+    ),
+    "nobody concludes anything from the last bits of the published weights' noise": (
+        "The last digits of the random noise in the model may tell something. The calculation leaves that out."
+    ),
+    "numbers are real numbers": _ROUNDING,
+    "arithmetic and Gaussian noise are exact": _ROUNDING,
+}
+"""Assumptions that a reader takes for gaps rather than for conditions."""
+
 PLAIN_WORDS = {
+    **LEFT_OUT,
     # What guarantees rest on.
     "preprocessing does not depend on records that may be removed": _COLUMNS,
     "preprocessing, but for the list of classes, does not depend on records that may be removed": (
@@ -30,29 +52,13 @@ PLAIN_WORDS = {
     "the range of targets does not depend on the records": (
         "The range of the predicted number was not chosen by looking at the records."
     ),
-    "requests are fixed in advance and do not depend on published models": _REACTIONS,
-    "for epsilon, not for epsilon_all_releases: requests are fixed in advance and do not depend on published models": (
-        _REACTIONS
-    ),
-    "requests are oblivious: chosen without looking at models, states, or the time of requests": (
-        "Where a removal was asked for because of something that a model said, or of how long a removal took, the "
-        "result does not hold."
-    ),
-    "nobody concludes anything from when data were read again": (
-        "The dates on which the model was learned anew may tell something. The calculation leaves that out."
-    ),
-    "nobody concludes anything from the last bits of the published weights' noise": (
-        "The last digits of the random noise in the model may tell something. The calculation leaves that out."
-    ),
     "nobody who sees the model knows the noise": _NOISE,
     "nobody knows the randomness": _NOISE,
-    "numbers are real numbers": _ROUNDING,
-    "arithmetic and Gaussian noise are exact": _ROUNDING,
     "single operations are rounded to nearest, and exponentials are right to 4 units in the last place": (
         "The computer's processor rounds numbers as its makers say."
     ),
-    "the state is secret, and no older copy of it is kept": (_SECRET),
-    "parameters, boxes and checkpoints are secret, and no older copy of them is kept": (_SECRET),
+    "the state is secret, and no older copy of it is kept": _SECRET,
+    "parameters, boxes and checkpoints are secret, and no older copy of them is kept": _SECRET,
     "boxes and checkpoints follow from the records by the constants named here": (
         "The model was made from the records as the certificate says."
     ),
@@ -60,11 +66,8 @@ PLAIN_WORDS = {
         "The settings of training were not chosen by looking at the records."
     ),
     # What is not promised.
-    "nothing about requests that were made because of what a model said": (_REACTIONS),
-    "nothing where requests were chosen after seeing a model, a state, or how long a request took": (
-        "Where a removal was asked for because of something that a model said, or of how long a removal took, the "
-        "result does not hold."
-    ),
+    "nothing about requests that were made because of what a model said": _REACTIONS,
+    "nothing where requests were chosen after seeing a model, a state, or how long a request took": _REACTIONS_OR_TIME,
     "nothing towards the people whose records stay": _OTHERS,
     "nothing towards the records that stay: the comparator is an exact minimiser with noise, no private training": (
         _OTHERS
@@ -98,20 +101,6 @@ PLAIN_WORDS = {
         "Answers that were given before the removal, and kept, are not covered."
     ),
 }
-
-LEFT_OUT = frozenset(
-    {
-        "requests are fixed in advance and do not depend on published models",
-        "for epsilon, not for epsilon_all_releases: requests are fixed in advance and do not depend on published "
-        "models",
-        "requests are oblivious: chosen without looking at models, states, or the time of requests",
-        "nobody concludes anything from when data were read again",
-        "nobody concludes anything from the last bits of the published weights' noise",
-        "numbers are real numbers",
-        "arithmetic and Gaussian noise are exact",
-    }
-)
-"""Assumptions that a reader takes for gaps rather than for conditions."""
 _COMPARISONS = {
     "learning anew by the same noisy steps": (
         "a model that was trained in the same way, with random noise, without the removed records from the beginning"

@@ -13,7 +13,7 @@ from typing import Literal, NamedTuple
 from certified_unlearning.certificate.base import Certificate, or_nothing
 from certified_unlearning.data.tables.declaration import text_of
 from certified_unlearning.errors import ParameterError
-from certified_unlearning.ledger.directory import BusyError, ModelDirectory
+from certified_unlearning.ledger.directory import ModelDirectory, shell_command
 from certified_unlearning.ledger.personal.plain_words import (
     EARLIER,
     LEFT_OUT,
@@ -21,7 +21,7 @@ from certified_unlearning.ledger.personal.plain_words import (
     comparison_in_plain_words,
     in_plain_words,
 )
-from certified_unlearning.ledger.requests import current_certificate
+from certified_unlearning.ledger.requests import current_certificate, look_for_leftovers
 from certified_unlearning.ledger.state import State, Version, read_state
 from certified_unlearning.ledger.store import Event, Ledger
 from certified_unlearning.text import counted, noun_of
@@ -115,7 +115,9 @@ def report_on(path: Path, identifier: str) -> PersonalReport:
     """
     directory = ModelDirectory(path)
     name = str(text_of(identifier))
-    unfinished = _is_unfinished(directory)
+    # What was deleted from the ledger may still lie in its log.
+    log = directory.ledger.with_name(f"{directory.ledger.name}-wal")
+    unfinished = log.exists() and log.stat().st_size > 0
     try:
         with Ledger.opened(directory.ledger, read_only=True) as ledger:
             ledger.verify_chain()
@@ -130,6 +132,8 @@ def report_on(path: Path, identifier: str) -> PersonalReport:
                 )
     except UnicodeEncodeError as error:
         raise ParameterError(f"{error.object!r} is no UTF-8 text") from error
+    leftovers, is_busy = look_for_leftovers(directory, state)
+    unfinished = unfinished or is_busy or bool(leftovers)
     answering = None if request is None else state.answering(request.sequence)
     records = present if request is None else int(request.payload["records"])
     stage: Stage = "no request" if request is None else "waiting" if answering is None else "removed"
@@ -149,20 +153,6 @@ def report_on(path: Path, identifier: str) -> PersonalReport:
         sections=writer.sections(),
         commands=writer.commands,
     )
-
-
-def _is_unfinished(directory: ModelDirectory) -> bool:
-    """Return whether an `apply` is at work or was interrupted, so that files of earlier versions may be there."""
-    side = directory.ledger.with_name(f"{directory.ledger.name}-wal")
-    if side.exists() and side.stat().st_size:
-        return True  # What was deleted from the ledger may still lie in its log.
-    with Ledger.opened(directory.ledger, read_only=True) as ledger:
-        state = read_state(ledger)
-    try:
-        with directory.locked(shared=True):
-            return bool(directory.leftovers(state))
-    except BusyError:
-        return True
 
 
 @dataclass(frozen=True)
@@ -247,7 +237,7 @@ class _Writer:
         stated, meaning = self.certified.stated(), self.certified.meaning()
         scope = self.certified.scope(stated, "the current version")
         sentences = [] if meaning is None else [meaning]
-        if stated.right_guesses is not None:
+        if self.certified.right_guesses() is not None:
             sentences.append(
                 "For this person both answers are equally likely beforehand. The person has seen neither this page nor "
                 "the log of requests."
@@ -281,7 +271,7 @@ class _Writer:
         )
         left_out = [each for each in self._assumptions if each in LEFT_OUT]
         # The secret state is made anew with the model.
-        anew = any(each.reading in ("scheduled", "unscheduled") for each in self.state.versions[-1:])
+        anew = self.state.current.reading in ("scheduled", "unscheduled")
         promised = [each for each in self.certified.not_promised if not (anew and each == SECRET_STATE)]
         return tuple(dict.fromkeys((*always, *in_plain_words([*left_out, *promised]))))
 
@@ -303,27 +293,22 @@ class _Writer:
     @property
     def request_command(self) -> str:
         """What requests the removal."""
-        return f"unlearn request {self._folder} --id {shlex.quote(self.name)}"
+        return f"{shell_command('request', self.path)} --id {shlex.quote(self.name)}"
 
     @property
     def apply_command(self) -> str:
         """What carries requests out."""
-        return f"unlearn apply {self._folder}"
+        return shell_command("apply", self.path)
 
     @property
     def verify_command(self) -> str:
         """What checks the folder, and that the log still holds what it held."""
-        return f"unlearn verify {self._folder} --head {self.head}"
+        return f"{shell_command('verify', self.path)} --head {self.head}"
 
     @property
     def verify_certificate_command(self) -> str:
         """What checks the certificate alone."""
         return f"unlearn verify {ModelDirectory(self.path).certificate(self.state.current.version).name}"
-
-    @property
-    def _folder(self) -> str:
-        """The model's folder as a shell and the command line take it."""
-        return shlex.quote(f"./{self.path}" if str(self.path).startswith("-") else str(self.path))
 
 
 def _day(time: str) -> str:
