@@ -55,7 +55,6 @@ class Phase:
         noise_std: ``tau``, standard deviation of a step's noise in every coordinate; 0 for noiseless steps.
 
     Raises:
-        ParameterError: A value makes no sense.
         AssumptionError: Infinitely many steps that do not contract.
     """
 
@@ -282,9 +281,6 @@ def ball_mu(phases: Sequence[Phase], *, radius: float, starting_distance: float 
         phases: In order.
         radius: ``R``.
         starting_distance: ``z_0``, which may exceed ``2 R``.
-
-    Raises:
-        ParameterError: A value makes no sense.
     """
     require_positive(radius=radius)
     least = pooled_mu(phases, starting_distance=starting_distance)

@@ -67,7 +67,6 @@ def least_sigma(problem: Problem, schedule: Schedule, *, epsilon: float, delta: 
         delta: Strictly between 0 and 1.
 
     Raises:
-        ParameterError: A value makes no sense.
         AssumptionError: The step size is too large.
         InfeasibleError: Rounding takes too much at every scale.
     """

@@ -42,7 +42,6 @@ def cyclic_curve(
             in which they fill the batches from the last one backwards.
 
     Raises:
-        ParameterError: A value makes no sense.
         AssumptionError: ``step_size`` exceeds ``2 / L``, or the adjacency is ``remove``, which leaves no place.
     """
     require_count(least=1, batches=batches, batch_size=batch_size, records=records)

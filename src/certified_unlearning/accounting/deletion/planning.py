@@ -56,7 +56,6 @@ def start_variance(problem: Problem, sigma: float) -> float:
     """Return the variance of the paper's start, ``sigma^2 / (lambda (1 - eta lambda / 2))``: noise alone keeps it.
 
     Raises:
-        ParameterError: ``sigma`` is not above 0.
         AssumptionError: ``strong_convexity`` is 0, or ``step_size`` is not below ``1 / smoothness``.
     """
     require_positive(sigma=sigma)
@@ -89,7 +88,6 @@ def deletion_curve(
         form: See `DeletionForm`.
 
     Raises:
-        ParameterError: A value makes no sense.
         AssumptionError: ``strong_convexity`` is 0, or ``step_size`` is not below ``1 / smoothness``.
     """
     exact = linear_curve(problem.sensitivity(records), sigma, _factor(problem, steps, steps_before, form))
@@ -223,7 +221,6 @@ def plan_deletion(
             ``problem.rounding.failure`` a step. None: exact arithmetic, as in the theorem.
 
     Raises:
-        ParameterError: A value makes no sense.
         AssumptionError: ``strong_convexity`` is 0 or exceeds ``smoothness``, ``epsilon_dd`` exceeds ``epsilon_dp``, the
             theorem does not survive the clipping, or the noise is so small that rounding breaks a promise.
     """

@@ -50,7 +50,6 @@ def secret_state_mu(
             ``2 R (gamma^T + gamma^(T + i I)) / sigma`` to the value of converged learning.
 
     Raises:
-        ParameterError: A value makes no sense.
         AssumptionError: The step size is another one, ``m = 0``, or an endless stream of removals.
     """
     require_positive(sigma=sigma)
@@ -98,7 +97,6 @@ def secret_state_history_mu(
         learning_steps: ``T``; infinite for converged learning.
 
     Raises:
-        ParameterError: A value makes no sense.
         AssumptionError: The step size is another one, or ``m = 0``.
     """
     require_descent_step_size(problem)
@@ -156,7 +154,6 @@ def published_state_curve(
         learning_steps: ``T``; infinite for converged learning.
 
     Raises:
-        ParameterError: A value makes no sense.
         AssumptionError: The step size is another one, or ``m = 0``.
     """
     require_descent_step_size(problem)

@@ -52,17 +52,10 @@ class Guarantee(ABC):
         Args:
             delta: Strictly between 0 and 1.
             records: ``k``, in how many records two data sets differ.
-
-        Raises:
-            ParameterError: A value makes no sense.
         """
 
     def deletions(self, epsilon: float, delta: float) -> int:
-        """Return how many deleted records a model covers with no work: the most whose epsilon is at most this one.
-
-        Raises:
-            ParameterError: A value makes no sense.
-        """
+        """Return how many deleted records a model covers with no work: the most whose epsilon is at most this one."""
         require_positive(epsilon=epsilon)
         if self.mu == self.selection_epsilon == 0:
             raise ParameterError("mu must be above 0: a learner that looks at no record covers any number of deletions")

@@ -58,9 +58,6 @@ class LinearProblem:
         loss: With the largest size of a target.
         radius: ``D``, of the ball that weights are projected on.
         relation: When data sets are neighbours.
-
-    Raises:
-        ParameterError: A value makes no sense.
     """
 
     n: int
@@ -238,9 +235,6 @@ class NoisyDescent(Learner):
         sigma: Standard deviation of the noise on a mean gradient, per coordinate.
         regulariser: Curvature of what is added to the loss that depends on no record, such as a regulariser around
             weights that are public.
-
-    Raises:
-        ParameterError: A value makes no sense.
     """
 
     name = "noisy-gradient-descent"
@@ -336,7 +330,6 @@ class NoisyDescent(Learner):
             regulariser: As of the class.
 
         Raises:
-            ParameterError: A value makes no sense.
             AssumptionError: float64 is too coarse for so little noise.
         """
         require_count(least=1, runs=runs)
@@ -450,7 +443,6 @@ class OutputPerturbation(Learner):
             runs: How many runs on the same records share epsilon and delta.
 
         Raises:
-            ParameterError: A value makes no sense.
             AssumptionError: float64 is too coarse for so little noise.
         """
         require_count(least=1, runs=runs)

@@ -208,9 +208,6 @@ class SampledDescent(SampledPlan):
         clip: ``C``, what gradients of records are clipped to.
         multiplier: ``z``: the noise of a batch's sum has standard deviation ``z C``.
         step_size: For the sum divided by ``q n``, a constant.
-
-    Raises:
-        ParameterError: A value makes no sense.
     """
 
     name = "sampled-descent"

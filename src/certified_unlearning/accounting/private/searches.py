@@ -162,9 +162,6 @@ class GridSearch(Selection):
             planner: Plans a run for the same epsilon, and a delta.
             epsilon: Of the selection.
             beta: As of the class.
-
-        Raises:
-            ParameterError: A value makes no sense.
         """
         require_count(least=2, n=problem.n)
         learned = problem.n // 2
@@ -191,9 +188,6 @@ class Boosting(Selection):
         chunks: ``m``, how many runs.
         validated: Records of the last chunk, which candidates are measured on.
         epsilon: Pure, of the selection.
-
-    Raises:
-        ParameterError: A value makes no sense.
     """
 
     selection = "boosting"

@@ -47,9 +47,6 @@ def mean_score_sensitivity(largest: float, *, n: int, relation: Relation) -> flo
         largest: ``Delta``, what losses were clipped to.
         n: Number of records.
         relation: Only checked: a loss that is there or not moves a sum by as much as one that changes.
-
-    Raises:
-        ParameterError: A value makes no sense.
     """
     mean_sensitivity(largest, n=n, relation=relation)
     return (largest / n + 2 * gamma(n + 4) * largest) * OUTWARD

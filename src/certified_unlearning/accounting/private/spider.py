@@ -258,9 +258,6 @@ class SpiderBoost(GaussianPlan, VarianceReduced):
             delta: Wanted, strictly between 0 and 1.
             gap: ``L_0``; no matter of privacy.
             steps: ``T``; None for that of Theorem 42.
-
-        Raises:
-            ParameterError: A value makes no sense.
         """
         smoothness = problem.smoothness
         given = cls(
@@ -308,11 +305,7 @@ class Theorem42:
 def theorem_42(
     *, n: int, dimension: int, lipschitz: float, smoothness: float, gap: float, epsilon: float, delta: float
 ) -> Theorem42:
-    """Return the parameters of Theorem 42; the period has no factor ``H^2``, as its proof has none.
-
-    Raises:
-        ParameterError: A value makes no sense.
-    """
+    """Return the parameters of Theorem 42; the period has no factor ``H^2``, as its proof has none."""
     require_count(least=1, n=n, dimension=dimension)
     require_positive(lipschitz=lipschitz, smoothness=smoothness, gap=gap, epsilon=epsilon)
     require_probability(delta=delta)

@@ -78,9 +78,6 @@ def smooth_sensitivity_bound(radius: int, *, beta: float) -> float:
 
     Not ``exp(-beta (k + 1))``: at radius 0 a neighbour may have the other label, which is a sensitivity of 1. And not
     twice the exponent: a box of ``k`` additions and ``k`` removals holds no ``2 k`` of either.
-
-    Raises:
-        ParameterError: A value makes no sense.
     """
     require_count(least=0, radius=radius)
     require_positive(beta=beta)
@@ -181,11 +178,7 @@ def divergence(one: Law, two: Law, epsilon: float) -> float:
 
 
 def composed_labels(epsilon: float, delta: float, *, labels: int) -> tuple[float, float]:
-    """Return epsilon and delta of so many labels, one after another: both add up; rounded up.
-
-    Raises:
-        ParameterError: A value makes no sense.
-    """
+    """Return epsilon and delta of so many labels, one after another: both add up; rounded up."""
     require_non_negative(epsilon=epsilon, delta=delta)
     require_count(least=0, labels=labels)
     return labels * epsilon * OUTWARD, min(1.0, labels * delta * OUTWARD)

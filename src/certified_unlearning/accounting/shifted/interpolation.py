@@ -75,7 +75,6 @@ def phase(problem: Problem, *, sigma: float, records: int, steps: float, removed
         removed_before: Records that neither data set holds any more.
 
     Raises:
-        ParameterError: A value makes no sense.
         AssumptionError: ``step_size`` exceeds ``2 / L``, or infinitely many steps do not contract.
     """
     require_positive(sigma=sigma)
@@ -167,7 +166,6 @@ def initial_curve(problem: Problem, *, sigma: float, records: int, learning_step
         learning_steps: ``T``; infinite for learning to stationarity.
 
     Raises:
-        ParameterError: A value makes no sense.
         AssumptionError: ``step_size`` exceeds ``2 / L``, or infinitely many steps do not contract.
     """
     return GaussianCurve(pooled_mu([phase(problem, sigma=sigma, records=records, steps=learning_steps)]))
@@ -191,7 +189,6 @@ def fixed_retraining_curve(
         radius: ``R``, of the ball that every step projects on and that holds the start.
 
     Raises:
-        ParameterError: A value makes no sense.
         AssumptionError: ``step_size`` exceeds ``2 / L``.
     """
     require_count(least=0, steps=steps, learning_steps=learning_steps)
@@ -217,7 +214,6 @@ def unknown_learning_curve(problem: Problem, *, sigma: float, records: int, step
         steps: ``K``; without any, ``mu`` is infinite.
 
     Raises:
-        ParameterError: A value makes no sense.
         AssumptionError: ``step_size`` exceeds ``2 / L``, or steps do not contract.
     """
     learning = phase(problem, sigma=sigma, records=records, steps=math.inf)

@@ -33,9 +33,6 @@ def noisy_recompute_probability(*, n: int, batch_size: int, steps: int, sigma: f
         steps: ``T``.
         sigma: Standard deviation of the noise of a step; 0 is sub-sample-GD.
         gap: How far replacing one record moves the mean gradient.
-
-    Raises:
-        ParameterError: A value makes no sense.
     """
     require_batch(n, batch_size)
     require_count(least=0, steps=steps)

@@ -38,7 +38,6 @@ def measured_table(sweep: Measured) -> pd.DataFrame:
         One row for each bound, order and number of steps.
 
     Raises:
-        ParameterError: A value makes no sense.
         AssumptionError: ``step_size`` is not below ``1 / smoothness``, or ``strong_convexity`` exceeds ``smoothness``.
     """
     problem = problem_of(sweep)
@@ -91,7 +90,6 @@ def problem_of(sweep: Measured) -> Problem:
     """Return the constants that the bounds need.
 
     Raises:
-        ParameterError: A value makes no sense.
         AssumptionError: ``strong_convexity`` exceeds ``smoothness``.
     """
     return Problem(sweep.n, sweep.strong_convexity, sweep.smoothness, sweep.lipschitz, sweep.step_size)

@@ -49,7 +49,6 @@ def exact(problem: Problem, *, steps: float, alpha: float = 10.0, start_variance
     """Return the divergence on quadratic losses, from a point or a Gaussian.
 
     Raises:
-        ParameterError: A value makes no sense.
         AssumptionError: The step is too large.
     """
     curve = exact_quadratic(problem, sigma=SIGMA, steps=steps, start_variance=start_variance)

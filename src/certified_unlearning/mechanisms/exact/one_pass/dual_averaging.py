@@ -24,9 +24,6 @@ class DualAveragingSettings:
         step_size: ``eta``, of a nominal number of records.
         radius: Of the ball of models around the origin, where learning starts; None for no ball.
         anytime: For streams: the step after position ``t`` is ``eta / sqrt(t)``.
-
-    Raises:
-        ParameterError: A value makes no sense.
     """
 
     step_size: float

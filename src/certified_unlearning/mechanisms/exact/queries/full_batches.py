@@ -25,9 +25,6 @@ class FullBatchSettings:
         step_size: ``eta``, of a mean of ``nominal_records`` gradients.
         nominal_records: What sums are divided by, whoever is there.
         radius: Of the ball of models around the origin, where learning starts; None for no ball.
-
-    Raises:
-        ParameterError: A value makes no sense.
     """
 
     step_size: float

@@ -21,7 +21,6 @@ def kept_after(problem: Problem, steps: float) -> float:
     """Return ``(1 - eta lambda)^steps``, the share of the mean that is left after some steps.
 
     Raises:
-        ParameterError: ``steps`` makes no sense.
         AssumptionError: ``strong_convexity`` is 0, or ``step_size`` is not below ``1 / smoothness``.
     """
     check_steps(steps)
@@ -44,7 +43,6 @@ def exact_deletion_curve(
         records: Records deleted.
 
     Raises:
-        ParameterError: A value makes no sense.
         AssumptionError: ``strong_convexity`` is 0, or ``step_size`` is not below ``1 / smoothness``.
     """
     # sharp_rate / (4 lambda^2) = (1 - eta lambda / 2) / (2 lambda)

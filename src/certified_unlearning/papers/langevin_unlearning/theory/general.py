@@ -128,7 +128,6 @@ def recuperation(
         convex: Whether every record's loss is convex.
 
     Raises:
-        ParameterError: A value makes no sense.
         AssumptionError: As for `curve`.
     """
     require_count(least=0, steps=steps)

@@ -21,7 +21,6 @@ def log_hidden_mu(problem: Problem, *, sigma: float, distance: float, steps: int
     """Return the logarithm of `hidden_mu`.
 
     Raises:
-        ParameterError: A value makes no sense.
         AssumptionError: ``step_size`` exceeds ``2 / L``.
     """
     require_positive(sigma=sigma)
@@ -54,7 +53,6 @@ def hidden_mu(problem: Problem, *, sigma: float, distance: float, steps: int) ->
         steps: ``k``, at least 1: without steps nothing is hidden.
 
     Raises:
-        ParameterError: A value makes no sense.
         AssumptionError: ``step_size`` exceeds ``2 / L``.
     """
     return math.exp(log_hidden_mu(problem, sigma=sigma, distance=distance, steps=steps))
@@ -90,7 +88,6 @@ def known_curve(
         radius: ``R``; None for none.
 
     Raises:
-        ParameterError: A value makes no sense.
         AssumptionError: ``step_size`` exceeds ``2 / L``.
     """
     distance = learned_distance(problem, cycle, epochs=epochs, position=position, records=records, radius=radius)
@@ -119,7 +116,6 @@ def averaged_curve(
         radius: ``R``; None for none.
 
     Raises:
-        ParameterError: A value makes no sense.
         AssumptionError: ``step_size`` exceeds ``2 / L``.
     """
     log_mus = [

@@ -65,7 +65,6 @@ def learned_distance(
         radius: ``R`` of the ball; None for none.
 
     Raises:
-        ParameterError: A value makes no sense.
         AssumptionError: ``step_size`` exceeds ``2 / L``.
     """
     batches = cycle.batches
@@ -114,7 +113,6 @@ def sequential_distances(
         One distance more than there are ``steps``.
 
     Raises:
-        ParameterError: A value makes no sense.
         AssumptionError: ``step_size`` exceeds ``2 / L``.
     """
     require_counts("steps", steps, least=0)

@@ -50,7 +50,6 @@ def pooled(
         radius: ``R``; None for none.
 
     Raises:
-        ParameterError: A value makes no sense.
         AssumptionError: ``step_size`` exceeds ``2 / L``.
     """
     require_positive(sigma=sigma)
@@ -142,9 +141,6 @@ def quadratic_mus(
         epochs: ``T``, finite.
         steps: ``k``, increasing, at least 0.
         position: ``p``, counted from 1.
-
-    Raises:
-        ParameterError: A value makes no sense.
     """
     kept = 1 - problem.step_size * problem.strong_convexity
     shift, noise = step_shift(problem, cycle), 2 * problem.step_size * sigma**2

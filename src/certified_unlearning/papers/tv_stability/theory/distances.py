@@ -74,9 +74,6 @@ def last_iterate_tv(*, n: int, batch_size: int, steps: int, lipschitz: float, si
         steps: ``T``.
         lipschitz: ``G``.
         sigma: Noise of a step, its standard deviation per coordinate.
-
-    Raises:
-        ParameterError: A value makes no sense.
     """
     require_batch(n, batch_size)
     require_count(least=1, steps=steps)

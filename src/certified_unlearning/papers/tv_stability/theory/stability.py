@@ -40,7 +40,6 @@ def noisy_stability(
         printed: Whether to return ``8 sqrt(T) G / (n sigma)``; Pinsker's inequality gives ``sqrt(32 T) G / (n sigma)``.
 
     Raises:
-        ParameterError: A value makes no sense.
         AssumptionError: The noise is too small for the amplification, which needs ``8 G^2 <= 1.256 (m sigma)^2``.
     """
     require_batch(n, batch_size)
