@@ -15,7 +15,7 @@ A guarantee compares with a run of the same algorithm, and speaks of requests th
 import math
 import sys
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,14 +24,10 @@ from certified_unlearning.accounting.core.checks import (
     make_plain,
     require_count,
     require_non_negative,
-    require_positive,
 )
 from certified_unlearning.accounting.core.search import Array
 from certified_unlearning.errors import AssumptionError, ParameterError
 
-# A weight of exp(-40) no longer changes any digit of a sum.
-FORGOTTEN = 40
-ZOOM_POINTS = 16
 MANY = 16
 """From so many phases on arrays are faster than a loop."""
 RANGE = 280.0
@@ -271,25 +267,6 @@ def mu_of_all(
     return max(mu, sys.float_info.min) if sensitivities.any() or starting_distances.any() else 0.0
 
 
-def ball_mu(phases: Sequence[Phase], *, radius: float, starting_distance: float = 0.0) -> float:
-    """Return the least ``mu`` found where every step projects on a ball: no two points are farther apart than ``2 R``.
-
-    Counting may start anew after any step with starting distance ``2 R``. Every start is valid; the best one is
-    searched phase by phase, on finer and finer grids of whole numbers.
-
-    Args:
-        phases: In order.
-        radius: ``R``.
-        starting_distance: ``z_0``, which may exceed ``2 R``.
-    """
-    require_positive(radius=radius)
-    least = pooled_mu(phases, starting_distance=starting_distance)
-    for index, phase in enumerate(phases):
-        if phase.steps > 0:
-            least = min(least, _least_mu_anew(phase, phases[index + 1 :], 2 * radius))
-    return least
-
-
 def _left_of(decays: Array, sensitivities: Array, left: Array, gap: float) -> tuple[Array, Array]:
     """Return what is left at the end of the signals and the noises of phases, which decay and have that left of them.
 
@@ -337,21 +314,3 @@ def _block_mu(signal: float, noise: float) -> float:
     if signal == 0:
         return 0.0
     return max(signal / math.sqrt(noise), sys.float_info.min) if noise > 0 else math.inf
-
-
-def _least_mu_anew(phase: Phase, later: Sequence[Phase], distance: float) -> float:
-    """Return the least ``mu`` found if counting starts anew, ``distance`` apart, after any step of a phase."""
-
-    def mu(steps_left: int) -> float:
-        return pooled_mu([replace(phase, steps=steps_left), *later], starting_distance=distance)
-
-    most = int(phase.steps) - 1 if phase.steps < math.inf else math.ceil(FORGOTTEN / phase.contraction_gap)
-    points = sorted({0, most, *(2**power for power in range(most.bit_length()))})
-    while True:
-        values = [mu(steps_left) for steps_left in points]
-        least = min(values)
-        if len(points) == points[-1] - points[0] + 1:
-            return least
-        best = values.index(least)
-        low, high = points[max(best - 1, 0)], points[min(best + 1, len(points) - 1)]
-        points = sorted({low + (high - low) * part // ZOOM_POINTS for part in range(ZOOM_POINTS + 1)})

@@ -24,6 +24,7 @@ import numpy as np
 
 from certified_unlearning.accounting.core.checks import require_count, require_counts, require_positive
 from certified_unlearning.accounting.core.curves import RenyiCurve
+from certified_unlearning.accounting.core.pooling import pooled_mu
 from certified_unlearning.accounting.core.problem import Problem
 from certified_unlearning.accounting.core.rounding import EXACT
 from certified_unlearning.accounting.core.search import least_whole
@@ -307,7 +308,7 @@ def _computed_on_rows(problem: Problem, dimension: int, dtype: str) -> Problem:
 def _mu(problem: Problem, sigma: float, records: int, steps: float, steps_before: float) -> float:
     """Return shifted interpolation's ``mu`` of a deletion, with the rounding of the problem's arithmetic."""
     phase = partial(shifted.phase, problem, sigma=sigma)
-    return shifted.pooled_mu([phase(records=records, steps=steps_before), phase(records=0, steps=steps)])
+    return pooled_mu([phase(records=records, steps=steps_before), phase(records=0, steps=steps)])
 
 
 def _computed(problem: Problem, exact: RenyiCurve, mus: Sequence[float]) -> RenyiCurve:

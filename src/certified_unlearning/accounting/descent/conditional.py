@@ -43,11 +43,12 @@ from typing import NamedTuple, TypedDict
 from certified_unlearning.accounting.core.checks import require_count, require_non_negative, require_probability
 from certified_unlearning.accounting.core.conversion import epsilon_from_mu, mu_from_epsilon
 from certified_unlearning.accounting.core.curves import Schedule
+from certified_unlearning.accounting.core.pooling import Phase
 from certified_unlearning.accounting.core.problem import Problem
 from certified_unlearning.accounting.core.search import MOST_STEPS, least_whole
 from certified_unlearning.accounting.descent.published import ROUNDING, require_descent_step_size
 from certified_unlearning.accounting.descent.shifted import request_schedule
-from certified_unlearning.accounting.shifted.interpolation import Phase, contraction_gap
+from certified_unlearning.accounting.shifted.interpolation import contraction_gap
 from certified_unlearning.errors import InfeasibleError
 from certified_unlearning.text import counted
 

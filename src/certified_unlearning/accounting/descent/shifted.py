@@ -11,9 +11,10 @@ from dataclasses import replace
 
 from certified_unlearning.accounting.core.checks import require_count, require_positive
 from certified_unlearning.accounting.core.curves import GaussianCurve, Schedule
+from certified_unlearning.accounting.core.pooling import Phase, pooled_mu
 from certified_unlearning.accounting.core.problem import Problem
 from certified_unlearning.accounting.descent.published import require_descent_step_size
-from certified_unlearning.accounting.shifted.interpolation import Phase, contraction_gap, pooled_mu, schedule_phases
+from certified_unlearning.accounting.shifted.interpolation import contraction_gap, schedule_phases
 from certified_unlearning.errors import AssumptionError
 
 
