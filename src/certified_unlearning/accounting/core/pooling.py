@@ -83,7 +83,7 @@ class Phase:
     @property
     def log_decay(self) -> float:
         """``log(c^steps)``, the logarithm of what the phase leaves of a distance."""
-        return _log_decay(self.steps, self.contraction_gap)
+        return log_power(self.steps, self.contraction_gap)
 
 
 def pooled_mu(phases: Sequence[Phase], *, starting_distance: float = 0.0) -> float:
@@ -298,13 +298,14 @@ def _groups(digits: Array) -> Iterator[slice]:
 
 def _sums(steps: float, gap: float) -> tuple[float, float, float]:
     """Return the sums ``(1-c^k)/(1-c)`` and ``(1-c^(2k))/(1-c^2)`` over ``k`` steps, and ``log(c^k)``."""
-    log_decay = _log_decay(steps, gap)
+    log_decay = log_power(steps, gap)
     signals = -math.expm1(log_decay) / gap if gap > 0 else steps
     noises = -math.expm1(2 * log_decay) / (gap * (2 - gap)) if gap > 0 else steps
     return signals, noises, log_decay
 
 
-def _log_decay(steps: float, gap: float) -> float:
+def log_power(steps: float, gap: float) -> float:
+    """Return ``log(c^steps)`` with ``c = 1 - gap``."""
     if steps == 0:
         return 0.0
     return steps * math.log1p(-gap) if gap < 1 else -math.inf

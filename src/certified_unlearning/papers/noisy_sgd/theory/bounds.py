@@ -7,11 +7,12 @@ import numpy as np
 
 from certified_unlearning.accounting.core.checks import require_count, require_positive
 from certified_unlearning.accounting.core.curves import Cycle, RenyiCurve
+from certified_unlearning.accounting.core.pooling import log_power
 from certified_unlearning.accounting.core.problem import Problem
 from certified_unlearning.accounting.core.search import Array
 from certified_unlearning.accounting.shifted.interpolation import contraction_gap
 from certified_unlearning.errors import ParameterError
-from certified_unlearning.papers.noisy_sgd.theory.distances import learned_distance, log_power
+from certified_unlearning.papers.noisy_sgd.theory.distances import learned_distance
 
 CODE_FACTOR = 2.0
 """The published code's divergences over `distance_curve`: it has ``eta sigma^2`` for the variance ``2 eta sigma^2``."""

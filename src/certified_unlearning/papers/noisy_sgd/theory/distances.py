@@ -5,6 +5,7 @@ from collections.abc import Sequence
 
 from certified_unlearning.accounting.core.checks import require_count, require_counts, require_positive
 from certified_unlearning.accounting.core.curves import Cycle
+from certified_unlearning.accounting.core.pooling import log_power
 from certified_unlearning.accounting.core.problem import Problem
 from certified_unlearning.accounting.shifted.interpolation import contraction_gap
 from certified_unlearning.errors import AssumptionError, ParameterError
@@ -28,13 +29,6 @@ def step_shift(problem: Problem, cycle: Cycle, *, records: int = 1) -> float:
     if problem.adjacency == "remove":
         raise AssumptionError("a record of a batch must keep its place: adjacency must be replace or zero-out")
     return problem.step_size * problem.sensitivity(1) * records
-
-
-def log_power(steps: float, gap: float) -> float:
-    """Return ``log(c^steps)`` with ``c = 1 - gap``."""
-    if steps == 0:
-        return 0.0
-    return steps * math.log1p(-gap) if gap < 1 else -math.inf
 
 
 def learned_distance(

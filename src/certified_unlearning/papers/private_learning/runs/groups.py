@@ -37,9 +37,6 @@ LOGISTIC = ScalarLoss(name="logistic")
 def groups_table(sweep: GroupPrivacy) -> pd.DataFrame:
     """Return accuracy and gradients of every system for every number of deletions.
 
-    Args:
-        sweep: The parameters.
-
     Raises:
         DataError: A data set's raw files are found nowhere.
     """
