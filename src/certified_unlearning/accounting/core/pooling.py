@@ -20,11 +20,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from certified_unlearning.accounting.core.checks import (
-    make_plain,
-    require_count,
-    require_non_negative,
-)
+from certified_unlearning.accounting.core.checks import make_plain, require_count, require_non_negative
 from certified_unlearning.accounting.core.search import Array
 from certified_unlearning.errors import AssumptionError, ParameterError
 

@@ -7,9 +7,7 @@ reference second.
 
 import math
 
-from certified_unlearning.accounting.core.checks import (
-    require_non_negative,
-)
+from certified_unlearning.accounting.core.checks import require_non_negative
 from certified_unlearning.accounting.deletion.rates import check_order
 
 

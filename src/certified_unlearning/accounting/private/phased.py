@@ -18,13 +18,7 @@ from certified_unlearning.accounting.core.rounding import required_sigma
 from certified_unlearning.accounting.private.arithmetic import gradient_error, moved
 from certified_unlearning.accounting.private.guarantee import GaussianPlan, require_met
 from certified_unlearning.accounting.private.learners import ROUNDING_SHARE, LinearProblem
-from certified_unlearning.accounting.private.plan import (
-    Calibration,
-    DisjointPlan,
-    PlanConstants,
-    RunConstants,
-    Words,
-)
+from certified_unlearning.accounting.private.plan import Calibration, DisjointPlan, PlanConstants, RunConstants, Words
 from certified_unlearning.accounting.private.releases import mean_sensitivity, mu_of, sigma_for
 from certified_unlearning.accounting.residual.rounding import UNIT
 from certified_unlearning.errors import AssumptionError, ParameterError

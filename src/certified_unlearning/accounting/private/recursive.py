@@ -15,13 +15,7 @@ from pydantic import Field
 from certified_unlearning.accounting.core.checks import require_positive
 from certified_unlearning.accounting.private.guarantee import require_met
 from certified_unlearning.accounting.private.learners import LinearProblem, NoisyDescent
-from certified_unlearning.accounting.private.plan import (
-    Calibration,
-    DisjointPlan,
-    PlanConstants,
-    RunConstants,
-    Words,
-)
+from certified_unlearning.accounting.private.plan import Calibration, DisjointPlan, PlanConstants, RunConstants, Words
 from certified_unlearning.errors import ParameterError
 
 FEWEST_STEPS, MOST_STEPS = 50, 1000

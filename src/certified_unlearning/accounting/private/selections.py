@@ -17,11 +17,7 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
-from certified_unlearning.accounting.core.checks import (
-    require_non_negative,
-    require_positive,
-    require_probability,
-)
+from certified_unlearning.accounting.core.checks import require_non_negative, require_positive, require_probability
 from certified_unlearning.accounting.private.releases import mean_sensitivity
 from certified_unlearning.accounting.residual.rounding import OUTWARD, gamma
 from certified_unlearning.errors import ParameterError

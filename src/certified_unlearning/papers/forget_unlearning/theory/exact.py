@@ -9,12 +9,7 @@ import math
 
 from certified_unlearning.accounting.core.curves import RenyiCurve
 from certified_unlearning.accounting.core.problem import Problem
-from certified_unlearning.accounting.deletion.rates import (
-    check_steps,
-    lemma_5_rate,
-    linear_curve,
-    sharp_rate,
-)
+from certified_unlearning.accounting.deletion.rates import check_steps, lemma_5_rate, linear_curve, sharp_rate
 
 
 def kept_after(problem: Problem, steps: float) -> float:

@@ -4,11 +4,7 @@ import math
 
 import numpy as np
 
-from certified_unlearning.accounting.core.checks import (
-    require_count,
-    require_non_negative,
-    require_positive,
-)
+from certified_unlearning.accounting.core.checks import require_count, require_non_negative, require_positive
 from certified_unlearning.accounting.tv.distances import gaussian_tv, require_batch
 from certified_unlearning.errors import ParameterError
 

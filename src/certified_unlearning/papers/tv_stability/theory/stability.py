@@ -5,11 +5,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from certified_unlearning.accounting.core.checks import (
-    require_count,
-    require_non_negative,
-    require_positive,
-)
+from certified_unlearning.accounting.core.checks import require_count, require_non_negative, require_positive
 from certified_unlearning.accounting.tv.distances import require_batch
 from certified_unlearning.errors import AssumptionError
 from certified_unlearning.papers.tv_stability.theory.distances import pinsker
