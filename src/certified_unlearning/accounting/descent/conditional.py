@@ -43,7 +43,7 @@ from typing import NamedTuple, TypedDict
 from certified_unlearning.accounting.core.checks import require_count, require_non_negative, require_probability
 from certified_unlearning.accounting.core.conversion import epsilon_from_mu, mu_from_epsilon
 from certified_unlearning.accounting.core.curves import Schedule
-from certified_unlearning.accounting.core.pooling import Phase
+from certified_unlearning.accounting.core.pooling import NoisyPhase
 from certified_unlearning.accounting.core.problem import Problem
 from certified_unlearning.accounting.core.search import MOST_STEPS, least_whole
 from certified_unlearning.accounting.descent.published import ROUNDING, require_descent_step_size
@@ -237,7 +237,7 @@ def least_conditional_steps(
         return 0
     # Where m = L one step forgets everything, and any estimate will do.
     to_forget = distance_after(0).bound(beta) - rounding_distance
-    rate = -Phase(1, contraction_gap(problem), 0.0, 0.0).log_decay
+    rate = -NoisyPhase(1, contraction_gap(problem), 0.0, 0.0).log_decay
     estimate = math.log(to_forget / room) / rate if rate > 0 else math.inf
     if estimate > MOST_STEPS:
         raise InfeasibleError(
@@ -375,7 +375,7 @@ def _moved(problem: Problem, records: int, removed_before: int) -> float:
 
 def _decay(problem: Problem, steps: float) -> float:
     """Return ``gamma^steps``."""
-    return math.exp(Phase(steps, contraction_gap(problem), 0.0, 0.0).log_decay)
+    return math.exp(NoisyPhase(steps, contraction_gap(problem), 0.0, 0.0).log_decay)
 
 
 def _deviation(beta: float) -> float:
