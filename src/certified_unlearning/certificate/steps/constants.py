@@ -36,7 +36,7 @@ def _unless_checked(places: Any, check: ValidatorFunctionWrapHandler, given: Val
 class StepsConstants(Certificate):
     """An (epsilon, delta + extra_delta) unlearning statement and everything needed to recompute it.
 
-    Attributes are named as in `mechanisms.run.Run` and `Constants`; ``epsilon`` is the
+    Attributes are named as in `mechanisms.run.Run` and `ProblemConstants`; ``epsilon`` is the
     largest over all requests, and ``mu`` the same as Gaussian differential privacy, where the accountant gives one.
     Both speak of the model published last; ``epsilon_all_published``, where it is stated, of all models that were
     published, the learned one included: what somebody who kept them can tell (at delta alone, by shifted
