@@ -134,6 +134,16 @@ class StepsConstants(Certificate):
         return self.is_cyclic or ACCOUNTANTS[self.accountant].noise_in_every_step
 
     @property
+    def caveat(self) -> str | None:
+        """What its comparator is not, where people are likely to take it for something else."""
+        if (self.accountant, self.variant) != ("descent-to-delete shifted", "published-state"):
+            return None
+        return (
+            "That is no statement about a model that is retrained and noised once, from which this one may be told "
+            "apart far better: accountant='conditional' speaks of that."
+        )
+
+    @property
     def exact_problem(self) -> Problem:
         """The problem in exact arithmetic."""
         return Problem(
