@@ -17,7 +17,8 @@ from certified_unlearning.accounting.core.checks import require_positive
 from certified_unlearning.accounting.core.rounding import required_sigma
 from certified_unlearning.accounting.private.arithmetic import gradient_error, moved
 from certified_unlearning.accounting.private.guarantee import GaussianPlan, require_met
-from certified_unlearning.accounting.private.learners import ROUNDING_SHARE, LinearProblem
+from certified_unlearning.accounting.private.learners import ROUNDING_SHARE
+from certified_unlearning.accounting.private.losses import LinearProblem
 from certified_unlearning.accounting.private.plan import Calibration, DisjointPlan, PlanConstants, RunConstants, Words
 from certified_unlearning.accounting.private.releases import mean_sensitivity, mu_of, sigma_for
 from certified_unlearning.accounting.residual.rounding import UNIT
@@ -169,7 +170,7 @@ class PhasedDescent(DisjointPlan):
         """Return the plan with these constants."""
         planned = tuple(
             OnePass(
-                problem=LinearProblem.of(constants, records=each.records, radius=each.radius),
+                problem=constants.problem(records=each.records, radius=each.radius),
                 step_size=each.step_size,
                 sigma=each.sigma,
             )

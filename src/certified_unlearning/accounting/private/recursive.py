@@ -14,7 +14,8 @@ from pydantic import Field
 
 from certified_unlearning.accounting.core.checks import require_positive
 from certified_unlearning.accounting.private.guarantee import require_met
-from certified_unlearning.accounting.private.learners import LinearProblem, NoisyDescent
+from certified_unlearning.accounting.private.learners import NoisyDescent
+from certified_unlearning.accounting.private.losses import LinearProblem
 from certified_unlearning.accounting.private.plan import Calibration, DisjointPlan, PlanConstants, RunConstants, Words
 from certified_unlearning.errors import ParameterError
 
@@ -108,7 +109,7 @@ class RecursiveRegularisation(DisjointPlan):
             raise ParameterError(f"{constants.learned_n} records are no {len(stages)} chunks of as many")
         planned = tuple(
             NoisyDescent(
-                problem=LinearProblem.of(constants, records=chunk, radius=each.radius),
+                problem=constants.problem(records=chunk, radius=each.radius),
                 **each.model_dump(exclude={"radius", "mu"}),
             )
             for each in stages

@@ -19,7 +19,7 @@ from certified_unlearning.accounting.accountant import Assumption
 from certified_unlearning.accounting.core.checks import require_count, require_positive, require_probability
 from certified_unlearning.accounting.private.arithmetic import failure
 from certified_unlearning.accounting.private.guarantee import LARGEST_EXPONENT, Guarantee
-from certified_unlearning.accounting.private.learners import LinearProblem
+from certified_unlearning.accounting.private.losses import LinearProblem
 from certified_unlearning.accounting.private.plan import (
     NO_PART,
     Calibration,
@@ -262,7 +262,7 @@ class SampledDescent(SampledPlan):
     @classmethod
     def from_constants(cls, constants: PlanConstants) -> Self:
         """Return the plan with these constants; its step size is any."""
-        problem, (run, *_) = LinearProblem.of(constants), constants.runs_of(SampledSteps)
+        problem, (run, *_) = constants.problem(), constants.runs_of(SampledSteps)
         return cls(
             problem=problem,
             **run.model_dump(exclude={"sigma"}),

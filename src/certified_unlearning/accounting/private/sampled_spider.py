@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 
 from certified_unlearning.accounting.core.checks import require_count, require_positive
 from certified_unlearning.accounting.core.rounding import required_sigma
-from certified_unlearning.accounting.private.learners import LinearProblem
+from certified_unlearning.accounting.private.losses import LinearProblem
 from certified_unlearning.accounting.private.releases import MOVES
 from certified_unlearning.accounting.private.sampled import (
     LARGEST_MULTIPLIER,

@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, ClassVar, Self
 
 from certified_unlearning.accounting.core.checks import require_count, require_positive, require_probability
 from certified_unlearning.accounting.private.guarantee import PrivateGuarantee
-from certified_unlearning.accounting.private.learners import LEARNERS, Learner, LinearProblem, PrivateRun
+from certified_unlearning.accounting.private.learners import LEARNERS, Learner, PrivateRun
+from certified_unlearning.accounting.private.losses import LinearProblem
 from certified_unlearning.accounting.private.plan import Calibration, PlanConstants, PrivatePlan
 from certified_unlearning.accounting.private.releases import composed
 from certified_unlearning.accounting.private.selections import (

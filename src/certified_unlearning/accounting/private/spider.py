@@ -24,7 +24,8 @@ from certified_unlearning.accounting.core.checks import require_count, require_p
 from certified_unlearning.accounting.core.conversion import mu_from_epsilon
 from certified_unlearning.accounting.core.rounding import required_sigma
 from certified_unlearning.accounting.private.guarantee import GaussianPlan, require_met
-from certified_unlearning.accounting.private.learners import ROUNDING_SHARE, LinearProblem
+from certified_unlearning.accounting.private.learners import ROUNDING_SHARE
+from certified_unlearning.accounting.private.losses import LinearProblem
 from certified_unlearning.accounting.private.plan import (
     NO_PART,
     Calibration,
@@ -179,7 +180,7 @@ class VarianceReduced(StationaryPlan):
         steps = run.gradients + run.differences
         planned: Callable[..., Self] = cls
         plan = planned(
-            problem=LinearProblem.of(constants),
+            problem=constants.problem(),
             steps=steps,
             # The shortest with as many gradients.
             period=-(-steps // run.gradients),

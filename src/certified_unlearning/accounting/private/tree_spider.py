@@ -18,7 +18,7 @@ from pydantic import Field
 
 from certified_unlearning.accounting.core.checks import require_count, require_positive
 from certified_unlearning.accounting.private.guarantee import GaussianPlan, require_met
-from certified_unlearning.accounting.private.learners import LinearProblem
+from certified_unlearning.accounting.private.losses import LinearProblem
 from certified_unlearning.accounting.private.plan import (
     NO_PART,
     Calibration,
@@ -162,7 +162,7 @@ class TreeSpider(GaussianPlan, StationaryPlan):
     def from_constants(cls, constants: PlanConstants) -> Self:
         """Return the plan with these constants; its step and its tolerance are any."""
         run = constants.runs_of(TreeConstants)[0]
-        problem = LinearProblem.of(constants, records=constants.n)
+        problem = constants.problem(records=constants.n)
         return cls(problem=problem, step=NO_PART, tolerance=NO_PART, **run.model_dump())
 
     @classmethod

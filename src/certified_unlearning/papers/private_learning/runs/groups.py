@@ -17,8 +17,8 @@ import pandas as pd
 import torch
 from torch import Tensor
 
-from certified_unlearning.accounting.private.learners import Learner, LinearProblem, NoisyDescent, OutputPerturbation
-from certified_unlearning.accounting.private.losses import ScalarLoss
+from certified_unlearning.accounting.private.learners import Learner, NoisyDescent, OutputPerturbation
+from certified_unlearning.accounting.private.losses import LinearProblem, ScalarLoss
 from certified_unlearning.engine.addresses import address
 from certified_unlearning.engine.exact.draws import Draws
 from certified_unlearning.engine.private.bounded_records import BoundedRecords

@@ -8,8 +8,8 @@ import torch
 from torch import Tensor
 
 from certified_unlearning.accounting.core.conversion import mu_from_epsilon
-from certified_unlearning.accounting.private.learners import LinearProblem, NoisyDescent
-from certified_unlearning.accounting.private.losses import ScalarLoss
+from certified_unlearning.accounting.private.learners import NoisyDescent
+from certified_unlearning.accounting.private.losses import LinearProblem, ScalarLoss
 from certified_unlearning.accounting.private.spider import SpiderBoost
 from certified_unlearning.engine.addresses import address
 from certified_unlearning.engine.exact.draws import Draws
