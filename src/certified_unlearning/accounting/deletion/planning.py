@@ -123,7 +123,7 @@ def adaptive_deletion_curve(
         form: See `DeletionForm`.
 
     Raises:
-        ParameterError: A value makes no sense, or an observed model comes after the deletion.
+        ParameterError: An observed model comes after the deletion.
         AssumptionError: ``strong_convexity`` is 0, or ``step_size`` is not below ``1 / smoothness``.
     """
     require_count(least=0, learning_steps=learning_steps)

@@ -119,7 +119,7 @@ def conditional_mu(
             started from; nothing of ``problem.rounding`` but its ``norm_excess`` is counted besides.
 
     Raises:
-        ParameterError: A value makes no sense, or more records are removed than there are.
+        ParameterError: More records are removed than there are.
         AssumptionError: The step size is another one, or ``m = 0``.
     """
     require_probability(beta=beta)
@@ -157,7 +157,7 @@ def conditional_epsilon(
         rounding_distance: ``rho``, how far at most a computed noiseless phase ends from the exact one.
 
     Raises:
-        ParameterError: A value makes no sense, or more records are removed than there are.
+        ParameterError: More records are removed than there are.
         AssumptionError: The step size is another one, or ``m = 0``.
     """
     beta, gaussian_delta = _shares(delta)
@@ -208,7 +208,7 @@ def least_conditional_steps(
         The steps; 0 where the target is met without any.
 
     Raises:
-        ParameterError: A value makes no sense, or fewer records are left.
+        ParameterError: Fewer records are left.
         AssumptionError: The step size is another one, or ``m = 0``.
         InfeasibleError: No number of steps meets the target, or more than 10^12 would be needed.
     """
@@ -276,7 +276,7 @@ def least_conditional_sigma(
         rounding_distance: ``rho``, how far at most a computed noiseless phase ends from the exact one.
 
     Raises:
-        ParameterError: A value makes no sense, or more records are removed than there are.
+        ParameterError: More records are removed than there are.
         AssumptionError: The step size is another one, or ``m = 0``.
         InfeasibleError: The steps are too few for any noise.
     """

@@ -149,7 +149,7 @@ def least_steps_after(
         accountant: Which analysis.
 
     Raises:
-        ParameterError: A value makes no sense, or fewer records are left.
+        ParameterError: Fewer records are left.
         AssumptionError: The analysis needs another step size, or strong convexity.
         InfeasibleError: More than 10^12 steps would be needed, or the target is below about 1e-24.
     """

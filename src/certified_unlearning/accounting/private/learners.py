@@ -275,7 +275,7 @@ class OutputPerturbation(Learner):
         inexactness: How far computed weights may be from the minimiser.
 
     Raises:
-        ParameterError: A value makes no sense, or the loss is not convex.
+        ParameterError: The loss is not convex.
     """
 
     name = "output-perturbation"

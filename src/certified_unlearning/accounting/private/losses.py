@@ -110,7 +110,7 @@ class ScalarLoss:
             radius: ``D``; infinite for the whole space.
 
         Raises:
-            ParameterError: There is no bound on the whole space, or a value makes no sense.
+            ParameterError: There is no bound on the whole space.
         """
         require_positive(row_norm=row_norm)
         if math.isinf(radius):

@@ -53,7 +53,7 @@ class OnePass(GaussianPlan):
         sigma: Standard deviation of the noise, per coordinate.
 
     Raises:
-        ParameterError: A value makes no sense, or the loss is not convex.
+        ParameterError: The loss is not convex.
         AssumptionError: A step is longer than ``2 / H``: it could stretch.
     """
 
@@ -192,7 +192,7 @@ class PhasedDescent(DisjointPlan):
                 as much as privacy allows if that is less.
 
         Raises:
-            ParameterError: A value makes no sense, or there is one record only.
+            ParameterError: There is one record only.
             AssumptionError: The first phase's step is too long.
         """
         if step_size is None:

@@ -136,7 +136,7 @@ class RecursiveRegularisation(DisjointPlan):
             steps: Of every stage; None for Lemma 21's, from `FEWEST_STEPS` to `MOST_STEPS`.
 
         Raises:
-            ParameterError: A value makes no sense, the loss is not convex, or there are fewer records than stages.
+            ParameterError: The loss is not convex, or there are fewer records than stages.
         """
         if not problem.loss.convex:
             raise ParameterError(f"recursive regularisation needs a convex loss, the {problem.loss.name} loss is none")

@@ -95,7 +95,7 @@ class SampledGuarantee(Guarantee):
             records: ``k``, in how many records two data sets differ.
 
         Raises:
-            ParameterError: A value makes no sense, there is no sum, or dp-accounting is not installed.
+            ParameterError: There is no sum, or dp-accounting is not installed.
         """
         require_count(least=1, records=records)
         require_probability(delta=delta)
@@ -294,7 +294,7 @@ class SampledDescent(SampledPlan):
             step_size: For the mean gradient.
 
         Raises:
-            ParameterError: A value makes no sense, no noise is enough, or dp-accounting is not installed.
+            ParameterError: No noise is enough, or dp-accounting is not installed.
         """
         require_positive(epsilon=epsilon)
         plan = cls(problem=problem, steps=steps, share=share, clip=clip, multiplier=1.0, step_size=step_size)
@@ -327,7 +327,7 @@ def composed_distribution(sums: Sequence[NoisySums], *, relation: Relation, inte
     """Return dp-accounting's distribution of the privacy loss of several kinds of noisy sums of the same records.
 
     Raises:
-        ParameterError: A value makes no sense, there is no sum, or dp-accounting is not installed.
+        ParameterError: There is no sum, or dp-accounting is not installed.
     """
     distribution, neighbours = _dp_accounting()
     given = {"replace-one": neighbours.REPLACE_ONE, "add-remove": neighbours.ADD_OR_REMOVE_ONE}

@@ -104,7 +104,7 @@ class GridSearch(Selection):
         beta: With this probability the selection may miss its bound; no matter of privacy.
 
     Raises:
-        ParameterError: There is no run, they are not of the same records, or a value makes no sense.
+        ParameterError: There is no run, or they are not of the same records.
     """
 
     selection = "grid search"
@@ -245,7 +245,7 @@ class Boosting(Selection):
             beta: Wanted probability of a bad model, which says how many chunks.
 
         Raises:
-            ParameterError: A value makes no sense, or there are fewer records than chunks.
+            ParameterError: There are fewer records than chunks.
         """
         chunks = boosting_chunks(beta)
         size = problem.n // (chunks + 1)

@@ -64,7 +64,7 @@ def generalised_scores(
             epsilon``.
 
     Raises:
-        ParameterError: Numbers of losses and sensitivities differ, or a value makes no sense.
+        ParameterError: Numbers of losses and sensitivities differ.
     """
     q, g = np.asarray(losses, dtype=np.float64), np.asarray(sensitivities, dtype=np.float64)
     if q.ndim != 1 or q.shape != g.shape or not len(q):

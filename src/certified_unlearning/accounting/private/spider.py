@@ -205,7 +205,7 @@ class SpiderBoost(GaussianPlan, VarianceReduced):
         sigma_difference: ``sigma_2``: that of a difference's, in units of the distance between its points.
 
     Raises:
-        ParameterError: A value makes no sense, or the loss has no bound on its slope.
+        ParameterError: The loss has no bound on its slope.
     """
 
     name = "spider-boost"

@@ -63,7 +63,7 @@ def smoothness(rule: LabelRule, *, epsilon: float, delta: float) -> float:
     """Return ``beta``: ``epsilon / 6`` for Cauchy noise, ``epsilon / (2 log(2 / delta))`` for Laplace's; rounded down.
 
     Raises:
-        ParameterError: Another rule, or a value makes no sense.
+        ParameterError: The rule is another one.
     """
     _require(rule, epsilon, delta)
     if rule == "cauchy":
@@ -124,7 +124,7 @@ def label_law(rule: LabelRule, *, epsilon: float, delta: float = 0.0, largest: i
         largest: The largest radius that was looked for; a radius so large that noise would vanish counts as less.
 
     Raises:
-        ParameterError: A value makes no sense, or the law in float64 misses the guarantee.
+        ParameterError: The law in float64 misses the guarantee.
     """
     _require(rule, epsilon, delta)
     require_count(least=1, largest=largest)

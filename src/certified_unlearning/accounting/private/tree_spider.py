@@ -63,7 +63,7 @@ class TreeSpider(GaussianPlan, StationaryPlan):
         multiplier: ``z``, noise of every release in units of its sensitivity.
 
     Raises:
-        ParameterError: A value makes no sense, there are too few records, or the loss has no bound on its slope.
+        ParameterError: There are too few records, or the loss has no bound on its slope.
     """
 
     name = "tree-spider"
@@ -176,7 +176,7 @@ class TreeSpider(GaussianPlan, StationaryPlan):
             tolerance: ``alpha~``; None for half of ``alpha``, the accuracy that the rate promises.
 
         Raises:
-            ParameterError: A value makes no sense, or there are too few records for a tree.
+            ParameterError: There are too few records for a tree.
         """
         require_positive(epsilon=epsilon)
         n, root = problem.n, math.sqrt(problem.features)

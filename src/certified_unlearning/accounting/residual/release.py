@@ -63,7 +63,7 @@ def budget_of(*, epsilon: float, delta: float, strong_convexity: float, sigma: f
     """Return the public budget ``tau = mu m sigma`` whose `mu_of` gives at most ``epsilon`` at ``delta``.
 
     Raises:
-        ParameterError: ``epsilon`` is not above 0, ``delta`` not strictly between 0 and 1, or a value makes no sense.
+        ParameterError: ``epsilon`` is not above 0, or ``delta`` not strictly between 0 and 1.
     """
     require_positive(strong_convexity=strong_convexity, sigma=sigma)
     return mu_from_epsilon(epsilon, delta) * strong_convexity * sigma / OUTWARD**2

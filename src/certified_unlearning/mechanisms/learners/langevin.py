@@ -97,7 +97,7 @@ class LangevinLearner(NoisyLearner):
             target_range: The public range that the targets of ridge regression were clipped to; None for classes.
 
         Raises:
-            ParameterError: A value makes no sense, or both ``sigma`` and ``steps`` are given.
+            ParameterError: Both ``sigma`` and ``steps`` are given.
             AssumptionError: The noise would drown in rounding.
             InfeasibleError: The target cannot be met.
         """

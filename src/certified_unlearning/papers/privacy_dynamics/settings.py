@@ -39,7 +39,7 @@ def bounded(bound: str, problem: Problem, *, steps: float, alpha: float = 10.0, 
     """Return a bound on the divergence of order ``alpha`` after so many steps.
 
     Raises:
-        ParameterError: There is no such bound, or a value makes no sense.
+        ParameterError: There is no such bound.
         AssumptionError: The bound's conditions do not hold.
     """
     return float(BOUNDS[known(bound)].curve(problem, sigma=sigma, steps=steps)(np.array([alpha]))[0])

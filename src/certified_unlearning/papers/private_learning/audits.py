@@ -314,7 +314,7 @@ def rows(
         their number.
 
     Raises:
-        ParameterError: A value makes no sense, or dp-accounting is wanted and not installed.
+        ParameterError: The package dp-accounting is wanted and not installed.
     """
     require_count(least=1, runs=runs)
     found = gaussian(runs=runs, seed=seed, epsilon=epsilon)

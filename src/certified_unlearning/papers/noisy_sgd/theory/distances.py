@@ -20,7 +20,7 @@ def step_shift(problem: Problem, cycle: Cycle, *, records: int = 1) -> float:
         records: ``S``; more than ``b`` count as if the batch held them all, which is an upper bound.
 
     Raises:
-        ParameterError: ``n`` is not the batch size, or a value makes no sense.
+        ParameterError: ``n`` is not the batch size.
         AssumptionError: The adjacency is ``remove``, which leaves no place.
     """
     require_count(least=1, records=records)

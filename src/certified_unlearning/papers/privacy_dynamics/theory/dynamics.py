@@ -120,7 +120,7 @@ def theorem_2_from(
         gamma: Above 0, at most 1.
 
     Raises:
-        ParameterError: A value makes no sense, or ``initial`` is known at some orders only.
+        ParameterError: ``initial`` is known at some orders only.
         AssumptionError: Lemma 5 is asked for and its conditions do not hold.
     """
     if initial.orders is not None:

@@ -201,7 +201,7 @@ def table_1(
         epsilon: Of ``(epsilon, delta)``-DP.
 
     Raises:
-        ParameterError: A value makes no sense, or a logarithm of the table is not above 0.
+        ParameterError: A logarithm of the table is not above 0.
     """
     require_count(least=2, n=n)
     require_count(least=1, dimension=dimension)

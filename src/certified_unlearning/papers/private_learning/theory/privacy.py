@@ -89,7 +89,7 @@ def exponential_probabilities(scores: Sequence[float], *, epsilon: float, sensit
         sensitivity: ``Delta``: how far one record moves a score, at most.
 
     Raises:
-        ParameterError: There is no candidate, or a value makes no sense.
+        ParameterError: There is no candidate.
     """
     require_positive(epsilon=epsilon, sensitivity=sensitivity)
     return softmax(np.asarray(scores, dtype=np.float64) / sensitivity, epsilon)
