@@ -266,7 +266,7 @@ def _version_as_json(version: Version) -> dict[str, Any]:
 
 
 def _guarantee_as_json(version: Version) -> dict[str, Any] | None:
-    """Return what is guaranteed of a version: numbers as its certificate has them, not rounded; None without removals."""
+    """Return what is guaranteed of a version: its certificate's numbers, not rounded; None without removals."""
     if not version.has_removed:
         return None
     scope, stated = version.scope, version.stated
