@@ -315,7 +315,7 @@ def test_the_same_file_again_adds_nothing_again(model: Path, new: Path, unlearn:
     add(model, new)
     before = requests.status(model).head
     printed = unlearn("add", model, "--data", new).stdout
-    assert f"{new} was added before, with the current version; nothing was added again" in printed
+    assert f"{new} was added with the current version; nothing was added again" in printed
     assert requests.status(model).head == before
 
 
@@ -471,6 +471,7 @@ def test_exact_additions_make_room_for_removals_that_a_batch_needs(tmp_path: Pat
     requests.request(model, ["0", "1", "2", "3"])
     with pytest.raises(InfeasibleError, match="cannot be removed from 6"):
         apply(model)
+    verify(model)
     add(model, tmp_path / "new.csv")
     assert verify(model).state.records_removed == 4
 

@@ -8,8 +8,11 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from certified_unlearning.data.tables.table import Table
 from certified_unlearning.ledger import requests
 from certified_unlearning.ledger.directory import ModelDirectory, file_sha256
+from certified_unlearning.ledger.initialisation import initialise
+from certified_unlearning.ledger.model import read_secret
 from certified_unlearning.ledger.store import LedgerError
 from certified_unlearning.ledger.verification import verify
 from tests.ledger.conftest import Forks, Original
@@ -127,6 +130,50 @@ def test_add_whose_files_cannot_grow_fails_in_one_sentence_and_is_finished_once(
     require_consistent(copy)
     assert fork("add", copy, data=str(new)) == 0
     require_added_once(copy, original, new)
+
+
+def test_a_removal_that_was_interrupted_is_finished_before_anything_is_added(
+    original: Original, made: Path, new: Path, tmp_path: Path, fork: Forks
+) -> None:
+    copy, point = tmp_path / "model", 20
+    while True:
+        shutil.copytree(made, copy)
+        assert fork("apply", copy, kill_at=point) == KILLED
+        if requests.status(copy).state.planned is not None:
+            break
+        shutil.rmtree(copy)
+        point += 3
+    assert fork("add", copy, data=str(new)) == 0
+    assert [(batch.records, batch.records_added) for batch in verify(copy).state.batches] == [(3, 0), (0, 30)]
+
+
+def test_what_forgets_exactly_takes_records_in_with_the_same_draws_however_often_it_is_killed(
+    original: Original, new: Path, tmp_path: Path, fork: Forks
+) -> None:
+    """With other draws a crash would choose among outcomes: those that take long would get another chance."""
+
+    def state_of(path: Path) -> dict[str, np.ndarray]:
+        secret = read_secret(ModelDirectory(path), requests.status(path).state.current)
+        assert secret is not None
+        return dict(secret.arrays)
+
+    first = tmp_path / "exact"
+    table = Table(path=str(original.data), label="ill", identifier="person", classes=("no", "yes"))
+    initialise(first, table, mechanism="noisy-sgd", C=0.1, steps=20)
+    requests.request(first, LEAVING)
+    whole = Path(shutil.copytree(first, tmp_path / "whole"))
+    assert fork("add", whole, data=str(new)) == 0
+    due, interrupted = state_of(whole), 0
+    for point in (40, 60, 80, 100):
+        copy = Path(shutil.copytree(first, tmp_path / f"{point}"))
+        fork("add", copy, data=str(new), kill_at=point)
+        interrupted += requests.status(copy).state.planned is not None
+        assert fork("add", copy, data=str(new)) == 0
+        assert all((state_of(copy)[name] == array).all() for name, array in due.items())
+    assert interrupted > 0
+    # The check sees other draws.
+    assert fork("add", first, data=str(new), new_seed=5) == 0
+    assert any((state_of(first)[name] != array).any() for name, array in due.items())
 
 
 def test_rows_that_were_changed_while_they_waited_are_not_learned_from(

@@ -117,7 +117,8 @@ def add(
             for version in added.versions:
                 _print_version(version)
             if added.known:
-                print(f"{data} was added before, with the current version; nothing was added again")
+                again = "" if added.versions else "; nothing was added again"
+                print(f"{data} was added with the current version{again}")
             else:
                 if quality:
                     print_quality(model_dir)

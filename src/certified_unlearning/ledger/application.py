@@ -159,7 +159,8 @@ def planned_batch(
     ledger: Ledger,
     model: StoredModel,
     state: State,
-    describe: Callable[[bytes], Addition] | None = None,
+    added: int = 0,
+    describe: Callable[[bytes], Addition | None] = lambda _: None,
 ) -> Batch:
     """Return all requests that wait as a batch, with what is added with it; nothing is recorded.
 
@@ -168,16 +169,15 @@ def planned_batch(
         ledger: Its ledger.
         model: What never changes of it.
         state: What the ledger says.
-        describe: Returns what is added, from the key of the digests; its rows wait already.
+        added: How many records are added with it; their rows wait already.
+        describe: Returns what is to be recorded of them, from the key of the digests.
     """
     after, up_to = state.answered_up_to, state.last_request
     rows = _rows(ledger, after, up_to)
+    removal = method_of(directory, model).planned(answered_of(state), rows, added)
     version = state.current.version + 1
     key = new_key(directory.digest_key(version))
-    addition = None if describe is None else describe(key)
-    waiting = None if addition is None else training.Waiting(version, state.rows)
-    added = 0 if addition is None else addition.records
-    removal = method_of(directory, model).planned(answered_of(state), rows, added)
+    waiting = training.Waiting(version, state.rows) if added else None
     return Batch(
         version=version,
         after=after,
@@ -187,7 +187,7 @@ def planned_batch(
         steps=removal.steps,
         training_digest=training.digest(directory, model.learner.features, key, rows, waiting),
         places=removal.places,
-        addition=addition,
+        addition=describe(key),
     )
 
 

@@ -114,7 +114,7 @@ def _plan(
     def described(key: bytes) -> Addition:
         return Addition(new.people, new.records, str(file.resolve()), training.digest_of_file(file, key))
 
-    batch = planned_batch(directory, ledger, model, state, described)
+    batch = planned_batch(directory, ledger, model, state, new.records, described)
     if file.stat().st_mtime_ns != modified:
         raise DataError(f"{file} was changed while it was read; nothing was added, try again")
     if announce is not None:
