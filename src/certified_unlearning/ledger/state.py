@@ -93,7 +93,7 @@ class Version:
         reading: Whether all records were read for it; None where noisy steps alone made it.
         secret_digest: Keyed digest of what it keeps besides its weights, if anything.
         kind: Of its certificate; None where an earlier release did not record it.
-        has_removed: Whether records were removed from it, or from a version before it.
+        removed_before: Whether records were removed from a version before it.
     """
 
     version: int
@@ -108,13 +108,18 @@ class Version:
     reading: Reading | None = None
     secret_digest: str | None = None
     kind: str | None = None
-    has_removed: bool = False
+    removed_before: bool = False
 
     def __post_init__(self) -> None:
         from certified_unlearning.certificate import KINDS
 
         if self.kind is not None and self.kind not in KINDS:
             raise ValueError(f"there are no certificates of kind {self.kind!r}")
+
+    @property
+    def has_removed(self) -> bool:
+        """Whether records were removed from it, or from a version before it."""
+        return self.removed_before or (self.batch is not None and self.batch.records > 0)
 
     @property
     def stated(self) -> "Stated":
@@ -279,8 +284,8 @@ def read_state(ledger: Ledger) -> State:
                 follows = planned.version == len(versions) + 1 and planned.after == in_batches and answers
                 in_batches = planned.up_to
             elif event.kind == "applied" and planned is not None:
-                has_removed = versions[-1].has_removed or planned.records > 0
-                versions.append(Version(time=event.time, batch=planned, has_removed=has_removed, **event.payload))
+                before = versions[-1].has_removed
+                versions.append(Version(time=event.time, batch=planned, removed_before=before, **event.payload))
                 follows = planned.version == len(versions) == versions[-1].version
                 planned = None
             else:

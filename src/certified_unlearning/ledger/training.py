@@ -100,7 +100,7 @@ def append(directory: ModelDirectory, features: int, waiting: Waiting) -> None:
         with path.open("r+b") as file, added.open("rb") as source:
             file.seek(waiting.after * row_bytes)
             shutil.copyfileobj(source, file, _ROWS_AT_ONCE * row_bytes)
-            file.truncate()
+            file.flush()
             os.fsync(file.fileno())
     synchronise(directory.features.parent)
 
