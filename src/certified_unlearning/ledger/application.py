@@ -18,7 +18,7 @@ from certified_unlearning.engine.devices import pick_device
 from certified_unlearning.errors import ParameterError, StorageError
 from certified_unlearning.ledger import training
 from certified_unlearning.ledger.directory import ModelDirectory, destroy, new_key, read_key, synchronise
-from certified_unlearning.ledger.method import Answered, Taken, answered_of
+from certified_unlearning.ledger.method import Answered, RemovedRows, answered_of
 from certified_unlearning.ledger.model import (
     StoredModel,
     method_of,
@@ -127,7 +127,7 @@ def answer(
     rows = _rows(ledger, batch.after, batch.up_to)
     # Of a batch that an earlier `apply` had begun some may be zeros already.
     needed = method.needs_what_it_removes and not state.planned and batch.addition is None
-    taken = Taken(*training.take(directory, features, rows)) if needed else None
+    taken = RemovedRows(*training.take(directory, features, rows)) if needed else None
     if batch.addition is not None:
         training.append(directory, features, training.Waiting(batch.version, state.rows))
     training.zero(directory, features, rows)
