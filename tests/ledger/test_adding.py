@@ -373,13 +373,15 @@ def test_pending_requests_are_answered_with_the_same_version(
 )
 def test_a_file_with_another_schema_is_refused(model: Path, new: Path, change: Any, sentence: str) -> None:
     change(pd.read_csv(new)).to_csv(new, index=False)
-    refuse(model, new, f"{sentence}.*; nothing was added: what `unlearn init` declared never changes")
+    refuse(
+        model, new, f"{sentence}.*; nothing was added: columns, classes, categories and ranges stay as `unlearn init`"
+    )
 
 
 def test_a_file_that_is_empty_or_missing_is_refused(model: Path, tmp_path: Path) -> None:
     (tmp_path / "empty.csv").touch()
     refuse(model, tmp_path / "empty.csv", "empty.csv .*; nothing was added")
-    refuse(model, tmp_path / "none.csv", "none.csv is no file; nothing was added")
+    refuse(model, tmp_path / "none.csv", "cannot read .*none.csv.*; nothing was added")
 
 
 def test_columns_come_in_any_order_and_others_are_left_out(model: Path, new: Path, unlearn: Unlearn) -> None:
@@ -407,7 +409,11 @@ def test_a_category_never_seen_is_refused_and_numbers_beyond_a_range_count_as_it
     initialise(tmp_path / "model", declared(tmp_path / "old.csv", **more), epsilon=1.0, C=1.0, sigma=0.1)
     new = tmp_path / "new.csv"
     pd.DataFrame({"job": ["nurse", "pilot"], "age": [50, 30], "left": ["no", "no"], "who": [70, 71]}).to_csv(new)
-    sentence = "row 2: job is 'pilot', which is none of its declared categories 'clerk', 'nurse'; nothing was added"
+    sentence = (
+        "row 2: job is 'pilot', which is none of its declared categories 'clerk', 'nurse'; nothing was added: columns, "
+        "classes, categories and ranges stay as `unlearn init` declared them, so correct the file, leave such rows out, "
+        "or make a new model"
+    )
     refuse(tmp_path / "model", new, sentence)
     pd.DataFrame({"job": ["nurse", "nurse"], "age": [100, 130], "left": ["no", "no"], "who": [70, 71]}).to_csv(new)
     add(tmp_path / "model", new)

@@ -177,6 +177,10 @@ def _print_version(version: Version) -> None:
     print(f"  {_epsilon(version)}")
     if version.batch is not None and version.batch.addition is not None:
         print("  A later removal is compared with learning from all records that are left, the added ones included.")
+        print(
+            "  New records in which an earlier model had a part, such as offers that followed its predictions, are covered "
+            "only by what is stated for adaptive requests."
+        )
 
 
 def status(model_dir: ModelDir, quality: WithQuality = True, as_json: AsJson = False) -> None:
@@ -347,8 +351,9 @@ def _version(version: Version) -> str:
         done.append(f"added {_of_people(batch.addition.records, batch.addition.people)}")
     if batch.requests:
         done.append(f"removed {_of_people(batch.records, batch.requests)}")
-    how = version.certificate.removed_by(batch.steps, version.reading)
-    return f"version {version.version} ({version.time}): {' and '.join(done)} by {how}"
+    if batch.requests or version.reading is not None:
+        done[-1] += f" by {version.certificate.removed_by(batch.steps, version.reading)}"
+    return f"version {version.version} ({version.time}): {' and '.join(done)}"
 
 
 def _of_people(records: int, people: int) -> str:

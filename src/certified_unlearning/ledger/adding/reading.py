@@ -22,7 +22,10 @@ from certified_unlearning.ledger.model import StoredModel, with_intercept
 from certified_unlearning.ledger.state import State
 from certified_unlearning.ledger.store import Ledger
 
-UNCHANGED = "nothing was added: what `unlearn init` declared never changes"
+UNCHANGED = (
+    "nothing was added: columns, classes, categories and ranges stay as `unlearn init` declared them, so correct the "
+    "file, leave such rows out, or make a new model"
+)
 
 
 @dataclass(frozen=True)
@@ -83,8 +86,10 @@ def read_new_records(
     # The file's name only: all else stays as it was declared.
     table = model.table.model_copy(update={"path": str(file)})
     known, requested = ledger.people(), ledger.people_requested()
-    if not file.is_file():
-        raise DataError(f"{file} is no file; nothing was added")
+    try:
+        columns = column_names(str(file))
+    except DataError as error:
+        raise DataError(f"{error}; nothing was added") from error
     version = state.current.version + 1
     labels = label_values(table)
     by_class = np.zeros(len(labels), np.int64)
@@ -123,7 +128,7 @@ def read_new_records(
         identifiers=identifiers,
         people=len(rows_of),
         classes=dict(zip([str(name) for name in table.classes or ()], by_class.tolist(), strict=True)),
-        left_out=[column for column in column_names(str(file)) if column not in used],
+        left_out=[column for column in columns if column not in used],
         spellings=_without_removed(groups, requested),
         absent=[each for each in rows_of if is_absent(each)],
         first_of_several_rows=next((each for each, count in rows_of.items() if count > 1 and one_row_each), None),
