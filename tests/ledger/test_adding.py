@@ -2,6 +2,7 @@
 
 import json
 import shutil
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +30,7 @@ from certified_unlearning.ledger.verification import verify
 from certified_unlearning.mechanisms.refit_plan import Counts, RefitPlan
 from tests.ledger.conftest import Original, Unlearn
 from tests.ledger.tables import make_refit, write_new
+from tests.ledger.test_residue import found, traces
 
 
 @pytest.fixture(scope="module")
@@ -411,8 +413,8 @@ def test_a_category_never_seen_is_refused_and_numbers_beyond_a_range_count_as_it
     pd.DataFrame({"job": ["nurse", "pilot"], "age": [50, 30], "left": ["no", "no"], "who": [70, 71]}).to_csv(new)
     sentence = (
         "row 2: job is 'pilot', which is none of its declared categories 'clerk', 'nurse'; nothing was added: columns, "
-        "classes, categories and ranges stay as `unlearn init` declared them, so correct the file, leave such rows out, "
-        "or make a new model"
+        "classes, categories and ranges stay as `unlearn init` declared them, so correct the file, leave such rows "
+        "out, or make a new model"
     )
     refuse(tmp_path / "model", new, sentence)
     pd.DataFrame({"job": ["nurse", "nurse"], "age": [100, 130], "left": ["no", "no"], "who": [70, 71]}).to_csv(new)
@@ -549,6 +551,18 @@ def test_status_and_quality_count_the_new_records(model: Path, new: Path, unlear
     assert [each["records_added"] for each in found["versions"]] == [0, 30]
     assert found["quality"]["records"] == 480
     trouble_left(model, quality_left(model))
+
+
+def test_after_its_removal_no_file_has_a_feature_of_an_added_record(original: Original, model: Path, new: Path) -> None:
+    def of(person: str) -> Iterator[bytes]:
+        return traces(Original(original.path, new, pd.read_csv(new)), [person])
+
+    add(model, new)
+    assert found(model, of("p301")) == {"features.float32"}
+    requests.request(model, ["p301"])
+    apply(model)
+    assert found(model, of("p301")) == set()
+    assert found(model, of("p302")) == {"features.float32"}
 
 
 def test_a_receipt_from_before_an_addition_is_in_the_chain(model: Path, new: Path) -> None:

@@ -178,8 +178,8 @@ def _print_version(version: Version) -> None:
     if version.batch is not None and version.batch.addition is not None:
         print("  A later removal is compared with learning from all records that are left, the added ones included.")
         print(
-            "  New records in which an earlier model had a part, such as offers that followed its predictions, are covered "
-            "only by what is stated for adaptive requests."
+            "  New records in which an earlier model had a part, such as offers that followed its predictions, are "
+            "covered only by what is stated for adaptive requests."
         )
 
 
