@@ -2,7 +2,6 @@
 
 import functools
 import json
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -27,7 +26,7 @@ from certified_unlearning.ledger import requests
 from certified_unlearning.ledger.directory import shell_command
 from certified_unlearning.ledger.requests import Status
 from certified_unlearning.ledger.state import State, Version
-from certified_unlearning.text import counted
+from certified_unlearning.text import counted, seconds_in_words
 from certified_unlearning.vocabulary import ClassesFrom
 
 if TYPE_CHECKING:
@@ -126,7 +125,7 @@ def add(
             _print_receipt(added.head)
 
 
-def _announce_new(data: Path, new: "NewRecords") -> None:
+def _announce_new(data: Path, new: "NewRecords", seconds: float) -> None:
     """Print what was read from the file of new records, before the model learns."""
     from certified_unlearning.data.tables.spellings import described
     from certified_unlearning.data.tables.table_values import listed
@@ -149,7 +148,7 @@ def _announce_new(data: Path, new: "NewRecords") -> None:
         print_warnings(warnings)
         if new.answers:
             print(f"{counted(new.answers, 'pending request')} {'is' if new.answers == 1 else 'are'} answered with it")
-        sys.stdout.flush()
+        print(f"learning takes about {seconds_in_words(seconds)}", flush=True)
 
 
 def _print_applied(applied: "Applied", model_dir: Path, quality: bool) -> None:

@@ -13,15 +13,19 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+import numpy as np
+
 from certified_unlearning.engine.devices import pick_device
 from certified_unlearning.errors import DataError, ParameterError
 from certified_unlearning.ledger import training
 from certified_unlearning.ledger.adding.reading import NewRecords, read_new_records
 from certified_unlearning.ledger.application import answer, delete_leftovers, finished_by_the_next, planned_batch
 from certified_unlearning.ledger.directory import ModelDirectory, destroy, read_key
+from certified_unlearning.ledger.method import Answered, answered_of
 from certified_unlearning.ledger.model import StoredModel, method_of, read_stored
 from certified_unlearning.ledger.state import Addition, Batch, State, Version, read_state
 from certified_unlearning.ledger.store import Ledger, Record
+from certified_unlearning.mechanisms.learners.duration import seconds_to_learn
 
 
 @dataclass(frozen=True)
@@ -46,7 +50,7 @@ def add(
     file: Path,
     *,
     one_spelling: bool = False,
-    announce: Callable[[NewRecords], None] | None = None,
+    announce: Callable[[NewRecords, float], None] | None = None,
 ) -> Extended:
     """Add new people's records to a model, and answer the requests that wait, with one new version.
 
@@ -57,7 +61,7 @@ def add(
         file: A CSV or Parquet file with the columns of `init`, in any order; more are left out.
         one_spelling: Whether new identifiers that a person would take for that of somebody who was removed are other
             people's. Otherwise they are refused.
-        announce: Called with what was read before the model learns.
+        announce: Called with what was read, and about how many seconds learning takes, before the model learns.
 
     Raises:
         ParameterError: Nothing can be added to this model, or somebody is in it already, or was removed from it.
@@ -105,7 +109,7 @@ def _plan(
     *,
     file: Path,
     one_spelling: bool,
-    announce: Callable[[NewRecords], None] | None,
+    announce: Callable[[NewRecords, float], None] | None,
 ) -> Batch:
     """Read the file, plan a batch that adds its records, and record it: from here on it is going to be carried out."""
     modified = file.stat().st_mtime_ns if file.exists() else None
@@ -118,7 +122,9 @@ def _plan(
     if file.stat().st_mtime_ns != modified:
         raise DataError(f"{file} was changed while it was read; nothing was added, try again")
     if announce is not None:
-        announce(new)
+        grown = method_of(directory, model).plan_after([*answered_of(state), Answered(batch, None)])
+        rows = np.memmap(directory.features, np.float32, "r", shape=(state.rows, model.learner.features))
+        announce(new, seconds_to_learn(rows, grown))
     key = read_key(directory.identifier_key)
     with ledger.transaction():
         ledger.add_records(
