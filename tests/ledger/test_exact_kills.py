@@ -84,7 +84,7 @@ def relearned(path: Path) -> Trajectory:
     directory = ModelDirectory(path)
     method = method_of(directory, read_stored(directory, requests.status(path).state))
     ids = state_of(path)["alive"]
-    return method._descent().learn(ids, Draws.at("learned anew", len(ids)), trials=RELEARNED)  # type: ignore[attr-defined]
+    return method._descent(method._plan.n).learn(ids, Draws.at("learned anew", len(ids)), trials=RELEARNED)  # type: ignore[attr-defined]
 
 
 def functions(states: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
