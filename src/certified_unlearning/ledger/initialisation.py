@@ -11,6 +11,7 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
+from certified_unlearning.accounting.core.losses import ClassWeights
 from certified_unlearning.data.advice.ranges import shares_of
 from certified_unlearning.data.advice.shares import Largest, Shares
 from certified_unlearning.data.tables.classes import FEWEST_OF_A_CLASS, require_common
@@ -22,7 +23,7 @@ from certified_unlearning.errors import DataError, ParameterError, StorageError
 from certified_unlearning.files import write_model
 from certified_unlearning.ledger import training
 from certified_unlearning.ledger.directory import ModelDirectory, file_sha256, new_key, synchronise
-from certified_unlearning.ledger.mechanisms import DEFAULT, Words, settings_of
+from certified_unlearning.ledger.mechanisms import DEFAULT, Words, require_weighing, settings_of
 from certified_unlearning.ledger.model import Learner, StoredModel, method_of, with_intercept, write_version
 from certified_unlearning.ledger.requests import Status, status
 from certified_unlearning.ledger.state import Start
@@ -101,6 +102,8 @@ def initialise(
     """
     settings = settings_of(mechanism, asked)
     settings.check(mechanism, device)
+    if table.class_weight is not None:
+        require_weighing(mechanism)
     if table.identifier is None:
         raise ParameterError("identifier is missing: without a column that says whose a record is nobody can ask")
     if table.split is not None:
@@ -120,7 +123,11 @@ def initialise(
         if classes_from == "records":
             people = dict(zip(classes, copied.people_by_class, strict=True))
             require_common(table, people, fewest=FEWEST_OF_A_CLASS, noun="person")
-        learner = settings.plan(mechanism, n=copied.records, features=copied.features, classes=len(classes))
+        given = table.class_weight
+        weights = ClassWeights() if given is None else ClassWeights.divided([*given.values()])
+        learner = settings.plan(
+            mechanism, n=copied.records, features=copied.features, classes=len(classes), weights=weights
+        )
         # With its suffix the name is none of a built-in data set.
         model = StoredModel(
             format=1,
@@ -162,7 +169,7 @@ def initialise(
                 spellings=copied.spellings,
                 absent=[*copied.absent],
                 plan=learner,
-                words=settings.words(learner),
+                words=settings.words(learner, weights),
                 seconds=seconds_to_learn(training_rows, learner),
             )
             planned(contents)
