@@ -11,10 +11,9 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
-from certified_unlearning.accounting.core.losses import ClassWeights
 from certified_unlearning.data.advice.ranges import shares_of
 from certified_unlearning.data.advice.shares import Largest, Shares
-from certified_unlearning.data.tables.classes import FEWEST_OF_A_CLASS, require_common
+from certified_unlearning.data.tables.classes import FEWEST_OF_A_CLASS, require_common, weights_of
 from certified_unlearning.data.tables.spellings import Group, Spellings, is_absent
 from certified_unlearning.data.tables.table import Table, label_values, read_blocks, require_known, resolve
 from certified_unlearning.data.tables.table_file import column_names
@@ -123,8 +122,7 @@ def initialise(
         if classes_from == "records":
             people = dict(zip(classes, copied.people_by_class, strict=True))
             require_common(table, people, fewest=FEWEST_OF_A_CLASS, noun="person")
-        given = table.class_weight
-        weights = ClassWeights() if given is None else ClassWeights.divided([*given.values()])
+        weights = weights_of(table)
         learner = settings.plan(
             mechanism, n=copied.records, features=copied.features, classes=len(classes), weights=weights
         )

@@ -202,7 +202,7 @@ def status(path: Path) -> Status:
     with Ledger.opened(directory.ledger, read_only=True) as ledger:
         state, head = read_state(ledger), ledger.head()
     leftovers, is_busy = look_for_leftovers(directory, state)
-    source, (classes_from, class_weight) = source_changed(directory, state), _about_classes(directory)
+    source, (classes_from, class_weight) = source_changed(directory, state), about_classes(directory)
     try:
         meaning = current_certificate(directory, state).meaning()
     except UnlearningError as error:
@@ -234,7 +234,7 @@ def current_certificate(directory: ModelDirectory, state: State) -> "Certificate
     return kinds.read_any(file)
 
 
-def _about_classes(directory: ModelDirectory) -> tuple[ClassesFrom | None, Mapping[str, float] | None]:
+def about_classes(directory: ModelDirectory) -> tuple[ClassesFrom | None, Mapping[str, float] | None]:
     """Return what `model.json` says of the classes: where they come from, and their weights.
 
     It is read as plain JSON, for its model imports what learns.

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import Literal, NoReturn
 
+from certified_unlearning.accounting.core.losses import ClassWeights
 from certified_unlearning.data.tables.declaration import MOST_CLASSES, Table, text_of
 from certified_unlearning.data.tables.spellings import folded
 from certified_unlearning.data.tables.table_file import batches
@@ -76,6 +77,12 @@ def require_common(
         f"would show in the model even after {who} removed; {correct}declare the classes that you know "
         f"without these records: {flags} (in a YAML file: classes: {json.dumps([*counts], ensure_ascii=False)})"
     )
+
+
+def weights_of(table: Table) -> ClassWeights:
+    """Return a resolved table's weights of classes, in their order."""
+    given = table.class_weight
+    return ClassWeights() if given is None else ClassWeights.divided([*given.values()])
 
 
 def suggested_weights(counts: Mapping[str, int]) -> dict[str, float]:
