@@ -114,8 +114,8 @@ def test_a_rare_class_that_is_hardly_found_is_warned_of() -> None:
         return quality_of(np.eye(2)[said], np.array(["no", "yes"])[labels], ["no", "yes"])
 
     assert quality(3).fact == (
-        "the model finds few records of the rare class 'yes', 10 of 100: its recall is 0.300, balanced accuracy 0.650 "
-        "against 0.500"
+        "the model finds few records of the rare class 'yes', 10 of 100: recall 0.300, balanced accuracy 0.650 against "
+        "0.500, accuracy 0.930 against 0.900 for always saying the most frequent class"
     )
     assert quality(6).fact is None
     assert quality(6).finds_all_classes

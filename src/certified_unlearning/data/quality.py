@@ -96,16 +96,16 @@ class Quality:
         balanced = f"balanced accuracy {self.balanced_accuracy:.3f} against {1 / self.classes:.3f}"
         if self.hardly_tells:
             return f"the model hardly tells the classes apart: {balanced}, {against}"
-        if not self.beats_majority:
-            return (
-                f"the model is right no more often than always saying the most frequent class, and yet it tells the "
-                f"classes apart: {balanced}, {against}; where classes are rare, judge it by balanced accuracy or AUC"
-            )
         missed = self._missed
         if missed is not None:
             return (
                 f"the model finds few records of the rare class {missed.name!r}, {missed.records:,} of "
-                f"{self.records:,}: its recall is {missed.recall:.3f}, {balanced}"
+                f"{self.records:,}: recall {missed.recall:.3f}, {balanced}, {against}"
+            )
+        if not self.beats_majority:
+            return (
+                f"the model is right no more often than always saying the most frequent class, and yet it tells the "
+                f"classes apart: {balanced}, {against}; where classes are rare, judge it by balanced accuracy or AUC"
             )
         return None
 

@@ -160,7 +160,9 @@ class Advice(ABC, Generic[PlanT]):
         # The same C, and the one with which no record counts for more than now.
         options = [
             self._option(
-                f"--C {self._C(times / weights.largest):.2g} {flag_of_weights(named)}", C=times, shares=weights.shares
+                f"--C {float(f'{self._C(times / weights.largest):.2g}'):g} {flag_of_weights(named)}",
+                C=times,
+                shares=weights.shares,
             )
             for times in dict.fromkeys((weights.largest, 1.0))
         ]
