@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from certified_unlearning.accounting.core.losses import ClassWeights
-from certified_unlearning.data.advice.trial import GAIN, Noise, Trial, Worth
+from certified_unlearning.data.advice.trial import GAIN, Noise, PredictionScores, Trial
 from certified_unlearning.data.quality import Quality
 from certified_unlearning.data.tables.classes import flag_of_weights, suggested_weights, weights_of
 from certified_unlearning.data.tables.declaration import Table
@@ -33,7 +33,7 @@ class Option(NamedTuple):
     """
 
     words: str
-    expected: Worth
+    expected: PredictionScores
     noise: float
 
 
@@ -69,7 +69,7 @@ class Advice(ABC, Generic[PlanT]):
     intercept: bool
     trial: Trial
     weights: NDArray[np.floating]
-    worth: Worth
+    worth: PredictionScores
 
     def sentences(self, quality: Quality) -> Iterator[str]:
         """Yield what the trouble is, and what helps, where so much was found on these records or on others."""
@@ -82,7 +82,7 @@ class Advice(ABC, Generic[PlanT]):
         yield from found
 
     @abstractmethod
-    def _against_noise(self, same: Worth) -> str:
+    def _against_noise(self, same: PredictionScores) -> str:
         """Return what is better than the current version, in words, where the same model without noise is."""
 
     @abstractmethod
@@ -95,7 +95,7 @@ class Advice(ABC, Generic[PlanT]):
         each class are multiplied by, if not by what they are.
         """
 
-    def _expected_again(self) -> Worth:
+    def _expected_again(self) -> PredictionScores:
         """Return what another version with the same plan is expected to be worth."""
         return self.worth
 
@@ -107,7 +107,7 @@ class Advice(ABC, Generic[PlanT]):
         """Return other mechanisms with a `MORE` times as large ``C``, which a flag says."""
         return ()
 
-    def _noise(self, same: Worth) -> Iterator[str]:
+    def _noise(self, same: PredictionScores) -> Iterator[str]:
         """Yield what helps if the same model without noise is better."""
         if same.is_better_than(self.worth):
             yield (
@@ -115,7 +115,7 @@ class Advice(ABC, Generic[PlanT]):
                 f"{self.worth.in_words()}; what helps in a new `unlearn init`: {self._against_noise(same)}"
             )
 
-    def _regulariser(self, same: Worth) -> Iterator[str]:
+    def _regulariser(self, same: PredictionScores) -> Iterator[str]:
         """Yield a larger ``C`` if a model with it is better, both without noise and with the noise that it needs."""
         if not self.trial.expected(self.plan.strong_convexity / MORE).is_better_than(same):
             return
@@ -132,7 +132,7 @@ class Advice(ABC, Generic[PlanT]):
                 )
                 return
 
-    def _threshold(self, same: Worth) -> Iterator[str]:
+    def _threshold(self, same: PredictionScores) -> Iterator[str]:
         """Yield how probabilities become classes where one of them is rare, if that is better."""
         if same.auc < RANKS or self.worth.by_mean < self.worth.balanced + GAIN:
             return
@@ -151,7 +151,7 @@ class Advice(ABC, Generic[PlanT]):
             f"{self.worth.balanced:.3f}{other}"
         )
 
-    def _weights(self, same: Worth) -> Iterator[str]:
+    def _weights(self, same: PredictionScores) -> Iterator[str]:
         """Yield weights of classes, where there are none, if they are better, with the noise that they need, too."""
         if self.table.class_weight is not None or same.auc < RANKS:
             return
