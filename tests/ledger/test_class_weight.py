@@ -21,6 +21,7 @@ from certified_unlearning.ledger.application import apply
 from certified_unlearning.ledger.directory import ModelDirectory
 from certified_unlearning.ledger.initialisation import initialise
 from certified_unlearning.ledger.model import read_secret, read_stored, with_intercept
+from certified_unlearning.ledger.quality import quality_left
 from certified_unlearning.ledger.verification import verify
 from certified_unlearning.mechanisms import newton_removal
 from certified_unlearning.mechanisms.refit_plan import RefitPlan
@@ -251,6 +252,18 @@ def test_flags_json_and_a_declaration_say_the_same(data: Path, tmp_path: Path, u
 def test_a_model_without_weights_says_nothing_of_them(data: Path, tmp_path: Path) -> None:
     initialise(tmp_path / "model", Table(path=str(data), label="ill", identifier="person"), epsilon=1.0)
     assert "class_weight" not in (tmp_path / "model" / "model.json").read_text()
+
+
+def test_accuracy_that_weights_cost_is_no_warning(data: Path, tmp_path: Path, unlearn: Unlearn) -> None:
+    """The records of a rare class are found, as was asked: a model without weights is warned of."""
+    flags = ["--data", data, "--label", "ill", "--id", "person", "--epsilon", 1, "--C", 100]
+    weighted = unlearn("init", tmp_path / "weighted", *flags, "--class-weight", "no=1,yes=20")
+    assert weighted.stderr == ""
+    found = quality_left(tmp_path / "weighted")
+    assert found.fact is not None
+    assert found.balanced_accuracy > 0.8
+    assert found.accuracy < found.majority
+    assert unlearn("status", tmp_path / "weighted").stderr == ""
 
 
 # Mistakes.

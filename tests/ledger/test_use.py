@@ -485,7 +485,9 @@ def test_a_chosen_threshold_is_printed_with_what_it_is_worth(
     if least:
         (of_class,) = (each for each in again["by_class"] if each["name"] == positive)
         assert of_class[name] >= float(least)
-    text = unlearn("evaluate", model, fresh, "--choose-threshold", criterion, "--positive", positive).stdout
+    said = unlearn("evaluate", model, fresh, "--choose-threshold", criterion, "--positive", positive)
+    assert said.stderr == ""
+    text = said.stdout
     probability = chosen["threshold"]["probability"]
     assert f"predicted is {positive!r} where its probability is at least {probability!r}\n" in text
     assert f"`unlearn evaluate {model} FILE --threshold {probability!r} --positive {positive}`" in text

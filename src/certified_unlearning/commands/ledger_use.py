@@ -240,7 +240,11 @@ def warnings_about(
         names_columns: Whether to say which column drowns the others.
         decided: Whether somebody has said which threshold decides.
     """
-    if quality.fact is None or (quality.finds_all_classes and (decided or _weighs_classes(model_dir))):
+    if quality.fact is None:
+        return []
+    # What weights or a threshold cost is what somebody has chosen.
+    told_apart = quality.comparable is not None and not quality.comparable.hardly_tells
+    if (decided and told_apart) or (quality.finds_all_classes and _weighs_classes(model_dir)):
         return []
     if quality.comparable is None:
         return [quality.fact]

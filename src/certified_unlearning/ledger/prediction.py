@@ -52,7 +52,7 @@ class AnswersQuality:
     comparable: ClassVar[None] = None
     """Parameters are secret, and nobody says how good they are."""
     finds_all_classes: ClassVar[bool] = False
-    """It takes neither weights nor a threshold, so nothing is traded for them."""
+    """It takes no weights, so nothing is traded for them."""
     lines_by_class: ClassVar[tuple[str, ...]] = ()
     """What is said class by class."""
 
