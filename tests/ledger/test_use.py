@@ -489,7 +489,7 @@ def test_a_chosen_threshold_is_printed_with_what_it_is_worth(
     assert said.stderr == ""
     text = said.stdout
     probability = chosen["threshold"]["probability"]
-    assert f"predicted is {positive!r} where its probability is at least {probability!r}\n" in text
+    assert f"predictions: {positive!r} where its probability is at least {probability!r}\n" in text
     assert f"`unlearn evaluate {model} FILE --threshold {probability!r} --positive {positive}`" in text
     assert "Choose it anew after every `unlearn apply`: it tells something of version 1" in text
 

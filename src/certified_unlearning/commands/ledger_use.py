@@ -159,7 +159,7 @@ def evaluate(
         return
     print(f"{file}: {counted(quality.records, 'record')}, version {model.version} of the model")
     if decided is not None:
-        print(f"predicted is {decided.in_words()}")
+        print(f"predictions: {decided.in_words()}")
     print(quality.line)
     for line in quality.lines_by_class:
         print(line)
@@ -208,7 +208,7 @@ def _print_chosen(model: "LoadedModel", model_dir: Path, threshold: "Threshold")
     )
     print(
         f"`unlearn predict` takes the same options. Choose it anew after every `unlearn apply`: it tells something of "
-        f"version {model.version}, and so of the records that this one was made from."
+        f"version {model.version}, and so of the records that this version was made from."
     )
 
 
