@@ -122,3 +122,12 @@ def test_a_rare_class_that_is_hardly_found_is_warned_of() -> None:
     assert not quality(3).finds_all_classes
     common = quality_of(np.eye(2)[[0] * 7 + [1] * 2 + [0] * 3], [0] * 7 + [1] * 5, [0, 1])
     assert common.fact is None, "five of twelve are not rare"
+
+
+def test_of_many_classes_the_first_are_shown() -> None:
+    found = quality_of(np.eye(15), np.arange(15), range(15))
+    assert len(found.lines_by_class) == 13
+    assert found.lines_by_class[0] == "class 0: precision 1.000, recall 1.000 (1 record)"
+    assert found.lines_by_class[-1] == "and 3 more classes"
+    never = quality_of([[1, 0], [1, 0]], [0, 1], [0, 1])
+    assert never.lines_by_class[1] == "class 1: no precision (never predicted), recall 0.000 (1 record)"
