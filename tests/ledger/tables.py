@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from certified_unlearning.data.tables.table import Table
+from certified_unlearning.data.tables.declaration import Table
 from certified_unlearning.ledger.initialisation import initialise
 from certified_unlearning.ledger.requests import Status
 

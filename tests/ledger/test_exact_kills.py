@@ -19,7 +19,7 @@ import pytest
 import torch
 from scipy import stats
 
-from certified_unlearning.data.tables.table import Table
+from certified_unlearning.data.tables.declaration import Table
 from certified_unlearning.engine.addresses import address
 from certified_unlearning.engine.exact import draws
 from certified_unlearning.engine.exact.draws import Draws

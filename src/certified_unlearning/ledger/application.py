@@ -13,8 +13,9 @@ import torch
 
 from certified_unlearning.engine.devices import pick_device
 from certified_unlearning.errors import ParameterError, StorageError
+from certified_unlearning.files import synchronise
 from certified_unlearning.ledger import training
-from certified_unlearning.ledger.directory import ModelDirectory, destroy, new_key, read_key, synchronise
+from certified_unlearning.ledger.directory import ModelDirectory, destroy, new_key, read_key
 from certified_unlearning.ledger.method import Answered, RemovedRows, answered_of
 from certified_unlearning.ledger.model import (
     StoredModel,

@@ -188,12 +188,3 @@ def destroy(path: Path) -> None:
         file.write(bytes(path.stat().st_size))
         os.fsync(file.fileno())
     path.unlink()
-
-
-def synchronise(path: Path) -> None:
-    """Make a directory's entries durable."""
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

@@ -15,8 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from certified_unlearning.errors import DataError
-from certified_unlearning.files import atomic_path
-from certified_unlearning.ledger.directory import ModelDirectory, synchronise
+from certified_unlearning.files import atomic_path, synchronise
+from certified_unlearning.ledger.directory import ModelDirectory
 
 _ROWS_AT_ONCE = 65_536
 

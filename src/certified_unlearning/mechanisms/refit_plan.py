@@ -108,7 +108,6 @@ class RefitPlan(BaseModel):
             class_weights: Between 0 and 1, one a class: those of two in the order -1, +1. None: all are 1.
 
         Raises:
-            ParameterError: A value makes no sense.
             AssumptionError: float64 cannot keep to the budget.
         """
         require_count(least=1, n=n, features=features)
