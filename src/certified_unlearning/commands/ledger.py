@@ -114,7 +114,7 @@ def status(model_dir: ModelDir, quality: WithQuality = True, as_json: AsJson = F
     print(
         f"{model_dir}: learned from {counted(state.start.records, 'record')} of {counted(state.start.people, 'person')}"
     )
-    print(_classes(found.classes_from))
+    print(_labels(found.classes_from, found.target_range))
     print(f"requests: {state.pending:,} pending, {people:,} applied ({counted(records, 'record')} removed)")
     for version in state.versions:
         print(_version(version))
@@ -126,8 +126,10 @@ def status(model_dir: ModelDir, quality: WithQuality = True, as_json: AsJson = F
     _print_receipt(found.head)
 
 
-def _classes(origin: ClassesFrom | None) -> str:
-    """Return where the list of classes comes from."""
+def _labels(origin: ClassesFrom | None, target_range: tuple[float, float] | None) -> str:
+    """Return where the list of classes comes from, or the range of numbers."""
+    if target_range is not None:
+        return f"predicts numbers: from {target_range[0]:,g} to {target_range[1]:,g}, as declared"
     if origin == "declaration":
         return "classes: declared"
     if origin == "records":
@@ -158,6 +160,7 @@ def _status_as_json(found: Status, model_dir: Path, with_quality: bool) -> dict[
         "records": state.start.records,
         "people": state.start.people,
         "classes_from": found.classes_from,
+        "target_range": found.target_range,
         "requests": {"pending": state.pending, "applied": people, "records_removed": removed},
         "versions": [_version_as_json(version) for version in state.versions],
         "guarantee": _guarantee_as_json(state.current),
@@ -220,6 +223,7 @@ def verify_as_json(model_dir: Path, head: str | None) -> bool:
         "certificates": len(state.versions),
         "receipt_in_chain": True if head else None,
         "classes_from": verified.classes_from,
+        "target_range": verified.target_range,
         "guarantee": _guarantee_as_json(state.current),
         "source": verified.source,
         "not_checked": [str(path) for path in verified.strangers],
@@ -246,7 +250,7 @@ def verify(model_dir: Path, head: str | None) -> None:
         f"{counted(len(state.versions), 'certificate')}, the training copy and who has which rows are as recorded"
         + ("; the receipt is in the chain" if head else "")
     )
-    print(_classes(verified.classes_from))
+    print(_labels(verified.classes_from, verified.target_range))
     print(_epsilon(state.current))
     if verified.source is not None:
         print(f"note: {verified.source}")

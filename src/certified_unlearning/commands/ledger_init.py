@@ -4,6 +4,8 @@ import copy
 import functools
 import itertools
 import json
+import math
+import shlex
 from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -19,9 +21,11 @@ from certified_unlearning.commands.settings import with_settings
 from certified_unlearning.errors import ParameterError
 from certified_unlearning.files import read_yaml
 from certified_unlearning.ledger.mechanisms import DEFAULT, MECHANISMS
-from certified_unlearning.text import counted, seconds_in_words
+from certified_unlearning.text import counted, rounded_up, seconds_in_words
 
 if TYPE_CHECKING:
+    from certified_unlearning.data.tables.declaration import Table
+    from certified_unlearning.data.tables.targets import TargetCounts
     from certified_unlearning.ledger.initialisation import Contents
 
     MechanismName = str
@@ -38,7 +42,14 @@ _TITLES = "; ".join(
 def init(
     model_dir: Annotated[Path, typer.Argument(metavar="MODEL_DIR", help="Where the model goes: a new directory.")],
     data: Annotated[Path | None, typer.Option(help="The records: a .csv, .csv.gz or .parquet file.")] = None,
-    label: Annotated[str | None, typer.Option(help="The column to predict.")] = None,
+    label: Annotated[str | None, typer.Option("--label", "--target", help="The column to predict.")] = None,
+    regression: Annotated[
+        bool,
+        typer.Option(
+            "--regression",
+            help="The column to predict holds numbers, not classes; give its range by --range, known beforehand.",
+        ),
+    ] = False,
     identifier: Annotated[
         str | None, typer.Option("--id", help="The column that says whose a record is; several may be one person's.")
     ] = None,
@@ -111,7 +122,7 @@ def init(
         "missing": _by_column("--missing", map(_missing, missing or [])),
         "norm": norm,
     }
-    declared = _from_flags(flags) if table is None else _from_file(table, flags)
+    declared = _from_flags(flags, regression) if table is None else _from_file(table, flags, regression)
     learn = functools.partial(
         initialise,
         model_dir,
@@ -179,6 +190,8 @@ def _announce(file: Path | None, contents: "Contents") -> None:
         if contents.words.warning is not None:
             print_warnings([contents.words.warning])
         print(contents.words.line)
+        if contents.noise is not None:
+            _print_noise(contents.table, contents.noise)
         print(f"learning takes about {seconds_in_words(contents.seconds)}", flush=True)
 
 
@@ -190,10 +203,17 @@ def _print_contents(file: Path | None, contents: "Contents") -> None:
     features = contents.table.features or ()
     numbers = f", {counted(contents.numbers, 'number')} a record" if contents.numbers != len(features) else ""
     print(f"features: {listed(features)} ({counted(len(features), 'column')}{numbers})")
-    shown = list(contents.classes.items())[:_CLASSES_SHOWN]
-    more = f" and {len(contents.classes) - len(shown)} more" if len(contents.classes) > len(shown) else ""
-    origin = "as declared" if contents.classes_from == "declaration" else "as found in the records"
-    print("classes: " + ", ".join(f"{name!r} {count:,}" for name, count in shown) + f"{more} ({origin})")
+    if contents.targets is None:
+        shown = list(contents.classes.items())[:_CLASSES_SHOWN]
+        more = f" and {len(contents.classes) - len(shown)} more" if len(contents.classes) > len(shown) else ""
+        origin = "as declared" if contents.classes_from == "declaration" else "as found in the records"
+        print("classes: " + ", ".join(f"{name!r} {count:,}" for name, count in shown) + f"{more} ({origin})")
+    else:
+        low, high = contents.table.target_range or (0.0, 0.0)
+        print(
+            f"predicts: {contents.table.label!r}, numbers from {contents.targets.least:,g} to "
+            f"{contents.targets.most:,g} in the records; its range, {low:,g} to {high:,g}, as declared"
+        )
     print(
         f"identifiers: {contents.table.identifier!r}, {counted(contents.people, 'person')} in "
         f"{counted(contents.records, 'record')}"
@@ -209,21 +229,64 @@ def _print_contents(file: Path | None, contents: "Contents") -> None:
         f"the classes {listed(group.spellings)} differ only in {group.difference}: are they one class?"
         for group in groups_of(map(str, contents.table.classes or ()))
     ]
+    if contents.targets is not None:
+        warnings += _about_targets(contents.table, contents.targets)
     if contents.drowning is not None:
         warnings.append(warning_about(contents.table, contents.drowning, None if file is None else str(file)))
     print_warnings(warnings)
 
 
-def _from_flags(flags: dict[str, Any]) -> dict[str, Any]:
+def _print_noise(table: "Table", noise: float) -> None:
+    """Print how much noise a prediction has, beside targets that are spread evenly over their range."""
+    print(f"noise in a prediction: a standard deviation of at most {rounded_up(noise, 3)} ({table.label})")
+    low, high = table.target_range or (0.0, 0.0)
+    spread = (high - low) / math.sqrt(12)
+    if noise > spread:
+        print_warnings(
+            [
+                f"so much noise hides what is learned: a {table.label} that is spread evenly over the range has a "
+                f"standard deviation of {spread:.3g}; a smaller C helps, and newton-removal needs far less noise"
+            ]
+        )
+
+
+def _about_targets(table: "Table", targets: "TargetCounts") -> list[str]:
+    """Return what the operator should look at, of numbers to predict."""
+    warnings = []
+    if outside := targets.below + targets.above:
+        warnings.append(
+            f"{counted(outside, 'record')} {'has' if outside == 1 else 'have'} a {table.label} outside its range "
+            f"({targets.below:,} below, {targets.above:,} above), which counts as the nearer end"
+        )
+    if values := targets.only_values:
+        warnings.append(
+            f"{table.label} is {' or '.join(f'{value:g}' for value in values)} in every row: is it a class? Without "
+            "--regression (target_range in a file) the model has a probability of each"
+        )
+    return warnings
+
+
+def _from_flags(flags: dict[str, Any], regression: bool) -> dict[str, Any]:
     missing = [
         flag for flag, key in (("--data", "path"), ("--label", "label"), ("--id", "identifier")) if not flags[key]
     ]
     if missing:
         raise ParameterError(f"{' and '.join(missing)} must be given, or --table with a file that declares the table")
-    return flags
+    if not regression:
+        return flags
+    label, ranges = flags["label"], dict(flags["ranges"])
+    if flags["classes"]:
+        raise ParameterError(f"--regression predicts numbers, and --class declares classes of {label}; leave one out")
+    if label not in ranges:
+        example = shlex.quote(f"{label}=LOW:HIGH")
+        raise ParameterError(
+            f"--regression needs --range {example}, two numbers known beforehand and not taken from this file: the "
+            f"guarantee rests on them, and a {label} beyond them counts as the nearer one"
+        )
+    return flags | {"target_range": ranges.pop(label), "ranges": ranges}
 
 
-def _from_file(path: Path, flags: dict[str, Any]) -> dict[str, Any]:
+def _from_file(path: Path, flags: dict[str, Any], regression: bool) -> dict[str, Any]:
     from certified_unlearning.data.tables.drafting import MARK, marked
     from certified_unlearning.data.tables.table_values import listed
 
@@ -241,6 +304,11 @@ def _from_file(path: Path, flags: dict[str, Any]) -> dict[str, Any]:
         )
     if not isinstance(declared, dict) or not isinstance(declared.get("path"), str):
         raise ParameterError(f"{path} is no declaration of a table: it must be a mapping with at least path and label")
+    if regression and declared.get("target_range") is None:
+        raise ParameterError(
+            f"--regression predicts numbers, but {path} has no target_range: [LOW, HIGH], two numbers that are known "
+            "beforehand and not taken from the file"
+        )
     return declared | {"path": str(path.parent / declared["path"])}
 
 

@@ -20,10 +20,12 @@ from certified_unlearning.errors import ParameterError, UnlearningError
 from certified_unlearning.text import counted
 
 if TYPE_CHECKING:
-    from certified_unlearning.data.quality import Quality
+    from certified_unlearning.data.quality import Quality, TargetQuality
     from certified_unlearning.data.tables.table import Records
     from certified_unlearning.ledger import LoadedModel
     from certified_unlearning.ledger.prediction import AnswersQuality
+
+    AnyQuality = Quality | TargetQuality | AnswersQuality
 
 NOT_FOR_PUBLICATION = "on the training records that are left, without noise: not for publication"
 _WITHOUT_NOISE = "These numbers are computed from the records without noise: the guarantee does not cover them."
@@ -69,7 +71,10 @@ def predict(
         typer.Option(help="Where the table goes: a .csv or .parquet file; by default it is printed as CSV."),
     ] = None,
 ) -> None:
-    """Predict the class of records: a table with whose each is (or its row), the prediction, and all probabilities."""
+    """Predict the class of records, or the number: a table with whose each is (or its row) and the prediction.
+
+    Of classes it has all probabilities, too.
+    """
     from certified_unlearning.ledger import load_model
 
     if output is not None:
@@ -137,7 +142,7 @@ def _belongs(records: int) -> str:
     return "belongs to a person" if records == 1 else "belong to people"
 
 
-def warnings_about(quality: "Quality | AnswersQuality", model_dir: Path, *, names_columns: bool = True) -> list[str]:
+def warnings_about(quality: "AnyQuality", model_dir: Path, *, names_columns: bool = True) -> list[str]:
     """Return what a user must be warned of, and what helps, as tried on the training records that are left.
 
     Args:
@@ -164,7 +169,7 @@ def print_warnings(warnings: list[str]) -> None:
         print(f"warning: {warning}", file=sys.stderr)
 
 
-def look_at_quality(model_dir: Path) -> "Quality | str":
+def look_at_quality(model_dir: Path) -> "Quality | TargetQuality | str":
     """Return how good a model is on the training records that are left, or why that cannot be said now."""
     from certified_unlearning.ledger.quality import quality_left
 

@@ -5,7 +5,7 @@ Records come block by block, so that they may be more than memory holds. Free of
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -245,16 +245,44 @@ class TargetQuality:
     mean_line: float
     records: int
 
+    comparable: ClassVar[None] = None
+    """Nobody says what helps."""
+
+    @property
+    def fact(self) -> str | None:
+        """What a user must be warned of; None if there is nothing."""
+        if self.r2 is None:
+            return "all targets are the same, so nothing here says what the model is worth"
+        if self.root_mean_squared_error >= self.mean_line:
+            return "the model is no better than always saying the mean of these targets"
+        return None
+
+    @property
+    def numbers(self) -> dict[str, Any]:
+        """All attributes by their names."""
+        return asdict(self)
+
+    @property
+    def line(self) -> str:
+        """All numbers in one line."""
+        return (
+            f"{self._r2}, root mean squared error {self.root_mean_squared_error:.4g}, mean absolute error "
+            f"{self.mean_absolute_error:.4g}; always their mean: root mean squared error {self.mean_line:.4g}"
+        )
+
+    @property
+    def _r2(self) -> str:
+        return "no R^2 (all targets are the same)" if self.r2 is None else f"R^2 {self.r2:.3f}"
+
     def in_words(self) -> list[str]:
         """Return a line for a report, and a warning where the predictions are worth nothing."""
-        r2 = "no R^2 (all targets are the same)" if self.r2 is None else f"R^2 {self.r2:.3f}"
         said = [
-            f"Quality on {self.records} {noun_of(self.records, 'record')}: {r2}, root mean squared error "
+            f"Quality on {self.records} {noun_of(self.records, 'record')}: {self._r2}, root mean squared error "
             f"{self.root_mean_squared_error:.4g}, "
             f"mean absolute error {self.mean_absolute_error:.4g}; their mean alone makes {self.mean_line:.4g}."
         ]
-        if self.root_mean_squared_error >= self.mean_line:
-            said.append("Warning: the model is no better than always saying the mean of these targets.")
+        if self.fact is not None:
+            said.append(f"Warning: {self.fact}.")
         return said
 
 

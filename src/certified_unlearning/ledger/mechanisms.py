@@ -15,7 +15,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from certified_unlearning.accounting import ACCOUNTANTS
 from certified_unlearning.accounting.core.checks import require_positive
 from certified_unlearning.accounting.core.losses import regularisation_of
-from certified_unlearning.accounting.core.scale import QUICK_CONDITION
+from certified_unlearning.accounting.core.scale import QUICK_CONDITION, score_noise
 from certified_unlearning.errors import ParameterError
 from certified_unlearning.text import counted, rounded_up
 from certified_unlearning.vocabulary import DELTA_HELP, Delta, DType
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 
 BatchSize = int | Literal["auto"] | None
 """Records of a mini-batch; None for all of them, ``auto`` for as many as the number of records advises."""
+TargetRange = tuple[float, float] | None
 SLOW = 3
 """From how many times the advised ``C n`` on `init` warns."""
 
@@ -58,21 +59,36 @@ class Settings(BaseModel, ABC):
     def check(self, mechanism: str, device: str) -> None:
         """Raise `ParameterError` for what is wrong whatever the records are: before they are read."""
 
+    def check_regression(self, mechanism: str) -> None:
+        """Raise `ParameterError` unless the mechanism can learn to predict numbers with these settings."""
+        raise ParameterError(
+            f"{mechanism} predicts classes only; for --regression leave --mechanism out, or name another one"
+        )
+
     @abstractmethod
-    def plan(self, mechanism: str, *, n: int, features: int, classes: int) -> Any:
+    def plan(self, mechanism: str, *, n: int, features: int, classes: int, target_range: TargetRange = None) -> Any:
         """Return the plan, which is fixed from then on.
 
         Args:
             mechanism: The mechanism's name.
             n: Number of records.
             features: Columns of a row, the intercept's included.
-            classes: Number of classes.
+            classes: Number of classes; 1 where the label is a number to predict.
+            target_range: The declared range of the label; None of classes. Only mechanisms that pass
+                `check_regression` take one.
 
         Raises:
             ParameterError: A value makes no sense.
             AssumptionError: An assumption of the analysis does not hold.
             InfeasibleError: The target cannot be met.
         """
+
+    def score_noise(self, plan: Any) -> float:
+        """Return a standard deviation that the noise in a score of a row of norm 1 has at most.
+
+        It is asked of mechanisms that pass `check_regression`.
+        """
+        raise NotImplementedError
 
     @abstractmethod
     def words(self, plan: Any) -> Words:
@@ -152,12 +168,24 @@ class LangevinSettings(TargetSettings):
     )
     dtype: DType = Field("float32", description="Of the weights.")
 
+    def check_regression(self, mechanism: str) -> None:
+        """See `Settings.check_regression`."""
+        if self.batch_size not in ("auto", None):
+            raise ParameterError(
+                "batch_size must be auto or all with --regression, whose steps read all records, got "
+                f"{self.batch_size!r}"
+            )
+
     def plan(self, mechanism: str, **numbers: Any) -> "LangevinLearner | MiniBatchLearner":
         """See `Settings.plan`."""
         from certified_unlearning.mechanisms.learners.minibatch import plan_learner
 
         asked = dict(self) | {"C": self.inverse_strength(numbers["n"])}
         return plan_learner(adjacency="zero-out", **asked, **numbers)
+
+    def score_noise(self, plan: "LangevinLearner | MiniBatchLearner") -> float:
+        """See `Settings.score_noise`."""
+        return score_noise(plan.exact_problem, sigma=plan.sigma)
 
     def words(self, plan: "LangevinLearner | MiniBatchLearner") -> Words:
         """Return how long learning takes, and a warning where that is long."""
@@ -176,7 +204,7 @@ class LangevinSettings(TargetSettings):
 class RefitSettings(TargetSettings):
     """Settings of Newton removal and certified refits; see `RefitPlan.make`."""
 
-    C: float | None = _inverse_strength("1, as there")
+    C: float | None = _inverse_strength("1, as there (ridge regression calls 1 / C alpha)")
     sigma: float | None = _optional("Standard deviation of the noise on published weights; by default 0.001.")
     records_between_reads: int | None = _optional(
         "After how many removed records data are read again; by default planned."
@@ -187,7 +215,14 @@ class RefitSettings(TargetSettings):
         """Return ``C``."""
         return 1.0 if self.C is None else self.C
 
-    def plan(self, mechanism: str, **numbers: Any) -> "RefitPlan":
+    def check_regression(self, mechanism: str) -> None:
+        """See `Settings.check_regression`."""
+        if self.strict_timing:
+            raise ParameterError(
+                "strict_timing must be left out with --regression: no bound is known that lets counts alone decide"
+            )
+
+    def plan(self, mechanism: str, *, target_range: TargetRange = None, **numbers: Any) -> "RefitPlan":
         """See `Settings.plan`."""
         from certified_unlearning.mechanisms.refit_plan import USUAL_SIGMA, RefitPlan
 
@@ -201,6 +236,10 @@ class RefitSettings(TargetSettings):
             strict=self.strict_timing,
             records_between_reads=self.records_between_reads,
         )
+
+    def score_noise(self, plan: "RefitPlan") -> float:
+        """See `Settings.score_noise`."""
+        return plan.sigma
 
     def words(self, plan: "RefitPlan") -> Words:
         """Return how often data are read again."""

@@ -176,7 +176,9 @@ class Status:
         is_busy: Whether an `apply` is at work.
         leftovers: Files that an interrupted `apply` left behind.
         source: What is to be said of the file that the data came from, if anything.
-        classes_from: Where the list of classes comes from; None where an earlier `init` did not record it.
+        classes_from: Where the list of classes comes from; None where an earlier `init` did not record it, and where
+            numbers are predicted.
+        target_range: The declared range of numbers to predict; None of classes.
         meaning: What the guarantee of the current version means, as a sentence without terms, or why its certificate
             cannot be read; None where nothing is guaranteed.
     """
@@ -187,6 +189,7 @@ class Status:
     leftovers: tuple[Path, ...]
     source: str | None
     classes_from: ClassesFrom | None
+    target_range: tuple[float, float] | None
     meaning: str | None
 
 
@@ -200,12 +203,12 @@ def status(path: Path) -> Status:
     with Ledger.opened(directory.ledger, read_only=True) as ledger:
         state, head = read_state(ledger), ledger.head()
     leftovers, is_busy = look_for_leftovers(directory, state)
-    source, classes_from = source_changed(directory, state), _classes_from(directory)
+    source, (classes_from, target_range) = source_changed(directory, state), _labels(directory)
     try:
         meaning = current_certificate(directory, state).meaning()
     except UnlearningError as error:
         meaning = f"note: what is guaranteed cannot be read: {error}"
-    return Status(state, head, is_busy, leftovers, source, classes_from, meaning)
+    return Status(state, head, is_busy, leftovers, source, classes_from, target_range, meaning)
 
 
 def look_for_leftovers(directory: ModelDirectory, state: State) -> tuple[tuple[Path, ...], bool]:
@@ -232,15 +235,20 @@ def current_certificate(directory: ModelDirectory, state: State) -> "Certificate
     return kinds.read_any(file)
 
 
-def _classes_from(directory: ModelDirectory) -> ClassesFrom | None:
-    """Return what `model.json` says of the classes; read as plain JSON, for its model imports what learns.
+def _labels(directory: ModelDirectory) -> tuple[ClassesFrom | None, tuple[float, float] | None]:
+    """Return where `model.json` has the classes from, or the range of the numbers to predict.
+
+    It is read as plain JSON, for its model imports what learns.
 
     Raises:
         DataError: It cannot be read.
     """
     stored = read_json(directory.model)
-    found = stored.get("classes_from") if isinstance(stored, dict) else None
-    return found if found in get_args(ClassesFrom) else None
+    if not isinstance(stored, dict):
+        return None, None
+    found, table = stored.get("classes_from"), stored.get("table")
+    ends = table.get("target_range") if isinstance(table, dict) else None
+    return found if found in get_args(ClassesFrom) else None, None if ends is None else tuple(ends)
 
 
 def source_key(directory: ModelDirectory, state: State) -> bytes | None:

@@ -3,7 +3,7 @@
 import json
 import shlex
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Literal
 
 from certified_unlearning.data.tables.declaration import MOST_CLASSES, Table
@@ -17,6 +17,8 @@ FEWEST_OF_A_CLASS = 10
 """A class that is taken from fewer records tells of each of them: the list of classes stays when they leave."""
 _ROWS_AT_ONCE = 1 << 22
 _MOST_NAMED = 12
+_FEW_NUMBERS = 10
+"""Numbers with more different values than that are hardly classes."""
 
 
 def count_classes(table: Table) -> dict[str, int]:
@@ -35,7 +37,8 @@ def count_classes(table: Table) -> dict[str, int]:
                 counts[text] += each["counts"]
         if len(counts) > MOST_CLASSES:
             raise DataError(
-                f"{table.path}: the label {table.label} has more than {MOST_CLASSES} different values; is it a class?"
+                f"{table.path}: the label {table.label} has more than {MOST_CLASSES} different values; "
+                f"{in_place_of_classes(table.label, counts)}"
             )
         first_row += batch.num_rows
     if first_row == 1:
@@ -51,6 +54,17 @@ def count_classes(table: Table) -> dict[str, int]:
     }
 
 
+def in_place_of_classes(label: str, values: Iterable[str]) -> str:
+    """Return what a label with so many values could be, and what to do then."""
+    if not all(map(parses, values)):
+        return "is it a class?"
+    quoted = shlex.quote(f"{label}=LOW:HIGH")
+    return (
+        f"if they are numbers to predict, and no classes: use --regression and --range {quoted} (in a YAML file: "
+        "target_range: [LOW, HIGH]), two numbers known beforehand"
+    )
+
+
 def require_common(
     table: Table, counts: Mapping[str, int], *, fewest: int, noun: Literal["record", "person"] = "record"
 ) -> None:
@@ -58,6 +72,11 @@ def require_common(
     rare = [text for text in sorted(counts, key=counts.__getitem__) if counts[text] < fewest]
     if not rare:
         return
+    if len(counts) > _FEW_NUMBERS and 2 * len(rare) > len(counts) and all(map(parses, counts)):
+        raise DataError(
+            f"{table.path}: the label {table.label} has {len(counts)} different numbers, most of them of fewer than "
+            f"{counted(fewest, noun)}; {in_place_of_classes(table.label, counts)}"
+        )
     misspelt = {text: common for text in rare if (common := _more_common_spelling(text, counts)) is not None}
     named = ", ".join(
         f"{text!r} ({counted(counts[text], noun)}"
