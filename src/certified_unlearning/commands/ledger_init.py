@@ -244,7 +244,7 @@ def _print_noise(table: "Table", noise: float) -> None:
     if noise > spread:
         print_warnings(
             [
-                f"so much noise hides what is learned: a {table.label} that is spread evenly over the range has a "
+                f"so much noise hides what is learned: {table.label} that is spread evenly over the range has a "
                 f"standard deviation of {spread:.3g}; a smaller C helps, and newton-removal needs far less noise"
             ]
         )
@@ -255,8 +255,8 @@ def _about_targets(table: "Table", targets: "TargetCounts") -> list[str]:
     warnings = []
     if outside := targets.below + targets.above:
         warnings.append(
-            f"{counted(outside, 'record')} {'has' if outside == 1 else 'have'} a {table.label} outside its range "
-            f"({targets.below:,} below, {targets.above:,} above), which counts as the nearer end"
+            f"in {counted(outside, 'record')} {table.label} lies outside its range ({targets.below:,} below, "
+            f"{targets.above:,} above), and counts as the nearer end"
         )
     if values := targets.only_values:
         warnings.append(
@@ -281,7 +281,7 @@ def _from_flags(flags: dict[str, Any], regression: bool) -> dict[str, Any]:
         example = shlex.quote(f"{label}=LOW:HIGH")
         raise ParameterError(
             f"--regression needs --range {example}, two numbers known beforehand and not taken from this file: the "
-            f"guarantee rests on them, and a {label} beyond them counts as the nearer one"
+            "guarantee rests on them, and what lies beyond them counts as the nearer one"
         )
     return flags | {"target_range": ranges.pop(label), "ranges": ranges}
 

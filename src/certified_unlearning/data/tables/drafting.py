@@ -49,6 +49,7 @@ _AS_WIDE = 2.5
 _MARKED = re.compile(rf"^ *(?P<key>\"(?:[^\"\\]|\\.)*\"|[^ :#\"][^:#\n]*):.*#\s*{MARK}[^\[\]{{}}\"'\n]*$", re.MULTILINE)
 _NEEDS = {
     "classes": "list the classes that there can be",
+    "target_range": "write the lowest and the highest label that you know without the file, such as 0 and 1000000",
     "categories": "list the values that there can be",
     "ranges": "write the lowest and the highest value that you know without the file, such as 0 and 120 of an age",
     "missing": "write a number that you would take without the file",
@@ -59,7 +60,7 @@ _HEAD = (
     "guarantee covers that. Each mark says what to write there from what you know without the file. Remove a mark when",
     "that is written: `unlearn init` refuses what is marked. A list of classes or categories without a mark has only",
     "values of at least {fewest} each. The counts in comments are from the data, too: delete them before you hand this",
-    "on. For `unlearn init MODEL_DIR --table THIS_FILE --epsilon 1`; for the pipeline, below own_data and a name.",
+    "on. For `unlearn init MODEL_DIR --table THIS_FILE --epsilon 1`{pipeline}.",
 )
 _NAME_OF_IDENTIFIER = re.compile(r"(.*[_ -])?(id|uuid|guid|key|number|nr|no)", re.IGNORECASE)
 _PLAIN = re.compile(rf"[A-Za-z_][A-Za-z0-9_.]*({RUN}[A-Za-z_][A-Za-z0-9_.]*)?")
@@ -86,6 +87,7 @@ class Draft:
     _of_people: bool = False
     _categories: dict[str, list[str | None]] = field(default_factory=dict)
     _ranges: dict[str, tuple[float, float]] = field(default_factory=dict)
+    _target_range: tuple[float, float] | None = None
     _missing: dict[str, float] = field(default_factory=dict)
     _checked: set[tuple[str, str]] = field(default_factory=set)
 
@@ -111,7 +113,14 @@ class Draft:
         return sorted(self._checked, key=lambda mark: order.get(mark[1], -1))
 
 
-def draft(path: str, label: str | None, identifier: str | None = None, *, beside: Path | None = None) -> Draft:
+def draft(
+    path: str,
+    label: str | None,
+    identifier: str | None = None,
+    *,
+    beside: Path | None = None,
+    regression: bool = False,
+) -> Draft:
     """Return the draft of a declaration.
 
     Args:
@@ -119,11 +128,12 @@ def draft(path: str, label: str | None, identifier: str | None = None, *, beside
         label: The column to predict. None: an error names those that could be.
         identifier: The column that says whose a row is, if there is one.
         beside: The directory that the draft is going to lie in; its path to the file begins there.
+        regression: Whether the label is a number to predict, and no class.
 
     Raises:
         ParameterError: There is no label, or it is the identifier, too.
-        DataError: The file cannot be read or lacks one of the columns, the label is no class, or no column can be a
-            feature.
+        DataError: The file cannot be read or lacks one of the columns, the label is no class (or no number), or no
+            column can be a feature.
     """
     if label is not None and label == identifier:
         raise ParameterError(f"--label and --id are the same column {label!r}; give each its own")
@@ -131,15 +141,19 @@ def draft(path: str, label: str | None, identifier: str | None = None, *, beside
     require_columns(path, list(columns), [name for name in (label, identifier) if name is not None])
     if label is None:
         raise ParameterError(
-            f"--label is missing: which column of {path} is to be predicted? {_could_be_label(columns)}"
+            f"--label is missing: which column of {path} is to be predicted? {_could_be_label(columns, regression)}"
         )
     made = Draft()
     if identifier is not None:
         # So many rows hold a value of enough people, whoever they are.
         made._least *= max((columns[identifier].counts or Counter()).values(), default=1)
         made._of_people = True
-    _check_label(path, columns[label])
-    _look_at_label(columns[label], made)
+    if regression:
+        _check_target(path, columns[label])
+        _look_at_target(columns[label], made)
+    else:
+        _check_label(path, columns[label])
+        _look_at_label(columns[label], made)
     likely = _look_at_identifiers(columns, label, identifier, made)
     for column in columns.values():
         if column.name not in (label, identifier):
@@ -167,7 +181,10 @@ def marked(text: str) -> list[str]:
 # What is found.
 
 
-def _could_be_label(columns: dict[str, Column]) -> str:
+def _could_be_label(columns: dict[str, Column], regression: bool) -> str:
+    if regression:
+        of_numbers = [name for name, each in columns.items() if _is_target(each) and each.low < each.high]
+        return f"It could be {listed(of_numbers)}" if of_numbers else "None holds different numbers, and numbers alone"
     few = {name: each.distinct or 0 for name, each in columns.items() if each.unreadable is None}
     likely = [name for name, distinct in few.items() if 2 <= distinct <= LIKELY_CLASSES and not columns[name].dates]
     likely.sort(key=lambda name: (few[name], columns[name].missing > 0))
@@ -181,12 +198,40 @@ def _check_label(path: str, column: Column) -> None:
     if column.unreadable is not None:
         raise DataError(column.unreadable)
     if column.distinct is None or column.distinct > MOST_CLASSES:
-        raise DataError(
-            f"{path}: the label {column.name} has more than {MOST_CLASSES} different values; is it a class?"
-        )
+        question = "if they are numbers to predict: use --regression" if _is_target(column) else "is it a class?"
+        raise DataError(f"{path}: the label {column.name} has more than {MOST_CLASSES} different values; {question}")
     if column.distinct < 2:
         found = listed(sorted(column.counts or ())) or "no value"
         raise DataError(f"{path}: the label {column.name} has {found} only, expected two or more classes")
+
+
+def _is_target(column: Column) -> bool:
+    """Return whether a column holds numbers, and nothing else."""
+    return column.unreadable is None and 0 < column.numbers == column.present and not column.infinite
+
+
+def _check_target(path: str, column: Column) -> None:
+    if column.unreadable is not None:
+        raise DataError(column.unreadable)
+    if not _is_target(column):
+        others = column.infinite or column.present - column.numbers
+        where = f" (first in row {column.first_word})" if column.first_word else ""
+        what = f"{counted(others, 'value')} that cannot be predicted{where}" if column.present else "no value"
+        raise DataError(f"{path}: the label {column.name} has {what}; --regression predicts finite numbers")
+    if column.low == column.high:
+        raise DataError(f"{path}: the label {column.name} is {column.low:g} in every row: nothing to predict")
+
+
+def _look_at_target(column: Column, made: Draft) -> None:
+    made._target_range = nice_range(column.low, column.high)
+    made._checked.add(("target_range", "target_range"))
+    made.notes.append((column.name, f"the label; numbers from {column.low:g} to {column.high:g}"))
+    if column.distinct == 2:
+        made.notes.append((column.name, "two different values only: if they are classes, leave out --regression"))
+    if column.missing:
+        made.notes.append(
+            (column.name, f"{_rows(column.missing)} no label: leave them out of the file, `init` refuses them")
+        )
 
 
 def _look_at_label(column: Column, made: Draft) -> None:
@@ -489,13 +534,18 @@ def _lines(
     target = columns[label]
     yield f"# A draft, made by `unlearn declare` from {_in_comment(Path(path).name)} ({counted(target.rows, 'row')})."
     fewest = counted(FEWEST_OF_A_CLASS, "person" if made._of_people else "record")
-    yield from (f"# {line.format(fewest=fewest)}" for line in _HEAD)
+    is_class = made._target_range is None
+    pipeline = "; for the pipeline, below own_data and a name" if is_class else ""
+    yield from (f"# {line.format(fewest=fewest, pipeline=pipeline)}" for line in _HEAD)
     yield f"path: {_scalar(_shown_path(path, beside))}"
     yield f"label: {_scalar(label)}{_comment(made, label)}"
-    classes = sorted(target.counts or (), key=_by_size)
-    remarks = [_mark("classes")] if ("classes", "classes") in made._checked else []
-    remarks += ["the second is +1"] if len(classes) == 2 else []
-    yield f"classes: {_sequence(classes)}" + (f"  # {'; '.join(remarks)}" if remarks else "")
+    if made._target_range is not None:
+        yield f"target_range: {_sequence(made._target_range)}  # {_mark('target_range')}"
+    else:
+        classes = sorted(target.counts or (), key=_by_size)
+        remarks = [_mark("classes")] if ("classes", "classes") in made._checked else []
+        remarks += ["the second is +1"] if len(classes) == 2 else []
+        yield f"classes: {_sequence(classes)}" + (f"  # {'; '.join(remarks)}" if remarks else "")
     if identifier is None:
         yield f"# identifier: FILL_IN{_comment(made, 'identifier')}"
     else:
@@ -514,7 +564,8 @@ def _lines(
         yield "# Left out of the features:"
     for several, reason in grouped(made.left_out.items()):
         yield f"#   {_in_comment(f'{which(several)}: {reason}')}"
-    yield "# split: {test: 0.2}  # only for the pipeline, which needs test records; `unlearn init` takes none"
+    if is_class:
+        yield "# split: {test: 0.2}  # only for the pipeline, which needs test records; `unlearn init` takes none"
 
 
 def _section(key: str, columns: Collection[str], made: Draft) -> Iterator[str]:
