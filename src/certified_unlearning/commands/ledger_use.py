@@ -25,8 +25,6 @@ if TYPE_CHECKING:
     from certified_unlearning.ledger import LoadedModel
     from certified_unlearning.ledger.prediction import AnswersQuality
 
-    AnyQuality = Quality | TargetQuality | AnswersQuality
-
 NOT_FOR_PUBLICATION = "on the training records that are left, without noise: not for publication"
 _WITHOUT_NOISE = "These numbers are computed from the records without noise: the guarantee does not cover them."
 _MEMORY = 1 << 24
@@ -142,7 +140,9 @@ def _belongs(records: int) -> str:
     return "belongs to a person" if records == 1 else "belong to people"
 
 
-def warnings_about(quality: "AnyQuality", model_dir: Path, *, names_columns: bool = True) -> list[str]:
+def warnings_about(
+    quality: "Quality | TargetQuality | AnswersQuality", model_dir: Path, *, names_columns: bool = True
+) -> list[str]:
     """Return what a user must be warned of, and what helps, as tried on the training records that are left.
 
     Args:
