@@ -1,6 +1,7 @@
 """A ledger that predicts numbers: the range of the label is declared, and the rest is as of classes."""
 
 import json
+import re
 import shutil
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,8 @@ from sklearn.metrics import mean_absolute_error, r2_score, root_mean_squared_err
 
 from certified_unlearning import certificate
 from certified_unlearning.certificate import ResidualCertificate, StepsCertificate
+from certified_unlearning.commands.ledger_use import warnings_about
+from certified_unlearning.data.quality import TargetQuality
 from certified_unlearning.data.tables.declared import prepare_table
 from certified_unlearning.data.tables.table import Table, read_blocks
 from certified_unlearning.errors import DataError, ParameterError
@@ -24,6 +27,7 @@ from certified_unlearning.ledger.initialisation import initialise
 from certified_unlearning.ledger.mechanisms import MECHANISMS
 from certified_unlearning.ledger.model import method_of, read_secret, read_stored, with_intercept
 from certified_unlearning.ledger.prediction import LoadedRegression
+from certified_unlearning.ledger.quality import quality_left
 from certified_unlearning.ledger.store import LedgerError
 from certified_unlearning.ledger.verification import verify
 from certified_unlearning.mechanisms.refit_plan import RefitPlan
@@ -323,7 +327,7 @@ def test_a_draft_of_regression_marks_the_range_and_is_taken_without_marks(tmp_pa
         unlearn("init", tmp_path / "model", "--table", draft, "--epsilon", 1)
     draft.write_text("\n".join(line.split("#")[0] for line in text.splitlines()))
     said = unlearn("init", tmp_path / "model", "--table", draft, "--epsilon", 1, "--regression")
-    assert "predicts: 'income', numbers from" in said.stdout
+    assert "predicts: 'income', a number from" in said.stdout
 
 
 @pytest.mark.parametrize(
@@ -436,8 +440,7 @@ def test_a_model_that_is_no_better_than_the_mean_is_warned_of(tmp_path: Path, un
 def test_a_session_on_the_command_line(tmp_path: Path, unlearn: Unlearn) -> None:
     data, model = csv(tmp_path), tmp_path / "model"
     said = unlearn("init", model, "--data", data, *REGRESSION)
-    assert "predicts: 'income', numbers from " in said.stdout
-    assert "its range, 0 to 60,000, as declared" in said.stdout
+    assert "predicts: 'income', a number from 0 to 60,000 (as declared)" in said.stdout
     assert "noise in a prediction: a standard deviation of at most 30 (income)" in said.stdout
     assert "R^2 0." in said.stdout
     assert said.stderr == ""
@@ -450,3 +453,47 @@ def test_a_session_on_the_command_line(tmp_path: Path, unlearn: Unlearn) -> None
     page = tmp_path / "answer.html"
     unlearn("show", model, "--id", "p3", "-o", page)
     assert "The range of the predicted number was not chosen by looking at the records." in page.read_text()
+
+
+# Advice.
+
+
+@pytest.mark.parametrize(
+    ("asked", "trouble"),
+    [
+        ({"mechanism": "langevin", "epsilon": 1.0, "C": 1.0}, "noise is the trouble"),
+        ({"sigma": 10.0}, "noise is the trouble"),
+        ({"C": 1e-6}, "the regulariser is the trouble"),
+    ],
+)
+def test_following_a_warning_gives_a_better_model(original: Original, tmp_path: Path, asked: Any, trouble: str) -> None:
+    """Noise is drawn: of ten models one at least is warned of, but with probability below 1e-6."""
+    for number in range(10):
+        path = tmp_path / f"poor-{number}"
+        make_regression(path, original.data, **asked)
+        found = quality_left(path)
+        if found.fact is not None:
+            break
+    (advice,) = warnings_about(found, path)[1:]
+    assert trouble in advice
+    (C, promised) = re.search(r"--C (\S+) without --sigma.*?R\^2 ([\d.]+)", advice).groups()  # type: ignore[union-attr]
+    table = Table(path=str(original.data), label="income", identifier="person", target_range=RANGE)
+    initialise(tmp_path / "better", table, epsilon=1.0, C=float(C))
+    better = quality_left(tmp_path / "better")
+    assert isinstance(better, TargetQuality)
+    assert better.fact is None
+    assert better.r2 == pytest.approx(float(promised), abs=0.05)
+
+
+def test_a_range_that_is_far_too_wide_is_said_to_be_the_trouble(original: Original, tmp_path: Path) -> None:
+    table = Table(path=str(original.data), label="income", identifier="person", target_range=(0.0, 1e9))
+    initialise(tmp_path / "model", table, epsilon=1.0)
+    (advice,) = warnings_about(quality_left(tmp_path / "model"), tmp_path / "model")[1:]
+    assert "the range of the label is the trouble: it is" in advice
+
+
+def test_columns_that_tell_nothing_are_said_to_be_the_trouble(tmp_path: Path) -> None:
+    data = csv(tmp_path, income=np.random.default_rng(1).uniform(0, 60_000, 450))
+    make_regression(tmp_path / "model", data, sigma=1e-3)
+    (advice,) = warnings_about(quality_left(tmp_path / "model"), tmp_path / "model")[1:]
+    assert "these columns hardly tell the label" in advice

@@ -210,10 +210,8 @@ def _print_contents(file: Path | None, contents: "Contents") -> None:
         print("classes: " + ", ".join(f"{name!r} {count:,}" for name, count in shown) + f"{more} ({origin})")
     else:
         low, high = contents.table.target_range or (0.0, 0.0)
-        print(
-            f"predicts: {contents.table.label!r}, numbers from {contents.targets.least:,g} to "
-            f"{contents.targets.most:,g} in the records; its range, {low:,g} to {high:,g}, as declared"
-        )
+        # The smallest and the largest are each one record's, and nobody should take the range from them.
+        print(f"predicts: {contents.table.label!r}, a number from {low:,g} to {high:,g} (as declared)")
     print(
         f"identifiers: {contents.table.identifier!r}, {counted(contents.people, 'person')} in "
         f"{counted(contents.records, 'record')}"

@@ -5,7 +5,7 @@ Records come block by block, so that they may be more than memory holds. Free of
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -16,7 +16,7 @@ from certified_unlearning.text import noun_of
 MOST_SCORES = 1 << 23
 """Scores that are kept for the AUC of more than two classes, 64 MB; of two classes one of each record is kept."""
 HARDLY = 0.02
-"""By how much balanced accuracy must be above that of always saying the same class."""
+"""By how much balanced accuracy must be above that of always saying the same class, and R^2 above 0."""
 _LEAST_PROBABILITY = float(np.finfo(np.float64).eps)
 
 
@@ -245,9 +245,6 @@ class TargetQuality:
     mean_line: float
     records: int
 
-    comparable: ClassVar[None] = None
-    """Nobody says what helps."""
-
     @property
     def fact(self) -> str | None:
         """What a user must be warned of; None if there is nothing."""
@@ -255,7 +252,14 @@ class TargetQuality:
             return "all targets are the same, so nothing here says what the model is worth"
         if self.root_mean_squared_error >= self.mean_line:
             return "the model is no better than always saying the mean of these targets"
+        if self.r2 < HARDLY:
+            return "the model is hardly better than always saying the mean of these targets"
         return None
+
+    @property
+    def comparable(self) -> "TargetQuality | None":
+        """What other models can be compared with, to find one that is better; None where all targets are the same."""
+        return None if self.r2 is None else self
 
     @property
     def numbers(self) -> dict[str, Any]:

@@ -83,7 +83,8 @@ class Settings(BaseModel, ABC):
             InfeasibleError: The target cannot be met.
         """
 
-    def score_noise(self, plan: Any) -> float:
+    @classmethod
+    def score_noise(cls, plan: Any) -> float:
         """Return a standard deviation that the noise in a score of a row of norm 1 has at most.
 
         It is asked of mechanisms that pass `check_regression`.
@@ -183,7 +184,8 @@ class LangevinSettings(TargetSettings):
         asked = dict(self) | {"C": self.inverse_strength(numbers["n"])}
         return plan_learner(adjacency="zero-out", **asked, **numbers)
 
-    def score_noise(self, plan: "LangevinLearner | MiniBatchLearner") -> float:
+    @classmethod
+    def score_noise(cls, plan: "LangevinLearner | MiniBatchLearner") -> float:
         """See `Settings.score_noise`."""
         return score_noise(plan.exact_problem, sigma=plan.sigma)
 
@@ -237,7 +239,8 @@ class RefitSettings(TargetSettings):
             records_between_reads=self.records_between_reads,
         )
 
-    def score_noise(self, plan: "RefitPlan") -> float:
+    @classmethod
+    def score_noise(cls, plan: "RefitPlan") -> float:
         """See `Settings.score_noise`."""
         return plan.sigma
 
@@ -410,7 +413,7 @@ MECHANISMS: Mapping[str, LedgerMechanism] = {
         LedgerMechanism(
             "newton-removal",
             "a request reads its own records only, compared with an exact refit plus the same noise, for two classes "
-            "and at most 5000 numbers a record (with more: a certified refit, which reads all)",
+            "or --regression, and at most 5000 numbers a record (with more: a certified refit, which reads all)",
             RefitSettings,
             _exact_refit,
         ),
