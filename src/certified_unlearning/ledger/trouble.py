@@ -6,7 +6,7 @@ written nowhere. It takes seconds, and scikit-learn and PyTorch are loaded for i
 """
 
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -61,14 +61,14 @@ def trouble_left(path: Path, quality: Quality | TargetQuality, *, names_columns:
     if largest is not None:
         # First things first: what noise and regulariser do to the others' small numbers says nothing of them.
         return [f"{warning_about(model.table, largest)}, in a new `unlearn init`"] if names_columns else []
-    if isinstance(quality, TargetQuality):
+    if model.table.is_regression:
         said = _of_numbers(model, weights, rows, positions, left)
         return [f"{sentence} ({tried}; not for publication)" for sentence in said]
     trial = Trial(rows, positions, learner.classes, left / learner.n)
     if not trial.is_possible:
         return []
     tried_with = advice(learner, model.table, model.intercept, trial, weights, trial.published(weights))
-    return [f"{sentence} ({tried}; not for publication)" for sentence in tried_with.sentences(quality)]
+    return [f"{sentence} ({tried}; not for publication)" for sentence in tried_with.sentences(cast(Quality, quality))]
 
 
 def _of_numbers(
