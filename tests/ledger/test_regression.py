@@ -463,7 +463,7 @@ def test_a_session_on_the_command_line(tmp_path: Path, unlearn: Unlearn) -> None
     [
         ({"mechanism": "langevin", "epsilon": 1.0, "C": 1.0}, "noise is the trouble"),
         ({"sigma": 10.0}, "noise is the trouble"),
-        ({"C": 1e-6}, "the regulariser is the trouble"),
+        ({"C": 1e-6, "sigma": 1e-3}, "the regulariser is the trouble"),
     ],
 )
 def test_following_a_warning_gives_a_better_model(original: Original, tmp_path: Path, asked: Any, trouble: str) -> None:
