@@ -23,7 +23,7 @@ from certified_unlearning.ledger import requests
 from certified_unlearning.ledger.directory import shell_command
 from certified_unlearning.ledger.requests import Status
 from certified_unlearning.ledger.state import State, Version
-from certified_unlearning.text import counted
+from certified_unlearning.text import counted, with_commas
 from certified_unlearning.vocabulary import ClassesFrom
 
 if TYPE_CHECKING:
@@ -129,7 +129,7 @@ def status(model_dir: ModelDir, quality: WithQuality = True, as_json: AsJson = F
 def _labels(origin: ClassesFrom | None, target_range: tuple[float, float] | None) -> str:
     """Return where the list of classes comes from, or the range of numbers."""
     if target_range is not None:
-        return f"predicts numbers: from {target_range[0]:,g} to {target_range[1]:,g}, as declared"
+        return f"predicts numbers: from {with_commas(target_range[0])} to {with_commas(target_range[1])}, as declared"
     if origin == "declaration":
         return "classes: declared"
     if origin == "records":

@@ -21,7 +21,7 @@ from certified_unlearning.commands.settings import with_settings
 from certified_unlearning.errors import ParameterError
 from certified_unlearning.files import read_yaml
 from certified_unlearning.ledger.mechanisms import DEFAULT, MECHANISMS
-from certified_unlearning.text import counted, rounded_up, seconds_in_words
+from certified_unlearning.text import counted, rounded_up, seconds_in_words, with_commas
 
 if TYPE_CHECKING:
     from certified_unlearning.data.tables.declaration import Table
@@ -197,6 +197,7 @@ def _announce(file: Path | None, contents: "Contents") -> None:
 
 def _print_contents(file: Path | None, contents: "Contents") -> None:
     from certified_unlearning.data.advice.ranges import warning_about
+    from certified_unlearning.data.tables.classes import are_numbers, in_place_of_classes
     from certified_unlearning.data.tables.spellings import described, groups_of
     from certified_unlearning.data.tables.table_values import listed
 
@@ -211,7 +212,9 @@ def _print_contents(file: Path | None, contents: "Contents") -> None:
     else:
         low, high = contents.table.target_range or (0.0, 0.0)
         # The smallest and the largest are each one record's, and nobody should take the range from them.
-        print(f"predicts: {contents.table.label!r}, a number from {low:,g} to {high:,g} (as declared)")
+        print(
+            f"predicts: {contents.table.label!r}, a number from {with_commas(low)} to {with_commas(high)} (as declared)"
+        )
     print(
         f"identifiers: {contents.table.identifier!r}, {counted(contents.people, 'person')} in "
         f"{counted(contents.records, 'record')}"
@@ -223,6 +226,9 @@ def _print_contents(file: Path | None, contents: "Contents") -> None:
             f"the identifier {contents.table.identifier} is {listed(contents.absent)} in one row each: leave these "
             "rows out if that means that it is missing"
         )
+    if contents.classes_from == "records" and are_numbers(contents.classes):
+        label = contents.table.label
+        warnings.append(f"{len(contents.classes)} numbers are a class each; {in_place_of_classes(label)}")
     warnings += [
         f"the classes {listed(group.spellings)} differ only in {group.difference}: are they one class?"
         for group in groups_of(map(str, contents.table.classes or ()))
@@ -236,14 +242,15 @@ def _print_contents(file: Path | None, contents: "Contents") -> None:
 
 def _print_noise(table: "Table", noise: float) -> None:
     """Print how much noise a prediction has, beside targets that are spread evenly over their range."""
-    print(f"noise in a prediction: a standard deviation of at most {rounded_up(noise, 3)} ({table.label})")
+    most = with_commas(float(rounded_up(noise, 3)))
+    print(f"noise in a prediction: a standard deviation of at most {most} ({table.label})")
     low, high = table.target_range or (0.0, 0.0)
     spread = (high - low) / math.sqrt(12)
     if noise > spread:
         print_warnings(
             [
-                f"so much noise hides what is learned: {table.label} that is spread evenly over the range has a "
-                f"standard deviation of {spread:.3g}; a smaller C helps, and newton-removal needs far less noise"
+                f"so much noise may hide what is learned: {table.label} that is spread evenly over the range has a "
+                f"standard deviation of {with_commas(spread, 3)}; a smaller C helps, and newton-removal needs far less"
             ]
         )
 

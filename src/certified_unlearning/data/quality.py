@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from certified_unlearning.errors import DataError, ParameterError
-from certified_unlearning.text import noun_of
+from certified_unlearning.text import noun_of, with_commas
 
 MOST_SCORES = 1 << 23
 """Scores that are kept for the AUC of more than two classes, 64 MB; of two classes one of each record is kept."""
@@ -270,8 +270,9 @@ class TargetQuality:
     def line(self) -> str:
         """All numbers in one line."""
         return (
-            f"{self._r2}, root mean squared error {self.root_mean_squared_error:.4g}, mean absolute error "
-            f"{self.mean_absolute_error:.4g}; always their mean: root mean squared error {self.mean_line:.4g}"
+            f"{self._r2}, root mean squared error {with_commas(self.root_mean_squared_error, 4)}, mean absolute error "
+            f"{with_commas(self.mean_absolute_error, 4)}; always their mean: root mean squared error "
+            f"{with_commas(self.mean_line, 4)}"
         )
 
     @property

@@ -29,6 +29,7 @@ from certified_unlearning.ledger.requests import Status, status
 from certified_unlearning.ledger.state import Start
 from certified_unlearning.ledger.store import Ledger, Record
 from certified_unlearning.mechanisms.learners.duration import seconds_to_learn
+from certified_unlearning.text import with_commas
 from certified_unlearning.vocabulary import ClassesFrom
 
 
@@ -269,11 +270,13 @@ def _require_varied(table: Table, targets: TargetCounts) -> None:
     """Raise `DataError` if all targets count as the same number."""
     low, high = table.target_range or (0.0, 0.0)
     if targets.least == targets.most:
-        raise DataError(f"{table.path}: the label {table.label} is {targets.least:g} in every row: nothing to predict")
+        raise DataError(
+            f"{table.path}: the label {table.label} is {with_commas(targets.least)} in every row: nothing to predict"
+        )
     if targets.most <= low or targets.least >= high:
         raise DataError(
-            f"{table.path}: every {table.label} lies outside its range, {low:g} to {high:g}, and counts as the same "
-            f"end of it; declare a range that targets lie in"
+            f"{table.path}: every {table.label} lies outside its range, {with_commas(low)} to {with_commas(high)}, "
+            f"and counts as the same end of it; declare a range that targets lie in"
         )
 
 

@@ -214,9 +214,13 @@ class LoadedRegression(LoadedModel):
 
         Raises:
             DataError: There are no rows, or all targets are the same.
-            ParameterError: There are more or fewer targets than rows.
+            ParameterError: A target is no number, or there are more or fewer of them than rows.
         """
-        found = target_quality_of(self.predict(rows), np.asarray(labels, np.float64).ravel())
+        try:
+            targets = np.asarray(labels, np.float64).ravel()
+        except (TypeError, ValueError) as error:
+            raise ParameterError(f"labels must be numbers: {error}") from error
+        found = target_quality_of(self.predict(rows), targets)
         if found.r2 is None:
             raise DataError("all targets are the same, so there is no R^2")
         return found.r2

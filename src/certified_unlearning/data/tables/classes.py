@@ -3,7 +3,7 @@
 import json
 import shlex
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Mapping
 from typing import Literal
 
 from certified_unlearning.data.tables.declaration import MOST_CLASSES, Table
@@ -38,7 +38,7 @@ def count_classes(table: Table) -> dict[str, int]:
         if len(counts) > MOST_CLASSES:
             raise DataError(
                 f"{table.path}: the label {table.label} has more than {MOST_CLASSES} different values; "
-                f"{in_place_of_classes(table.label, counts)}"
+                + (in_place_of_classes(table.label) if are_numbers(counts) else "is it a class?")
             )
         first_row += batch.num_rows
     if first_row == 1:
@@ -54,14 +54,17 @@ def count_classes(table: Table) -> dict[str, int]:
     }
 
 
-def in_place_of_classes(label: str, values: Iterable[str]) -> str:
-    """Return what a label with so many values could be, and what to do then."""
-    if not all(map(parses, values)):
-        return "is it a class?"
+def are_numbers(classes: Collection[str]) -> bool:
+    """Return whether classes are so many numbers that they are hardly classes."""
+    return len(classes) > _FEW_NUMBERS and all(map(parses, classes))
+
+
+def in_place_of_classes(label: str) -> str:
+    """Return what to do where numbers are no classes."""
     quoted = shlex.quote(f"{label}=LOW:HIGH")
     return (
-        f"if they are numbers to predict, and no classes: use --regression and --range {quoted} (in a YAML file: "
-        "target_range: [LOW, HIGH]), two numbers known beforehand"
+        f"if they are numbers to predict, and no classes: `unlearn init --regression --range {quoted}` (in a YAML "
+        "file: target_range: [LOW, HIGH]), two numbers known beforehand"
     )
 
 
@@ -72,10 +75,10 @@ def require_common(
     rare = [text for text in sorted(counts, key=counts.__getitem__) if counts[text] < fewest]
     if not rare:
         return
-    if len(counts) > _FEW_NUMBERS and 2 * len(rare) > len(counts) and all(map(parses, counts)):
+    if 2 * len(rare) > len(counts) and are_numbers(counts):
         raise DataError(
             f"{table.path}: the label {table.label} has {len(counts)} different numbers, most of them of fewer than "
-            f"{counted(fewest, noun)}; {in_place_of_classes(table.label, counts)}"
+            f"{counted(fewest, noun)}; {in_place_of_classes(table.label)}"
         )
     misspelt = {text: common for text in rare if (common := _more_common_spelling(text, counts)) is not None}
     named = ", ".join(

@@ -28,7 +28,7 @@ from certified_unlearning.data.tables.survey import Column, survey
 from certified_unlearning.data.tables.table import require_columns
 from certified_unlearning.data.tables.table_values import listed
 from certified_unlearning.errors import DataError, ParameterError
-from certified_unlearning.text import counted
+from certified_unlearning.text import counted, with_commas
 
 MOST_CATEGORIES = 50
 """Columns with more different words are left out."""
@@ -225,7 +225,7 @@ def _check_target(path: str, column: Column) -> None:
 def _look_at_target(column: Column, made: Draft) -> None:
     made._target_range = nice_range(column.low, column.high)
     made._checked.add(("target_range", "target_range"))
-    made.notes.append((column.name, f"the label; numbers from {column.low:g} to {column.high:g}"))
+    made.notes.append((column.name, f"the label; numbers from {with_commas(column.low)} to {with_commas(column.high)}"))
     if column.distinct == 2:
         made.notes.append((column.name, "two different values only: if they are classes, leave out --regression"))
     if column.missing:

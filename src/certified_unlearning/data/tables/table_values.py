@@ -38,9 +38,9 @@ _FEATURE = Remedies(
     "leave it out of the features",
 )
 TARGET = Remedies(
-    "leave out the row: only a number can be predicted",
-    "only a number can be predicted; to predict classes, leave out --regression (target_range in a file)",
-    "only a number can be predicted",
+    "leave out the row: --regression (target_range in a file) predicts numbers",
+    "write it like 1234.5; --regression (target_range in a file) predicts numbers only",
+    "--regression (target_range in a file) predicts numbers only",
 )
 """Of a label that is a number to predict."""
 
