@@ -95,7 +95,8 @@ def test_requests_stay_within_the_budget_of_an_exact_refit(original: Original, m
         gone.add(person)
         readings.append(version.reading)
         distance = np.linalg.norm(secret_weights(model) - exact_refit(original, model, gone))
-        assert distance <= plan.budget / plan.strong_convexity + 1e-8
+        # The step is exact for a quadratic: the solver's remainder is left, far below the budget.
+        assert distance <= min(1e-6, plan.budget / plan.strong_convexity)
     # 2, 1, 2, 1 and 2 records; data are read for the request with which more than 4 are gone.
     assert readings == ["none", "none", "scheduled", "none", "none"]
     current = verify(model).current
@@ -122,7 +123,7 @@ def test_apply_that_is_killed_or_finds_the_disk_full_at_any_of_its_changes_ends_
         assert fork("apply", copy) == 0
         assert verify(copy).state.records_removed == 2
         distance = np.linalg.norm(secret_weights(copy) - right)
-        assert distance <= plan.budget / plan.strong_convexity + 1e-8
+        assert distance <= min(1e-6, plan.budget / plan.strong_convexity)
         shutil.rmtree(copy)
     assert accidents > 40
 
@@ -192,6 +193,19 @@ def test_targets_beyond_the_range_count_as_its_ends_and_init_says_so(tmp_path: P
     said = unlearn("init", tmp_path / "model", "--data", data, *REGRESSION)
     assert "in 3 records income lies outside its range (1 below, 2 above), and counts as the nearer end" in said.stderr
     assert np.fromfile(ModelDirectory(tmp_path / "model").targets, np.float64)[:3].tolist() == [1, 1, -1]
+
+
+def test_without_an_intercept_targets_are_clipped_to_the_same_range(tmp_path: Path) -> None:
+    """Then 0 is mapped to 0: what lies between the range and its mirror image is below it, too."""
+    income = write_table(tmp_path / "people.csv", numbers=True)["income"].copy()
+    income[:3] = [1e9, -20_000, -1e9]
+    table = Table(
+        path=str(csv(tmp_path, income=income)), label="income", identifier="person", target_range=(10_000.0, 60_000.0)
+    )
+    initialise(tmp_path / "model", table, epsilon=1.0, intercept=False)
+    found = np.fromfile(ModelDirectory(tmp_path / "model").targets, np.float64)
+    assert found[:3].tolist() == [1, 1 / 6, 1 / 6]
+    assert (found == income.clip(10_000, 60_000) / 60_000).all()
 
 
 def test_a_target_in_the_millions_is_learned_as_well_as_the_same_in_thousands(tmp_path: Path) -> None:
