@@ -19,12 +19,12 @@ from certified_unlearning.commands.ledger_use import warnings_about
 from certified_unlearning.data.quality import TargetQuality
 from certified_unlearning.data.tables.declared import prepare_table
 from certified_unlearning.data.tables.table import Table, read_blocks
-from certified_unlearning.errors import DataError, ParameterError
+from certified_unlearning.errors import AssumptionError, DataError, ParameterError
 from certified_unlearning.ledger import load_model, requests
 from certified_unlearning.ledger.application import apply
 from certified_unlearning.ledger.directory import ModelDirectory
 from certified_unlearning.ledger.initialisation import initialise
-from certified_unlearning.ledger.mechanisms import MECHANISMS, LangevinSettings
+from certified_unlearning.ledger.mechanisms import MECHANISMS, LangevinSettings, RefitSettings
 from certified_unlearning.ledger.model import method_of, read_secret, read_stored, with_intercept
 from certified_unlearning.ledger.prediction import LoadedRegression
 from certified_unlearning.ledger.quality import quality_left
@@ -246,6 +246,19 @@ def test_a_range_that_is_none_is_refused(tmp_path: Path, ends: tuple[float, floa
     with pytest.raises(ParameterError, match=r"target_range must be a pair \(low, high\)"):
         initialise(tmp_path / "model", table, epsilon=1.0)
     assert not (tmp_path / "model").exists()
+
+
+@pytest.mark.parametrize(("n", "C"), [(10_000, 1.0), (400_000, 0.1), (10_000_000, 1e-3)])
+def test_many_records_are_planned_with_the_usual_noise_and_a_smaller_c(n: int, C: float) -> None:
+    """Rounding in float64 would take the budget of `C = 1`, which is refused where it is asked for."""
+    settings, sizes = RefitSettings(epsilon=1.0), {"n": n, "features": 11, "classes": 1, "target_range": RANGE}
+    plan = settings.plan("newton-removal", **sizes)
+    assert (plan.sigma, plan.epsilon) == (1e-3, 1.0)
+    assert plan.strong_convexity == pytest.approx(1 / (2 * C * n))
+    assert settings.words(plan).line.startswith(f"C = {C:g}, C n = {C * n:,.0f}: ")
+    if C < 1:
+        with pytest.raises(AssumptionError, match="rounding in float64 may be"):
+            RefitSettings(epsilon=1.0, C=1.0).plan("newton-removal", **sizes)
 
 
 # Mistakes.

@@ -16,7 +16,7 @@ from certified_unlearning.accounting import ACCOUNTANTS
 from certified_unlearning.accounting.core.checks import require_positive
 from certified_unlearning.accounting.core.losses import regularisation_of
 from certified_unlearning.accounting.core.scale import QUICK_CONDITION, score_noise
-from certified_unlearning.errors import ParameterError
+from certified_unlearning.errors import AssumptionError, ParameterError
 from certified_unlearning.text import counted, rounded_up
 from certified_unlearning.vocabulary import DELTA_HELP, Delta, DType
 
@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 
 BatchSize = int | Literal["auto"] | None
 """Records of a mini-batch; None for all of them, ``auto`` for as many as the number of records advises."""
+_MOST_POWERS = 9
+"""So many powers of ten of the usual ``C`` are tried, where numbers are predicted."""
 TargetRange = tuple[float, float] | None
 SLOW = 3
 """From how many times the advised ``C n`` on `init` warns."""
@@ -134,8 +136,9 @@ class LinearSettings(Settings):
         """Return ``lambda`` of the mean loss of ``n`` rows."""
         return n * regularisation_of(C=self.inverse_strength(n), n=n, intercept=self.intercept)
 
-    def _about_strength(self, n: int) -> str:
-        return f"C = {self.inverse_strength(n):.4g}, C n = {self.inverse_strength(n) * n:,.0f}"
+    def _about_strength(self, n: int, C: float | None = None) -> str:
+        C = self.inverse_strength(n) if C is None else C
+        return f"C = {C:.4g}, C n = {C * n:,.0f}"
 
 
 class TargetSettings(LinearSettings):
@@ -206,7 +209,9 @@ class LangevinSettings(TargetSettings):
 class RefitSettings(TargetSettings):
     """Settings of Newton removal and certified refits; see `RefitPlan.make`."""
 
-    C: float | None = _inverse_strength("1, as there (ridge regression calls 1 / C alpha)")
+    C: float | None = _inverse_strength(
+        "1, as there (ridge regression calls 1 / C alpha, and many records need a smaller one)"
+    )
     sigma: float | None = _optional("Standard deviation of the noise on published weights; by default 0.001.")
     records_between_reads: int | None = _optional(
         "After how many removed records data are read again; by default planned."
@@ -228,16 +233,27 @@ class RefitSettings(TargetSettings):
         """See `Settings.plan`."""
         from certified_unlearning.mechanisms.refit_plan import USUAL_SIGMA, RefitPlan
 
-        assert self.epsilon is not None
-        return RefitPlan.make(
-            **numbers,
-            strong_convexity=self.strong_convexity(numbers["n"]),
-            epsilon=self.epsilon,
-            delta=self.delta,
-            sigma=USUAL_SIGMA if self.sigma is None else self.sigma,
-            strict=self.strict_timing,
-            records_between_reads=self.records_between_reads,
-        )
+        def planned(strength: float) -> RefitPlan:
+            assert self.epsilon is not None
+            return RefitPlan.make(
+                **numbers,
+                strong_convexity=strength * self.strong_convexity(numbers["n"]),
+                epsilon=self.epsilon,
+                delta=self.delta,
+                sigma=USUAL_SIGMA if self.sigma is None else self.sigma,
+                strict=self.strict_timing,
+                records_between_reads=self.records_between_reads,
+            )
+
+        if target_range is None or self.C is not None:
+            return planned(1)
+        # Bounds on rounding grow with the weights that numbers may need, so many records need a smaller C.
+        for power in range(_MOST_POWERS):
+            try:
+                return planned(10.0**power)
+            except AssumptionError:
+                continue
+        return planned(10.0**_MOST_POWERS)
 
     @classmethod
     def score_noise(cls, plan: "RefitPlan") -> float:
@@ -248,7 +264,8 @@ class RefitSettings(TargetSettings):
         """Return how often data are read again."""
         reads = plan.records_between_reads
         often = f"after {counted(reads, 'removed record')} at the latest" if reads else "for every request"
-        return Words(f"{self._about_strength(plan.n)}: data are read again {often}")
+        C = self.strong_convexity(plan.n) / plan.strong_convexity * self.inverse_strength(plan.n)
+        return Words(f"{self._about_strength(plan.n, C)}: data are read again {often}")
 
 
 def _require_no_cuda(mechanism: str, device: str) -> None:

@@ -9,7 +9,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from certified_unlearning.mechanisms.refit_plan import USUAL_SIGMA
+from certified_unlearning.errors import UnlearningError
+from certified_unlearning.mechanisms.refit_plan import USUAL_SIGMA, RefitPlan
 
 GAIN = 0.03
 """By so much R^2 must be larger to count as better."""
@@ -28,6 +29,9 @@ class RegressionTrial(NamedTuple):
         rows: Shape ``(records, features)``, with the intercept's constant if the model has one.
         targets: From -1 to 1, shape ``(records,)``.
         strong_convexity: Of the model's objective ``mean loss + m |w|^2 / 2``.
+        n: How many records there were at the start.
+        epsilon: The model's target.
+        delta: Of the target.
         of_all: Which share of the objective's normaliser all the records are that these stand for.
         C: Scikit-learn's, of the model.
         noise: A bound on its noise's standard deviation in any direction of the weights.
@@ -36,6 +40,9 @@ class RegressionTrial(NamedTuple):
     rows: NDArray[np.float64]
     targets: NDArray[np.float64]
     strong_convexity: float
+    n: int
+    epsilon: float
+    delta: float
     of_all: float
     C: float
     noise: float
@@ -55,13 +62,13 @@ class RegressionTrial(NamedTuple):
             ]
         same, usual = self.expected(1, 0), self.expected(1, USUAL_SIGMA)
         said = list[str]()
-        if self.noise > USUAL_SIGMA and usual >= found + GAIN:
+        if self.noise > USUAL_SIGMA and usual >= found + GAIN and self._is_possible(1):
             said.append(
                 f"noise is the trouble: without it the same model has R^2 {same:.3f} in place of {found:.3f}; what "
                 f"helps in a new `unlearn init`: {self._flags(1)} (R^2 {usual:.3f})"
             )
-        larger = {times: self.expected(times, USUAL_SIGMA) for times in LARGER}
-        best = max(larger.values())
+        larger = {times: self.expected(times, USUAL_SIGMA) for times in LARGER if self._is_possible(times)}
+        best = max(larger.values(), default=-np.inf)
         if best >= max(same, found, 0) + GAIN:
             times = next(times for times, expected in larger.items() if expected >= best - GAIN)
             said.append(
@@ -89,6 +96,22 @@ class RegressionTrial(NamedTuple):
         return np.asarray(
             np.linalg.solve(rows.T @ rows + strength * np.eye(rows.shape[1]), rows.T @ self.targets[some])
         )
+
+    def _is_possible(self, times: float) -> bool:
+        """Return whether Newton removal can be planned with a ``C`` so many times as large."""
+        try:
+            RefitPlan.make(
+                n=self.n,
+                features=self.rows.shape[1],
+                classes=1,
+                strong_convexity=self.strong_convexity / times,
+                epsilon=self.epsilon,
+                delta=self.delta,
+                sigma=USUAL_SIGMA,
+            )
+        except UnlearningError:
+            return False
+        return True
 
     def _flags(self, times: float) -> str:
         return f"--mechanism newton-removal --C {times * self.C:.2g} without --sigma"
