@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from certified_unlearning.data.tables.table import Table
+from certified_unlearning.data.tables.declaration import Table
 from certified_unlearning.ledger.initialisation import initialise
 from certified_unlearning.ledger.requests import Status
 
@@ -43,3 +43,21 @@ def make_regression(path: Path, data: Path, **asked: Any) -> Status:
     table = Table(path=str(data), label="income", identifier="person", target_range=RANGE)
     usual = {"epsilon": 1.0, "C": 0.1, "sigma": 0.03, "records_between_reads": 4}
     return initialise(path, table, device="cpu", **(asked if "mechanism" in asked else usual | asked))
+
+
+def make_refit(path: Path, data: Path, **asked: Any) -> Status:
+    """Make a model directory by Newton removal, to which records can be added."""
+    table = Table(path=str(data), label="ill", identifier="person", classes=("no", "yes"))
+    usual: dict[str, Any] = {"epsilon": 1.0, "C": 0.1, "sigma": 0.03, "records_between_reads": 4}
+    return initialise(path, table, **(usual | asked))
+
+
+def write_new(path: Path, people: int = 20, first: int = PEOPLE) -> pd.DataFrame:
+    """Write 1.5 times as many rows of new people: every second one has two."""
+    rows = [person for person in range(first, first + people) for _ in range(1 + person % 2)]
+    draw = np.random.default_rng(first)
+    table = pd.DataFrame(draw.uniform(-1, 1, (len(rows), 3)), columns=FEATURES)
+    table["ill"] = np.where(table["height"] > 0, "yes", "no")
+    table["person"] = [f"p{person}" for person in rows]
+    table.to_csv(path, index=False)
+    return table

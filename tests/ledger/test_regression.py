@@ -200,6 +200,16 @@ def test_noisy_steps_predict_numbers_too(original: Original, tmp_path: Path) -> 
     assert isinstance(load_model(path), LoadedRegression)
 
 
+def test_records_cannot_be_added_and_nothing_is_left_of_the_try(model: Path, tmp_path: Path, unlearn: Unlearn) -> None:
+    before = sorted(path.name for path in model.rglob("*"))
+    new = write_table(tmp_path / "new.csv", numbers=True).assign(person=[f"new{row}" for row in range(450)])
+    new.to_csv(tmp_path / "new.csv", index=False)
+    with pytest.raises(ParameterError, match="nothing can be added to a model that predicts numbers"):
+        unlearn("add", model, "--data", tmp_path / "new.csv")
+    assert sorted(path.name for path in model.rglob("*")) == before
+    verify(model)
+
+
 # The range of the label.
 
 

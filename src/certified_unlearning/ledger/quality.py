@@ -54,9 +54,9 @@ def quality_left(path: Path) -> Quality | TargetQuality:
 
 
 def require_whole(path: Path, state: State) -> None:
-    """Raise `BusyError` if an `apply` has begun and not finished."""
+    """Raise `BusyError` if an `apply` or an `add` has begun and not finished."""
     if state.planned is not None:
-        raise BusyError(f"an `apply` on {path} has begun and not finished")
+        raise BusyError(f"an `{state.planned.command}` on {path} has begun and not finished")
 
 
 def require_same(path: Path, before: State, after: State) -> None:
@@ -72,11 +72,11 @@ def _quality(directory: ModelDirectory, ledger: Ledger, state: State) -> Quality
         raise DataError("its parameters are secret; `unlearn evaluate` says how good its answers are on other records")
     stored = _stored(directory, state)
     names, width, table = [str(name) for name in stored["table"]["classes"] or ()], weights.shape[1], stored["table"]
-    records = RecordsLeft(directory, ledger, state.start.records, width, len(names) or 1)
+    records = RecordsLeft(directory, ledger, state.rows, width, len(names) or 1)
     at_once = max(1, _NUMBERS_AT_ONCE // width)
     scored = (
         (scores_of(rows, weights), labels)
-        for start in range(0, state.start.records, at_once)
+        for start in range(0, state.rows, at_once)
         for rows, labels in [records.block(slice(start, start + at_once))]
     )
     if not names:
@@ -98,7 +98,7 @@ class RecordsLeft:
     Args:
         directory: The model directory.
         ledger: Its ledger.
-        records: How many rows there were at the start.
+        records: How many rows there are, those of removed records included.
         features: Columns of a row.
         classes: How many classes there are; 1 for targets from -1 to 1.
 

@@ -16,6 +16,7 @@ from certified_unlearning.data.advice.trial import Trial, most_records
 from certified_unlearning.data.quality import Quality, TargetQuality, target_quality_of
 from certified_unlearning.ledger.directory import ModelDirectory
 from certified_unlearning.ledger.mechanisms import MECHANISMS
+from certified_unlearning.ledger.method import answered_of
 from certified_unlearning.ledger.methods.regression_advice import RegressionTrial
 from certified_unlearning.ledger.model import StoredModel, method_of, read_stored
 from certified_unlearning.ledger.quality import RecordsLeft, require_same, require_whole
@@ -45,7 +46,8 @@ def trouble_left(path: Path, quality: Quality | TargetQuality, *, names_columns:
         state = read_state(ledger)
         require_whole(path, state)
         model, weights = read_stored(directory, state), read_weights(directory, state.current)
-        learner, advice = model.learner, method_of(directory, model).advice
+        method = method_of(directory, model)
+        learner, advice = method.plan_after(answered_of(state)), method.advice
         if advice is None:
             return []
         records = RecordsLeft(directory, ledger, learner.n, learner.features, learner.classes)
