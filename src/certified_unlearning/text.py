@@ -10,6 +10,11 @@ def rounded_up(value: float, digits: int = 6) -> str:
     return f"{float(context.create_decimal(repr(value))):.{digits}g}"
 
 
+def with_commas(value: float, digits: int = 15) -> str:
+    """Return a number with so many digits, in a form that people read up to a thousand billions: 1,234,500."""
+    return f"{float(f'{value:.{digits}g}'):,.15g}"
+
+
 def counted(number: int, noun: str) -> str:
     """Return a number with its noun: 1 record, 2,000 people."""
     return f"{number:,} {noun_of(number, noun)}"

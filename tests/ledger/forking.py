@@ -3,8 +3,8 @@
 A job names what the child does (``apply``, ``add``, ``request``, ``init``), and what happens to it: SIGKILL before its
 ``kill_at``-th call that changes a file, a directory or the ledger, or after ``kill_after`` seconds, or as soon as exact
 unlearning takes steps again (``kill_long_ones``, what a time limit would do); a full disk at its ``fail_at``-th such
-call; no file may grow beyond ``most_bytes``. ``new_seed`` plants a fault: exact unlearning draws by this seed, not by
-the one that is kept.
+call; no file may grow beyond ``most_bytes``. With ``numbers``, ``init`` makes a model that predicts them. ``new_seed``
+plants a fault: exact unlearning draws by this seed, not by the one that is kept.
 """
 
 import contextlib
@@ -28,7 +28,7 @@ from certified_unlearning.ledger.adding.addition import add
 from certified_unlearning.ledger.application import apply
 from certified_unlearning.ledger.methods.exact_steps import ExactSteps
 from certified_unlearning.mechanisms.exact.descent import ExactDescent
-from tests.ledger.tables import make_model, make_refit, write_new, write_table
+from tests.ledger.tables import make_model, make_refit, make_regression, write_new, write_table
 
 CHANGES = {
     "posix": {"fsync", "pwrite", "rename", "replace", "unlink"},
@@ -94,7 +94,8 @@ def work(job: dict[str, Any]) -> None:
     elif job["do"] == "request":
         requests.request(path, job["identifiers"])
     else:
-        make_model(path, Path(job["data"]))
+        make = make_regression if job.get("numbers") else make_model
+        make(path, Path(job["data"]))
 
 
 def say(text: str) -> None:

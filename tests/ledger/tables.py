@@ -12,15 +12,21 @@ from certified_unlearning.ledger.requests import Status
 
 FEATURES = ("height", "weight", "age")
 PEOPLE = 300
+RANGE = (0.0, 60_000.0)
+"""Of ``income``, which lies in it."""
 LANGEVIN: dict[str, Any] = {"mechanism": "langevin", "epsilon": 1.0, "delta": "1/n"}
 
 
-def write_table(path: Path) -> pd.DataFrame:
-    """Write 450 rows of 300 people: every second one has two."""
+def write_table(path: Path, *, numbers: bool = False) -> pd.DataFrame:
+    """Write 450 rows of 300 people: every second one has two. The label is ``ill``, or a number, ``income``."""
     people = [person for person in range(PEOPLE) for _ in range(1 + person % 2)]
     draw = np.random.default_rng(0)
     table = pd.DataFrame(draw.uniform(-1, 1, (len(people), 3)), columns=FEATURES)
-    table["ill"] = np.where(table["height"] + 0.3 * draw.standard_normal(len(table)) > 0, "yes", "no")
+    label = table["height"] + 0.3 * draw.standard_normal(len(table))
+    if numbers:
+        table["income"] = (30_000 + 10_000 * label).round()
+    else:
+        table["ill"] = np.where(label > 0, "yes", "no")
     table["person"] = [f"p{person}" for person in people]
     table.to_csv(path, index=False)
     return table
@@ -30,6 +36,13 @@ def make_model(path: Path, data: Path, batch_size: int | None = None) -> Status:
     """Make a model directory whose removals take a few noisy steps."""
     table = Table(path=str(data), label="ill", identifier="person")
     return initialise(path, table, **LANGEVIN, C=0.1, steps=5, records=3, device="cpu", batch_size=batch_size)
+
+
+def make_regression(path: Path, data: Path, **asked: Any) -> Status:
+    """Make a model directory that predicts ``income``, by default by Newton removal, which reads after 4 records."""
+    table = Table(path=str(data), label="income", identifier="person", target_range=RANGE)
+    usual = {"epsilon": 1.0, "C": 0.1, "sigma": 0.03, "records_between_reads": 4}
+    return initialise(path, table, device="cpu", **(asked if "mechanism" in asked else usual | asked))
 
 
 def make_refit(path: Path, data: Path, **asked: Any) -> Status:

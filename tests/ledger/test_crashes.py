@@ -10,11 +10,26 @@ import pytest
 
 from certified_unlearning.ledger import requests
 from certified_unlearning.ledger.directory import ModelDirectory, file_sha256
+from certified_unlearning.ledger.training import labels_of
 from certified_unlearning.ledger.verification import verify
 from tests.ledger.conftest import Forks, Original
+from tests.ledger.tables import make_model, make_regression, write_table
 from tests.support.killing import Moments
 
 KILLED = -signal.SIGKILL
+
+
+@pytest.fixture(scope="module", params=["classes", "numbers"])
+def original(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Original:
+    """A model of classes, and one that predicts numbers."""
+    root, numbers = tmp_path_factory.mktemp("crashes"), request.param == "numbers"
+    table = write_table(root / "people.csv", numbers=numbers)
+    (make_regression if numbers else make_model)(root / "model", root / "people.csv")
+    return Original(root / "model", root / "people.csv", table)
+
+
+def predicts_numbers(original: Original) -> bool:
+    return "income" in original.table
 
 
 def rows_are_those_left(model: Path, original: Original, removed: set[str]) -> bool:
@@ -22,9 +37,9 @@ def rows_are_those_left(model: Path, original: Original, removed: set[str]) -> b
     before, now = ModelDirectory(original.path), ModelDirectory(model)
     gone = original.table["person"].isin(removed).to_numpy()
     features = np.fromfile(before.features, np.float32).reshape(len(gone), -1)
-    labels = np.fromfile(before.labels, np.int8)
+    labels = np.fromfile(*labels_of(before))
     features[gone], labels[gone] = 0, 0
-    return now.features.read_bytes() == features.tobytes() and now.labels.read_bytes() == labels.tobytes()
+    return now.features.read_bytes() == features.tobytes() and now.label_file().read_bytes() == labels.tobytes()
 
 
 def require_consistent(model: Path, requested: int) -> int:
@@ -74,7 +89,8 @@ def test_apply_whose_files_cannot_grow_fails_in_one_sentence_and_is_finished_onc
 def test_init_without_room_leaves_nothing_behind(
     original: Original, tmp_path: Path, fork: Forks, most_bytes: int
 ) -> None:
-    assert fork("init", tmp_path / "model", data=str(original.data), most_bytes=most_bytes) == 1
+    job = {"data": str(original.data), "numbers": predicts_numbers(original)}
+    assert fork("init", tmp_path / "model", **job, most_bytes=most_bytes) == 1
     assert list(tmp_path.iterdir()) == []
 
 
@@ -124,7 +140,8 @@ def test_init_killed_before_any_of_its_changes_leaves_a_whole_directory_or_none(
     original: Original, tmp_path: Path, fork: Forks
 ) -> None:
     kills, path = 0, tmp_path / "model"
-    while fork("init", path, data=str(original.data), kill_at=kills + 1) == KILLED:
+    job = {"data": str(original.data), "numbers": predicts_numbers(original)}
+    while fork("init", path, **job, kill_at=kills + 1) == KILLED:
         kills += 1
         if path.exists():
             verify(path)

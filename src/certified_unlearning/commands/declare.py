@@ -18,8 +18,12 @@ if TYPE_CHECKING:
 def declare(
     file: Annotated[Path, typer.Argument(metavar="FILE", help="The table: a .csv, .csv.gz or .parquet file.")],
     label: Annotated[
-        str | None, typer.Option(help="The column to predict; without it you are told which could be.")
+        str | None,
+        typer.Option("--label", "--target", help="The column to predict; without it you are told which could be."),
     ] = None,
+    regression: Annotated[
+        bool, typer.Option("--regression", help="The column to predict holds numbers, not classes.")
+    ] = False,
     identifier: Annotated[
         str | None, typer.Option("--id", help="The column that says whose a record is; the ledger needs one.")
     ] = None,
@@ -42,7 +46,7 @@ def declare(
             raise ParameterError(f"--output is {output}, but its name must end in .yaml or .yml")
         if output.exists():
             raise ParameterError(f"--output is {output}, which exists already; name another file, or delete it")
-    made = draft(str(file), label, identifier, beside=None if output is None else output.parent)
+    made = draft(str(file), label, identifier, beside=None if output is None else output.parent, regression=regression)
     for columns, sentence in made.said:
         print(f"note: {which(columns)}: {sentence}", file=sys.stderr)
     for key, need in made.marks:

@@ -27,7 +27,7 @@ from certified_unlearning.ledger import requests
 from certified_unlearning.ledger.directory import shell_command
 from certified_unlearning.ledger.requests import Status
 from certified_unlearning.ledger.state import State, Version
-from certified_unlearning.text import counted, seconds_in_words
+from certified_unlearning.text import counted, seconds_in_words, with_commas
 from certified_unlearning.vocabulary import ClassesFrom
 
 if TYPE_CHECKING:
@@ -197,7 +197,7 @@ def status(model_dir: ModelDir, quality: WithQuality = True, as_json: AsJson = F
         f"{model_dir}: learned from {counted(state.start.records, 'record')} of {counted(state.start.people, 'person')}"
         + (f"; added since: {_of_people(state.records_added, state.people_added)}" if state.people_added else "")
     )
-    print(_classes(found.classes_from))
+    print(_labels(found.classes_from, found.target_range))
     if found.class_weight is not None:
         weights = in_words(found.class_weight)
         print(f"weights of classes: {weights} (fixed at `init`; the comparator learns with the same)")
@@ -212,8 +212,10 @@ def status(model_dir: ModelDir, quality: WithQuality = True, as_json: AsJson = F
     _print_receipt(found.head)
 
 
-def _classes(origin: ClassesFrom | None) -> str:
-    """Return where the list of classes comes from."""
+def _labels(origin: ClassesFrom | None, target_range: tuple[float, float] | None) -> str:
+    """Return where the list of classes comes from, or the range of numbers."""
+    if target_range is not None:
+        return f"predicts numbers: from {with_commas(target_range[0])} to {with_commas(target_range[1])}, as declared"
     if origin == "declaration":
         return "classes: declared"
     if origin == "records":
@@ -246,6 +248,7 @@ def _status_as_json(found: Status, model_dir: Path, with_quality: bool) -> dict[
         "added": {"records": state.records_added, "people": state.people_added},
         "classes_from": found.classes_from,
         "class_weight": found.class_weight,
+        "target_range": found.target_range,
         "requests": {"pending": state.pending, "applied": people, "records_removed": removed},
         "versions": [_version_as_json(version) for version in state.versions],
         "guarantee": _guarantee_as_json(state.current),
@@ -310,6 +313,7 @@ def verify_as_json(model_dir: Path, head: str | None) -> bool:
         "certificates": len(state.versions),
         "receipt_in_chain": True if head else None,
         "classes_from": verified.classes_from,
+        "target_range": verified.target_range,
         "guarantee": _guarantee_as_json(state.current),
         "source": verified.source,
         "not_checked": [str(path) for path in verified.strangers],
@@ -336,7 +340,7 @@ def verify(model_dir: Path, head: str | None) -> None:
         f"{counted(len(state.versions), 'certificate')}, the training copy and who has which rows are as recorded"
         + ("; the receipt is in the chain" if head else "")
     )
-    print(_classes(verified.classes_from))
+    print(_labels(verified.classes_from, verified.target_range))
     print(_epsilon(state.current))
     if verified.source is not None:
         print(f"note: {verified.source}")

@@ -4,6 +4,8 @@ import copy
 import functools
 import itertools
 import json
+import math
+import shlex
 from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -19,9 +21,11 @@ from certified_unlearning.commands.settings import with_settings
 from certified_unlearning.errors import ParameterError
 from certified_unlearning.files import read_yaml
 from certified_unlearning.ledger.mechanisms import DEFAULT, MECHANISMS
-from certified_unlearning.text import counted, seconds_in_words
+from certified_unlearning.text import counted, rounded_up, seconds_in_words, with_commas
 
 if TYPE_CHECKING:
+    from certified_unlearning.data.tables.declaration import Table
+    from certified_unlearning.data.tables.targets import TargetCounts
     from certified_unlearning.ledger.initialisation import Contents
 
     MechanismName = str
@@ -40,7 +44,14 @@ _TITLES = "; ".join(
 def init(
     model_dir: Annotated[Path, typer.Argument(metavar="MODEL_DIR", help="Where the model goes: a new directory.")],
     data: Annotated[Path | None, typer.Option(help="The records: a .csv, .csv.gz or .parquet file.")] = None,
-    label: Annotated[str | None, typer.Option(help="The column to predict.")] = None,
+    label: Annotated[str | None, typer.Option("--label", "--target", help="The column to predict.")] = None,
+    regression: Annotated[
+        bool,
+        typer.Option(
+            "--regression",
+            help="The column to predict holds numbers, not classes; give its range by --range, known beforehand.",
+        ),
+    ] = False,
     identifier: Annotated[
         str | None, typer.Option("--id", help="The column that says whose a record is; several may be one person's.")
     ] = None,
@@ -120,7 +131,7 @@ def init(
         "missing": _by_column("--missing", map(_missing, missing or [])),
         "norm": norm,
     }
-    declared = _from_flags(flags) if table is None else _from_file(table, flags)
+    declared = _from_flags(flags, regression) if table is None else _from_file(table, flags, regression)
     where = "the table" if table is None else str(table)
     _weigh(declared, class_weight or [], where)
     learn = functools.partial(
@@ -190,11 +201,14 @@ def _announce(file: Path | None, contents: "Contents") -> None:
         if contents.words.warning is not None:
             print_warnings([contents.words.warning])
         print(contents.words.line)
+        if contents.noise is not None:
+            _print_noise(contents.table, contents.noise)
         print(f"learning takes about {seconds_in_words(contents.seconds)}", flush=True)
 
 
 def _print_contents(file: Path | None, contents: "Contents") -> None:
     from certified_unlearning.data.advice.ranges import warning_about
+    from certified_unlearning.data.tables.classes import are_numbers, in_place_of_classes
     from certified_unlearning.data.tables.declaration import in_words
     from certified_unlearning.data.tables.spellings import described, groups_of
     from certified_unlearning.data.tables.table_values import listed
@@ -202,13 +216,20 @@ def _print_contents(file: Path | None, contents: "Contents") -> None:
     features = contents.table.features or ()
     numbers = f", {counted(contents.numbers, 'number')} a record" if contents.numbers != len(features) else ""
     print(f"features: {listed(features)} ({counted(len(features), 'column')}{numbers})")
-    shown = list(contents.classes.items())[:_CLASSES_SHOWN]
-    more = f" and {len(contents.classes) - len(shown)} more" if len(contents.classes) > len(shown) else ""
-    origin = "as declared" if contents.classes_from == "declaration" else "as found in the records"
-    print("classes: " + ", ".join(f"{name!r} {count:,}" for name, count in shown) + f"{more} ({origin})")
-    if contents.table.class_weight is not None:
-        weights = in_words(contents.table.class_weight)
-        print(f"weights of classes: {weights} (fixed numbers, with which the comparator learns, too)")
+    if contents.targets is None:
+        shown = list(contents.classes.items())[:_CLASSES_SHOWN]
+        more = f" and {len(contents.classes) - len(shown)} more" if len(contents.classes) > len(shown) else ""
+        origin = "as declared" if contents.classes_from == "declaration" else "as found in the records"
+        print("classes: " + ", ".join(f"{name!r} {count:,}" for name, count in shown) + f"{more} ({origin})")
+        if contents.table.class_weight is not None:
+            weights = in_words(contents.table.class_weight)
+            print(f"weights of classes: {weights} (fixed numbers, with which the comparator learns, too)")
+    else:
+        low, high = contents.table.target_range or (0.0, 0.0)
+        # The smallest and the largest are each one record's, and nobody should take the range from them.
+        print(
+            f"predicts: {contents.table.label!r}, a number from {with_commas(low)} to {with_commas(high)} (as declared)"
+        )
     print(
         f"identifiers: {contents.table.identifier!r}, {counted(contents.people, 'person')} in "
         f"{counted(contents.records, 'record')}"
@@ -220,25 +241,72 @@ def _print_contents(file: Path | None, contents: "Contents") -> None:
             f"the identifier {contents.table.identifier} is {listed(contents.absent)} in one row each: leave these "
             "rows out if that means that it is missing"
         )
+    if contents.classes_from == "records" and are_numbers(contents.classes):
+        label = contents.table.label
+        warnings.append(f"{len(contents.classes)} numbers are a class each; {in_place_of_classes(label)}")
     warnings += [
         f"the classes {listed(group.spellings)} differ only in {group.difference}: are they one class?"
         for group in groups_of(map(str, contents.table.classes or ()))
     ]
+    if contents.targets is not None:
+        warnings += _about_targets(contents.table, contents.targets)
     if contents.drowning is not None:
         warnings.append(warning_about(contents.table, contents.drowning, None if file is None else str(file)))
     print_warnings(warnings)
 
 
-def _from_flags(flags: dict[str, Any]) -> dict[str, Any]:
+def _print_noise(table: "Table", noise: float) -> None:
+    """Print how much noise a prediction has, beside targets that are spread evenly over their range."""
+    most = with_commas(float(rounded_up(noise, 3)))
+    print(f"noise in a prediction: a standard deviation of at most {most} ({table.label})")
+    low, high = table.target_range or (0.0, 0.0)
+    spread = (high - low) / math.sqrt(12)
+    if noise > spread:
+        print_warnings(
+            [
+                f"so much noise may hide what is learned: {table.label} that is spread evenly over the range has a "
+                f"standard deviation of {with_commas(spread, 3)}; a smaller C helps, and newton-removal needs far less"
+            ]
+        )
+
+
+def _about_targets(table: "Table", targets: "TargetCounts") -> list[str]:
+    """Return what the operator should look at, of numbers to predict."""
+    warnings = []
+    if outside := targets.below + targets.above:
+        warnings.append(
+            f"in {counted(outside, 'record')} {table.label} lies outside its range ({targets.below:,} below, "
+            f"{targets.above:,} above), and counts as the nearer end"
+        )
+    if values := targets.only_values:
+        warnings.append(
+            f"{table.label} is {' or '.join(f'{value:g}' for value in values)} in every row: is it a class? Without "
+            "--regression (target_range in a file) the model has a probability of each"
+        )
+    return warnings
+
+
+def _from_flags(flags: dict[str, Any], regression: bool) -> dict[str, Any]:
     missing = [
         flag for flag, key in (("--data", "path"), ("--label", "label"), ("--id", "identifier")) if not flags[key]
     ]
     if missing:
         raise ParameterError(f"{' and '.join(missing)} must be given, or --table with a file that declares the table")
-    return flags
+    if not regression:
+        return flags
+    label, ranges = flags["label"], dict(flags["ranges"])
+    if flags["classes"]:
+        raise ParameterError(f"--regression predicts numbers, and --class declares classes of {label}; leave one out")
+    if label not in ranges:
+        example = shlex.quote(f"{label}=LOW:HIGH")
+        raise ParameterError(
+            f"--regression needs --range {example}, two numbers known beforehand and not taken from this file: the "
+            "guarantee rests on them, and what lies beyond them counts as the nearer one"
+        )
+    return flags | {"target_range": ranges.pop(label), "ranges": ranges}
 
 
-def _from_file(path: Path, flags: dict[str, Any]) -> dict[str, Any]:
+def _from_file(path: Path, flags: dict[str, Any], regression: bool) -> dict[str, Any]:
     from certified_unlearning.data.tables.draft import MARK, marked
     from certified_unlearning.data.tables.table_values import listed
 
@@ -256,6 +324,11 @@ def _from_file(path: Path, flags: dict[str, Any]) -> dict[str, Any]:
         )
     if not isinstance(declared, dict) or not isinstance(declared.get("path"), str):
         raise ParameterError(f"{path} is no declaration of a table: it must be a mapping with at least path and label")
+    if regression and declared.get("target_range") is None:
+        raise ParameterError(
+            f"--regression predicts numbers, but {path} has no target_range: [LOW, HIGH], two numbers that are known "
+            "beforehand and not taken from the file"
+        )
     return declared | {"path": str(path.parent / declared["path"])}
 
 
@@ -287,6 +360,8 @@ def _weigh(declared: dict[str, Any], texts: list[str], where: str) -> None:
 
     if texts and declared.get("class_weight") is not None:
         raise ParameterError(f"--class-weight is given, and so is class_weight in {where}: leave one of them out")
+    if texts and declared.get("target_range") is not None:
+        raise ParameterError("--class-weight must be left out with --regression: numbers have no classes to weigh")
     if texts:
         declared["class_weight"] = BALANCED if texts == [BALANCED] else _by_class(texts)
     if declared.get("class_weight") == BALANCED:

@@ -22,7 +22,7 @@ from certified_unlearning.text import counted
 
 if TYPE_CHECKING:
     from certified_unlearning.data.advice.thresholds import Threshold
-    from certified_unlearning.data.quality import Quality
+    from certified_unlearning.data.quality import Quality, TargetQuality
     from certified_unlearning.data.tables.table import Records
     from certified_unlearning.ledger import LoadedModel
     from certified_unlearning.ledger.prediction import AnswersQuality
@@ -80,7 +80,10 @@ def predict(
     threshold: ThresholdOption = None,
     positive: Positive = None,
 ) -> None:
-    """Predict the class of records: a table with whose each is (or its row), the prediction, and all probabilities."""
+    """Predict the class of records, or the number: a table with whose each is (or its row) and the prediction.
+
+    Of classes it has all probabilities, too.
+    """
     from certified_unlearning.ledger import load_model
 
     if output is not None:
@@ -230,7 +233,11 @@ def _belongs(records: int) -> str:
 
 
 def warnings_about(
-    quality: "Quality | AnswersQuality", model_dir: Path, *, names_columns: bool = True, decided: bool = False
+    quality: "Quality | TargetQuality | AnswersQuality",
+    model_dir: Path,
+    *,
+    names_columns: bool = True,
+    decided: bool = False,
 ) -> list[str]:
     """Return what a user must be warned of, and what helps, as tried on the training records that are left.
 
@@ -260,9 +267,9 @@ def warnings_about(
 def _weighs_classes(model_dir: Path) -> bool:
     """Return whether a model's classes have weights: then accuracy may be low, as was asked."""
     from certified_unlearning.ledger.directory import ModelDirectory
-    from certified_unlearning.ledger.requests import about_classes
+    from certified_unlearning.ledger.requests import about_labels
 
-    return about_classes(ModelDirectory(model_dir))[1] is not None
+    return about_labels(ModelDirectory(model_dir)).class_weight is not None
 
 
 def print_warnings(warnings: list[str]) -> None:
@@ -271,7 +278,7 @@ def print_warnings(warnings: list[str]) -> None:
         print(f"warning: {warning}", file=sys.stderr)
 
 
-def look_at_quality(model_dir: Path) -> "Quality | str":
+def look_at_quality(model_dir: Path) -> "Quality | TargetQuality | str":
     """Return how good a model is on the training records that are left, or why that cannot be said now."""
     from certified_unlearning.ledger.quality import quality_left
 

@@ -5,18 +5,18 @@ Records come block by block, so that they may be more than memory holds. Free of
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from certified_unlearning.errors import DataError, ParameterError
-from certified_unlearning.text import counted, noun_of
+from certified_unlearning.text import counted, noun_of, with_commas
 
 MOST_SCORES = 1 << 23
 """Scores that are kept for the AUC of more than two classes, 64 MB; of two classes one of each record is kept."""
 HARDLY = 0.02
-"""By how much balanced accuracy must be above that of always saying the same class."""
+"""By how much balanced accuracy must be above that of always saying the same class, and R^2 above 0."""
 _CLASSES_SHOWN = 12
 RARE = 0.5
 """A class is rare that has fewer than so many times its even share of the records."""
@@ -314,17 +314,59 @@ class TargetQuality:
     mean_absolute_error: float
     mean_line: float
     records: int
+    finds_all_classes: ClassVar[bool] = False
+    """There are none."""
+    lines_by_class: ClassVar[tuple[str, ...]] = ()
+    """There are none."""
+
+    @property
+    def hardly_tells(self) -> bool:
+        """Whether predictions are hardly better than the mean of the targets, or no better."""
+        return self.r2 is None or self.r2 < HARDLY
+
+    @property
+    def fact(self) -> str | None:
+        """What a user must be warned of; None if there is nothing."""
+        if self.r2 is None:
+            return "all targets are the same, so nothing here says what the model is worth"
+        if self.root_mean_squared_error >= self.mean_line:
+            return "the model is no better than always saying the mean of these targets"
+        if self.hardly_tells:
+            return "the model is hardly better than always saying the mean of these targets"
+        return None
+
+    @property
+    def comparable(self) -> "TargetQuality | None":
+        """What other models can be compared with, to find one that is better; None where all targets are the same."""
+        return None if self.r2 is None else self
+
+    @property
+    def numbers(self) -> dict[str, Any]:
+        """All attributes by their names."""
+        return asdict(self)
+
+    @property
+    def line(self) -> str:
+        """All numbers in one line."""
+        return (
+            f"{self._r2}, root mean squared error {with_commas(self.root_mean_squared_error, 4)}, mean absolute error "
+            f"{with_commas(self.mean_absolute_error, 4)}; always their mean: root mean squared error "
+            f"{with_commas(self.mean_line, 4)}"
+        )
+
+    @property
+    def _r2(self) -> str:
+        return "no R^2 (all targets are the same)" if self.r2 is None else f"R^2 {self.r2:.3f}"
 
     def in_words(self) -> list[str]:
         """Return a line for a report, and a warning where the predictions are worth nothing."""
-        r2 = "no R^2 (all targets are the same)" if self.r2 is None else f"R^2 {self.r2:.3f}"
         said = [
-            f"Quality on {self.records} {noun_of(self.records, 'record')}: {r2}, root mean squared error "
+            f"Quality on {self.records} {noun_of(self.records, 'record')}: {self._r2}, root mean squared error "
             f"{self.root_mean_squared_error:.4g}, "
             f"mean absolute error {self.mean_absolute_error:.4g}; their mean alone makes {self.mean_line:.4g}."
         ]
-        if self.root_mean_squared_error >= self.mean_line:
-            said.append("Warning: the model is no better than always saying the mean of these targets.")
+        if self.fact is not None:
+            said.append(f"Warning: {self.fact}.")
         return said
 
 

@@ -1,6 +1,5 @@
 """A linear regressor as scikit-learn knows it: targets of a public range, predictions in their units."""
 
-import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -12,6 +11,7 @@ from sklearn.utils.validation import validate_data
 
 from certified_unlearning.accounting.core.losses import regularisation_of
 from certified_unlearning.data.quality import TargetQuality, target_quality_of
+from certified_unlearning.data.tables.targets import TargetScale
 from certified_unlearning.errors import DataError, ParameterError
 from certified_unlearning.estimators.linear import LinearModel
 from certified_unlearning.estimators.scaling import Array, dense
@@ -70,13 +70,10 @@ class LinearRegressor(RegressorMixin, LinearModel):  # type: ignore[misc]
         X, y = validate_data(self, X, y, accept_sparse="csr", dtype=(np.float64, np.float32), y_numeric=True)
         if X.shape[0] < 2:
             raise DataError("X has 1 sample only, but one that can be removed leaves at least one other")
-        low, high = self._range()
+        scale = TargetScale.of(self.target_range, "target_range", intercept=self.fit_intercept)
         self._scaling()  # Whether its numbers make sense, before anything is done.
-        self._middle, self._half = (
-            (low / 2 + high / 2, high / 2 - low / 2) if self.fit_intercept else (0.0, max(-low, high))
-        )
-        targets = (np.clip(y.astype(np.float64), low, high) - self._middle) / self._half
-        return dense(X), np.clip(targets, -1, 1)  # Again, for what the division rounds.
+        self._middle, self._half = scale.middle, scale.half
+        return dense(X), scale.scaled(y)
 
     def _range(self) -> tuple[float, float]:
         """Return the range that targets are clipped to.
@@ -84,20 +81,8 @@ class LinearRegressor(RegressorMixin, LinearModel):  # type: ignore[misc]
         Raises:
             ParameterError: There is none, or it makes no sense.
         """
-        try:
-            low, high = (float(end) for end in self.target_range)  # type: ignore[union-attr]
-        except (TypeError, ValueError) as error:
-            raise self._no_range() from error
-        # Its half is divided by.
-        if not sys.float_info.min <= high / 2 - low / 2 < np.inf or high - low == np.inf:
-            raise self._no_range()
-        return low, high
-
-    def _no_range(self) -> ParameterError:
-        return ParameterError(
-            "target_range must be a pair (low, high) between which targets lie, known without these records, got "
-            f"{self.target_range!r}"
-        )
+        scale = TargetScale.of(self.target_range, "target_range", intercept=self.fit_intercept)
+        return scale.low, scale.high
 
     def _described(self) -> dict[str, Any]:
         return {**super()._described(), "targets": [self._middle, self._half]}

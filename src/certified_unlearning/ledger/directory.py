@@ -38,6 +38,7 @@ class ModelDirectory:
         model: What never changes: the learner, the table's declaration (JSON).
         features: The training copy: rows of float32 numbers, nothing else.
         labels: Their labels, int8.
+        targets: What stands in the place of labels where numbers are predicted: from -1 to 1, float64.
         places: Where each row of the table lies in the training copy, int64; only where that was dealt into batches.
         identifier_key: The key of the tags of who has which row.
     """
@@ -49,8 +50,13 @@ class ModelDirectory:
         self.model = path / "model.json"
         self.features = path / "training" / "features.float32"
         self.labels = path / "training" / "labels.int8"
+        self.targets = path / "training" / "targets.float64"
         self.places = path / "training" / "places.int64"
         self.identifier_key = path / "identifier-key"
+
+    def label_file(self) -> Path:
+        """Return where the labels lie, or the targets."""
+        return self.targets if self.targets.exists() else self.labels
 
     def weights(self, version: int) -> Path:
         """Return where a version's weights lie, or lay."""
@@ -104,7 +110,8 @@ class ModelDirectory:
     def strangers(self) -> list[Path]:
         """Return the files that are no part of a model directory: somebody put them there."""
         database = [self.ledger.with_name(f"{self.ledger.name}{suffix}") for suffix in ("", "-wal", "-shm")]
-        own = {self.lock, *database, self.model, self.features, self.labels, self.places, self.identifier_key}
+        copied = self.features, self.label_file(), self.places
+        own = {self.lock, *database, self.model, *copied, self.identifier_key}
         files = (path for path in self.path.rglob("*") if not path.is_dir() and path not in own)
         return sorted(
             path

@@ -18,6 +18,7 @@ from certified_unlearning.data.tables.declaration import Table
 from certified_unlearning.data.tables.spellings import Group, Spellings, is_absent
 from certified_unlearning.data.tables.table import label_values, read_blocks, require_known, resolve
 from certified_unlearning.data.tables.table_file import column_names
+from certified_unlearning.data.tables.targets import TargetCounts, TargetScale
 from certified_unlearning.engine.devices import pick_device
 from certified_unlearning.errors import DataError, ParameterError, StorageError
 from certified_unlearning.files import synchronise, write_model
@@ -29,6 +30,7 @@ from certified_unlearning.ledger.requests import Status, status
 from certified_unlearning.ledger.state import Start
 from certified_unlearning.ledger.store import Ledger, Record
 from certified_unlearning.mechanisms.learners.duration import seconds_to_learn
+from certified_unlearning.text import with_commas
 from certified_unlearning.vocabulary import ClassesFrom
 
 
@@ -43,8 +45,11 @@ class Contents:
         drowning: The column that carries nearly all of a row's norm, if one does.
         left_out: The columns of the table that are used for nothing.
         numbers: How many numbers the features of one record become.
-        classes: Number of records of each class.
-        classes_from: Whether they were declared, or taken from the records.
+        classes: Number of records of each class; empty where numbers are predicted.
+        classes_from: Whether they were declared, or taken from the records; None where numbers are predicted.
+        targets: What was counted of numbers to predict; None of classes.
+        noise: A standard deviation that the noise in a prediction has at most, in the unit of the label; None of
+            classes.
         records: Number of records: all rows of the table.
         people: Number of identifiers.
         spellings: Identifiers that a person would take for one.
@@ -59,7 +64,9 @@ class Contents:
     left_out: Sequence[str]
     numbers: int
     classes: Mapping[str, int]
-    classes_from: ClassesFrom
+    classes_from: ClassesFrom | None
+    targets: TargetCounts | None
+    noise: float | None
     records: int
     people: int
     spellings: Sequence[Group]
@@ -109,8 +116,12 @@ def initialise(
     if table.split is not None:
         raise ParameterError("split must be left out: a model directory holds training records only")
     id_column = table.identifier
+    if table.is_regression:
+        settings.check_regression(mechanism)
     place = pick_device(device)
-    classes_from: ClassesFrom = "records" if table.classes is None else "declaration"
+    classes_from: ClassesFrom | None = "records" if table.classes is None else "declaration"
+    if table.is_regression:
+        classes_from = None
     all_columns = table.features is None
     table = resolve(table, fewest=FEWEST_OF_A_CLASS)
     with _whole_or_absent(path) as directory, Ledger.create(directory.ledger) as ledger:
@@ -123,10 +134,13 @@ def initialise(
         if classes_from == "records":
             people = dict(zip(classes, copied.people_by_class, strict=True))
             require_common(table, people, fewest=FEWEST_OF_A_CLASS, noun="person")
+        if copied.targets is not None:
+            _require_varied(table, copied.targets)
         weights = weights_of(table)
-        learner = settings.plan(
-            mechanism, n=copied.records, features=copied.features, classes=len(classes), weights=weights
-        )
+        sizes: dict[str, Any] = {"n": copied.records, "features": copied.features, "classes": len(classes)}
+        if table.is_regression:
+            sizes |= {"classes": 1, "target_range": table.target_range}
+        learner = settings.plan(mechanism, weights=weights, **sizes)
         # With its suffix the name is none of a built-in data set.
         model = StoredModel(
             format=1,
@@ -163,6 +177,8 @@ def initialise(
                 numbers=copied.features - settings.has_intercept,
                 classes=dict(zip(classes, copied.by_class, strict=True)),
                 classes_from=classes_from,
+                targets=copied.targets,
+                noise=None if copied.scale is None else settings.score_noise(learner) * copied.scale.half,
                 records=copied.records,
                 people=start.people,
                 spellings=copied.spellings,
@@ -187,6 +203,8 @@ class _Copied(NamedTuple):
         features: Number of columns of the training copy.
         by_class: Number of rows of each class.
         people_by_class: Number of people with rows of each class, counted up to `FEWEST_OF_A_CLASS`.
+        targets: What was counted of numbers to predict; None of classes.
+        scale: How these became numbers from -1 to 1; None of classes.
         spellings: Identifiers that a person would take for one.
         absent: Identifiers that say that there is none, and how many rows have each.
     """
@@ -195,6 +213,8 @@ class _Copied(NamedTuple):
     features: int
     by_class: Sequence[int]
     people_by_class: Sequence[int]
+    targets: TargetCounts | None
+    scale: TargetScale | None
     spellings: Sequence[Group]
     absent: Mapping[str, int]
 
@@ -208,6 +228,10 @@ def _copy(
     """
     n = features = 0
     labels = label_values(table)
+    targets = scale = None
+    if table.target_range is not None:
+        targets = TargetCounts(table.target_range)
+        scale = TargetScale.of(table.target_range, "target_range", intercept=intercept)
     by_class = np.zeros(len(labels), np.int64)
     people: list[set[str]] = [set() for _ in labels]
     absent: Counter[str] = Counter()
@@ -216,13 +240,15 @@ def _copy(
         Spellings() as spellings,
         ledger.transaction(),
         directory.features.open("wb") as feature_file,
-        directory.labels.open("wb") as label_file,
+        (directory.labels if scale is None else directory.targets).open("wb") as label_file,
     ):
         for block in read_blocks(table, all_columns=all_columns):
             shares.add(block.features)
             rows = with_intercept(block.features) if intercept else block.features
             feature_file.write(rows.data)
-            label_file.write(block.labels.data)
+            label_file.write((block.labels if scale is None else scale.scaled(block.labels)).data)
+            if targets is not None:
+                targets.add(block.labels)
             ledger.add_records(
                 Record(identifier, row, training.tag(key, identifier, row))
                 for row, identifier in enumerate(block.identifiers or [], n)
@@ -241,7 +267,21 @@ def _copy(
             file.flush()
             os.fsync(file.fileno())
     synchronise(directory.features.parent)
-    return _Copied(n, features, by_class.tolist(), [len(some) for some in people], groups, absent)
+    return _Copied(n, features, by_class.tolist(), [len(some) for some in people], targets, scale, groups, absent)
+
+
+def _require_varied(table: Table, targets: TargetCounts) -> None:
+    """Raise `DataError` if all targets count as the same number."""
+    low, high = table.target_range or (0.0, 0.0)
+    if targets.least == targets.most:
+        raise DataError(
+            f"{table.path}: the label {table.label} is {with_commas(targets.least)} in every row: nothing to predict"
+        )
+    if targets.most <= low or targets.least >= high:
+        raise DataError(
+            f"{table.path}: every {table.label} lies outside its range, {with_commas(low)} to {with_commas(high)}, "
+            f"and counts as the same end of it; declare a range that targets lie in"
+        )
 
 
 def _modified(source: Path) -> int:

@@ -15,8 +15,8 @@ from pydantic import BaseModel, ConfigDict, Field
 from certified_unlearning.accounting import ACCOUNTANTS
 from certified_unlearning.accounting.core.checks import require_positive
 from certified_unlearning.accounting.core.losses import ClassWeights, regularisation_of
-from certified_unlearning.accounting.core.scale import QUICK_CONDITION
-from certified_unlearning.errors import ParameterError
+from certified_unlearning.accounting.core.scale import QUICK_CONDITION, score_noise
+from certified_unlearning.errors import AssumptionError, ParameterError
 from certified_unlearning.text import counted, rounded_up
 from certified_unlearning.vocabulary import DELTA_HELP, Delta, DType
 
@@ -30,6 +30,9 @@ if TYPE_CHECKING:
 
 BatchSize = int | Literal["auto"] | None
 """Records of a mini-batch; None for all of them, ``auto`` for as many as the number of records advises."""
+_MOST_POWERS = 9
+"""So many powers of ten of the usual ``C`` are tried, where numbers are predicted."""
+TargetRange = tuple[float, float] | None
 SLOW = 3
 """From how many times the advised ``C n`` on `init` warns."""
 
@@ -61,22 +64,47 @@ class Settings(BaseModel, ABC):
     def check(self, mechanism: str, device: str) -> None:
         """Raise `ParameterError` for what is wrong whatever the records are: before they are read."""
 
+    def check_regression(self, mechanism: str) -> None:
+        """Raise `ParameterError` unless the mechanism can learn to predict numbers with these settings."""
+        raise ParameterError(
+            f"{mechanism} predicts classes only; for --regression leave --mechanism out, or name another one"
+        )
+
     @abstractmethod
-    def plan(self, mechanism: str, *, n: int, features: int, classes: int, weights: ClassWeights) -> Any:
+    def plan(
+        self,
+        mechanism: str,
+        *,
+        n: int,
+        features: int,
+        classes: int,
+        weights: ClassWeights,
+        target_range: TargetRange = None,
+    ) -> Any:
         """Return the plan, which is fixed from then on.
 
         Args:
             mechanism: The mechanism's name.
             n: Number of records.
             features: Columns of a row, the intercept's included.
-            classes: Number of classes.
+            classes: Number of classes; 1 where the label is a number to predict.
             weights: Of the classes' losses; none but for one that `weighs_classes`.
+            target_range: The declared range of the label; None of classes. Only mechanisms that pass
+                `check_regression` take one.
 
         Raises:
             ParameterError: A value makes no sense.
             AssumptionError: An assumption of the analysis does not hold.
             InfeasibleError: The target cannot be met.
         """
+
+    @classmethod
+    def score_noise(cls, plan: Any) -> float:
+        """Return a standard deviation that the noise in a score of a row of norm 1 has at most.
+
+        It is asked of mechanisms that pass `check_regression`.
+        """
+        raise NotImplementedError
 
     @abstractmethod
     def words(self, plan: Any, weights: ClassWeights) -> Words:
@@ -122,8 +150,8 @@ class LinearSettings(Settings):
         C = self.inverse_strength(n, weights) * weights.largest
         return n * regularisation_of(C=C, n=n, intercept=self.intercept)
 
-    def _about_strength(self, n: int, weights: ClassWeights) -> str:
-        C = self.inverse_strength(n, weights)
+    def _about_strength(self, n: int, weights: ClassWeights, C: float | None = None) -> str:
+        C = self.inverse_strength(n, weights) if C is None else C
         if weights.shares is None:
             return f"C = {C:.4g}, C n = {C * n:,.0f}"
         largest = weights.largest
@@ -166,12 +194,25 @@ class LangevinSettings(TargetSettings):
     )
     dtype: DType = Field("float32", description="Of the weights.")
 
+    def check_regression(self, mechanism: str) -> None:
+        """See `Settings.check_regression`."""
+        if self.batch_size not in ("auto", None):
+            raise ParameterError(
+                "batch_size must be auto or all with --regression, whose steps read all records, got "
+                f"{self.batch_size!r}"
+            )
+
     def plan(self, mechanism: str, *, weights: ClassWeights, **numbers: Any) -> "LangevinLearner | MiniBatchLearner":
         """See `Settings.plan`."""
         from certified_unlearning.mechanisms.learners.minibatch import plan_learner
 
         asked = dict(self) | {"C": self.inverse_strength(numbers["n"], weights) * weights.largest}
         return plan_learner(adjacency="zero-out", class_weights=weights.shares, **asked, **numbers)
+
+    @classmethod
+    def score_noise(cls, plan: "LangevinLearner | MiniBatchLearner") -> float:
+        """See `Settings.score_noise`."""
+        return score_noise(plan.exact_problem, sigma=plan.sigma)
 
     def words(self, plan: "LangevinLearner | MiniBatchLearner", weights: ClassWeights) -> Words:
         """Return how long learning takes, and a warning where that is long."""
@@ -195,7 +236,9 @@ class RefitSettings(TargetSettings):
 
     weighs_classes: ClassVar[bool] = True
 
-    C: float | None = _inverse_strength("1, as there")
+    C: float | None = _inverse_strength(
+        "1, as there (ridge regression calls 1 / C alpha, and many records need a smaller one)"
+    )
     sigma: float | None = _optional("Standard deviation of the noise on published weights; by default 0.001.")
     records_between_reads: int | None = _optional(
         "After how many removed records data are read again; by default planned."
@@ -206,27 +249,54 @@ class RefitSettings(TargetSettings):
         """Return ``C``."""
         return 1.0 if self.C is None else self.C
 
-    def plan(self, mechanism: str, *, weights: ClassWeights, **numbers: Any) -> "RefitPlan":
+    def check_regression(self, mechanism: str) -> None:
+        """See `Settings.check_regression`."""
+        if self.strict_timing:
+            raise ParameterError(
+                "strict_timing must be left out with --regression: no bound is known that lets counts alone decide"
+            )
+
+    def plan(
+        self, mechanism: str, *, weights: ClassWeights, target_range: TargetRange = None, **numbers: Any
+    ) -> "RefitPlan":
         """See `Settings.plan`."""
         from certified_unlearning.mechanisms.refit_plan import USUAL_SIGMA, RefitPlan
 
-        assert self.epsilon is not None
-        return RefitPlan.make(
-            **numbers,
-            class_weights=weights.shares,
-            strong_convexity=self.strong_convexity(numbers["n"], weights),
-            epsilon=self.epsilon,
-            delta=self.delta,
-            sigma=USUAL_SIGMA if self.sigma is None else self.sigma,
-            strict=self.strict_timing,
-            records_between_reads=self.records_between_reads,
-        )
+        def planned(strength: float) -> RefitPlan:
+            assert self.epsilon is not None
+            return RefitPlan.make(
+                **numbers,
+                class_weights=weights.shares,
+                strong_convexity=strength * self.strong_convexity(numbers["n"], weights),
+                epsilon=self.epsilon,
+                delta=self.delta,
+                sigma=USUAL_SIGMA if self.sigma is None else self.sigma,
+                strict=self.strict_timing,
+                records_between_reads=self.records_between_reads,
+            )
+
+        if target_range is None or self.C is not None:
+            return planned(1)
+        # Bounds on rounding grow with the weights that numbers may need, so many records need a smaller C.
+        for power in range(_MOST_POWERS):
+            try:
+                return planned(10.0**power)
+            except AssumptionError:
+                continue
+        return planned(10.0**_MOST_POWERS)
+
+    @classmethod
+    def score_noise(cls, plan: "RefitPlan") -> float:
+        """See `Settings.score_noise`."""
+        return plan.sigma
 
     def words(self, plan: "RefitPlan", weights: ClassWeights) -> Words:
         """Return how often data are read again."""
         reads = plan.records_between_reads
         often = f"after {counted(reads, 'removed record')} at the latest" if reads else "for every request"
-        return Words(f"{self._about_strength(plan.n, weights)}: data are read again {often}")
+        strength = self.strong_convexity(plan.n, weights) / plan.strong_convexity
+        C = strength * self.inverse_strength(plan.n, weights)
+        return Words(f"{self._about_strength(plan.n, weights, C)}: data are read again {often}")
 
 
 def _require_no_cuda(mechanism: str, device: str) -> None:
@@ -391,7 +461,7 @@ MECHANISMS: Mapping[str, LedgerMechanism] = {
         LedgerMechanism(
             "newton-removal",
             "a request reads its own records only, compared with an exact refit plus the same noise, for two classes "
-            "and at most 5000 numbers a record (with more: a certified refit, which reads all)",
+            "or --regression, and at most 5000 numbers a record (with more: a certified refit, which reads all)",
             RefitSettings,
             _exact_refit,
         ),

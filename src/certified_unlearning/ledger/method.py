@@ -56,10 +56,10 @@ class Outcome(NamedTuple):
 
 
 class RemovedRows(NamedTuple):
-    """The rows and labels of records that are removed, as they were."""
+    """The rows and labels, or targets, of records that are removed, as they were."""
 
     rows: NDArray[np.float32]
-    labels: NDArray[np.int8]
+    labels: NDArray[Any]
 
 
 class LedgerPlan(Planned, Protocol):

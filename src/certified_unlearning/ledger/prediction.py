@@ -9,9 +9,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from certified_unlearning.data.advice.thresholds import Criterion, Threshold
-from certified_unlearning.data.quality import Quality, Tally
+from certified_unlearning.data.quality import Quality, Tally, TargetQuality, target_quality_of
 from certified_unlearning.data.tables.declaration import text_of
 from certified_unlearning.data.tables.table import Records, feature_names, read_records
+from certified_unlearning.data.tables.targets import TargetScale
 from certified_unlearning.errors import DataError, ParameterError
 from certified_unlearning.ledger.directory import ModelDirectory
 from certified_unlearning.ledger.model import (
@@ -90,7 +91,7 @@ class LoadedModel:
     Attributes:
         version: The version of the model.
         table: How a table becomes rows, as `init` was told.
-        classes: The names of the classes.
+        classes: The names of the classes; none where numbers are predicted.
         feature_names: The names of a row's features, in order: ``age``, or ``colour=red``.
         weights: Shape ``(1, features)`` or ``(classes, features)``, the intercept last if there is one.
     """
@@ -98,7 +99,7 @@ class LoadedModel:
     def __init__(self, model: StoredModel, version: int, weights: NDArray[Any]) -> None:
         self.version = version
         self.table = model.table
-        self.classes = np.array(model.table.classes)
+        self.classes = np.array(model.table.classes or ())
         self.feature_names = feature_names(model.table)
         self.weights = weights
         self._has_intercept = model.intercept
@@ -234,7 +235,9 @@ class LoadedModel:
             raise ParameterError(f"labels contain {unknown!r}, which is none of the classes {known}")
         return float((found == given).mean())
 
-    def judged(self, blocks: Iterable[Records], threshold: Threshold | None = None) -> "Quality | AnswersQuality":
+    def judged(
+        self, blocks: Iterable[Records], threshold: Threshold | None = None
+    ) -> "Quality | AnswersQuality | TargetQuality":
         """Return how good predictions of labelled records are, with a threshold or without one."""
         tally = Tally(len(self.classes), self.classes.tolist())
         for block in blocks:
@@ -248,6 +251,59 @@ class LoadedModel:
         probabilities = self.predict_proba(rows)
         by_class = {f"probability_{name}": probabilities[:, place] for place, name in enumerate(self.classes)}
         return {"prediction": self.predict(rows, threshold), **by_class}
+
+
+class LoadedRegression(LoadedModel):
+    """A version of a model that predicts numbers, in the unit of its label."""
+
+    def __init__(self, model: StoredModel, version: int, weights: NDArray[Any]) -> None:
+        super().__init__(model, version, weights)
+        self._scale = TargetScale.of(model.table.target_range, "target_range", intercept=model.intercept)
+
+    def decision_function(self, rows: ArrayLike) -> NDArray[Any]:
+        """Refuse.
+
+        Raises:
+            ParameterError: Always: there are no classes.
+        """
+        raise ParameterError("this model predicts numbers: `predict` has them, and there are no classes")
+
+    def _positive(self, name: object) -> int:
+        raise ParameterError("this model predicts numbers: a threshold needs two classes, and there are none")
+
+    def predict(self, rows: ArrayLike, threshold: Threshold | None = None) -> NDArray[Any]:
+        """Return the prediction of each row, shape ``(n,)``, in the unit of the label; there is no threshold."""
+        return self._scale.in_units(scores_of(self._features(rows), self.weights))
+
+    def score(self, rows: ArrayLike, labels: ArrayLike) -> float:
+        """Return R^2: the share of the targets' variance that is explained.
+
+        Args:
+            rows: As `rows` makes them of a table.
+            labels: The targets, shape ``(n,)``.
+
+        Raises:
+            DataError: There are no rows, or all targets are the same.
+            ParameterError: A target is no number, or there are more or fewer of them than rows.
+        """
+        try:
+            targets = np.asarray(labels, np.float64).ravel()
+        except (TypeError, ValueError) as error:
+            raise ParameterError(f"labels must be numbers: {error}") from error
+        found = target_quality_of(self.predict(rows), targets)
+        if found.r2 is None:
+            raise DataError("all targets are the same, so there is no R^2")
+        return found.r2
+
+    def answers(self, rows: ArrayLike, threshold: Threshold | None = None) -> dict[str, NDArray[Any]]:
+        """Return the prediction of each row."""
+        return {"prediction": self.predict(rows)}
+
+    def judged(self, blocks: Iterable[Records], threshold: Threshold | None = None) -> TargetQuality:
+        """Return how good predictions of records with targets are."""
+        found = [(self.predict(block.features), block.labels) for block in blocks]
+        predictions, targets = (np.concatenate(each) for each in zip(*found, strict=True))
+        return target_quality_of(predictions, targets)
 
 
 class LoadedEnsemble(LoadedModel):
@@ -321,6 +377,8 @@ def load_model(path: str | Path) -> LoadedModel:
 def _loaded(directory: ModelDirectory, model: StoredModel, version: Version) -> LoadedModel:
     """Return a version in memory."""
     weights, method = read_weights(directory, version), method_of(directory, model)
+    if model.table.is_regression:
+        return LoadedRegression(model, version.version, weights)
     if weights.size:
         return LoadedModel(model, version.version, weights)
     return LoadedEnsemble(model, version.version, method.shards(read_secret(directory, version)))

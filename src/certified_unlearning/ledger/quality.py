@@ -6,12 +6,14 @@ block. Free of heavy imports: `status` does without torch.
 """
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from certified_unlearning.data.quality import Quality, Tally
+from certified_unlearning.data.quality import Quality, Tally, TargetQuality, target_quality_of
 from certified_unlearning.data.stored_rows import StoredRows
+from certified_unlearning.data.tables.targets import TargetScale
 from certified_unlearning.errors import DataError
 from certified_unlearning.files import read_json
 from certified_unlearning.ledger import training
@@ -25,7 +27,7 @@ _NUMBERS_AT_ONCE = 1 << 22
 """Features that are held in memory together."""
 
 
-def quality_left(path: Path) -> Quality:
+def quality_left(path: Path) -> Quality | TargetQuality:
     """Return how good the current version is on the training records that are left; nothing is written.
 
     Beside one block of rows, memory holds some twenty bytes a record.
@@ -64,22 +66,31 @@ def require_same(path: Path, before: State, after: State) -> None:
         raise BusyError(f"an `apply` on {path} has finished meanwhile")
 
 
-def _quality(directory: ModelDirectory, ledger: Ledger, state: State) -> Quality:
+def _quality(directory: ModelDirectory, ledger: Ledger, state: State) -> Quality | TargetQuality:
     weights = read_weights(directory, state.current)
     if not weights.size:
         raise DataError("its parameters are secret; `unlearn evaluate` says how good its answers are on other records")
-    names, width = _classes(directory, state), weights.shape[1]
-    tally, records = Tally(len(names), names), RecordsLeft(directory, ledger, state.rows, width, len(names))
+    stored = _stored(directory, state)
+    names, width, table = [str(name) for name in stored["table"]["classes"] or ()], weights.shape[1], stored["table"]
+    records = RecordsLeft(directory, ledger, state.rows, width, len(names) or 1)
     at_once = max(1, _NUMBERS_AT_ONCE // width)
-    for start in range(0, state.rows, at_once):
-        block, positions = records.block(slice(start, start + at_once))
-        scores = scores_of(block, weights)
+    scored = (
+        (scores_of(rows, weights), labels)
+        for start in range(0, state.rows, at_once)
+        for rows, labels in [records.block(slice(start, start + at_once))]
+    )
+    if not names:
+        scale = TargetScale.of(table["target_range"], "target_range", intercept=stored["intercept"])
+        scores, targets = (np.concatenate(each) for each in zip(*scored, strict=True))
+        return target_quality_of(scale.in_units(scores), scale.in_units(targets))
+    tally = Tally(len(names), names)
+    for scores, positions in scored:
         tally.add(np.exp(log_probabilities(scores)), positions, predicted(scores))
     return tally.quality()
 
 
 class RecordsLeft:
-    """The training copy's rows that are somebody's, with the number of each one's class, from 0.
+    """The training copy's rows that are somebody's, with the number of each one's class, from 0, or its target.
 
     Attributes:
         left: Which rows they are.
@@ -89,7 +100,7 @@ class RecordsLeft:
         ledger: Its ledger.
         records: How many rows there are, those of removed records included.
         features: Columns of a row.
-        classes: How many classes there are.
+        classes: How many classes there are; 1 for targets from -1 to 1.
 
     Raises:
         DataError: The training copy cannot be read, or is damaged.
@@ -98,25 +109,25 @@ class RecordsLeft:
     def __init__(self, directory: ModelDirectory, ledger: Ledger, records: int, features: int, classes: int) -> None:
         try:
             self._rows = StoredRows(directory.features, 0, (records, features))
-            self._labels = np.fromfile(directory.labels, np.int8)
+            file, kind = training.labels_of(directory)
+            self._labels: NDArray[Any] = np.fromfile(file, kind)
         except OSError as error:
             raise DataError(f"cannot read {error.filename}: {error.strerror}") from error
         if len(self._labels) != records:
             raise DataError(
-                f"{directory.labels} is damaged: it holds {counted(len(self._labels), 'label')} of "
-                f"{counted(records, 'record')}"
+                f"{file} is damaged: it holds {counted(len(self._labels), 'label')} of {counted(records, 'record')}"
             )
         self.left = self._labels != 0 if classes == 2 else _left(directory, ledger, records)
         self._classes = classes
         # Dealt rows of two classes are stored as -label x.
         self._signed = classes == 2 and directory.places.exists()
 
-    def block(self, some: slice) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
-        """Return those among some rows, and their classes."""
+    def block(self, some: slice) -> tuple[NDArray[np.float32], NDArray[Any]]:
+        """Return those among some rows, and their classes or targets."""
         return self._of(self._rows[some][self.left[some]], self._labels[some][self.left[some]])
 
-    def sample(self, most: int) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
-        """Return at most so many, drawn at random but the same ones every time, and their classes."""
+    def sample(self, most: int) -> tuple[NDArray[np.float32], NDArray[Any]]:
+        """Return at most so many, drawn at random but the same ones every time, and their classes or targets."""
         places = np.flatnonzero(self.left)
         if len(places) > most:
             places = np.sort(np.random.default_rng(0).choice(places, most, replace=False))
@@ -125,9 +136,11 @@ class RecordsLeft:
             self._rows.read_into(rows[number : number + 1], place)
         return self._of(rows, self._labels[places])
 
-    def _of(self, rows: NDArray[np.float32], labels: NDArray[np.int8]) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
+    def _of(self, rows: NDArray[np.float32], labels: NDArray[Any]) -> tuple[NDArray[np.float32], NDArray[Any]]:
         if self._signed:
             rows *= -labels[:, None].astype(np.float32)
+        if self._classes == 1:
+            return rows, labels
         return rows, np.asarray(labels > 0 if self._classes == 2 else labels, np.int64)
 
 
@@ -138,7 +151,8 @@ def _left(directory: ModelDirectory, ledger: Ledger, n: int) -> NDArray[np.bool_
     return left
 
 
-def _classes(directory: ModelDirectory, state: State) -> list[str]:
+def _stored(directory: ModelDirectory, state: State) -> dict[str, Any]:
+    """Return what `model.json` says, read as plain JSON."""
     if file_sha256(directory.model) != state.start.model_sha256:
         raise LedgerError(f"{directory.model} was tampered with: it is not what `unlearn init` recorded")
-    return [str(name) for name in read_json(directory.model, ("table",))["table"]["classes"]]
+    return dict(read_json(directory.model, ("table", "intercept")))

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, get_args
+from typing import TYPE_CHECKING, NamedTuple, get_args
 
 from certified_unlearning.data.tables import csv_file
 from certified_unlearning.data.tables.declaration import text_of
@@ -177,8 +177,10 @@ class Status:
         is_busy: Whether an `apply` or an `add` is at work.
         leftovers: Files that an interrupted `apply` left behind.
         source: What is to be said of the file that the data came from, if anything.
-        classes_from: Where the list of classes comes from; None where an earlier `init` did not record it.
+        classes_from: Where the list of classes comes from; None where an earlier `init` did not record it, and where
+            numbers are predicted.
         class_weight: What the losses of records of each class are multiplied by, as `init` was asked; None for 1.
+        target_range: The declared range of numbers to predict; None of classes.
         meaning: What the guarantee of the current version means, as a sentence without terms, or why its certificate
             cannot be read; None where nothing is guaranteed.
     """
@@ -190,6 +192,7 @@ class Status:
     source: str | None
     classes_from: ClassesFrom | None
     class_weight: Mapping[str, float] | None
+    target_range: tuple[float, float] | None
     meaning: str | None
 
 
@@ -203,12 +206,22 @@ def status(path: Path) -> Status:
     with Ledger.opened(directory.ledger, read_only=True) as ledger:
         state, head = read_state(ledger), ledger.head()
     leftovers, is_busy = look_for_leftovers(directory, state)
-    source, (classes_from, class_weight) = source_changed(directory, state), about_classes(directory)
+    source, labels = source_changed(directory, state), about_labels(directory)
     try:
         meaning = current_certificate(directory, state).meaning()
     except UnlearningError as error:
         meaning = f"note: what is guaranteed cannot be read: {error}"
-    return Status(state, head, is_busy, leftovers, source, classes_from, class_weight, meaning)
+    return Status(
+        state,
+        head,
+        is_busy,
+        leftovers,
+        source,
+        labels.classes_from,
+        labels.class_weight,
+        labels.target_range,
+        meaning,
+    )
 
 
 def look_for_leftovers(directory: ModelDirectory, state: State) -> tuple[tuple[Path, ...], bool]:
@@ -235,8 +248,22 @@ def current_certificate(directory: ModelDirectory, state: State) -> "Certificate
     return kinds.read_any(file)
 
 
-def about_classes(directory: ModelDirectory) -> tuple[ClassesFrom | None, Mapping[str, float] | None]:
-    """Return what `model.json` says of the classes: where they come from, and their weights.
+class Labels(NamedTuple):
+    """What `model.json` says of the labels.
+
+    Attributes:
+        classes_from: Where the list of classes comes from.
+        class_weight: What the losses of records of each class are multiplied by.
+        target_range: The declared range of numbers to predict.
+    """
+
+    classes_from: ClassesFrom | None = None
+    class_weight: Mapping[str, float] | None = None
+    target_range: tuple[float, float] | None = None
+
+
+def about_labels(directory: ModelDirectory) -> Labels:
+    """Return what `model.json` says of the labels, each None where it says nothing.
 
     It is read as plain JSON, for its model imports what learns.
 
@@ -244,10 +271,16 @@ def about_classes(directory: ModelDirectory) -> tuple[ClassesFrom | None, Mappin
         DataError: It cannot be read.
     """
     stored = read_json(directory.model)
-    found = stored if isinstance(stored, dict) else {}
-    origin, table = found.get("classes_from"), found.get("table")
-    weights = table.get("class_weight") if isinstance(table, dict) else None
-    return origin if origin in get_args(ClassesFrom) else None, weights if isinstance(weights, dict) else None
+    if not isinstance(stored, dict):
+        return Labels()
+    origin, table = stored.get("classes_from"), stored.get("table")
+    declared = table if isinstance(table, dict) else {}
+    weights, ends = declared.get("class_weight"), declared.get("target_range")
+    return Labels(
+        origin if origin in get_args(ClassesFrom) else None,
+        weights if isinstance(weights, dict) else None,
+        None if ends is None else tuple(ends),
+    )
 
 
 def source_key(directory: ModelDirectory, state: State) -> bytes | None:

@@ -53,7 +53,7 @@ def deal(directory: ModelDirectory, features: int, *, classes: int, key: int) ->
             array.tofile(temporary)
 
 
-def numbers(path: Path, dtype: type[np.generic], count: int) -> NDArray[Any]:
+def numbers(path: Path, dtype: type[np.generic] | np.dtype[Any], count: int) -> NDArray[Any]:
     """Return all numbers of a file of the training copy.
 
     Raises:
@@ -66,6 +66,12 @@ def numbers(path: Path, dtype: type[np.generic], count: int) -> NDArray[Any]:
     if len(found) != count:
         raise DataError(f"{path} is damaged: it holds {len(found):,} numbers, not {count:,}")
     return found
+
+
+def labels_of(directory: ModelDirectory) -> tuple[Path, np.dtype[Any]]:
+    """Return where the labels lie, and their type: classes as int8, targets of regression as float64."""
+    file = directory.label_file()
+    return file, np.dtype(np.float64 if file == directory.targets else np.int8)
 
 
 def positions(directory: ModelDirectory, rows: Sequence[int] | NDArray[np.int64]) -> NDArray[np.int64]:
@@ -134,7 +140,8 @@ def digest(
     """
     keyed = hmac.new(key, digestmod="sha256")
     gone = np.sort(positions(directory, without))
-    files = [(directory.features, 4 * features, gone), (directory.labels, 1, gone)]
+    labels, kind = labels_of(directory)
+    files = [(directory.features, 4 * features, gone), (labels, kind.itemsize, gone)]
     if directory.places.exists():
         files.append((directory.places, 8, gone[:0]))
     added = {} if waiting is None else {path: file for path, file, _ in _files_of_waiting(directory, features, waiting)}
@@ -210,16 +217,17 @@ def tag(key: bytes, identifier: str, row: int) -> bytes:
     return hmac.digest(key, f"{row} {identifier}".encode(), "sha256")[:16]
 
 
-def take(directory: ModelDirectory, features: int, rows: Sequence[int]) -> tuple[NDArray[np.float32], NDArray[np.int8]]:
+def take(directory: ModelDirectory, features: int, rows: Sequence[int]) -> tuple[NDArray[np.float32], NDArray[Any]]:
     """Return copies of rows of the table, and of their labels, as they lie in the training copy."""
-    places = positions(directory, rows)
+    places, (labels, kind) = positions(directory, rows), labels_of(directory)
     stored = np.memmap(directory.features, np.float32, mode="r").reshape(-1, features)
-    return np.array(stored[places]), np.array(np.memmap(directory.labels, np.int8, mode="r")[places])
+    return np.array(stored[places]), np.array(np.memmap(labels, kind, mode="r")[places])
 
 
 def zero(directory: ModelDirectory, features: int, rows: Sequence[int]) -> None:
     """Overwrite rows and their labels with zeros, durably. Doing it twice changes nothing."""
-    for path, row_bytes in ((directory.features, 4 * features), (directory.labels, 1)):
+    labels, kind = labels_of(directory)
+    for path, row_bytes in ((directory.features, 4 * features), (labels, kind.itemsize)):
         zeros = bytes(row_bytes)
         with path.open("r+b", buffering=0) as file:
             for row in positions(directory, rows).tolist():

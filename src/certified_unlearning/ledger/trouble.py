@@ -1,4 +1,4 @@
-"""Why a version hardly tells the classes apart, and what helps: for the operator's eyes only.
+"""Why a version hardly tells the classes apart, or the label of regression, and what helps: for its operator's eyes.
 
 Each advice is tried before it is given, on some of the training records that are left (`data.advice.trial`); what is
 tried is the mechanism's affair (`methods.advice`). What is computed here comes from the records without noise, so it is
@@ -6,21 +6,30 @@ written nowhere. It takes seconds, and scikit-learn and PyTorch are loaded for i
 """
 
 from pathlib import Path
+from typing import Any, cast
+
+import numpy as np
+from numpy.typing import NDArray
 
 from certified_unlearning.data.advice.ranges import shares_of, warning_about
 from certified_unlearning.data.advice.trial import Trial, most_records
-from certified_unlearning.data.quality import Quality
+from certified_unlearning.data.quality import Quality, TargetQuality, target_quality_of
 from certified_unlearning.data.tables.classes import weights_of
 from certified_unlearning.ledger.directory import ModelDirectory
+from certified_unlearning.ledger.mechanisms import MECHANISMS
 from certified_unlearning.ledger.method import answered_of
-from certified_unlearning.ledger.model import method_of, read_stored
+from certified_unlearning.ledger.methods.regression_advice import RegressionTrial
+from certified_unlearning.ledger.model import StoredModel, method_of, read_stored
 from certified_unlearning.ledger.quality import RecordsLeft, require_same, require_whole
 from certified_unlearning.ledger.state import read_state
 from certified_unlearning.ledger.store import Ledger
-from certified_unlearning.ledger.weights import read_weights
+from certified_unlearning.ledger.weights import read_weights, scores_of
+
+_LEAST = 20
+"""On fewer records that are numbers to predict, nothing is tried."""
 
 
-def trouble_left(path: Path, quality: Quality, *, names_columns: bool = True) -> list[str]:
+def trouble_left(path: Path, quality: Quality | TargetQuality, *, names_columns: bool = True) -> list[str]:
     """Return what is wrong with the current version, judged by the training records that are left, and what helps.
 
     Args:
@@ -55,8 +64,33 @@ def trouble_left(path: Path, quality: Quality, *, names_columns: bool = True) ->
     if largest is not None:
         # First things first: what noise and regulariser do to the others' small numbers says nothing of them.
         return [f"{warning_about(model.table, largest)}, in a new `unlearn init`"] if names_columns else []
+    if model.table.is_regression:
+        said = _of_numbers(model, weights, rows, positions, left)
+        return [f"{sentence} ({tried}; not for publication)" for sentence in said]
     trial = Trial(rows, positions, learner.classes, left / learner.n, weights_of(model.table).shares)
     if not trial.is_possible:
         return []
     tried_with = advice(learner, model.table, model.intercept, trial, weights, trial.published(weights))
-    return [f"{sentence} ({tried}; not for publication)" for sentence in tried_with.sentences(quality)]
+    return [f"{sentence} ({tried}; not for publication)" for sentence in tried_with.sentences(cast(Quality, quality))]
+
+
+def _of_numbers(
+    model: StoredModel, weights: NDArray[Any], rows: NDArray[np.float32], targets: NDArray[np.float64], left: int
+) -> list[str]:
+    """Return what is wrong with a version that predicts numbers, and what helps."""
+    learner: Any = model.learner
+    found = target_quality_of(scores_of(rows, weights), targets)
+    if len(rows) < _LEAST or found.r2 is None:
+        return []
+    trial = RegressionTrial(
+        rows=rows.astype(np.float64),
+        targets=targets,
+        strong_convexity=learner.strong_convexity,
+        n=learner.n,
+        epsilon=learner.epsilon,
+        delta=learner.delta,
+        of_all=left / learner.n,
+        C=1 / (learner.strong_convexity * learner.n * (2 if model.intercept else 1)),
+        noise=MECHANISMS[learner.mechanism].settings.score_noise(learner),
+    )
+    return trial.sentences(found.r2)

@@ -40,7 +40,9 @@ class Verified:
         head: Its last hash.
         current: The current version's certificate.
         source: What is to be said of the file that the data came from, if anything.
-        classes_from: Where the list of classes comes from; None where an earlier `init` did not record it.
+        classes_from: Where the list of classes comes from; None where an earlier `init` did not record it, and where
+            numbers are predicted.
+        target_range: The declared range of numbers to predict; None of classes.
         strangers: Files in the directory that are no part of it, which nobody has checked.
     """
 
@@ -50,6 +52,7 @@ class Verified:
     current: Certificate
     source: str | None
     classes_from: ClassesFrom | None
+    target_range: tuple[float, float] | None
     strangers: tuple[Path, ...]
 
 
@@ -98,7 +101,8 @@ def verify(path: Path, head: str | None = None) -> Verified:
         _check_version(directory, model, state, weights.ravel(), secret, owned)
         source = source_changed(directory, state, source_key(directory, state))
         strangers = tuple(directory.strangers())
-        return Verified(state, events, ledger.head(), current, source, model.classes_from, strangers)
+        labels = model.classes_from, model.table.target_range
+        return Verified(state, events, ledger.head(), current, source, *labels, strangers)
 
 
 def check_data(directory: ModelDirectory, ledger: Ledger, model: StoredModel, state: State) -> None:

@@ -199,6 +199,10 @@ def _known(
     if superfluous:
         raise ParameterError(f"leave out {', '.join(superfluous)}: the table says it")
     declared = resolve(_declared(data, label, identifier, table))
+    if declared.is_regression:
+        raise ParameterError(
+            f"{table} has a target_range, but this plan is made for classes; `unlearn init` prints that of numbers"
+        )
     n = sum(len(block.labels) - int(block.test.sum()) for block in read_blocks(declared))
     require_count(least=1, n=n)
     C = QUICK_CONDITION / n if C is None else C

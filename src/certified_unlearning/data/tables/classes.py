@@ -3,7 +3,7 @@
 import json
 import shlex
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Literal, NoReturn
 
 from certified_unlearning.accounting.core.losses import ClassWeights
@@ -18,6 +18,8 @@ FEWEST_OF_A_CLASS = 10
 """A class that is taken from fewer records tells of each of them: the list of classes stays when they leave."""
 _ROWS_AT_ONCE = 1 << 22
 _MOST_NAMED = 12
+_FEW_NUMBERS = 10
+"""Numbers with more different values than that are hardly classes."""
 
 
 def count_classes(table: Table) -> dict[str, int]:
@@ -36,7 +38,8 @@ def count_classes(table: Table) -> dict[str, int]:
                 counts[text] += each["counts"]
         if len(counts) > MOST_CLASSES:
             raise DataError(
-                f"{table.path}: the label {table.label} has more than {MOST_CLASSES} different values; is it a class?"
+                f"{table.path}: the label {table.label} has more than {MOST_CLASSES} different values; "
+                + (in_place_of_classes(table.label) if are_numbers(counts) else "is it a class?")
             )
         first_row += batch.num_rows
     if first_row == 1:
@@ -52,6 +55,20 @@ def count_classes(table: Table) -> dict[str, int]:
     }
 
 
+def are_numbers(classes: Collection[str]) -> bool:
+    """Return whether classes are so many numbers that they are hardly classes."""
+    return len(classes) > _FEW_NUMBERS and all(map(parses, classes))
+
+
+def in_place_of_classes(label: str) -> str:
+    """Return what to do where numbers are no classes."""
+    quoted = shlex.quote(f"{label}=LOW:HIGH")
+    return (
+        f"if they are numbers to predict, and no classes: `unlearn init --regression --range {quoted}` (in a YAML "
+        "file: target_range: [LOW, HIGH]), two numbers known beforehand"
+    )
+
+
 def require_common(
     table: Table, counts: Mapping[str, int], *, fewest: int, noun: Literal["record", "person"] = "record"
 ) -> None:
@@ -59,6 +76,11 @@ def require_common(
     rare = [text for text in sorted(counts, key=counts.__getitem__) if counts[text] < fewest]
     if not rare:
         return
+    if 2 * len(rare) > len(counts) and are_numbers(counts):
+        raise DataError(
+            f"{table.path}: the label {table.label} has {len(counts)} different numbers, most of them of fewer than "
+            f"{counted(fewest, noun)}; {in_place_of_classes(table.label)}"
+        )
     misspelt = {text: common for text in rare if (common := _more_common_spelling(text, counts)) is not None}
     named = ", ".join(
         f"{text!r} ({counted(counts[text], noun)}"

@@ -8,6 +8,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 from pydantic_core import PydanticCustomError
 
+from certified_unlearning.data.tables.targets import TargetScale
 from certified_unlearning.errors import ParameterError
 
 DECLARED = "declared"
@@ -54,6 +55,13 @@ class Table(_Model):
         None,
         description="the label's values, at least two, in the order of the classes (of two, the second is +1); null: "
         "those in the file, sorted, which may show that a removed record existed",
+    )
+    target_range: tuple[float, float] | None = Field(
+        None,
+        exclude_if=lambda ends: ends is None,
+        description="[lowest, highest] of a label that is a number to predict, two numbers known beforehand and not "
+        "taken from this file: what lies outside counts as the nearer one; null: the label's values are classes. Only "
+        "`unlearn init` predicts numbers",
     )
     identifier: str | None = Field(
         None, description="the column that says whose a record is, or null; several records may be one person's"
@@ -102,6 +110,11 @@ class Table(_Model):
         return None if given is None else weights_by_class(given)
 
     @property
+    def is_regression(self) -> bool:
+        """Whether the label is a number to predict; otherwise its values are classes."""
+        return self.target_range is not None
+
+    @property
     def roles(self) -> dict[str, str]:
         """The columns that are no features, by what they are."""
         marks = self.split.column if self.split else None
@@ -127,7 +140,12 @@ def check(table: Table, where: str, *, written_out: bool = False) -> None:
             raise ParameterError(f"{where}: {role} and {other} are the same column {column!r}; give each its own")
         for key in ("features", "categories", "ranges", "missing"):
             if column in (getattr(table, key) or ()):
-                raise ParameterError(f"{where}.{key} contains {column!r}, which is the {role} and so no feature")
+                instead = ""
+                if key == "ranges" and role == "label" and not table.is_regression:
+                    instead = "; a number to predict needs --regression, or target_range in a file"
+                raise ParameterError(
+                    f"{where}.{key} contains {column!r}, which is the {role} and so no feature{instead}"
+                )
     if table.features is not None and not table.features:
         raise ParameterError(f"{where}.features is empty, but must list at least one column, or be null")
     _check_distinct(table.features or (), f"{where}.features")
@@ -148,6 +166,12 @@ def check(table: Table, where: str, *, written_out: bool = False) -> None:
                 f"{where}.ranges.{column} is [{low:g}, {high:g}], but must be two numbers, the lowest value first"
             )
     _check_missing(table, where)
+    if table.target_range is not None:
+        if table.class_weight is not None:
+            raise ParameterError(f"{where} has class_weight and target_range; numbers have no classes to weigh")
+        if table.classes is not None:
+            raise ParameterError(f"{where} has classes and target_range; a label is a class or a number to predict")
+        TargetScale.of(table.target_range, f"{where}.target_range", intercept=True)
     if table.classes is not None:
         _check_distinct(table.classes, f"{where}.classes")
         if not 2 <= len(table.classes) <= MOST_CLASSES:

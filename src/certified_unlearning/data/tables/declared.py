@@ -33,6 +33,10 @@ def prepare_table(name: str, table: Table, seed: int, scratch: Path) -> Prepared
         raise ParameterError(
             f"tables.{name}.split is missing, but the pipeline needs test records: {{test: 0.2}} draws a fifth"
         )
+    if table.is_regression:
+        raise ParameterError(
+            f"tables.{name}.target_range must be left out: the pipeline predicts classes; `unlearn init` takes numbers"
+        )
     declared = table.classes is not None
     found = "" if declared else "; classes as found in the file"
     table = resolve(table)

@@ -25,6 +25,7 @@ _LISTED_ALONE = 12
 _MARKED = re.compile(rf"^ *(?P<key>\"(?:[^\"\\]|\\.)*\"|[^ :#\"][^:#\n]*):.*#\s*{MARK}[^\[\]{{}}\"'\n]*$", re.MULTILINE)
 _NEEDS = {
     "classes": "list the classes that there can be",
+    "target_range": "write the lowest and the highest label that you know without the file, such as 0 and 1000000",
     "categories": "list the values that there can be",
     "ranges": "write the lowest and the highest value that you know without the file, such as 0 and 120 of an age",
     "missing": "write a number that you would take without the file",
@@ -35,7 +36,7 @@ _HEAD = (
     "guarantee covers that. Each mark says what to write there from what you know without the file. Remove a mark when",
     "that is written: `unlearn init` refuses what is marked. A list of classes or categories without a mark has only",
     "values of at least {fewest} each. The counts in comments are from the data, too: delete them before you hand this",
-    "on. For `unlearn init MODEL_DIR --table THIS_FILE --epsilon 1`; for the pipeline, below own_data and a name.",
+    "on. For `unlearn init MODEL_DIR --table THIS_FILE --epsilon 1`{pipeline}.",
 )
 _PLAIN = re.compile(rf"[A-Za-z_][A-Za-z0-9_.]*({RUN}[A-Za-z_][A-Za-z0-9_.]*)?")
 
@@ -55,6 +56,7 @@ class Draft:
         categories: The values of each feature that has some, None for a missing one.
         ranges: The lowest and the highest value of each feature of numbers.
         missing: What stands for a missing number.
+        target_range: The lowest and the highest label that is a number to predict; None of classes.
         checked: What is marked: a key, and a column.
     """
 
@@ -68,6 +70,7 @@ class Draft:
     categories: dict[str, list[str | None]] = field(default_factory=dict)
     ranges: dict[str, tuple[float, float]] = field(default_factory=dict)
     missing: dict[str, float] = field(default_factory=dict)
+    target_range: tuple[float, float] | None = None
     checked: set[tuple[str, str]] = field(default_factory=set)
 
     def note(self, name: str, sentence: str) -> None:
@@ -108,13 +111,18 @@ def lines(
     target = columns[label]
     yield f"# A draft, made by `unlearn declare` from {_in_comment(Path(path).name)} ({counted(target.rows, 'row')})."
     fewest = counted(FEWEST_OF_A_CLASS, "person" if made.of_people else "record")
-    yield from (f"# {line.format(fewest=fewest)}" for line in _HEAD)
+    is_class = made.target_range is None
+    pipeline = "; for the pipeline, below own_data and a name" if is_class else ""
+    yield from (f"# {line.format(fewest=fewest, pipeline=pipeline)}" for line in _HEAD)
     yield f"path: {_scalar(_shown_path(path, beside))}"
     yield f"label: {_scalar(label)}{_comment(made, label)}"
-    classes = sorted(target.counts or (), key=_by_size)
-    remarks = [_mark("classes")] if ("classes", "classes") in made.checked else []
-    remarks += ["the second is +1"] if len(classes) == 2 else []
-    yield f"classes: {_sequence(classes)}" + (f"  # {'; '.join(remarks)}" if remarks else "")
+    if made.target_range is not None:
+        yield f"target_range: {_sequence(made.target_range)}  # {_mark('target_range')}"
+    else:
+        classes = sorted(target.counts or (), key=_by_size)
+        remarks = [_mark("classes")] if ("classes", "classes") in made.checked else []
+        remarks += ["the second is +1"] if len(classes) == 2 else []
+        yield f"classes: {_sequence(classes)}" + (f"  # {'; '.join(remarks)}" if remarks else "")
     if identifier is None:
         yield f"# identifier: FILL_IN{_comment(made, 'identifier')}"
     else:
@@ -133,7 +141,8 @@ def lines(
         yield "# Left out of the features:"
     for several, reason in grouped(made.left_out.items()):
         yield f"#   {_in_comment(f'{which(several)}: {reason}')}"
-    yield "# split: {test: 0.2}  # only for the pipeline, which needs test records; `unlearn init` takes none"
+    if is_class:
+        yield "# split: {test: 0.2}  # only for the pipeline, which needs test records; `unlearn init` takes none"
 
 
 def _section(key: str, columns: Collection[str], made: Draft) -> Iterator[str]:

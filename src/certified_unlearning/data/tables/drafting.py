@@ -23,7 +23,7 @@ from certified_unlearning.data.tables.survey import Column, survey
 from certified_unlearning.data.tables.table import require_columns
 from certified_unlearning.data.tables.table_values import listed
 from certified_unlearning.errors import DataError, ParameterError
-from certified_unlearning.text import counted
+from certified_unlearning.text import counted, with_commas
 
 MOST_CATEGORIES = 50
 """Columns with more different words are left out."""
@@ -38,7 +38,14 @@ _AS_WIDE = 2.5
 _NAME_OF_IDENTIFIER = re.compile(r"(.*[_ -])?(id|uuid|guid|key|number|nr|no)", re.IGNORECASE)
 
 
-def draft(path: str, label: str | None, identifier: str | None = None, *, beside: Path | None = None) -> Draft:
+def draft(
+    path: str,
+    label: str | None,
+    identifier: str | None = None,
+    *,
+    beside: Path | None = None,
+    regression: bool = False,
+) -> Draft:
     """Return the draft of a declaration.
 
     Args:
@@ -46,11 +53,12 @@ def draft(path: str, label: str | None, identifier: str | None = None, *, beside
         label: The column to predict. None: an error names those that could be.
         identifier: The column that says whose a row is, if there is one.
         beside: The directory that the draft is going to lie in; its path to the file begins there.
+        regression: Whether the label is a number to predict, and no class.
 
     Raises:
         ParameterError: There is no label, or it is the identifier, too.
-        DataError: The file cannot be read or lacks one of the columns, the label is no class, or no column can be a
-            feature.
+        DataError: The file cannot be read or lacks one of the columns, the label is no class (or no number), or no
+            column can be a feature.
     """
     if label is not None and label == identifier:
         raise ParameterError(f"--label and --id are the same column {label!r}; give each its own")
@@ -58,14 +66,18 @@ def draft(path: str, label: str | None, identifier: str | None = None, *, beside
     require_columns(path, list(columns), [name for name in (label, identifier) if name is not None])
     if label is None:
         raise ParameterError(
-            f"--label is missing: which column of {path} is to be predicted? {_could_be_label(columns)}"
+            f"--label is missing: which column of {path} is to be predicted? {_could_be_label(columns, regression)}"
         )
     made = Draft()
     if identifier is not None:
         made.least *= max((columns[identifier].counts or Counter()).values(), default=1)
         made.of_people = True
-    _check_label(path, columns[label])
-    _look_at_label(columns[label], made)
+    if regression:
+        _check_target(path, columns[label])
+        _look_at_target(columns[label], made)
+    else:
+        _check_label(path, columns[label])
+        _look_at_label(columns[label], made)
     likely = _look_at_identifiers(columns, label, identifier, made)
     for column in columns.values():
         if column.name not in (label, identifier):
@@ -85,7 +97,10 @@ def draft(path: str, label: str | None, identifier: str | None = None, *, beside
     return made
 
 
-def _could_be_label(columns: dict[str, Column]) -> str:
+def _could_be_label(columns: dict[str, Column], regression: bool) -> str:
+    if regression:
+        of_numbers = [name for name, each in columns.items() if _is_target(each) and each.low < each.high]
+        return f"It could be {listed(of_numbers)}" if of_numbers else "None holds different numbers, and numbers alone"
     few = {name: each.distinct or 0 for name, each in columns.items() if each.unreadable is None}
     likely = [name for name, distinct in few.items() if 2 <= distinct <= LIKELY_CLASSES and not columns[name].dates]
     likely.sort(key=lambda name: (few[name], columns[name].missing > 0))
@@ -99,12 +114,38 @@ def _check_label(path: str, column: Column) -> None:
     if column.unreadable is not None:
         raise DataError(column.unreadable)
     if column.distinct is None or column.distinct > MOST_CLASSES:
-        raise DataError(
-            f"{path}: the label {column.name} has more than {MOST_CLASSES} different values; is it a class?"
-        )
+        question = "if they are numbers to predict: use --regression" if _is_target(column) else "is it a class?"
+        raise DataError(f"{path}: the label {column.name} has more than {MOST_CLASSES} different values; {question}")
     if column.distinct < 2:
         found = listed(sorted(column.counts or ())) or "no value"
         raise DataError(f"{path}: the label {column.name} has {found} only, expected two or more classes")
+
+
+def _is_target(column: Column) -> bool:
+    """Return whether a column holds numbers, and nothing else."""
+    return column.unreadable is None and 0 < column.numbers == column.present and not column.infinite
+
+
+def _check_target(path: str, column: Column) -> None:
+    if column.unreadable is not None:
+        raise DataError(column.unreadable)
+    if not _is_target(column):
+        others = column.infinite or column.present - column.numbers
+        where = f" (first in row {column.first_word})" if column.first_word else ""
+        what = f"{counted(others, 'value')} that cannot be predicted{where}" if column.present else "no value"
+        raise DataError(f"{path}: the label {column.name} has {what}; --regression predicts finite numbers")
+    if column.low == column.high:
+        raise DataError(f"{path}: the label {column.name} is {column.low:g} in every row: nothing to predict")
+
+
+def _look_at_target(column: Column, made: Draft) -> None:
+    made.target_range = nice_range(column.low, column.high)
+    made.checked.add(("target_range", "target_range"))
+    made.note(column.name, f"the label; numbers from {with_commas(column.low)} to {with_commas(column.high)}")
+    if column.distinct == 2:
+        made.note(column.name, "two different values only: if they are classes, leave out --regression")
+    if column.missing:
+        made.note(column.name, f"{_rows(column.missing)} no label: leave them out of the file, `init` refuses them")
 
 
 def _look_at_label(column: Column, made: Draft) -> None:

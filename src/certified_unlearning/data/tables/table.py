@@ -8,7 +8,7 @@ import difflib
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -19,8 +19,9 @@ from certified_unlearning.data.prepared import NORM_TOLERANCE
 from certified_unlearning.data.tables.classes import count_classes, require_common
 from certified_unlearning.data.tables.declaration import Table, check, check_weights, text_of
 from certified_unlearning.data.tables.runs import chosen_features, written_out
+from certified_unlearning.data.tables.suspects import Suspects
 from certified_unlearning.data.tables.table_file import as_arrow, batches, column_names, index_columns
-from certified_unlearning.data.tables.table_values import Rows, listed, mask_of
+from certified_unlearning.data.tables.table_values import TARGET, Rows, listed, mask_of
 from certified_unlearning.errors import DataError
 
 if TYPE_CHECKING:
@@ -38,14 +39,15 @@ class Block(NamedTuple):
 
     Attributes:
         features: float32, shape ``(rows, d)``; every row has Euclidean norm at most 1.
-        labels: int8, shape ``(rows,)``: -1 or +1 for two classes, else 0, 1, 2, ...
+        labels: int8, shape ``(rows,)``: -1 or +1 for two classes, else 0, 1, 2, ...; of regression the targets as the
+            file has them, float64.
         identifiers: Whose each row is, as text (7.0 is 7); None where no column says so.
         test: Whether each is a test record, shape ``(rows,)``.
         spellings: The identifiers as the file has them; None where no column says so.
     """
 
     features: NDArray[np.float32]
-    labels: NDArray[np.int8]
+    labels: NDArray[Any]
     identifiers: list[str] | None
     test: NDArray[np.bool_]
     spellings: list[str] | None = None
@@ -57,13 +59,14 @@ class Records(NamedTuple):
     Attributes:
         first_row: Number of the first of them in the table, from 1.
         features: float32, shape ``(rows, d)``, as in `Block`.
-        labels: The number of each one's class, from 0, shape ``(rows,)``; None where they were not asked for.
+        labels: The number of each one's class, from 0, shape ``(rows,)``, of regression its target as the file has it;
+            None where they were not asked for.
         identifiers: Whose each row is, as text; None where the table has no such column.
     """
 
     first_row: int
     features: NDArray[np.float32]
-    labels: NDArray[np.int64] | None
+    labels: NDArray[Any] | None
     identifiers: list[str] | None
 
 
@@ -101,6 +104,8 @@ def resolve(table: Table, *, fewest: int = 1) -> Table:
     for column in (*features, *table.categories, *table.ranges, *table.missing):
         require_columns(table.path, columns, [column])
     check(table, table.path, written_out=True)
+    if table.is_regression:
+        return table
     if table.classes is not None:
         classes = [str(text_of(value)) for value in table.classes]
     else:
@@ -166,7 +171,7 @@ def read_blocks(table: Table, *, seed: int = 0, all_columns: bool = False) -> It
     """
     all_columns |= table.features is None
     table = resolve(table)
-    suspects = _Suspects(feature_names(table) if all_columns else [], len(table.classes or ()))
+    suspects = Suspects(feature_names(table) if all_columns else [], len(table.classes or ()))
     generator = np.random.Generator(np.random.Philox(seed))
     names = feature_names(table)
     rows_at_once = max(1, _NUMBERS_AT_ONCE // len(names))
@@ -176,62 +181,16 @@ def read_blocks(table: Table, *, seed: int = 0, all_columns: bool = False) -> It
         identifiers = spellings = None
         if table.identifier is not None:
             identifiers, spellings = part.identifiers(table.identifier), part.spellings(table.identifier)
-        classes = _classes(part, table)
+        found = _labels(part, table)
         unscaled = _features(part, table, len(names))
-        suspects.add(unscaled, classes)
-        labels, features = label_values(table)[classes], _scaled(part, unscaled, table)
+        suspects.add(unscaled, found)
+        labels, features = found if table.is_regression else label_values(table)[found], _scaled(part, unscaled, table)
         yield Block(features, labels, identifiers, _test(part, table, generator), spellings)
         first_row += batch.num_rows
     if first_row == 1:
         raise DataError(f"{table.path} holds no records")
     if first_row > _LEAST_ROWS and (reason := suspects.reason()) is not None:
         raise DataError(f"{table.path}: {reason}; leave it out, or name the columns that are features")
-
-
-class _Suspects:
-    """Features that number the rows, or copy the label, as far as rows were read.
-
-    Args:
-        names: Of all features; none where somebody chose them.
-        classes: Number of classes.
-    """
-
-    def __init__(self, names: list[str], classes: int) -> None:
-        self._names = names
-        self._rises = np.ones(len(names), np.bool_)
-        self._last = np.full((1, len(names)), -np.inf)
-        self._least = np.full((classes, len(names)), np.inf)
-        self._most = -self._least
-
-    def add(self, features: NDArray[np.float64], classes: NDArray[np.int64]) -> None:
-        """Look at some rows: their unscaled features, and the number of each one's class."""
-        if not self._names:
-            return
-        if self._rises.any():
-            above = np.vstack([self._last, features])
-            self._rises &= (np.diff(above, axis=0) > 0).all(axis=0) & (features == np.round(features)).all(axis=0)
-            self._last = features[-1:]
-        if self._copies().any():
-            for label in np.unique(classes):
-                some = features[classes == label]
-                self._least[label] = np.minimum(self._least[label], some.min(axis=0))
-                self._most[label] = np.maximum(self._most[label], some.max(axis=0))
-
-    def reason(self) -> str | None:
-        """Return what is wrong with the first feature that should be none."""
-        for names_which, what in (
-            (self._rises, "numbers the rows: its whole numbers rise from row to row"),
-            (self._copies(), "is a copy of the label: each class has one value of it"),
-        ):
-            if names_which.any():
-                return f"column {self._names[int(names_which.argmax())]!r} {what}"
-        return None
-
-    def _copies(self) -> NDArray[np.bool_]:
-        """Return which features have one value for each class, another for each, so far."""
-        values = np.sort(self._least, axis=0)  # Infinite where no row of a class was read yet.
-        apart = np.isinf(values[1:]) | (values[1:] > values[:-1])
-        return np.asarray((self._least >= self._most).all(axis=0) & apart.all(axis=0))
 
 
 def read_records(
@@ -273,7 +232,7 @@ def read_records(
     for batch in read:
         part = Rows(path, first_row, batch)
         features = _scaled(part, _features(part, table, width), table)
-        labels = _classes(part, table) if labelled else None
+        labels = _labels(part, table) if labelled else None
         yield Records(first_row, features, labels, None if identifier is None else part.identifiers(identifier))
         first_row += batch.num_rows
     if first_row == 1:
@@ -327,7 +286,10 @@ def preprocessing(table: Table) -> str:
     )
 
 
-def _classes(rows: Rows, table: Table) -> NDArray[np.int64]:
+def _labels(rows: Rows, table: Table) -> NDArray[Any]:
+    """Return the number of each row's class, from 0; of regression its target, as the file has it."""
+    if table.is_regression:
+        return rows.numbers(table.label, remedies=TARGET)
     classes = [str(name) for name in table.classes or ()]
     return rows.positions(table.label, classes, "classes", "leave out the row, or list it in classes")
 

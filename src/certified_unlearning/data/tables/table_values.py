@@ -1,6 +1,7 @@
 """Consecutive rows of a file, column by column: as texts, numbers or places in a list, and who cannot be one."""
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -15,7 +16,33 @@ MISSING = ("", "na", "n/a", "nan", "null", "none")
 """How text says that a value is missing, in lower case."""
 _MANY_LONG = 10
 """So many long numbers do not end in a zero by chance."""
-_CONSTANT = "declare a constant for it in missing, or leave out the row, or the column"
+
+
+class Remedies(NamedTuple):
+    """What helps where a value is no number.
+
+    Attributes:
+        missing: Where it is missing.
+        word: Where it is a word; ``{column}`` stands for the column.
+        stored: Where the column stores something else.
+    """
+
+    missing: str
+    word: str
+    stored: str
+
+
+_FEATURE = Remedies(
+    "declare a constant for it in missing, or leave out the row, or the column",
+    "declare categories for {column}, or leave it out of the features",
+    "leave it out of the features",
+)
+TARGET = Remedies(
+    "leave out the row: --regression (target_range in a file) predicts numbers",
+    "write it like 1234.5; --regression (target_range in a file) predicts numbers only",
+    "--regression (target_range in a file) predicts numbers only",
+)
+"""Of a label that is a number to predict."""
 
 
 class Rows:
@@ -56,12 +83,15 @@ class Rows:
         texts = pc.if_else(pc.is_in(lower, value_set=pa.array(["true", "false"])), lower, texts)
         return pc.replace_substring_regex(texts, pattern=r"^(-?\d+)\.0+$", replacement=r"\1")
 
-    def numbers(self, column: str, missing: float | None = None) -> NDArray[np.float64]:
+    def numbers(
+        self, column: str, missing: float | None = None, *, remedies: Remedies = _FEATURE
+    ) -> NDArray[np.float64]:
         """Return each value as a finite number.
 
         Args:
             column: The column.
             missing: What stands for a missing number; None if none may be missing.
+            remedies: What an error message says that helps.
         """
         values = self._decoded(column)
         if _is_text(values):
@@ -69,14 +99,12 @@ class Rows:
             lower = pc.utf8_lower(values)
             absent = pc.is_in(lower, value_set=pa.array([*MISSING, None], pa.string()))
             if missing is None:
-                self._refuse_missing(absent, column, _CONSTANT)
+                self._refuse_missing(absent, column, remedies.missing)
             values = pc.if_else(absent, pa.scalar(None, pa.string()), values)
             self._refuse_truth_among_numbers(lower, absent, column)
             values = pc.if_else(pc.equal(lower, "true"), "1", pc.if_else(pc.equal(lower, "false"), "0", values))
         elif not (pa.types.is_null(values.type) or _is_number(values.type)):
-            raise DataError(
-                f"{self.path}: column {column} holds {values.type}, expected numbers; leave it out of the features"
-            )
+            raise DataError(f"{self.path}: column {column} holds {values.type}, expected numbers; {remedies.stored}")
         elif pa.types.is_boolean(values.type):
             values = values.cast(pa.uint8())
         try:
@@ -86,12 +114,11 @@ class Rows:
                 (index, text) for index, text in enumerate(values.to_pylist()) if text and not parses(text)
             )
             raise DataError(
-                f"{self.where(wrong)}: {column} is {text!r}, expected a number; declare categories for {column}, or "
-                "leave it out of the features"
+                f"{self.where(wrong)}: {column} is {text!r}, expected a number; {remedies.word.format(column=column)}"
             ) from error
         absent = pc.is_null(numbers, nan_is_null=True)
         if missing is None:
-            self._refuse_missing(absent, column, _CONSTANT)
+            self._refuse_missing(absent, column, remedies.missing)
         else:
             numbers = pc.if_else(absent, pa.scalar(missing, pa.float64()), numbers)
         array = np.asarray(numbers.to_numpy(zero_copy_only=False), np.float64)

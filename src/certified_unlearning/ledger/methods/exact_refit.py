@@ -18,10 +18,10 @@ from certified_unlearning.certificate import residual as certificates
 from certified_unlearning.data.advice.trial import Noise, PredictionScores
 from certified_unlearning.engine.normal_numbers import normal_numbers
 from certified_unlearning.errors import DataError
+from certified_unlearning.ledger import training
 from certified_unlearning.ledger.method import Answered, Method, Outcome, RemovedRows, Secret, added_by
 from certified_unlearning.ledger.methods.advice import Advice, Option, Shares
 from certified_unlearning.ledger.state import Batch
-from certified_unlearning.ledger.training import numbers
 from certified_unlearning.mechanisms.certified_refit import Fitted, objective_of, refit
 from certified_unlearning.mechanisms.learners.history import Removal
 from certified_unlearning.mechanisms.newton_removal import Curvature, Model, NewtonRemoval
@@ -45,7 +45,7 @@ class RefitAdvice(Advice[RefitPlan]):
 
 
 class ExactRefit(Method[RefitPlan]):
-    """Newton removal for two classes, certified refit for more."""
+    """Newton removal for two classes and for numbers, certified refit for more classes."""
 
     plans = (RefitPlan,)
     advice = RefitAdvice
@@ -123,8 +123,8 @@ class ExactRefit(Method[RefitPlan]):
     def _training(self, plan: RefitPlan) -> tuple[NDArray[Any], NDArray[Any]]:
         """Return the rows, which stay in their file until they are read, and labels as solvers take them."""
         rows = np.memmap(self._directory.features, np.float32, mode="r", shape=(plan.n, plan.features))
-        labels = numbers(self._directory.labels, np.int8, plan.n)
-        return rows, labels.astype(np.float64 if plan.classes == 2 else np.int64)
+        labels = training.numbers(*training.labels_of(self._directory), plan.n)
+        return rows, labels.astype(np.float64 if plan.classes <= 2 else np.int64)
 
     def _released(self, model: Model | Fitted, reading: Reading | None) -> Outcome:
         """Return a version with fresh noise."""

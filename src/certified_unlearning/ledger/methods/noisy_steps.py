@@ -179,8 +179,8 @@ def place_training(
         stored = StoredRows(directory.features, 0, (learner.n, learner.features))
         batches = torch.from_numpy(np.memmap(directory.labels, np.int8, mode="c"))
         return StreamedRows(stored, dtype=dtype, device=device), batches.to(device)
-    labels = torch.from_numpy(np.fromfile(directory.labels, np.int8))
-    labels = labels.to(device, dtype if learner.classes == 2 else torch.int64)
+    labels = torch.from_numpy(np.fromfile(*training.labels_of(directory)))
+    labels = labels.to(device, dtype if learner.classes <= 2 else torch.int64)
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     if directory.features.stat().st_size > memory // 4:
         stored = StoredRows(directory.features, 0, (learner.n, learner.features))

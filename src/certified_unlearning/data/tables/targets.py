@@ -1,0 +1,95 @@
+"""Numbers to predict: mapped to [-1, 1] by a public range and by nothing else, and what is counted of them."""
+
+import sys
+from collections.abc import Sequence
+from typing import NamedTuple, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from certified_unlearning.errors import ParameterError
+
+Array = NDArray[np.float64]
+
+
+class TargetScale(NamedTuple):
+    """How targets become numbers from -1 to 1, and scores become predictions.
+
+    Attributes:
+        low: The lower end of the public range; lower targets count as it.
+        high: The upper end; higher targets count as it.
+        middle: What is mapped to 0.
+        half: What is mapped to 1, less the middle.
+    """
+
+    low: float
+    high: float
+    middle: float
+    half: float
+
+    @classmethod
+    def of(cls, ends: Sequence[float] | None, name: str, *, intercept: bool) -> Self:
+        """Return the scale of a range.
+
+        Args:
+            ends: Its two ends, known without the records.
+            name: What an error message calls it.
+            intercept: Whether the model has an intercept. Without one, 0 must be mapped to 0.
+
+        Raises:
+            ParameterError: They are not two numbers, the lower one first, or too far apart or too near for floats.
+        """
+        try:
+            low, high = (float(end) for end in ends)  # type: ignore[union-attr]
+        except (TypeError, ValueError) as error:
+            raise _no_range(name, ends) from error
+        # Its half is divided by.
+        if not sys.float_info.min <= high / 2 - low / 2 < np.inf or high - low == np.inf:
+            raise _no_range(name, ends)
+        return cls(low, high, *((low / 2 + high / 2, high / 2 - low / 2) if intercept else (0.0, max(-low, high))))
+
+    def scaled(self, targets: ArrayLike) -> Array:
+        """Return targets, clipped to the range, as numbers from -1 to 1."""
+        clipped = np.clip(np.asarray(targets, np.float64), self.low, self.high)
+        # Again, for what the division rounds.
+        return np.asarray(np.clip((clipped - self.middle) / self.half, -1, 1))
+
+    def in_units(self, scores: ArrayLike) -> Array:
+        """Return scores of a model as predictions, in the unit of the range."""
+        return np.asarray(np.asarray(scores, np.float64) * self.half + self.middle)
+
+
+def _no_range(name: str, ends: object) -> ParameterError:
+    return ParameterError(
+        f"{name} must be a pair (low, high) between which targets lie, known without these records, got {ends!r}"
+    )
+
+
+class TargetCounts:
+    """What is counted of targets, block after block, for the operator's eyes: it depends on the records.
+
+    Attributes:
+        below: How many lie below the range.
+        above: How many lie above it.
+        least: The smallest one.
+        most: The largest one.
+    """
+
+    def __init__(self, ends: Sequence[float]) -> None:
+        self._low, self._high = ends
+        self._values: set[float] = set()
+        self.below = self.above = 0
+        self.least, self.most = np.inf, -np.inf
+
+    def add(self, targets: Array) -> None:
+        """Count some."""
+        self.below += int((targets < self._low).sum())
+        self.above += int((targets > self._high).sum())
+        self.least, self.most = min(self.least, float(targets.min())), max(self.most, float(targets.max()))
+        if len(self._values) <= 2:
+            self._values.update(np.unique(targets)[:3].tolist())
+
+    @property
+    def only_values(self) -> list[float]:
+        """All values that there are, where these are one or two; otherwise none."""
+        return sorted(self._values) if len(self._values) <= 2 else []

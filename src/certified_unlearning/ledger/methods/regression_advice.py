@@ -1,0 +1,117 @@
+"""What could be made instead of a model of numbers that is no better than their mean: it is tried before it is said.
+
+Models without noise are fitted on one half of the records and judged on the other, both ways. Of noise with a standard
+deviation ``s`` in each direction of the weights, the expected squared error of a row ``x`` is ``s^2 |x|^2`` larger.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from certified_unlearning.errors import UnlearningError
+from certified_unlearning.mechanisms.refit_plan import USUAL_SIGMA, RefitPlan
+
+GAIN = 0.03
+"""By so much R^2 must be larger to count as better."""
+LITTLE = 0.1
+"""Below this R^2 without noise, columns hardly tell the label."""
+LARGER = (10, 100, 1000, 10_000, 100_000)
+"""So many times as large a ``C`` is tried; of those that are nearly the best, the least is named."""
+LEAST_SPREAD = 0.02
+"""Below this standard deviation of targets from -1 to 1, their range is far too wide."""
+
+
+class RegressionTrial(NamedTuple):
+    """Records to try with, and the model that they are tried for.
+
+    Attributes:
+        rows: Shape ``(records, features)``, with the intercept's constant if the model has one.
+        targets: From -1 to 1, shape ``(records,)``.
+        strong_convexity: Of the model's objective ``mean loss + m |w|^2 / 2``.
+        n: How many records there were at the start.
+        epsilon: The model's target.
+        delta: Of the target.
+        of_all: Which share of the objective's normaliser all the records are that these stand for.
+        C: Scikit-learn's, of the model.
+        noise: A bound on its noise's standard deviation in any direction of the weights.
+    """
+
+    rows: NDArray[np.float64]
+    targets: NDArray[np.float64]
+    strong_convexity: float
+    n: int
+    epsilon: float
+    delta: float
+    of_all: float
+    C: float
+    noise: float
+
+    def sentences(self, found: float) -> list[str]:
+        """Return what the trouble is, and what helps.
+
+        Args:
+            found: R^2 of the current version on these records.
+        """
+        spread = float(self.targets.std())
+        if spread < LEAST_SPREAD:
+            return [
+                f"the range of the label is the trouble: it is {2 / spread:.0f} times as wide as the label's standard "
+                "deviation, and noise and regulariser are in proportion to it; what helps in a new `unlearn init`: a "
+                "narrower --range of the label, known beforehand"
+            ]
+        same, usual = self.expected(1, 0), self.expected(1, USUAL_SIGMA)
+        said = list[str]()
+        if self.noise > USUAL_SIGMA and usual >= found + GAIN and self._is_possible(1):
+            said.append(
+                f"noise is the trouble: without it the same model has R^2 {same:.3f} in place of {found:.3f}; what "
+                f"helps in a new `unlearn init`: {self._flags(1)} (R^2 {usual:.3f})"
+            )
+        larger = {times: self.expected(times, USUAL_SIGMA) for times in LARGER if self._is_possible(times)}
+        best = max(larger.values(), default=-np.inf)
+        if best >= max(same, found, 0) + GAIN:
+            times = next(times for times, expected in larger.items() if expected >= best - GAIN)
+            said.append(
+                f"the regulariser is the trouble: a new `unlearn init` with {self._flags(times)} has R^2 "
+                f"{larger[times]:.3f} in place of {found:.3f}"
+            )
+        if not said and same < LITTLE:
+            said.append(f"these columns hardly tell the label: without noise a linear model has R^2 {same:.3f}")
+        return said
+
+    def expected(self, times: float, noise: float) -> float:
+        """Return the expected R^2 of a model with a ``C`` so many times as large, and such noise."""
+        order = np.argsort(self.targets, kind="stable")
+        halves = order[::2], order[1::2]
+        squared = 0.0
+        for some, others in (halves, halves[::-1]):
+            weights = self._minimiser(others, self.strong_convexity / times)
+            squared += float(((self.rows[some] @ weights - self.targets[some]) ** 2).sum())
+        squared += noise**2 * float((self.rows**2).sum())
+        return 1 - squared / float(((self.targets - self.targets.mean()) ** 2).sum())
+
+    def _minimiser(self, some: NDArray[np.int64], strong_convexity: float) -> NDArray[np.float64]:
+        rows = self.rows[some]
+        strength = strong_convexity * len(rows) / self.of_all
+        return np.asarray(
+            np.linalg.solve(rows.T @ rows + strength * np.eye(rows.shape[1]), rows.T @ self.targets[some])
+        )
+
+    def _is_possible(self, times: float) -> bool:
+        """Return whether Newton removal can be planned with a ``C`` so many times as large."""
+        try:
+            RefitPlan.make(
+                n=self.n,
+                features=self.rows.shape[1],
+                classes=1,
+                strong_convexity=self.strong_convexity / times,
+                epsilon=self.epsilon,
+                delta=self.delta,
+                sigma=USUAL_SIGMA,
+            )
+        except UnlearningError:
+            return False
+        return True
+
+    def _flags(self, times: float) -> str:
+        return f"--mechanism newton-removal --C {times * self.C:.2g} without --sigma"
