@@ -11,7 +11,7 @@ The GPU's own kernels are not run: their rounding, their speed and operations th
 import ctypes
 import sys
 from collections import Counter
-from collections.abc import Hashable, Iterator
+from collections.abc import Callable, Hashable, Iterator
 from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
@@ -29,7 +29,7 @@ from torch._subclasses.fake_tensor import (
     unset_fake_temporarily,
 )
 from torch.utils._python_dispatch import TorchDispatchMode
-from torch.utils._pytree import tree_leaves, tree_map, tree_map_only
+from torch.utils._pytree import tree_map_only
 
 import certified_unlearning
 from certified_unlearning.engine import devices
@@ -65,9 +65,10 @@ class FakeCuda(TorchDispatchMode):
         self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
     ) -> Any:
         if func.namespace == "prim":  # The device of a tensor.
+            self.reached.update(_callers())
             return args[0].fake_device
         kwargs = kwargs or {}
-        given = tree_leaves((args, kwargs))
+        given = [*_leaves(args), *_leaves(tuple(kwargs.values()))]
         if not any(isinstance(each, FakeTensor) or _is_cuda(each) for each in given):
             with unset_fake_temporarily():
                 return func(*args, **kwargs)
@@ -77,35 +78,32 @@ class FakeCuda(TorchDispatchMode):
         _require_what_cuda_takes(func, args, given)
         places = _places_of_results(func, args, kwargs, given)
         with unset_fake_temporarily():
-            numbers = func(*tree_map(_numbers, args), **tree_map(_numbers, kwargs))
+            numbers = func(
+                *_changed(args, _numbers), **{name: _changed(each, _numbers) for name, each in kwargs.items()}
+            )
             known = {id(each.real_tensor): each for each in given if isinstance(each, FakeTensor)}
             left = iter(places or ())
 
-            def placed(found: Tensor) -> Tensor:
-                if next(left, "cuda") == "cpu":
+            def placed(found: Any) -> Any:
+                if not isinstance(found, Tensor) or next(left, "cuda") == "cpu":
                     return found
                 return known[id(found)] if id(found) in known else _on_cuda(found)
 
-            result = tree_map_only(Tensor, placed, numbers)
+            result = _changed(numbers, placed)
         self._look(func, given, result, follows_from_numbers=places is None)
         return result
 
     def _look(self, func: Any, given: list[Any], result: Any, *, follows_from_numbers: bool) -> None:
         """Note who computed, and whether the host had to wait."""
-        tensors = [each for each in (*given, *tree_leaves(result)) if isinstance(each, Tensor)]
+        tensors = [each for each in (*given, *_leaves(result)) if isinstance(each, Tensor)]
         # A single number of the CPU goes along with the operation, unless it is to be copied.
         copies = func._schema.name in ("aten::_to_copy", "aten::copy_")
         on_host = any(not isinstance(each, FakeTensor) and (each.ndim or copies) for each in tensors)
         waits = follows_from_numbers or on_host or _puts_by_mask(func, given)
-        frame = sys._getframe(2)
-        names = []
-        while frame is not None:
-            if name := _name_in_package(frame.f_code, frame.f_globals.get("__name__", "")):
-                names.append(name)
-            frame = frame.f_back
+        names = _callers()
         self.reached.update(names)
-        if waits:
-            self.waits[names[0] if names else "the test"] += 1
+        if waits and names:
+            self.waits[names[0]] += 1
 
 
 @contextmanager
@@ -160,6 +158,16 @@ class _Generator(torch.Generator):
         return super().__new__(_Generator.__mro__[1])
 
 
+def _callers() -> list[str]:
+    """Return the functions of the package that are running, the innermost first."""
+    names, frame = [], sys._getframe(2)
+    while frame is not None:
+        if name := _name_in_package(frame.f_code, frame.f_globals.get("__name__", "")):
+            names.append(name)
+        frame = frame.f_back
+    return names
+
+
 @cache
 def _name_in_package(code: CodeType, module: str) -> str | None:
     """Return the name of a function of the package; None for others."""
@@ -179,10 +187,26 @@ def _places_of_results(func: Any, args: Any, kwargs: Any, given: list[Any]) -> l
         try:
             with FAKE:
                 found = func(*args, **kwargs)
-            PLACES[asked] = [each.device.type for each in tree_leaves(found) if isinstance(each, Tensor)]
+            PLACES[asked] = [each.device.type for each in _leaves(found) if isinstance(each, Tensor)]
         except (DataDependentOutputException, DynamicOutputShapeException):
             PLACES[asked] = None
     return PLACES[asked]
+
+
+def _leaves(value: Any) -> Iterator[Any]:
+    """Yield what a value consists of, as operations take and return it."""
+    if isinstance(value, list | tuple):
+        for each in value:
+            yield from _leaves(each)
+    else:
+        yield value
+
+
+def _changed(value: Any, change: Callable[[Any], Any]) -> Any:
+    """Return a value with its parts changed."""
+    if isinstance(value, list | tuple):
+        return type(value)([_changed(each, change) for each in value])
+    return change(value)
 
 
 def _kind(value: Any) -> Hashable:
@@ -212,13 +236,14 @@ def _on_cuda(numbers: Tensor) -> Tensor:
 def _require_what_cuda_takes(func: Any, args: tuple[Any, ...], given: list[Any]) -> None:
     """Refuse what PyTorch's fake tensors let pass, or give up before they look at."""
     tensors = [each for each in given if isinstance(each, Tensor) and each.ndim]
+    follows_from_numbers = {torch.Tag.data_dependent_output, torch.Tag.dynamic_output_shape} & {*func.tags}
     if func._schema.name.startswith("aten::index") and isinstance(args[1], list | tuple):
-        places = [each for each in args[1] if isinstance(each, FakeTensor)]
-        if places and not isinstance(args[0], FakeTensor):
-            raise RuntimeError(f"{func}: places on CUDA in a tensor of the CPU")
-    elif torch.Tag.data_dependent_output in func.tags or torch.Tag.dynamic_output_shape in func.tags:
-        if len({each.device for each in tensors}) > 1:
-            raise RuntimeError(f"{func}: tensors of two devices")
+        # Places on the CPU go along; those on CUDA are for tensors there.
+        mixed = any(isinstance(each, FakeTensor) for each in args[1]) and not isinstance(args[0], FakeTensor)
+    else:
+        mixed = bool(follows_from_numbers) and len({each.device for each in tensors}) > 1
+    if mixed:
+        raise RuntimeError(f"{func} takes no tensors of two devices")
 
 
 def _puts_by_mask(func: Any, given: list[Any]) -> bool:

@@ -1,13 +1,17 @@
 """Cases of descent: objectives, mini-batches, measures and noise."""
 
+import tempfile
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pytest
 import torch
 from torch import Tensor
 
 from certified_unlearning.engine import descent, quality, randomness
+from certified_unlearning.engine.checkpoint import Checkpoint
 from certified_unlearning.engine.minibatch import CyclicObjective
 from certified_unlearning.engine.objectives import logistic, softmax
 from certified_unlearning.engine.objectives.logistic import LogisticObjective
@@ -21,8 +25,10 @@ from tests.engine.cuda.case import BLOCK_STEPS, Case, moved, normal, short_rows,
 
 N, FEATURES, TRIALS, CLASSES = 40, 3, 3, 4
 RARE = "engine.randomness:_radius"
-"""It looks for numbers that are so rare, and so far out, that they are drawn with more bits: once in a block of steps.
-A GPU's blocks are drawn together, as many as there is room for."""
+"""It looks for numbers so rare, and so far out, that they are drawn with more bits: once for all noise that is drawn
+together, as many blocks of steps as there is room for."""
+READING = "engine.objectives.rows:StreamedRows.__getitem__"
+"""Rows that lie on a disk come to the GPU block by block."""
 
 
 class Source:
@@ -118,17 +124,31 @@ def descended(
 
 def _descent(kind: str, dtype: torch.dtype, **options: Any) -> Case:
     name = "-".join((kind.replace(" ", "-"), str(dtype).removeprefix("torch."), *options))
-    waits = [RARE]
-    if options.get("streamed"):  # Rows that lie on a disk come to the GPU block by block.
-        waits.append("engine.objectives.rows:StreamedRows.__getitem__")
-    return Case(name, partial(descended, kind, dtype, **options), tuple(waits))
+    return Case(name, partial(descended, kind, dtype, **options), (READING,) if options.get("streamed") else ())
 
 
 def quadratic(device: torch.device, rounds: int) -> Any:
-    rows, curvature, others = moved(device, normal(9, FEATURES), torch.tensor([1.0, 2, 3]).double(), normal(2, FEATURES))
+    """Descend with noise that is drawn block by block."""
+    rows, others, curvature = moved(device, normal(9, FEATURES), normal(2, FEATURES), 1 + torch.arange(FEATURES) / 1.0)
     made = QuadraticObjective(rows, curvature, replacements=(torch.tensor([1, 2], device=device), others))
     phase = DescentPhase(2, [BLOCK_STEPS * rounds], [0.2], [5])
-    return descent.run(made, torch.zeros_like(rows[:1]), [phase], step_size=0.1).weights
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(randomness, "NUMBERS_AT_ONCE", 1)
+        return descent.run(made, torch.zeros_like(rows[:1]), [phase], step_size=0.1).weights
+
+
+def resumed(device: torch.device, rounds: int) -> Any:
+    """Stop after the first phase, and go on from the checkpoint."""
+    made, d = objective("logistic", device, torch.float64)
+    start = moved(device, normal(2, d))[0]
+    phases = [DescentPhase(0, [6, 3], [0.2, 0.2], [1, 2], measure_at=(2,)), DescentPhase(3, [5, 5], [0.2, 0.2], [3, 4])]
+    with tempfile.TemporaryDirectory() as directory:
+        kept = Checkpoint(Path(directory) / "checkpoint", "key", every_seconds=0)
+        for some in (phases[:1], phases):
+            found = descent.run(
+                made, start, some, step_size=0.1, measure=lambda weights: weights[:, 0], checkpoint=kept
+            )
+    return found.weights, found.published, list(found.curve.values())
 
 
 def measures(classes: int, device: torch.device, rounds: int) -> Tensor:
@@ -140,12 +160,14 @@ def measures(classes: int, device: torch.device, rounds: int) -> Tensor:
 
 
 def noise(device: torch.device, rounds: int) -> list[Tensor]:
-    """Rare numbers, too: those that are drawn anew."""
+    """Draw blocks, one more a round, and one of which an eighth are rare numbers, which are drawn with more bits."""
     like = torch.empty(0, 5, dtype=torch.float32, device=device)
-    out = like.new_empty(2, 4 * rounds, BLOCK_STEPS, 5)
+    out = like.new_empty(2, rounds, BLOCK_STEPS, 5)
     randomness.fill_blocks(out, [1, 2], 0)
-    block = like.new_empty(2, BLOCK_STEPS, 600)
-    randomness.fill_block(block, [1, 2], 3)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setitem(randomness.FINE_FROM, torch.float32, (2.0**28, 2.0**31 - 2.0**15))
+        block = like.new_empty(2, BLOCK_STEPS, 7)
+        randomness.fill_block(block, [1, 2], 3)
     return [out, block, randomness.normal_rows([3, 4], like)]
 
 
@@ -156,8 +178,9 @@ CASES = [
     *(_descent(kind, torch.float64) for kind in ("cyclic", "cyclic softmax", "sharded", "sharded cycle")),
     _descent("cyclic", torch.float32, steps=(BLOCK_STEPS,), radius=None),
     _descent("logistic", torch.float64, measured=False, radius=None),
+    Case("a run that goes on", resumed),
     Case("quadratic", quadratic, (RARE,)),
     Case("measures of two classes", partial(measures, 2)),
     Case("measures of more classes", partial(measures, CLASSES)),
-    Case("noise", noise, (RARE,)),
+    Case("noise", noise),
 ]
