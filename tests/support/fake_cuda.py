@@ -32,7 +32,10 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_map_only
 
 import certified_unlearning
-from certified_unlearning.engine import devices
+from certified_unlearning.engine import devices, randomness
+from certified_unlearning.engine.compiled import minibatch as compiled_steps
+from certified_unlearning.engine.exact.draws import Draws
+from certified_unlearning.engine.intervals import kernel
 
 CUDA = torch.device("cuda:0")
 SOURCE = str(Path(certified_unlearning.__file__).parent)
@@ -116,10 +119,12 @@ def fake_cuda() -> Iterator[FakeCuda]:
     with pytest.MonkeyPatch.context() as patch:
         # A generator of CUDA cannot be made here; that of the CPU gives other numbers.
         patch.setattr(FakeTensor, "data_ptr", _no_pointer)
+        patch.setattr(FakeTensor, "__deepcopy__", lambda values, memo: memo.setdefault(id(values), values.clone()))
         patch.setattr(torch, "Generator", _Generator)
-        for module in list(sys.modules.values()):
-            if getattr(module, "pick_device", None) is devices.pick_device and module is not devices:
-                patch.setattr(module, "pick_device", picked)
+        for function in (devices.pick_device, devices.device_of_loaded):
+            for module in list(sys.modules.values()):
+                if getattr(module, function.__name__, None) is function and module is not devices:
+                    patch.setattr(module, function.__name__, picked)
         with _device_guard(), FAKE, FakeCuda() as seen:
             yield seen
 
@@ -137,6 +142,25 @@ def _device_guard() -> Iterator[None]:
         yield
     finally:
         guards[CUDA_TYPE] = before
+
+
+@contextmanager
+def as_a_gpu_draws() -> Iterator[None]:
+    """Let the CPU compute what is to be compared with `fake_cuda`.
+
+    It draws as a GPU does, by PyTorch's generator, and takes no kernel of its own, whose sums have another order.
+    """
+
+    def seeded(draws: Draws, seed: int, *, device: torch.device | str = "cpu") -> None:
+        draws._device, draws._on_cpu = torch.device(device), False
+        draws._torch = torch.Generator(device).manual_seed(seed % 2**64)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(randomness, "_random_bits", randomness._bits_of_torch)
+        patch.setattr(Draws, "__init__", seeded)
+        patch.setattr(compiled_steps, "library", lambda: None)
+        patch.setattr(kernel, "library", lambda: None)
+        yield
 
 
 def on_cuda(values: Tensor) -> Tensor:

@@ -10,10 +10,7 @@ import torch
 from torch import Tensor
 
 from certified_unlearning.engine import randomness
-from certified_unlearning.engine.compiled import minibatch as compiled_steps
-from certified_unlearning.engine.exact.draws import Draws
-from certified_unlearning.engine.intervals import kernel
-from tests.support.fake_cuda import CUDA, FakeCuda, fake_cuda, numbers_of
+from tests.support.fake_cuda import CUDA, FakeCuda, as_a_gpu_draws, fake_cuda, numbers_of
 
 BLOCK_STEPS = 4
 """Steps of a block of noise here, so that short runs have several."""
@@ -72,18 +69,9 @@ def outcome_of(case: Case) -> Outcome:
 
 
 def on_the_cpu(case: Case) -> Any:
-    """Return what a case returns on the CPU where it draws as a GPU does, and takes no step of its own kernels."""
-
-    def drawing(draws: Draws, seed: int, *, device: torch.device | str = "cpu") -> None:
-        draws._device, draws._on_cpu = torch.device(device), False
-        draws._torch = torch.Generator(device).manual_seed(seed % 2**64)
-
-    with pytest.MonkeyPatch.context() as patch:
+    """Return what a case returns after one round on the CPU."""
+    with as_a_gpu_draws(), pytest.MonkeyPatch.context() as patch:
         patch.setattr(randomness, "BLOCK_STEPS", BLOCK_STEPS)
-        patch.setattr(randomness, "_random_bits", randomness._bits_of_torch)
-        patch.setattr(Draws, "__init__", drawing)
-        patch.setattr(compiled_steps, "library", lambda: None)
-        patch.setattr(kernel, "library", lambda: None)
         return case.run(torch.device("cpu"), 1)
 
 
