@@ -1,4 +1,4 @@
-"""Estimators on a GPU that is not there (`tests.support.fake_cuda`): they learn, unlearn, predict, are saved and read."""
+"""Estimators on a GPU that is not there (`tests.support.fake_cuda`): they learn, unlearn, predict, and are saved."""
 
 from collections.abc import Callable
 from pathlib import Path
