@@ -16,6 +16,7 @@ from certified_unlearning.accounting.private.losses import ScalarLoss
 from certified_unlearning.accounting.private.phased import PhasedDescent
 from certified_unlearning.accounting.private.recursive import RecursiveRegularisation
 from certified_unlearning.accounting.private.sampled import SampledDescent
+from certified_unlearning.accounting.private.sampled_spider import SampledSpider
 from certified_unlearning.accounting.private.spider import SpiderBoost
 from certified_unlearning.accounting.private.tree_spider import TreeSpider
 from certified_unlearning.engine.objectives.logistic import LogisticObjective
@@ -86,6 +87,13 @@ LEARNERS: dict[str, Callable[[torch.device], Tensor]] = {
         spider_boost.learn,
         lambda: SpiderBoost(
             problem=problem(TANH), steps=9, period=3, step_size=0.1, sigma_gradient=0.1, sigma_difference=0.2
+        ),
+        TANH,
+    ),
+    "sampled spider": private(
+        spider_boost.learn,
+        lambda: SampledSpider(
+            problem=problem(TANH), steps=9, period=3, batch=5, step_size=0.1, sigma_gradient=0.1, sigma_difference=0.2
         ),
         TANH,
     ),
