@@ -119,6 +119,7 @@ def fake_cuda() -> Iterator[FakeCuda]:
     with pytest.MonkeyPatch.context() as patch:
         # A generator of CUDA cannot be made here; that of the CPU gives other numbers.
         patch.setattr(FakeTensor, "data_ptr", _no_pointer)
+        patch.setattr(FakeTensor, "tolist", lambda values: values.cpu().tolist())  # One copy, as CUDA does it.
         patch.setattr(FakeTensor, "__deepcopy__", lambda values, memo: memo.setdefault(id(values), values.clone()))
         patch.setattr(torch, "Generator", _Generator)
         for function in (devices.pick_device, devices.device_of_loaded):

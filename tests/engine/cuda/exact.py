@@ -32,8 +32,15 @@ EDITS = tuple(
 LABELS = "engine.exact.gradients:LinearRecords._checked"
 """Labels of records that are appended must be -1 or +1, or classes."""
 TREE = tuple(
-    f"engine.exact.prefix_tree:PrefixTree.{name}"
-    for name in ("_learn_from", "_replace", "_sum", "_sums_below", "delete", "insert")
+    f"engine.exact.prefix_tree:{name}"
+    for name in (
+        "PrefixTree._learn_from",
+        "PrefixTree._replace",
+        "PrefixTree._sums_below",
+        "PrefixTree.delete",
+        "PrefixTree.insert",
+        "_whole",
+    )
 )
 """How far up the tree an edit goes follows from draws."""
 
@@ -113,6 +120,15 @@ def tree(device: torch.device, rounds: int) -> list[Tensor]:
     return [*found, *PrefixTree.from_tensors(method, state.tensors()).tensors().values()]
 
 
+def longer_tree(device: torch.device, rounds: int) -> list[Tensor]:
+    """Learn seven positions a round."""
+    method, draws = example([0.1, 0.2, -0.3, 1.0, 0.3, 0.7, -0.5]), Draws(8, device=device)
+    method.values = method.values.to(device)
+    order = draws.orders(torch.arange(7 * rounds, device=device), 5)
+    state, work = PrefixTree.learn(method, torch.tensor([0.4, 0.5, 0.6, 0.7]).double().to(device), order, draws)
+    return [work.queries, *state.tensors().values()]
+
+
 def bounded(loss: losses.ScalarLoss, device: torch.device, rounds: int) -> list[Tensor]:
     """Take mean gradients and losses of records whose bounds are enforced."""
     targets = 2.0 * whole(2, N) - 1 if loss.name == "logistic" else normal(N, seed=3)
@@ -137,6 +153,7 @@ CASES = [
     ),
     Case("given gradients", given),
     Case("prefix tree", tree, TREE),
+    Case("prefix tree of more records", longer_tree),
     *(
         Case(f"records bounded for the {loss.name} loss", partial(bounded, loss))
         for loss in (
