@@ -2,8 +2,9 @@
 
 A fake tensor of PyTorch has a shape, a type and a device, and no numbers. An operation on fake tensors checks what CUDA
 would refuse, such as tensors of two devices. But code that looks at a number, as checks of input do, could not go on.
-So each fake tensor here has its numbers beside it, in a tensor of the CPU. Every operation is done twice: on the fake
-tensors, which say where the result lies, and on the numbers. The CPU's own tensors are left as they are.
+So each fake tensor here has its numbers beside it, in a tensor of the CPU. An operation is done on the numbers, and on
+the fake tensors, which say where the result lies: once for each combination of types and devices, for nothing else
+matters to them. The CPU's own tensors are left as they are.
 
 The GPU's own kernels are not run: their rounding, their speed and operations that CUDA lacks are not seen.
 """
@@ -38,6 +39,7 @@ from certified_unlearning.engine.exact.draws import Draws
 from certified_unlearning.engine.intervals import kernel
 
 CUDA = torch.device("cuda:0")
+PACKAGE = certified_unlearning.__name__
 SOURCE = str(Path(certified_unlearning.__file__).parent)
 C10 = ctypes.CDLL(str(next((Path(torch.__file__).parent / "lib").glob("*c10.*"))))
 CUDA_TYPE, META_TYPE = 1, 14
@@ -74,7 +76,10 @@ class FakeCuda(TorchDispatchMode):
         given = [*_leaves(args), *_leaves(tuple(kwargs.values()))]
         if not any(isinstance(each, FakeTensor) or _is_cuda(each) for each in given):
             with unset_fake_temporarily():
-                return func(*args, **kwargs)
+                found = func(*args, **kwargs)
+            if func._schema.name == "aten::_to_copy" and found.is_meta:
+                raise RuntimeError("the device was lost: write cuda:0, for nothing here knows what cuda alone means")
+            return found
         if func._can_decompose():  # In inference mode operations come as they were called.
             with self:
                 return func.decompose(*args, **kwargs)
@@ -122,9 +127,10 @@ def fake_cuda() -> Iterator[FakeCuda]:
         patch.setattr(FakeTensor, "tolist", lambda values: values.cpu().tolist())  # One copy, as CUDA does it.
         patch.setattr(FakeTensor, "__deepcopy__", lambda values, memo: memo.setdefault(id(values), values.clone()))
         patch.setattr(torch, "Generator", _Generator)
+        own = [each for name, each in sys.modules.items() if name.startswith(PACKAGE) and each is not devices]
         for function in (devices.pick_device, devices.device_of_loaded):
-            for module in list(sys.modules.values()):
-                if getattr(module, function.__name__, None) is function and module is not devices:
+            for module in own:
+                if vars(module).get(function.__name__) is function:
                     patch.setattr(module, function.__name__, picked)
         with _device_guard(), FAKE, FakeCuda() as seen:
             yield seen
@@ -202,7 +208,7 @@ def _name_in_package(code: CodeType, module: str) -> str | None:
 
 
 PLACES: dict[Hashable, list[str] | None] = {}
-"""What PyTorch's fake tensors said before: it depends on operation, types and devices only."""
+"""What PyTorch's fake tensors said before, by operation, types and devices."""
 
 
 def _places_of_results(func: Any, args: Any, kwargs: Any, given: list[Any]) -> list[str] | None:

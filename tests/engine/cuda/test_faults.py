@@ -146,5 +146,6 @@ def test_numbers_go_to_a_gpu_and_come_back() -> None:
         assert float(values.sum()) == 18
         with torch.inference_mode():
             assert values.new_tensor([1.0, 2.0]).is_cuda
-    with pytest.raises((RuntimeError, AssertionError)):
-        torch.ones(1).to(CUDA)
+    if not torch.cuda.is_available():
+        with pytest.raises((RuntimeError, AssertionError)):
+            torch.ones(1).to(CUDA)
