@@ -1,7 +1,7 @@
 import pytest
 import torch
 
-from certified_unlearning.engine.devices import WORTH_A_THREAD, pick_device, threads_for
+from certified_unlearning.engine.devices import WORTH_A_THREAD, device_of_loaded, pick_device, threads_for
 from certified_unlearning.errors import ParameterError
 
 
@@ -35,3 +35,14 @@ def test_a_device_that_is_not_there_or_unknown_is_refused() -> None:
         with pytest.raises(ParameterError, match="torch sees no CUDA device"):
             pick_device("cuda")
         assert pick_device("auto") == torch.device("cpu")
+
+
+def test_the_state_of_a_model_from_a_machine_with_a_gpu_is_put_on_the_cpu_where_there_is_none(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    for there, device in ((True, "cuda"), (False, "cpu")):
+        monkeypatch.setattr(torch.cuda, "is_available", lambda there=there: there)
+        assert device_of_loaded("cuda") == device_of_loaded("auto") == torch.device(device)
+        assert device_of_loaded("cpu") == torch.device("cpu")
+    with pytest.raises(ParameterError, match="got 'tpu'"):
+        device_of_loaded("tpu")

@@ -169,7 +169,9 @@ def _run_phase(
     steps = [phase.steps[trial] for trial in order]
     keys = [phase.keys[trial] for trial in order]
     sigma = [phase.sigma[trial] for trial in order]
-    inverse = None if order == list(range(len(order))) else np.argsort(order)
+    inverse = None
+    if order != list(range(len(order))):
+        inverse = torch.as_tensor(np.argsort(order), device=state.weights.device)  # Copied to a GPU once.
     weights = state.weights if inverse is None else state.weights[order]
     noise_std = [math.sqrt(2 * step_size) * each for each in sigma]
     measure_at = set(phase.measure_at)

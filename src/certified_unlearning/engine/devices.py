@@ -22,6 +22,15 @@ def pick_device(name: str) -> torch.device:
     return torch.device("cuda" if available else "cpu")
 
 
+def device_of_loaded(name: str) -> torch.device:
+    """Return where the state of a model is put that comes from a file: on its device, or the CPU where that is missing.
+
+    Raises:
+        ParameterError: The name is no device's.
+    """
+    return pick_device("auto" if name == "cuda" else name)
+
+
 WORTH_A_THREAD = 250_000
 """Numbers that a step must handle before a second thread pays."""
 

@@ -79,7 +79,10 @@ class CyclicObjective:
         self._rows_at_once = min(ROWS_IN_A_ROW, max(least, NUMBERS_AT_ONCE // rows.shape[1]))
         self._strong_convexity = strong_convexity
         self._class_weights = class_weights
-        self._replaced = 0
+        self._weights_of_classes: Tensor | None = None
+        if class_weights is not None:  # On the device here, so that a step need not wait for a copy.
+            self._weights_of_classes = torch.tensor(class_weights, dtype=rows.dtype, device=labels.device)
+        self._overlay: dict[int, tuple[Tensor, Tensor]] = {}
         self._replaceable = 0
         if replacements is not None:
             self._indices, self._new_rows, self._new_labels = replacements_like(rows, labels, replacements)
@@ -98,7 +101,6 @@ class CyclicObjective:
 
     def remove(self, count: int) -> None:
         """Make this the objective on the data with the first ``count`` replacements carried out."""
-        self._replaced = count
         if not self._replaceable:
             if count:
                 raise ParameterError(f"the objective was given no replacements, so none can be made, got {count}")
@@ -106,6 +108,14 @@ class CyclicObjective:
         self._labels[self._indices] = torch.cat([self._new_labels[:count], self._old_labels[count:]])
         if isinstance(self._rows, Tensor):
             self._rows[self._indices] = torch.cat([self._new_rows[:count], self._old_rows[count:]])
+            return
+        # Sorted into batches here, so that a step on a GPU need not wait for a search.
+        gone, size = self._indices[:count], self._batch_size
+        firsts = gone // size * size
+        self._overlay = {
+            first: (gone[firsts == first] - first, self._new_rows[:count][firsts == first])
+            for first in set(firsts.tolist())
+        }
 
     def seek(self, step: int) -> None:
         """Let the next step be number ``step`` of the cycle, counted from 0."""
@@ -169,10 +179,8 @@ class CyclicObjective:
         if isinstance(self._rows, Tensor):
             return self._rows[first : first + size]
         block = self._rows[first : first + size]
-        if self._replaced:
-            gone = self._indices[: self._replaced]
-            here = (gone >= first) & (gone < first + size)
-            block.index_copy_(0, gone[here] - first, self._new_rows[: self._replaced][here])
+        if first in self._overlay:
+            block.index_copy_(0, *self._overlay[first])
         return block
 
     def _gradient(self, by_output: Tensor, rows: Tensor, first: int) -> Tensor:
@@ -186,8 +194,9 @@ class CyclicObjective:
         """
         scores = torch.mm(by_output, rows.t())
         derivatives = scores.sigmoid_() if self._outputs == 1 else self._softmax_derivatives(scores, first)
-        if self._class_weights is not None:
-            derivatives.mul_(multipliers(self._labels[first : first + len(rows)], self._class_weights, rows.dtype))
+        if self._weights_of_classes is not None:
+            labels = self._labels[first : first + len(rows)]
+            derivatives.mul_(multipliers(labels, self._weights_of_classes, rows.dtype))
         return derivatives
 
     def _softmax_derivatives(self, scores: Tensor, first: int) -> Tensor:

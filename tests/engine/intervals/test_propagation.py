@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from certified_unlearning.engine.intervals.clipping import clipped_by_norm
+from certified_unlearning.engine.intervals.clipping import clamped, clipped_by_norm
 from certified_unlearning.engine.intervals.interval import Interval
 from certified_unlearning.engine.intervals.margins import certify, margin_bounds, possible
 from certified_unlearning.engine.intervals.network import Network, parameters_of
@@ -133,6 +133,15 @@ def test_vectors_of_clipping() -> None:
     assert ends(found) == [pytest.approx([0.0499376, 0.5], rel=1e-5), pytest.approx([0, 1], abs=1e-12)]
     found = clipped_by_norm(interval([-0.5, 2], [1, 3]), 1.5)
     assert ends(found) == [pytest.approx([-0.375, 0.75]), pytest.approx([0.948683, 1.5], rel=1e-5)]
+
+
+def test_a_bound_that_is_no_float32_is_not_rounded_to_one() -> None:
+    """0.7 as float32 is below 0.7, which a clipped gradient of one entry may be."""
+    for bound in (0.7, 0.1, 1 / 3):
+        long = torch.tensor([[9.0], [bound]], dtype=torch.float64)
+        clipped = torch.tensor([[bound], [bound]], dtype=torch.float64)
+        assert bool(clamped(Interval.point(long), bound).holds(clipped).all())
+        assert bool(clipped_by_norm(Interval.point(long), bound).holds(clipped).all())
 
 
 def test_clipping_the_ends_by_their_own_norms_turns_an_interval_over() -> None:

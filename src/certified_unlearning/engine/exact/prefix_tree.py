@@ -9,6 +9,7 @@ All trials run side by side: they have the same records, each in an order of its
 of its own in each. Positions count from 1, position 0 of every tensor holds what nothing reads or zeros.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -19,6 +20,9 @@ from certified_unlearning.accounting.tv.tree import nodes_of_prefix
 from certified_unlearning.engine.exact.draws import Draws
 from certified_unlearning.engine.exact.reflection import reflection_step
 from certified_unlearning.errors import ParameterError
+
+POSITIONS_AT_ONCE = 1 << 10
+"""Positions whose nodes are listed together: some hundred kilobytes."""
 
 
 class PrefixMethod(Protocol):
@@ -248,30 +252,39 @@ class PrefixTree:
         """Learn from a position of its own on in each trial; one beyond the last is nothing to do."""
         starts, rows = restarts.sort()
         reached = torch.searchsorted(starts, torch.arange(self.size + 2, device=starts.device), right=True).tolist()
-        for position in range(1, self.size + 1):
-            if reached[position]:
-                self._learn(rows[: reached[position]], position, draws)
+        for first in range(1, self.size + 1, POSITIONS_AT_ONCE):
+            last = min(first + POSITIONS_AT_ONCE, self.size + 1)
+            positions = [position for position in range(first, last) if reached[position]]
+            # On the device before the first of them is learned, so that none waits for a copy.
+            children = _whole([_children(position) for position in positions], rows.device)
+            prefixes = _whole([nodes_of_prefix(position) for position in positions], rows.device)
+            for position, below, prefix in zip(positions, children, prefixes, strict=True):
+                self._learn(rows[: reached[position]], position, below, prefix, draws)
         count = (self.size + 1 - restarts).clamp(min=0)
         work.queries += count
         work.learned_again += count
 
-    def _learn(self, rows: Tensor, position: int, draws: Draws) -> None:
-        """Learn one position, the same in all trials of a call: here most of a run's time is spent."""
+    def _learn(self, rows: Tensor, position: int, children: Tensor, prefix: Tensor, draws: Draws) -> None:
+        """Learn one position, the same in all trials of a call: here most of a run's time is spent.
+
+        Args:
+            rows: The trials.
+            position: Which.
+            children: The nodes that its node sums, besides its own increment.
+            prefix: The nodes that its prefix sum reads.
+            draws: Fresh randomness.
+        """
         positions = torch.full_like(rows, position)
         models, previous = self.models[rows, position], self.models[rows, position - 1]
         sums = self.method.increments(positions, models, previous, self.order[rows, position])
         self.increments[rows, position] = sums
-        height = (position & -position).bit_length() - 1
+        height = len(children)
         if height:
-            sums = sums + self._sum(self.sums, rows, [position - 2**below for below in range(height)])
+            sums = sums + self.sums[rows[:, None], children].sum(dim=1)
         self.sums[rows, position] = sums
         self.noisy[rows, position] = sums + draws.normal(*sums.shape) * self.sigmas[height]
-        prefixes = self._sum(self.noisy, rows, nodes_of_prefix(position))
+        prefixes = self.noisy[rows[:, None], prefix].sum(dim=1)
         self.models[rows, position + 1] = self.method.updates(positions, models, prefixes)
-
-    @staticmethod
-    def _sum(values: Tensor, rows: Tensor, nodes: list[int]) -> Tensor:
-        return values[rows[:, None], torch.tensor(nodes, device=rows.device)].sum(dim=1)
 
     def _sums_below(self, rows: Tensor, nodes: Tensor) -> Tensor:
         """Return nodes' sums, of their own increments and of their children, ``t - 1, t - 2, t - 4, ...``.
@@ -311,6 +324,18 @@ class PrefixTree:
 
     def _nothing_done(self) -> TreeWork:
         return TreeWork(*(torch.zeros_like(self.order[:, 0]) for _ in range(4)))
+
+
+def _children(position: int) -> list[int]:
+    """Return a node's children, as many as it is high."""
+    height = (position & -position).bit_length() - 1
+    return [position - 2**below for below in range(height)]
+
+
+def _whole(lists: Sequence[Sequence[int]], device: torch.device) -> Sequence[Tensor]:
+    """Return whole numbers as tensors on a device, which all go there together."""
+    together = torch.tensor([number for each in lists for number in each], dtype=torch.int64, device=device)
+    return torch.split(together, [len(each) for each in lists])
 
 
 def lowest_bit(positions: Tensor) -> Tensor:

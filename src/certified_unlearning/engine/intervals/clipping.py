@@ -17,10 +17,9 @@ from certified_unlearning.engine.intervals.rounding import OUTWARD, Rounding
 
 def clamped(values: Interval, bound: float | Tensor) -> Interval:
     """Return the interval of clamped tensors: the function is monotone, so that ends go to ends."""
-    return Interval(
-        torch.minimum(torch.maximum(values.lower, -torch.as_tensor(bound)), torch.as_tensor(bound)),
-        torch.minimum(torch.maximum(values.upper, -torch.as_tensor(bound)), torch.as_tensor(bound)),
-    )
+    # Given as it is: a number made a tensor would be rounded to float32, perhaps to one below it.
+    lower, upper = (torch.clamp(end, -bound, bound) for end in values)  # type: ignore[arg-type]
+    return Interval(lower, upper)
 
 
 def clipped_by_norm(values: Interval, bound: float, rounding: Rounding = OUTWARD) -> Interval:

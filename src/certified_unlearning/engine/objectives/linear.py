@@ -97,16 +97,17 @@ class LinearObjective(ABC):
         return gradient.view_as(weights)
 
 
-def multipliers(labels: Tensor, class_weights: Sequence[float], dtype: torch.dtype) -> Tensor:
+def multipliers(labels: Tensor, class_weights: Sequence[float] | Tensor, dtype: torch.dtype) -> Tensor:
     """Return what each record's loss is multiplied by, shape ``(records,)``.
 
     Args:
         labels: -1 or +1 of two classes, else 0 to ``classes - 1``; shape ``(records,)``.
-        class_weights: A number for each class, those of two in the order -1, +1.
+        class_weights: A number for each class, those of two in the order -1, +1. A tensor of that type which lies where
+            the labels do is not copied.
         dtype: Of the numbers.
     """
     numbers = (labels > 0).long() if len(class_weights) == 2 else labels.long()
-    return torch.tensor(class_weights, dtype=dtype, device=labels.device)[numbers]
+    return torch.as_tensor(class_weights, dtype=dtype, device=labels.device)[numbers]
 
 
 def _add_product(coefficients: Tensor, rows: Tensor, gradient: Tensor) -> None:

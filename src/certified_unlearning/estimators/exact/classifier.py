@@ -15,7 +15,7 @@ from certified_unlearning.accounting.core.checks import require_positive
 from certified_unlearning.accounting.core.losses import regularisation_of
 from certified_unlearning.certificate import ExactCertificate
 from certified_unlearning.engine.addresses import address
-from certified_unlearning.engine.devices import pick_device
+from certified_unlearning.engine.devices import device_of_loaded, pick_device
 from certified_unlearning.engine.exact.alive import Alive
 from certified_unlearning.engine.exact.draws import Draws
 from certified_unlearning.engine.exact.gradients import LinearRecords
@@ -238,7 +238,7 @@ class ExactLogisticRegression(LinearClassifier):
 
     def _restore_state(self, header: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> None:
         """Set records and state from a file."""
-        device = pick_device(self.device)
+        device = device_of_loaded(self.device)
         tensors = {name: torch.as_tensor(each, device=device) for name, each in arrays.items()}
         self._seed = int(header["seed"], 16)
         self._scaled_by = self._scaling_parameters()

@@ -14,7 +14,7 @@ from certified_unlearning.accounting.core.checks import require_count, require_c
 from certified_unlearning.certificate.prediction import PredictionCertificate
 from certified_unlearning.engine.abstract_training.descent import Descent
 from certified_unlearning.engine.abstract_training.neighbourhoods import Neighbourhood
-from certified_unlearning.engine.devices import pick_device
+from certified_unlearning.engine.devices import device_of_loaded, pick_device
 from certified_unlearning.engine.intervals.interval import Interval
 from certified_unlearning.errors import AssumptionError, DataError, ParameterError
 from certified_unlearning.estimators.classifier import Classifier
@@ -310,7 +310,7 @@ class CertifiedMLPClassifier(Classifier):
 
     def _restore(self, header: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> None:
         super()._restore(header, arrays)
-        device = pick_device(self.device)
+        device = device_of_loaded(self.device)
         tensors = {name: torch.as_tensor(each, device=device) for name, each in arrays.items() if name != "frame_index"}
         self.trainings_, self._forgotten, self._pending = header["trainings"], header["forgotten"], header["pending"]
         self._n = header["n"]
