@@ -14,6 +14,7 @@ from certified_unlearning.accounting.core.conversion import epsilon_from_mu
 from certified_unlearning.accounting.core.losses import scores_per_record
 from certified_unlearning.accounting.core.rounding import LARGEST_SIGMA
 from certified_unlearning.accounting.residual import release, schedule, statements
+from certified_unlearning.accounting.residual.rounding import FEWEST_TERMS, NARROW
 from certified_unlearning.certificate.base import Certificate, CertificateError, Scope, Stated, or_nothing
 from certified_unlearning.certificate.preprocessing import (
     GIVEN,
@@ -21,7 +22,7 @@ from certified_unlearning.certificate.preprocessing import (
     possible_features,
     preprocessing,
 )
-from certified_unlearning.mechanisms.refit_plan import LARGEST_FACTOR, Counts, RefitPlan
+from certified_unlearning.mechanisms.refit_plan import Counts, RefitPlan, takes_newton_steps
 from certified_unlearning.text import counted, rounded_up
 from certified_unlearning.vocabulary import NoiseSource, Reading
 
@@ -65,6 +66,7 @@ class ResidualCertificate(Certificate):
         noise_resolution: How far, in norm, published noise may be from exact Gaussian noise.
         noise_source: Where it came from.
         dataset: Name of the data set.
+        sparse: Whether rows were sparse and of more than 1000 columns: then rounding was bounded by their entries.
         features: How features were made; ``given`` by an estimator's user.
         code_version: Which code ran.
     """
@@ -103,6 +105,7 @@ class ResidualCertificate(Certificate):
     noise_resolution: float
     noise_source: NoiseSource
     dataset: str
+    sparse: bool = Field(default=False, exclude_if=lambda sparse: not sparse)
     features: str
     code_version: str
 
@@ -173,6 +176,7 @@ class ResidualCertificate(Certificate):
             "sigma": (self.sigma <= LARGEST_SIGMA, f"at most {LARGEST_SIGMA:g}, or weights may overflow"),
             "class_weights": possible_class_weights(self.class_weights, self.classes),
             "d": (self.d % scores == 0, f"a multiple of the {scores} scores of a record"),
+            "sparse": (not self.sparse or self.d // scores > NARROW, f"false for up to {NARROW} columns"),
             "strict": (not (squared and self.strict), "false for ridge regression"),
             "downdate": (self.downdate or not squared, "true for ridge regression"),
             "removed": (requests <= self.removed < self.n, f"{requests} to {self.n - 1}"),
@@ -247,6 +251,7 @@ class ResidualCertificate(Certificate):
             sigma=self.sigma,
             delta=self.delta,
             budget=self.budget,
+            terms=FEWEST_TERMS if self.sparse else None,
         )
 
     def require_readings(self) -> None:
@@ -294,7 +299,7 @@ class ResidualCertificate(Certificate):
     @property
     def _is_by_newton(self) -> bool:
         """Whether a removal is a Newton step where it can be: for one score of not too many weights."""
-        return self.classes <= 2 and self.d <= LARGEST_FACTOR
+        return takes_newton_steps(self.classes, self.d, sparse=self.sparse)
 
     @property
     def _most_records(self) -> int:

@@ -21,7 +21,7 @@ from certified_unlearning.estimators.advice import ADVISED, GOOD, NEAR_BEST, Str
 from certified_unlearning.estimators.class_weights import ClassWeights
 from certified_unlearning.estimators.estimator import UnlearningEstimator
 from certified_unlearning.estimators.linear import LinearModel
-from certified_unlearning.estimators.scaling import Array, dense
+from certified_unlearning.estimators.scaling import Array
 
 
 class Classifier(ClassifierMixin, UnlearningEstimator):  # type: ignore[misc]
@@ -58,7 +58,7 @@ class Classifier(ClassifierMixin, UnlearningEstimator):  # type: ignore[misc]
             raise DataError(
                 f"y holds one class only ({self.classes_.item(0)!r}); a classifier needs samples of two classes"
             )
-        return dense(X), numbers
+        return self._kept(X), numbers
 
     def _described(self) -> dict[str, Any]:
         return {**super()._described(), "classes": [self.classes_.dtype.str, self.classes_.tolist()]}

@@ -14,7 +14,7 @@ from certified_unlearning.accounting.core.losses import regularisation_of
 from certified_unlearning.data.quality import TargetQuality, target_quality_of
 from certified_unlearning.errors import DataError, ParameterError
 from certified_unlearning.estimators.linear import LinearModel
-from certified_unlearning.estimators.scaling import Array, dense
+from certified_unlearning.estimators.scaling import Array
 
 
 @dataclass(kw_only=True, repr=False, eq=False)
@@ -76,7 +76,7 @@ class LinearRegressor(RegressorMixin, LinearModel):  # type: ignore[misc]
             (low / 2 + high / 2, high / 2 - low / 2) if self.fit_intercept else (0.0, max(-low, high))
         )
         targets = (np.clip(y.astype(np.float64), low, high) - self._middle) / self._half
-        return dense(X), np.clip(targets, -1, 1)  # Again, for what the division rounds.
+        return self._kept(X), np.clip(targets, -1, 1)  # Again, for what the division rounds.
 
     def _range(self) -> tuple[float, float]:
         """Return the range that targets are clipped to.

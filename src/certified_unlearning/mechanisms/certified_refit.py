@@ -20,6 +20,7 @@ from certified_unlearning.accounting.residual import rounding
 from certified_unlearning.engine.objectives.float64 import (
     LogisticRegression64,
     RidgeRegression64,
+    Rows,
     SoftmaxRegression64,
 )
 from certified_unlearning.errors import InfeasibleError
@@ -58,9 +59,9 @@ def refit(plan: RefitPlan, objective: Objective) -> Fitted:
     target = SOLVER_SHARE * plan.budget
     every = sampled(*objective.rows.shape)
     weights = _lbfgs(objective.sample(every) if every > 1 else objective, target)
-    gradient = objective.gradient(weights)
+    gradient, terms = objective.gradient(weights), objective.terms
     for _ in range(_ROUNDS):
-        residual = (norm_above(gradient) + gradient_error(plan, weights)) * rounding.OUTWARD
+        residual = (norm_above(gradient) + gradient_error(plan, weights, terms)) * rounding.OUTWARD
         if residual <= target:
             return Fitted(weights, residual)
         step = conjugate_gradients(
@@ -75,7 +76,7 @@ def refit(plan: RefitPlan, objective: Objective) -> Fitted:
     )
 
 
-def objective_of(plan: RefitPlan, rows: Array, labels: NDArray[np.float64] | NDArray[np.int64]) -> Objective:
+def objective_of(plan: RefitPlan, rows: Rows, labels: NDArray[np.float64] | NDArray[np.int64]) -> Objective:
     """Return the loss over these rows; those of removed records are zero."""
     kinds: dict[int, type[Objective]] = {1: RidgeRegression64, 2: LogisticRegression64}
     kind = kinds.get(plan.classes, SoftmaxRegression64)
@@ -88,8 +89,14 @@ def sampled(records: int, features: int) -> int:
     return every if every >= 3 else 1
 
 
-def gradient_error(plan: RefitPlan, weights: Array) -> float:
-    """Return how far an evaluated gradient over all rows may be from the exact one."""
+def gradient_error(plan: RefitPlan, weights: Array, terms: rounding.Terms | None = None) -> float:
+    """Return how far an evaluated gradient over all rows may be from the exact one.
+
+    Args:
+        plan: The plan.
+        weights: Where it was evaluated.
+        terms: How many numbers were added for it; None for those of dense rows, or more.
+    """
     return rounding.gradient_error(
         records=plan.n,
         n=plan.n,
@@ -97,6 +104,7 @@ def gradient_error(plan: RefitPlan, weights: Array) -> float:
         classes=plan.classes,
         weight_norm=norm_above(weights),
         strong_convexity=plan.strong_convexity,
+        terms=terms,
     )
 
 

@@ -14,6 +14,7 @@ from certified_unlearning.accounting.core.checks import (
 from certified_unlearning.accounting.core.losses import scores_per_record
 from certified_unlearning.accounting.core.rounding import required_sigma
 from certified_unlearning.accounting.residual import release, schedule
+from certified_unlearning.accounting.residual.rounding import FEWEST_TERMS, NARROW, Terms
 from certified_unlearning.errors import ParameterError
 from certified_unlearning.mechanisms.learners.duration import SECONDS_OF_A_STEP, Work
 from certified_unlearning.vocabulary import Delta, Reading
@@ -21,7 +22,7 @@ from certified_unlearning.vocabulary import Delta, Reading
 USUAL_SIGMA = 1e-3
 """Standard deviation of the noise on published weights in the ledger, if nothing else is asked for."""
 LARGEST_FACTOR = 5000
-"""Most columns of a row for which a Hessian is made and factored."""
+"""Most columns of a row for which a Hessian is made and factored; of sparse rows `NARROW`."""
 STRONGEST = 1e50
 """Largest strong convexity; its inverse is the least. Nothing is learned there, and numbers may overflow."""
 SHARE_OF_RIDGE = 10
@@ -50,6 +51,8 @@ class RefitPlan(BaseModel):
         records_between_reads: Data are read again for the request with which more records than this were removed since
             they were read last; 0 where every request reads them, whatever number was given.
         class_weights: What the losses of records of each class are multiplied by, at most 1; None for 1.
+        sparse: Whether rows are sparse and have more than `NARROW` columns: then there is no Hessian, and rounding is
+            counted by their entries. Other sparse rows are planned for as dense ones.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -66,6 +69,7 @@ class RefitPlan(BaseModel):
     budget: float
     downdate: bool
     strict: bool
+    sparse: bool = Field(default=False, exclude_if=lambda sparse: not sparse)
     records_between_reads: int
     class_weights: tuple[float, ...] | None = Field(default=None, exclude_if=lambda weights: weights is None)
 
@@ -74,7 +78,11 @@ class RefitPlan(BaseModel):
     def _without_newton_every_request_reads(cls, records: int, info: ValidationInfo) -> int:
         """Return 0 where there is no Newton step; stored plans may have the number that was asked for."""
         # What is missing here was refused.
-        return records if _by_newton(info.data.get("classes", 1), info.data.get("features", 1)) else 0
+        known = info.data
+        newton = takes_newton_steps(
+            known.get("classes", 1), known.get("features", 1), sparse=known.get("sparse", False)
+        )
+        return records if newton else 0
 
     @classmethod
     def make(
@@ -91,6 +99,7 @@ class RefitPlan(BaseModel):
         records_between_reads: int | None = None,
         downdate: bool | None = None,
         class_weights: tuple[float, ...] | None = None,
+        sparse: bool = False,
     ) -> Self:
         """Return the plan for a target.
 
@@ -106,6 +115,7 @@ class RefitPlan(BaseModel):
             records_between_reads: None: `schedule.strict_records` if ``strict``, else `schedule.usual_records`.
             downdate: None: up to `LARGEST_DOWNDATE` columns, and always for ridge regression.
             class_weights: Between 0 and 1, one a class: those of two in the order -1, +1. None: all are 1.
+            sparse: Whether rows are sparse. How many entries they have is known later (`require_few_entries`).
 
         Raises:
             ParameterError: A value makes no sense.
@@ -122,6 +132,7 @@ class RefitPlan(BaseModel):
                 f"strong_convexity, which is 1 / (C n) or alpha / n, must lie between {1 / STRONGEST:g} and "
                 f"{STRONGEST:g}, got {strong_convexity:.3g}"
             )
+        sparse = sparse and features > NARROW
         sigma = required_sigma(sigma)
         delta = required_delta(delta, n)
         budget = release.budget_of(epsilon=float(epsilon), delta=delta, strong_convexity=strong_convexity, sigma=sigma)
@@ -133,13 +144,15 @@ class RefitPlan(BaseModel):
             sigma=sigma,
             delta=delta,
             budget=budget,
+            terms=FEWEST_TERMS if sparse else None,
         )
         if downdate is None:
             downdate = classes == 1 or features <= LARGEST_DOWNDATE
-        most = cls._most_records(n, features, classes, strong_convexity, budget, downdate, strict)
+        newton = takes_newton_steps(classes, features, sparse=sparse)
+        most = cls._most_records(n, features, classes, strong_convexity, budget, downdate, strict) if newton else 0
         if records_between_reads is not None:
             require_count(least=0, records_between_reads=records_between_reads)
-            if strict and _by_newton(classes, features) and records_between_reads > most:
+            if strict and newton and records_between_reads > most:
                 raise ParameterError(
                     f"records_between_reads must be at most {most} where strict, for these constants bound the "
                     f"gradient after so many removed records only; got {records_between_reads}"
@@ -157,14 +170,13 @@ class RefitPlan(BaseModel):
             strict=strict,
             records_between_reads=most if records_between_reads is None else records_between_reads,
             class_weights=class_weights,
+            sparse=sparse,
         )
 
     @staticmethod
     def _most_records(
         n: int, features: int, classes: int, strong_convexity: float, budget: float, downdate: bool, strict: bool
     ) -> int:
-        if not _by_newton(classes, features):
-            return 0
         if classes == 1:
             return max(1, n // SHARE_OF_RIDGE)
         if strict:
@@ -189,11 +201,31 @@ class RefitPlan(BaseModel):
     @property
     def removes_by_newton(self) -> bool:
         """Whether requests may be answered without reading data."""
-        return _by_newton(self.classes, self.features)
+        return takes_newton_steps(self.classes, self.features, sparse=self.sparse)
+
+    def require_few_entries(self, terms: Terms) -> None:
+        """Raise `AssumptionError` where sums over sparse rows are too long for float64 to keep to the budget."""
+        release.require_representable(
+            n=self.n,
+            features=self.features,
+            classes=self.classes,
+            strong_convexity=self.strong_convexity,
+            sigma=self.sigma,
+            delta=self.delta,
+            budget=self.budget,
+            terms=terms,
+        )
 
 
-def _by_newton(classes: int, features: int) -> bool:
-    return classes <= 2 and features <= LARGEST_FACTOR
+def takes_newton_steps(classes: int, features: int, *, sparse: bool) -> bool:
+    """Return whether a Hessian is made and factored: for one score a record, and not too many columns.
+
+    Args:
+        classes: At least 2; 1 for ridge regression.
+        features: Columns of a row.
+        sparse: `RefitPlan.sparse`.
+    """
+    return classes <= 2 and features <= LARGEST_FACTOR and not sparse
 
 
 @dataclass(frozen=True)

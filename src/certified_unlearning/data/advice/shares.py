@@ -6,10 +6,11 @@ are for the operator's eyes.
 
 import math
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import issparse
 
 DROWNING = 0.9
 """A column that carries more than this share drowns the others."""
@@ -49,10 +50,10 @@ class Shares:
         self._sums = np.zeros(len(columns))
         self._rows = 0
 
-    def add(self, rows: NDArray[np.floating]) -> None:
-        """Count some rows, shape ``(rows, features)``, without the constant of an intercept."""
-        squares = np.square(rows, dtype=np.float64)
-        norms = squares.sum(axis=1)
+    def add(self, rows: Any) -> None:
+        """Count some rows, shape ``(rows, features)``, sparse or not, without the constant of an intercept."""
+        squares = rows.astype(np.float64).power(2) if issparse(rows) else np.square(rows, dtype=np.float64)
+        norms = np.asarray(squares.sum(axis=1))
         counts = norms > np.finfo(np.float64).tiny  # The inverse of a smaller number may be infinite.
         self._sums += np.divide(1, norms, out=np.zeros_like(norms), where=counts) @ squares
         self._rows += int(counts.sum())

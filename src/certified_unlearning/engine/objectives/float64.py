@@ -2,9 +2,11 @@
 
 ``f(w) = (1/n) sum_i loss(x_i, y_i, w) + (m/2) |w|^2`` over rows of norm at most 1, in which rows of zeros have no
 gradient: what a removed record leaves (adjacency `zero-out`). Rows are read in blocks, so nothing of their size is made
-besides them; `accounting.residual.rounding` bounds how far what comes out is from the exact numbers.
+besides them; `accounting.residual.rounding` bounds how far what comes out is from the exact numbers. Rows may be sparse
+(`objectives.sparse`): blocks of these multiply as arrays do.
 """
 
+import functools
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Self
@@ -12,13 +14,16 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg.blas import dsyrk
+from scipy.sparse import csr_array, issparse
 from scipy.special import expit
 
 from certified_unlearning.accounting.core.losses import scores_per_record
-from certified_unlearning.accounting.residual.rounding import block_rows
+from certified_unlearning.accounting.residual.rounding import Terms, block_rows, chain
+from certified_unlearning.engine.objectives import sparse
 from certified_unlearning.errors import ParameterError
 
 Array = NDArray[np.float64]
+Rows = Array | csr_array
 
 
 @dataclass(frozen=True)
@@ -26,7 +31,7 @@ class Regression:
     """A regularised loss of linear scores.
 
     Attributes:
-        rows: Shape ``(records, d)``; float32 numbers are taken as they are, and may lie in a file.
+        rows: Shape ``(records, d)``; float32 numbers are taken as they are, and may lie in a file; or sparse, float64.
         labels: Shape ``(records,)``: -1.0 or 1.0 of two classes, of more the class' number; of ridge regression
             targets.
         n: What the sum is divided by.
@@ -35,7 +40,7 @@ class Regression:
         class_weights: What the losses of records of each class are multiplied by, at most 1; None for 1.
     """
 
-    rows: Array
+    rows: Rows
     labels: NDArray[Any]
     n: int
     strong_convexity: float
@@ -44,13 +49,28 @@ class Regression:
 
     def sample(self, every: int) -> Self:
         """Return the same for every so-many-th record."""
-        rows, labels = np.ascontiguousarray(self.rows[::every], np.float64), self.labels[::every]
-        return type(self)(rows, labels, len(rows), self.strong_convexity, self.classes, self.class_weights)
+        rows, labels = self.rows[::every], self.labels[::every]
+        if not issparse(rows):
+            rows = np.ascontiguousarray(rows, np.float64)
+        return type(self)(rows, labels, len(labels), self.strong_convexity, self.classes, self.class_weights)
 
-    def blocks(self) -> Iterator[tuple[Array, NDArray[Any]]]:
+    def blocks(self) -> Iterator[tuple[Any, NDArray[Any]]]:
         """Yield rows and labels, block by block; rows of another type become float64 a block at a time."""
+        if issparse(self.rows):
+            yield from self._sparse_blocks
+            return
         for some in _blocks_of(*self.rows.shape):
             yield np.asarray(self.rows[some], np.float64), self.labels[some]
+
+    @functools.cached_property
+    def _sparse_blocks(self) -> list[tuple[csr_array, NDArray[Any]]]:
+        return [(block, self.labels[some]) for some, block in sparse.blocks(self.rows)]
+
+    @property
+    def terms(self) -> Terms:
+        """How many numbers are added, at most, where `blocks` are multiplied from either side."""
+        records, features = self.rows.shape
+        return sparse.terms(self.rows) if issparse(self.rows) else Terms(features, chain(records, features))
 
     @property
     def dimension(self) -> int:
@@ -84,7 +104,7 @@ class LogisticRegression64(Regression):
             scores = x @ weights
             total += x.T @ _coefficients(scores, y, self.class_weights)
             scaled = _scaled_rows(x, scores, y, self.class_weights)
-            hessian += dsyrk(1.0, scaled.T, lower=1)  # Added as a whole: `chain` counts on it.
+            hessian += _squared(scaled)  # Added as a whole: `chain` counts on it.
         hessian /= self.n
         hessian[np.diag_indices(d)] += self.strong_convexity
         return total / self.n + self.strong_convexity * weights, hessian
@@ -155,7 +175,7 @@ class RidgeRegression64(Regression):
         hessian = np.zeros((d, d), order="F")
         for x, y in self.blocks():
             total += x.T @ (x @ weights - y)
-            hessian += dsyrk(1.0, x.T, lower=1)  # Added as a whole: `chain` counts on it.
+            hessian += _squared(x)  # Added as a whole: `chain` counts on it.
         hessian /= self.n
         hessian[np.diag_indices(d)] += self.strong_convexity
         return total / self.n + self.strong_convexity * weights, hessian
@@ -231,12 +251,17 @@ def _blocks_of(records: int, features: int) -> Iterator[slice]:
     return (slice(first, first + size) for first in range(0, records, size))
 
 
-def _scaled_rows(
-    rows: Array, scores: Array, labels: NDArray[Any], class_weights: tuple[float, ...] | None = None
-) -> Array:
+def _scaled_rows(rows: Any, scores: Array, labels: NDArray[Any], class_weights: tuple[float, ...] | None = None) -> Any:
     """Return ``sqrt(s(z) s(-z)) x`` for rows ``x`` with scores ``z``: their squares make the Hessian."""
-    scaled: Array = rows * np.sqrt(weighted(_curvatures(scores), labels, class_weights))[:, None]
-    return scaled
+    factors = np.sqrt(weighted(_curvatures(scores), labels, class_weights))
+    return sparse.multiplied(rows, factors) if issparse(rows) else rows * factors[:, None]
+
+
+def _squared(rows: Any) -> Array:
+    """Return ``X'X``, of which the lower half is set at least."""
+    if issparse(rows):
+        return (rows.T @ rows).toarray()  # type: ignore[no-any-return]
+    return dsyrk(1.0, rows.T, lower=1)  # type: ignore[no-any-return]
 
 
 def weighted(values: Array, labels: NDArray[Any], class_weights: tuple[float, ...] | None) -> Array:

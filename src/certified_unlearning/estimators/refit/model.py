@@ -6,14 +6,16 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import csr_array, issparse
 
 from certified_unlearning.certificate import ResidualCertificate
 from certified_unlearning.certificate import residual as certificates
 from certified_unlearning.engine.addresses import address
 from certified_unlearning.engine.normal_numbers import normal_numbers
+from certified_unlearning.engine.objectives import sparse
 from certified_unlearning.estimators.linear import LinearModel
 from certified_unlearning.estimators.records import writeable
-from certified_unlearning.estimators.scaling import Array
+from certified_unlearning.estimators.scaling import Array, dense
 from certified_unlearning.mechanisms.certified_refit import Fitted, objective_of, refit
 from certified_unlearning.mechanisms.newton_removal import Curvature, Model, NewtonRemoval
 from certified_unlearning.mechanisms.refit_plan import Counts, RefitPlan
@@ -42,14 +44,22 @@ class RefitModel(LinearModel):
     records_between_reads: int | None = None
 
     def _asked(self) -> dict[str, Any]:
-        """Return those parameters that `RefitPlan.make` takes."""
+        """Return what `RefitPlan.make` takes of parameters, and of the form of rows."""
         names = ("epsilon", "delta", "sigma", "records_between_reads")
-        return {name: getattr(self, name) for name in names}
+        return {name: getattr(self, name) for name in names} | {"sparse": self._fits_sparse_rows}
+
+    def _kept(self, X: Any) -> Any:
+        """Return checked features, sparse ones without duplicates; as an array where zeros become other numbers."""
+        scaling = self._scaling()
+        stays_sparse = issparse(X) and (scaling is None or scaling.keeps_zeros)
+        return sparse.canonical(X) if stays_sparse else dense(X)
 
     def _learn_from(self, plan: RefitPlan, X: NDArray[Any], labels: NDArray[Any]) -> None:
         # Whatever is done to rows is done in float64: the bounds know how long a row is to 1.1e-6 only.
         rows = self._rows(X.astype(np.float64, copy=False))
         labels = labels.astype(np.float64 if plan.classes <= 2 else np.int64)
+        if plan.sparse:
+            plan.require_few_entries(sparse.terms(rows))
         self._model: Any = (
             NewtonRemoval(plan).fit(rows, labels)
             if plan.removes_by_newton
@@ -84,6 +94,8 @@ class RefitModel(LinearModel):
         if not plan.removes_by_newton:
             return refit(plan, objective_of(plan, rows, labels)), "scheduled"
         since = self._counts.since_read
+        if issparse(gone_rows):
+            gone_rows = gone_rows.toarray()  # Some rows, of few columns: there is no Hessian of more.
         return NewtonRemoval(plan).remove(self._model, gone_rows, gone_labels, rows, labels, since_read=since)
 
     def _released(self, weights: Array, release: int) -> dict[str, Any]:
@@ -139,7 +151,7 @@ class RefitModel(LinearModel):
             model, store = self._model, self._store
             header["residual"] = model.residual
             arrays |= {
-                "training_rows": store.rows,
+                **_arrays_of(store.rows),
                 "training_labels": store.labels,
                 "removed": store.removed,
                 "secret": model.weights,
@@ -156,13 +168,14 @@ class RefitModel(LinearModel):
         self._counts = Counts(**header["counts"])
         self._noise_source = header["noise_source"]
         self._weights = arrays["weights"]
-        if "training_rows" in arrays:
+        if "training_labels" in arrays:
             self._restore_secret(header, arrays)
 
     def _restore_secret(self, header: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> None:
         """Set records and the secret state from a file."""
-        rows, labels, removed = (arrays[name] for name in ("training_rows", "training_labels", "removed"))
-        self._store.keep(np.where(removed, -1, np.arange(len(rows))), rows, labels)
+        labels, removed = arrays["training_labels"], arrays["removed"]
+        rows = _rows_of(arrays, (self._plan.n, self._plan.features))
+        self._store.keep(np.where(removed, -1, np.arange(len(labels))), rows, labels)
         self._class_sizes = self._class_sizes_of(labels[~removed])
         secret = arrays["secret"], header["residual"]
         if not self._plan.removes_by_newton:
@@ -170,3 +183,22 @@ class RefitModel(LinearModel):
             return
         matrix, factor = np.asfortranarray(arrays["matrix"]), np.asfortranarray(arrays["factor"])
         self._model = Model(*secret, Curvature(arrays["at"], matrix, factor, *header["curvature"]))
+
+
+def _arrays_of(rows: Any) -> dict[str, NDArray[Any] | None]:
+    """Return what a file keeps of rows: an array, or the three of a sparse matrix."""
+    if not issparse(rows):
+        return {"training_rows": rows}
+    return {"training_entries": rows.data, "training_columns": rows.indices, "training_ends": rows.indptr}
+
+
+def _rows_of(arrays: Mapping[str, NDArray[Any]], shape: tuple[int, int]) -> Any:
+    """Return the rows that a file keeps.
+
+    Raises:
+        ValueError: The arrays are no sparse matrix.
+    """
+    if "training_rows" in arrays:
+        return arrays["training_rows"]
+    parts = arrays["training_entries"], arrays["training_columns"], arrays["training_ends"]
+    return sparse.canonical(csr_array(parts, shape=shape))
