@@ -14,7 +14,7 @@ from certified_unlearning.accounting.core.conversion import epsilon_from_mu
 from certified_unlearning.accounting.core.losses import scores_per_record
 from certified_unlearning.accounting.core.rounding import LARGEST_SIGMA
 from certified_unlearning.accounting.residual import release, schedule, statements
-from certified_unlearning.accounting.residual.rounding import FEWEST_TERMS, NARROW
+from certified_unlearning.accounting.residual.rounding import FEWEST_TERMS
 from certified_unlearning.certificate.base import Certificate, CertificateError, Scope, Stated, or_nothing
 from certified_unlearning.certificate.preprocessing import (
     GIVEN,
@@ -66,7 +66,7 @@ class ResidualCertificate(Certificate):
         noise_resolution: How far, in norm, published noise may be from exact Gaussian noise.
         noise_source: Where it came from.
         dataset: Name of the data set.
-        sparse: Whether rows were sparse and of more than 1000 columns: then rounding was bounded by their entries.
+        sparse: Whether rows were sparse and every request refitted: then rounding was bounded by their entries.
         features: How features were made; ``given`` by an estimator's user.
         code_version: Which code ran.
     """
@@ -176,7 +176,6 @@ class ResidualCertificate(Certificate):
             "sigma": (self.sigma <= LARGEST_SIGMA, f"at most {LARGEST_SIGMA:g}, or weights may overflow"),
             "class_weights": possible_class_weights(self.class_weights, self.classes),
             "d": (self.d % scores == 0, f"a multiple of the {scores} scores of a record"),
-            "sparse": (not self.sparse or self.d // scores > NARROW, f"false for up to {NARROW} columns"),
             "strict": (not (squared and self.strict), "false for ridge regression"),
             "downdate": (self.downdate or not squared, "true for ridge regression"),
             "removed": (requests <= self.removed < self.n, f"{requests} to {self.n - 1}"),

@@ -58,7 +58,7 @@ class Classifier(ClassifierMixin, UnlearningEstimator):  # type: ignore[misc]
             raise DataError(
                 f"y holds one class only ({self.classes_.item(0)!r}); a classifier needs samples of two classes"
             )
-        return self._kept(X), numbers
+        return self._in_form(X), numbers
 
     def _described(self) -> dict[str, Any]:
         return {**super()._described(), "classes": [self.classes_.dtype.str, self.classes_.tolist()]}

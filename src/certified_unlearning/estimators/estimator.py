@@ -218,7 +218,7 @@ class UnlearningEstimator(BaseEstimator):  # type: ignore[misc]
                 store.put_back(gone, taken)
             raise
 
-    def _seen(self, features: NDArray[Any]) -> NDArray[Any]:
+    def _seen(self, features: Any) -> Any:
         """Return features as the model sees them."""
         scaling = self._scaling()
         if scaling is not None:
@@ -267,12 +267,12 @@ class UnlearningEstimator(BaseEstimator):  # type: ignore[misc]
         if largest is not None:
             warn_of_a_drowning_column(largest, ranges=self.feature_ranges, records=some.shape[0])
 
-    def _checked(self, X: Any) -> Array:
-        """Return records to predict as features, shape ``(records, features)``; dense ones, unless `_kept` are not."""
-        return self._kept(validate_data(self, X, accept_sparse="csr", dtype=(np.float64, np.float32), reset=False))
+    def _checked(self, X: Any) -> Any:
+        """Return records to predict as features, shape ``(records, features)``."""
+        return self._in_form(validate_data(self, X, accept_sparse="csr", dtype=(np.float64, np.float32), reset=False))
 
-    def _kept(self, X: Any) -> Any:
-        """Return checked features in the form that the model works with: as an array, those of sparse matrices too."""
+    def _in_form(self, X: Any) -> Any:
+        """Return checked features as the model works with them: as an array, unless a subclass keeps sparse ones."""
         return dense(X)
 
     def _noise_key(self) -> int:

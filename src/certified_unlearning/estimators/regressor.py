@@ -76,7 +76,7 @@ class LinearRegressor(RegressorMixin, LinearModel):  # type: ignore[misc]
             (low / 2 + high / 2, high / 2 - low / 2) if self.fit_intercept else (0.0, max(-low, high))
         )
         targets = (np.clip(y.astype(np.float64), low, high) - self._middle) / self._half
-        return self._kept(X), np.clip(targets, -1, 1)  # Again, for what the division rounds.
+        return self._in_form(X), np.clip(targets, -1, 1)  # Again, for what the division rounds.
 
     def _range(self) -> tuple[float, float]:
         """Return the range that targets are clipped to.

@@ -27,6 +27,8 @@ STRONGEST = 1e50
 """Largest strong convexity; its inverse is the least. Nothing is learned there, and numbers may overflow."""
 SHARE_OF_RIDGE = 10
 """Ridge regression reads its data again when one in so many records has left: its steps leave rounding only."""
+SELDOM = 10
+"""A Hessian of sparse rows is made where so many records leave before the next one, for it costs many passes."""
 LARGEST_DOWNDATE = 1000
 """Most columns for which taking records out of the Hessian costs less than what it saves."""
 _NEWTON_STEPS = 8
@@ -51,8 +53,9 @@ class RefitPlan(BaseModel):
         records_between_reads: Data are read again for the request with which more records than this were removed since
             they were read last; 0 where every request reads them, whatever number was given.
         class_weights: What the losses of records of each class are multiplied by, at most 1; None for 1.
-        sparse: Whether rows are sparse and have more than `NARROW` columns: then there is no Hessian, and rounding is
-            counted by their entries. Other sparse rows are planned for as dense ones.
+        sparse: Whether rows are sparse and every request refits: they have more than `NARROW` columns, or a Hessian
+            would be made for fewer than `SELDOM` records. Rounding is counted by their entries. Other sparse rows are
+            planned for as dense ones.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -115,7 +118,7 @@ class RefitPlan(BaseModel):
             records_between_reads: None: `schedule.strict_records` if ``strict``, else `schedule.usual_records`.
             downdate: None: up to `LARGEST_DOWNDATE` columns, and always for ridge regression.
             class_weights: Between 0 and 1, one a class: those of two in the order -1, +1. None: all are 1.
-            sparse: Whether rows are sparse. How many entries they have is known later (`require_few_entries`).
+            sparse: Whether rows are sparse. How many entries they have is known later (`require_representable`).
 
         Raises:
             ParameterError: A value makes no sense.
@@ -132,7 +135,7 @@ class RefitPlan(BaseModel):
                 f"strong_convexity, which is 1 / (C n) or alpha / n, must lie between {1 / STRONGEST:g} and "
                 f"{STRONGEST:g}, got {strong_convexity:.3g}"
             )
-        sparse = sparse and features > NARROW
+        narrow, sparse = sparse and features <= NARROW, sparse and features > NARROW
         sigma = required_sigma(sigma)
         delta = required_delta(delta, n)
         budget = release.budget_of(epsilon=float(epsilon), delta=delta, strong_convexity=strong_convexity, sigma=sigma)
@@ -157,6 +160,9 @@ class RefitPlan(BaseModel):
                     f"records_between_reads must be at most {most} where strict, for these constants bound the "
                     f"gradient after so many removed records only; got {records_between_reads}"
                 )
+        most = most if records_between_reads is None else records_between_reads
+        if narrow and newton and most < SELDOM:
+            sparse, most = True, 0
         return cls(
             n=n,
             features=features,
@@ -168,7 +174,7 @@ class RefitPlan(BaseModel):
             budget=budget,
             downdate=downdate,
             strict=strict,
-            records_between_reads=most if records_between_reads is None else records_between_reads,
+            records_between_reads=most,
             class_weights=class_weights,
             sparse=sparse,
         )
@@ -203,8 +209,8 @@ class RefitPlan(BaseModel):
         """Whether requests may be answered without reading data."""
         return takes_newton_steps(self.classes, self.features, sparse=self.sparse)
 
-    def require_few_entries(self, terms: Terms) -> None:
-        """Raise `AssumptionError` where sums over sparse rows are too long for float64 to keep to the budget."""
+    def require_representable(self, terms: Terms) -> None:
+        """Raise `AssumptionError` where float64 cannot keep to the budget: sums over these rows are too long."""
         release.require_representable(
             n=self.n,
             features=self.features,

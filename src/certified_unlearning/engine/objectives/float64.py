@@ -7,7 +7,7 @@ besides them; `accounting.residual.rounding` bounds how far what comes out is fr
 """
 
 import functools
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -23,7 +23,10 @@ from certified_unlearning.engine.objectives import sparse
 from certified_unlearning.errors import ParameterError
 
 Array = NDArray[np.float64]
-Rows = Array | csr_array
+Rows = Any
+"""An array, or a sparse matrix, for which SciPy has no types."""
+Product = Callable[[Array], Array]
+"""A symmetric matrix, as what it makes of a vector."""
 
 
 @dataclass(frozen=True)
@@ -66,7 +69,7 @@ class Regression:
     def _sparse_blocks(self) -> list[tuple[csr_array, NDArray[Any]]]:
         return [(block, self.labels[some]) for some, block in sparse.blocks(self.rows)]
 
-    @property
+    @functools.cached_property
     def terms(self) -> Terms:
         """How many numbers are added, at most, where `blocks` are multiplied from either side."""
         records, features = self.rows.shape
@@ -109,13 +112,17 @@ class LogisticRegression64(Regression):
         hessian[np.diag_indices(d)] += self.strong_convexity
         return total / self.n + self.strong_convexity * weights, hessian
 
-    def hessian_product(self, weights: Array, vector: Array) -> Array:
-        """Return the Hessian at ``weights`` times a vector."""
-        total = np.zeros_like(weights)
-        for x, y in self.blocks():
-            curvatures = weighted(_curvatures(x @ weights), y, self.class_weights)
-            total += x.T @ (curvatures * (x @ vector))
-        return total / self.n + self.strong_convexity * vector
+    def hessian_at(self, weights: Array) -> Product:
+        """Return a function that multiplies vectors by the Hessian at ``weights``."""
+        curvatures = [weighted(_curvatures(x @ weights), y, self.class_weights) for x, y in self.blocks()]
+
+        def product(vector: Array) -> Array:
+            total = np.zeros_like(vector)
+            for (x, _), known in zip(self.blocks(), curvatures, strict=True):
+                total += x.T @ (known * (x @ vector))
+            return total / self.n + self.strong_convexity * vector
+
+        return product
 
 
 class SoftmaxRegression64(Regression):
@@ -142,16 +149,21 @@ class SoftmaxRegression64(Regression):
             total += weighted(probabilities.T, y, self.class_weights) @ x
         return total.ravel() / self.n + self.strong_convexity * weights
 
-    def hessian_product(self, weights: Array, vector: Array) -> Array:
-        """Return the Hessian at ``weights`` times a vector."""
-        by_class, of_class = weights.reshape(self.classes, -1), vector.reshape(self.classes, -1)
-        total = np.zeros_like(by_class)
-        for x, y in self.blocks():
-            probabilities, changes = _softmax(x @ by_class.T), x @ of_class.T
-            products = probabilities * changes
-            products -= probabilities * products.sum(axis=1, keepdims=True)
-            total += weighted(products.T, y, self.class_weights) @ x
-        return total.ravel() / self.n + self.strong_convexity * vector
+    def hessian_at(self, weights: Array) -> Product:
+        """Return a function that multiplies vectors by the Hessian at ``weights``."""
+        by_class = weights.reshape(self.classes, -1)
+        known = [_softmax(x @ by_class.T) for x, _ in self.blocks()]
+
+        def product(vector: Array) -> Array:
+            of_class = vector.reshape(self.classes, -1)
+            total = np.zeros_like(of_class)
+            for (x, y), probabilities in zip(self.blocks(), known, strict=True):
+                products = probabilities * (x @ of_class.T)
+                products -= probabilities * products.sum(axis=1, keepdims=True)
+                total += weighted(products.T, y, self.class_weights) @ x
+            return total.ravel() / self.n + self.strong_convexity * vector
+
+        return product
 
 
 class RidgeRegression64(Regression):
@@ -180,12 +192,16 @@ class RidgeRegression64(Regression):
         hessian[np.diag_indices(d)] += self.strong_convexity
         return total / self.n + self.strong_convexity * weights, hessian
 
-    def hessian_product(self, weights: Array, vector: Array) -> Array:
-        """Return the Hessian, the same at all ``weights``, times a vector."""
-        total = np.zeros_like(weights)
-        for x, _ in self.blocks():
-            total += x.T @ (x @ vector)
-        return total / self.n + self.strong_convexity * vector
+    def hessian_at(self, weights: Array) -> Product:
+        """Return a function that multiplies vectors by the Hessian, which is the same at all ``weights``."""
+
+        def product(vector: Array) -> Array:
+            total = np.zeros_like(vector)
+            for x, _ in self.blocks():
+                total += x.T @ (x @ vector)
+            return total / self.n + self.strong_convexity * vector
+
+        return product
 
 
 def removed_gradient(

@@ -93,7 +93,8 @@ def wiped(rows: csr_array, gone: NDArray[np.int64]) -> csr_array:
 
 def block_size(rows: csr_array) -> int:
     """Return how many rows are multiplied at once."""
-    return sparse_block_rows(*rows.shape, rows.nnz)
+    records, features = rows.shape
+    return sparse_block_rows(records, features, rows.nnz)
 
 
 def blocks(rows: csr_array) -> Iterator[tuple[slice, csr_array]]:

@@ -48,7 +48,7 @@ class RefitModel(LinearModel):
         names = ("epsilon", "delta", "sigma", "records_between_reads")
         return {name: getattr(self, name) for name in names} | {"sparse": self._fits_sparse_rows}
 
-    def _kept(self, X: Any) -> Any:
+    def _in_form(self, X: Any) -> Any:
         """Return checked features, sparse ones without duplicates; as an array where zeros become other numbers."""
         scaling = self._scaling()
         stays_sparse = issparse(X) and (scaling is None or scaling.keeps_zeros)
@@ -58,13 +58,12 @@ class RefitModel(LinearModel):
         # Whatever is done to rows is done in float64: the bounds know how long a row is to 1.1e-6 only.
         rows = self._rows(X.astype(np.float64, copy=False))
         labels = labels.astype(np.float64 if plan.classes <= 2 else np.int64)
-        if plan.sparse:
-            plan.require_few_entries(sparse.terms(rows))
-        self._model: Any = (
-            NewtonRemoval(plan).fit(rows, labels)
-            if plan.removes_by_newton
-            else refit(plan, objective_of(plan, rows, labels))
-        )
+        if plan.removes_by_newton:
+            self._model: Any = NewtonRemoval(plan).fit(rows, labels)
+        else:
+            objective = objective_of(plan, rows, labels)
+            plan.require_representable(objective.terms)
+            self._model = refit(plan, objective)
         self._plan, self._counts = plan, Counts()
         self._class_sizes = self._class_sizes_of(labels)
         self._store.keep(np.arange(plan.n), rows, labels)
@@ -88,7 +87,7 @@ class RefitModel(LinearModel):
         self._remove_in_place(gone, carry_on)
         return not self._class_sizes.all()
 
-    def _without(self, gone_rows: Array, gone_labels: NDArray[Any]) -> tuple[Any, Reading]:
+    def _without(self, gone_rows: Any, gone_labels: NDArray[Any]) -> tuple[Any, Reading]:
         """Return the model without some records, whose rows are zero by now, and whether data were read."""
         plan, rows, labels = self._plan, self._store.rows, self._store.labels
         if not plan.removes_by_newton:
