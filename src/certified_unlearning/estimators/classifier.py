@@ -79,7 +79,7 @@ class LinearClassifier(Classifier, LinearModel):
     def decision_function(self, X: Any) -> Array:
         """Return the scores of records: shape ``(records,)`` for two classes, else ``(records, classes)``."""
         self._require_fitted()
-        scores = self._seen(self._checked(X)) @ self.coef_.T + self.intercept_
+        scores: Array = self._seen(self._checked(X)) @ self.coef_.T + self.intercept_
         return scores[:, 0] if len(self.classes_) == 2 else scores
 
     def predict(self, X: Any) -> NDArray[Any]:
