@@ -261,7 +261,7 @@ class UnlearningEstimator(BaseEstimator):  # type: ignore[misc]
         count = features.shape[1]
         some = self._seen(features[sampled(features.shape[0], count)].astype(np.float64))
         names = getattr(self, "feature_names_in_", None)
-        shares = Shares([f"column {place} of X" for place in range(count)] if names is None else names.tolist())
+        shares = Shares(count if names is None else names.tolist())
         shares.add(some)
         largest = shares.largest()
         if largest is not None:

@@ -40,14 +40,19 @@ class Shares:
     """A tally over rows. Rows of zeros do not count.
 
     Args:
-        columns: The column that each feature belongs to: the features of a one-hot column count together.
+        columns: The column that each feature belongs to: the features of a one-hot column count together. Or how many
+            features there are, each a column of its own without a name, for there may be a million of these.
     """
 
-    def __init__(self, columns: Sequence[str]) -> None:
-        self._names = list(dict.fromkeys(columns))
-        place = {name: number for number, name in enumerate(self._names)}
-        self._column_of = np.array([place[name] for name in columns])
-        self._sums = np.zeros(len(columns))
+    def __init__(self, columns: Sequence[str] | int) -> None:
+        self._names: Sequence[str] | None = None
+        features = columns if isinstance(columns, int) else len(columns)
+        self._column_of: NDArray[np.int64] = np.arange(features)
+        if not isinstance(columns, int):
+            self._names = list(dict.fromkeys(columns))
+            place = {name: number for number, name in enumerate(self._names)}
+            self._column_of = np.array([place[name] for name in columns])
+        self._sums = np.zeros(features)
         self._rows = 0
 
     def add(self, rows: Any) -> None:
@@ -60,13 +65,14 @@ class Shares:
 
     def largest(self) -> DominantColumn | None:
         """Return the column that drowns the others; None if there is none, or if there is one column only."""
-        if len(self._names) < 2 or not self._rows:
+        shares = np.bincount(self._column_of, self._sums) / max(1, self._rows)
+        if len(shares) < 2 or not self._rows:
             return None
-        shares = np.bincount(self._column_of, self._sums) / self._rows
         most = int(shares.argmax())
         if shares[most] <= DROWNING:
             return None
-        return DominantColumn(self._names[most], float(shares[most]), len(self._names) - 1)
+        name = f"column {most} of X" if self._names is None else self._names[most]
+        return DominantColumn(name, float(shares[most]), len(shares) - 1)
 
 
 def sampled(records: int, features: int) -> NDArray[np.int64] | slice:

@@ -73,7 +73,7 @@ def with_constant(rows: csr_array, *, factor: float, constant: float) -> csr_arr
     indptr = rows.indptr.astype(kind) + np.arange(records + 1, dtype=kind)
     own = np.ones(entries, dtype=bool)
     own[indptr[1:] - 1] = False
-    data, indices = np.empty(entries), np.full(entries, features, dtype=kind)
+    data, indices = np.zeros(entries), np.full(entries, features, dtype=kind)
     data[own], indices[own] = rows.data, rows.indices
     data *= factor
     data[indptr[1:] - 1] = constant
