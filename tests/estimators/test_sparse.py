@@ -11,6 +11,7 @@ from scipy import sparse
 from sklearn.linear_model import LogisticRegression
 
 from certified_unlearning import certificate
+from certified_unlearning.certificate import residual as certificates
 from certified_unlearning.errors import AssumptionError, DataError
 from certified_unlearning.estimators import (
     CertifiedLogisticRegression,
@@ -21,6 +22,7 @@ from certified_unlearning.estimators import (
 )
 from certified_unlearning.estimators.refit import model as refit_model
 from certified_unlearning.estimators.scaling import dense
+from certified_unlearning.mechanisms.refit_plan import Counts, RefitPlan
 
 C = 0.02
 FORMATS = [sparse.csr_matrix, sparse.csc_array, sparse.coo_matrix]
@@ -275,3 +277,14 @@ def test_a_certificate_of_sparse_rows_that_says_newton_removal_is_refused():
     certificate.verify(said)
     with pytest.raises(certificate.CertificateError, match="mechanism"):
         certificate.verify(said.model_copy(update={"mechanism": "newton-removal"}))
+
+
+def test_a_certificate_of_wide_sparse_rows_holds_where_dense_ones_round_too_much():
+    options = {"n": 20_000, "classes": 4, "strong_convexity": 2.5e-5, "epsilon": 1, "delta": 1e-6, "sigma": 1e-3}
+    plan = RefitPlan.make(features=50_001, sparse=True, **options)
+    said = certificates.of(plan, Counts().after(3, "scheduled"), noise_source="system entropy")
+    certificate.verify(said)
+    with pytest.raises(AssumptionError, match="of which rounding in float64 may be"):
+        certificate.verify(said.model_copy(update={"sparse": False}))
+    with pytest.raises(AssumptionError, match="of which rounding in float64 may be"):
+        RefitPlan.make(features=50_001, **options)

@@ -17,6 +17,8 @@ from certified_unlearning.engine.objectives.float64 import (
     RidgeRegression64,
     SoftmaxRegression64,
 )
+from certified_unlearning.mechanisms.certified_refit import objective_of, refit, sampled
+from certified_unlearning.mechanisms.refit_plan import RefitPlan
 
 LONG = np.longdouble
 NEEDS_EXTENDED = pytest.mark.skipif(np.finfo(LONG).eps > 1e-18, reason="this machine has no extended precision")
@@ -105,6 +107,26 @@ def test_no_gradient_over_random_sparse_rows_is_outside_its_bound(classes: int, 
         if rows.shape[1] <= rounding.NARROW:
             assert bound <= dense, "sparse rows of few columns have shorter sums than dense ones"
     assert 0 < worst <= 1
+
+
+@NEEDS_EXTENDED
+@pytest.mark.parametrize("classes", KINDS)
+@pytest.mark.parametrize("n", [2000, 7000])
+def test_a_refit_of_sparse_rows_is_certified_with_and_without_a_sample_first(classes: int, n: int):
+    d = 1001
+    assert (sampled(n, d) > 1) == (n == 7000)
+    rows, draw = table(n, d, n, constant=False), np.random.default_rng(n)
+    labels = {1: draw.uniform(-1, 1, n), 2: draw.choice([-1.0, 1.0], n)}.get(classes, draw.integers(classes, size=n))
+    target = {"strong_convexity": 1 / n, "epsilon": 1, "delta": 1e-6, "sigma": 1e-3}
+    plan = RefitPlan.make(n=n, features=d, classes=classes, sparse=True, **target)
+    objective = objective_of(plan, rows, labels)
+    fitted = refit(plan, objective)
+    residual = float(np.sqrt((exact_gradient(objective, fitted.weights) ** 2).sum()))
+    assert residual <= fitted.residual <= plan.budget
+    error = fitted.residual - float(np.linalg.norm(objective.gradient(fitted.weights)))
+    assert error == pytest.approx(bound_of(objective, fitted.weights, objective.terms), rel=0.01, abs=0)
+    dense = Terms(d, rounding.chain(n, d))
+    assert error != pytest.approx(bound_of(objective, fitted.weights, dense), rel=0.01, abs=0), "these sums are shorter"
 
 
 def test_sums_are_counted_by_entries():
