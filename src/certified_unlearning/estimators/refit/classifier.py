@@ -19,9 +19,9 @@ class CertifiedLogisticRegression(RefitModel, NoisyClassifier):
     removal reads the data. A reading learns anew from the remaining records: nothing of the removed ones stays in the
     secret state, and it takes as long as `fit`.
 
-    Sparse rows stay sparse, unless ``feature_ranges`` do not go from ``-a`` to ``a``. With up to 1000 features, where ten
-    records or more may leave between readings, their removals are Newton steps, and copy the entries of the others. All
-    other removals of sparse rows read the data, in passes over the entries.
+    Sparse rows stay sparse, unless ``feature_ranges`` do not go from ``-a`` to ``a``. With up to 1000 features, where
+    ten records or more may leave between readings, their removals are Newton steps, and copy the entries of the others.
+    All other removals of sparse rows read the data, in passes over the entries.
 
     The certificate compares with an *exact refit plus the same noise*: it promises nothing towards the records that
     stay. `LangevinLogisticRegression` compares two noisy algorithms. The objective is scikit-learn's with the same
