@@ -60,6 +60,8 @@ class ResidualCertificate(Certificate):
         records_between_reads: After so many removed records data were to be read again; 0: for every request.
         scheduled_reads: How often they were.
         unscheduled_reads: How often they were read because the budget would have been exceeded.
+        passes: For how many other requests rows were read to correct the weights, without learning anew; left out where
+            the plan has no passes.
         assumptions: What it rests on.
         dtype: ``float64``.
         noise_resolution: How far, in norm, published noise may be from exact Gaussian noise.
@@ -98,6 +100,7 @@ class ResidualCertificate(Certificate):
     records_between_reads: int = Field(ge=0)
     scheduled_reads: int = Field(ge=0)
     unscheduled_reads: int = Field(ge=0)
+    passes: int | None = Field(default=None, ge=0, exclude_if=lambda passes: passes is None)
     assumptions: tuple[Assumption, ...]
     dtype: Literal["float64"] = "float64"
     noise_resolution: float
@@ -139,6 +142,7 @@ class ResidualCertificate(Certificate):
         """Return how records left a version."""
         how: dict[Reading | None, str] = {
             "none": "a Newton step",
+            "pass": "a Newton step and a pass over the rows, which corrects it",
             "scheduled": "reading the data again, as planned",
             "unscheduled": "reading the data again, earlier than planned",
         }
@@ -146,7 +150,7 @@ class ResidualCertificate(Certificate):
 
     def done(self, steps: int, reading: Reading | None) -> str:
         """Return whether the model was corrected or learned anew."""
-        if reading == "none":
+        if reading in ("none", "pass"):
             return (
                 "The model was then corrected for what was removed, and random noise was added to it. Secret files in "
                 "the model's folder may still contain information from it, until the model is learned anew."
@@ -177,6 +181,11 @@ class ResidualCertificate(Certificate):
             "downdate": (self.downdate or not squared, "true for ridge regression"),
             "removed": (requests <= self.removed < self.n, f"{requests} to {self.n - 1}"),
             "scheduled_reads": (reads <= requests, f"at most {requests}, with those unscheduled"),
+            "passes": (
+                self.passes is None or (self._may_pass and reads + self.passes <= requests),
+                f"at most {requests - reads}, beside the readings; left out of other plans than those of two classes "
+                "that need not be strict",
+            ),
             "features": possible_features(self.features),
         }
 
@@ -216,13 +225,14 @@ class ResidualCertificate(Certificate):
         return {
             "comparator": statements.COMPARATOR,
             "observers": statements.OBSERVERS,
-            "not_promised": statements.NOT_PROMISED,
+            "not_promised": statements.NOT_PROMISED if self.passes is None else statements.NOT_PROMISED_BY_PASSES,
             "assumptions": statements.assumptions(
                 preprocessing=preprocessing(self.dataset, self.features),
                 noise_source=self.noise_source,
                 noise_resolution=release.noise_resolution(self.sigma, self.d),
                 strict=self.strict,
                 unscheduled=self.unscheduled_reads > 0,
+                by_passes=self.passes is not None,
                 class_weights=self.class_weights is not None,
                 targets=self.classes == 1,
             ),
@@ -297,6 +307,11 @@ class ResidualCertificate(Certificate):
         return self.classes <= 2 and self.d <= LARGEST_FACTOR
 
     @property
+    def _may_pass(self) -> bool:
+        """Whether its plan can have passes."""
+        return self.classes == 2 and self._is_by_newton and not self.strict and self.records_between_reads > 0
+
+    @property
     def _most_records(self) -> int:
         """How many records may be removed between two readings."""
         if not self._is_by_newton:
@@ -333,6 +348,7 @@ def of(
             "removed": counts.removed,
             "scheduled_reads": counts.scheduled,
             "unscheduled_reads": counts.unscheduled,
+            "passes": counts.passes if plan.by_passes else None,
         }
     )
     return after.model_copy(update={**after.of_all_releases(), **after.words()})
@@ -345,11 +361,12 @@ def _before_removals(plan: RefitPlan, noise_source: NoiseSource, dataset: str, f
         mechanism="newton-removal" if plan.removes_by_newton else "certified-refit",
         loss=_loss(plan.classes),
         d=plan.dimension,
-        **plan.model_dump(include=RefitPlan.model_fields.keys() - {"features", "epsilon"}),
+        **plan.model_dump(include=RefitPlan.model_fields.keys() - {"features", "epsilon", "by_passes"}),
         releases=1,
         removed=0,
         scheduled_reads=0,
         unscheduled_reads=0,
+        passes=0 if plan.by_passes else None,
         noise_source=noise_source,
         dataset=dataset,
         features=features,

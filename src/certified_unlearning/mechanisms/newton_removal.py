@@ -7,8 +7,12 @@ removed than the plan allows, data are read: the model is fitted anew.
 
 All of a model is secret: until data are read again it is a function of removed records. With downdates the matrix is,
 up to rounding, one of the remaining rows, at weights ``w_B`` that are not; the factor only guides the solution, whose
-remainder is evaluated with the matrix. A reading starts from nothing. A start from the old weights would read the data
-once, not four to ten times, but it would keep those weights as ``w_B``.
+remainder is evaluated with the matrix. A reading starts from nothing, so nothing of removed records stays.
+
+Where a reading is dear (`RefitPlan.by_passes`), a request that would exceed the budget takes a *pass* first: the
+gradient over the remaining rows is evaluated, and one more step taken against all of it, with the matrix that is there.
+What was left of the gradient before counts no more. A pass keeps ``w_B``, matrix and factor, so it washes nothing out
+of the secret state: readings do, by counts of records as before, and where a pass no longer helps.
 """
 
 import math
@@ -37,6 +41,8 @@ Array = NDArray[np.float64]
 Objective = LogisticRegression64 | RidgeRegression64
 _ROUNDS = 60
 _REFINEMENTS = 8
+SHARE_OF_A_STEP = 0.02
+"""With passes, the share of `schedule.REMAINDER_SHARE` that the remainder of one request's solution may take."""
 
 
 @dataclass
@@ -148,10 +154,33 @@ class NewtonRemoval:
         if since_read + len(gone) > self.plan.records_between_reads:
             return Answer(self.fit(rows, labels), "scheduled")
         if model.curvature.usable:
-            model = self._step_without(model, gone, gone_labels)
+            before, model = model.residual, self._step_without(model, gone, gone_labels)
             if model.residual <= self.plan.budget:
                 return Answer(model, "none")
+            if self.plan.by_passes:
+                corrected = self._corrected(model, rows, labels, of_request=model.residual - before)
+                if corrected is not None:
+                    return Answer(corrected, "pass")
         return Answer(self.fit(rows, labels), "unscheduled")
+
+    def _corrected(self, model: Model, rows: Array, labels: Array, *, of_request: float) -> Model | None:
+        """Return the model after passes, as long as each makes the residual half as large; None if none is enough.
+
+        Args:
+            model: The model after the step of a request.
+            rows: All rows, zero where removed.
+            labels: All labels.
+            of_request: What that step added to the residual. Where one request takes all of the budget, the next one
+                reads the rows in any case, and being within the budget is enough.
+        """
+        plan, objective = self.plan, self._objective(rows, labels)
+        target = (schedule.START_SHARE if of_request <= plan.budget else 1.0) * plan.budget
+        enough, before = schedule.REMAINDER * schedule.START_SHARE * plan.budget, math.inf
+        while model.residual > target and model.residual <= before / 2:
+            before, weights = model.residual, model.weights
+            error = gradient_error(plan, weights)
+            model = self._step(weights, error, objective.gradient(weights), model.curvature, enough)
+        return model if model.residual <= plan.budget else None
 
     def _step_without(self, model: Model, gone: Array, gone_labels: Array) -> Model:
         """Return the model after one step, whatever its residual is."""
@@ -181,7 +210,8 @@ class NewtonRemoval:
             error += self._hessian_error(records, curvature.at, downdated=True)
             error, not_downdated = error * rounding.OUTWARD, 0
         changed = Curvature(curvature.at, curvature.matrix, curvature.factor, error, not_downdated)
-        share = records / max(plan.records_between_reads, records)
+        # With passes there is no telling how many records leave until what is left counts no more.
+        share = SHARE_OF_A_STEP if plan.by_passes else records / max(plan.records_between_reads, records)
         enough = min(schedule.REMAINDER * math.sqrt(float(ghat @ ghat)), schedule.REMAINDER_SHARE * plan.budget * share)
         return self._step(weights, residual + ghat_error, ghat, changed, enough)
 

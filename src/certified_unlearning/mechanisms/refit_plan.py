@@ -24,8 +24,10 @@ LARGEST_FACTOR = 5000
 """Most columns of a row for which a Hessian is made and factored."""
 STRONGEST = 1e50
 """Largest strong convexity; its inverse is the least. Nothing is learned there, and numbers may overflow."""
-SHARE_OF_RIDGE = 10
-"""Ridge regression reads its data again when one in so many records has left: its steps leave rounding only."""
+SHARE_LEFT = 10
+"""Where the budget asks for no reading, data are read again when one in so many records has left."""
+DEAR = 1e7
+"""Models are corrected by passes where learning anew reads so many numbers or more, which takes ten milliseconds."""
 LARGEST_DOWNDATE = 1000
 """Most columns for which taking records out of the Hessian costs less than what it saves."""
 _NEWTON_STEPS = 8
@@ -49,6 +51,8 @@ class RefitPlan(BaseModel):
         strict: Whether a bound that holds for all data says when data are read again.
         records_between_reads: Data are read again for the request with which more records than this were removed since
             they were read last; 0 where every request reads them, whatever number was given.
+        by_passes: Whether a request that would exceed the budget reads the rows to correct the weights, where that is
+            enough, instead of learning anew. Plans of earlier releases have no passes.
         class_weights: What the losses of records of each class are multiplied by, at most 1; None for 1.
     """
 
@@ -68,6 +72,7 @@ class RefitPlan(BaseModel):
     strict: bool
     records_between_reads: int
     class_weights: tuple[float, ...] | None = Field(default=None, exclude_if=lambda weights: weights is None)
+    by_passes: bool = Field(default=False, exclude_if=lambda by_passes: not by_passes)
 
     @field_validator("records_between_reads")
     @classmethod
@@ -91,6 +96,7 @@ class RefitPlan(BaseModel):
         records_between_reads: int | None = None,
         downdate: bool | None = None,
         class_weights: tuple[float, ...] | None = None,
+        by_passes: bool | None = None,
     ) -> Self:
         """Return the plan for a target.
 
@@ -103,9 +109,11 @@ class RefitPlan(BaseModel):
             delta: Strictly between 0 and 1, or ``"auto"`` or ``"1/n"`` (`required_delta`).
             sigma: Standard deviation of the published noise.
             strict: Whether the time of reading shall depend on counts alone.
-            records_between_reads: None: `schedule.strict_records` if ``strict``, else `schedule.usual_records`.
-            downdate: None: up to `LARGEST_DOWNDATE` columns, and always for ridge regression.
+            records_between_reads: None: `schedule.strict_records` if ``strict``, else `schedule.usual_records`, and
+                with passes at least one in `SHARE_LEFT`.
+            downdate: None: up to `LARGEST_DOWNDATE` columns, and always for ridge regression and with passes.
             class_weights: Between 0 and 1, one a class: those of two in the order -1, +1. None: all are 1.
+            by_passes: None: where learning anew is dear (`DEAR`), of two classes, and not ``strict``.
 
         Raises:
             ParameterError: A value makes no sense.
@@ -134,9 +142,16 @@ class RefitPlan(BaseModel):
             delta=delta,
             budget=budget,
         )
+        can_pass = classes == 2 and _by_newton(classes, features) and not strict and records_between_reads != 0
+        if by_passes is None:
+            by_passes = can_pass and n * features * (8 + features / 20) >= DEAR
+        elif by_passes and not can_pass:
+            raise ParameterError("by_passes needs two classes, Newton steps, and a plan that is not strict")
         if downdate is None:
-            downdate = classes == 1 or features <= LARGEST_DOWNDATE
+            downdate = classes == 1 or features <= LARGEST_DOWNDATE or by_passes
         most = cls._most_records(n, features, classes, strong_convexity, budget, downdate, strict)
+        if by_passes:
+            most = max(most, n // SHARE_LEFT)
         if records_between_reads is not None:
             require_count(least=0, records_between_reads=records_between_reads)
             if strict and _by_newton(classes, features) and records_between_reads > most:
@@ -157,6 +172,7 @@ class RefitPlan(BaseModel):
             strict=strict,
             records_between_reads=most if records_between_reads is None else records_between_reads,
             class_weights=class_weights,
+            by_passes=by_passes,
         )
 
     @staticmethod
@@ -166,7 +182,7 @@ class RefitPlan(BaseModel):
         if not _by_newton(classes, features):
             return 0
         if classes == 1:
-            return max(1, n // SHARE_OF_RIDGE)
+            return max(1, n // SHARE_LEFT)
         if strict:
             return schedule.strict_records(n=n, strong_convexity=strong_convexity, budget=budget, downdate=downdate)
         return schedule.usual_records(
@@ -203,9 +219,10 @@ class Counts:
     Attributes:
         removed: Records removed.
         requests: Requests answered: as many releases, and the first one.
-        since_read: Records removed since data were read.
+        since_read: Records removed since data were read, passes not counted.
         scheduled: Requests for which data were read as planned.
         unscheduled: Requests for which they were read because the budget would have been exceeded.
+        passes: Requests for which rows were read to correct the weights, without learning anew.
     """
 
     removed: int = 0
@@ -213,13 +230,15 @@ class Counts:
     since_read: int = 0
     scheduled: int = 0
     unscheduled: int = 0
+    passes: int = 0
 
     def after(self, records: int, reading: Reading) -> "Counts":
         """Return them after one more request."""
         return Counts(
             self.removed + records,
             self.requests + 1,
-            0 if reading != "none" else self.since_read + records,
+            0 if reading in ("scheduled", "unscheduled") else self.since_read + records,
             self.scheduled + (reading == "scheduled"),
             self.unscheduled + (reading == "unscheduled"),
+            self.passes + (reading == "pass"),
         )

@@ -23,6 +23,12 @@ NOT_PROMISED = (
     "nothing about the secret state (weights without noise, matrix and factor), which depends on removed records until "
     "data are read again",
 )
+NOT_PROMISED_BY_PASSES = (
+    *NOT_PROMISED[:-1],
+    "nothing about the secret state (weights without noise, matrix and factor), which depends on removed records until "
+    "the model is learned anew: scheduled_reads and unscheduled_reads count that, and passes, which only correct the "
+    "weights, do not",
+)
 
 
 def assumptions(
@@ -32,6 +38,7 @@ def assumptions(
     noise_resolution: float,
     strict: bool,
     unscheduled: bool,
+    by_passes: bool = False,
     class_weights: bool = False,
     targets: bool = False,
 ) -> tuple[Assumption, ...]:
@@ -43,6 +50,7 @@ def assumptions(
         noise_resolution: How far it may be from exact noise.
         strict: Whether data are read again by counts alone.
         unscheduled: Whether they were read at another time.
+        by_passes: Whether rows may be read to correct the weights.
         class_weights: Whether classes count differently.
         targets: Whether there are targets in the place of classes.
     """
@@ -78,7 +86,7 @@ def assumptions(
             status="assumed",
             by="no software can see it",
         ),
-        _timing(strict, unscheduled),
+        _timing(strict, unscheduled, by_passes),
         Assumption(
             statement="nobody concludes anything from the last bits of the published weights' noise",
             status="assumed",
@@ -95,11 +103,14 @@ def assumptions(
     )
 
 
-def _timing(strict: bool, unscheduled: bool) -> Assumption:
+def _timing(strict: bool, unscheduled: bool, by_passes: bool) -> Assumption:
     statement = "nobody concludes anything from when data were read again"
     if strict and not unscheduled:
         by = "it follows from the sizes of requests alone, by a bound that holds for all data"
         return Assumption(statement=statement, status="checked", by=by)
+    if by_passes and not unscheduled:
+        by = "whether a request needed a pass over the rows, or no reading before its time, depends on the data"
+        return Assumption(statement=statement, status="assumed", by=by)
     by = (
         "a reading was not scheduled: that it was needed depends on the data"
         if unscheduled

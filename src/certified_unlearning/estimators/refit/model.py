@@ -114,6 +114,8 @@ class RefitModel(LinearModel):
         read = counted(counts.scheduled, "time") + " as planned"
         if counts.unscheduled:
             read += f", {counted(counts.unscheduled, 'time')} earlier, which depends on the data"
+        if counts.passes:
+            read += f". For {counted(counts.passes, 'other')} they were read to correct the weights"
         of_all = stated.epsilon_all_releases
         return [
             f"Learned from {stated.n} {noun_of(stated.n, 'record')}; {counts.removed} removed since, in "
