@@ -52,7 +52,8 @@ class ResidualCertificate(Certificate):
         classes: At least 2; 1 for ridge regression, whose targets lie between -1 and 1.
         strong_convexity: ``m``.
         sigma: Standard deviation of the published noise.
-        budget: ``tau``: what the gradient's norm was at most, at every release.
+        budget: ``tau``: what the gradient's norm was at most, at every release; with ``passes``, ``m`` times what the
+            distance to the minimiser was at most.
         removed: Records removed so far.
         downdate: Whether each removed record's part was taken out of the matrix.
         strict: Whether data were to be read again by counts alone.

@@ -46,7 +46,8 @@ class RefitPlan(BaseModel):
         epsilon: The target for the model published last.
         delta: Of the target.
         sigma: Standard deviation of the noise on published weights.
-        budget: ``tau``: what the certified gradient's norm is never above when a model is published.
+        budget: ``tau``: what the certified gradient's norm, or ``m`` times the certified distance to the minimiser, is
+            never above when a model is published.
         downdate: Whether Newton removal takes each record's part out of its matrix.
         strict: Whether a bound that holds for all data says when data are read again.
         records_between_reads: Data are read again for the request with which more records than this were removed since

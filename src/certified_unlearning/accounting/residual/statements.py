@@ -31,6 +31,21 @@ NOT_PROMISED_BY_PASSES = (
 )
 
 
+_GRADIENT = Assumption(
+    statement="the gradient's norm on the remaining records was at most budget at every release",
+    status="checked",
+    by="evaluated when data are read, bounded by the mechanism after every request; verifying arithmetic alone cannot "
+    "see it",
+)
+_DISTANCE = Assumption(
+    statement="the weights without noise were at most budget / strong_convexity from the exact minimiser on the "
+    "remaining records at every release",
+    status="checked",
+    by="the least of three bounds (the gradient's norm, its norm in the metric of the Hessian, and Newton's step from "
+    "there), evaluated at readings and passes, bounded after every request; verifying arithmetic alone cannot see it",
+)
+
+
 def assumptions(
     *,
     preprocessing: Assumption,
@@ -50,7 +65,7 @@ def assumptions(
         noise_resolution: How far it may be from exact noise.
         strict: Whether data are read again by counts alone.
         unscheduled: Whether they were read at another time.
-        by_passes: Whether rows may be read to correct the weights.
+        by_passes: Whether rows may be read to correct the weights, and the distance to the minimiser is certified.
         class_weights: Whether classes count differently.
         targets: Whether there are targets in the place of classes.
     """
@@ -68,12 +83,7 @@ def assumptions(
             status="checked",
             by="the l2 regulariser, whose strength is a constant that a removal does not change",
         ),
-        Assumption(
-            statement="the gradient's norm on the remaining records was at most budget at every release",
-            status="checked",
-            by="evaluated when data are read, bounded by the mechanism after every request; verifying arithmetic alone "
-            "cannot see it",
-        ),
+        _DISTANCE if by_passes else _GRADIENT,
         Assumption(
             statement="rounding is paid for",
             status="checked",

@@ -5,6 +5,7 @@ gradient: what a removed record leaves (adjacency `zero-out`). Rows are read in 
 besides them; `accounting.residual.rounding` bounds how far what comes out is from the exact numbers.
 """
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Self
@@ -188,6 +189,13 @@ def removed_gradient(
         coefficients = scores - labels[some] if squared else _coefficients(scores, labels[some], class_weights)
         ghat -= rows[some].T @ coefficients
     return ghat / n
+
+
+def curvature_roots(
+    rows: Array, labels: NDArray[Any], at: Array, n: int, class_weights: tuple[float, ...] | None = None
+) -> Array:
+    """Return rows ``sqrt(s'(x.w) / n) x``: the sum of their squares is these records' part of a logistic Hessian."""
+    return _scaled_rows(rows, rows @ at, labels, class_weights) / math.sqrt(n)
 
 
 def downdate(

@@ -15,7 +15,8 @@ from certified_unlearning.estimators.linear import LinearModel
 from certified_unlearning.estimators.records import writeable
 from certified_unlearning.estimators.scaling import Array
 from certified_unlearning.mechanisms.certified_refit import Fitted, objective_of, refit
-from certified_unlearning.mechanisms.newton_removal import Curvature, Model, NewtonRemoval
+from certified_unlearning.mechanisms.newton.state import Curvature, Model, left_of
+from certified_unlearning.mechanisms.newton_removal import NewtonRemoval
 from certified_unlearning.mechanisms.refit_plan import Counts, RefitPlan
 from certified_unlearning.text import counted, noun_of, rounded_up
 from certified_unlearning.vocabulary import Delta, NoiseSource, Reading
@@ -149,6 +150,8 @@ class RefitModel(LinearModel):
             if self._plan.removes_by_newton:
                 curvature = model.curvature
                 header["curvature"] = [curvature.error, curvature.not_downdated, curvature.usable]
+                if self._plan.by_passes:
+                    header["left"] = vars(model.left)
                 arrays |= {"at": curvature.at, "matrix": curvature.matrix, "factor": curvature.factor}
         return header, arrays
 
@@ -166,9 +169,10 @@ class RefitModel(LinearModel):
         rows, labels, removed = (arrays[name] for name in ("training_rows", "training_labels", "removed"))
         self._store.keep(np.where(removed, -1, np.arange(len(rows))), rows, labels)
         self._class_sizes = self._class_sizes_of(labels[~removed])
-        secret = arrays["secret"], header["residual"]
+        weights, residual = arrays["secret"], header["residual"]
         if not self._plan.removes_by_newton:
-            self._model = Fitted(*secret)
+            self._model = Fitted(weights, residual)
             return
         matrix, factor = np.asfortranarray(arrays["matrix"]), np.asfortranarray(arrays["factor"])
-        self._model = Model(*secret, Curvature(arrays["at"], matrix, factor, *header["curvature"]))
+        left = left_of(header, strong_convexity=self._plan.strong_convexity)
+        self._model = Model(weights, left, Curvature(arrays["at"], matrix, factor, *header["curvature"]))

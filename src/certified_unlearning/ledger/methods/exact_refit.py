@@ -23,7 +23,8 @@ from certified_unlearning.ledger.methods.advice import Advice, Option
 from certified_unlearning.ledger.state import Batch
 from certified_unlearning.ledger.training import numbers
 from certified_unlearning.mechanisms.certified_refit import Fitted, objective_of, refit
-from certified_unlearning.mechanisms.newton_removal import Curvature, Model, NewtonRemoval
+from certified_unlearning.mechanisms.newton.state import Curvature, Model, left_of
+from certified_unlearning.mechanisms.newton_removal import NewtonRemoval
 from certified_unlearning.mechanisms.refit_plan import Counts, RefitPlan
 from certified_unlearning.vocabulary import Reading
 
@@ -70,7 +71,7 @@ class ExactRefit(Method[RefitPlan]):
         if secret is None:
             raise DataError("the secret weights are missing, without which nothing can be removed")
         left, labels = self._training()
-        model = _model_of(secret)
+        model = _model_of(secret, self._plan)
         if not isinstance(model, Model):
             return self._released(refit(self._plan, objective_of(self._plan, left, labels)), "scheduled")
         if taken is None:
@@ -109,16 +110,18 @@ class ExactRefit(Method[RefitPlan]):
             curvature = model.curvature
             arrays |= {"at": curvature.at, "matrix": curvature.matrix, "factor": curvature.factor}
             header["curvature"] = [curvature.error, curvature.not_downdated]
+            if self._plan.by_passes:
+                header["left"] = vars(model.left)
         return Outcome(published, reading, Secret(arrays, header))
 
 
-def _model_of(secret: Secret) -> Model | Fitted:
+def _model_of(secret: Secret, plan: RefitPlan) -> Model | Fitted:
     arrays: Mapping[str, NDArray[Any]] = secret.arrays
     if "matrix" not in arrays:
         return Fitted(arrays["weights"], secret.header["residual"])
     matrix, factor = np.asfortranarray(arrays["matrix"]), np.asfortranarray(arrays["factor"])
     curvature = Curvature(arrays["at"], matrix, factor, *secret.header["curvature"])
-    return Model(arrays["weights"], secret.header["residual"], curvature)
+    return Model(arrays["weights"], left_of(secret.header, strong_convexity=plan.strong_convexity), curvature)
 
 
 def _counts(answered: Sequence[Answered]) -> Counts:
