@@ -37,6 +37,20 @@ def test_the_bound_holds_after_passes():
     assert min(counts.values()) > 20
 
 
+def test_the_bound_holds_over_float32_rows():
+    """They are numbers as they are: the truth is that of the rows that are kept."""
+    for seed in range(10):
+        draw = np.random.default_rng(seed)
+        rows, labels = problem(draw, 300, 5)
+        plan = plan_of(300, 5, 0.02, sigma=1e-4, records_between_reads=300, by_passes=True)
+        stream = Stream(plan, rows.astype(np.float32), labels)
+        assert stream.rows.dtype == np.float32
+        for each in np.array_split(draw.permutation(300)[:100], 10):
+            stream.remove(each)
+        assert "pass" in stream.readings
+        assert max(stream.excess) <= 1
+
+
 def test_what_a_pass_left_must_be_bounded(monkeypatch: pytest.MonkeyPatch):
     """Without the rest of its step, the bound would be below the true gradient."""
     right = newton_removal.residual_after

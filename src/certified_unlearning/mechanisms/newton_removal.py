@@ -100,7 +100,7 @@ class NewtonRemoval:
 
         Args:
             model: The model. It stays as it is, but its curvature becomes the new model's unless data are read.
-            gone: Rows of the removed records, shape ``(S, d)``.
+            gone: Rows of the removed records, shape ``(S, d)``; float32 numbers are taken as they are.
             gone_labels: Their labels.
             rows: All rows, those of all removed records zero by now; looked at only if data are read.
             labels: All labels.
@@ -159,7 +159,7 @@ class NewtonRemoval:
     def _step_without(self, model: Model, gone: Array, gone_labels: Array) -> Model:
         """Return the model after one step, whatever its residual is."""
         plan, (weights, left, curvature) = self.plan, model
-        records = len(gone)
+        gone, records = gone.astype(np.float64, copy=False), len(gone)
         ghat = removed_gradient(gone, gone_labels, weights, plan.n, plan.class_weights, squared=self._is_quadratic)
         ghat_error = rounding.gradient_error(
             records=records,

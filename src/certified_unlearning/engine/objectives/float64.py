@@ -17,6 +17,7 @@ from scipy.special import expit
 
 from certified_unlearning.accounting.core.losses import scores_per_record
 from certified_unlearning.accounting.residual.rounding import block_rows
+from certified_unlearning.engine.compiled import gradient as compiled
 from certified_unlearning.errors import ParameterError
 
 Array = NDArray[np.float64]
@@ -72,9 +73,15 @@ class LogisticRegression64(Regression):
 
     def gradient(self, weights: Array) -> Array:
         """Return the gradient, shape ``(d,)``."""
-        total = np.zeros_like(weights)
-        for x, y in self.blocks():
-            total += x.T @ _coefficients(x @ weights, y, self.class_weights)
+        if compiled.takes(self.rows, self.labels):
+            size = block_rows(self.rows.shape[1])
+            total = compiled.logistic_gradient(
+                self.rows, self.labels, weights, block=size, class_weights=self.class_weights
+            )
+        else:
+            total = np.zeros_like(weights)
+            for x, y in self.blocks():
+                total += x.T @ _coefficients(x @ weights, y, self.class_weights)
         return total / self.n + self.strong_convexity * weights
 
     def gradient_and_hessian(self, weights: Array) -> tuple[Array, Array]:
