@@ -37,11 +37,14 @@ from certified_unlearning.engine.objectives.float64 import (
 from certified_unlearning.errors import InfeasibleError
 from certified_unlearning.mechanisms.certified_refit import gradient_error, norm_above, objective_of, sampled
 from certified_unlearning.mechanisms.newton.change import change_of
+from certified_unlearning.mechanisms.newton.secants import Secants
 from certified_unlearning.mechanisms.newton.state import Answer, Array, Curvature, Model, factor_of, solve, solved
 from certified_unlearning.mechanisms.refit_plan import RefitPlan
 
 Objective = LogisticRegression64 | RidgeRegression64
 _ROUNDS = 60
+SAMPLE_SHARE = 0.01
+"""What the gradient over a sample may be of that at the start: the sample's own error is larger."""
 SHARE_OF_A_STEP = 0.02
 """With passes, the share of `schedule.REMAINDER_SHARE` that the remainder of one request's solution may take."""
 
@@ -73,8 +76,8 @@ class NewtonRemoval:
         plan, objective = self.plan, self._objective(rows, labels)
         start, every = np.zeros(plan.features), 1 if self._is_quadratic else sampled(*rows.shape)
         if every > 1:
-            start, _, hessian = self._newton(objective.sample(every), start)
-            start = self._chord(objective, start, factor_of(hessian))
+            start, _, hessian = self._newton(objective.sample(every), start, share=SAMPLE_SHARE)
+            start = self._by_secants(objective, start, factor_of(hessian))
         weights, gradient, hessian = self._newton(objective, start)
         curvature = Curvature(weights, hessian, factor_of(hessian), self._hessian_error(plan.n, weights))
         enough = schedule.REMAINDER * schedule.START_SHARE * plan.budget
@@ -266,35 +269,46 @@ class NewtonRemoval:
         )
         return math.sqrt(max(data_part, 0.0) + (error + 4 * rounded) * length**2) * rounding.OUTWARD
 
-    def _chord(self, objective: Objective, weights: Array, factor: Array) -> Array:
-        """Return weights after Newton steps with one factor, as long as each makes the gradient half as long."""
-        enough, before, rate = self._start_gradient, np.inf, 0.05
+    def _by_secants(self, objective: Objective, weights: Array, factor: Array) -> Array:
+        """Return weights after L-BFGS steps whose first matrix is a sample's Hessian, as long as they help."""
+        secants, before, enough = Secants(factor), math.inf, self._start_gradient
+        gradient = objective.gradient(weights)
         for _ in range(_ROUNDS):
-            gradient = objective.gradient(weights)
             size = float(np.linalg.norm(gradient))
-            if size <= enough or size > before / 2:
+            if size <= enough:
                 break
-            rate = size / before if before < np.inf else rate
-            weights, before = weights - solve(factor, gradient), size
-            if size * rate <= enough / 2:
-                break  # `_newton` is going to find it small enough, and makes the Hessian on the way.
+            there = weights - secants.solved(gradient)
+            if before < math.inf and size * size / before <= enough / 10:
+                return there  # `_newton` is going to find it small enough, and makes the Hessian on the way.
+            found = objective.gradient(there)
+            if not float(np.linalg.norm(found)) <= 2 * size:
+                break
+            secants.add(there - weights, found - gradient)
+            weights, gradient, before = there, found, size
         return weights
 
-    def _newton(self, objective: Objective, weights: Array) -> tuple[Array, Array, Array]:
-        """Return weights with a gradient that is small enough for the last step, the gradient and the Hessian there."""
-        for _ in range(_ROUNDS):
+    def _newton(self, objective: Objective, weights: Array, share: float = 0.0) -> tuple[Array, Array, Array]:
+        """Return weights with a small gradient, the gradient and the Hessian there.
+
+        Args:
+            objective: The loss.
+            weights: Where to start.
+            share: Of the first gradient, that is enough; what the last step of a reading needs always is.
+        """
+        enough = self._start_gradient
+        for attempt in range(_ROUNDS):
             gradient, hessian = objective.gradient_and_hessian(weights)
-            if self._is_quadratic or np.linalg.norm(gradient) <= self._start_gradient:
+            size = float(np.linalg.norm(gradient))
+            enough = max(enough, share * size) if attempt == 0 else enough
+            if self._is_quadratic or size <= enough:
                 return weights, gradient, hessian
             step, before = -solve(factor_of(hessian), gradient), objective.value(weights)
-            share, slope = 1.0, float(gradient @ step)
+            length, slope = 1.0, float(gradient @ step)
             # Near the minimum the loss no longer tells two weights apart, and whole steps are right.
-            while share > 1e-9 and objective.value(weights + share * step) > before + 1e-4 * share * slope + 1e-14:
-                share /= 2
-            weights = weights + share * step
-        raise InfeasibleError(
-            f"{_ROUNDS} Newton steps did not make the gradient smaller than {self._start_gradient:.3g}"
-        )
+            while length > 1e-9 and objective.value(weights + length * step) > before + 1e-4 * length * slope + 1e-14:
+                length /= 2
+            weights = weights + length * step
+        raise InfeasibleError(f"{_ROUNDS} Newton steps did not make the gradient smaller than {enough:.3g}")
 
     @property
     def _product_error(self) -> float:

@@ -7,11 +7,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from certified_unlearning.accounting.residual.rounding import block_rows
 from certified_unlearning.certificate import ResidualCertificate
 from certified_unlearning.certificate import residual as certificates
 from certified_unlearning.engine.addresses import address
 from certified_unlearning.engine.normal_numbers import normal_numbers
-from certified_unlearning.estimators.linear import ROWS_AT_ONCE, LinearModel
+from certified_unlearning.estimators.linear import LinearModel
 from certified_unlearning.estimators.records import writeable
 from certified_unlearning.estimators.scaling import Array
 from certified_unlearning.mechanisms.certified_refit import Fitted, objective_of, refit
@@ -51,8 +52,9 @@ class RefitModel(LinearModel):
         # Where rows are wide or many, float32 numbers stay such. Whatever is done to rows is done in float64, piece by
         # piece: the bounds know how long a row is to 1.1e-6 only, of which the last rounding takes 6e-8.
         rows = np.empty((len(X), self._columns), np.float32 if X.dtype == np.float32 and plan.by_passes else np.float64)
-        for start in range(0, len(X), ROWS_AT_ONCE):
-            some = slice(start, start + ROWS_AT_ONCE)
+        size = block_rows(self._columns)
+        for start in range(0, len(X), size):
+            some = slice(start, start + size)
             rows[some] = self._rows(X[some].astype(np.float64, copy=False))
         labels = labels.astype(np.float64 if plan.classes <= 2 else np.int64)
         self._model: Any = (
