@@ -120,6 +120,8 @@ def test_only_plans_that_may_have_passes_have_them():
     wide = plan_of(20_000, 768, 0.01)
     assert (wide.by_passes, wide.downdate, wide.records_between_reads) == (True, True, 2000)
     assert not plan_of(20_000, 8, 0.01).by_passes
+    assert wide.with_more(10_000).by_passes
+    assert not plan_of(20_000, 768, 0.01, by_passes=False).with_more(10_000).by_passes, "it was never promised"
 
 
 def test_where_the_next_request_reads_in_any_case_passes_end_within_the_budget(monkeypatch: pytest.MonkeyPatch):
