@@ -30,8 +30,7 @@ NOT_PROMISED = (
 NOT_PROMISED_BY_PASSES = (
     *NOT_PROMISED[:-1],
     "nothing about the secret state (weights without noise, matrix and factor), which depends on removed records until "
-    "the model is learned anew: scheduled_reads and unscheduled_reads count that, and passes, which only correct the "
-    "weights, do not",
+    "the model is learned anew: passes only correct the weights",
 )
 
 

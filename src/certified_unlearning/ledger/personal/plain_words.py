@@ -27,8 +27,7 @@ SECRET_STATE = (
 )
 SECRET_STATE_BY_PASSES = (
     "nothing about the secret state (weights without noise, matrix and factor), which depends on removed records until "
-    "the model is learned anew: scheduled_reads and unscheduled_reads count that, and passes, which only correct the "
-    "weights, do not"
+    "the model is learned anew: passes only correct the weights"
 )
 
 LEFT_OUT = {
