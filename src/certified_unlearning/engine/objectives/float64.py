@@ -7,6 +7,7 @@ besides them; `accounting.residual.rounding` bounds how far what comes out is fr
 """
 
 import functools
+import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, Self
@@ -19,6 +20,7 @@ from scipy.special import expit
 
 from certified_unlearning.accounting.core.losses import scores_per_record
 from certified_unlearning.accounting.residual.rounding import Terms, block_rows, chain
+from certified_unlearning.engine.compiled import gradient as compiled
 from certified_unlearning.engine.objectives import sparse
 from certified_unlearning.errors import ParameterError
 
@@ -94,9 +96,15 @@ class LogisticRegression64(Regression):
 
     def gradient(self, weights: Array) -> Array:
         """Return the gradient, shape ``(d,)``."""
-        total = np.zeros_like(weights)
-        for x, y in self.blocks():
-            total += x.T @ _coefficients(x @ weights, y, self.class_weights)
+        if compiled.takes(self.rows, self.labels):
+            size = block_rows(self.rows.shape[1])
+            total = compiled.logistic_gradient(
+                self.rows, self.labels, weights, block=size, class_weights=self.class_weights
+            )
+        else:
+            total = np.zeros_like(weights)
+            for x, y in self.blocks():
+                total += x.T @ _coefficients(x @ weights, y, self.class_weights)
         return total / self.n + self.strong_convexity * weights
 
     def gradient_and_hessian(self, weights: Array) -> tuple[Array, Array]:
@@ -224,6 +232,13 @@ def removed_gradient(
         coefficients = scores - labels[some] if squared else _coefficients(scores, labels[some], class_weights)
         ghat -= rows[some].T @ coefficients
     return ghat / n
+
+
+def curvature_roots(
+    rows: Array, labels: NDArray[Any], at: Array, n: int, class_weights: tuple[float, ...] | None = None
+) -> Array:
+    """Return rows ``sqrt(s'(x.w) / n) x``: the sum of their squares is these records' part of a logistic Hessian."""
+    return _scaled_rows(rows, rows @ at, labels, class_weights) / math.sqrt(n)
 
 
 def downdate(

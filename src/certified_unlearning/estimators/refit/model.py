@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array, issparse
 
+from certified_unlearning.accounting.residual.rounding import block_rows
 from certified_unlearning.certificate import ResidualCertificate
 from certified_unlearning.certificate import residual as certificates
 from certified_unlearning.engine.addresses import address
@@ -17,7 +18,8 @@ from certified_unlearning.estimators.linear import LinearModel
 from certified_unlearning.estimators.records import writeable
 from certified_unlearning.estimators.scaling import Array, dense
 from certified_unlearning.mechanisms.certified_refit import Fitted, objective_of, refit
-from certified_unlearning.mechanisms.newton_removal import Curvature, Model, NewtonRemoval
+from certified_unlearning.mechanisms.newton.state import Curvature, Model, left_of
+from certified_unlearning.mechanisms.newton_removal import NewtonRemoval
 from certified_unlearning.mechanisms.refit_plan import Counts, RefitPlan
 from certified_unlearning.text import counted, noun_of, rounded_up
 from certified_unlearning.vocabulary import Delta, NoiseSource, Reading
@@ -55,8 +57,7 @@ class RefitModel(LinearModel):
         return sparse.canonical(X) if stays_sparse else dense(X)
 
     def _learn_from(self, plan: RefitPlan, X: NDArray[Any], labels: NDArray[Any]) -> None:
-        # Whatever is done to rows is done in float64: the bounds know how long a row is to 1.1e-6 only.
-        rows = self._rows(X.astype(np.float64, copy=False))
+        rows = self._rows(X.astype(np.float64, copy=False)) if issparse(X) else self._dense_rows(plan, X)
         labels = labels.astype(np.float64 if plan.classes <= 2 else np.int64)
         if plan.removes_by_newton:
             self._model: Any = NewtonRemoval(plan).fit(rows, labels)
@@ -69,6 +70,16 @@ class RefitModel(LinearModel):
         self._store.keep(np.arange(plan.n), rows, labels)
         self._noise_source: NoiseSource = "system entropy"
         self.__dict__.update(self._released(self._model.weights, 0))
+
+    def _dense_rows(self, plan: RefitPlan, X: NDArray[Any]) -> NDArray[Any]:
+        # Where rows are wide or many, float32 numbers stay such. Whatever is done to rows is done in float64, piece by
+        # piece: the bounds know how long a row is to 1.1e-6 only, of which the last rounding takes 6e-8.
+        rows = np.empty((len(X), self._columns), np.float32 if X.dtype == np.float32 and plan.by_passes else np.float64)
+        size = block_rows(self._columns)
+        for start in range(0, len(X), size):
+            some = slice(start, start + size)
+            rows[some] = self._rows(X[some].astype(np.float64, copy=False))
+        return rows
 
     def _remove(self, named: NDArray[Any]) -> bool:
         gone = self._store.removable(named)
@@ -125,6 +136,8 @@ class RefitModel(LinearModel):
         read = counted(counts.scheduled, "time") + " as planned"
         if counts.unscheduled:
             read += f", {counted(counts.unscheduled, 'time')} earlier, which depends on the data"
+        if counts.passes:
+            read += f". For {counted(counts.passes, 'other')} they were read to correct the weights"
         of_all = stated.epsilon_all_releases
         return [
             f"Learned from {stated.n} {noun_of(stated.n, 'record')}; {counts.removed} removed since, in "
@@ -158,6 +171,8 @@ class RefitModel(LinearModel):
             if self._plan.removes_by_newton:
                 curvature = model.curvature
                 header["curvature"] = [curvature.error, curvature.not_downdated, curvature.usable]
+                if self._plan.by_passes:
+                    header["left"] = vars(model.left)
                 arrays |= {"at": curvature.at, "matrix": curvature.matrix, "factor": curvature.factor}
         return header, arrays
 
@@ -176,12 +191,13 @@ class RefitModel(LinearModel):
         rows = _rows_of(arrays, (self._plan.n, self._plan.features))
         self._store.keep(np.where(removed, -1, np.arange(len(labels))), rows, labels)
         self._class_sizes = self._class_sizes_of(labels[~removed])
-        secret = arrays["secret"], header["residual"]
+        weights, residual = arrays["secret"], header["residual"]
         if not self._plan.removes_by_newton:
-            self._model = Fitted(*secret)
+            self._model = Fitted(weights, residual)
             return
         matrix, factor = np.asfortranarray(arrays["matrix"]), np.asfortranarray(arrays["factor"])
-        self._model = Model(*secret, Curvature(arrays["at"], matrix, factor, *header["curvature"]))
+        left = left_of(header, strong_convexity=self._plan.strong_convexity)
+        self._model = Model(weights, left, Curvature(arrays["at"], matrix, factor, *header["curvature"]))
 
 
 def _arrays_of(rows: Any) -> dict[str, NDArray[Any] | None]:
