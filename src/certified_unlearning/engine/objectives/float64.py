@@ -238,7 +238,8 @@ def curvature_roots(
     rows: Array, labels: NDArray[Any], at: Array, n: int, class_weights: tuple[float, ...] | None = None
 ) -> Array:
     """Return rows ``sqrt(s'(x.w) / n) x``: the sum of their squares is these records' part of a logistic Hessian."""
-    return _scaled_rows(rows, rows @ at, labels, class_weights) / math.sqrt(n)
+    roots: Array = _scaled_rows(rows, rows @ at, labels, class_weights) / math.sqrt(n)
+    return roots
 
 
 def downdate(
