@@ -33,7 +33,8 @@ def plan_of(**options: object) -> RefitPlan:
     [
         (PLAN, Counts()),
         (PLAN, COUNTS),
-        (PLAN, Counts(removed=7000, requests=7, since_read=0, scheduled=3, unscheduled=2)),
+        (PLAN, Counts(removed=100_000, requests=7, since_read=0, scheduled=3, unscheduled=2, passes=2)),
+        (plan_of(), Counts(removed=700, requests=7, since_read=0, scheduled=3, unscheduled=2)),
         (plan_of(classes=7), Counts(removed=3, requests=2, scheduled=2)),
         (plan_of(strict=True), Counts(removed=6, requests=2, scheduled=1)),
         (plan_of(features=6000), Counts(removed=3, requests=2, scheduled=2)),
@@ -82,6 +83,22 @@ def test_timing_is_checked_in_strict_plans_alone():
     unscheduled = timing(strict, Counts(removed=1, requests=1, unscheduled=1))
     assert unscheduled[0] == "assumed"
     assert "not scheduled" in unscheduled[1]
+    assert "needed a pass" in timing(PLAN, COUNTS)[1]
+
+
+def test_plans_with_passes_say_what_a_pass_does_not_wash_out():
+    assert PLAN.by_passes
+    assert not plan_of().by_passes
+    assert stated().passes == 0
+    assert "until the model is learned anew" in stated().not_promised[-1]
+    assert "until data are read again" in stated(plan_of(), Counts()).not_promised[-1]
+    assert "passes" not in stated(plan_of(), Counts()).model_dump()
+
+
+@pytest.mark.parametrize("change", [{"passes": 13}, {"passes": 0, "strict": True}, {"passes": None}])
+def test_passes_that_cannot_have_been_are_refused(change: dict[str, object]):
+    with pytest.raises(CertificateError, match=r"passes|not_promised"):
+        certificate.verify(stated().model_copy(update=change))
 
 
 @pytest.mark.parametrize(

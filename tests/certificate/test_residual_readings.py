@@ -138,7 +138,7 @@ def test_certificates_of_random_streams_are_accepted(kind: str, classes: int, mo
             some, left = np.split(left, [int(draw.choice([1, 1, 2, 5, 30]))])
             if classes < 3 and draw.random() < 0.2:
                 with monkeypatch.context() as patched:
-                    patched.setattr(newton_removal, "_solved", interrupted)
+                    patched.setattr(newton_removal, "solved", interrupted)
                     with pytest.raises(KeyboardInterrupt):
                         model.unlearn(some)
             model.unlearn(some)

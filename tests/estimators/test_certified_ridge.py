@@ -185,7 +185,8 @@ def test_sparse_rows_and_clipped_targets():
     plain = made(random_state=0).fit(rows, np.clip(targets, *RANGE))
     wild = targets.copy()
     plain_coef = plain.coef_
-    assert (made(random_state=0).fit(sparse.csc_array(rows), targets).coef_ == plain_coef).all()
+    # The noise is the same; what is under it is off by rounding.
+    assert made(random_state=0).fit(sparse.csc_array(rows), targets).coef_ == pytest.approx(plain_coef, abs=1e-12)
     wild[0] = 1e300
     clipped = np.clip(wild, *RANGE)
     assert (made(random_state=0).fit(rows, wild).coef_ == made(random_state=0).fit(rows, clipped).coef_).all()
@@ -194,7 +195,6 @@ def test_sparse_rows_and_clipped_targets():
 
 def test_more_than_5000_features_are_refitted(monkeypatch):
     monkeypatch.setattr("certified_unlearning.mechanisms.refit_plan.LARGEST_FACTOR", 3)
-    monkeypatch.setattr("certified_unlearning.certificate.residual.LARGEST_FACTOR", 3)
     rows, targets = records(500)
     model = made().fit(rows, targets).unlearn([1, 2])
     assert model.certificate_.mechanism == "certified-refit"

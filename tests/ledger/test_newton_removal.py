@@ -24,6 +24,7 @@ from certified_unlearning.ledger.initialisation import initialise
 from certified_unlearning.ledger.model import method_of, read_secret, read_stored, with_intercept
 from certified_unlearning.ledger.store import LedgerError
 from certified_unlearning.ledger.verification import verify
+from certified_unlearning.mechanisms import refit_plan
 from certified_unlearning.mechanisms.newton_removal import NewtonRemoval
 from certified_unlearning.mechanisms.refit_plan import RefitPlan
 from tests.ledger.conftest import Forks, Original
@@ -98,6 +99,35 @@ def test_every_version_has_noise_of_its_own(model: Path) -> None:
     apart = [np.abs(one - other).min() for one, other in itertools.combinations(noise, 2)]
     # Of 12 differences of normal numbers none is that small but with probability below 1e-7.
     assert min(apart) > 1e-8 * SIGMA
+
+
+def test_a_pass_corrects_a_version_and_is_no_reading(
+    original: Original, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As where learning anew is dear: versions say so, readings by counts go on, and what was bounded is stored."""
+    model = tmp_path / "model"
+    with monkeypatch.context() as patched:
+        patched.setattr(refit_plan, "DEAR", 1.0)
+        make(model, original.data, sigma=0.003, records_between_reads=9)
+    plan, gone, readings = plan_of(model), set(), []
+    assert plan.by_passes
+    for person in ("p3", "p4", "p5", "p6", "p7", "p8", "p9"):
+        requests.request(model, [person])
+        (version,) = apply(model).versions
+        gone.add(person)
+        readings.append(version.reading)
+        distance = np.linalg.norm(secret_weights(model) - exact_refit(original, model, gone))
+        assert distance <= plan.budget / plan.strong_convexity + 1e-8
+    assert readings.count("scheduled") == 1
+    assert readings.count("pass") >= 2
+    stated = verify(model).current
+    assert isinstance(stated, ResidualCertificate)
+    assert (stated.passes, stated.scheduled_reads) == (readings.count("pass"), 1)
+    status = CliRunner().invoke(app, ["status", str(model)])
+    assert "a Newton step and a pass over the rows" in status.output
+    secret = read_secret(ModelDirectory(model), requests.status(model).state.current)
+    assert secret is not None
+    assert secret.header["left"].keys() == {"residual", "dual", "displacement", "change", "records"}
 
 
 def test_requests_stay_within_the_budget_of_an_exact_refit(original: Original, model: Path) -> None:

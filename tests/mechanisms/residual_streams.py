@@ -67,7 +67,7 @@ class Stream:
         self.model, reading = self.mechanism.remove(
             self.model, gone_rows, self.labels[gone], self.rows, self.labels, since_read=self.since
         )
-        self.since = 0 if reading != "none" else self.since + len(gone)
+        self.since = 0 if reading in ("scheduled", "unscheduled") else self.since + len(gone)
         self.readings.append(reading)
         self.excess.append(self._excess())
 

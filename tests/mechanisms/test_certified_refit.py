@@ -100,7 +100,7 @@ def test_gradients_and_products_are_derivatives(classes: int):
     slope = (objective.value(ahead) - objective.value(behind)) / (2 * step)
     assert slope == pytest.approx(float(objective.gradient(weights) @ direction), rel=1e-6)
     change = (objective.gradient(ahead) - objective.gradient(behind)) / (2 * step)
-    assert change == pytest.approx(objective.hessian_product(weights, direction), rel=1e-5, abs=1e-8)
+    assert change == pytest.approx(objective.hessian_at(weights)(direction), rel=1e-5, abs=1e-8)
 
 
 def test_conjugate_gradients_solve():

@@ -4,9 +4,11 @@ import numpy as np
 import pytest
 
 from certified_unlearning.accounting.residual import newton, rounding, schedule
+from certified_unlearning.accounting.residual.distance import Left
 from certified_unlearning.errors import AssumptionError, ParameterError
 from certified_unlearning.mechanisms import newton_removal
-from certified_unlearning.mechanisms.newton_removal import Curvature, Model, NewtonRemoval
+from certified_unlearning.mechanisms.newton.state import Curvature, Model
+from certified_unlearning.mechanisms.newton_removal import NewtonRemoval
 from tests.mechanisms.residual_streams import (
     EXTENDED,
     LONG,
@@ -124,7 +126,7 @@ def test_the_rounding_of_what_left_must_be_counted(monkeypatch: pytest.MonkeyPat
     def excess() -> float:
         curvature = Curvature(np.zeros(3), read.matrix.copy(order="F"), read.factor, read.error)
         left, left_labels = rows[gone][order], labels[gone][order]
-        after = mechanism._step_without(Model(np.zeros(3), 0.0, curvature), left, left_labels)
+        after = mechanism._step_without(Model(np.zeros(3), Left(0.0, 0.0, 0.0), curvature), left, left_labels)
         a = (rows * labels[:, None]).astype(LONG)
         a[gone] = 0
         return norm(true_gradient(plan, a, after.weights)) / after.residual
@@ -243,7 +245,7 @@ def test_after_an_interruption_the_data_are_read(monkeypatch: pytest.MonkeyPatch
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patched:
-        patched.setattr(newton_removal, "_solved", interrupted)
+        patched.setattr(newton_removal, "solved", interrupted)
         with pytest.raises(KeyboardInterrupt):
             stream.mechanism.remove(stream.model, rows[:5], labels[:5], rows, labels, since_read=0)
     assert not stream.model.curvature.usable

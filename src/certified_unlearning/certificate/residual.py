@@ -14,6 +14,7 @@ from certified_unlearning.accounting.core.conversion import epsilon_from_mu
 from certified_unlearning.accounting.core.losses import scores_per_record
 from certified_unlearning.accounting.core.rounding import LARGEST_SIGMA
 from certified_unlearning.accounting.residual import release, schedule, statements
+from certified_unlearning.accounting.residual.rounding import FEWEST_TERMS
 from certified_unlearning.certificate.base import Certificate, CertificateError, Scope, Stated, or_nothing
 from certified_unlearning.certificate.preprocessing import (
     GIVEN,
@@ -21,7 +22,7 @@ from certified_unlearning.certificate.preprocessing import (
     possible_features,
     preprocessing,
 )
-from certified_unlearning.mechanisms.refit_plan import LARGEST_FACTOR, Counts, RefitPlan
+from certified_unlearning.mechanisms.refit_plan import Counts, RefitPlan, takes_newton_steps
 from certified_unlearning.text import counted, rounded_up
 from certified_unlearning.vocabulary import NoiseSource, Reading
 
@@ -52,7 +53,8 @@ class ResidualCertificate(Certificate):
         classes: At least 2; 1 for ridge regression, whose targets lie between -1 and 1.
         strong_convexity: ``m``.
         sigma: Standard deviation of the published noise.
-        budget: ``tau``: what the gradient's norm was at most, at every release.
+        budget: ``tau``: what the gradient's norm was at most, at every release; with ``passes``, ``m`` times what the
+            distance to the minimiser was at most.
         removed: Records removed so far.
         added: Records added since the start; left out for none.
         additions: In so many releases, for each of which the data were read; left out for none.
@@ -62,11 +64,14 @@ class ResidualCertificate(Certificate):
         records_between_reads: After so many removed records data were to be read again; 0: for every request.
         scheduled_reads: How often they were.
         unscheduled_reads: How often they were read because the budget would have been exceeded.
+        passes: For how many other requests rows were read to correct the weights, without learning anew; left out where
+            the plan has no passes.
         assumptions: What it rests on.
         dtype: ``float64``.
         noise_resolution: How far, in norm, published noise may be from exact Gaussian noise.
         noise_source: Where it came from.
         dataset: Name of the data set.
+        sparse: Whether rows were sparse and every request refitted: then rounding was bounded by their entries.
         features: How features were made; ``given`` by an estimator's user.
         code_version: Which code ran.
     """
@@ -102,11 +107,13 @@ class ResidualCertificate(Certificate):
     records_between_reads: int = Field(ge=0)
     scheduled_reads: int = Field(ge=0)
     unscheduled_reads: int = Field(ge=0)
+    passes: int | None = Field(default=None, ge=0, exclude_if=lambda passes: passes is None)
     assumptions: tuple[Assumption, ...]
     dtype: Literal["float64"] = "float64"
     noise_resolution: float
     noise_source: NoiseSource
     dataset: str
+    sparse: bool = Field(default=False, exclude_if=lambda sparse: not sparse)
     features: str
     code_version: str
 
@@ -143,6 +150,7 @@ class ResidualCertificate(Certificate):
         """Return how records left a version."""
         how: dict[Reading | None, str] = {
             "none": "a Newton step",
+            "pass": "a Newton step and a pass over the rows, which corrects it",
             "scheduled": "reading the data again, as planned",
             "unscheduled": "reading the data again, earlier than planned",
             "addition": "reading the data again",
@@ -151,7 +159,7 @@ class ResidualCertificate(Certificate):
 
     def done(self, steps: int, reading: Reading | None) -> str:
         """Return whether the model was corrected or learned anew."""
-        if reading == "none":
+        if reading in ("none", "pass"):
             return (
                 "The model was then corrected for what was removed, and random noise was added to it. Secret files in "
                 "the model's folder may still contain information from it, until the model is learned anew."
@@ -188,6 +196,11 @@ class ResidualCertificate(Certificate):
             "additions": (requests >= 0, f"at most {self.releases - 1}, for each of them was a release"),
             "removed": (requests <= self.removed < self.n, f"{requests} to {self.n - 1}"),
             "scheduled_reads": (reads <= requests, f"at most {requests}, with those unscheduled"),
+            "passes": (
+                self.passes is None or (self._may_pass and reads + self.passes <= requests),
+                f"at most {requests - reads}, beside the readings; left out of other plans than those of two classes "
+                "that need not be strict",
+            ),
             "features": possible_features(self.features),
         }
 
@@ -227,13 +240,14 @@ class ResidualCertificate(Certificate):
         return {
             "comparator": statements.COMPARATOR_WITH_ADDITIONS if self.additions else statements.COMPARATOR,
             "observers": statements.OBSERVERS,
-            "not_promised": statements.NOT_PROMISED,
+            "not_promised": statements.NOT_PROMISED if self.passes is None else statements.NOT_PROMISED_BY_PASSES,
             "assumptions": statements.assumptions(
                 preprocessing=preprocessing(self.dataset, self.features),
                 noise_source=self.noise_source,
                 noise_resolution=release.noise_resolution(self.sigma, self.d),
                 strict=self.strict,
                 unscheduled=self.unscheduled_reads > 0,
+                by_passes=self.passes is not None,
                 class_weights=self.class_weights is not None,
                 targets=self.classes == 1,
                 additions=self.additions > 0,
@@ -259,6 +273,7 @@ class ResidualCertificate(Certificate):
             sigma=self.sigma,
             delta=self.delta,
             budget=self.budget,
+            terms=FEWEST_TERMS if self.sparse else None,
         )
 
     def require_readings(self) -> None:
@@ -308,7 +323,12 @@ class ResidualCertificate(Certificate):
     @property
     def _is_by_newton(self) -> bool:
         """Whether a removal is a Newton step where it can be: for one score of not too many weights."""
-        return self.classes <= 2 and self.d <= LARGEST_FACTOR
+        return takes_newton_steps(self.classes, self.d, sparse=self.sparse)
+
+    @property
+    def _may_pass(self) -> bool:
+        """Whether its plan can have passes."""
+        return self.classes == 2 and self._is_by_newton and not self.strict and self.records_between_reads > 0
 
     @property
     def _most_records(self) -> int:
@@ -347,6 +367,7 @@ def of(
             "removed": counts.removed,
             "scheduled_reads": counts.scheduled,
             "unscheduled_reads": counts.unscheduled,
+            "passes": counts.passes if plan.by_passes else None,
             "added": counts.added,
             "additions": counts.additions,
         }
@@ -361,11 +382,12 @@ def _before_removals(plan: RefitPlan, noise_source: NoiseSource, dataset: str, f
         mechanism="newton-removal" if plan.removes_by_newton else "certified-refit",
         loss=_loss(plan.classes),
         d=plan.dimension,
-        **plan.model_dump(include=RefitPlan.model_fields.keys() - {"features", "epsilon"}),
+        **plan.model_dump(include=RefitPlan.model_fields.keys() - {"features", "epsilon", "by_passes"}),
         releases=1,
         removed=0,
         scheduled_reads=0,
         unscheduled_reads=0,
+        passes=0 if plan.by_passes else None,
         noise_source=noise_source,
         dataset=dataset,
         features=features,

@@ -22,7 +22,7 @@ from certified_unlearning.estimators.advice import ADVISED, GOOD, NEAR_BEST, Str
 from certified_unlearning.estimators.class_weights import class_weights
 from certified_unlearning.estimators.estimator import UnlearningEstimator
 from certified_unlearning.estimators.linear import LinearModel
-from certified_unlearning.estimators.scaling import Array, dense
+from certified_unlearning.estimators.scaling import Array
 
 
 class Classifier(ClassifierMixin, UnlearningEstimator):  # type: ignore[misc]
@@ -59,7 +59,7 @@ class Classifier(ClassifierMixin, UnlearningEstimator):  # type: ignore[misc]
             raise DataError(
                 f"y holds one class only ({self.classes_.item(0)!r}); a classifier needs samples of two classes"
             )
-        return dense(X), numbers
+        return self._in_form(X), numbers
 
     def _described(self) -> dict[str, Any]:
         return {**super()._described(), "classes": [self.classes_.dtype.str, self.classes_.tolist()]}
@@ -80,7 +80,7 @@ class LinearClassifier(Classifier, LinearModel):
     def decision_function(self, X: Any) -> Array:
         """Return the scores of records: shape ``(records,)`` for two classes, else ``(records, classes)``."""
         self._require_fitted()
-        scores = self._seen(self._checked(X)) @ self.coef_.T + self.intercept_
+        scores: Array = self._seen(self._checked(X)) @ self.coef_.T + self.intercept_
         return scores[:, 0] if len(self.classes_) == 2 else scores
 
     def predict(self, X: Any) -> NDArray[Any]:

@@ -11,6 +11,7 @@ from typing import Any, Self, TypeVar, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy.sparse import issparse
 from sklearn.base import BaseEstimator
 from sklearn.utils import Tags, check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
@@ -118,7 +119,8 @@ class UnlearningEstimator(BaseEstimator):  # type: ignore[misc]
         There is no ``sample_weight``: a weight of its own would change how much a record can move the model.
 
         Args:
-            X: Features, shape ``(n, features)``; an array, a data frame, or a sparse matrix, whose rows become dense.
+            X: Features, shape ``(n, features)``; an array, a data frame, or a sparse matrix, whose rows become dense
+                but in `CertifiedLogisticRegression` and `CertifiedRidge`.
                 Rows of linear models have norm at most 1, unless ``normalize``, ``feature_ranges`` or ``data_norm`` see
                 to it; those of private models must be bounded by one of these.
             y: Classes, shape ``(n,)``, of any type; for regression, targets in the units of ``target_range``.
@@ -128,7 +130,7 @@ class UnlearningEstimator(BaseEstimator):  # type: ignore[misc]
 
         Raises:
             DataError: A row is longer than 1 (the message names the longest), or there are too few classes or records,
-                or more classes than the model can have, or sparse rows do not fit in memory as dense ones.
+                or more classes than the model can have, or sparse rows must become dense and do not fit in memory then.
             ParameterError: A parameter makes no sense.
             AssumptionError: The noise would drown in rounding, or float64 is too coarse for the noise or the
                 regulariser, or a batch or a budget does not fit the number of records.
@@ -138,7 +140,8 @@ class UnlearningEstimator(BaseEstimator):  # type: ignore[misc]
         with self._all_or_nothing():
             self._store = RecordStore(FrameIndex.of(X, y))
             X, labels = self._validated(X, y)
-            plan = self._planned(len(X))
+            self._fits_sparse_rows = issparse(X)
+            plan = self._planned(X.shape[0])
             self._warn_of(plan, X)
             self._require_short(X)
             self._warn_if_a_column_drowns(X)
@@ -215,7 +218,7 @@ class UnlearningEstimator(BaseEstimator):  # type: ignore[misc]
                 store.put_back(gone, taken)
             raise
 
-    def _seen(self, features: NDArray[Any]) -> NDArray[Any]:
+    def _seen(self, features: Any) -> Any:
         """Return features as the model sees them."""
         scaling = self._scaling()
         if scaling is not None:
@@ -256,17 +259,21 @@ class UnlearningEstimator(BaseEstimator):  # type: ignore[misc]
             features: Checked features that are not refused for their length.
         """
         count = features.shape[1]
-        some = self._seen(features[sampled(len(features), count)].astype(np.float64))
+        some = self._seen(features[sampled(features.shape[0], count)].astype(np.float64))
         names = getattr(self, "feature_names_in_", None)
-        shares = Shares([f"column {place} of X" for place in range(count)] if names is None else names.tolist())
+        shares = Shares(count if names is None else names.tolist())
         shares.add(some)
         largest = shares.largest()
         if largest is not None:
-            warn_of_a_drowning_column(largest, ranges=self.feature_ranges, records=len(some))
+            warn_of_a_drowning_column(largest, ranges=self.feature_ranges, records=some.shape[0])
 
-    def _checked(self, X: Any) -> Array:
-        """Return records to predict as dense features, shape ``(records, features)``."""
-        return dense(validate_data(self, X, accept_sparse="csr", dtype=(np.float64, np.float32), reset=False))
+    def _checked(self, X: Any) -> Any:
+        """Return records to predict as features, shape ``(records, features)``."""
+        return self._in_form(validate_data(self, X, accept_sparse="csr", dtype=(np.float64, np.float32), reset=False))
+
+    def _in_form(self, X: Any) -> Any:
+        """Return checked features as the model works with them: as an array, unless a subclass keeps sparse ones."""
+        return dense(X)
 
     def _noise_key(self) -> int:
         """Return the address of new noise: from the operating system, or from ``random_state``."""

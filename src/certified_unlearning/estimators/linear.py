@@ -6,8 +6,10 @@ from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import issparse
 
 from certified_unlearning.data.prepared import NORM_TOLERANCE
+from certified_unlearning.engine.objectives import sparse
 from certified_unlearning.errors import DataError, ParameterError
 from certified_unlearning.estimators.estimator import UnlearningEstimator
 from certified_unlearning.estimators.scaling import Array
@@ -86,14 +88,18 @@ class LinearModel(UnlearningEstimator):
         if not self.normalize and self._scaling() is None:
             require_short_rows(features, self._NEEDS_SHORT_ROWS)
 
-    def _rows(self, features: Array) -> NDArray[Any]:
+    def _rows(self, features: Any) -> Any:
         """Return features that were checked for their length as rows, in an array that nobody else has."""
         if self.normalize or self._scaling() is not None:
             features = self._seen(features.astype(np.float64, copy=False))  # float32 would leave some too long.
         return self._with_intercept(features)
 
-    def _with_intercept(self, features: Array) -> NDArray[Any]:
-        """Return features as the model sees them as rows, in an array that nobody else has."""
+    def _with_intercept(self, features: Any) -> Any:
+        """Return features as the model sees them as rows, in an array that nobody else has, or in sparse ones."""
+        if issparse(features):
+            if self.fit_intercept:
+                return sparse.with_constant(features, factor=1 / np.sqrt(2), constant=1 / np.sqrt(2))
+            return features.astype(self._dtype, copy=True)
         if self.fit_intercept:
             rows = np.empty((len(features), features.shape[1] + 1), dtype=features.dtype)
             np.divide(features, np.sqrt(2), out=rows[:, :-1])
@@ -103,14 +109,9 @@ class LinearModel(UnlearningEstimator):
         return np.array(features, dtype=self._dtype, order="C")
 
 
-def require_short_rows(features: Array, why: str) -> None:
+def require_short_rows(features: Any, why: str) -> None:
     """Raise `DataError` if a row is longer than 1: the message names the longest, and says why it must not be."""
-    norms = np.empty(len(features))
-    for start in range(0, len(features), ROWS_AT_ONCE):
-        some = features[start : start + ROWS_AT_ONCE].astype(np.float64, copy=False)
-        # A sum that overflows is infinite, and longer than 1.
-        np.einsum("ij,ij->i", some, some, out=norms[start : start + len(some)])
-    np.sqrt(norms, out=norms)
+    norms = sparse.norms(features) if issparse(features) else _norms(features)
     worst, longer = int(norms.argmax()), int((norms > 1 + NORM_TOLERANCE).sum())
     if longer:
         raise DataError(
@@ -119,3 +120,12 @@ def require_short_rows(features: Array, why: str) -> None:
             "give feature_ranges, a pair (low, high) for each column, known without these "
             "records; or divide X by a public constant, or say normalize=True to divide every row by its own norm"
         )
+
+
+def _norms(features: Array) -> Array:
+    norms = np.empty(len(features))
+    for start in range(0, len(features), ROWS_AT_ONCE):
+        some = features[start : start + ROWS_AT_ONCE].astype(np.float64, copy=False)
+        # A sum that overflows is infinite, and longer than 1.
+        np.einsum("ij,ij->i", some, some, out=norms[start : start + len(some)])
+    return np.sqrt(norms, out=norms)

@@ -7,7 +7,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import issparse
 
+from certified_unlearning.engine.objectives import sparse
 from certified_unlearning.errors import DataError
 from certified_unlearning.estimators.requests import FrameIndex, distinct, positions_named, require_removable
 
@@ -15,12 +17,17 @@ Positions = NDArray[np.int64]
 
 
 class RemovedRecords(NamedTuple):
-    """Copies of what a store knows of some records: where they lie, their rows and labels, and the frame's labels."""
+    """Copies of what a store knows of some records: where they lie, their rows and labels, and the frame's labels.
+
+    Attributes:
+        whole: All rows as they were, where these are sparse: they are changed by making new ones.
+    """
 
     places: Positions
-    rows: NDArray[Any]
+    rows: Any
     labels: NDArray[Any]
     names: NDArray[Any] | None
+    whole: Any
 
 
 @dataclass(eq=False)
@@ -35,7 +42,7 @@ class RecordStore:
         places: Where the row of each fitted record lies, in order of the records; below 0 for a record that was
             removed. None where the model was saved without its training data.
         left: How many records are left.
-        rows: Rows, an array or a tensor; None where the model keeps none.
+        rows: Rows, an array, a tensor or a sparse matrix; None where the model keeps none.
         labels: Their labels or targets.
         known_digest: The `digest`, once it was asked for.
     """
@@ -137,17 +144,30 @@ class RecordStore:
         """Return copies of what is known of some records."""
         at = self.known_places[gone]
         names = None if self.index is None or self.index.labels is None else self.index.labels[gone]
-        return RemovedRecords(at, self.rows[at], self.labels[at], names)
+        whole = self.rows if issparse(self.rows) else None
+        return RemovedRecords(at, self.rows[at], self.labels[at], names, whole)
 
     def put(self, gone: Positions, rows: Any, labels: Any) -> None:
-        """Put others, or zeros, in the places of records, which have no place and no name any more."""
+        """Put others, or zeros, in the places of records, which have no place and no name any more.
+
+        Sparse rows become empty ones, in new arrays: in the old ones a row of zeros would say how many entries there
+        were.
+        """
         at = self.known_places[gone]
-        self.rows[at], self.labels[at] = rows, labels
+        if issparse(self.rows):
+            self.rows = sparse.wiped(self.rows, at)
+        else:
+            self.rows[at] = rows
+        self.labels[at] = labels
         self._call(gone, -1, None)
 
     def put_back(self, gone: Positions, taken: RemovedRecords) -> None:
         """Put records back where they were taken from."""
-        self.rows[taken.places], self.labels[taken.places] = taken.rows, taken.labels
+        if taken.whole is None:
+            self.rows[taken.places] = taken.rows
+        else:
+            self.rows = taken.whole
+        self.labels[taken.places] = taken.labels
         self._call(gone, taken.places, taken.names)
 
     def _call(self, records: Positions, places: Any, names: Any) -> None:
@@ -164,7 +184,9 @@ class RecordStore:
     def make_writeable(self) -> None:
         """Take private copies of those arrays that must not be written to: maps of a file, shared by processes."""
         self.places = writeable(self.known_places)
-        self.rows, self.labels = writeable(self.rows), writeable(self.labels)
+        self.labels = writeable(self.labels)
+        if not issparse(self.rows):
+            self.rows = writeable(self.rows)
 
     def described(self) -> tuple[dict[str, Any], dict[str, NDArray[Any] | None]]:
         """Return what a file says of the fitted frame's index: in its header, and as an array."""

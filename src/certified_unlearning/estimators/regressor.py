@@ -14,7 +14,7 @@ from certified_unlearning.data.quality import TargetQuality, target_quality_of
 from certified_unlearning.data.tables.targets import TargetScale
 from certified_unlearning.errors import DataError, ParameterError
 from certified_unlearning.estimators.linear import LinearModel
-from certified_unlearning.estimators.scaling import Array, dense
+from certified_unlearning.estimators.scaling import Array
 
 
 @dataclass(kw_only=True, repr=False, eq=False)
@@ -73,7 +73,7 @@ class LinearRegressor(RegressorMixin, LinearModel):  # type: ignore[misc]
         scale = TargetScale.of(self.target_range, "target_range", intercept=self.fit_intercept)
         self._scaling()  # Whether its numbers make sense, before anything is done.
         self._middle, self._half = scale.middle, scale.half
-        return dense(X), scale.scaled(y)
+        return self._in_form(X), scale.scaled(y)
 
     def _range(self) -> tuple[float, float]:
         """Return the range that targets are clipped to.

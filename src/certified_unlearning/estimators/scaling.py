@@ -1,4 +1,4 @@
-"""Sparse records made dense; public scaling: features clipped to ranges, rows scaled down to a norm.
+"""Sparse records made dense; public scaling, of sparse rows too: features clipped to ranges, rows scaled to a norm.
 
 Nothing here is taken from the records. What is done to a record depends on this record and on the numbers given, so a
 removed record leaves nothing in how the others are scaled.
@@ -10,14 +10,17 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.sparse import issparse
+from scipy.sparse import csr_array, issparse
 
+from certified_unlearning.engine.objectives import sparse
 from certified_unlearning.errors import DataError, ParameterError
 from certified_unlearning.text import counted
 
 Array = NDArray[np.float64]
 COPIES = 2
 """The array of features, and the rows that are made of it."""
+FITS = 0.25
+"""Share of the memory that the rows may take which an error proposes."""
 
 
 def dense(X: Any) -> NDArray[Any]:
@@ -63,8 +66,18 @@ class PublicScaling:
         self._normalize = normalize
         self._largest = math.sqrt(features)
 
-    def __call__(self, X: NDArray[Any]) -> Array:
-        """Return records as rows of norm at most 1, up to rounding in float64."""
+    @property
+    def keeps_zeros(self) -> bool:
+        """Whether zeros stay zeros, so that sparse rows stay sparse: they do in ranges from ``-a`` to ``a``."""
+        if self._ranges is None:
+            return True
+        low, high = self._ranges
+        return bool((low == -high).all())
+
+    def __call__(self, X: Any) -> Any:
+        """Return records as rows of norm at most 1, up to rounding in float64; sparse ones only if it `keeps_zeros`."""
+        if issparse(X):
+            return self._of_sparse(X)
         scaled: Array = X.astype(np.float64, copy=False)
         if self._ranges is not None:
             low, high = self._ranges
@@ -81,9 +94,29 @@ class PublicScaling:
         rows: Array = np.where(longer, unit(scaled), divided)
         return rows
 
+    def _of_sparse(self, rows: csr_array) -> csr_array:
+        rows = rows.astype(np.float64, copy=False)
+        if self._ranges is not None:
+            _, high = self._ranges
+            ends = high[rows.indices]
+            rows = sparse.with_entries(rows, np.clip(rows.data, -ends, ends) / ends)
+        if self._normalize:
+            return unit(rows)
+        if self._norm is None:
+            return sparse.with_entries(rows, rows.data / self._largest)
+        with np.errstate(over="ignore"):
+            divided = sparse.with_entries(rows, rows.data / self._norm)
+        longer = np.repeat(sparse.norms(divided) > 1, sparse.entries_of_rows(rows))
+        return sparse.with_entries(rows, np.where(longer, unit(rows).data, divided.data))
 
-def unit(features: Array) -> Array:
+
+def unit(features: Any) -> Any:
     """Return every row divided by its norm; a row of zeros stays."""
+    if issparse(features):
+        largest = np.abs(features).max(axis=1).toarray().ravel()
+        rows = sparse.divided(features, np.where(largest > 0, largest, 1))
+        norms = sparse.norms(rows)
+        return sparse.divided(rows, np.where(norms > 0, norms, 1))
     largest = np.abs(features).max(axis=1, keepdims=True)
     # First by the largest value: squares of very large and very small ones are no numbers any more.
     features = features / np.where(largest > 0, largest, 1)
@@ -128,12 +161,18 @@ def _checked_norm(data_norm: float, normalize: bool) -> float:
     return float(data_norm)
 
 
-def _too_large(records: int, features: int, needed: int, memory: int) -> DataError:
+def _too_large(records: int, features: int, needed: float, memory: int) -> DataError:
+    width = 1 << max(0, int(FITS * memory / needed * features).bit_length() - 1)
+    narrower = (
+        f"; 2**{width.bit_length() - 1} = {width:,} features, by hashing, need {needed * width / features / 1e9:.2g} GB"
+        if 1 < width < features
+        else ""
+    )
     return DataError(
-        f"X is sparse, with {counted(records, 'record')} of {counted(features, 'feature')}, and becomes dense rows, "
-        "as weights and noise "
-        f"are: that takes {needed / 1e9:.3g} GB, but this machine has {memory / 1e9:.3g} GB of memory; take fewer "
-        "features, by hashing or a projection that was chosen without these records"
+        f"X is sparse, with {counted(records, 'record')} of {counted(features, 'feature')}, and becomes dense rows "
+        f"here: that takes {needed / 1e9:.3g} GB, but this machine has {memory / 1e9:.3g} GB of memory{narrower}. "
+        "CertifiedLogisticRegression and CertifiedRidge keep rows sparse, with normalize, data_norm, or feature_ranges "
+        "from -a to a"
     )
 
 

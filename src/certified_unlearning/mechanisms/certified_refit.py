@@ -17,7 +17,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from certified_unlearning.accounting.residual import rounding
-from certified_unlearning.engine.objectives.float64 import LogisticRegression64, RidgeRegression64, SoftmaxRegression64
+from certified_unlearning.engine.objectives.float64 import (
+    LogisticRegression64,
+    RidgeRegression64,
+    Rows,
+    SoftmaxRegression64,
+)
 from certified_unlearning.errors import InfeasibleError
 from certified_unlearning.mechanisms.refit_plan import RefitPlan
 
@@ -25,6 +30,12 @@ Array = NDArray[np.float64]
 Objective = LogisticRegression64 | SoftmaxRegression64 | RidgeRegression64
 SOLVER_SHARE = 0.5
 """Share of the budget at which iterative solvers stop."""
+LOOSEST = 0.3
+"""Share of a gradient that a Newton step may leave."""
+LAST_SHARE = 0.3
+"""Share of what is enough that the last Newton step may leave."""
+SAMPLE_SHARE = 1e-3
+"""Share of the first gradient at which solutions on a sample stop: other records make more of a difference."""
 SAMPLED = 16
 """Fits start from the solution for every so-many-th record."""
 LEAST_SAMPLE = 2000
@@ -42,7 +53,8 @@ class Fitted(NamedTuple):
 def refit(plan: RefitPlan, objective: Objective) -> Fitted:
     """Fit from nothing until the certified gradient is within `SOLVER_SHARE` of the budget, without any matrix.
 
-    L-BFGS first, on a sample of many records; then Newton's method with conjugate gradients, to where rounding ends it.
+    Newton's method with conjugate gradients, first on a sample of many records. L-BFGS reads the data four times as
+    often to get there.
 
     Args:
         plan: The plan.
@@ -52,26 +64,36 @@ def refit(plan: RefitPlan, objective: Objective) -> Fitted:
         InfeasibleError: The solver did not get there.
     """
     target = SOLVER_SHARE * plan.budget
-    every = sampled(*objective.rows.shape)
-    weights = _lbfgs(objective.sample(every) if every > 1 else objective, target)
-    gradient = objective.gradient(weights)
+    weights, every = np.zeros(objective.dimension), sampled(*objective.rows.shape)
+    if every > 1:
+        some = objective.sample(every)
+        gradient = some.gradient(weights)
+        enough = max(target, SAMPLE_SHARE * float(np.linalg.norm(gradient)))
+        for _ in range(_ROUNDS):
+            if np.linalg.norm(gradient) <= enough:
+                break
+            weights, gradient = _stepped(some, weights, gradient, enough)
+    gradient, terms = objective.gradient(weights), objective.terms
     for _ in range(_ROUNDS):
-        residual = (norm_above(gradient) + gradient_error(plan, weights)) * rounding.OUTWARD
+        residual = (norm_above(gradient) + gradient_error(plan, weights, terms)) * rounding.OUTWARD
         if residual <= target:
             return Fitted(weights, residual)
-        step = conjugate_gradients(
-            lambda vector, at=weights: objective.hessian_product(at, vector),  # type: ignore[misc]
-            gradient,
-            tolerance=min(0.1, math.sqrt(float(np.linalg.norm(gradient)))),
-        )
-        weights, gradient = damped(objective, weights, gradient, -step)
+        weights, gradient = _stepped(objective, weights, gradient, target)
     raise InfeasibleError(
         f"after {_ROUNDS} Newton steps the gradient's norm is {residual:.3g}, but the budget allows {target:.3g}; a "
         "larger sigma, or a smaller C, allows more"
     )
 
 
-def objective_of(plan: RefitPlan, rows: Array, labels: NDArray[np.float64] | NDArray[np.int64]) -> Objective:
+def _stepped(objective: Objective, weights: Array, gradient: Array, target: float) -> tuple[Array, Array]:
+    """Return weights and gradient after a Newton step, solved for as far as it is worth it."""
+    size = float(np.linalg.norm(gradient))
+    tolerance = max(min(LOOSEST, math.sqrt(size)), LAST_SHARE * target / size)
+    step = conjugate_gradients(objective.hessian_at(weights), gradient, tolerance=min(tolerance, LOOSEST))
+    return damped(objective, weights, gradient, -step)
+
+
+def objective_of(plan: RefitPlan, rows: Rows, labels: NDArray[np.float64] | NDArray[np.int64]) -> Objective:
     """Return the loss over these rows; those of removed records are zero."""
     kinds: dict[int, type[Objective]] = {1: RidgeRegression64, 2: LogisticRegression64}
     kind = kinds.get(plan.classes, SoftmaxRegression64)
@@ -84,8 +106,14 @@ def sampled(records: int, features: int) -> int:
     return every if every >= 3 else 1
 
 
-def gradient_error(plan: RefitPlan, weights: Array) -> float:
-    """Return how far an evaluated gradient over all rows may be from the exact one."""
+def gradient_error(plan: RefitPlan, weights: Array, terms: rounding.Terms | None = None) -> float:
+    """Return how far an evaluated gradient over all rows may be from the exact one.
+
+    Args:
+        plan: The plan.
+        weights: Where it was evaluated.
+        terms: How many numbers were added for it; None for those of dense rows, or more.
+    """
     return rounding.gradient_error(
         records=plan.n,
         n=plan.n,
@@ -93,6 +121,7 @@ def gradient_error(plan: RefitPlan, weights: Array) -> float:
         classes=plan.classes,
         weight_norm=norm_above(weights),
         strong_convexity=plan.strong_convexity,
+        terms=terms,
     )
 
 
@@ -138,16 +167,3 @@ def norm_above(vector: Array) -> float:
     """Return a bound on a vector's norm."""
     # NumPy's norm takes several times as long for few numbers, and requests are short.
     return rounding.norm_above(math.sqrt(float(vector @ vector)), vector.size)
-
-
-def _lbfgs(objective: Objective, target: float) -> Array:
-    from scipy.optimize import minimize
-
-    found = minimize(
-        lambda weights: (objective.value(weights), objective.gradient(weights)),
-        np.zeros(objective.dimension),
-        jac=True,
-        method="L-BFGS-B",
-        options={"gtol": max(target, 1e-5) / math.sqrt(objective.dimension), "ftol": 1e-12, "maxiter": 500},
-    )
-    return np.asarray(found.x, dtype=np.float64)

@@ -7,78 +7,46 @@ removed than the plan allows, data are read: the model is fitted anew.
 
 All of a model is secret: until data are read again it is a function of removed records. With downdates the matrix is,
 up to rounding, one of the remaining rows, at weights ``w_B`` that are not; the factor only guides the solution, whose
-remainder is evaluated with the matrix. A reading starts from nothing. A start from the old weights would read the data
-once, not four to ten times, but it would keep those weights as ``w_B``.
+remainder is evaluated with the matrix. A reading starts from nothing, so nothing of removed records stays.
+
+Where a reading is dear (`RefitPlan.by_passes`), a request that would exceed the budget takes a *pass* first: the
+gradient over the remaining rows is evaluated, and one more step taken against all of it, with the matrix that is there.
+What was left of the gradient before counts no more. A pass keeps ``w_B``, matrix and factor, so it washes nothing out
+of the secret state: readings do, by counts of records as before, and where a pass no longer helps. Such plans certify
+the distance to the minimiser, by the least of three bounds (`accounting.residual.distance`), not by the gradient's norm
+alone.
 """
 
 import math
-from dataclasses import dataclass, field
-from typing import NamedTuple, cast
+from dataclasses import dataclass, field, replace
+from typing import cast
 
 import numpy as np
-from numpy.typing import NDArray
-from scipy.linalg import LinAlgError, cholesky
-from scipy.linalg.blas import dsymv, dtrsv
+from scipy.linalg.blas import dsymv
 
 from certified_unlearning.accounting.residual import rounding, schedule
+from certified_unlearning.accounting.residual.distance import Left, change_by_counts, distance, left_after
 from certified_unlearning.accounting.residual.newton import Step, residual_after
 from certified_unlearning.engine.objectives.float64 import (
     LogisticRegression64,
     RidgeRegression64,
+    curvature_roots,
     downdate,
     removed_gradient,
 )
-from certified_unlearning.errors import AssumptionError, InfeasibleError
+from certified_unlearning.errors import InfeasibleError
 from certified_unlearning.mechanisms.certified_refit import gradient_error, norm_above, objective_of, sampled
+from certified_unlearning.mechanisms.newton.change import change_of
+from certified_unlearning.mechanisms.newton.secants import Secants
+from certified_unlearning.mechanisms.newton.state import Answer, Array, Curvature, Model, factor_of, solve, solved
 from certified_unlearning.mechanisms.refit_plan import RefitPlan
-from certified_unlearning.vocabulary import Reading
 
-Array = NDArray[np.float64]
 Objective = LogisticRegression64 | RidgeRegression64
 _ROUNDS = 60
-_REFINEMENTS = 8
-
-
-@dataclass
-class Curvature:
-    """A Hessian, made when data were read.
-
-    Attributes:
-        at: ``w_B``, where it was made; shape ``(d,)``.
-        matrix: Its lower half, shape ``(d, d)`` in Fortran's order; downdated in place.
-        factor: Cholesky's lower factor of the matrix when it was made.
-        error: How far the matrix may be from the Hessian over the remaining rows, by rounding.
-        not_downdated: ``S_B``.
-        usable: False while it is being changed, and if that was interrupted: then data are to be read.
-    """
-
-    at: Array
-    matrix: Array
-    factor: Array
-    error: float
-    not_downdated: int = 0
-    usable: bool = True
-
-
-class Model(NamedTuple):
-    """A fitted model: all of it is secret.
-
-    Attributes:
-        weights: ``w``, without noise.
-        residual: A bound on the gradient's norm, at most the budget.
-        curvature: What the next request starts from.
-    """
-
-    weights: Array
-    residual: float
-    curvature: Curvature
-
-
-class Answer(NamedTuple):
-    """A model without some records, and whether data were read for it."""
-
-    model: Model
-    reading: Reading
+SAMPLE_SHARE = 0.01
+"""What the gradient over a sample may be of that at the start: the sample's own error is larger."""
+SHARE_OF_A_STEP = 0.02
+"""With passes, the share of `schedule.REMAINDER_SHARE` that the remainder of one request's solution may take."""
 
 
 @dataclass(frozen=True)
@@ -108,12 +76,12 @@ class NewtonRemoval:
         plan, objective = self.plan, self._objective(rows, labels)
         start, every = np.zeros(plan.features), 1 if self._is_quadratic else sampled(*rows.shape)
         if every > 1:
-            start, _, hessian = self._newton(objective.sample(every), start)
-            start = self._chord(objective, start, _factor(hessian))
+            start, _, hessian = self._newton(objective.sample(every), start, share=SAMPLE_SHARE)
+            start = self._by_secants(objective, start, factor_of(hessian))
         weights, gradient, hessian = self._newton(objective, start)
-        curvature = Curvature(weights, hessian, _factor(hessian), self._hessian_error(plan.n, weights))
+        curvature = Curvature(weights, hessian, factor_of(hessian), self._hessian_error(plan.n, weights))
         enough = schedule.REMAINDER * schedule.START_SHARE * plan.budget
-        model = self._step(weights, gradient_error(plan, weights), gradient, curvature, enough)
+        model = self._step(weights, self._evaluated(weights), gradient, curvature, enough)
         if model.residual > schedule.START_SHARE * plan.budget:
             raise InfeasibleError(
                 f"after reading the data the gradient's norm is {model.residual:.3g}, but it must be at most a tenth "
@@ -135,7 +103,7 @@ class NewtonRemoval:
 
         Args:
             model: The model. It stays as it is, but its curvature becomes the new model's unless data are read.
-            gone: Rows of the removed records, shape ``(S, d)``.
+            gone: Rows of the removed records, shape ``(S, d)``; float32 numbers are taken as they are.
             gone_labels: Their labels.
             rows: All rows, those of all removed records zero by now; looked at only if data are read.
             labels: All labels.
@@ -148,15 +116,53 @@ class NewtonRemoval:
         if since_read + len(gone) > self.plan.records_between_reads:
             return Answer(self.fit(rows, labels), "scheduled")
         if model.curvature.usable:
-            model = self._step_without(model, gone, gone_labels)
-            if model.residual <= self.plan.budget:
+            before, model = self.certified(model), self._step_without(model, gone, gone_labels)
+            after = self.certified(model)
+            if after <= self.plan.budget:
                 return Answer(model, "none")
+            if self.plan.by_passes:
+                corrected = self._corrected(model, rows, labels, of_request=after - before)
+                if corrected is not None:
+                    return Answer(corrected, "pass")
         return Answer(self.fit(rows, labels), "unscheduled")
+
+    def certified(self, model: Model) -> float:
+        """Return a bound on ``m |w - w*_R|``, rounded up: the gradient's norm, or less by a bound that knows curvature.
+
+        This is what the budget is for.
+        """
+        if not self.plan.by_passes:
+            return model.residual
+        strong_convexity = self.plan.strong_convexity
+        moved = norm_above(model.weights - model.curvature.at) * rounding.OUTWARD
+        away = distance(model.left, moved=moved, strong_convexity=strong_convexity)
+        return min(model.residual, strong_convexity * away * rounding.OUTWARD)
+
+    def _corrected(self, model: Model, rows: Array, labels: Array, *, of_request: float) -> Model | None:
+        """Return the model after passes, as long as each halves what is certified; None if none is enough.
+
+        Args:
+            model: The model after the step of a request.
+            rows: All rows, zero where removed.
+            labels: All labels.
+            of_request: What that step added to what is certified. Where one request takes all of the budget, the next
+                one reads the rows in any case, and being within the budget is enough.
+        """
+        plan, objective = self.plan, self._objective(rows, labels)
+        target = (schedule.START_SHARE if of_request <= plan.budget else 1.0) * plan.budget
+        enough, before = schedule.REMAINDER * schedule.START_SHARE * plan.budget, math.inf
+        while True:
+            weights, gradient = model.weights, objective.gradient(model.weights)
+            model = self._step(weights, self._evaluated(weights), gradient, model.curvature, enough)
+            after = self.certified(model)
+            if after <= target or after > before / 2:
+                return model if after <= plan.budget else None
+            before = after
 
     def _step_without(self, model: Model, gone: Array, gone_labels: Array) -> Model:
         """Return the model after one step, whatever its residual is."""
-        plan, (weights, residual, curvature) = self.plan, model
-        records = len(gone)
+        plan, (weights, left, curvature) = self.plan, model
+        gone, records = gone.astype(np.float64, copy=False), len(gone)
         ghat = removed_gradient(gone, gone_labels, weights, plan.n, plan.class_weights, squared=self._is_quadratic)
         ghat_error = rounding.gradient_error(
             records=records,
@@ -167,6 +173,8 @@ class NewtonRemoval:
             strong_convexity=0.0,
         )
         curvature.usable = False
+        if plan.by_passes:
+            left = self._changed(left, gone, gone_labels, curvature)
         error, not_downdated = curvature.error, curvature.not_downdated + records
         if plan.downdate:
             downdate(
@@ -181,43 +189,64 @@ class NewtonRemoval:
             error += self._hessian_error(records, curvature.at, downdated=True)
             error, not_downdated = error * rounding.OUTWARD, 0
         changed = Curvature(curvature.at, curvature.matrix, curvature.factor, error, not_downdated)
-        share = records / max(plan.records_between_reads, records)
+        # With passes there is no telling how many records leave until what is left counts no more.
+        share = SHARE_OF_A_STEP if plan.by_passes else records / max(plan.records_between_reads, records)
         enough = min(schedule.REMAINDER * math.sqrt(float(ghat @ ghat)), schedule.REMAINDER_SHARE * plan.budget * share)
-        return self._step(weights, residual + ghat_error, ghat, changed, enough)
+        before = left.plus(ghat_error, strong_convexity=plan.strong_convexity)
+        return self._step(weights, before, ghat, changed, enough)
 
-    def _step(self, weights: Array, before: float, gradient: Array, curvature: Curvature, enough: float) -> Model:
+    def _evaluated(self, weights: Array) -> Left:
+        """Return what is left where a step is taken against all of the evaluated gradient: its rounding."""
+        error = gradient_error(self.plan, weights)
+        return Left.of_residual(error, strong_convexity=self.plan.strong_convexity)
+
+    def _changed(self, left: Left, gone: Array, gone_labels: Array, curvature: Curvature) -> Left:
+        """Return what was left before some records are taken out of the Hessian: its metric is one with them."""
+        plan, records = self.plan, len(gone)
+        change = change_of(
+            curvature_roots(gone, gone_labels, curvature.at, plan.n, plan.class_weights),
+            curvature,
+            part_error=self._hessian_error(records, curvature.at, downdated=True),
+            product_error=self._product_error,
+            strong_convexity=plan.strong_convexity,
+            exact=plan.downdate,
+        )
+        removed = left.records + records
+        by_counts = change_by_counts(removed, n=plan.n, strong_convexity=plan.strong_convexity)
+        return replace(left, change=min((left.change + change) * rounding.OUTWARD, by_counts), records=removed)
+
+    def _step(self, weights: Array, before: Left, gradient: Array, curvature: Curvature, enough: float) -> Model:
         """Return the model after the step ``v`` with ``B v = -gradient``, and a bound on what is left.
 
         Args:
             weights: ``w``.
-            before: A bound on the gradient there without ``gradient``, rounding of that one included.
+            before: Bounds on the gradient there without ``gradient``, rounding of that one included.
             gradient: ``ghat``, or all of the gradient when data were read.
             curvature: ``B``.
             enough: How large ``|gradient + B v|`` may be.
         """
         plan = self.plan
-        step, image, left = _solved(curvature, gradient, enough)
+        step, image, left = solved(curvature, gradient, enough)
         there = weights + step
         length, moved = norm_above(step), weights - curvature.at
         moved_length = norm_above(moved)
-        off = rounding.product_error(
-            features=plan.features, strong_convexity=plan.strong_convexity, norm=1.0, classes=plan.classes
-        )
+        off = self._product_error
         # Adding `weights` and `step` moves the weights by a unit roundoff, and the gradient by at most L times that.
         smoothness = rounding.curvature(plan.classes) + plan.strong_convexity
         there_length = norm_above(there)
         left_above = norm_above(left) + off * length
         left_above += 2 * rounding.UNIT * smoothness * there_length
         moved_image = dsymv(1.0, curvature.matrix, moved, lower=1) if moved_length else moved
+        taken = Step(
+            length,
+            moved_length,
+            norm_above(there - curvature.at) + 2 * rounding.UNIT * there_length,
+            self._seminorm(step, image, length, curvature.error + 2 * off),
+            self._seminorm(moved, moved_image, moved_length, curvature.error + 2 * off),
+        )
         residual = residual_after(
-            before,
-            Step(
-                length,
-                moved_length,
-                norm_above(there - curvature.at) + 2 * rounding.UNIT * there_length,
-                self._seminorm(step, image, length, curvature.error + 2 * off),
-                self._seminorm(moved, moved_image, moved_length, curvature.error + 2 * off),
-            ),
+            before.residual,
+            taken,
             left=left_above,
             n=plan.n,
             not_downdated=curvature.not_downdated,
@@ -225,7 +254,12 @@ class NewtonRemoval:
             largest_eigenvalue=self.largest_eigenvalue,
             quadratic=self._is_quadratic,
         )
-        return Model(there, residual, curvature)
+        if not plan.by_passes:
+            return Model(there, Left.of_residual(residual, strong_convexity=plan.strong_convexity), curvature)
+        still_in_it = curvature.not_downdated * rounding.ROW_NORM**2 / (4 * plan.n)
+        remainder = (left_above + (curvature.error + still_in_it) * length) * rounding.OUTWARD
+        after = left_after(before, residual, taken, remainder=remainder, strong_convexity=plan.strong_convexity)
+        return Model(there, after, curvature)
 
     def _seminorm(self, vector: Array, image: Array, length: float, error: float) -> float:
         """Return a bound on ``|x|_H``, of ``x`` and the evaluated ``B x``, which is ``error |x|`` off at most."""
@@ -235,34 +269,53 @@ class NewtonRemoval:
         )
         return math.sqrt(max(data_part, 0.0) + (error + 4 * rounded) * length**2) * rounding.OUTWARD
 
-    def _chord(self, objective: Objective, weights: Array, factor: Array) -> Array:
-        """Return weights after Newton steps with one factor, as long as each makes the gradient half as long."""
-        enough, before, rate = self._start_gradient, np.inf, 0.05
+    def _by_secants(self, objective: Objective, weights: Array, factor: Array) -> Array:
+        """Return weights after L-BFGS steps whose first matrix is a sample's Hessian, as long as they help."""
+        secants, before, enough = Secants(factor), math.inf, self._start_gradient
+        gradient = objective.gradient(weights)
         for _ in range(_ROUNDS):
-            gradient = objective.gradient(weights)
             size = float(np.linalg.norm(gradient))
-            if size <= enough or size > before / 2:
+            if size <= enough:
                 break
-            rate = size / before if before < np.inf else rate
-            weights, before = weights - _solve(factor, gradient), size
-            if size * rate <= enough / 2:
-                break  # `_newton` is going to find it small enough, and makes the Hessian on the way.
+            there = weights - secants.solved(gradient)
+            if before < math.inf and size * size / before <= enough / 10:
+                return there  # `_newton` is going to find it small enough, and makes the Hessian on the way.
+            found = objective.gradient(there)
+            if not float(np.linalg.norm(found)) <= 2 * size:
+                break
+            secants.add(there - weights, found - gradient)
+            weights, gradient, before = there, found, size
         return weights
 
-    def _newton(self, objective: Objective, weights: Array) -> tuple[Array, Array, Array]:
-        """Return weights with a gradient that is small enough for the last step, the gradient and the Hessian there."""
-        for _ in range(_ROUNDS):
+    def _newton(self, objective: Objective, weights: Array, share: float = 0.0) -> tuple[Array, Array, Array]:
+        """Return weights with a small gradient, the gradient and the Hessian there.
+
+        Args:
+            objective: The loss.
+            weights: Where to start.
+            share: Of the first gradient, that is enough; what the last step of a reading needs always is.
+        """
+        enough = self._start_gradient
+        for attempt in range(_ROUNDS):
             gradient, hessian = objective.gradient_and_hessian(weights)
-            if self._is_quadratic or np.linalg.norm(gradient) <= self._start_gradient:
+            size = float(np.linalg.norm(gradient))
+            enough = max(enough, share * size) if attempt == 0 else enough
+            if self._is_quadratic or size <= enough:
                 return weights, gradient, hessian
-            step, before = -_solve(_factor(hessian), gradient), objective.value(weights)
-            share, slope = 1.0, float(gradient @ step)
+            step, before = -solve(factor_of(hessian), gradient), objective.value(weights)
+            length, slope = 1.0, float(gradient @ step)
             # Near the minimum the loss no longer tells two weights apart, and whole steps are right.
-            while share > 1e-9 and objective.value(weights + share * step) > before + 1e-4 * share * slope + 1e-14:
-                share /= 2
-            weights = weights + share * step
-        raise InfeasibleError(
-            f"{_ROUNDS} Newton steps did not make the gradient smaller than {self._start_gradient:.3g}"
+            while length > 1e-9 and objective.value(weights + length * step) > before + 1e-4 * length * slope + 1e-14:
+                length /= 2
+            weights = weights + length * step
+        raise InfeasibleError(f"{_ROUNDS} Newton steps did not make the gradient smaller than {enough:.3g}")
+
+    @property
+    def _product_error(self) -> float:
+        """How far the matrix times a vector of norm 1 may be off by rounding."""
+        plan = self.plan
+        return rounding.product_error(
+            features=plan.features, strong_convexity=plan.strong_convexity, norm=1.0, classes=plan.classes
         )
 
     @property
@@ -287,32 +340,3 @@ class NewtonRemoval:
     def _is_quadratic(self) -> bool:
         """Whether a Newton step is exact: one pass is enough to fit, and no curvature changes on the way."""
         return self.plan.classes == 1
-
-
-def _solved(curvature: Curvature, gradient: Array, enough: float) -> tuple[Array, Array, Array]:
-    """Return ``v`` with ``B v`` within ``enough`` of ``-gradient``, the evaluated ``B v``, and their evaluated sum."""
-    step = np.zeros_like(gradient)
-    left = gradient
-    for _ in range(_REFINEMENTS):
-        # The factor is that of the matrix before downdates: the remainder shrinks by what they changed it.
-        step = step - _solve(curvature.factor, left)
-        image = dsymv(1.0, curvature.matrix, step, lower=1)
-        left = gradient + image
-        if left @ left <= enough**2:
-            break
-    return step, image, left
-
-
-def _factor(hessian: Array) -> Array:
-    """Return Cholesky's lower factor."""
-    try:
-        return np.asfortranarray(cholesky(hessian, lower=True, check_finite=False))
-    except LinAlgError as error:
-        raise AssumptionError(
-            "the regulariser is too weak for float64: the Hessian is not positive definite; a smaller C helps"
-        ) from error
-
-
-def _solve(factor: Array, right: Array) -> Array:
-    # LAPACK's routine for both takes three times as long with one right-hand side.
-    return np.asarray(dtrsv(factor, dtrsv(factor, right, lower=1), lower=1, trans=1))

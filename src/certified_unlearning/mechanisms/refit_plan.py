@@ -14,6 +14,7 @@ from certified_unlearning.accounting.core.checks import (
 from certified_unlearning.accounting.core.losses import scores_per_record
 from certified_unlearning.accounting.core.rounding import required_sigma
 from certified_unlearning.accounting.residual import release, schedule
+from certified_unlearning.accounting.residual.rounding import FEWEST_TERMS, NARROW, Terms
 from certified_unlearning.errors import ParameterError
 from certified_unlearning.mechanisms.learners.duration import SECONDS_OF_A_STEP, Work
 from certified_unlearning.vocabulary import Delta, Reading
@@ -21,11 +22,15 @@ from certified_unlearning.vocabulary import Delta, Reading
 USUAL_SIGMA = 1e-3
 """Standard deviation of the noise on published weights in the ledger, if nothing else is asked for."""
 LARGEST_FACTOR = 5000
-"""Most columns of a row for which a Hessian is made and factored."""
+"""Most columns of a row for which a Hessian is made and factored; of sparse rows `NARROW`."""
 STRONGEST = 1e50
 """Largest strong convexity; its inverse is the least. Nothing is learned there, and numbers may overflow."""
-SHARE_OF_RIDGE = 10
-"""Ridge regression reads its data again when one in so many records has left: its steps leave rounding only."""
+SHARE_LEFT = 10
+"""Where the budget asks for no reading, data are read again when one in so many records has left."""
+DEAR = 1e7
+"""Models are corrected by passes where learning anew reads so many numbers or more, which takes ten milliseconds."""
+SELDOM = 10
+"""A Hessian of sparse rows is made where so many records leave before the next one, for it costs many passes."""
 LARGEST_DOWNDATE = 1000
 """Most columns for which taking records out of the Hessian costs less than what it saves."""
 _NEWTON_STEPS = 8
@@ -44,12 +49,18 @@ class RefitPlan(BaseModel):
         epsilon: The target for the model published last.
         delta: Of the target.
         sigma: Standard deviation of the noise on published weights.
-        budget: ``tau``: what the certified gradient's norm is never above when a model is published.
+        budget: ``tau``: what the certified gradient's norm, or ``m`` times the certified distance to the minimiser, is
+            never above when a model is published.
         downdate: Whether Newton removal takes each record's part out of its matrix.
         strict: Whether a bound that holds for all data says when data are read again.
         records_between_reads: Data are read again for the request with which more records than this were removed since
             they were read last; 0 where every request reads them, whatever number was given.
+        by_passes: Whether a request that would exceed the budget reads the rows to correct the weights, where that is
+            enough, instead of learning anew. Plans of earlier releases have no passes.
         class_weights: What the losses of records of each class are multiplied by, at most 1; None for 1.
+        sparse: Whether rows are sparse and every request refits: they have more than `NARROW` columns, or a Hessian
+            would be made for fewer than `SELDOM` records. Rounding is counted by their entries. Other sparse rows are
+            planned for as dense ones.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -66,15 +77,21 @@ class RefitPlan(BaseModel):
     budget: float
     downdate: bool
     strict: bool
+    sparse: bool = Field(default=False, exclude_if=lambda sparse: not sparse)
     records_between_reads: int
     class_weights: tuple[float, ...] | None = Field(default=None, exclude_if=lambda weights: weights is None)
+    by_passes: bool = Field(default=False, exclude_if=lambda by_passes: not by_passes)
 
     @field_validator("records_between_reads")
     @classmethod
     def _without_newton_every_request_reads(cls, records: int, info: ValidationInfo) -> int:
         """Return 0 where there is no Newton step; stored plans may have the number that was asked for."""
         # What is missing here was refused.
-        return records if _by_newton(info.data.get("classes", 1), info.data.get("features", 1)) else 0
+        known = info.data
+        newton = takes_newton_steps(
+            known.get("classes", 1), known.get("features", 1), sparse=known.get("sparse", False)
+        )
+        return records if newton else 0
 
     @classmethod
     def make(
@@ -91,6 +108,8 @@ class RefitPlan(BaseModel):
         records_between_reads: int | None = None,
         downdate: bool | None = None,
         class_weights: tuple[float, ...] | None = None,
+        sparse: bool = False,
+        by_passes: bool | None = None,
     ) -> Self:
         """Return the plan for a target.
 
@@ -103,9 +122,12 @@ class RefitPlan(BaseModel):
             delta: Strictly between 0 and 1, or ``"auto"`` or ``"1/n"`` (`required_delta`).
             sigma: Standard deviation of the published noise.
             strict: Whether the time of reading shall depend on counts alone.
-            records_between_reads: None: `schedule.strict_records` if ``strict``, else `schedule.usual_records`.
-            downdate: None: up to `LARGEST_DOWNDATE` columns, and always for ridge regression.
+            records_between_reads: None: `schedule.strict_records` if ``strict``, else `schedule.usual_records`, and
+                with passes at least one in `SHARE_LEFT`.
+            downdate: None: up to `LARGEST_DOWNDATE` columns, and always for ridge regression and with passes.
             class_weights: Between 0 and 1, one a class: those of two in the order -1, +1. None: all are 1.
+            sparse: Whether rows are sparse. How many entries they have is known later (`require_representable`).
+            by_passes: None: where learning anew is dear (`DEAR`), of two classes, dense, and not ``strict``.
 
         Raises:
             AssumptionError: float64 cannot keep to the budget.
@@ -121,6 +143,7 @@ class RefitPlan(BaseModel):
                 f"strong_convexity, which is 1 / (C n) or alpha / n, must lie between {1 / STRONGEST:g} and "
                 f"{STRONGEST:g}, got {strong_convexity:.3g}"
             )
+        narrow, sparse = sparse and features <= NARROW, sparse and features > NARROW
         sigma = required_sigma(sigma)
         delta = required_delta(delta, n)
         budget = release.budget_of(epsilon=float(epsilon), delta=delta, strong_convexity=strong_convexity, sigma=sigma)
@@ -132,17 +155,35 @@ class RefitPlan(BaseModel):
             sigma=sigma,
             delta=delta,
             budget=budget,
+            terms=FEWEST_TERMS if sparse else None,
         )
+        # Learning anew from sparse rows takes a few passes more than a correction, and washes out what was removed.
+        can_pass = (
+            classes == 2
+            and takes_newton_steps(classes, features, sparse=sparse or narrow)
+            and not strict
+            and records_between_reads != 0
+        )
+        if by_passes is None:
+            by_passes = can_pass and n * features * (8 + features / 20) >= DEAR
+        elif by_passes and not can_pass:
+            raise ParameterError("by_passes needs two classes, dense rows, Newton steps, and a plan that is not strict")
         if downdate is None:
-            downdate = classes == 1 or features <= LARGEST_DOWNDATE
-        most = cls._most_records(n, features, classes, strong_convexity, budget, downdate, strict)
+            downdate = classes == 1 or features <= LARGEST_DOWNDATE or by_passes
+        newton = takes_newton_steps(classes, features, sparse=sparse)
+        most = cls._most_records(n, features, classes, strong_convexity, budget, downdate, strict) if newton else 0
+        if by_passes:
+            most = max(most, n // SHARE_LEFT)
         if records_between_reads is not None:
             require_count(least=0, records_between_reads=records_between_reads)
-            if strict and _by_newton(classes, features) and records_between_reads > most:
+            if strict and newton and records_between_reads > most:
                 raise ParameterError(
                     f"records_between_reads must be at most {most} where strict, for these constants bound the "
                     f"gradient after so many removed records only; got {records_between_reads}"
                 )
+        most = most if records_between_reads is None else records_between_reads
+        if narrow and newton and most < SELDOM:
+            sparse, most = True, 0
         return cls(
             n=n,
             features=features,
@@ -154,18 +195,18 @@ class RefitPlan(BaseModel):
             budget=budget,
             downdate=downdate,
             strict=strict,
-            records_between_reads=most if records_between_reads is None else records_between_reads,
+            records_between_reads=most,
             class_weights=class_weights,
+            sparse=sparse,
+            by_passes=by_passes,
         )
 
     @staticmethod
     def _most_records(
         n: int, features: int, classes: int, strong_convexity: float, budget: float, downdate: bool, strict: bool
     ) -> int:
-        if not _by_newton(classes, features):
-            return 0
         if classes == 1:
-            return max(1, n // SHARE_OF_RIDGE)
+            return max(1, n // SHARE_LEFT)
         if strict:
             return schedule.strict_records(n=n, strong_convexity=strong_convexity, budget=budget, downdate=downdate)
         return schedule.usual_records(
@@ -199,6 +240,7 @@ class RefitPlan(BaseModel):
             records_between_reads=self.records_between_reads,
             downdate=self.downdate,
             class_weights=self.class_weights,
+            by_passes=self.by_passes,
         )
 
     @property
@@ -217,11 +259,31 @@ class RefitPlan(BaseModel):
     @property
     def removes_by_newton(self) -> bool:
         """Whether requests may be answered without reading data."""
-        return _by_newton(self.classes, self.features)
+        return takes_newton_steps(self.classes, self.features, sparse=self.sparse)
+
+    def require_representable(self, terms: Terms) -> None:
+        """Raise `AssumptionError` where float64 cannot keep to the budget: sums over these rows are too long."""
+        release.require_representable(
+            n=self.n,
+            features=self.features,
+            classes=self.classes,
+            strong_convexity=self.strong_convexity,
+            sigma=self.sigma,
+            delta=self.delta,
+            budget=self.budget,
+            terms=terms,
+        )
 
 
-def _by_newton(classes: int, features: int) -> bool:
-    return classes <= 2 and features <= LARGEST_FACTOR
+def takes_newton_steps(classes: int, features: int, *, sparse: bool) -> bool:
+    """Return whether a Hessian is made and factored: for one score a record, and not too many columns.
+
+    Args:
+        classes: At least 2; 1 for ridge regression.
+        features: Columns of a row.
+        sparse: `RefitPlan.sparse`.
+    """
+    return classes <= 2 and features <= LARGEST_FACTOR and not sparse
 
 
 @dataclass(frozen=True)
@@ -231,11 +293,12 @@ class Counts:
     Attributes:
         removed: Records removed.
         requests: Requests answered, and additions of records: as many releases, and the first one.
-        since_read: Records removed since data were read.
+        since_read: Records removed since data were read, passes not counted.
         scheduled: Requests for which data were read as planned.
         unscheduled: Requests for which they were read because the budget would have been exceeded.
         additions: How often records were added; data were read each time.
         added: Records added.
+        passes: Requests for which rows were read to correct the weights, without learning anew.
     """
 
     removed: int = 0
@@ -245,15 +308,17 @@ class Counts:
     unscheduled: int = 0
     additions: int = 0
     added: int = 0
+    passes: int = 0
 
     def after(self, records: int, reading: Reading, *, added: int = 0) -> "Counts":
         """Return them after one more release: so many records were removed, and so many added."""
         return Counts(
             self.removed + records,
             self.requests + 1,
-            0 if reading != "none" else self.since_read + records,
+            self.since_read + records if reading in ("none", "pass") else 0,
             self.scheduled + (reading == "scheduled"),
             self.unscheduled + (reading == "unscheduled"),
             self.additions + (reading == "addition"),
             self.added + added,
+            self.passes + (reading == "pass"),
         )

@@ -198,7 +198,7 @@ def test_weights_of_classes_stay_within_the_same_bounds(size: float, classes: in
     step = 1e-6 * draw.standard_normal(weights.shape)
     # The Hessian and the loss are the gradient's: differences of the next order are all that is left.
     change = objective.gradient(weights + step) - objective.gradient(weights - step)
-    assert change == pytest.approx(2 * objective.hessian_product(weights, step), rel=1e-5, abs=1e-13)
+    assert change == pytest.approx(2 * objective.hessian_at(weights)(step), rel=1e-5, abs=1e-13)
     gain = objective.value(weights + 100 * step) - objective.value(weights - 100 * step)
     assert gain == pytest.approx(float(200 * objective.gradient(weights) @ step), rel=1e-5, abs=1e-13)
     if classes == 2:
@@ -239,7 +239,7 @@ def test_ridge_regression_is_within_its_bounds(n: int, d: int, size: float):
     off = (product - evaluated.astype(LONG) @ w).astype(float)
     size_of_product = rounding.product_error(features=d, strong_convexity=m, norm=length, classes=1)
     assert np.linalg.norm(off) <= size_of_product
-    assert objective.hessian_product(weights, weights) == pytest.approx(product, rel=1e-11, abs=1e-12 * size)
+    assert objective.hessian_at(weights)(weights) == pytest.approx(product, rel=1e-11, abs=1e-12 * size)
     ghat = removed_gradient(rows[:9], targets[:9], weights, n, squared=True)
     left = (x[9:] @ w - y[9:]) @ x[9:] / n + LONG(m) * w
     few = rounding.gradient_error(records=9, n=n, features=d, classes=1, weight_norm=length, strong_convexity=0.0)

@@ -49,7 +49,8 @@ class Step:
         moved: ``|w - w_B|`` before the step.
         moved_after: ``|w + v - w_B|``.
         seminorm: ``|v|_H``; infinite where it is not known.
-        moved_seminorm: ``|w - w_B|_H``; infinite where it is not known.
+        moved_seminorm: ``|w - w_B|_H`` before the step; infinite where it is not known.
+        moved_after_seminorm: ``|w + v - w_B|_H``; infinite where it is not known.
     """
 
     length: float
@@ -57,6 +58,7 @@ class Step:
     moved_after: float
     seminorm: float = math.inf
     moved_seminorm: float = math.inf
+    moved_after_seminorm: float = math.inf
 
 
 def residual_after(

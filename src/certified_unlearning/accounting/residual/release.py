@@ -29,7 +29,7 @@ from certified_unlearning.accounting.core.checks import (
 )
 from certified_unlearning.accounting.core.conversion import epsilon_from_mu, mu_from_epsilon
 from certified_unlearning.accounting.core.rounding import FAILURE, UNIT_ROUNDOFF, longest_noise, resolution
-from certified_unlearning.accounting.residual.rounding import OUTWARD, gradient_error
+from certified_unlearning.accounting.residual.rounding import OUTWARD, Terms, gradient_error
 from certified_unlearning.errors import AssumptionError
 from certified_unlearning.text import rounded_up
 
@@ -93,7 +93,15 @@ def largest_weights(*, classes: int, strong_convexity: float, residual: float) -
 
 
 def require_representable(
-    *, n: int, features: int, classes: int, strong_convexity: float, sigma: float, delta: float, budget: float
+    *,
+    n: int,
+    features: int,
+    classes: int,
+    strong_convexity: float,
+    sigma: float,
+    delta: float,
+    budget: float,
+    terms: Terms | None = None,
 ) -> None:
     """Raise `AssumptionError` where float64 cannot keep to a budget; no data are looked at.
 
@@ -108,6 +116,7 @@ def require_representable(
         sigma: Standard deviation of the published noise.
         delta: Of the guarantee.
         budget: ``tau``.
+        terms: How many numbers the sums of a gradient have; None for those of dense rows.
 
     Raises:
         AssumptionError: ``sigma`` or ``strong_convexity`` is too small (the message names what would be enough), or the
@@ -118,7 +127,13 @@ def require_representable(
     require_probability(delta=delta)
     weights = largest_weights(classes=classes, strong_convexity=strong_convexity, residual=budget)
     unavoidable = gradient_error(
-        records=n, n=n, features=features, classes=classes, weight_norm=weights, strong_convexity=strong_convexity
+        records=n,
+        n=n,
+        features=features,
+        classes=classes,
+        weight_norm=weights,
+        strong_convexity=strong_convexity,
+        terms=terms,
     )
     if unavoidable > ROUNDING_SHARE * budget:
         enough = sigma * unavoidable / (ROUNDING_SHARE * budget)

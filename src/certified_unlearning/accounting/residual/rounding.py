@@ -27,6 +27,12 @@ all of it ``|H|_F <= r^2 / 4 + sqrt(d) m``.
 1``, off by what the score is and by one ``u`` of the difference; the Hessian, ``X'X / n + m I``, has no scores, and
 ``r^2`` takes the place of ``r^2 / 4``.
 
+*Sparse rows* make the same sums with fewer terms: a score is the sum of a row's stored entries, one after another, and
+an entry of ``X'c`` that of a column's. SciPy's products of CSR and CSC matrices are such loops; terms that are not
+stored are exact zeros, which no sum rounds. So ``d`` becomes the most entries of a row, and in the chain the rows of a
+block become the most entries of a column (`sparse_terms`). Up to `NARROW` columns the blocks are those of dense rows:
+what is bounded by ``d`` and `chain` is bounded for sparse rows, too.
+
 *A product* ``H v`` is off by ``gamma_d |H|_F |v|``: the same entries with absolute values have the same norm.
 
 A factor of a matrix and a solution by it are never trusted: a step ``v`` is the numbers that came out, and what they
@@ -36,6 +42,7 @@ sums of bounds by `OUTWARD` for their own rounding.
 """
 
 import math
+from typing import NamedTuple
 
 from certified_unlearning.accounting.core.rounding import NORM_EXCESS, SMALLEST_NORMAL, UNIT_ROUNDOFF
 
@@ -51,12 +58,60 @@ COEFFICIENT_ERROR = 8 * UNIT
 """Of an evaluated sigmoid, relative."""
 BLOCK_NUMBERS = 1 << 16
 """Numbers of the rows that are multiplied at once: as many as a processor keeps near."""
+NARROW = 1000
+"""Up to so many columns sparse rows are multiplied in the same blocks as dense ones."""
+SPARSE_ROWS = 4096
+"""Sparse rows of more columns that are multiplied at once, at least."""
 _INTERPLAY = 1.01
+
+
+class Terms(NamedTuple):
+    """How many numbers are added one after another, at most.
+
+    Attributes:
+        score: For the score of a row.
+        total: For an entry of a sum over rows.
+    """
+
+    score: int
+    total: int
+
+
+FEWEST_TERMS = Terms(1, 1)
+"""Of sparse rows that are not known yet."""
 
 
 def block_rows(features: int) -> int:
     """Return how many rows of so many columns make a block: about `BLOCK_NUMBERS` numbers, 256 to 4096 rows."""
     return min(4096, max(256, BLOCK_NUMBERS // features))
+
+
+def sparse_block_rows(records: int, features: int, entries: int) -> int:
+    """Return how many sparse rows make a block.
+
+    Blocks of wide rows have about as many entries as there are columns, or more: the sum over a block has a number for
+    every column.
+
+    Args:
+        records: Number of rows.
+        features: Columns of a row.
+        entries: Stored entries of all rows.
+    """
+    if features <= NARROW:
+        return block_rows(features)
+    return max(SPARSE_ROWS, math.ceil(features * records / max(1, entries)))
+
+
+def sparse_terms(*, records: int, block: int, in_a_row: int, in_a_column: int) -> Terms:
+    """Return how many numbers are added where blocks of sparse rows are multiplied.
+
+    Args:
+        records: Number of rows.
+        block: Rows of a block.
+        in_a_row: The most stored entries of a row.
+        in_a_column: The most stored entries of a column.
+    """
+    return Terms(in_a_row, min(in_a_column, block) + math.ceil(records / block) + 2)
 
 
 def gamma(count: int) -> float:
@@ -70,7 +125,14 @@ def norm_above(evaluated: float, dimension: int) -> float:
 
 
 def gradient_error(
-    *, records: int, n: int, features: int, classes: int, weight_norm: float, strong_convexity: float
+    *,
+    records: int,
+    n: int,
+    features: int,
+    classes: int,
+    weight_norm: float,
+    strong_convexity: float,
+    terms: Terms | None = None,
 ) -> float:
     """Return how far, in norm, an evaluated gradient may be from the exact one; see the module.
 
@@ -81,7 +143,9 @@ def gradient_error(
         classes: 2, or the number of scores of softmax regression; 1 for ridge regression.
         weight_norm: A bound on ``|w|``.
         strong_convexity: ``m`` of a regulariser in the gradient; 0 for a sum over some records only.
+        terms: How many numbers its sums have; None for those of dense rows.
     """
+    terms = terms or Terms(features, chain(records, features))
     if classes == 1:
         longest = ROW_NORM * weight_norm + 1
         slope, coefficient_error = 1.0, 2 * UNIT * longest
@@ -90,8 +154,8 @@ def gradient_error(
     else:
         slope, coefficient_error, longest = 0.5, (2.0 * classes + 16) * UNIT, math.sqrt(2)
     mean = records / n
-    scores = slope * gamma(features) * ROW_NORM * weight_norm
-    summed = (scores + coefficient_error) + gamma(chain(records, features)) * longest
+    scores = slope * gamma(terms.score) * ROW_NORM * weight_norm
+    summed = (scores + coefficient_error) + gamma(terms.total) * longest
     regulariser = strong_convexity * weight_norm
     ends = 3 * UNIT * (mean * ROW_NORM * longest + regulariser)
     return _INTERPLAY * (mean * ROW_NORM * summed + ends) + _underflow(features * max(1, classes))

@@ -27,6 +27,26 @@ NOT_PROMISED = (
     "nothing about the secret state (weights without noise, matrix and factor), which depends on removed records until "
     "data are read again",
 )
+NOT_PROMISED_BY_PASSES = (
+    *NOT_PROMISED[:-1],
+    "nothing about the secret state (weights without noise, matrix and factor), which depends on removed records until "
+    "the model is learned anew: passes only correct the weights",
+)
+
+
+_GRADIENT = Assumption(
+    statement="the gradient's norm on the remaining records was at most budget at every release",
+    status="checked",
+    by="evaluated when data are read, bounded by the mechanism after every request; verifying arithmetic alone cannot "
+    "see it",
+)
+_DISTANCE = Assumption(
+    statement="the weights without noise were at most budget / strong_convexity from the exact minimiser on the "
+    "remaining records at every release",
+    status="checked",
+    by="the least of three bounds (the gradient's norm, its norm in the metric of the Hessian, and Newton's step from "
+    "there), evaluated at readings and passes, bounded after every request; verifying arithmetic alone cannot see it",
+)
 
 
 def assumptions(
@@ -36,6 +56,7 @@ def assumptions(
     noise_resolution: float,
     strict: bool,
     unscheduled: bool,
+    by_passes: bool = False,
     class_weights: bool = False,
     targets: bool = False,
     additions: bool = False,
@@ -48,6 +69,7 @@ def assumptions(
         noise_resolution: How far it may be from exact noise.
         strict: Whether data are read again by counts alone.
         unscheduled: Whether they were read at another time.
+        by_passes: Whether rows may be read to correct the weights, and the distance to the minimiser is certified.
         class_weights: Whether classes count differently.
         targets: Whether there are targets in the place of classes.
         additions: Whether records were added.
@@ -69,12 +91,7 @@ def assumptions(
             if additions
             else "the l2 regulariser, whose strength is a constant that a removal does not change",
         ),
-        Assumption(
-            statement="the gradient's norm on the remaining records was at most budget at every release",
-            status="checked",
-            by="evaluated when data are read, bounded by the mechanism after every request; verifying arithmetic alone "
-            "cannot see it",
-        ),
+        _DISTANCE if by_passes else _GRADIENT,
         Assumption(
             statement="rounding is paid for",
             status="checked",
@@ -87,7 +104,7 @@ def assumptions(
             status="assumed",
             by="no software can see it",
         ),
-        _timing(strict, unscheduled),
+        _timing(strict, unscheduled, by_passes),
         Assumption(
             statement="nobody concludes anything from the last bits of the published weights' noise",
             status="assumed",
@@ -104,11 +121,14 @@ def assumptions(
     )
 
 
-def _timing(strict: bool, unscheduled: bool) -> Assumption:
+def _timing(strict: bool, unscheduled: bool, by_passes: bool) -> Assumption:
     statement = "nobody concludes anything from when data were read again"
     if strict and not unscheduled:
         by = "it follows from the sizes of requests alone, by a bound that holds for all data"
         return Assumption(statement=statement, status="checked", by=by)
+    if by_passes and not unscheduled:
+        by = "whether a request needed a pass over the rows, or no reading before its time, depends on the data"
+        return Assumption(statement=statement, status="assumed", by=by)
     by = (
         "a reading was not scheduled: that it was needed depends on the data"
         if unscheduled

@@ -6,10 +6,11 @@ are for the operator's eyes.
 
 import math
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import issparse
 
 DROWNING = 0.9
 """A column that carries more than this share drowns the others."""
@@ -39,33 +40,39 @@ class Shares:
     """A tally over rows. Rows of zeros do not count.
 
     Args:
-        columns: The column that each feature belongs to: the features of a one-hot column count together.
+        columns: The column that each feature belongs to: the features of a one-hot column count together. Or how many
+            features there are, each a column of its own without a name, for there may be a million of these.
     """
 
-    def __init__(self, columns: Sequence[str]) -> None:
-        self._names = list(dict.fromkeys(columns))
-        place = {name: number for number, name in enumerate(self._names)}
-        self._column_of = np.array([place[name] for name in columns])
-        self._sums = np.zeros(len(columns))
+    def __init__(self, columns: Sequence[str] | int) -> None:
+        self._names: Sequence[str] | None = None
+        features = columns if isinstance(columns, int) else len(columns)
+        self._column_of: NDArray[np.int64] = np.arange(features)
+        if not isinstance(columns, int):
+            self._names = list(dict.fromkeys(columns))
+            place = {name: number for number, name in enumerate(self._names)}
+            self._column_of = np.array([place[name] for name in columns])
+        self._sums = np.zeros(features)
         self._rows = 0
 
-    def add(self, rows: NDArray[np.floating]) -> None:
-        """Count some rows, shape ``(rows, features)``, without the constant of an intercept."""
-        squares = np.square(rows, dtype=np.float64)
-        norms = squares.sum(axis=1)
+    def add(self, rows: Any) -> None:
+        """Count some rows, shape ``(rows, features)``, sparse or not, without the constant of an intercept."""
+        squares = rows.astype(np.float64).power(2) if issparse(rows) else np.square(rows, dtype=np.float64)
+        norms = np.asarray(squares.sum(axis=1))
         counts = norms > np.finfo(np.float64).tiny  # The inverse of a smaller number may be infinite.
         self._sums += np.divide(1, norms, out=np.zeros_like(norms), where=counts) @ squares
         self._rows += int(counts.sum())
 
     def largest(self) -> DominantColumn | None:
         """Return the column that drowns the others; None if there is none, or if there is one column only."""
-        if len(self._names) < 2 or not self._rows:
+        shares = np.bincount(self._column_of, self._sums) / max(1, self._rows)
+        if len(shares) < 2 or not self._rows:
             return None
-        shares = np.bincount(self._column_of, self._sums) / self._rows
         most = int(shares.argmax())
         if shares[most] <= DROWNING:
             return None
-        return DominantColumn(self._names[most], float(shares[most]), len(self._names) - 1)
+        name = f"column {most} of X" if self._names is None else self._names[most]
+        return DominantColumn(name, float(shares[most]), len(shares) - 1)
 
 
 def sampled(records: int, features: int) -> NDArray[np.int64] | slice:

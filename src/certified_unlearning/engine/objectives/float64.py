@@ -2,23 +2,33 @@
 
 ``f(w) = (1/n) sum_i loss(x_i, y_i, w) + (m/2) |w|^2`` over rows of norm at most 1, in which rows of zeros have no
 gradient: what a removed record leaves (adjacency `zero-out`). Rows are read in blocks, so nothing of their size is made
-besides them; `accounting.residual.rounding` bounds how far what comes out is from the exact numbers.
+besides them; `accounting.residual.rounding` bounds how far what comes out is from the exact numbers. Rows may be sparse
+(`objectives.sparse`): blocks of these multiply as arrays do.
 """
 
-from collections.abc import Iterator
+import functools
+import math
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg.blas import dsyrk
+from scipy.sparse import csr_array, issparse
 from scipy.special import expit
 
 from certified_unlearning.accounting.core.losses import scores_per_record
-from certified_unlearning.accounting.residual.rounding import block_rows
+from certified_unlearning.accounting.residual.rounding import Terms, block_rows, chain
+from certified_unlearning.engine.compiled import gradient as compiled
+from certified_unlearning.engine.objectives import sparse
 from certified_unlearning.errors import ParameterError
 
 Array = NDArray[np.float64]
+Rows = Any
+"""An array, or a sparse matrix, for which SciPy has no types."""
+Product = Callable[[Array], Array]
+"""A symmetric matrix, as what it makes of a vector."""
 
 
 @dataclass(frozen=True)
@@ -26,7 +36,7 @@ class Regression:
     """A regularised loss of linear scores.
 
     Attributes:
-        rows: Shape ``(records, d)``; float32 numbers are taken as they are, and may lie in a file.
+        rows: Shape ``(records, d)``; float32 numbers are taken as they are, and may lie in a file; or sparse, float64.
         labels: Shape ``(records,)``: -1.0 or 1.0 of two classes, of more the class' number; of ridge regression
             targets.
         n: What the sum is divided by.
@@ -35,7 +45,7 @@ class Regression:
         class_weights: What the losses of records of each class are multiplied by, at most 1; None for 1.
     """
 
-    rows: Array
+    rows: Rows
     labels: NDArray[Any]
     n: int
     strong_convexity: float
@@ -44,13 +54,28 @@ class Regression:
 
     def sample(self, every: int) -> Self:
         """Return the same for every so-many-th record."""
-        rows, labels = np.ascontiguousarray(self.rows[::every], np.float64), self.labels[::every]
-        return type(self)(rows, labels, len(rows), self.strong_convexity, self.classes, self.class_weights)
+        rows, labels = self.rows[::every], self.labels[::every]
+        if not issparse(rows):
+            rows = np.ascontiguousarray(rows, np.float64)
+        return type(self)(rows, labels, len(labels), self.strong_convexity, self.classes, self.class_weights)
 
-    def blocks(self) -> Iterator[tuple[Array, NDArray[Any]]]:
+    def blocks(self) -> Iterator[tuple[Any, NDArray[Any]]]:
         """Yield rows and labels, block by block; rows of another type become float64 a block at a time."""
+        if issparse(self.rows):
+            yield from self._sparse_blocks
+            return
         for some in _blocks_of(*self.rows.shape):
             yield np.asarray(self.rows[some], np.float64), self.labels[some]
+
+    @functools.cached_property
+    def _sparse_blocks(self) -> list[tuple[csr_array, NDArray[Any]]]:
+        return [(block, self.labels[some]) for some, block in sparse.blocks(self.rows)]
+
+    @functools.cached_property
+    def terms(self) -> Terms:
+        """How many numbers are added, at most, where `blocks` are multiplied from either side."""
+        records, features = self.rows.shape
+        return sparse.terms(self.rows) if issparse(self.rows) else Terms(features, chain(records, features))
 
     @property
     def dimension(self) -> int:
@@ -71,9 +96,15 @@ class LogisticRegression64(Regression):
 
     def gradient(self, weights: Array) -> Array:
         """Return the gradient, shape ``(d,)``."""
-        total = np.zeros_like(weights)
-        for x, y in self.blocks():
-            total += x.T @ _coefficients(x @ weights, y, self.class_weights)
+        if compiled.takes(self.rows, self.labels):
+            size = block_rows(self.rows.shape[1])
+            total = compiled.logistic_gradient(
+                self.rows, self.labels, weights, block=size, class_weights=self.class_weights
+            )
+        else:
+            total = np.zeros_like(weights)
+            for x, y in self.blocks():
+                total += x.T @ _coefficients(x @ weights, y, self.class_weights)
         return total / self.n + self.strong_convexity * weights
 
     def gradient_and_hessian(self, weights: Array) -> tuple[Array, Array]:
@@ -84,18 +115,22 @@ class LogisticRegression64(Regression):
             scores = x @ weights
             total += x.T @ _coefficients(scores, y, self.class_weights)
             scaled = _scaled_rows(x, scores, y, self.class_weights)
-            hessian += dsyrk(1.0, scaled.T, lower=1)  # Added as a whole: `chain` counts on it.
+            hessian += _squared(scaled)  # Added as a whole: `chain` counts on it.
         hessian /= self.n
         hessian[np.diag_indices(d)] += self.strong_convexity
         return total / self.n + self.strong_convexity * weights, hessian
 
-    def hessian_product(self, weights: Array, vector: Array) -> Array:
-        """Return the Hessian at ``weights`` times a vector."""
-        total = np.zeros_like(weights)
-        for x, y in self.blocks():
-            curvatures = weighted(_curvatures(x @ weights), y, self.class_weights)
-            total += x.T @ (curvatures * (x @ vector))
-        return total / self.n + self.strong_convexity * vector
+    def hessian_at(self, weights: Array) -> Product:
+        """Return a function that multiplies vectors by the Hessian at ``weights``."""
+        curvatures = [weighted(_curvatures(x @ weights), y, self.class_weights) for x, y in self.blocks()]
+
+        def product(vector: Array) -> Array:
+            total = np.zeros_like(vector)
+            for (x, _), known in zip(self.blocks(), curvatures, strict=True):
+                total += x.T @ (known * (x @ vector))
+            return total / self.n + self.strong_convexity * vector
+
+        return product
 
 
 class SoftmaxRegression64(Regression):
@@ -122,16 +157,21 @@ class SoftmaxRegression64(Regression):
             total += weighted(probabilities.T, y, self.class_weights) @ x
         return total.ravel() / self.n + self.strong_convexity * weights
 
-    def hessian_product(self, weights: Array, vector: Array) -> Array:
-        """Return the Hessian at ``weights`` times a vector."""
-        by_class, of_class = weights.reshape(self.classes, -1), vector.reshape(self.classes, -1)
-        total = np.zeros_like(by_class)
-        for x, y in self.blocks():
-            probabilities, changes = _softmax(x @ by_class.T), x @ of_class.T
-            products = probabilities * changes
-            products -= probabilities * products.sum(axis=1, keepdims=True)
-            total += weighted(products.T, y, self.class_weights) @ x
-        return total.ravel() / self.n + self.strong_convexity * vector
+    def hessian_at(self, weights: Array) -> Product:
+        """Return a function that multiplies vectors by the Hessian at ``weights``."""
+        by_class = weights.reshape(self.classes, -1)
+        known = [_softmax(x @ by_class.T) for x, _ in self.blocks()]
+
+        def product(vector: Array) -> Array:
+            of_class = vector.reshape(self.classes, -1)
+            total = np.zeros_like(of_class)
+            for (x, y), probabilities in zip(self.blocks(), known, strict=True):
+                products = probabilities * (x @ of_class.T)
+                products -= probabilities * products.sum(axis=1, keepdims=True)
+                total += weighted(products.T, y, self.class_weights) @ x
+            return total.ravel() / self.n + self.strong_convexity * vector
+
+        return product
 
 
 class RidgeRegression64(Regression):
@@ -155,17 +195,21 @@ class RidgeRegression64(Regression):
         hessian = np.zeros((d, d), order="F")
         for x, y in self.blocks():
             total += x.T @ (x @ weights - y)
-            hessian += dsyrk(1.0, x.T, lower=1)  # Added as a whole: `chain` counts on it.
+            hessian += _squared(x)  # Added as a whole: `chain` counts on it.
         hessian /= self.n
         hessian[np.diag_indices(d)] += self.strong_convexity
         return total / self.n + self.strong_convexity * weights, hessian
 
-    def hessian_product(self, weights: Array, vector: Array) -> Array:
-        """Return the Hessian, the same at all ``weights``, times a vector."""
-        total = np.zeros_like(weights)
-        for x, _ in self.blocks():
-            total += x.T @ (x @ vector)
-        return total / self.n + self.strong_convexity * vector
+    def hessian_at(self, weights: Array) -> Product:
+        """Return a function that multiplies vectors by the Hessian, which is the same at all ``weights``."""
+
+        def product(vector: Array) -> Array:
+            total = np.zeros_like(vector)
+            for x, _ in self.blocks():
+                total += x.T @ (x @ vector)
+            return total / self.n + self.strong_convexity * vector
+
+        return product
 
 
 def removed_gradient(
@@ -188,6 +232,14 @@ def removed_gradient(
         coefficients = scores - labels[some] if squared else _coefficients(scores, labels[some], class_weights)
         ghat -= rows[some].T @ coefficients
     return ghat / n
+
+
+def curvature_roots(
+    rows: Array, labels: NDArray[Any], at: Array, n: int, class_weights: tuple[float, ...] | None = None
+) -> Array:
+    """Return rows ``sqrt(s'(x.w) / n) x``: the sum of their squares is these records' part of a logistic Hessian."""
+    roots: Array = _scaled_rows(rows, rows @ at, labels, class_weights) / math.sqrt(n)
+    return roots
 
 
 def downdate(
@@ -231,12 +283,17 @@ def _blocks_of(records: int, features: int) -> Iterator[slice]:
     return (slice(first, first + size) for first in range(0, records, size))
 
 
-def _scaled_rows(
-    rows: Array, scores: Array, labels: NDArray[Any], class_weights: tuple[float, ...] | None = None
-) -> Array:
+def _scaled_rows(rows: Any, scores: Array, labels: NDArray[Any], class_weights: tuple[float, ...] | None = None) -> Any:
     """Return ``sqrt(s(z) s(-z)) x`` for rows ``x`` with scores ``z``: their squares make the Hessian."""
-    scaled: Array = rows * np.sqrt(weighted(_curvatures(scores), labels, class_weights))[:, None]
-    return scaled
+    factors = np.sqrt(weighted(_curvatures(scores), labels, class_weights))
+    return sparse.multiplied(rows, factors) if issparse(rows) else rows * factors[:, None]
+
+
+def _squared(rows: Any) -> Array:
+    """Return ``X'X``, of which the lower half is set at least."""
+    if issparse(rows):
+        return (rows.T @ rows).toarray()  # type: ignore[no-any-return]
+    return dsyrk(1.0, rows.T, lower=1)  # type: ignore[no-any-return]
 
 
 def weighted(values: Array, labels: NDArray[Any], class_weights: tuple[float, ...] | None) -> Array:

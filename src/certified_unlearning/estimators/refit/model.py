@@ -6,16 +6,20 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import csr_array, issparse
 
+from certified_unlearning.accounting.residual.rounding import block_rows
 from certified_unlearning.certificate import ResidualCertificate
 from certified_unlearning.certificate import residual as certificates
 from certified_unlearning.engine.addresses import address
 from certified_unlearning.engine.normal_numbers import normal_numbers
+from certified_unlearning.engine.objectives import sparse
 from certified_unlearning.estimators.linear import LinearModel
 from certified_unlearning.estimators.records import writeable
-from certified_unlearning.estimators.scaling import Array
+from certified_unlearning.estimators.scaling import Array, dense
 from certified_unlearning.mechanisms.certified_refit import Fitted, objective_of, refit
-from certified_unlearning.mechanisms.newton_removal import Curvature, Model, NewtonRemoval
+from certified_unlearning.mechanisms.newton.state import Curvature, Model, left_of
+from certified_unlearning.mechanisms.newton_removal import NewtonRemoval
 from certified_unlearning.mechanisms.refit_plan import Counts, RefitPlan
 from certified_unlearning.text import counted, noun_of, rounded_up
 from certified_unlearning.vocabulary import Delta, NoiseSource, Reading
@@ -42,24 +46,40 @@ class RefitModel(LinearModel):
     records_between_reads: int | None = None
 
     def _asked(self) -> dict[str, Any]:
-        """Return those parameters that `RefitPlan.make` takes."""
+        """Return what `RefitPlan.make` takes of parameters, and of the form of rows."""
         names = ("epsilon", "delta", "sigma", "records_between_reads")
-        return {name: getattr(self, name) for name in names}
+        return {name: getattr(self, name) for name in names} | {"sparse": self._fits_sparse_rows}
+
+    def _in_form(self, X: Any) -> Any:
+        """Return checked features, sparse ones without duplicates; as an array where zeros become other numbers."""
+        scaling = self._scaling()
+        stays_sparse = issparse(X) and (scaling is None or scaling.keeps_zeros)
+        return sparse.canonical(X) if stays_sparse else dense(X)
 
     def _learn_from(self, plan: RefitPlan, X: NDArray[Any], labels: NDArray[Any]) -> None:
-        # Whatever is done to rows is done in float64: the bounds know how long a row is to 1.1e-6 only.
-        rows = self._rows(X.astype(np.float64, copy=False))
+        rows = self._rows(X.astype(np.float64, copy=False)) if issparse(X) else self._dense_rows(plan, X)
         labels = labels.astype(np.float64 if plan.classes <= 2 else np.int64)
-        self._model: Any = (
-            NewtonRemoval(plan).fit(rows, labels)
-            if plan.removes_by_newton
-            else refit(plan, objective_of(plan, rows, labels))
-        )
+        if plan.removes_by_newton:
+            self._model: Any = NewtonRemoval(plan).fit(rows, labels)
+        else:
+            objective = objective_of(plan, rows, labels)
+            plan.require_representable(objective.terms)
+            self._model = refit(plan, objective)
         self._plan, self._counts = plan, Counts()
         self._class_sizes = self._class_sizes_of(labels)
         self._store.keep(np.arange(plan.n), rows, labels)
         self._noise_source: NoiseSource = "system entropy"
         self.__dict__.update(self._released(self._model.weights, 0))
+
+    def _dense_rows(self, plan: RefitPlan, X: NDArray[Any]) -> NDArray[Any]:
+        # Where rows are wide or many, float32 numbers stay such. Whatever is done to rows is done in float64, piece by
+        # piece: the bounds know how long a row is to 1.1e-6 only, of which the last rounding takes 6e-8.
+        rows = np.empty((len(X), self._columns), np.float32 if X.dtype == np.float32 and plan.by_passes else np.float64)
+        size = block_rows(self._columns)
+        for start in range(0, len(X), size):
+            some = slice(start, start + size)
+            rows[some] = self._rows(X[some].astype(np.float64, copy=False))
+        return rows
 
     def _remove(self, named: NDArray[Any]) -> bool:
         gone = self._store.removable(named)
@@ -78,12 +98,14 @@ class RefitModel(LinearModel):
         self._remove_in_place(gone, carry_on)
         return not self._class_sizes.all()
 
-    def _without(self, gone_rows: Array, gone_labels: NDArray[Any]) -> tuple[Any, Reading]:
+    def _without(self, gone_rows: Any, gone_labels: NDArray[Any]) -> tuple[Any, Reading]:
         """Return the model without some records, whose rows are zero by now, and whether data were read."""
         plan, rows, labels = self._plan, self._store.rows, self._store.labels
         if not plan.removes_by_newton:
             return refit(plan, objective_of(plan, rows, labels)), "scheduled"
         since = self._counts.since_read
+        if issparse(gone_rows):
+            gone_rows = gone_rows.toarray()  # Some rows, of few columns: there is no Hessian of more.
         return NewtonRemoval(plan).remove(self._model, gone_rows, gone_labels, rows, labels, since_read=since)
 
     def _released(self, weights: Array, release: int) -> dict[str, Any]:
@@ -114,6 +136,8 @@ class RefitModel(LinearModel):
         read = counted(counts.scheduled, "time") + " as planned"
         if counts.unscheduled:
             read += f", {counted(counts.unscheduled, 'time')} earlier, which depends on the data"
+        if counts.passes:
+            read += f". For {counted(counts.passes, 'other')} they were read to correct the weights"
         of_all = stated.epsilon_all_releases
         return [
             f"Learned from {stated.n} {noun_of(stated.n, 'record')}; {counts.removed} removed since, in "
@@ -139,7 +163,7 @@ class RefitModel(LinearModel):
             model, store = self._model, self._store
             header["residual"] = model.residual
             arrays |= {
-                "training_rows": store.rows,
+                **_arrays_of(store.rows),
                 "training_labels": store.labels,
                 "removed": store.removed,
                 "secret": model.weights,
@@ -147,6 +171,8 @@ class RefitModel(LinearModel):
             if self._plan.removes_by_newton:
                 curvature = model.curvature
                 header["curvature"] = [curvature.error, curvature.not_downdated, curvature.usable]
+                if self._plan.by_passes:
+                    header["left"] = vars(model.left)
                 arrays |= {"at": curvature.at, "matrix": curvature.matrix, "factor": curvature.factor}
         return header, arrays
 
@@ -156,17 +182,38 @@ class RefitModel(LinearModel):
         self._counts = Counts(**header["counts"])
         self._noise_source = header["noise_source"]
         self._weights = arrays["weights"]
-        if "training_rows" in arrays:
+        if "training_labels" in arrays:
             self._restore_secret(header, arrays)
 
     def _restore_secret(self, header: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> None:
         """Set records and the secret state from a file."""
-        rows, labels, removed = (arrays[name] for name in ("training_rows", "training_labels", "removed"))
-        self._store.keep(np.where(removed, -1, np.arange(len(rows))), rows, labels)
+        labels, removed = arrays["training_labels"], arrays["removed"]
+        rows = _rows_of(arrays, (self._plan.n, self._plan.features))
+        self._store.keep(np.where(removed, -1, np.arange(len(labels))), rows, labels)
         self._class_sizes = self._class_sizes_of(labels[~removed])
-        secret = arrays["secret"], header["residual"]
+        weights, residual = arrays["secret"], header["residual"]
         if not self._plan.removes_by_newton:
-            self._model = Fitted(*secret)
+            self._model = Fitted(weights, residual)
             return
         matrix, factor = np.asfortranarray(arrays["matrix"]), np.asfortranarray(arrays["factor"])
-        self._model = Model(*secret, Curvature(arrays["at"], matrix, factor, *header["curvature"]))
+        left = left_of(header, strong_convexity=self._plan.strong_convexity)
+        self._model = Model(weights, left, Curvature(arrays["at"], matrix, factor, *header["curvature"]))
+
+
+def _arrays_of(rows: Any) -> dict[str, NDArray[Any] | None]:
+    """Return what a file keeps of rows: an array, or the three of a sparse matrix."""
+    if not issparse(rows):
+        return {"training_rows": rows}
+    return {"training_entries": rows.data, "training_columns": rows.indices, "training_ends": rows.indptr}
+
+
+def _rows_of(arrays: Mapping[str, NDArray[Any]], shape: tuple[int, int]) -> Any:
+    """Return the rows that a file keeps.
+
+    Raises:
+        ValueError: The arrays are no sparse matrix.
+    """
+    if "training_rows" in arrays:
+        return arrays["training_rows"]
+    parts = arrays["training_entries"], arrays["training_columns"], arrays["training_ends"]
+    return sparse.canonical(csr_array(parts, shape=shape))

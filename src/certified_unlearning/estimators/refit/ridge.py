@@ -17,6 +17,8 @@ class CertifiedRidge(RefitModel, RidgeRegressor):
     bound meets its budget, the data are read again, in one pass. With more than 5000 features every removal reads them.
     A reading learns anew from the remaining records: nothing of the removed ones stays in the secret state.
 
+    Sparse rows stay sparse, as in `CertifiedLogisticRegression`; with more than 1000 features every removal reads them.
+
     The certificate is that of `CertifiedLogisticRegression`: compared with an *exact refit plus the same noise*.
 
     The objective is that of scikit-learn's ``Ridge``, ``sum_i (x_i.w - y_i)^2 + alpha |w|^2``, but that the intercept

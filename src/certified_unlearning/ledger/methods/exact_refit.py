@@ -24,7 +24,8 @@ from certified_unlearning.ledger.methods.advice import Advice, Option, Shares
 from certified_unlearning.ledger.state import Batch
 from certified_unlearning.mechanisms.certified_refit import Fitted, objective_of, refit
 from certified_unlearning.mechanisms.learners.history import Removal
-from certified_unlearning.mechanisms.newton_removal import Curvature, Model, NewtonRemoval
+from certified_unlearning.mechanisms.newton.state import Curvature, Model, left_of
+from certified_unlearning.mechanisms.newton_removal import NewtonRemoval
 from certified_unlearning.mechanisms.refit_plan import Counts, RefitPlan
 from certified_unlearning.vocabulary import Reading
 
@@ -85,7 +86,8 @@ class ExactRefit(Method[RefitPlan]):
             return self._learned(self.plan_after([*answered, Answered(batch, None)]), "addition")
         if secret is None:
             raise DataError("the secret weights are missing, without which nothing can be removed")
-        plan, model = self.plan_after(answered), _model_of(secret)
+        plan = self.plan_after(answered)
+        model = _model_of(secret, plan)
         if not isinstance(model, Model):
             return self._learned(plan, "scheduled")
         if taken is None:
@@ -135,16 +137,18 @@ class ExactRefit(Method[RefitPlan]):
             curvature = model.curvature
             arrays |= {"at": curvature.at, "matrix": curvature.matrix, "factor": curvature.factor}
             header["curvature"] = [curvature.error, curvature.not_downdated]
+            if self._plan.by_passes:
+                header["left"] = vars(model.left)
         return Outcome(published, reading, Secret(arrays, header))
 
 
-def _model_of(secret: Secret) -> Model | Fitted:
+def _model_of(secret: Secret, plan: RefitPlan) -> Model | Fitted:
     arrays: Mapping[str, NDArray[Any]] = secret.arrays
     if "matrix" not in arrays:
         return Fitted(arrays["weights"], secret.header["residual"])
     matrix, factor = np.asfortranarray(arrays["matrix"]), np.asfortranarray(arrays["factor"])
     curvature = Curvature(arrays["at"], matrix, factor, *secret.header["curvature"])
-    return Model(arrays["weights"], secret.header["residual"], curvature)
+    return Model(arrays["weights"], left_of(secret.header, strong_convexity=plan.strong_convexity), curvature)
 
 
 def _counts(answered: Sequence[Answered]) -> Counts:

@@ -25,6 +25,10 @@ SECRET_STATE = (
     "nothing about the secret state (weights without noise, matrix and factor), which depends on removed records until "
     "data are read again"
 )
+SECRET_STATE_BY_PASSES = (
+    "nothing about the secret state (weights without noise, matrix and factor), which depends on removed records until "
+    "the model is learned anew: passes only correct the weights"
+)
 
 LEFT_OUT = {
     "requests are fixed in advance and do not depend on published models": _REACTIONS,
@@ -84,8 +88,9 @@ PLAIN_WORDS = {
     "give the removed record away": (
         "Two copies of the model's folder, from before and after the removal, show the records."
     ),
-    SECRET_STATE: (
-        "Secret files in the model's folder may contain information from removed records until it is learned anew."
+    **dict.fromkeys(
+        (SECRET_STATE, SECRET_STATE_BY_PASSES),
+        "Secret files in the model's folder may contain information from removed records until it is learned anew.",
     ),
     "nothing about parameters: until a shard is trained again they were learned with the records that have left it, "
     "and so were its boxes; both must stay secret": (

@@ -19,6 +19,7 @@ from certified_unlearning.ledger.personal.plain_words import (
     LEFT_OUT,
     NEW_REACTIONS,
     SECRET_STATE,
+    SECRET_STATE_BY_PASSES,
     comparison_in_plain_words,
     in_plain_words,
 )
@@ -292,7 +293,8 @@ class _Writer:
         left_out = [each for each in self._assumptions if each in LEFT_OUT]
         # The secret state is made anew with the model.
         anew = self.state.current.reading in ("scheduled", "unscheduled", "addition")
-        promised = [each for each in self.certified.not_promised if not (anew and each == SECRET_STATE)]
+        made_anew = (SECRET_STATE, SECRET_STATE_BY_PASSES) if anew else ()
+        promised = [each for each in self.certified.not_promised if each not in made_anew]
         return tuple(dict.fromkeys((*always, *in_plain_words([*left_out, *promised]))))
 
     def _checks(self) -> tuple[str, ...]:

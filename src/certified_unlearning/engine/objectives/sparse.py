@@ -1,0 +1,117 @@
+"""Sparse rows: CSR matrices in float64 whose blocks are views, and from which rows can be wiped.
+
+SciPy's products add the stored entries of a row, or of a column, one after another; `terms` says how many these are.
+"""
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import csr_array
+
+from certified_unlearning.accounting.residual.rounding import Terms, sparse_block_rows, sparse_terms
+from certified_unlearning.errors import DataError
+
+Array = NDArray[np.float64]
+
+
+def canonical(X: Any) -> csr_array:
+    """Return a sparse matrix as CSR without duplicate entries, whose indices are sorted and possible.
+
+    A norm is that of the entries only if no column has two of them. The arrays may be those of ``X``, which stays as it
+    is.
+
+    Raises:
+        DataError: An index is out of range, or the arrays do not fit each other.
+    """
+    csr = X.tocsr()
+    try:
+        # A new matrix: what this one says of its own order may be out of date.
+        rows = csr_array((csr.data, csr.indices, csr.indptr), shape=csr.shape)
+        rows.check_format(full_check=True)
+    except ValueError as error:
+        raise DataError(f"the sparse matrix X is damaged: {error}") from error
+    if not rows.has_canonical_format:
+        rows = rows.copy()
+        rows.sum_duplicates()
+    return rows
+
+
+def with_entries(rows: csr_array, entries: NDArray[Any]) -> csr_array:
+    """Return a matrix with other numbers in the same places."""
+    return csr_array((entries, rows.indices, rows.indptr), shape=rows.shape)
+
+
+def entries_of_rows(rows: csr_array) -> NDArray[Any]:
+    """Return how many entries each row has."""
+    return np.diff(rows.indptr)
+
+
+def norms(rows: csr_array) -> Array:
+    """Return the norms of rows without duplicate entries; infinite where a square overflows."""
+    with np.errstate(over="ignore"):
+        squares = np.square(rows.data, dtype=np.float64)
+        return np.sqrt(with_entries(rows, squares) @ np.ones(rows.shape[1]))  # type: ignore[no-any-return]
+
+
+def multiplied(rows: csr_array, factors: Array) -> csr_array:
+    """Return every row times its own number."""
+    return with_entries(rows, rows.data * np.repeat(factors, entries_of_rows(rows)))
+
+
+def divided(rows: csr_array, by: Array) -> csr_array:
+    """Return every row divided by its own number."""
+    return with_entries(rows, rows.data / np.repeat(by, entries_of_rows(rows)))
+
+
+def with_constant(rows: csr_array, *, factor: float, constant: float) -> csr_array:
+    """Return rows times a factor, in new arrays, with one column more in which each has the same number."""
+    records, features = rows.shape
+    entries = rows.nnz + records
+    kind = np.int32 if max(entries, features + 1) <= np.iinfo(np.int32).max else np.int64
+    indptr = rows.indptr.astype(kind) + np.arange(records + 1, dtype=kind)
+    own = np.ones(entries, dtype=bool)
+    own[indptr[1:] - 1] = False
+    data, indices = np.zeros(entries), np.full(entries, features, dtype=kind)
+    data[own], indices[own] = rows.data, rows.indices
+    data *= factor
+    data[indptr[1:] - 1] = constant
+    return csr_array((data, indices, indptr), shape=(records, features + 1))
+
+
+def wiped(rows: csr_array, gone: NDArray[np.int64]) -> csr_array:
+    """Return the matrix, in new arrays, with empty rows in some places: how many entries were there is gone, too."""
+    counts = entries_of_rows(rows).copy()
+    stays = np.ones(len(counts), dtype=bool)
+    stays[gone] = False
+    kept = np.repeat(stays, counts)
+    counts[gone] = 0
+    indptr = np.concatenate([[0], np.cumsum(counts)]).astype(rows.indptr.dtype)
+    return csr_array((rows.data[kept], rows.indices[kept], indptr), shape=rows.shape)
+
+
+def block_size(rows: csr_array) -> int:
+    """Return how many rows are multiplied at once."""
+    records, features = rows.shape
+    return sparse_block_rows(records, features, rows.nnz)
+
+
+def blocks(rows: csr_array) -> Iterator[tuple[slice, csr_array]]:
+    """Yield the places of a block's rows, and the block: a view of the same numbers."""
+    size, ends = block_size(rows), rows.indptr
+    for first in range(0, rows.shape[0], size):
+        last = min(first + size, rows.shape[0])
+        own = slice(ends[first], ends[last])
+        parts = rows.data[own], rows.indices[own], ends[first : last + 1] - ends[first]
+        yield slice(first, last), csr_array(parts, shape=(last - first, rows.shape[1]))
+
+
+def terms(rows: csr_array) -> Terms:
+    """Return how many numbers are added, at most, where the blocks are multiplied from either side."""
+    return sparse_terms(
+        records=rows.shape[0],
+        block=block_size(rows),
+        in_a_row=int(entries_of_rows(rows).max(initial=0)),
+        in_a_column=int(np.bincount(rows.indices, minlength=1).max()),
+    )

@@ -1,0 +1,35 @@
+"""L-BFGS with a first matrix that is better than a multiple of the identity: a Hessian's factor."""
+
+from dataclasses import dataclass, field
+
+from certified_unlearning.mechanisms.newton.state import Array, solve
+
+
+@dataclass
+class Secants:
+    """An approximation of an inverse Hessian, from a factor of another one and from steps that were taken.
+
+    Attributes:
+        factor: Cholesky's lower factor, shape ``(d, d)``.
+        pairs: Steps, changes of the gradient along them, and their products' inverses.
+    """
+
+    factor: Array
+    pairs: list[tuple[Array, Array, float]] = field(default_factory=list)
+
+    def add(self, step: Array, change: Array) -> None:
+        """Learn from a step and the gradient's change along it, if the loss is seen to curve there."""
+        product = float(step @ change)
+        if product > 0:
+            self.pairs.append((step, change, 1 / product))
+
+    def solved(self, gradient: Array) -> Array:
+        """Return about the inverse Hessian times a gradient (Nocedal and Wright, Numerical Optimization, 7.4)."""
+        right, shares = gradient, []
+        for step, change, inverse in reversed(self.pairs):
+            shares.append(inverse * float(step @ right))
+            right = right - shares[-1] * change
+        solution = solve(self.factor, right)
+        for (step, change, inverse), share in zip(self.pairs, reversed(shares), strict=True):
+            solution = solution + (share - inverse * float(change @ solution)) * step
+        return solution
