@@ -192,6 +192,9 @@ class DescentModel(LinearModel):
 class LangevinModel(DescentModel):
     """A linear model that learns and unlearns by Langevin unlearning's noisy steps."""
 
+    def _noise_of_weights(self) -> tuple[float, bool]:
+        return self._learner.sigma, True
+
     def _learn(self, rows: torch.Tensor, labels: torch.Tensor) -> None:
         progress = shown_progress("fit", self._learner.learning_steps)
         self._weights = self._learner.learn(rows, labels, [self._noise_key()], progress=progress).cpu().numpy()

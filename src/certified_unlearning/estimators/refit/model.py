@@ -78,6 +78,9 @@ class RefitModel(LinearModel):
         self._remove_in_place(gone, carry_on)
         return not self._class_sizes.all()
 
+    def _noise_of_weights(self) -> tuple[float, bool]:
+        return self._plan.sigma, False
+
     def _without(self, gone_rows: Array, gone_labels: NDArray[Any]) -> tuple[Any, Reading]:
         """Return the model without some records, whose rows are zero by now, and whether data were read."""
         plan, rows, labels = self._plan, self._store.rows, self._store.labels

@@ -1,0 +1,215 @@
+"""Guessers: who was learned and removed, from what is published. They decide about power, never about validity.
+
+A guess is a function of what is published and of `Known`, and returns a score for every canary: the larger, the more
+likely it was learned. It never gets the model itself, whose secret state names the canaries.
+"""
+
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import expit
+from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.linear_model import LogisticRegression, Ridge
+
+from certified_unlearning.audit.canaries import Array, Known
+from certified_unlearning.errors import ParameterError
+from certified_unlearning.estimators.objective import PublicObjective
+
+Published = Mapping[str, NDArray[Any]]
+Guess = Callable[[Published, Known], Array]
+PATH = 12
+"""How many iterations before and after the usual end of a solver its path is compared with."""
+WINDOW = 3
+"""How many steps of the path before and after that point are not trusted."""
+UNKNOWN_NOISE = 1e-4
+"""Of solvers without noise, the share of the canaries' effects that a reference may be off by."""
+PAIRS = 4
+"""Of models that the guesser learns itself: one from half of the canaries, one from the others."""
+
+
+def from_weights(objective: PublicObjective, known: Known, path: Sequence[Array] = ()) -> Guess:
+    """Return the guess by published weights of a linear model: the best linear one for the effects of canaries.
+
+    The effect of a canary is about ``-H^-1`` times its gradient, at the minimiser of the objective without canaries.
+    What is published differs from a reference without canaries by the effects of the members and by noise; the guess
+    is the linear estimate of who is a member with the least mean squared error.
+
+    Args:
+        objective: What the model minimises.
+        known: What the guesser knows; the guess made serves all runs.
+        path: Weights of a solver without canaries after more and more iterations. The nearest to what is published,
+            of these and the minimiser, is compared with.
+    """
+    rows, targets = _with_intercept(objective, known.X), objective.targets(known.y)
+    weights_of = np.where(targets > 0, objective.class_weights[1], objective.class_weights[0])
+    minimiser = _minimiser(objective, rows, targets, weights_of)
+    _, curvature = _derivatives(objective, rows @ minimiser, targets)
+    regulariser = np.full(rows.shape[1], objective.strength)
+    if objective.intercept and not objective.intercept_regularised:
+        regulariser[-1] = 0.0
+    hessian = (rows * (curvature * weights_of)[:, None]).T @ rows + np.diag(regulariser)
+    canaries, labels = _with_intercept(objective, known.rows), objective.targets(known.labels)
+    slope, _ = _derivatives(objective, canaries @ minimiser, labels)
+    shares = np.where(labels > 0, objective.class_weights[1], objective.class_weights[0])
+    effects = -np.linalg.solve(hessian, canaries.T) * (known.copies * shares * slope)
+    share = known.members / len(known.rows)
+    spread = share * (1 - share) * effects @ effects.T
+    if objective.noise:
+        n = len(rows) + known.members * known.copies
+        noise = objective.noise**2 * (n * np.linalg.inv(hessian) if objective.by_curvature else np.eye(len(hessian)))
+    else:
+        noise = UNKNOWN_NOISE * np.trace(spread) / len(spread) * np.eye(len(spread))
+    candidates = np.stack([minimiser, *path])
+    steps = np.diff(candidates[1:], axis=0)
+    filters = np.linalg.solve(spread + noise, effects).T
+
+    def guess(published: Published, known: Known) -> Array:
+        weights = np.asarray(published["coef_"], dtype=np.float64).ravel() / objective.unit
+        if objective.intercept:
+            intercept = np.asarray(published["intercept_"], dtype=np.float64).ravel()
+            weights = np.append(weights, (intercept - objective.middle) / objective.unit)
+        nearest = int(np.linalg.norm(candidates - weights, axis=1).argmin())
+        found = filters
+        if nearest:
+            # How far a stopped solver is from the nearest point of its path is mostly along the path.
+            unknown = steps[max(0, nearest - 1 - WINDOW) : nearest - 1 + WINDOW]
+            found = np.linalg.solve(spread + noise + unknown.T @ unknown, effects).T
+        scores: Array = found @ (weights - candidates[nearest] - effects.sum(axis=1) * share)
+        return scores
+
+    return guess
+
+
+def from_scores(scores: Array, is_in: NDArray[np.bool_]) -> Guess:
+    """Return the guess by how much a model prefers each canary's own label: the likelihood ratio of two Gaussians.
+
+    As in likelihood-ratio attacks (Carlini et al. 2022), models of the guesser's own say what scores a canary has that
+    was learned, and one that was not.
+
+    Args:
+        scores: Of canaries by such models, shape ``(models, m)``.
+        is_in: Whether each of these models learned each canary; both occur for every canary.
+    """
+    inside, outside = (np.ma.masked_array(scores, mask) for mask in (~is_in, is_in))
+    means = [np.asarray(each.mean(axis=0)) for each in (inside, outside)]
+    variance = (np.asarray(inside.var(axis=0)) + np.asarray(outside.var(axis=0))) / 2
+    # Of a few models a variance is known badly.
+    variance = (variance + np.median(variance)) / 2
+    variance = np.where(variance > 0, variance, 1.0)
+
+    def guess(published: Published, known: Known) -> Array:
+        found = np.asarray(published["scores"], dtype=np.float64)
+        ratio: Array = (found - (means[0] + means[1]) / 2) * (means[0] - means[1]) / variance
+        return ratio
+
+    return guess
+
+
+def scores_of(model: Any, known: Known) -> Array:
+    """Return how much a model prefers each canary's own label: log-odds; for targets, the signed prediction.
+
+    Raises:
+        ParameterError: The model says nothing of records.
+    """
+    if hasattr(model, "predict_proba"):
+        probabilities = np.asarray(model.predict_proba(known.rows), dtype=np.float64)
+        own = probabilities[np.arange(len(known.rows)), np.searchsorted(model.classes_, known.labels)]
+        tiny = np.finfo(np.float64).tiny
+        odds: Array = np.log(np.maximum(own, tiny)) - np.log(np.maximum(1 - own, tiny))
+        return odds
+    if hasattr(model, "decision_function"):
+        values = np.asarray(model.decision_function(known.rows), dtype=np.float64)
+        if values.ndim == 1:
+            return np.where(known.labels == model.classes_[1], values, -values)
+        found: Array = values[np.arange(len(values)), np.searchsorted(model.classes_, known.labels)]
+        return found
+    if hasattr(model, "predict"):
+        middle = (known.y.min() + known.y.max()) / 2
+        signed: Array = np.asarray(model.predict(known.rows), dtype=np.float64) * np.sign(known.labels - middle)
+        return signed
+    raise ParameterError(
+        f"{type(model).__name__} has no predictions that a guesser knows to read: give publish, which returns what is "
+        "handed out of a model as a dict of arrays, and guess, which returns a score for each canary"
+    )
+
+
+def objective_of(model: Any) -> PublicObjective | None:
+    """Return the objective of a linear model of this package, or of scikit-learn; None where none is known."""
+    if hasattr(model, "_public_objective"):
+        own: PublicObjective | None = model._public_objective()
+        return own
+    if isinstance(model, LogisticRegression) and len(model.classes_) == 2:
+        plain = model.penalty in ("l2", "deprecated") and not model.l1_ratio and model.class_weight is None
+        if plain and np.isfinite(model.C):
+            return PublicObjective(
+                loss="logistic",
+                strength=1 / model.C,
+                targets=lambda labels: np.where(np.asarray(labels) == model.classes_[1], 1.0, -1.0),
+                seen=lambda X: X,
+                intercept=model.fit_intercept,
+                intercept_regularised=model.solver == "liblinear",
+            )
+    if isinstance(model, Ridge) and np.ndim(model.alpha) == 0 and np.ndim(model.intercept_) == 0:
+        return PublicObjective(
+            loss="squared",
+            strength=float(model.alpha),
+            targets=lambda y: np.asarray(y, dtype=np.float64),
+            seen=lambda X: X,
+            intercept=model.fit_intercept,
+            intercept_regularised=False,
+        )
+    return None
+
+
+def path_of(model: Any, known: Known) -> list[Array]:
+    """Return weights of a scikit-learn model without canaries after some iterations of its solver, around its end.
+
+    A solver stops before the minimum, farther from it than a canary moves it. Where it stopped is nearest to where the
+    same solver is, without canaries, after about as many iterations.
+    """
+    if not isinstance(model, LogisticRegression) or model.solver == "liblinear":
+        return []
+    end, found = int(np.max(model.n_iter_)), []
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        for iterations in range(max(1, end - PATH), end + PATH + 1):
+            stopped = clone(model).set_params(max_iter=iterations, tol=0.0, warm_start=False).fit(known.X, known.y)
+            found.append(np.append(stopped.coef_.ravel(), stopped.intercept_ if model.fit_intercept else []))
+            if int(np.max(stopped.n_iter_)) < iterations:
+                break
+    return found
+
+
+def _with_intercept(objective: PublicObjective, X: Array) -> Array:
+    """Return rows as the model sees them, with a column of ones where it has an intercept."""
+    rows = objective.seen(X)
+    return np.column_stack([rows, np.ones(len(rows))]) if objective.intercept else rows
+
+
+def _derivatives(objective: PublicObjective, scores: Array, targets: Array) -> tuple[Array, Array]:
+    """Return the first and the second derivative of each record's loss by its score."""
+    if objective.loss == "squared":
+        return scores - targets, np.ones_like(scores)
+    wrong = expit(-targets * scores)
+    return -targets * wrong, wrong * (1 - wrong)
+
+
+def _minimiser(objective: PublicObjective, rows: Array, targets: Array, weights: Array) -> Array:
+    """Return the weights that minimise the objective on these rows, by scikit-learn."""
+    free = objective.intercept and not objective.intercept_regularised
+    inputs = rows[:, :-1] if free else rows
+    if objective.loss == "squared":
+        ridge = Ridge(alpha=objective.strength, fit_intercept=free, solver="cholesky").fit(inputs, targets)
+        return np.append(ridge.coef_, ridge.intercept_ if free else [])
+    solver = LogisticRegression(
+        C=1 / objective.strength, fit_intercept=free, solver="newton-cholesky", tol=1e-10, max_iter=1000
+    )
+    # Precision beyond the tolerance is of no use: what is published has noise, or stopped earlier.
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        fitted = solver.fit(inputs, targets, sample_weight=weights)
+    return np.append(fitted.coef_.ravel(), fitted.intercept_ if free else [])
