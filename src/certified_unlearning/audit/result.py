@@ -134,26 +134,20 @@ class AuditResult:
         """The numbers on one line: epsilon as certified, as measured, and as measured before the removal."""
         claimed = "certified" if self.certified else "claimed"
         return (
-            f"{claimed} at most {_ceiling(self.claim.epsilon)}; measured at least {_floor(self.bound(SHOWN).epsilon)} "
+            f"{claimed} at most {ceiling(self.claim.epsilon)}; measured at least {floor(self.bound(SHOWN).epsilon)} "
             f"({1 - SHOWN:.0%}); before unlearning the same attack showed at least "
-            f"{_floor(self.control(SHOWN).epsilon)}"
+            f"{floor(self.control(SHOWN).epsilon)}"
         )
 
     def __str__(self) -> str:
         """Return a report for people."""
-        verdict, runs = self.verdict, self.runs
+        runs = self.runs
         guesses = self.guessing.most_right
         after = ", ".join(str(run.right) for run in runs[:10]) + (", ..." if len(runs) > 10 else "")
         before = ", ".join(str(run.right_before) for run in runs[:10]) + (", ..." if len(runs) > 10 else "")
-        what = {
-            "violated": "more was found of the removed records than what is claimed allows",
-            "no power": "the attack would not have seen a model that forgot nothing, so this audit says nothing",
-            "nothing found": "this attack found nothing, and would have seen a model that forgot nothing; a better "
-            "attack may find more",
-        }[verdict]
         lines = [
             self.headline,
-            f"{verdict}: {what} (level {self.alpha:g})",
+            explained(self.verdict, self.alpha),
             f"{self.method}, {counted(len(runs), 'run')}: of {counted(sum(self.guessing.canaries), 'canary')} "
             f"{sum(self.guessing.members)} were learned and removed"
             + (f", each {self.copies} times" if self.copies > 1 else "")
@@ -200,13 +194,26 @@ class AuditResult:
         return ax
 
 
+def explained(verdict: Verdict, alpha: float) -> str:
+    """Return a verdict with what it says, and what it does not."""
+    meaning: dict[Verdict, str] = {
+        "violated": "more was found of the removed records than what is claimed allows",
+        "no power": "the attack would not have seen a model that forgot nothing, so this audit says nothing",
+        "nothing found": "this attack found nothing, and would have seen a model that forgot nothing; a better attack "
+        "may find more",
+    }
+    return f"{verdict}: {meaning[verdict]} (level {alpha:g})"
+
+
 def _finite(value: float | None) -> float | None:
     return value if value is not None and math.isfinite(value) else None
 
 
-def _ceiling(epsilon: float) -> str:
+def ceiling(epsilon: float) -> str:
+    """Return an upper bound with two decimals, rounded up."""
     return f"{math.ceil(round(epsilon * 100, 6)) / 100:.2f}" if math.isfinite(epsilon) else "anything"
 
 
-def _floor(epsilon: float) -> str:
+def floor(epsilon: float) -> str:
+    """Return a lower bound with two decimals, rounded down."""
     return f"{math.floor(epsilon * 100) / 100:.2f}"

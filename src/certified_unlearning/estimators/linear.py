@@ -9,9 +9,9 @@ from numpy.typing import NDArray
 
 from certified_unlearning.certificate.base import Stated
 from certified_unlearning.data.prepared import NORM_TOLERANCE
-from certified_unlearning.errors import DataError, ParameterError
+from certified_unlearning.errors import AssumptionError, DataError, ParameterError
 from certified_unlearning.estimators.estimator import UnlearningEstimator
-from certified_unlearning.estimators.objective import PublicObjective
+from certified_unlearning.estimators.objective import Laws, PublicObjective
 from certified_unlearning.estimators.scaling import Array
 from certified_unlearning.text import counted
 
@@ -92,6 +92,22 @@ class LinearModel(UnlearningEstimator):
     def _public_objective(self) -> PublicObjective | None:
         """Return the objective of a fitted model; None where scores are several, or descent stops before a minimum."""
         return None
+
+    def _laws(self, gone: NDArray[np.int64], trials: int) -> Laws:
+        """Draw weights of models as this one was fitted, after a removal, and of the comparator; it stays as it is.
+
+        Args:
+            gone: The only records that are removed.
+            trials: How many of each.
+
+        Raises:
+            AssumptionError: What the certificate compares with cannot be drawn.
+        """
+        raise AssumptionError(
+            f"what the certificate of {type(self).__name__} compares with cannot be drawn: LangevinLogisticRegression "
+            "(with batch_size=None), LangevinRidge, CertifiedLogisticRegression and CertifiedRidge can be audited so; "
+            "or give weights of your own to compare_laws"
+        )
 
     def _noise_of_coefficients(self) -> dict[str, Any]:
         """Return the noise of the coefficients as `PublicObjective` has it; empty where it is unknown."""

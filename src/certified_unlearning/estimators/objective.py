@@ -1,12 +1,26 @@
-"""What anybody may know of a linear model besides its data: the objective that it minimises, and its noise."""
+"""What audits of a linear model look at: the objective that it minimises, its noise, and its weights' laws."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from numpy.typing import NDArray
 
 from certified_unlearning.estimators.scaling import Array
+
+
+class Laws(NamedTuple):
+    """Weights of independent trials, each of shape ``(trials, d)``.
+
+    Attributes:
+        before: Of models that learned.
+        unlearned: Of these after a removal.
+        comparator: Of what the certificate compares with.
+    """
+
+    before: Array
+    unlearned: Array
+    comparator: Array
 
 
 @dataclass(frozen=True, kw_only=True)
