@@ -1,4 +1,4 @@
-"""Audits of a law that has seen no canary, and of one whose epsilon is known: bounds are as rarely wrong as they say."""
+"""Audits of a law that has seen no canary, and of one of known epsilon: bounds are as rarely wrong as they say."""
 
 import math
 

@@ -222,7 +222,7 @@ def test_a_warm_start_that_takes_no_step_is_found_and_a_fit_from_zero_is_not() -
 
 def test_any_classifier_is_audited_by_the_scores_of_its_canaries(digits: Records) -> None:
     """Forests that learn again have a false alarm of 1e-3; those that stay know their canaries by heart."""
-    forest = RandomForestClassifier(30)
+    forest, digits = RandomForestClassifier(20), Records(digits.X[:900], digits.y[:900])
     assert audit(forest, *digits, unlearn=nothing).verdict == "violated"
     honest = audit(forest, *digits, unlearn=warm_start)
     assert honest.verdict == "nothing found"

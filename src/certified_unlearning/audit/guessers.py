@@ -6,6 +6,7 @@ likely it was learned. It never gets the model itself, whose secret state names 
 
 import warnings
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -34,38 +35,21 @@ PAIRS = 4
 def from_weights(objective: PublicObjective, known: Known, path: Sequence[Array] = ()) -> Guess:
     """Return the guess by published weights of a linear model: the best linear one for the effects of canaries.
 
-    The effect of a canary is about ``-H^-1`` times its gradient, at the minimiser of the objective without canaries.
-    What is published differs from a reference without canaries by the effects of the members and by noise; the guess
-    is the linear estimate of who is a member with the least mean squared error.
+    The effect of a canary is about ``-H^-1`` times its gradient, at a minimiser of the objective. What is published
+    differs from a reference by the effects of members and by noise; the guess is the linear estimate of who is a member
+    with the least mean squared error. The reference is whichever is nearest to what is published: the minimiser
+    without canaries, the one with all of them in part, or a point of the solver's path.
 
     Args:
         objective: What the model minimises.
         known: What the guesser knows; the guess made serves all runs.
-        path: Weights of a solver without canaries after more and more iterations. The nearest to what is published,
-            of these and the minimiser, is compared with.
+        path: Weights of a solver without canaries after more and more iterations.
     """
-    rows, targets = _with_intercept(objective, known.X), objective.targets(known.y)
-    weights_of = np.where(targets > 0, objective.class_weights[1], objective.class_weights[0])
-    minimiser = _minimiser(objective, rows, targets, weights_of)
-    _, curvature = _derivatives(objective, rows @ minimiser, targets)
-    regulariser = np.full(rows.shape[1], objective.strength)
-    if objective.intercept and not objective.intercept_regularised:
-        regulariser[-1] = 0.0
-    hessian = (rows * (curvature * weights_of)[:, None]).T @ rows + np.diag(regulariser)
-    canaries, labels = _with_intercept(objective, known.rows), objective.targets(known.labels)
-    slope, _ = _derivatives(objective, canaries @ minimiser, labels)
-    shares = np.where(labels > 0, objective.class_weights[1], objective.class_weights[0])
-    effects = -np.linalg.solve(hessian, canaries.T) * (known.copies * shares * slope)
     share = known.members / len(known.rows)
-    spread = share * (1 - share) * effects @ effects.T
-    if objective.noise:
-        n = len(rows) + known.members * known.copies
-        noise = objective.noise**2 * (n * np.linalg.inv(hessian) if objective.by_curvature else np.eye(len(hessian)))
-    else:
-        noise = UNKNOWN_NOISE * np.trace(spread) / len(spread) * np.eye(len(spread))
-    candidates = np.stack([minimiser, *path])
-    steps = np.diff(candidates[1:], axis=0)
-    filters = np.linalg.solve(spread + noise, effects).T
+    without, partly = (_Linearised.of(objective, known, part) for part in (0.0, share))
+    away = without.effects.sum(axis=1) * share
+    candidates = np.stack([partly.at, without.at, *path])
+    steps = np.diff(candidates[2:], axis=0)
 
     def guess(published: Published, known: Known) -> Array:
         weights = np.asarray(published["coef_"], dtype=np.float64).ravel() / objective.unit
@@ -73,15 +57,65 @@ def from_weights(objective: PublicObjective, known: Known, path: Sequence[Array]
             intercept = np.asarray(published["intercept_"], dtype=np.float64).ravel()
             weights = np.append(weights, (intercept - objective.middle) / objective.unit)
         nearest = int(np.linalg.norm(candidates - weights, axis=1).argmin())
-        found = filters
-        if nearest:
-            # How far a stopped solver is from the nearest point of its path is mostly along the path.
-            unknown = steps[max(0, nearest - 1 - WINDOW) : nearest - 1 + WINDOW]
-            found = np.linalg.solve(spread + noise + unknown.T @ unknown, effects).T
-        scores: Array = found @ (weights - candidates[nearest] - effects.sum(axis=1) * share)
-        return scores
+        if nearest == 0:
+            return partly.estimate(weights - partly.at)
+        # How far a stopped solver is from the nearest point of its path is mostly along the path.
+        unknown = steps[max(0, nearest - 2 - WINDOW) : nearest - 2 + WINDOW] if nearest > 1 else steps[:0]
+        return without.estimate(weights - candidates[nearest] - away, unknown)
 
     return guess
+
+
+@dataclass(frozen=True, eq=False)
+class _Linearised:
+    """How weights of a linear model follow from who is a member, near a minimiser.
+
+    Attributes:
+        at: The minimiser.
+        effects: What each canary moves weights by, shape ``(d, m)``.
+        covariance: Of weights, where members are drawn at random, noise included.
+    """
+
+    at: Array
+    effects: Array
+    covariance: Array
+
+    @classmethod
+    def of(cls, objective: PublicObjective, known: Known, part: float) -> "_Linearised":
+        """Return it for canaries of which each counts for a part of a record, besides all records that stay."""
+        rows, targets = _with_intercept(objective, known.X), objective.targets(known.y)
+        canaries, labels = _with_intercept(objective, known.rows), objective.targets(known.labels)
+        weights, shares = (np.where(each > 0, *objective.class_weights[::-1]) for each in (targets, labels))
+        counted = known.copies * shares
+        rows, targets = np.concatenate([rows, canaries]), np.concatenate([targets, labels])
+        weights = np.concatenate([weights, part * counted])
+        at = _minimiser(objective, rows, targets, weights)
+        slope, curvature = _derivatives(objective, rows @ at, targets)
+        regulariser = np.full(rows.shape[1], objective.strength)
+        if objective.intercept and not objective.intercept_regularised:
+            regulariser[-1] = 0.0
+        hessian = (rows * (curvature * weights)[:, None]).T @ rows + np.diag(regulariser)
+        effects = -np.linalg.solve(hessian, canaries.T) * (counted * slope[len(known.X) :])
+        share = known.members / len(known.rows)
+        spread = share * (1 - share) * effects @ effects.T
+        unit = np.eye(len(hessian))
+        if objective.noise:
+            n = len(known.X) + known.members * known.copies
+            noise = objective.noise**2 * (n * np.linalg.inv(hessian) if objective.by_curvature else unit)
+        else:
+            noise = UNKNOWN_NOISE * np.trace(spread) / len(spread) * unit
+        return cls(at, effects, spread + noise)
+
+    def estimate(self, moved: Array, unknown: Array | None = None) -> Array:
+        """Return who is likelier a member, by how far weights are from where they are expected.
+
+        Args:
+            moved: The difference.
+            unknown: Steps along which it may be anything, shape ``(steps, d)``.
+        """
+        covariance = self.covariance if unknown is None else self.covariance + unknown.T @ unknown
+        scores: Array = np.linalg.solve(covariance, self.effects).T @ moved
+        return scores
 
 
 def from_scores(scores: Array, is_in: NDArray[np.bool_]) -> Guess:
