@@ -75,13 +75,13 @@ def test_honest_ridge_regression_shows_no_more_than_is_certified(epsilon: float)
 
 @pytest.mark.statistical
 def test_logistic_regression_shows_about_half_of_what_is_certified() -> None:
-    """Its loss is not what the bounds allow for: plug-in .643. Standard deviation .02: false alarms are below 1e-6."""
+    """Its loss is not what the bounds allow for: plug-in .643, .56 is expected, with a standard deviation of .03."""
     X, y = opposed()
-    X[0], y[0], X, y = [0.87, 0.49], 0, np.vstack([X, [[0, 1]]]), np.append(y, 0)
+    X[0], y[0] = [0.87, 0.49], 0
     estimator = LangevinLogisticRegression(
         epsilon=4.9, delta=1e-6, C=1.0, batch_size=None, fit_intercept=False, dtype="float64"
     )
-    found = two_laws(estimator, X, y, [0])
+    found = two_laws(estimator, X, y, [0], trials=8000)
     assert 0.4 < found.bound(0.05).mu / found.claim.mu < 0.8
 
 

@@ -22,9 +22,9 @@ from certified_unlearning.estimators.objective import PublicObjective
 
 Published = Mapping[str, NDArray[Any]]
 Guess = Callable[[Published, Known], Array]
-PATH = 12
+PATH = 8
 """How many iterations before and after the usual end of a solver its path is compared with."""
-WINDOW = 3
+WINDOW = 6
 """How many steps of the path before and after that point are not trusted."""
 UNKNOWN_NOISE = 1e-4
 """Of solvers without noise, the share of the canaries' effects that a reference may be off by."""
